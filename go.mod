@@ -1,0 +1,16 @@
+module github.com/zkcoord/zkcoord
+
+go 1.25.0
+
+require (
+	github.com/alecthomas/kong v1.17.0
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/hashicorp/errwrap v1.0.0
+	github.com/hashicorp/go-multierror v1.1.1
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.42.0
+	golang.org/x/term v0.41.0
+)
