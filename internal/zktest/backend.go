@@ -1,0 +1,87 @@
+package zktest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// Backend is a kind of server that a test runs against.
+type Backend int
+
+const (
+	Embedded Backend = iota // zkembed, in the test's own process
+	Real                    // one real server
+	Ensemble                // a real ensemble of three
+)
+
+func (b Backend) String() string {
+	switch b {
+	case Embedded:
+		return "embedded"
+	case Real:
+		return "real"
+	case Ensemble:
+		return "ensemble"
+	}
+	return fmt.Sprintf("Backend(%d)", int(b))
+}
+
+// Switch is the environment variable that selects the servers tests run against: "embedded", "real" (single and
+// ensemble) or "all". Without it: the embedded server, and the real ones where they are installed.
+const Switch = "ZKTEST_SERVERS"
+
+// Each runs f as one subtest per backend, in a world of its own; against Embedded and Real if none is named. The
+// worlds share one real server (or ensemble) per test binary, so f must not kill or stop it: see EachPrivate.
+func Each(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
+	t.Helper()
+	each(t, backends, func(t *testing.T, b Backend) { f(t, New(t, b)) })
+}
+
+// EachPrivate is Each with servers of the test's own, which it may kill, stop, restart and wipe.
+func EachPrivate(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
+	t.Helper()
+	each(t, backends, func(t *testing.T, b Backend) { f(t, NewPrivate(t, b)) })
+}
+
+func each(t *testing.T, backends []Backend, f func(t *testing.T, b Backend)) {
+	t.Helper()
+	if len(backends) == 0 {
+		backends = []Backend{Embedded, Real}
+	}
+	for _, b := range backends {
+		t.Run(b.String(), func(t *testing.T) { f(t, b) })
+	}
+}
+
+// Require skips the test if the switch leaves the backend out, or if real servers are not installed here and nobody
+// insisted on them. It fails the test if somebody did: by the switch, or by the variable CI.
+func Require(t testing.TB, b Backend) {
+	t.Helper()
+	_, _, missing := findReal()
+	skip, err := decide(b, os.Getenv(Switch), os.Getenv("CI") != "", missing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if skip != "" {
+		t.Skip(skip)
+	}
+}
+
+// decide returns why a backend is left out ("" if it is not), or an error if it is needed and missing.
+func decide(b Backend, choice string, ci bool, missing error) (skip string, err error) {
+	switch choice {
+	case "", "all", "real", "embedded":
+	default:
+		return "", fmt.Errorf("%s=%q: want embedded, real, all or nothing", Switch, choice)
+	}
+	switch {
+	case b == Embedded && choice == "real", b != Embedded && choice == "embedded":
+		return fmt.Sprintf("left out: %s=%s", Switch, choice), nil
+	case b == Embedded || missing == nil:
+		return "", nil
+	case choice == "" && !ci:
+		return fmt.Sprintf("left out: needs real ZooKeeper: %v", missing), nil
+	}
+	return "", fmt.Errorf("real ZooKeeper is needed (%s=%q, CI set: %t): %w", Switch, choice, ci, missing)
+}

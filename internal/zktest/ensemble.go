@@ -1,0 +1,181 @@
+package zktest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Ens is three real servers that elect a leader among themselves.
+type Ens struct {
+	servers []*Server
+	peers   []*port // the quorum and election port of each server
+	links   []*Link
+}
+
+// startEnsemble starts three servers and waits until all serve.
+func startEnsemble(opts []ServerOption) (_ *Ens, err error) {
+	e := &Ens{}
+	defer func() {
+		if err != nil {
+			e.close(true, "start")
+		}
+	}()
+	cfg := newServerConfig(opts)
+	for id := 1; id <= 3; id++ {
+		s, err := newServer(id, cfg)
+		if err != nil {
+			return nil, err
+		}
+		e.servers = append(e.servers, s)
+		for range 2 {
+			p, err := reservePort()
+			if err != nil {
+				return nil, err
+			}
+			e.peers = append(e.peers, p)
+		}
+	}
+	if err := e.introduce(cfg.links); err != nil {
+		return nil, err
+	}
+	for _, s := range e.servers {
+		if err := s.Launch(); err != nil {
+			return nil, err
+		}
+	}
+	return e, e.AwaitReady()
+}
+
+// introduce writes into each server's configuration where it finds the others: their quorum ports through a proxy of
+// its own if asked for, their election ports directly.
+func (e *Ens) introduce(links bool) error {
+	for i, s := range e.servers {
+		link := &Link{}
+		e.links = append(e.links, link)
+		for j, other := range e.servers {
+			quorum, election := e.peers[2*j].number, e.peers[2*j+1].number
+			if links && i != j {
+				var err error
+				if quorum, err = link.add(quorum); err != nil {
+					return err
+				}
+			}
+			key := fmt.Sprintf("server.%d", other.id)
+			s.config.lines[key] = fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
+		}
+	}
+	return nil
+}
+
+// AwaitReady returns when all three servers serve, one of them as leader.
+func (e *Ens) AwaitReady() error {
+	for _, s := range e.servers {
+		if err := s.AwaitReady(); err != nil {
+			return err
+		}
+	}
+	_, err := e.Leader()
+	return err
+}
+
+// Servers returns the three servers, in the order of ConnectString.
+func (e *Ens) Servers() []*Server { return e.servers }
+
+// ConnectString names all three servers.
+func (e *Ens) ConnectString() string {
+	addrs := make([]string, len(e.servers))
+	for i, s := range e.servers {
+		addrs[i] = s.Addr()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Leader waits until a server that answers says it leads, and returns it.
+func (e *Ens) Leader() (*Server, error) {
+	var leader *Server
+	found := func() bool {
+		leader = nil
+		for s, mode := range e.modes() {
+			if mode == "leader" {
+				leader = s
+			}
+		}
+		return leader != nil
+	}
+	if !poll(readyWithin, found) {
+		return nil, errors.New("zktest: the ensemble has no leader")
+	}
+	return leader, nil
+}
+
+// Followers returns the servers that say they follow.
+func (e *Ens) Followers() []*Server {
+	modes := e.modes()
+	var followers []*Server
+	for _, s := range e.servers {
+		if modes[s] == "follower" {
+			followers = append(followers, s)
+		}
+	}
+	return followers
+}
+
+// modes asks all servers at once, since a stopped one takes seconds not to answer.
+func (e *Ens) modes() map[*Server]string {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	modes := map[*Server]string{}
+	for _, s := range e.servers {
+		wg.Go(func() {
+			m := s.Mode()
+			mu.Lock()
+			defer mu.Unlock()
+			modes[s] = m
+		})
+	}
+	wg.Wait()
+	return modes
+}
+
+// ExpireSession ends a session as if it had expired, through any server that answers.
+func (e *Ens) ExpireSession(id int64) error {
+	return e.any(func(s *Server) error { return s.ExpireSession(id) })
+}
+
+// DropConn makes the server that a session is connected to close that connection; the session lives on.
+func (e *Ens) DropConn(id int64) error {
+	for _, s := range e.servers {
+		if timeouts, err := sessionTimeouts(s.Addr()); err == nil {
+			if _, ok := timeouts[id]; ok {
+				return s.DropConn(id)
+			}
+		}
+	}
+	return fmt.Errorf("zktest: no server has a connection of session 0x%x", id)
+}
+
+func (e *Ens) any(do func(*Server) error) error {
+	var errs []error
+	for _, s := range e.servers {
+		err := do(s)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Ens) close(keepLogs bool, label string) {
+	for _, s := range e.servers {
+		s.close(keepLogs, label)
+	}
+	for _, l := range e.links {
+		l.close()
+	}
+	for _, p := range e.peers {
+		p.release()
+	}
+}

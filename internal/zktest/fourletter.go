@@ -1,0 +1,116 @@
+package zktest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fourLetter sends one of ZooKeeper's four-letter words and returns the answer.
+func fourLetter(addr, word string) (string, error) {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(3 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil && len(answer) == 0 {
+		return "", fmt.Errorf("zktest: %s from %s: %w", word, addr, err)
+	}
+	return string(answer), nil
+}
+
+// mode returns the role a server reports (standalone, leader, follower), "" while it serves nobody.
+func mode(addr string) string {
+	answer, err := fourLetter(addr, "srvr")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(answer) {
+		if role, ok := strings.CutPrefix(line, "Mode: "); ok {
+			return strings.TrimSpace(role)
+		}
+	}
+	return ""
+}
+
+// mntr returns one number of the server's monitoring output, such as zk_watch_count.
+func mntr(addr, key string) (int64, error) {
+	answer, err := fourLetter(addr, "mntr")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(answer) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok || name != key {
+			continue
+		}
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, addr, value)
+		}
+		return int64(f), nil
+	}
+	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", addr, key)
+}
+
+// watchPaths returns how many sessions watch each path below prefix, and prefix itself, on this server.
+func watchPaths(addr, prefix string) (map[string]int, error) {
+	answer, err := fourLetter(addr, "wchp")
+	if err != nil {
+		return nil, err
+	}
+	watches, path := map[string]int{}, ""
+	for line := range strings.Lines(answer) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "/"):
+			path = line
+		case strings.HasPrefix(line, "\t0x") && inNamespace(path, prefix):
+			watches[path]++
+		}
+	}
+	return watches, nil
+}
+
+// inNamespace tells whether path is prefix or below it.
+func inNamespace(path, prefix string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// sessionTimeouts returns the negotiated time-out of every session that is connected to this server.
+func sessionTimeouts(addr string) (map[int64]time.Duration, error) {
+	answer, err := fourLetter(addr, "cons")
+	if err != nil {
+		return nil, err
+	}
+	timeouts := map[int64]time.Duration{}
+	for line := range strings.Lines(answer) {
+		var id int64
+		var timeout time.Duration
+		for field := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("(),", r) }) {
+			if hex, ok := strings.CutPrefix(field, "sid=0x"); ok {
+				u, _ := strconv.ParseUint(hex, 16, 64)
+				id = int64(u)
+			}
+			if ms, ok := strings.CutPrefix(field, "to="); ok {
+				n, _ := strconv.Atoi(ms)
+				timeout = time.Duration(n) * time.Millisecond
+			}
+		}
+		if id != 0 {
+			timeouts[id] = timeout
+		}
+	}
+	return timeouts, nil
+}

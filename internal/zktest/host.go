@@ -1,0 +1,143 @@
+package zktest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// host is what all tests of this binary share: the thread that forks, the folder of the servers' data, the shared
+// servers.
+var host hostState
+
+type hostState struct {
+	mu       sync.Mutex
+	requests chan func()
+	dir      string
+	sweeper  *exec.Cmd
+	sweepEnd func() // closes the pipe the sweeper reads
+
+	server     *Server
+	serverErr  error
+	serverOnce sync.Once
+	ens        *Ens
+	ensErr     error
+	ensOnce    sync.Once
+}
+
+// spawn runs fork on the one thread that lives until close.
+func (h *hostState) spawn(fork func() error) error {
+	h.mu.Lock()
+	if h.requests == nil {
+		requests := make(chan func())
+		h.requests = requests
+		go func() {
+			lockThread()
+			for f := range requests {
+				f()
+			}
+		}()
+	}
+	requests := h.requests
+	h.mu.Unlock()
+	result := make(chan error, 1)
+	requests <- func() { result <- fork() }
+	return <-result
+}
+
+// minFree is how much a memory file system must have left before data of servers go there; a container's default of
+// 64 MiB is too little.
+const minFree = 1 << 30
+
+// dataDir is a new folder for one server, in memory where there is room.
+func (h *hostState) dataDir(name string) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dir == "" {
+		if err := h.makeBase(); err != nil {
+			return "", err
+		}
+	}
+	return os.MkdirTemp(h.dir, name+"-")
+}
+
+func (h *hostState) makeBase() error {
+	parent := os.TempDir()
+	if freeBytes("/dev/shm") >= minFree {
+		parent = "/dev/shm"
+	}
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("zktest-%d-", os.Getpid()))
+	if err != nil {
+		return fmt.Errorf("zktest: folder for the servers' data: %w", err)
+	}
+	// A test binary that is killed, or that panics, removes nothing. So a small process waits for the end of our end
+	// of a pipe, however that comes, and removes the folder; twice, since a server may be dying at the same moment.
+	sweeper := exec.Command("/bin/sh", "-c", `cat >/dev/null; rm -rf "$1" || { sleep 1; rm -rf "$1"; }`, "zktest-sweeper", dir)
+	detach(sweeper)
+	pipe, err := sweeper.StdinPipe()
+	if err == nil {
+		err = sweeper.Start()
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return fmt.Errorf("zktest: starting the process that removes %s: %w", dir, err)
+	}
+	h.dir, h.sweeper, h.sweepEnd = dir, sweeper, func() { _ = pipe.Close() }
+	return nil
+}
+
+// close stops the shared servers and removes what was made. When keepLogs is set, the logs go to the artefacts first.
+func (h *hostState) close(keepLogs bool) {
+	if h.server != nil {
+		h.server.close(keepLogs, "shared")
+	}
+	if h.ens != nil {
+		h.ens.close(keepLogs, "shared")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sweeper != nil {
+		h.sweepEnd()
+		_ = h.sweeper.Wait()
+		_ = os.RemoveAll(h.dir)
+	}
+	if h.requests != nil {
+		close(h.requests)
+	}
+	h.requests, h.sweeper, h.dir = nil, nil, ""
+}
+
+// ArtefactDir returns the folder in which files of a failed test are kept: ZKTEST_ARTEFACTS, or the folder
+// "artefacts" at the root of the repository.
+func ArtefactDir() string {
+	if dir := os.Getenv("ZKTEST_ARTEFACTS"); dir != "" {
+		return dir
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return filepath.Join(os.TempDir(), "zktest-artefacts")
+	}
+	for dir := wd; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return filepath.Join(dir, "artefacts")
+		}
+		if dir == filepath.Dir(dir) {
+			return filepath.Join(wd, "artefacts")
+		}
+	}
+}
+
+// keep copies a file to the artefacts and returns its new place.
+func keep(src, name string) (string, error) {
+	data, err := os.ReadFile(src)
+	if err != nil {
+		return "", err
+	}
+	dst := filepath.Join(ArtefactDir(), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+		return "", err
+	}
+	return dst, os.WriteFile(dst, data, 0o644)
+}

@@ -1,0 +1,56 @@
+package zktest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// leaksWithin is how long goroutines may take to end after the last test; a closed go-zookeeper connection needs up to
+// a second and a half.
+const leaksWithin = 10 * time.Second
+
+// Main is the TestMain of every package that uses this one: it runs the tests, stops the shared servers, and fails if
+// a goroutine is left. In a child process started by Child it runs that child's main function instead.
+func Main(m *testing.M) {
+	runChild()
+	code := m.Run()
+	host.close(code != 0)
+	if code == 0 {
+		code = checkGoroutines()
+	}
+	sayLeftOut()
+	os.Exit(code)
+}
+
+func checkGoroutines() int {
+	var leaks error
+	if poll(leaksWithin, func() bool { leaks = goleak.Find(); return leaks == nil }) {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "zktest: goroutines left after the last test:", leaks)
+	return 1
+}
+
+// NoLeaks fails the test if, after everything registered with t.Cleanup later than this call, there is a goroutine that
+// was not there now. Not for tests that run in parallel with others.
+func NoLeaks(t testing.TB) {
+	t.Helper()
+	base := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		var leaks error
+		if !poll(leaksWithin, func() bool { leaks = goleak.Find(base); return leaks == nil }) {
+			t.Errorf("goroutines left: %v", leaks)
+		}
+	})
+}
+
+// sayLeftOut tells what this run did not cover; go test shows it with -v, or when a single package is tested.
+func sayLeftOut() {
+	if _, _, missing := findReal(); missing != nil && os.Getenv(Switch) == "" {
+		fmt.Println("zktest: tests on real ZooKeeper were left out:", missing)
+	}
+}

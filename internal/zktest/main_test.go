@@ -1,0 +1,5 @@
+package zktest
+
+import "testing"
+
+func TestMain(m *testing.M) { Main(m) }

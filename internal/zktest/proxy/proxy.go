@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// Direction names one or both ways through a proxy.
+type Direction int
+
+// The directions, to be combined by or.
+const (
+	ToServer Direction = 1 << iota
+	ToClient
+	Both = ToServer | ToClient
+)
+
+// dialWithin bounds the connection to the server, which is on this machine.
+const dialWithin = 5 * time.Second
+
+// Proxy forwards connections to one address. Its methods may be called from any goroutine.
+type Proxy struct {
+	target   string
+	raw      bool
+	listener net.Listener
+	wg       sync.WaitGroup
+	done     chan struct{}
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed, and replaced, when a condition changes
+	closed   bool
+	conns    map[*conn]struct{}
+	rules    []*Rule
+	hole     Direction
+	refuse   bool
+	hang     bool
+	delay    map[Direction]latency
+	stats    Stats
+	requests map[int32]int
+	sessions map[int64]Session
+}
+
+type latency struct{ base, jitter time.Duration }
+
+// Stats counts what a proxy did. Counters only grow.
+type Stats struct {
+	Conns   int // connections forwarded to the server
+	Cut     int // connections cut, by a fault, CutAll or Flap
+	Refused int // connections refused
+	Hung    int // connections accepted and left without an answer
+	Held    int // packets (of a raw proxy: chunks) that had to wait in a black hole
+	Delayed int // packets that were delayed by the condition Delay
+}
+
+// Session is what a proxy saw in a connect reply.
+type Session struct {
+	ID       int64
+	Password []byte
+	Timeout  time.Duration // as negotiated
+}
+
+// New starts a proxy in front of the server at target.
+func New(target string) (*Proxy, error) { return listen(target, false) }
+
+// NewRaw starts a proxy that does not look at what it forwards, for protocols other than the client's.
+func NewRaw(target string) (*Proxy, error) { return listen(target, true) }
+
+func listen(target string, raw bool) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("proxy: listening: %w", err)
+	}
+	p := &Proxy{
+		target: target, raw: raw, listener: listener,
+		done:     make(chan struct{}),
+		changed:  make(chan struct{}),
+		conns:    map[*conn]struct{}{},
+		delay:    map[Direction]latency{},
+		requests: map[int32]int{},
+		sessions: map[int64]Session{},
+	}
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+// Addr returns the address clients connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Port returns the port of Addr.
+func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
+
+// Close ends the proxy and all its connections, and waits for its goroutines.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.done)
+	}
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	for _, c := range p.current() {
+		c.cut()
+	}
+	p.wg.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.admit(client)
+	}
+}
+
+// admit decides about a new connection.
+func (p *Proxy) admit(client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		_ = client.Close()
+	case p.refuse:
+		p.stats.Refused++
+		if tcp, ok := client.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, the nearest to a refusal that keeps the port
+		}
+		_ = client.Close()
+	default:
+		if p.hang {
+			p.stats.Hung++
+		}
+		c := newConn(p, client)
+		p.conns[c] = struct{}{}
+		p.wg.Go(c.run)
+	}
+}
+
+// set changes a condition and wakes everybody who waits for one.
+func (p *Proxy) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Blackhole lets nothing more arrive in the given direction: no data, no end of a connection. The sender notices
+// nothing. What was sent meanwhile arrives after Heal, as after a lost packet, except that a connection begun and given
+// up meanwhile never reaches the server.
+func (p *Proxy) Blackhole(d Direction) { p.set(func() { p.hole |= d }) }
+
+// Delay adds base and a random part of jitter to the way of every packet, which keep their order.
+func (p *Proxy) Delay(d Direction, base, jitter time.Duration) {
+	p.set(func() {
+		for _, one := range []Direction{ToServer, ToClient} {
+			if d&one != 0 {
+				p.delay[one] = latency{base, jitter}
+			}
+		}
+	})
+}
+
+// Refuse resets new connections at once. Those there are stay.
+func (p *Proxy) Refuse() { p.set(func() { p.refuse = true }) }
+
+// Hang accepts new connections and does not answer, like a stopped server. Those there are stay.
+func (p *Proxy) Hang() { p.set(func() { p.hang = true }) }
+
+// Heal ends all conditions. Rules stay.
+func (p *Proxy) Heal() {
+	p.set(func() {
+		p.hole, p.refuse, p.hang = 0, false, false
+		clear(p.delay)
+	})
+}
+
+// CutAll cuts all connections there are and returns how many.
+func (p *Proxy) CutAll() int {
+	cut := 0
+	for _, c := range p.current() {
+		if c.cut() {
+			cut++
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Cut += cut
+	return cut
+}
+
+// Flap cuts all connections again and again, after random times between least and most, until stop is called. stop
+// returns how many connections were cut.
+func (p *Proxy) Flap(least, most time.Duration, seed uint64) (stop func() int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	quit, result := make(chan struct{}), make(chan int, 1)
+	p.wg.Go(func() {
+		cut := 0
+		defer func() { result <- cut }()
+		for {
+			timer := time.NewTimer(least + time.Duration(random.Int64N(int64(most-least)+1)))
+			select {
+			case <-timer.C:
+				cut += p.CutAll()
+			case <-quit:
+				timer.Stop()
+				return
+			case <-p.done:
+				timer.Stop()
+				return
+			}
+		}
+	})
+	return sync.OnceValue(func() int { close(quit); return <-result })
+}
+
+func (p *Proxy) current() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	conns := make([]*conn, 0, len(p.conns))
+	for c := range p.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// Stats returns the counters.
+func (p *Proxy) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}
+
+// Requests returns how many requests of each opcode were forwarded to the server since the last ResetRequests.
+func (p *Proxy) Requests() map[int32]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.requests)
+}
+
+// ResetRequests sets the counters of Requests to zero.
+func (p *Proxy) ResetRequests() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.requests)
+}
+
+// Sessions returns the sessions the server gave or confirmed through this proxy.
+func (p *Proxy) Sessions() map[int64]Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.sessions)
+}

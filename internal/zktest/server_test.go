@@ -1,0 +1,106 @@
+package zktest
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	addr, pid := s.Addr(), s.PID()
+	create(t, Connect(t, s.Addr(), SessionTimeout), "/kept", 0)
+
+	require.NoError(t, s.Kill())
+	require.False(t, s.Alive())
+	_, err := net.Dial("tcp", s.Addr())
+	require.Error(t, err, "nobody listens while the server is dead")
+	require.Error(t, s.Kill(), "a dead server cannot be killed again")
+	require.NoError(t, s.Restart())
+
+	require.Equal(t, addr, s.Addr())
+	require.NotEqual(t, pid, s.PID())
+	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/kept")
+	require.NoError(t, err)
+	require.True(t, exists)
+}
+
+func TestAWipedServerHasForgottenEverything(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	conn := Connect(t, s.Addr(), SessionTimeout)
+	create(t, conn, "/forgotten", 0)
+	conn.Close()
+
+	require.NoError(t, s.WipeAndRestart())
+
+	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/forgotten")
+	require.NoError(t, err)
+	require.False(t, exists)
+}
+
+func TestAStoppedServerAcceptsConnectionsAndAnswersNothingUntilContinued(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	require.NoError(t, s.Stop())
+	require.True(t, s.Alive())
+
+	conn, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("ruok"))
+	require.NoError(t, err)
+	answer := make([]byte, 4)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	_, err = conn.Read(answer)
+	require.Error(t, err, "a stopped server answers nothing")
+
+	require.NoError(t, s.Continue())
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	n, err := conn.Read(answer)
+	require.NoError(t, err)
+	require.Equal(t, "imok", string(answer[:n]))
+}
+
+func TestMntrGivesNumbersAndNamesAnUnknownKey(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	conn := Connect(t, s.Addr(), SessionTimeout)
+	_, _, _, err := conn.ExistsW("/watched")
+	require.NoError(t, err)
+
+	watches, err := s.Mntr("zk_watch_count")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, watches)
+	_, err = s.Mntr("zk_no_such_key")
+	require.ErrorContains(t, err, "zk_no_such_key")
+}
+
+func TestServerOptionsReachTheServer(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t, WithTick(150*time.Millisecond), WithContainerCheck(50*time.Millisecond))
+	conf, err := s.FourLetter("conf")
+	require.NoError(t, err)
+	require.Contains(t, conf, "tickTime=150\n")
+
+	conn := Connect(t, s.Addr(), SessionTimeout)
+	_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	create(t, conn, "/c/child", 0)
+	require.NoError(t, conn.Delete("/c/child", -1))
+	Eventually(t, 20*time.Second, func() bool {
+		exists, _, err := conn.Exists("/c")
+		require.NoError(t, err)
+		return !exists
+	}, "the empty container is reaped")
+}
+
+func create(t testing.TB, conn *zk.Conn, path string, flags int32) {
+	t.Helper()
+	_, err := conn.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err, "creating %s", path)
+}
