@@ -187,6 +187,7 @@ def acl(s):
     s.equal(b.get(s.path)[0], b"x", "so may who knows the password")
     s.raises(NodeExistsError, lambda: b.create(s.path), "an existing node is told")
     s.raises(NoNodeError, lambda: b.get(s.path + "/none"), "so is a missing one")
+    a.delete(s.path)  # nobody else could look into it
 
 
 SECTIONS = {

@@ -1,0 +1,108 @@
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) {
+	zktest.RegisterChild("exec", become)
+	zktest.Main(m)
+}
+
+// become turns the child process into another program, which then dies with the test just as a child does.
+func become(args []string) {
+	env := append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	if err := syscall.Exec(args[0], args, env); err != nil {
+		fmt.Fprintf(os.Stderr, "cannot run %s: %v\n", args[0], err)
+		os.Exit(126)
+	}
+}
+
+// program is a command line that still lacks the program's own arguments.
+type program []string
+
+func (p program) start(t *testing.T, args ...string) *zktest.ChildProcess {
+	t.Helper()
+	return zktest.Child(t, "exec", append(append([]string(nil), p...), args...)...)
+}
+
+// python returns a program of testdata/python, or skips the test.
+func python(t *testing.T, script string) program {
+	t.Helper()
+	interpreter, err := findPython()
+	leaveOut(t, err)
+	return program{interpreter, filepath.Join("testdata", "python", script)}
+}
+
+// java compiles a program of testdata/java and returns it, or skips the test.
+func java(t *testing.T, class string) program {
+	t.Helper()
+	tools, err := findJava()
+	leaveOut(t, err)
+	sources, classes := filepath.Join("testdata", "java"), t.TempDir()
+	out, err := exec.CommandContext(t.Context(), tools.javac, "-d", classes, "-cp", tools.classPath,
+		"-sourcepath", sources, filepath.Join(sources, class+".java")).CombinedOutput()
+	require.NoError(t, err, "compiling %s:\n%s", class, out)
+	return program{tools.java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m",
+		"-cp", classes + string(os.PathListSeparator) + tools.classPath, class}
+}
+
+// leaveOut skips the test if something is missing on this machine, and fails it where nothing may be missing.
+func leaveOut(t *testing.T, missing error) {
+	t.Helper()
+	if missing == nil {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("CI is set, and this is missing: %v", missing)
+	}
+	t.Skipf("left out: %v", missing)
+}
+
+// findPython returns the interpreter that has Kazoo: Debian's own, which may not be the first in PATH.
+var findPython = sync.OnceValues(func() (string, error) {
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		path, err := exec.LookPath(name)
+		if err == nil && exec.Command(path, "-c", "import kazoo").Run() == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New(`no Python with Kazoo found; "make test" installs it, or: apt-get install python3-kazoo`)
+})
+
+type javaTools struct{ java, javac, classPath string }
+
+// findJava returns the JDK's commands and the class path of Curator's recipes: their manifests name what they need.
+var findJava = sync.OnceValues(func() (javaTools, error) {
+	const folder = "/usr/share/java"
+	var tools javaTools
+	var err error
+	if tools.java, err = exec.LookPath("java"); err == nil {
+		tools.javac, err = exec.LookPath("javac")
+	}
+	if err != nil {
+		return tools, fmt.Errorf(`no JDK found (%w); "make test" installs it, or: apt-get install default-jdk-headless`, err)
+	}
+	var jars []string
+	for _, name := range []string{"curator-recipes.jar", "curator-framework.jar", "curator-client.jar", "slf4j-nop.jar"} {
+		jar := filepath.Join(folder, name)
+		if _, err := os.Stat(jar); err != nil {
+			return tools, fmt.Errorf(`no %s found; "make test" installs it, or: apt-get install libcurator-recipes-java libslf4j-java`, jar)
+		}
+		jars = append(jars, jar)
+	}
+	tools.classPath = strings.Join(jars, string(os.PathListSeparator))
+	return tools, nil
+})
