@@ -1,0 +1,117 @@
+package zkembed
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	permRead   = 1
+	permWrite  = 2
+	permCreate = 4
+	permDelete = 8
+	permAdmin  = 16
+)
+
+var (
+	openACL = []ACL{{31, "world", "anyone"}}
+	readACL = []ACL{{permRead, "world", "anyone"}}
+)
+
+// identity is what a connection has shown itself to be. Every connection has
+// its address; credentials add more. Identities go with the connection.
+type identity struct{ scheme, id string }
+
+// fixACL checks an ACL that a client sent, and expands the scheme auth to the
+// identities of its connection. ok is false for one that ZooKeeper refuses.
+func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
+	for _, a := range acl {
+		switch {
+		case slices.Contains(fixed, a):
+		case a.Scheme == "world" && a.ID == "anyone":
+			fixed = append(fixed, a)
+		case a.Scheme == "auth":
+			n := len(fixed)
+			for _, id := range ids {
+				if id.scheme == "digest" {
+					fixed = append(fixed, ACL{a.Perms, id.scheme, id.id})
+				}
+			}
+			if len(fixed) == n {
+				return nil, false
+			}
+		case a.Scheme == "digest" && strings.Count(a.ID, ":") == 1 && !strings.HasSuffix(a.ID, ":"):
+			fixed = append(fixed, a)
+		case a.Scheme == "ip" && parseIP(a.ID).IsValid():
+			fixed = append(fixed, a)
+		default:
+			return nil, false
+		}
+	}
+	return fixed, len(fixed) > 0
+}
+
+// allowed tells whether one of the identities has one of the permissions.
+func allowed(acl []ACL, ids []identity, perm int32) bool {
+	for _, a := range acl {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.Scheme == "world" {
+			return true
+		}
+		for _, id := range ids {
+			if id.scheme == a.Scheme && matches(a, id.id) {
+				return true
+			}
+		}
+	}
+	return len(acl) == 0
+}
+
+func matches(a ACL, id string) bool {
+	if a.Scheme != "ip" {
+		return a.ID == id
+	}
+	addr, err := netip.ParseAddr(id)
+	return err == nil && parseIP(a.ID).Contains(addr)
+}
+
+// parseIP reads an address with or without a prefix length.
+func parseIP(s string) netip.Prefix {
+	host, bits, found := strings.Cut(s, "/")
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	n := addr.BitLen()
+	if found {
+		if n, err = strconv.Atoi(bits); err != nil {
+			return netip.Prefix{}
+		}
+	}
+	return netip.PrefixFrom(addr, n)
+}
+
+// digest is the identity of credentials user:password.
+func digest(credentials string) identity {
+	user, _, _ := strings.Cut(credentials, ":")
+	sum := sha1.Sum([]byte(credentials))
+	return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
+}
+
+// hideDigests is an ACL as it is shown to those who may read but not
+// administer the node.
+func hideDigests(acl []ACL) []ACL {
+	out := slices.Clone(acl)
+	for i, a := range out {
+		if user, _, ok := strings.Cut(a.ID, ":"); ok && a.Scheme == "digest" {
+			out[i].ID = user + ":x"
+		}
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package zkembed
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	maxPacket  = 0xfffff         // ZooKeeper's default jute.maxbuffer
+	maxBacklog = 4 << 20         // bytes that wait in a connection before its client is made to wait
+	maxUnread  = 64 << 20        // bytes of unread events after which a connection is cut
+	lastWords  = 5 * time.Second // how long a closing connection tries to deliver what is left
+)
+
+// conn is one client connection: a goroutine reads, one processes requests
+// in order, one writes. What is marked so is guarded by Server.mu.
+type conn struct {
+	s       *Server
+	nc      net.Conn
+	in, out *queue
+	since   time.Time
+
+	dead, quit chan struct{} // dead: nothing moves any more; quit: process no more, but deliver what is queued
+	once, last sync.Once
+
+	session *session   // mu; set once by the processing goroutine
+	claimed int64      // mu; the session id that a connect request named
+	ids     []identity // mu
+	view    *view      // mu
+	recv    int64      // mu; packets
+	sent    int64      // mu
+}
+
+// kill ends the connection at once; what is queued is lost.
+func (c *conn) kill() {
+	c.finish()
+	c.once.Do(func() {
+		close(c.dead)
+		_ = c.nc.Close()
+	})
+}
+
+// finish ends the connection when what is queued has been delivered.
+func (c *conn) finish() { c.last.Do(func() { close(c.quit) }) }
+
+func (c *conn) finished() bool {
+	select {
+	case <-c.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *conn) serve() {
+	var wg sync.WaitGroup
+	written := make(chan struct{})
+	wg.Go(c.read)
+	wg.Go(func() {
+		defer close(written)
+		c.write()
+	})
+	c.process()
+	c.finish()
+	c.retire()
+	c.out.close()
+	_ = c.nc.SetWriteDeadline(time.Now().Add(lastWords))
+	<-written
+	c.kill()
+	wg.Wait()
+}
+
+// retire takes the connection out of everything that sends to it.
+func (c *conn) retire() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.view.watches.drop(c)
+	if c.session != nil && c.session.conn == c {
+		c.session.conn = nil
+	}
+}
+
+// send queues a packet; its first four bytes are room for the length.
+func (c *conn) send(b []byte, due time.Time) {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	c.sent++
+	if c.out.push(item{b: b, due: due}) > maxUnread {
+		c.kill()
+	}
+}
+
+// read passes packets on until the client closes or sends none. It keeps
+// reading while the server is cut off, as a client's kernel keeps accepting.
+func (c *conn) read() {
+	defer c.in.close()
+	r := bufio.NewReader(c.nc)
+	for first := true; c.in.wait(maxBacklog, c.dead); first = false {
+		it, err := readPacket(r, first)
+		if err != nil {
+			return
+		}
+		c.in.push(it)
+	}
+}
+
+var errPacketSize = errors.New("zkembed: packet length out of range")
+
+// readPacket reads one length-prefixed packet, or a four-letter word where a
+// connection may begin with one.
+func readPacket(r io.Reader, first bool) (item, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return item{}, err
+	}
+	if _, ok := fourLetterWords[string(head[:])]; ok && first {
+		return item{b: head[:], fourWord: true}, nil
+	}
+	n := int32(binary.BigEndian.Uint32(head[:]))
+	if n < 0 || n > maxPacket {
+		return item{}, errPacketSize
+	}
+	b := make([]byte, n)
+	_, err := io.ReadFull(r, b)
+	return item{b: b}, err
+}
+
+// write delivers what is queued. A broken pipe does not end the connection
+// by itself: requests that arrived before it broke are still carried out.
+func (c *conn) write() {
+	broken := false
+	for {
+		it, ok := c.out.pop(c.dead)
+		if !ok || !c.sleep(time.Until(it.due), c.dead) ||
+			!c.await(c.dead, func() bool { return c.s.cut(c, ToClient) }) {
+			return
+		}
+		if broken {
+			continue
+		}
+		if _, err := c.nc.Write(it.b); err != nil {
+			broken = true
+			_ = c.nc.Close()
+		}
+	}
+}
+
+// process carries out the client's packets, one at a time.
+func (c *conn) process() {
+	for c.out.wait(maxBacklog, c.quit) {
+		it, ok := c.in.pop(c.quit)
+		if !ok || !c.await(c.quit, func() bool { return c.s.cut(c, ToServer) }) || !c.handle(it) {
+			return
+		}
+	}
+}
+
+func (c *conn) handle(it item) bool {
+	switch {
+	case c.finished():
+		return false
+	case it.fourWord:
+		c.out.push(item{b: []byte(c.s.fourLetter(string(it.b)))})
+		return false
+	case c.session == nil:
+		return c.connect(it.b)
+	}
+	return c.request(it.b)
+}
+
+// await waits until blocked is false. It returns false when end is closed
+// first. blocked is called with mu held.
+func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
+	for {
+		c.s.mu.Lock()
+		wait, changed := blocked(), c.s.changed
+		c.s.mu.Unlock()
+		if !wait {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-end:
+			return false
+		}
+	}
+}
+
+// sleep returns false when end is closed first.
+func (c *conn) sleep(d time.Duration, end <-chan struct{}) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-end:
+		return false
+	}
+}

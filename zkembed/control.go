@@ -1,0 +1,168 @@
+package zkembed
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Dial connects in memory. It has the signature of go-zookeeper's Dialer; the
+// network and address are not looked at. Inside a testing/synctest bubble it
+// is the way to connect.
+func (s *Server) Dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	fail := func(err error) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	for {
+		s.mu.Lock()
+		down, hangs, changed := s.closed || s.stopped || s.refused(), s.dialCut(HangDial), s.changed
+		if !down && !hangs {
+			near, far := net.Pipe()
+			s.wg.Go(func() { s.ServeConn(far) })
+			s.mu.Unlock()
+			return near, nil
+		}
+		s.mu.Unlock()
+		if down {
+			return fail(syscall.ECONNREFUSED)
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			return fail(os.ErrDeadlineExceeded)
+		case <-s.done:
+		}
+	}
+}
+
+func (s *Server) find(session int64) (*session, error) {
+	if sess := s.sessions[session]; sess != nil {
+		return sess, nil
+	}
+	return nil, fmt.Errorf("zkembed: no session %s", sessionName(session))
+}
+
+// ExpireSession ends a session at once, as if it had not been heard of for
+// its time-out: its ephemeral nodes go, and its connection is closed.
+func (s *Server) ExpireSession(id int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess, err := s.find(id)
+	if err == nil {
+		s.endSession(sess)
+	}
+	return err
+}
+
+// MoveSession makes the session's next request fail with session moved, and
+// closes its connection then, as when the session had turned up at another
+// server. A reconnect takes it up again.
+func (s *Server) MoveSession(id int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess, err := s.find(id)
+	if err == nil {
+		sess.moved = true
+	}
+	return err
+}
+
+// DropConn cuts a session's connection; the session stays until it expires.
+// It is no error if the session has no connection.
+func (s *Server) DropConn(session int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess, err := s.find(session)
+	if err == nil && sess.conn != nil {
+		sess.conn.kill()
+	}
+	return err
+}
+
+// DropConns cuts all connections and returns how many there were.
+func (s *Server) DropConns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.kill()
+	}
+	return len(s.conns)
+}
+
+// Stop takes the server down as a crash would: connections and watches go,
+// new connections are refused (over TCP: accepted by the kernel and reset),
+// and no session expires, since nobody counts. The tree, the sessions and the
+// zxid are kept for [Server.Resume].
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	for c := range s.conns {
+		c.kill()
+	}
+	s.wake()
+}
+
+// Resume starts a stopped server again. Every session gets its whole time-out
+// anew, as after a restart of a real server.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = false
+	for _, sess := range s.sessions {
+		s.extend(sess)
+	}
+	signal(s.kick)
+	s.wake()
+}
+
+// Restart stops the server, waits, and resumes it. It returns when the server
+// is up again, or has been closed.
+func (s *Server) Restart(downtime time.Duration) {
+	s.Stop()
+	timer := time.NewTimer(downtime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		s.Resume()
+	case <-s.done:
+	}
+}
+
+// Reap removes, each under its own zxid, the containers that have lost their
+// last child and the TTL nodes that nobody wrote for their time to live, and
+// returns how many it removed.
+func (s *Server) Reap() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tree, removed := s.leader.tree, 0
+	for _, path := range tree.paths() {
+		n := tree.nodes[path]
+		if n == nil || !n.expired(time.Now().UnixMilli()) {
+			continue
+		}
+		t := s.begin()
+		t.changes = []change{{op: OpDelete, path: path}}
+		tree.apply(t.changes[0], t.zxid, t.ms)
+		s.commit(t)
+		removed++
+	}
+	return removed
+}
+
+func (s *Server) reapLoop() {
+	ticker := time.NewTicker(s.cfg.reaperInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.Reap()
+		case <-s.done:
+			return
+		}
+	}
+}

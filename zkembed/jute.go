@@ -1,0 +1,134 @@
+package zkembed
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+)
+
+// errShort is what a decoder reports for a body that ends too early or names
+// a length that cannot be: a malformed packet, whoever sent it.
+var errShort = errors.New("zkembed: malformed packet")
+
+// encoder appends Jute's binary form: big-endian numbers, length-prefixed
+// strings and vectors.
+type encoder struct{ b []byte }
+
+func (e *encoder) int(v int32)  { e.b = binary.BigEndian.AppendUint32(e.b, uint32(v)) }
+func (e *encoder) long(v int64) { e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) }
+
+func (e *encoder) bool(v bool) {
+	if v {
+		e.b = append(e.b, 1)
+	} else {
+		e.b = append(e.b, 0)
+	}
+}
+
+// buffer writes nil as length -1: ZooKeeper tells "no data" from "empty data".
+func (e *encoder) buffer(v []byte) {
+	if v == nil {
+		e.int(-1)
+		return
+	}
+	e.int(int32(len(v)))
+	e.b = append(e.b, v...)
+}
+
+func (e *encoder) string(v string) {
+	e.int(int32(len(v)))
+	e.b = append(e.b, v...)
+}
+
+func (e *encoder) strings(v []string) {
+	e.int(int32(len(v)))
+	for _, s := range v {
+		e.string(s)
+	}
+}
+
+// decoder reads Jute's binary form. Its first error sticks, and everything
+// read after it is zero, so that callers check once at the end. Lengths are
+// held against what is really there before anything is allocated.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) fail() { d.b, d.err = nil, errShort }
+
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.b) {
+		d.fail()
+		return nil
+	}
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) int() int32 {
+	if v := d.take(4); v != nil {
+		return int32(binary.BigEndian.Uint32(v))
+	}
+	return 0
+}
+
+func (d *decoder) long() int64 {
+	if v := d.take(8); v != nil {
+		return int64(binary.BigEndian.Uint64(v))
+	}
+	return 0
+}
+
+func (d *decoder) bool() bool {
+	v := d.take(1)
+	return v != nil && v[0] != 0
+}
+
+// buffer returns a copy, or nil for length -1.
+func (d *decoder) buffer() []byte {
+	n := d.int()
+	if n == -1 || d.err != nil {
+		return nil
+	}
+	v := d.take(int(n))
+	if d.err != nil {
+		return nil
+	}
+	return append(make([]byte, 0, len(v)), v...)
+}
+
+// string treats a null string as a malformed packet: no request may carry
+// one. Bytes that are no UTF-8 become U+FFFD, as they do in Java.
+func (d *decoder) string() string {
+	n := d.int()
+	if d.err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(string(d.take(int(n))), "\uFFFD")
+}
+
+// count reads a vector's length. Every item takes at least size bytes, so a
+// longer vector than the packet can hold is refused before it costs memory.
+// A null vector counts as empty.
+func (d *decoder) count(size int) int {
+	n := d.int()
+	if n == -1 {
+		return 0
+	}
+	if n < 0 || int(n) > len(d.b)/size {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) strings() []string {
+	n := d.count(4)
+	var v []string
+	for range n {
+		v = append(v, d.string())
+	}
+	return v
+}

@@ -1,0 +1,102 @@
+package zkembed
+
+import (
+	"sync"
+	"time"
+)
+
+// item is one packet on its way through a connection.
+type item struct {
+	b        []byte
+	due      time.Time // not to be passed on earlier; zero: at once
+	fourWord bool      // a four-letter word instead of a packet
+}
+
+// queue is a FIFO between two goroutines of a connection. One goroutine pops;
+// any number push without waiting. A producer that can wait calls wait first,
+// so that a client that sends much and reads little costs bounded memory.
+type queue struct {
+	mu     sync.Mutex
+	items  []item
+	bytes  int
+	closed bool
+	more   chan struct{} // capacity 1: something was pushed, or closed
+	room   chan struct{} // capacity 1: something was popped
+}
+
+func newQueue() *queue {
+	return &queue{more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// push appends and returns the number of bytes that wait now. A closed queue
+// takes nothing more.
+func (q *queue) push(it item) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.items = append(q.items, it)
+		q.bytes += len(it.b)
+		signal(q.more)
+	}
+	return q.bytes
+}
+
+// close lets the consumer take what is there and then ends it.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	signal(q.more)
+}
+
+// pop waits for the next item. ok is false when the queue is closed and
+// drained, or dead is closed.
+func (q *queue) pop(dead <-chan struct{}) (it item, ok bool) {
+	for {
+		q.mu.Lock()
+		if len(q.items) > 0 {
+			it = q.items[0]
+			q.items[0] = item{}
+			q.items = q.items[1:]
+			q.bytes -= len(it.b)
+			q.mu.Unlock()
+			signal(q.room)
+			return it, true
+		}
+		closed := q.closed
+		q.mu.Unlock()
+		if closed {
+			return it, false
+		}
+		select {
+		case <-q.more:
+		case <-dead:
+			return it, false
+		}
+	}
+}
+
+// wait returns when fewer than limit bytes wait in the queue, or false when
+// dead is closed. One goroutine waits.
+func (q *queue) wait(limit int, dead <-chan struct{}) bool {
+	for {
+		q.mu.Lock()
+		ok := q.bytes < limit
+		q.mu.Unlock()
+		if ok {
+			return true
+		}
+		select {
+		case <-q.room:
+		case <-dead:
+			return false
+		}
+	}
+}

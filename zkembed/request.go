@@ -1,0 +1,136 @@
+package zkembed
+
+import "time"
+
+// request is one packet of a connected client.
+type request struct {
+	xid  int32
+	op   Op
+	body []byte
+}
+
+// response is what to send back. The body counts only without an error.
+type response struct {
+	code Code
+	body []byte
+	zxid int64 // send when the view has processed this, if that is not yet so
+	bare bool  // credentials are answered with zxid 0
+	last bool  // close the connection behind it
+}
+
+func failed(code Code) response { return response{code: code} }
+
+// request answers one packet. It returns false when the connection ends.
+func (c *conn) request(b []byte) bool {
+	d := &decoder{b: b}
+	r := request{xid: d.int(), op: Op(d.int())}
+	if d.err != nil {
+		return false
+	}
+	r.body = d.b
+	s := c.s
+	s.mu.Lock()
+	c.recv++
+	s.touch(c)
+	s.count(c.session, r.op)
+	act := s.faultFor(c, r)
+	s.mu.Unlock()
+	if !c.before(act) || !c.await(c.quit, func() bool { return c.view.isolated() && (r.op.write() || r.op == OpSync) }) {
+		return false
+	}
+	s.mu.Lock()
+	if c.finished() {
+		s.mu.Unlock()
+		return false
+	}
+	resp := c.answer(r, act)
+	wait := resp.zxid > 0
+	return c.later(resp.zxid, wait, func() { c.reply(r, resp, act) }) && !resp.last && act.kind != actLoseReply
+}
+
+// answer carries the request out. mu is held.
+func (c *conn) answer(r request, act Action) response {
+	s, sess := c.s, c.session
+	switch {
+	case act.kind == actReplyError:
+		return failed(act.code)
+	case sess.moved:
+		return response{code: CodeSessionMoved, last: true}
+	case r.op == OpPing:
+		return response{}
+	case r.op == OpAuth:
+		return c.auth(r.body)
+	case r.op == OpSync:
+		d := &decoder{b: r.body}
+		e := encoder{}
+		e.string(d.string())
+		if d.err != nil {
+			return failed(CodeMarshallingError)
+		}
+		return response{body: e.b, zxid: s.leader.tree.zxid}
+	case r.op.write() && sess.ended:
+		return failed(CodeSessionExpired)
+	case r.op.write():
+		return s.write(c, r)
+	}
+	return c.lookUp(r)
+}
+
+// reply queues the answer. mu is held.
+func (c *conn) reply(r request, resp response, act Action) {
+	if act.kind == actLoseReply {
+		return
+	}
+	e := encoder{b: make([]byte, 4, 20+len(resp.body))}
+	e.int(r.xid)
+	if resp.bare {
+		e.long(0)
+	} else {
+		e.long(c.view.tree.zxid)
+	}
+	e.int(int32(resp.code))
+	if resp.code == CodeOK {
+		e.b = append(e.b, resp.body...)
+	}
+	var due time.Time
+	if act.kind == actDelayReply {
+		due = time.Now().Add(act.delay)
+	}
+	c.send(e.b, due)
+}
+
+// auth adds an identity to the connection, or ends it.
+func (c *conn) auth(body []byte) response {
+	d := &decoder{b: body}
+	d.int()
+	scheme, data := d.string(), d.buffer()
+	switch {
+	case d.err != nil:
+		return failed(CodeMarshallingError)
+	case scheme == "digest":
+		c.addIdentity(digest(string(data)))
+	case scheme == "ip":
+	default:
+		return response{code: CodeAuthFailed, bare: true, last: true}
+	}
+	return response{bare: true}
+}
+
+func (c *conn) addIdentity(id identity) {
+	for _, have := range c.ids {
+		if have == id {
+			return
+		}
+	}
+	c.ids = append(c.ids, id)
+}
+
+// touch keeps the session alive. What a follower hears, its leader learns
+// with the next report. mu is held.
+func (s *Server) touch(c *conn) {
+	if f := c.view.follower; f != nil {
+		f.touched[c.session.id] = struct{}{}
+		return
+	}
+	s.extend(c.session)
+}

@@ -1,0 +1,213 @@
+package zkembed
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// Kind tells how long a node lives.
+type Kind uint8
+
+// The kinds of nodes.
+const (
+	Persistent Kind = iota
+	Ephemeral
+	Container
+	TTL
+)
+
+// String is the kind's name in lower case.
+func (k Kind) String() string {
+	return [...]string{"persistent", "ephemeral", "container", "ttl"}[k]
+}
+
+type node struct {
+	data                []byte
+	acl                 []ACL
+	czxid, mzxid, pzxid int64
+	ctime, mtime        int64
+	version, aversion   int32
+	creations           int32 // children ever created: the next sequence number
+	kind                Kind
+	owner               int64 // session of an ephemeral node
+	ttl                 int64 // milliseconds
+	children            map[string]struct{}
+}
+
+// stat is what clients see. They see twice the creations less the children
+// that are left, that is, the creations plus the deletions.
+func (n *node) stat() Stat {
+	return Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: 2*n.creations - int32(len(n.children)), Aversion: n.aversion,
+		EphemeralOwner: n.owner, DataLength: int32(len(n.data)),
+		NumChildren: int32(len(n.children)), Pzxid: n.pzxid,
+	}
+}
+
+// change is one committed effect on a tree. Applied in the same order it
+// leaves the same tree everywhere, so that a follower can be fed with changes.
+type change struct {
+	op      Op // OpCreate, OpDelete, OpSetData, OpSetACL or OpCloseSession
+	path    string
+	data    []byte
+	acl     []ACL
+	counter int32 // OpCreate: the parent's creations afterwards
+	kind    Kind
+	ttl     int64
+	session int64 // OpCreate: owner; OpCloseSession: the session that ended
+}
+
+// txn is all the effects of one write request. It may be empty: a failed
+// write takes a zxid too.
+type txn struct {
+	zxid    int64
+	ms      int64 // time of the commit
+	changes []change
+}
+
+type tree struct {
+	nodes      map[string]*node
+	ephemerals map[int64]map[string]struct{}
+	zxid       int64 // last processed
+}
+
+func newTree() *tree {
+	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{}}
+	for _, p := range []string{"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
+		t.nodes[p] = &node{data: []byte{}, acl: openACL, children: map[string]struct{}{}}
+		if p != "/" {
+			t.nodes[parentOf(p)].children[nameOf(p)] = struct{}{}
+		}
+	}
+	config := t.nodes["/zookeeper/config"]
+	config.acl, config.aversion = readACL, -1
+	return t
+}
+
+// get finds a node; like ZooKeeper it takes the empty path for the root.
+func (t *tree) get(path string) *node {
+	if path == "" {
+		path = "/"
+	}
+	return t.nodes[path]
+}
+
+// clone copies the tree. Data and ACLs are never written in place, so they
+// are shared.
+func (t *tree) clone() *tree {
+	c := &tree{nodes: make(map[string]*node, len(t.nodes)), ephemerals: map[int64]map[string]struct{}{}, zxid: t.zxid}
+	for p, n := range t.nodes {
+		m := *n
+		m.children = maps.Clone(n.children)
+		c.nodes[p] = &m
+	}
+	for id, paths := range t.ephemerals {
+		c.ephemerals[id] = maps.Clone(paths)
+	}
+	return c
+}
+
+func (t *tree) ephemeralsOf(session int64) []string {
+	return slices.Sorted(maps.Keys(t.ephemerals[session]))
+}
+
+// apply performs a change that was checked before, and returns the way back.
+func (t *tree) apply(c change, zxid, ms int64) (undo func()) {
+	switch c.op {
+	case OpCreate:
+		return t.create(c, zxid, ms)
+	case OpDelete:
+		return t.remove(c.path, zxid)
+	case OpSetData:
+		n := t.nodes[c.path]
+		old := *n
+		n.data, n.mzxid, n.mtime = c.data, zxid, ms
+		n.version++
+		return func() { *n = old }
+	case OpSetACL:
+		n := t.nodes[c.path]
+		old := *n
+		n.acl = c.acl
+		n.aversion++
+		return func() { *n = old }
+	}
+	return func() {}
+}
+
+func (t *tree) create(c change, zxid, ms int64) (undo func()) {
+	parent := t.nodes[parentOf(c.path)]
+	counter, pzxid := parent.creations, parent.pzxid
+	// The counter never goes back: past the largest int32 it sticks, and then
+	// pzxid stands still too, as on a real server.
+	if c.counter > counter {
+		parent.creations, parent.pzxid = c.counter, zxid
+	}
+	n := &node{
+		data: c.data, acl: c.acl, czxid: zxid, mzxid: zxid, pzxid: zxid, ctime: ms, mtime: ms,
+		kind: c.kind, ttl: c.ttl, owner: c.session, children: map[string]struct{}{},
+	}
+	t.link(c.path, n)
+	return func() {
+		t.unlink(c.path, n)
+		parent.creations, parent.pzxid = counter, pzxid
+	}
+}
+
+func (t *tree) remove(path string, zxid int64) (undo func()) {
+	n, parent := t.nodes[path], t.nodes[parentOf(path)]
+	pzxid := parent.pzxid
+	t.unlink(path, n)
+	parent.pzxid = zxid
+	return func() {
+		t.link(path, n)
+		parent.pzxid = pzxid
+	}
+}
+
+func (t *tree) link(path string, n *node) {
+	t.nodes[path] = n
+	t.nodes[parentOf(path)].children[nameOf(path)] = struct{}{}
+	if n.owner != 0 {
+		if t.ephemerals[n.owner] == nil {
+			t.ephemerals[n.owner] = map[string]struct{}{}
+		}
+		t.ephemerals[n.owner][path] = struct{}{}
+	}
+}
+
+func (t *tree) unlink(path string, n *node) {
+	delete(t.nodes, path)
+	delete(t.nodes[parentOf(path)].children, nameOf(path))
+	if n.owner != 0 {
+		delete(t.ephemerals[n.owner], path)
+		if len(t.ephemerals[n.owner]) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+	}
+}
+
+// expired tells whether the reaper takes the node: a container that has had a
+// child and has none, a TTL node without children that nobody wrote for ttl.
+func (n *node) expired(ms int64) bool {
+	if len(n.children) > 0 {
+		return false
+	}
+	switch n.kind {
+	case Container:
+		return n.creations > 0
+	case TTL:
+		return ms-n.mtime > n.ttl
+	}
+	return false
+}
+
+// nextCounter is the parent's counter after one more creation; it wraps like
+// Java's int.
+func (n *node) nextCounter() int32 {
+	if n.creations == math.MaxInt32 {
+		return math.MinInt32
+	}
+	return n.creations + 1
+}

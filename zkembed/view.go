@@ -1,0 +1,72 @@
+package zkembed
+
+import "time"
+
+// view is the tree as a server of the ensemble sees it, and the watches that
+// look at it. The leader's is the truth; a lagging follower's runs behind.
+// Guarded by Server.mu.
+type view struct {
+	tree     *tree
+	watches  watches
+	follower *Follower // nil for the leader
+	waiters  []waiter
+}
+
+// waiter runs when its view has processed zxid.
+type waiter struct {
+	zxid int64
+	run  func()
+}
+
+// after runs f at once, or as soon as the view has processed zxid: behind the
+// events of that transaction and before those of the next.
+func (v *view) after(zxid int64, f func()) {
+	if v.tree.zxid >= zxid {
+		f()
+		return
+	}
+	v.waiters = append(v.waiters, waiter{zxid, f})
+}
+
+// begin takes the next zxid for a write request. The caller applies changes
+// to the leader's tree, lists them in the transaction, and commits it.
+func (s *Server) begin() txn {
+	s.leader.tree.zxid++
+	return txn{zxid: s.leader.tree.zxid, ms: time.Now().UnixMilli()}
+}
+
+// commit tells the leader's watchers, and passes the transaction on.
+func (s *Server) commit(t txn) {
+	s.publish(s.leader, t)
+	for _, f := range s.followers {
+		f.receive(t)
+	}
+}
+
+// publish tells everybody at a view about a transaction that its tree has.
+func (s *Server) publish(v *view, t txn) {
+	for _, c := range t.changes {
+		v.watches.fire(c, s.notify)
+		if c.op != OpCloseSession {
+			continue
+		}
+		for cn := range s.conns {
+			if cn.view == v && cn.session != nil && cn.session.id == c.session {
+				cn.finish()
+			}
+		}
+	}
+}
+
+// notify sends a watch event to one connection.
+func (s *Server) notify(c *conn, t EventType, path string) {
+	e := encoder{b: make([]byte, 4, 64)}
+	e.int(-1)
+	e.long(-1)
+	e.int(0)
+	e.int(int32(t))
+	e.int(3) // connected: the state that every event carries
+	e.string(path)
+	c.send(e.b, s.eventDue(c, path))
+	s.count(c.session, OpNotify)
+}
