@@ -27,7 +27,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	over     bool
-	left     bool // the client has closed its side, or was cut off by a fault
+	left     bool // see gone
 	text     bool // the client sent a four-letter word or nonsense: no frames from here on
 	server   net.Conn
 	session  int64
@@ -72,6 +72,9 @@ func (c *conn) run() {
 }
 
 func (c *conn) callServer() bool {
+	if c.gone() {
+		return false
+	}
 	server, err := net.DialTimeout("tcp", c.p.target, dialWithin)
 	if err != nil {
 		return false
@@ -199,7 +202,8 @@ func (c *conn) passHole(d Direction) bool {
 	}
 }
 
-// gone tells whether the client was cut off on purpose; what the server still says is then of no interest.
+// gone tells whether the client left before the server was called, or was cut off by a fault; what the server still
+// says is then of no interest.
 func (c *conn) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -52,6 +52,7 @@ type Stats struct {
 	Cut     int // connections cut, by a fault, CutAll or Flap
 	Refused int // connections refused
 	Hung    int // connections accepted and left without an answer
+	GivenUp int // connections that their client closed before the server was called
 	Held    int // packets (of a raw proxy: chunks) that had to wait in a black hole
 	Delayed int // packets that were delayed by the condition Delay
 }

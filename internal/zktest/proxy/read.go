@@ -38,9 +38,13 @@ func (c *conn) readClient() {
 func (c *conn) clientLeft() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server == nil {
-		c.left = true
+	if c.server != nil || c.left {
+		return
 	}
+	c.left = true
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.p.stats.GivenUp++
 }
 
 // request handles one request and tells whether the connection goes on.
