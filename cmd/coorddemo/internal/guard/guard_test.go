@@ -1,0 +1,436 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package guard
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// The test binary is three programs: the tests, the guard, and an owner that may be frozen and killed.
+const (
+	roleVariable = "GUARD_TEST_ROLE"
+	guardRole    = "guard"
+	ownerRole    = "owner"
+	shellRole    = "shell" // like a shell with job control: its child has a group of its own
+)
+
+// soon bounds waits for what should happen at once; patience for a busy machine, not a promise.
+const soon = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case guardRole:
+		if err := Main(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case ownerRole:
+		ownerMain()
+	case shellRole:
+		job := exec.Command("sleep", "1000")
+		job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := job.Start(); err != nil {
+			panic(err)
+		}
+		fmt.Println(job.Process.Pid)
+		_ = job.Wait()
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+func guardCommand(out *os.File) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+guardRole)
+	cmd.Stdout = out // and not stderr: shells like to comment on signals there
+	return cmd
+}
+
+// ownerMain runs a script under guard and then does nothing more; it prints the command's process id.
+func ownerMain() {
+	lasts, err := time.ParseDuration(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	p, err := Start(Options{
+		Guard: guardCommand(os.Stdout), Argv: []string{"/bin/sh", "-c", os.Args[2]},
+		Deadline: Now().Add(lasts), KillAfter: lasts / 6,
+	})
+	if err != nil {
+		panic(err)
+	}
+	for e := range p.Events() {
+		fmt.Println(e.Kind, e.PID)
+	}
+}
+
+// run is a script under guard.
+type run struct {
+	*Process
+	t     *testing.T
+	lines chan string
+}
+
+func guarded(t *testing.T, lasts, killAfter time.Duration, script string) *run {
+	return guardedCommand(t, lasts, killAfter, "/bin/sh", "-c", script)
+}
+
+func guardedCommand(t *testing.T, lasts, killAfter time.Duration, argv ...string) *run {
+	t.Helper()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	p, err := Start(Options{Guard: guardCommand(write), Argv: argv, Deadline: Now().Add(lasts), KillAfter: killAfter})
+	require.NoError(t, err)
+	require.NoError(t, write.Close())
+	r := &run{Process: p, t: t, lines: make(chan string, 100)}
+	go func() {
+		defer close(r.lines)
+		defer read.Close()
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			r.lines <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		p.Abandon()
+		for range p.Events() {
+		}
+		for range r.lines {
+		}
+	})
+	return r
+}
+
+func (r *run) event(kind Kind) Event {
+	r.t.Helper()
+	select {
+	case e, ok := <-r.Events():
+		require.True(r.t, ok, "no more events while waiting for %s", kind)
+		require.Equal(r.t, kind, e.Kind, "%+v", e)
+		return e
+	case <-time.After(soon):
+		require.FailNow(r.t, "no event", "waiting for %s", kind)
+	}
+	panic("unreachable")
+}
+
+func (r *run) line() string {
+	r.t.Helper()
+	select {
+	case line, ok := <-r.lines:
+		require.True(r.t, ok, "the command's output has ended")
+		return line
+	case <-time.After(soon):
+		require.FailNow(r.t, "the command prints nothing")
+	}
+	panic("unreachable")
+}
+
+// requireGone waits until no living process has that id; a zombie lives no more.
+func requireGone(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "process %d lives on", pid)
+}
+
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return unix.Kill(pid, 0) == nil && !fileExists("/proc/self/stat")
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return fields[0][0] != 'Z' && fields[0][0] != 'X'
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func number(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	require.NoError(t, err)
+	return n
+}
+
+func TestTheStatusIsTheCommandsOwn(t *testing.T) {
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -KILL $$": 137, "kill -TERM $$": 143} {
+		r := guarded(t, time.Minute, 0, script)
+		r.event(Started)
+		e := r.event(Exited)
+		require.Equal(t, want, e.ExitCode(), script)
+		require.Equal(t, ByItself, e.Cause, script)
+	}
+}
+
+func TestACommandThatCannotBeRunIsReportedAsByAShell(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	require.NoError(t, os.WriteFile(plain, []byte("echo never\n"), 0o600))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for name, want := range map[string]int{
+		"/no/such/file": 127, "no-such-command-anywhere": 127, dir: 126, plain: 126, "plain": 126,
+	} {
+		e := guardedCommand(t, time.Minute, 0, name).event(Failed)
+		require.Equal(t, want, e.Code, name)
+		require.Contains(t, e.Message, name)
+	}
+}
+
+func TestAScriptWithoutInterpreterLineIsRunByTheShell(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte("echo \"$1\"; exit 3\n"), 0o700))
+	r := guardedCommand(t, time.Minute, 0, script, "argument")
+	r.event(Started)
+	require.Equal(t, "argument", r.line())
+	require.Equal(t, 3, r.event(Exited).ExitCode())
+}
+
+func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {
+	const lasts, killAfter = 1200 * time.Millisecond, 600 * time.Millisecond
+	begin := Now()
+	r := guarded(t, lasts, killAfter, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
+	r.event(Started)
+	require.Equal(t, "ready", r.line())
+	require.Equal(t, "term", r.line())
+	require.GreaterOrEqual(t, Now().Sub(begin), lasts-killAfter, "TERM came too early")
+	e := r.event(Exited)
+	require.Equal(t, 137, e.ExitCode())
+	require.Equal(t, ByDeadline, e.Cause)
+	require.GreaterOrEqual(t, e.At.Sub(begin), lasts, "KILL came too early")
+	require.Less(t, e.At.Sub(begin), lasts+2*time.Second, "KILL came much too late")
+}
+
+func TestAnExtendedDeadlineLetsTheCommandFinish(t *testing.T) {
+	r := guarded(t, time.Second, 100*time.Millisecond, `sleep 1.2; exit 4`)
+	r.Extend(Now().Add(time.Hour))
+	r.event(Started)
+	e := r.event(Exited)
+	require.Equal(t, 4, e.ExitCode())
+	require.Equal(t, ByItself, e.Cause)
+}
+
+func TestACommandThatSurvivesTermIsSparedWhenTheDeadlineMoves(t *testing.T) {
+	r := guarded(t, 30*time.Second, 29500*time.Millisecond, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
+	r.event(Started)
+	for range 2 { // "ready" comes first, unless TERM does
+		if r.line() == "term" {
+			break
+		}
+	}
+	r.Extend(Now().Add(time.Hour))
+	r.Signal(syscall.SIGKILL)
+	e := r.event(Exited)
+	require.Equal(t, ByItself, e.Cause, "the lock was out of danger when the command ended")
+}
+
+func TestStopIsTermThenKill(t *testing.T) {
+	r := guarded(t, time.Hour, 300*time.Millisecond, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
+	r.event(Started)
+	require.Equal(t, "ready", r.line())
+	r.Stop()
+	require.Equal(t, "term", r.line())
+	e := r.event(Exited)
+	require.Equal(t, 137, e.ExitCode())
+	require.Equal(t, ByStop, e.Cause)
+}
+
+func TestAStoppedCommandStillHearsTerm(t *testing.T) {
+	r := guarded(t, time.Hour, 20*time.Second, `trap 'echo term; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done`)
+	r.event(Started)
+	require.Equal(t, syscall.SIGSTOP, r.event(Stopped).Signal)
+	r.Stop()
+	require.Equal(t, 5, r.event(Exited).ExitCode())
+}
+
+func TestSignalsReachTheWholeGroup(t *testing.T) {
+	r := guarded(t, time.Hour, 0, `sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & trap 'wait; echo parent; exit 9' USR1; wait`)
+	r.event(Started)
+	require.Equal(t, "ready", r.line())
+	r.Signal(syscall.SIGUSR1)
+	require.Equal(t, "child", r.line())
+	require.Equal(t, "parent", r.line())
+	require.Equal(t, 9, r.event(Exited).ExitCode())
+}
+
+func TestKillTakesTheWholeGroup(t *testing.T) {
+	r := guarded(t, time.Hour, 0, `sleep 1000 & echo $!; wait`)
+	r.event(Started)
+	child := number(t, r.line())
+	r.Kill()
+	e := r.event(Exited)
+	require.Equal(t, ByKill, e.Cause)
+	requireGone(t, child)
+}
+
+func TestOnLinuxKillAlsoTakesTheJobsOfAShellWithJobControl(t *testing.T) {
+	if !fileExists("/proc/self/stat") {
+		t.Skip("left out: needs Linux's process table")
+	}
+	r := guardedCommand(t, time.Hour, 0, "env", roleVariable+"="+shellRole, os.Args[0])
+	pid := r.event(Started).PID
+	job := number(t, r.line())
+	group, err := unix.Getpgid(job)
+	require.NoError(t, err)
+	require.NotEqual(t, pid, group, "the job has no group of its own, and this test proves nothing")
+	r.Kill()
+	r.event(Exited)
+	requireGone(t, job)
+}
+
+func TestBackgroundProcessesOutliveACommandThatEndsByItself(t *testing.T) {
+	r := guarded(t, time.Hour, 0, `sleep 1000 >/dev/null 2>&1 & echo $!`)
+	r.event(Started)
+	child := number(t, r.line())
+	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
+	require.Equal(t, 0, r.event(Exited).ExitCode())
+	require.True(t, alive(child))
+}
+
+func TestWhatAStoppedCommandLeavesBehindHasTheSameTime(t *testing.T) {
+	r := guarded(t, time.Hour, 20*time.Second, `sh -c 'trap "sleep 0.2; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`)
+	r.event(Started)
+	require.Equal(t, "ready", r.line())
+	r.Stop()
+	require.Equal(t, 143, r.event(Exited).ExitCode())
+	require.Equal(t, "cleaned", r.line())
+}
+
+func TestTheCommandGetsTheThreeStandardDescriptorsOnly(t *testing.T) {
+	if !fileExists("/proc/self/fd") {
+		t.Skip("left out: needs Linux's /proc")
+	}
+	left, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer left.Close()
+	_, err = unix.FcntlInt(left.Fd(), unix.F_SETFD, 0) // as left open by the parent of the owner
+	require.NoError(t, err)
+	r := guardedCommand(t, time.Hour, 0, "ls", "/proc/self/fd")
+	r.event(Started)
+	r.event(Exited)
+	var open []string
+	for line := range r.lines {
+		open = append(open, line)
+	}
+	require.Equal(t, []string{"0", "1", "2", "3"}, open, "3 is the directory that ls reads")
+}
+
+func TestTheCommandIgnoresNoSignals(t *testing.T) {
+	if !fileExists("/proc/self/status") {
+		t.Skip("left out: needs Linux's /proc")
+	}
+	r := guardedCommand(t, time.Hour, 0, "cat", "/proc/self/status")
+	r.event(Started)
+	r.event(Exited)
+	for line := range r.lines {
+		if rest, ok := strings.CutPrefix(line, "SigIgn:"); ok {
+			mask, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+			require.NoError(t, err)
+			require.Zero(t, mask, "ignored signals: %x", mask)
+			return
+		}
+	}
+	require.Fail(t, "no SigIgn line")
+}
+
+func TestSignalsToTheOwnersGroupDoNotReachTheGuard(t *testing.T) {
+	r := guarded(t, time.Hour, 0, `echo $PPID; while :; do sleep 0.01; done`)
+	r.event(Started)
+	guard := number(t, r.line())
+	group, err := unix.Getpgid(guard)
+	require.NoError(t, err)
+	require.NotEqual(t, unix.Getpgrp(), group)
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGTSTP} {
+		require.NoError(t, unix.Kill(guard, s))
+	}
+	r.Stop()
+	require.Equal(t, ByStop, r.event(Exited).Cause)
+}
+
+func TestTheEndOfTheGuardIsTheEndOfTheCommand(t *testing.T) {
+	r := guarded(t, time.Hour, 0, `sleep 1000 & echo $PPID $!; wait`)
+	pid := r.event(Started).PID
+	ids := strings.Fields(r.line())
+	require.NoError(t, unix.Kill(number(t, ids[0]), unix.SIGKILL))
+	r.event(Gone)
+	requireGone(t, pid)
+	requireGone(t, number(t, ids[1]))
+}
+
+func TestAbandonEndsACommandWhoseGuardIsFrozen(t *testing.T) {
+	r := guarded(t, time.Hour, 0, `echo $PPID; exec sleep 1000`)
+	pid := r.event(Started).PID
+	require.NoError(t, unix.Kill(number(t, r.line()), unix.SIGSTOP))
+	r.Kill()
+	r.Abandon()
+	r.event(Gone)
+	requireGone(t, pid)
+}
+
+// owner starts an owner process and returns it with the command's process id.
+func owner(t *testing.T, lasts time.Duration, script string) (*exec.Cmd, *bufio.Scanner, int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], lasts.String(), script)
+	cmd.Env = append(os.Environ(), roleVariable+"="+ownerRole)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	var pid int
+	_, err = fmt.Sscanf(lines.Text(), "started %d", &pid)
+	require.NoError(t, err, lines.Text())
+	return cmd, lines, pid
+}
+
+func TestTheEndOfTheOwnerIsTheEndOfTheCommand(t *testing.T) {
+	cmd, _, pid := owner(t, time.Hour, `trap '' TERM; while :; do sleep 0.01; done`)
+	require.True(t, alive(pid))
+	require.NoError(t, cmd.Process.Kill())
+	requireGone(t, pid)
+}
+
+func TestAFrozenOwnersCommandEndsAtTheDeadline(t *testing.T) {
+	const lasts = 1500 * time.Millisecond
+	begin := Now()
+	cmd, lines, pid := owner(t, lasts, `trap '' TERM; while :; do sleep 0.01; done`)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	requireGone(t, pid)
+	require.GreaterOrEqual(t, Now().Sub(begin), lasts)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	require.True(t, lines.Scan())
+	require.Contains(t, lines.Text(), "exited", "the owner learns of it when it wakes")
+}
+
+func TestTheGuardRefusesToRunWithoutOrders(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+guardRole)
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "for coorddemo itself")
+}
+
+func TestACommandIsNotStartedWhenItIsTooLate(t *testing.T) {
+	r := guarded(t, time.Second, 2*time.Second, `echo never`)
+	require.Equal(t, ByDeadline, r.event(Exited).Cause)
+	_, open := <-r.lines
+	require.False(t, open)
+}

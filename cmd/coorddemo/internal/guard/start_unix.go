@@ -1,0 +1,96 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The statuses by which a shell tells that it could not run a command.
+const (
+	notExecutable = 126
+	notFound      = 127
+)
+
+// startError says why the command could not be started.
+type startError struct {
+	code int
+	err  error
+}
+
+func (e *startError) Error() string { return e.err.Error() }
+
+// start runs argv in a process group of its own, in the foreground of the terminal if that is given.
+func start(argv []string, tty Terminal) (pid int, err error) {
+	path, err := find(argv[0])
+	if err != nil {
+		return 0, err
+	}
+	sys := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(sys)
+	if tty != (Terminal{}) {
+		// The child puts itself in the foreground before it runs the command, so that the command never sees itself in
+		// the background.
+		sys.Foreground, sys.Ctty = true, tty.fd
+	}
+	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: sys}
+	pid, err = syscall.ForkExec(path, argv, attr)
+	if errors.Is(err, syscall.ENOEXEC) {
+		// A script without a first line that names its interpreter: execvp and every shell give it to the shell.
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, argv[1:]...), attr)
+	}
+	switch {
+	case err == nil:
+		return pid, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, &startError{notFound, &fs.PathError{Op: "run", Path: argv[0], Err: err}}
+	default:
+		return 0, &startError{notExecutable, &fs.PathError{Op: "run", Path: argv[0], Err: err}}
+	}
+}
+
+// find looks name up in PATH as a shell does: a file that may not be executed is remembered, but the search goes on.
+func find(name string) (string, error) {
+	if strings.ContainsRune(name, '/') {
+		return name, executable(name)
+	}
+	var found error = &startError{notFound, &fs.PathError{Op: "find", Path: name, Err: errors.New("command not found")}}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if dir == "" || dir == "." {
+			path = "./" + name
+		}
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		var because *startError
+		if errors.As(err, &because) && because.code == notExecutable {
+			found = err
+		}
+	}
+	return "", found
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &startError{notFound, err}
+	case err != nil:
+		return &startError{notExecutable, err}
+	case info.IsDir():
+		return &startError{notExecutable, &fs.PathError{Op: "run", Path: path, Err: syscall.EISDIR}}
+	}
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return &startError{notExecutable, &fs.PathError{Op: "run", Path: path, Err: err}}
+	}
+	return nil
+}

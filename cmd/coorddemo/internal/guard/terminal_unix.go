@@ -1,0 +1,59 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package guard
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Terminal is the controlling terminal of this process. Its zero value stands for none.
+type Terminal struct{ fd int }
+
+// OpenTerminal opens the controlling terminal, wherever the standard descriptors point to.
+func OpenTerminal() Terminal {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return Terminal{}
+	}
+	return Terminal{fd: fd}
+}
+
+// Foreground is the process group that gets the terminal's input and the signals of its keys; 0 without a terminal.
+func (t Terminal) Foreground() int {
+	if t.fd == 0 {
+		return 0
+	}
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+// Give makes group the foreground group. The caller must ignore SIGTTOU: it may be in the background itself, and is
+// stopped otherwise.
+func (t Terminal) Give(group int) {
+	if t.fd != 0 && group > 0 {
+		// An error means that the group is gone or the terminal hung up; in both cases there is nobody to serve.
+		_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
+	}
+}
+
+// TakeBack makes home the foreground group if group has the terminal, or a group of which no process is left. If
+// somebody else has it, such as the shell after its user sent the job to the background, it stays there.
+func (t Terminal) TakeBack(group, home int) {
+	now := t.Foreground()
+	if now == 0 || now == home {
+		return
+	}
+	if now == group || unix.Kill(-now, 0) == unix.ESRCH {
+		t.Give(home)
+	}
+}
+
+// Close closes the terminal.
+func (t Terminal) Close() {
+	if t.fd != 0 {
+		_ = unix.Close(t.fd)
+	}
+}

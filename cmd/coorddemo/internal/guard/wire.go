@@ -1,0 +1,68 @@
+package guard
+
+import "syscall"
+
+// The owner speaks to the guard, and the guard to the owner, in JSON values, one after the other, each over its own
+// pipe. The pipes are the descriptors that follow the three standard ones.
+const (
+	ordersFD  = 3
+	reportsFD = 4
+)
+
+// order is what the owner tells the guard. The first one starts the command; in those that follow, each field that is
+// set is an instruction.
+type order struct {
+	Setup    *setup         `json:"setup,omitempty"`
+	Deadline Instant        `json:"deadline,omitempty"` // the lock can be trusted until then
+	Signal   syscall.Signal `json:"signal,omitempty"`   // pass this on
+	Stop     bool           `json:"stop,omitempty"`     // TERM now, KILL after KillAfter
+	Kill     bool           `json:"kill,omitempty"`     // KILL now
+}
+
+type setup struct {
+	Argv       []string `json:"argv"`
+	KillAfter  int64    `json:"kill_after"` // nanoseconds
+	OwnerGroup int      `json:"owner_group"`
+	Foreground bool     `json:"foreground"` // hand the terminal to the command
+}
+
+// Kind tells events apart.
+type Kind string
+
+const (
+	Started Kind = "started" // PID is the command's, and the number of its group
+	Failed  Kind = "failed"  // the command could not be started: Code and Message say why
+	Stopped Kind = "stopped" // Signal stopped the command
+	Exited  Kind = "exited"  // Status, At and Cause are set
+	Gone    Kind = "gone"    // the guard ended without a word; the command has been killed
+)
+
+// Cause is why the guard ended the command.
+type Cause string
+
+const (
+	ByItself   Cause = ""         // it did not
+	ByDeadline Cause = "deadline" // the deadline was near, or over
+	ByStop     Cause = "stop"     // Stop was called
+	ByKill     Cause = "kill"     // Kill was called
+)
+
+// Event is what happened to the command.
+type Event struct {
+	Kind    Kind               `json:"kind"`
+	PID     int                `json:"pid,omitempty"`
+	Code    int                `json:"code,omitempty"`
+	Message string             `json:"message,omitempty"`
+	Signal  syscall.Signal     `json:"signal,omitempty"`
+	Status  syscall.WaitStatus `json:"status,omitempty"`
+	At      Instant            `json:"at,omitempty"`
+	Cause   Cause              `json:"cause,omitempty"`
+}
+
+// ExitCode is the command's status as a shell gives it: 128+n for signal n.
+func (e Event) ExitCode() int {
+	if e.Status.Signaled() {
+		return 128 + int(e.Status.Signal())
+	}
+	return e.Status.ExitStatus()
+}
