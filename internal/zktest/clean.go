@@ -1,13 +1,12 @@
 package zktest
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // graceAfterTimeout is how long after its session's time-out an ephemeral node of a dead client may still be there:
@@ -23,15 +22,25 @@ func (w *World) cleanUp() {
 	for _, p := range w.proxies {
 		p.Close()
 	}
+	if s, ok := w.servers.(*zkembed.Server); ok {
+		w.bringUp(s)
+		w.checkNodes(func() ([]string, error) { return embeddedEphemerals(s, w.root), nil })
+		w.checkWatches()
+		return
+	}
+	if w.private && !w.alive() {
+		return // the test left its own servers dead; nothing can be left on them
+	}
 	conn, err := connect(w.ConnectString(), SessionTimeout, func(zk.Event) {})
 	if err != nil {
-		if !w.private { // the test may have left its own server dead
-			w.t.Errorf("cleaning up %s: %v", w.root, err)
-		}
+		w.t.Errorf("cleaning up %s: %v", w.root, err)
 		return
 	}
 	defer conn.Close()
-	w.checkNodes(conn)
+	if err := conn.AddAuth("digest", []byte(superUser)); err != nil {
+		w.t.Errorf("cleaning up %s: %v", w.root, err)
+	}
+	w.checkNodes(func() ([]string, error) { return ephemerals(conn, w.root) })
 	w.checkWatches()
 	if err := removeTree(conn, w.root); err != nil {
 		w.t.Errorf("cleaning up: %v", err)
@@ -39,11 +48,12 @@ func (w *World) cleanUp() {
 }
 
 // checkNodes fails the test if an ephemeral node stays beyond the end of any session of the test.
-func (w *World) checkNodes(conn *zk.Conn) {
+func (w *World) checkNodes(list func() ([]string, error)) {
+	w.t.Helper()
 	var left []string
 	var err error
 	gone := poll(w.timeout+graceAfterTimeout, func() bool {
-		left, err = ephemerals(conn, w.root)
+		left, err = list()
 		return err == nil && len(left) == 0
 	})
 	switch {
@@ -56,80 +66,43 @@ func (w *World) checkNodes(conn *zk.Conn) {
 
 // checkWatches fails the test if a watch stays beyond the end of its clients.
 func (w *World) checkWatches() {
-	var left map[string]int
-	if !poll(graceAfterTimeout, func() bool { left = w.Watches(); return len(left) == 0 }) {
-		w.t.Errorf("watches left after the test (sessions by path): %v", left)
-	}
-}
-
-// ephemerals lists the ephemeral nodes below root.
-func ephemerals(conn *zk.Conn, root string) ([]string, error) {
-	var found []string
-	err := walk(conn, root, func(path string, stat *zk.Stat) {
-		if stat.EphemeralOwner != 0 {
-			found = append(found, fmt.Sprintf("%s (session 0x%x)", path, stat.EphemeralOwner))
-		}
-	})
-	return found, err
-}
-
-// walk visits root and everything below it, parents first. Nodes that vanish meanwhile are passed over.
-func walk(conn *zk.Conn, root string, visit func(path string, stat *zk.Stat)) error {
-	children, stat, err := conn.Children(root)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("listing %s: %w", root, err)
-	}
-	visit(root, stat)
-	for _, child := range children {
-		if err := walk(conn, root+"/"+child, visit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeTree deletes root and everything below it, deepest first.
-func removeTree(conn *zk.Conn, root string) error {
-	var paths []string
-	if err := walk(conn, root, func(path string, _ *zk.Stat) { paths = append(paths, path) }); err != nil {
-		return err
-	}
-	slices.Reverse(paths)
-	for _, path := range paths {
-		if err := conn.Delete(path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return fmt.Errorf("deleting %s: %w", path, err)
-		}
-	}
-	return nil
-}
-
-// Watches returns how many sessions watch each path of the test's namespace. On the embedded server, which is the
-// test's own, it is one count of all watches under the key "all".
-func (w *World) Watches() map[string]int {
 	w.t.Helper()
-	watches := map[string]int{}
+	var left []string
+	if !poll(graceAfterTimeout, func() bool { left = w.Watched(); return len(left) == 0 }) {
+		w.t.Errorf("watches left after the test: %q", left)
+	}
+}
+
+// Watched lists the paths of the test's namespace that some session watches now, one entry per session and server. On
+// the embedded server it is one entry per path.
+func (w *World) Watched() []string {
+	w.t.Helper()
+	var paths []string
+	if s, ok := w.servers.(*zkembed.Server); ok {
+		for _, path := range s.Watched() {
+			if inNamespace(path, w.root) {
+				paths = append(paths, path)
+			}
+		}
+	}
 	for _, s := range w.realServers() {
 		found, err := watchPaths(s.Addr(), w.root)
 		if err != nil {
 			continue // a dead server watches nothing
 		}
-		for path := range maps.Keys(found) {
-			watches[path] += found[path]
-		}
+		paths = append(paths, found...)
 	}
-	return watches
+	return paths
 }
 
-// WatchCount returns the sum of Watches.
-func (w *World) WatchCount() int {
-	sum := 0
-	for _, n := range w.Watches() {
-		sum += n
+// alive tells whether one of the world's real servers serves.
+func (w *World) alive() bool {
+	for _, s := range w.realServers() {
+		if s.Alive() && s.Mode() != "" {
+			return true
+		}
 	}
-	return sum
+	return false
 }
 
 // realServers returns the world's real servers; none on the embedded backend.
@@ -141,4 +114,18 @@ func (w *World) realServers() []*Server {
 		return s.Servers()
 	}
 	return nil
+}
+
+// ephemerals lists the ephemeral nodes below root.
+func ephemerals(conn *zk.Conn, root string) ([]string, error) {
+	var found []string
+	err := walk(conn, root, func(path string, stat *zk.Stat) {
+		if stat.EphemeralOwner != 0 {
+			found = append(found, describeEphemeral(path, stat.EphemeralOwner))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("zktest: %w", err)
+	}
+	return found, nil
 }

@@ -63,20 +63,21 @@ func mntr(addr, key string) (int64, error) {
 	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", addr, key)
 }
 
-// watchPaths returns how many sessions watch each path below prefix, and prefix itself, on this server.
-func watchPaths(addr, prefix string) (map[string]int, error) {
+// watchPaths returns the paths at and below prefix that are watched through this server, once for each session.
+func watchPaths(addr, prefix string) ([]string, error) {
 	answer, err := fourLetter(addr, "wchp")
 	if err != nil {
 		return nil, err
 	}
-	watches, path := map[string]int{}, ""
+	var watches []string
+	path := ""
 	for line := range strings.Lines(answer) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "/"):
 			path = line
 		case strings.HasPrefix(line, "\t0x") && inNamespace(path, prefix):
-			watches[path]++
+			watches = append(watches, path)
 		}
 	}
 	return watches, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // World is what a test sees of the servers: a namespace of its own, and means to tamper.
@@ -20,6 +21,8 @@ type World struct {
 	root    string
 	servers servers
 	timeout time.Duration // the longest session time-out clients of this test use
+	crashed bool          // by Crash, and not yet recovered
+	frozen  *zkembed.Partition
 	admin   *zk.Conn
 	proxies []*Proxy
 }
@@ -42,7 +45,7 @@ func New(t testing.TB, b Backend) *World {
 	case Ensemble:
 		return newWorld(t, b, sharedEnsemble(t))
 	}
-	return newEmbedded(t)
+	return NewEmbedded(t)
 }
 
 // NewPrivate returns a world on servers of its own, which the test may kill, stop, restart and wipe. The options are
@@ -57,7 +60,7 @@ func NewPrivate(t testing.TB, b Backend, opts ...ServerOption) *World {
 	case Ensemble:
 		w = newWorld(t, b, RequireEnsemble(t, opts...))
 	default:
-		w = newEmbedded(t)
+		w = NewEmbedded(t)
 	}
 	w.private = true
 	return w
