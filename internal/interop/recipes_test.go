@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // sessions is the longest session time-out the programs ask for.
@@ -30,12 +31,43 @@ func TestKazoosRecipesWorkOnTheServer(t *testing.T) {
 func TestCuratorsRecipesWorkOnTheServer(t *testing.T) {
 	t.Parallel()
 	recipes := java(t, "Recipes")
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		t.Parallel()
-		runRecipes(t, w, recipes, "InterProcessMutex", "Revocation", "InterProcessReadWriteLock",
-			"InterProcessSemaphoreV2", "LeaderLatch", "DistributedDoubleBarrier", "PersistentNode", "CuratorCache",
-			"Watches", "NodeKinds", "Transaction", "Counters", "SimpleDistributedQueue")
-	})
+	for _, backend := range []zktest.Backend{zktest.Embedded, zktest.Real} {
+		t.Run(backend.String(), func(t *testing.T) {
+			w := reapingWorld(t, backend)
+			t.Parallel()
+			runRecipes(t, w, recipes, "InterProcessMutex", "Revocation", "InterProcessReadWriteLock",
+				"InterProcessSemaphoreV2", "LeaderLatch", "DistributedDoubleBarrier", "PersistentNode", "CuratorCache",
+				"Watches", "NodeKinds", "Transaction", "Counters", "SimpleDistributedQueue", "Reads", "ACLs",
+				"PersistentWatches", "RemovedWatches")
+			usedContainersAndOldNodesAreReaped(t, w)
+		})
+	}
+}
+
+// reapingWorld is a world on a server that looks for empty containers and overdue TTL nodes so often that a test can
+// wait for it. Curator's recipes have to put up with their directories going away meanwhile.
+func reapingWorld(t *testing.T, b zktest.Backend) *zktest.World {
+	t.Helper()
+	const every = 500 * time.Millisecond
+	if b == zktest.Embedded {
+		return zktest.NewEmbedded(t, zkembed.WithReaper(every))
+	}
+	return zktest.NewPrivate(t, b, zktest.WithContainerCheck(every))
+}
+
+// usedContainersAndOldNodesAreReaped looks at what Curator left behind: see nodeKinds in testdata/java/DataChecks.java.
+func usedContainersAndOldNodesAreReaped(t *testing.T, w *zktest.World) {
+	t.Helper()
+	exists := func(path string) bool {
+		found, _, err := w.Admin().Exists(w.Path(path))
+		require.NoError(t, err)
+		return found
+	}
+	for _, path := range []string{"reap/container", "reap/ttl"} {
+		zktest.Eventually(t, 30*time.Second, func() bool { return !exists(path) }, "the server removes %s", path)
+	}
+	require.True(t, exists("reap/ttl-later"), "a node stays until its TTL is over")
+	require.True(t, exists("NodeKinds/empty"), "a container that never had a child stays")
 }
 
 // runRecipes runs a program of checks and shows each of its sections as a subtest. Every section named must have passed

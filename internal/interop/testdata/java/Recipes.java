@@ -17,6 +17,10 @@ final class Recipes {
                 .add("Transaction", DataChecks::transaction)
                 .add("Counters", DataChecks::counters)
                 .add("SimpleDistributedQueue", DataChecks::queue)
+                .add("Reads", RequestChecks::reads)
+                .add("ACLs", RequestChecks::acls)
+                .add("PersistentWatches", RequestChecks::persistentWatches)
+                .add("RemovedWatches", RequestChecks::removedWatches)
                 .run(args[0], args[1]);
     }
 }
