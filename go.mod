@@ -14,3 +14,5 @@ require (
 	golang.org/x/sys v0.42.0
 	golang.org/x/term v0.41.0
 )
+
+require go.yaml.in/yaml/v3 v3.0.5
