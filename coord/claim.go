@@ -1,0 +1,254 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Spec says what a claim's node is like.
+type Spec struct {
+	Line Line
+	Kind Kind
+	// Name makes the node a plain ephemeral of exactly this name, which stands
+	// in no line; Kind is then not used. [ErrNodeExists] when it is taken.
+	Name string
+	// Data of the node; by default the client's identity. With Name it must be
+	// unique if two claims of one client may want the same name.
+	Data []byte
+	// Exclusive: at most one claim of this line holds at a time, so that its
+	// hold has a token.
+	Exclusive bool
+}
+
+// Claim is an own ephemeral node and what it stands for. It belongs to the
+// session in which it was made, and to nobody else: its name carries a GUID.
+type Claim struct {
+	client *Client
+	sess   *session.Session
+	spec   Spec
+	dir    string // the server's path of the directory
+	guid   string
+	node   string // the server's path
+	name   string
+	czxid  int64
+	joined time.Time
+	view   []string      // the directory as listed along with the create, or nil
+	wake   chan struct{} // something happened to the node or its session
+
+	mu      sync.Mutex
+	gone    error          // why the node is not ours any more, or nil
+	watch   *session.Watch // the newest on the own node
+	asked   bool           // for the hold, by a revocation
+	revoked chan struct{}  // closed when asked
+	holds   []*Hold        // granted and not ended; the last one's Release deletes the node
+	removal *removal       // once somebody wants the node deleted
+	lazy    *time.Timer    // sets the own watch of a hold that lasts
+}
+
+// Join makes a claim's node and its directory. When the connection fails
+// before the reply comes, it finds out whether the node exists, by its GUID
+// and after a write that the ensemble agreed on. When ctx ends first, Join
+// returns at once, and the node, should it come to be, is deleted in the
+// background. Two requests, create and list, which travel together: one round
+// trip.
+func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
+	cl, err := c.join(ctx, spec)
+	return cl, opError("join", spec.Line.Dir, c.explain(err))
+}
+
+func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
+	if err := c.checkSpec(&spec); err != nil {
+		return nil, err
+	}
+	s, err := c.keeper.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cl := &Claim{
+		client: c, sess: s, spec: spec, dir: c.full(spec.Line.Dir), guid: c.opts.dialect.newGUID(),
+		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
+	}
+	c.register(cl)
+	made := make(chan error, 1)
+	if err := s.Go(func() { made <- cl.create(ctx) }); err != nil {
+		c.unregister(cl)
+		return nil, err
+	}
+	if spec.Name == "" {
+		// A failed listing is made again where it is needed.
+		cl.view, _ = s.Children(ctx, cl.dir)
+	}
+	select {
+	case err = <-made:
+	case <-ctx.Done():
+		cl.abandon(made)
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		c.unregister(cl)
+		return nil, err
+	}
+	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.czxid})
+	return cl, nil
+}
+
+func (c *Client) checkSpec(spec *Spec) error {
+	if err := checkPath(spec.Line.Dir); err != nil {
+		return err
+	}
+	if spec.Name != "" {
+		if err := checkName(spec.Name); err != nil {
+			return err
+		}
+	} else if spec.Kind == "" || strings.ContainsFunc(string(spec.Kind), notAlphanumeric) {
+		return invalid("kind %q: letters and digits only", spec.Kind)
+	}
+	if spec.Data == nil {
+		spec.Data = []byte(c.opts.owner())
+	}
+	if spec.Name == "" && !slices.Contains(spec.Line.Kinds, spec.Kind) {
+		spec.Line.Kinds = append(slices.Clone(spec.Line.Kinds), spec.Kind)
+	}
+	return checkData(spec.Data)
+}
+
+func notAlphanumeric(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+// abandon sees to it that a create nobody waits for leaves no node.
+func (cl *Claim) abandon(made <-chan error) {
+	finish := func() {
+		if err := <-made; err != nil {
+			cl.client.unregister(cl)
+			return
+		}
+		cl.leave()
+	}
+	if cl.sess.Go(finish) != nil {
+		cl.client.unregister(cl) // the session took the node with it
+	}
+}
+
+// create makes the node and blocks until that is certain, or certain not to
+// be. It starts no further attempt when ctx has ended.
+func (cl *Claim) create(ctx context.Context) error {
+	c, flags := cl.client, int32(session.EphemeralSequential)
+	name := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)
+	if cl.spec.Name != "" {
+		name, flags = cl.spec.Name, session.Ephemeral
+	}
+	path, unknown := join(cl.dir, name), false
+	for {
+		made, czxid, err := cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl))
+		switch {
+		case err == nil:
+			cl.settle(made, czxid)
+			return nil
+		case errors.Is(err, ErrDisconnected) || unknown && errors.Is(err, ErrNodeExists):
+			unknown = true
+			if found, err := cl.recover(name); found || err != nil {
+				return err
+			}
+			if errors.Is(err, ErrNodeExists) {
+				return err // it is another's
+			}
+		case errors.Is(err, ErrNoNode):
+			// The directory is missing, or its container was just reaped.
+			if err := cl.sess.EnsurePath(ctx, cl.dir, aclOf(c.opts.acl)); err != nil && !transient(err) {
+				return err
+			}
+		case errors.Is(err, ErrThrottled):
+			c.pause(ctx)
+		default:
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// recover finds out what became of a create whose reply was lost. The write
+// before the listing settles it: the ensemble has by then either carried out
+// the create or will refuse it, because the session has moved to another
+// connection; and this connection's server shows what was committed.
+func (cl *Claim) recover(name string) (found bool, err error) {
+	for {
+		found, err = cl.find(name)
+		if err == nil || !errors.Is(err, ErrDisconnected) && !errors.Is(err, ErrThrottled) {
+			return found, err
+		}
+	}
+}
+
+func (cl *Claim) find(prefix string) (bool, error) {
+	ctx := context.Background() // ends with the session
+	if err := cl.sess.Flush(ctx); err != nil {
+		return false, err
+	}
+	names, err := cl.sess.Children(ctx, cl.dir)
+	if errors.Is(err, ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if !cl.isOwn(name, prefix) {
+			continue
+		}
+		node, err := cl.sess.Get(ctx, join(cl.dir, name))
+		if errors.Is(err, ErrNoAuth) {
+			node, err = cl.sess.Exists(ctx, join(cl.dir, name))
+		}
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return false, err
+		}
+		if node.Stat.Owner != cl.sess.ID() || cl.spec.Name != "" && string(node.Data) != string(cl.spec.Data) {
+			continue
+		}
+		cl.settle(join(cl.dir, name), node.Stat.Czxid)
+		cl.client.emit(Event{Kind: ClaimRecovered, Session: cl.sess.ID(), Path: cl.Node()})
+		return true, nil
+	}
+	return false, nil
+}
+
+func (cl *Claim) isOwn(name, prefix string) bool {
+	if cl.spec.Name != "" {
+		return name == prefix
+	}
+	return strings.HasPrefix(name, prefix)
+}
+
+func (cl *Claim) settle(node string, czxid int64) {
+	cl.node, cl.czxid = node, czxid
+	cl.name = node[strings.LastIndexByte(node, '/')+1:]
+}
+
+// Node returns the path of the claim's node.
+func (cl *Claim) Node() string { return cl.client.relative(cl.node) }
+
+func join(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+// own reads the claim's place from its node's name. A sequence number that
+// cannot be read is past the end of the counter.
+func (cl *Claim) own() Contender {
+	self, ok := parseName(cl.name, cl.spec.Line.Kinds)
+	if !ok {
+		return Contender{Name: cl.name, Sequence: -1}
+	}
+	return self
+}

@@ -1,0 +1,219 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Client is a connection to a ZooKeeper ensemble. It survives the loss of its
+// session: it opens another by itself. What was acquired does not survive it:
+// each claim and hold belongs to the session it was born in. A Client is safe
+// for concurrent use.
+type Client struct {
+	opts   options
+	chroot string
+	keeper *session.Keeper
+	closed chan struct{}
+	once   sync.Once
+
+	mu     sync.Mutex
+	claims map[*session.Session]map[*Claim]struct{}
+}
+
+// Open connects to the servers, given as "host:port,host:port/chroot" (port
+// 2181 by default; with a chroot, every path is relative to it), and returns
+// when a session exists. It fails with an error that matches [ErrInvalid] when
+// an argument cannot be right, and with ctx's error when ctx ends first.
+func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) {
+	c, cfg, err := configure(servers, opts)
+	if err != nil {
+		return nil, opError("open", "", err)
+	}
+	c.keeper, err = session.NewKeeper(cfg)
+	if err != nil {
+		return nil, opError("open", "", err)
+	}
+	if _, err := c.keeper.Session(ctx); err != nil {
+		go func() { _ = c.Close(context.Background()) }()
+		return nil, opError("open", "", fmt.Errorf("no session with %s: %w", servers, err))
+	}
+	return c, nil
+}
+
+func configure(servers string, opts []Option) (*Client, session.Config, error) {
+	c := &Client{opts: defaults(), closed: make(chan struct{}), claims: map[*session.Session]map[*Claim]struct{}{}}
+	addresses, chroot, err := parseServers(servers)
+	if err != nil {
+		return nil, session.Config{}, err
+	}
+	c.chroot = chroot
+	for _, set := range opts {
+		if set == nil {
+			return nil, session.Config{}, invalid("an option is nil")
+		}
+		if err := set(&c.opts); err != nil {
+			return nil, session.Config{}, err
+		}
+	}
+	cfg := session.Config{
+		Servers: addresses, Timeout: c.opts.timeout, Tick: c.opts.tick,
+		Dial: c.opts.dial, Log: c.opts.log, Notify: c.notify,
+	}
+	for _, a := range c.opts.auth {
+		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.scheme, Credential: []byte(a.value)})
+	}
+	return c, cfg, nil
+}
+
+// Close ends the session, which ends every claim and hold, and joins every
+// goroutine. It takes at most a few seconds, also when no server answers: the
+// session's nodes then stay until the servers expire it. When ctx ends first,
+// Close returns its error and the rest goes on in the background.
+func (c *Client) Close(ctx context.Context) error {
+	c.once.Do(func() { close(c.closed) })
+	return opError("close", "", c.keeper.Close(ctx))
+}
+
+// Use lends the client library's connection to f, for what this package does
+// not offer. f must neither close nor keep it: another session is another
+// connection. What f creates is bound to the session, as with any client.
+// Watches set by f fire once when the connection is lost, with
+// zk.StateDisconnected: look again. When ctx ends, Use returns and f goes on
+// alone.
+func (c *Client) Use(ctx context.Context, f func(*zk.Conn) error) error {
+	s, err := c.keeper.Session(ctx)
+	if err != nil {
+		return opError("use", "", c.explain(err))
+	}
+	_, err = session.Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, f(conn)
+	})
+	return err
+}
+
+// SessionID returns the current session's id, or 0 when there is none yet.
+func (c *Client) SessionID() int64 { return c.keeper.Current().ID() }
+
+// SessionTimeout returns the time-out the server granted.
+func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Timeout() }
+
+// Identity returns the line that names this process in the data of its nodes.
+func (c *Client) Identity() string { return c.opts.owner() }
+
+// Dialect returns whose node names this client uses.
+func (c *Client) Dialect() Dialect { return c.opts.dialect }
+
+// full turns a path of the user's into one of the server's, relative undoes it.
+func (c *Client) full(path string) string {
+	if c.chroot == "" {
+		return path
+	}
+	if path == "/" {
+		return c.chroot
+	}
+	return c.chroot + path
+}
+
+func (c *Client) relative(full string) string {
+	if rest := strings.TrimPrefix(full, c.chroot); rest != "" || full == "" {
+		return rest
+	}
+	return "/"
+}
+
+// explain adds the likely cause to the error of a context that ended while no
+// server could be reached.
+func (c *Client) explain(err error) error {
+	if err == nil || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrClosed) {
+		return err
+	}
+	if c.keeper.Current().Connected() {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w (%w)", err, ErrDisconnected)
+	}
+	return err
+}
+
+// pause waits a moment before a throttled request is repeated.
+func (c *Client) pause(ctx context.Context) {
+	timer := time.NewTimer(c.SessionTimeout() / 50)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-c.closed:
+	}
+}
+
+// notify passes a session's changes on to the claims born in it.
+func (c *Client) notify(change session.Change, s *session.Session) {
+	switch change {
+	case session.Up:
+		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
+		c.emit(Event{Kind: SessionUp, Session: s.ID()})
+		return
+	case session.Down:
+		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
+		c.emit(Event{Kind: SessionDown, Session: s.ID()})
+	case session.Over:
+		c.opts.log.Warn("session over", "session", sessionName(s.ID()), "err", s.Err())
+		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
+	}
+	for _, cl := range c.claimsOf(s) {
+		cl.sessionChanged(change)
+	}
+}
+
+func (c *Client) emit(e Event) {
+	if c.opts.observe != nil {
+		c.opts.observe(e)
+	}
+}
+
+func (c *Client) claimsOf(s *session.Session) []*Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	claims := make([]*Claim, 0, len(c.claims[s]))
+	for cl := range c.claims[s] {
+		claims = append(claims, cl)
+	}
+	return claims
+}
+
+// register keeps a claim informed, and its session probing, until it is
+// unregistered.
+func (c *Client) register(cl *Claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.claims[cl.sess] == nil {
+		c.claims[cl.sess] = map[*Claim]struct{}{}
+	}
+	c.claims[cl.sess][cl] = struct{}{}
+	cl.sess.AddClaim()
+}
+
+func (c *Client) unregister(cl *Claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.claims[cl.sess][cl]; !known {
+		return
+	}
+	delete(c.claims[cl.sess], cl)
+	if len(c.claims[cl.sess]) == 0 {
+		delete(c.claims, cl.sess)
+	}
+	cl.sess.RemoveClaim()
+}
+
+// sessionName writes a session id as ZooKeeper's own tools do.
+func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

@@ -1,0 +1,156 @@
+package coord
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Dialect is a family of recipes whose node names and data this package writes
+// and understands, so that programs in several languages can share a path. One
+// directory has one dialect: no single node name is right for both.
+type Dialect int
+
+const (
+	// Curator is the layout of Apache Curator's recipes, which go-zookeeper's
+	// own Lock can read as well. The default.
+	Curator Dialect = iota
+	// Kazoo is the layout of Python's Kazoo.
+	Kazoo
+)
+
+func (d Dialect) String() string {
+	if d == Kazoo {
+		return "kazoo"
+	}
+	return "curator"
+}
+
+// Kind is the part of a claim's node name that tells what it claims.
+type Kind string
+
+// The kinds of the recipes in this module. Kinds of your own are letters and
+// digits.
+const (
+	Lock  Kind = "lock"  // mutex
+	Read  Kind = "read"  // shared side of a read/write lock
+	Write Kind = "write" // exclusive side of a read/write lock
+	Latch Kind = "latch" // leader election
+	Lease Kind = "lease" // of a semaphore
+)
+
+var wellKnown = []Kind{Lock, Read, Write, Latch, Lease}
+
+// marker is what stands between the GUID and the sequence number.
+func (d Dialect) marker(k Kind) string {
+	if d == Kazoo {
+		switch k {
+		case Read:
+			return "__rlock__"
+		case Lock, Write, Latch:
+			// Kazoo's Election is its Lock, and so is its WriteLock.
+			return "__lock__"
+		}
+		return "__" + string(k) + "__"
+	}
+	switch k {
+	case Read:
+		return "__READ__"
+	case Write:
+		return "__WRIT__"
+	}
+	return string(k) + "-"
+}
+
+// prefix is a claim's node name without its sequence number.
+func (d Dialect) prefix(guid string, k Kind) string {
+	if d == Kazoo {
+		return guid + d.marker(k)
+	}
+	return "_c_" + guid + "-" + d.marker(k)
+}
+
+// newGUID makes a random identifier in the dialect's form: 32 hexadecimal
+// digits, in Curator's case with the dashes of a version 4 UUID.
+func (d Dialect) newGUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	if d == Kazoo {
+		return hex.EncodeToString(b[:])
+	}
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	s := hex.EncodeToString(b[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// Contender is a claim as its node's name tells it.
+type Contender struct {
+	Name     string // of the node
+	GUID     string
+	Kind     Kind
+	Sequence int32
+	Dialect  Dialect
+}
+
+// parseName reads a node's name in either dialect. Names of no known shape are
+// somebody else's business.
+func parseName(name string, kinds []Kind) (Contender, bool) {
+	if guid, rest, ok := curatorGUID(name); ok {
+		return parseRest(Curator, name, guid, rest, kinds)
+	}
+	if len(name) > 32 && isHex(name[:32]) {
+		return parseRest(Kazoo, name, name[:32], name[32:], kinds)
+	}
+	return Contender{}, false
+}
+
+// curatorGUID splits "_c_<guid>-<rest>". Curator writes a dashed UUID,
+// go-zookeeper 32 bare digits.
+func curatorGUID(name string) (guid, rest string, ok bool) {
+	body, ok := strings.CutPrefix(name, "_c_")
+	if !ok {
+		return "", "", false
+	}
+	for _, n := range []int{36, 32} {
+		if len(body) > n && body[n] == '-' && isHex(strings.ReplaceAll(body[:n], "-", "")) {
+			return body[:n], body[n+1:], true
+		}
+	}
+	return "", "", false
+}
+
+func parseRest(d Dialect, name, guid, rest string, kinds []Kind) (Contender, bool) {
+	for _, known := range [][]Kind{kinds, wellKnown} {
+		for _, k := range known {
+			digits, ok := strings.CutPrefix(rest, d.marker(k))
+			if !ok {
+				continue
+			}
+			if seq, ok := parseSequence(digits); ok {
+				return Contender{Name: name, GUID: guid, Kind: k, Sequence: seq, Dialect: d}, true
+			}
+		}
+	}
+	return Contender{}, false
+}
+
+// parseSequence reads what a server appends: %010d of a signed 32-bit counter,
+// which wraps after 2147483647 to -2147483648.
+func parseSequence(digits string) (int32, bool) {
+	if len(digits) < 10 || len(digits) > 11 || digits[0] == '+' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return int32(n), err == nil
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return false
+		}
+	}
+	return s != ""
+}

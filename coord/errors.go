@@ -1,0 +1,84 @@
+package coord
+
+import (
+	"errors"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// The errors of this module, for errors.Is. Every error returned is an
+// [*OpError] that wraps one of them, a context's error, or both. The client
+// library's error values never appear.
+var (
+	// ErrBusy: a try found the turn taken.
+	ErrBusy = errors.New("held by another")
+	// ErrLost: a hold ended before it was released. The cause is wrapped
+	// beside it: [ErrSessionExpired], [ErrNodeDeleted], [ErrClosed],
+	// [ErrWindowOver] or [ErrDisconnected].
+	ErrLost = errors.New("hold lost")
+	// ErrWindowOver: no write was acknowledged in time, so that the servers may
+	// have given the session up by now.
+	ErrWindowOver = errors.New("trust window over")
+	// ErrNodeDeleted: somebody deleted the claim's node.
+	ErrNodeDeleted = errors.New("own node deleted by another client")
+	// ErrReleased: the hold was released by its owner.
+	ErrReleased = errors.New("hold released")
+	// ErrForeign: the directory holds a contender of another dialect or recipe
+	// that came first. The two kinds cannot exclude each other.
+	ErrForeign = errors.New("contender of another dialect or recipe")
+	// ErrSequenceExhausted: the directory's 31-bit sequence counter is near its
+	// end, beyond which order is lost. Delete the directory while nobody uses
+	// it; the counter then starts anew.
+	ErrSequenceExhausted = errors.New("sequence counter of the directory is used up")
+	// ErrUnconfirmed: whether the request took effect is not known (yet).
+	ErrUnconfirmed = errors.New("outcome not confirmed")
+	// ErrTooLarge: the data exceed what a server accepts.
+	ErrTooLarge = errors.New("data too large")
+	// ErrInvalid: an argument cannot be right; the message says which and why.
+	ErrInvalid = session.ErrInvalid
+
+	// ErrSessionExpired: the session is over; its ephemeral nodes are gone or
+	// will be. The client opens a new session by itself.
+	ErrSessionExpired = session.ErrExpired
+	// ErrClosed: the client was closed.
+	ErrClosed = session.ErrClosed
+	// ErrDisconnected: the connection failed before the reply came.
+	ErrDisconnected = session.ErrConnection
+
+	// Answers of the server.
+	ErrNoNode      = session.ErrNoNode
+	ErrNodeExists  = session.ErrNodeExists
+	ErrNotEmpty    = session.ErrNotEmpty
+	ErrBadVersion  = session.ErrBadVersion
+	ErrNoAuth      = session.ErrNoAuth
+	ErrAuthFailed  = session.ErrAuth
+	ErrInvalidACL  = session.ErrInvalidACL
+	ErrQuota       = session.ErrQuota
+	ErrThrottled   = session.ErrThrottled
+	ErrUnsupported = session.ErrUnsupported
+)
+
+// OpError tells what was being done to which path when Err happened.
+type OpError struct {
+	Op   string // "acquire", "release", "get"…
+	Path string
+	Err  error
+}
+
+func (e *OpError) Error() string {
+	if e.Path == "" {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return e.Op + " " + e.Path + ": " + e.Err.Error()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+// opError wraps err, unless it is nil or says already what was being done.
+func opError(op, path string, err error) error {
+	var known *OpError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &OpError{Op: op, Path: path, Err: err}
+}

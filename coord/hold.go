@@ -1,0 +1,222 @@
+package coord
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Hold is a granted claim. It lasts until it is released or can no longer be
+// trusted: when the session is over, when no write was acknowledged for so
+// long that the servers may have given the session up (the trust window), when
+// its node was deleted, or when the client is closed. It is safe for
+// concurrent use.
+//
+// What no lock service can give: a process that is paused beyond the window
+// learns of the loss when it wakes, and in the meantime another may hold. Have
+// the resource check the [Hold.Token], or write through [Hold.Txn].
+type Hold struct {
+	claim   *Claim
+	granted time.Time
+	done    chan struct{}
+
+	// Guarded by claim.mu.
+	err      error // set when done is closed
+	contexts map[*heldContext]struct{}
+}
+
+// newHold makes another handle of a claim that holds; cl.mu is held.
+func (cl *Claim) newHold() *Hold {
+	h := &Hold{claim: cl, granted: time.Now(), done: make(chan struct{})}
+	cl.holds = append(cl.holds, h)
+	return h
+}
+
+// Done is closed when the hold has ended, for whatever reason.
+func (h *Hold) Done() <-chan struct{} { return h.done }
+
+// Err returns nil while the hold can be trusted. Afterwards it matches
+// [ErrReleased], or [ErrLost] and the cause. It compares the clock with the
+// trust window, so that after a pause of the process it is right at once,
+// before Done is closed.
+func (h *Hold) Err() error {
+	cl := h.claim
+	cl.mu.Lock()
+	err := h.err
+	cl.mu.Unlock()
+	if err == nil && !time.Now().Before(cl.sess.Deadline()) {
+		cl.lose(ErrWindowOver)
+		cl.mu.Lock()
+		err = h.err
+		cl.mu.Unlock()
+	}
+	return err
+}
+
+// Deadline returns the end of the trust window as known now. It moves forward
+// as long as the servers acknowledge; the hold ends when it is reached.
+func (h *Hold) Deadline() time.Time { return h.claim.sess.Deadline() }
+
+// Token returns the fencing token: a number that grows from holder to holder,
+// also over deletion and re-creation of the directory (it is the node's czxid,
+// the ensemble-wide number of the change that created it). A resource that
+// remembers the highest token it has seen and refuses smaller ones cannot be
+// harmed by a holder that does not know yet that it lost. Only exclusive holds
+// have one; it is 0 for readers and for semaphores.
+func (h *Hold) Token() int64 {
+	if !h.claim.spec.Exclusive {
+		return 0
+	}
+	return h.claim.czxid
+}
+
+// Node returns the path of the hold's node.
+func (h *Hold) Node() string { return h.claim.Node() }
+
+// Session returns the id of the session the hold belongs to.
+func (h *Hold) Session() int64 { return h.claim.sess.ID() }
+
+// Revoked is closed when somebody asked for the hold, perhaps before it was
+// granted; see [Revoke]. The holder finishes what it must and releases.
+func (h *Hold) Revoked() <-chan struct{} {
+	h.claim.watchOwnNow()
+	return h.claim.revoked
+}
+
+// Txn carries out all the operations or none, and only while the hold's node
+// exists: what it writes into ZooKeeper cannot happen after the hold was lost.
+// One request. When the node is gone, the error matches [ErrLost]; when the
+// connection fails before the reply, [ErrUnconfirmed].
+func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
+	cl := h.claim
+	if err := h.Err(); err != nil {
+		return nil, opError("transaction", cl.Node(), err)
+	}
+	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), -1)}, ops...))
+	if err != nil {
+		return nil, opError("transaction", cl.Node(), cl.client.explain(cl.ownFailure(err)))
+	}
+	return results[1:], nil
+}
+
+// ownFailure turns the failure of the leading check into a loss, and counts
+// the operations from the caller's first.
+func (cl *Claim) ownFailure(err error) error {
+	single, ok := err.(*TxnError)
+	if !ok {
+		return err
+	}
+	if single.Index == 0 {
+		cl.vanish(ErrNodeDeleted)
+		return fmt.Errorf("%w: %w", ErrLost, cl.why())
+	}
+	single.Index--
+	return single
+}
+
+// Nest returns another handle of the same hold, with a Release of its own; the
+// node is deleted when the last handle is released. It fails when the hold has
+// ended.
+func (h *Hold) Nest() (*Hold, error) {
+	if err := h.Err(); err != nil {
+		return nil, opError("nest", h.Node(), err)
+	}
+	h.claim.mu.Lock()
+	defer h.claim.mu.Unlock()
+	if h.err != nil {
+		return nil, opError("nest", h.Node(), h.err)
+	}
+	return h.claim.newHold(), nil
+}
+
+// end closes h; cl.mu is held. It tells whether h had not ended before.
+func (h *Hold) end(err error) bool {
+	if h.err != nil {
+		return false
+	}
+	h.err = err
+	close(h.done)
+	h.claim.holds = slices.DeleteFunc(h.claim.holds, func(other *Hold) bool { return other == h })
+	return true
+}
+
+// endAll ends every handle as lost; cl.mu is held.
+func (cl *Claim) endAll(cause error) []*Hold {
+	ended := slices.Clone(cl.holds)
+	for _, h := range ended {
+		h.end(fmt.Errorf("%w: %w", ErrLost, cause))
+	}
+	return ended
+}
+
+// finish tells the contexts of lost holds, and the observer.
+func (cl *Claim) finish(ended []*Hold, cause error) {
+	for _, h := range ended {
+		h.cancelContexts()
+		cl.client.opts.log.Warn("hold lost", "node", cl.Node(), "cause", cause)
+		cl.client.emit(Event{Kind: ClaimLost, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted), Err: cause})
+	}
+}
+
+// heldContext is a context that ends with a hold.
+type heldContext struct {
+	context.Context
+	hold   *Hold
+	cancel context.CancelCauseFunc
+}
+
+// Err looks at the clock as [Hold.Err] does.
+func (c *heldContext) Err() error {
+	_ = c.hold.Err() // cancels the context if the window is over
+	return c.Context.Err()
+}
+
+type heldKey struct {
+	client *Client
+	dir    string
+}
+
+// Context returns a context that ends when the hold or parent does;
+// context.Cause tells which. It carries the hold: see [HeldIn].
+func (h *Hold) Context(parent context.Context) context.Context {
+	key := heldKey{h.claim.client, h.claim.spec.Line.Dir}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, key, h))
+	held := &heldContext{ctx, h, cancel}
+	h.claim.mu.Lock()
+	err := h.err
+	if err == nil {
+		if h.contexts == nil {
+			h.contexts = map[*heldContext]struct{}{}
+		}
+		h.contexts[held] = struct{}{}
+	}
+	h.claim.mu.Unlock()
+	if err != nil {
+		cancel(err)
+		return held
+	}
+	context.AfterFunc(ctx, func() {
+		h.claim.mu.Lock()
+		defer h.claim.mu.Unlock()
+		delete(h.contexts, held)
+	})
+	return held
+}
+
+func (h *Hold) cancelContexts() {
+	h.claim.mu.Lock()
+	contexts, err := h.contexts, h.err
+	h.contexts = nil
+	h.claim.mu.Unlock()
+	for held := range contexts {
+		held.cancel(err)
+	}
+}
+
+// HeldIn returns the hold that a context made by [Hold.Context] carries for
+// the line in dir, if there is one and it has not ended.
+func HeldIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
+	h, ok := ctx.Value(heldKey{c, dir}).(*Hold)
+	return h, ok && h.Err() == nil
+}

@@ -1,0 +1,90 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// ContenderInfo is a contender as an operator wants to see it.
+type ContenderInfo struct {
+	Contender
+	Node    string    // its path
+	Owner   string    // the node's data: who it is, unless it was revoked
+	Session int64     // the session it belongs to
+	Since   time.Time // when its node was created, by the server's clock
+	Token   int64     // its node's czxid
+	Holds   bool      // by the rules of locks
+	Revoked bool      // somebody asked it to give up
+}
+
+// Contenders lists a line's contenders in order, of this client's dialect: one
+// listing and one read for each. Nodes that go meanwhile are left out.
+func (c *Client) Contenders(ctx context.Context, line Line) ([]ContenderInfo, error) {
+	names, err := c.Children(ctx, line.Dir)
+	if errors.Is(err, ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	members, _ := line.parse(names, c.opts.dialect)
+	return c.describe(ctx, line.Dir, members)
+}
+
+// Inspect lists every contender in dir, of any dialect and recipe, in order of
+// age, and says which of them hold.
+func Inspect(ctx context.Context, c *Client, dir string) ([]ContenderInfo, error) {
+	names, err := c.Children(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Contender
+	for _, name := range names {
+		if m, known := parseName(name, nil); known {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, byAge)
+	return c.describe(ctx, dir, all)
+}
+
+func (c *Client) describe(ctx context.Context, dir string, members []Contender) ([]ContenderInfo, error) {
+	infos := make([]ContenderInfo, 0, len(members))
+	for _, m := range members {
+		node := join(dir, m.Name)
+		data, stat, err := c.Get(ctx, node)
+		if errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err != nil && !errors.Is(err, ErrNoAuth) {
+			return nil, err
+		}
+		owner := string(data)
+		revoked := owner == revokeCurator || owner == revokePlain
+		if revoked {
+			owner = ""
+		}
+		infos = append(infos, ContenderInfo{
+			Contender: m, Node: node, Owner: owner, Session: stat.Owner,
+			Since: stat.Created, Token: stat.Czxid, Revoked: revoked,
+		})
+	}
+	markHolders(infos)
+	return infos, nil
+}
+
+// markHolders applies the rules of locks: the first holds, and so do readers
+// with nothing but readers before them.
+func markHolders(line []ContenderInfo) {
+	for i := range line {
+		if i > 0 && line[i].Kind != Read {
+			return
+		}
+		line[i].Holds = true
+		if line[i].Kind != Read {
+			return
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package session
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The answers of a server, and the ends of a session, in this module's own
+// words: the client library's error values are no contract.
+var (
+	ErrNoNode      = errors.New("node does not exist")
+	ErrNodeExists  = errors.New("node exists already")
+	ErrNotEmpty    = errors.New("node has children")
+	ErrBadVersion  = errors.New("node has another version")
+	ErrNoAuth      = errors.New("not permitted by the node's ACL")
+	ErrInvalidACL  = errors.New("the server refuses this ACL")
+	ErrEphemeral   = errors.New("ephemeral nodes cannot have children")
+	ErrQuota       = errors.New("quota exceeded")
+	ErrThrottled   = errors.New("the server throttles requests")
+	ErrUnsupported = errors.New("the server does not know this operation")
+	ErrInvalid     = errors.New("invalid argument")
+
+	// ErrConnection: the connection failed before the reply came. Whether the
+	// request was carried out is unknown.
+	ErrConnection = errors.New("connection to ZooKeeper lost")
+	// ErrExpired: the session is over, whatever ended it.
+	ErrExpired = errors.New("session is over")
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("client is closed")
+	// ErrAuth: the server refused the credentials.
+	ErrAuth = errors.New("the server refused the credentials")
+)
+
+var translations = map[error]error{
+	zk.ErrNoNode:                  ErrNoNode,
+	zk.ErrNodeExists:              ErrNodeExists,
+	zk.ErrNotEmpty:                ErrNotEmpty,
+	zk.ErrBadVersion:              ErrBadVersion,
+	zk.ErrNoAuth:                  ErrNoAuth,
+	zk.ErrInvalidACL:              ErrInvalidACL,
+	zk.ErrNoChildrenForEphemerals: ErrEphemeral,
+	zk.ErrInvalidPath:             ErrInvalid,
+	zk.ErrBadArguments:            ErrInvalid,
+	zk.ErrSessionExpired:          ErrExpired,
+	zk.ErrAuthFailed:              ErrAuth,
+	zk.ErrConnectionClosed:        ErrConnection,
+	zk.ErrNoServer:                ErrConnection,
+	zk.ErrClosing:                 ErrConnection,
+	zk.ErrSessionMoved:            ErrConnection,
+}
+
+// Codes for which the client library has no value of its own; it shows them
+// only in the text of the error.
+var untyped = map[string]error{
+	"unknown error: -4":   ErrConnection,
+	"unknown error: -6":   ErrUnsupported,
+	"unknown error: -125": ErrQuota,
+	"unknown error: -127": ErrThrottled,
+}
+
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if known, ok := translations[err]; ok {
+		return known
+	}
+	if known, ok := untyped[strings.TrimPrefix(err.Error(), "zk: ")]; ok {
+		return known
+	}
+	return err
+}

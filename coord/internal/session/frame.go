@@ -1,0 +1,111 @@
+package session
+
+import "encoding/binary"
+
+// What the wire reads of ZooKeeper's frames (zookeeper.jute, ZooDefs.OpCode):
+// no more than it needs to know which request a reply belongs to, which
+// watches are armed and which node a create made.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
+	opSetData         = 5
+	opSetACL          = 7
+	opGetChildren     = 8
+	opGetChildren2    = 12
+	opMulti           = 14
+	opCreateContainer = 19
+	opCreateTTL       = 21
+	opAuth            = 100
+
+	xidNotification = -1
+	xidPing         = -2
+	xidAuth         = -4
+
+	codeNoNode = -101
+
+	eventDeleted         = 2
+	eventDataChanged     = 3
+	eventChildrenChanged = 4
+
+	lengthSize  = 4
+	replyHeader = 16 // xid, zxid, err
+
+	// A reply larger than this is no reply: the largest listing a server can
+	// hold in memory is smaller.
+	maxFrame = 256 << 20
+)
+
+// isWrite tells whether a request is decided by the ensemble, not by the one
+// server that received it.
+func isWrite(op int32) bool {
+	switch op {
+	case opCreate, opDelete, opSetData, opSetACL, opMulti, opCreateContainer, opCreateTTL:
+		return true
+	}
+	return false
+}
+
+// committed tells whether the error code of a reply to a write comes from a
+// transaction the ensemble agreed on. A refused write is one (a failed
+// transaction has a zxid as well); a throttled, moved or expired one is not.
+func committed(code int32) bool { return code == 0 || (code <= -101 && code >= -111) }
+
+func int32At(b []byte, at int) int32 {
+	if len(b) < at+4 {
+		return 0
+	}
+	return int32(binary.BigEndian.Uint32(b[at:]))
+}
+
+func int64At(b []byte, at int) int64 {
+	if len(b) < at+8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(b[at:]))
+}
+
+// stringAt reads a length-prefixed string and tells where it ends.
+func stringAt(b []byte, at int) (s string, end int) {
+	n := int(int32At(b, at))
+	if n < 0 || len(b) < at+4+n {
+		return "", len(b)
+	}
+	return string(b[at+4 : at+4+n]), at + 4 + n
+}
+
+func appendInt32(b []byte, v int32) []byte {
+	return binary.BigEndian.AppendUint32(b, uint32(v))
+}
+
+func appendString(b []byte, s string) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
+	return append(b, s...)
+}
+
+// withLength prefixes a frame with its length.
+func withLength(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func authFrame(a Auth) []byte {
+	var b []byte
+	b = appendInt32(b, xidAuth)
+	b = appendInt32(b, opAuth)
+	b = appendInt32(b, 0)
+	b = appendString(b, a.Scheme)
+	return withLength(appendString(b, string(a.Credential)))
+}
+
+// notification is the frame a server sends when a watch fires. State 0
+// (disconnected) marks the ones this package makes itself.
+func notification(event int32, path string) []byte {
+	b := make([]byte, 0, replyHeader+12+len(path))
+	b = appendInt32(b, xidNotification)
+	b = binary.BigEndian.AppendUint64(b, ^uint64(0)) // zxid -1
+	b = appendInt32(b, 0)                            // err
+	b = appendInt32(b, event)
+	b = appendInt32(b, 0) // state
+	return withLength(appendString(b, path))
+}

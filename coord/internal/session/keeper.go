@@ -1,0 +1,225 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Keeper keeps one session usable at a time: it opens one, supervises it, and
+// opens the next when that is over.
+type Keeper struct {
+	cfg     Config
+	mu      sync.Mutex
+	current *Session
+	changed chan struct{} // closed when current changes
+	stop    context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// NewKeeper begins to connect in the background.
+func NewKeeper(cfg Config) (*Keeper, error) {
+	stop, cancel := context.WithCancel(context.Background())
+	k := &Keeper{cfg: cfg, changed: make(chan struct{}), stop: stop, cancel: cancel}
+	s, err := start(&k.cfg)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	k.current = s
+	k.running.Go(k.run)
+	return k, nil
+}
+
+// run supervises one session after the other.
+func (k *Keeper) run() {
+	s := k.current
+	for {
+		s.supervise(k.stop)
+		k.cfg.Notify(Over, s)
+		k.running.Go(s.conclude)
+		if k.stop.Err() != nil {
+			return
+		}
+		next, err := start(&k.cfg)
+		if err != nil {
+			// The arguments were accepted for the session before.
+			k.cfg.Log.Error("cannot open a session", "err", err)
+			return
+		}
+		s = next
+		k.mu.Lock()
+		k.current = s
+		close(k.changed)
+		k.changed = make(chan struct{})
+		k.mu.Unlock()
+	}
+}
+
+// Session waits for a session that can be used.
+func (k *Keeper) Session(ctx context.Context) (*Session, error) {
+	for {
+		k.mu.Lock()
+		s, changed := k.current, k.changed
+		k.mu.Unlock()
+		if k.stop.Err() != nil {
+			return nil, ErrClosed
+		}
+		err := s.awaitUp(ctx)
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-k.stop.Done():
+			return nil, ErrClosed
+		}
+	}
+}
+
+// Current returns the newest session, usable or not.
+func (k *Keeper) Current() *Session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.current
+}
+
+// Close ends the session and waits until every goroutine is gone or ctx ends.
+func (k *Keeper) Close(ctx context.Context) error {
+	k.cancel()
+	done := make(chan struct{})
+	go func() {
+		k.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// supervise probes, watches the window and the outages, and returns when the
+// session is over.
+func (s *Session) supervise(stop context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.kick:
+		case <-stop.Done():
+			s.closeInOrder()
+			return
+		}
+		if s.ending.Err() != nil {
+			return
+		}
+		timer.Reset(s.attend(time.Now()))
+	}
+}
+
+// attend does what is due at now and returns when to look again.
+func (s *Session) attend(now time.Time) time.Duration {
+	s.mu.Lock()
+	id, isUp, downSince, timeout := s.id, s.isUp, s.downSince, s.timeout
+	s.mu.Unlock()
+	next := probeInterval(timeout)
+	if id == 0 {
+		return next
+	}
+	if !isUp {
+		left := downSince.Add(timeout).Sub(now)
+		if left <= 0 {
+			s.over(fmt.Errorf("%w: no server for %v", ErrExpired, timeout))
+			return 0
+		}
+		next = min(next, left)
+	}
+	if deadline := s.trust.deadline(now); now.Before(deadline) {
+		next = min(next, deadline.Sub(now))
+	} else {
+		s.cfg.Notify(WindowClosed, s)
+	}
+	if isUp && s.claims.Load() > 0 {
+		due := s.trust.lastWrite().Add(probeInterval(timeout)).Sub(now)
+		if due <= 0 {
+			s.probe()
+			due = next
+		}
+		next = min(next, due)
+	}
+	return max(next, time.Millisecond)
+}
+
+// probe sends a write that changes nothing, one at a time. Its reply moves the
+// window (see answered).
+func (s *Session) probe() {
+	if !s.probing.CompareAndSwap(false, true) {
+		return
+	}
+	_ = s.Go(func() {
+		defer s.probing.Store(false)
+		ctx, cancel := context.WithTimeout(s.ending, s.Timeout())
+		defer cancel()
+		if err := s.Flush(ctx); err != nil {
+			s.log.Debug("probe failed", "err", err)
+		}
+	})
+}
+
+// Vouch waits until the trust window is open, probing as often as needed.
+func (s *Session) Vouch(ctx context.Context) error {
+	for {
+		if time.Now().Before(s.Deadline()) {
+			return s.Err()
+		}
+		err := s.Flush(ctx)
+		if err != nil && err != ErrConnection && err != ErrThrottled {
+			return err
+		}
+		if time.Now().Before(s.Deadline()) {
+			return s.Err()
+		}
+		pause := time.NewTimer(s.Timeout() / 50)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		case <-s.ending.Done():
+			pause.Stop()
+			return s.Err()
+		}
+	}
+}
+
+// closeInOrder says goodbye to the server, so that it deletes the session's
+// ephemeral nodes at once, and ends the session. The client library waits at
+// most a second for the answer, or two to get the request out.
+func (s *Session) closeInOrder() {
+	if s.Connected() {
+		s.conn.Close()
+	}
+	s.over(ErrClosed)
+}
+
+// conclude frees whoever still waits inside the client library, and waits for
+// the goroutines begun on the session's behalf and the library's own.
+func (s *Session) conclude() {
+	s.mu.Lock()
+	s.concluded = true
+	s.mu.Unlock()
+	s.conn.Close()
+	s.tasks.Wait()
+	for range s.closing {
+	}
+}

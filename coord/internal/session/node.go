@@ -1,0 +1,134 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Stat is what ZooKeeper keeps about a node.
+type Stat struct {
+	Czxid, Mzxid, Pzxid int64
+	Created, Modified   time.Time
+	Version             int32
+	Cversion            int32
+	Aversion            int32
+	Owner               int64
+	DataLength          int32
+	Children            int32
+}
+
+func statOf(s *zk.Stat) Stat {
+	if s == nil {
+		return Stat{}
+	}
+	return Stat{
+		Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid,
+		Created: time.UnixMilli(s.Ctime), Modified: time.UnixMilli(s.Mtime),
+		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
+		Owner: s.EphemeralOwner, DataLength: s.DataLength, Children: s.NumChildren,
+	}
+}
+
+// ACL grants permissions to an identity.
+type ACL struct {
+	Perms  int32
+	Scheme string
+	ID     string
+}
+
+func zkACL(acl []ACL) []zk.ACL {
+	out := make([]zk.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = zk.ACL{Perms: a.Perms, Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
+}
+
+// OpKind is the kind of an operation in a transaction.
+type OpKind int
+
+// The operations a transaction can have.
+const (
+	OpCreate OpKind = iota + 1
+	OpSet
+	OpDelete
+	OpCheck
+)
+
+// Op is one operation of a transaction.
+type Op struct {
+	Kind    OpKind
+	Path    string
+	Data    []byte
+	Version int32
+	Flags   int32
+	ACL     []ACL
+}
+
+func (op Op) request() any {
+	switch op.Kind {
+	case OpCreate:
+		return &zk.CreateRequest{Path: op.Path, Data: op.Data, Acl: zkACL(op.ACL), Flags: op.Flags}
+	case OpSet:
+		return &zk.SetDataRequest{Path: op.Path, Data: op.Data, Version: op.Version}
+	case OpDelete:
+		return &zk.DeleteRequest{Path: op.Path, Version: op.Version}
+	default:
+		return &zk.CheckVersionRequest{Path: op.Path, Version: op.Version}
+	}
+}
+
+// Result is what one operation of a transaction did, or why not.
+type Result struct {
+	Path string
+	Stat Stat
+	Err  error
+}
+
+// Txn carries out all the operations or none. When the ensemble refused it,
+// the results tell which operation failed.
+func (s *Session) Txn(ctx context.Context, ops []Op) ([]Result, error) {
+	return Call(ctx, s, func(c *zk.Conn) ([]Result, error) {
+		requests := make([]any, len(ops))
+		for i, op := range ops {
+			requests[i] = op.request()
+		}
+		replies, err := c.Multi(requests...)
+		results := make([]Result, len(replies))
+		for i, r := range replies {
+			results[i] = Result{Path: r.String, Stat: statOf(r.Stat), Err: translate(r.Error)}
+		}
+		return results, err
+	})
+}
+
+// Node is a node as it was read.
+type Node struct {
+	Exists bool
+	Data   []byte
+	Stat   Stat
+}
+
+// Get reads a node.
+func (s *Session) Get(ctx context.Context, path string) (Node, error) {
+	return Call(ctx, s, func(c *zk.Conn) (Node, error) {
+		data, stat, err := c.Get(path)
+		if err != nil {
+			return Node{}, err
+		}
+		return Node{true, data, statOf(stat)}, nil
+	})
+}
+
+// Exists looks whether a node exists; it needs no permission to read it.
+func (s *Session) Exists(ctx context.Context, path string) (Node, error) {
+	return Call(ctx, s, func(c *zk.Conn) (Node, error) {
+		exists, stat, err := c.Exists(path)
+		if err != nil || !exists {
+			return Node{}, err
+		}
+		return Node{true, nil, statOf(stat)}, nil
+	})
+}

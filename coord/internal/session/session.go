@@ -1,0 +1,247 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Session is one ZooKeeper session: one client connection object that is given
+// up when the server gives the session up, or another one in its place.
+type Session struct {
+	cfg    *Config
+	log    *slog.Logger
+	conn   *zk.Conn
+	trust  trust
+	ending context.Context // ends with the session; its cause says why
+	end    context.CancelCauseFunc
+	kick   chan struct{} // wakes the supervisor
+
+	claims  atomic.Int64 // while there are any, the supervisor probes
+	probing atomic.Bool
+
+	mu        sync.Mutex
+	id        int64 // 0 until the first handshake
+	timeout   time.Duration
+	attempts  int // dials since a server answered
+	wire      *wire
+	up        chan struct{} // closed while requests can be sent
+	isUp      bool
+	downSince time.Time
+	watches   map[armed]*Watch
+	czxids    map[string]int64 // of creates under way, by the path asked for
+	tasks     sync.WaitGroup   // goroutines begun on behalf of callers
+	concluded bool             // no more of them
+	closing   <-chan zk.Event  // closed when the client library's loop has ended
+}
+
+func start(cfg *Config) (*Session, error) {
+	ending, end := context.WithCancelCause(context.Background())
+	s := &Session{
+		cfg: cfg, log: cfg.Log, ending: ending, end: end,
+		kick: make(chan struct{}, 1), up: make(chan struct{}),
+		timeout: cfg.Timeout, downSince: time.Now(),
+		watches: map[armed]*Watch{}, czxids: map[string]int64{},
+	}
+	ready := make(chan struct{})
+	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
+		zk.WithDialer(func(network, addr string, limit time.Duration) (net.Conn, error) {
+			<-ready
+			return s.dial(network, addr, limit)
+		}),
+		zk.WithHostProvider(newHosts(ending, cfg.Servers)),
+		zk.WithEventCallback(s.event),
+		zk.WithLogger(quiet{cfg.Log}),
+		zk.WithLogInfo(false))
+	if err != nil {
+		end(err)
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	s.conn, s.closing = conn, events
+	close(ready)
+	return s, nil
+}
+
+// ID returns the session's id, or 0 while it has none yet.
+func (s *Session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Timeout returns the negotiated session time-out.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+// Done is closed when the session is over.
+func (s *Session) Done() <-chan struct{} { return s.ending.Done() }
+
+// Err tells why the session is over, or nil. It matches [ErrExpired] or
+// [ErrClosed].
+func (s *Session) Err() error {
+	if s.ending.Err() == nil {
+		return nil
+	}
+	return context.Cause(s.ending)
+}
+
+// Deadline returns the end of the trust window as known now: until then no
+// server can have given the session up.
+func (s *Session) Deadline() time.Time { return s.trust.deadline(time.Now()) }
+
+// Connected tells whether requests can be sent at the moment.
+func (s *Session) Connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isUp
+}
+
+// AddClaim announces a claim: from the first on, the session probes. Each call
+// is undone by one RemoveClaim.
+func (s *Session) AddClaim() {
+	if s.claims.Add(1) == 1 {
+		s.wake()
+	}
+}
+
+// RemoveClaim undoes one AddClaim.
+func (s *Session) RemoveClaim() { s.claims.Add(-1) }
+
+func (s *Session) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// over ends the session for good. The first cause stays.
+func (s *Session) over(cause error) {
+	s.end(cause)
+	s.mu.Lock()
+	s.setDown()
+	w := s.wire
+	s.mu.Unlock()
+	if w != nil {
+		_ = w.Conn.Close()
+	}
+	s.wake()
+}
+
+// setDown marks the connection as gone; s.mu is held.
+func (s *Session) setDown() bool {
+	if !s.isUp {
+		return false
+	}
+	s.isUp, s.up, s.downSince = false, make(chan struct{}), time.Now()
+	return true
+}
+
+// adopt makes w the session's connection, unless the session is over.
+func (s *Session) adopt(w *wire) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending.Err() != nil {
+		return false
+	}
+	s.wire = w
+	return true
+}
+
+// established implements tap. A server that answers with another session, or
+// with none, has ended this one, whatever else it says.
+func (s *Session) established(id int64, timeout time.Duration, sent time.Time) error {
+	s.mu.Lock()
+	first := s.id == 0
+	if first && id != 0 {
+		s.id, s.timeout = id, timeout
+		tick := s.cfg.Tick
+		if tick == 0 {
+			tick = timeout / unknownTickShare
+		}
+		s.trust.created(sent, timeout, tick/2)
+	}
+	known := s.id
+	s.mu.Unlock()
+	switch {
+	case first && id == 0:
+		return errors.New("the server refused a session")
+	case id == 0:
+		s.over(fmt.Errorf("%w: the server has expired it", ErrExpired))
+		return ErrExpired
+	case id != known:
+		s.over(fmt.Errorf("%w: the server replaced it by another", ErrExpired))
+		return ErrExpired
+	}
+	if !first {
+		s.trust.reattached(sent)
+	}
+	return nil
+}
+
+// answered implements tap.
+func (s *Session) answered(r request, zxid int64, code int32) {
+	s.trust.ack(r.sent, isWrite(r.op) && committed(code))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts = 0
+	if _, asked := s.czxids[r.path]; asked && r.op == opCreate && code == 0 {
+		s.czxids[r.path] = zxid
+	}
+}
+
+// authenticated implements tap.
+func (s *Session) authenticated(code int32) {
+	if code != 0 {
+		s.log.Error("the server refused a credential", "code", code)
+		s.over(fmt.Errorf("%w: %w", ErrExpired, ErrAuth))
+	}
+}
+
+// failed implements tap.
+func (s *Session) failed(w *wire) {
+	s.mu.Lock()
+	changed := s.wire == w && s.setDown()
+	s.mu.Unlock()
+	if changed {
+		s.cfg.Notify(Down, s)
+	}
+}
+
+// event is the client library's callback. It runs in the library's own
+// goroutines and must neither block nor call the library.
+func (s *Session) event(e zk.Event) {
+	if e.Type != zk.EventSession {
+		s.dispatch(e)
+		return
+	}
+	if e.State != zk.StateHasSession {
+		return
+	}
+	s.mu.Lock()
+	if s.isUp || s.ending.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.isUp = true
+	close(s.up)
+	s.mu.Unlock()
+	s.cfg.Notify(Up, s)
+	s.wake()
+}
+
+// quiet turns the client library's lines into debug records.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Printf(format string, args ...any) {
+	q.log.Debug(fmt.Sprintf("zk: "+format, args...))
+}

@@ -1,0 +1,109 @@
+package session
+
+import (
+	"sync"
+	"time"
+)
+
+// trust computes until when no server can have given the session up.
+//
+// Two facts make it subtle (both measured, see docs/design.md). An answer
+// proves too little: a follower cut off from its leader goes on answering
+// pings and reads, and a superseded leader even acknowledges a sync; only a
+// write is acknowledged by a quorum. And a request does not touch the session
+// at the leader when it arrives: a follower reports touches with its answer to
+// the leader's next ping, every half tick. So what counts is the send time of
+// the newest acknowledged request that is at least half a tick older than an
+// acknowledged write. Two kinds of request touch the session at the leader
+// directly and need no half tick: the handshake that created the session
+// (itself a write), and the handshake of a reconnect, once a write was
+// acknowledged on the same connection.
+type trust struct {
+	mu       sync.Mutex
+	timeout  time.Duration // negotiated
+	lag      time.Duration // half a tick
+	acked    []time.Time   // send times of acknowledged requests, ascending
+	attached time.Time     // send time of the current connection's handshake
+	base     time.Time     // the session was alive at the leader at or after this
+	wrote    time.Time     // send time of the newest acknowledged write
+	seen     time.Time     // when the clocks were last compared
+}
+
+// margin is taken off the window for clocks that run at different speeds (2 %
+// is far beyond what quartz does) and for the time it takes to act.
+func (t *trust) margin() time.Duration { return t.timeout / 50 }
+
+// created begins a session whose handshake was sent at sent.
+func (t *trust) created(sent time.Time, timeout, lag time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timeout, t.lag = timeout, lag
+	t.base, t.wrote, t.attached, t.seen = sent, sent, sent, sent
+	t.acked = append(t.acked[:0], sent)
+}
+
+// reattached notes an accepted reconnect whose handshake was sent at sent.
+func (t *trust) reattached(sent time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attached = sent
+}
+
+// ack notes that a request sent at sent was answered.
+func (t *trust) ack(sent time.Time, write bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.acked); n == 0 || sent.Sub(t.acked[n-1]) >= t.timeout/100 {
+		t.acked = append(t.acked, sent)
+	}
+	if !write {
+		return
+	}
+	if sent.After(t.wrote) {
+		t.wrote = sent
+	}
+	if t.attached.After(t.base) && !t.attached.After(sent) {
+		t.base = t.attached
+	}
+	limit, keep := sent.Add(-t.lag), 0
+	for i, at := range t.acked {
+		if at.After(limit) {
+			break
+		}
+		keep = i
+		if at.After(t.base) {
+			t.base = at
+		}
+	}
+	t.acked = t.acked[keep:]
+}
+
+// deadline returns the end of the window as of now. Time that passed on the
+// wall but not on the monotonic clock was a suspend of the machine (or a step
+// of the wall clock, which cannot be told apart): it counts as passed.
+func (t *trust) deadline(now time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timeout == 0 {
+		return time.Time{}
+	}
+	if slept := now.Round(0).Sub(t.seen.Round(0)) - now.Sub(t.seen); slept > t.margin() {
+		t.shift(-slept)
+	}
+	t.seen = now
+	return t.base.Add(t.timeout - t.margin())
+}
+
+func (t *trust) shift(d time.Duration) {
+	t.base, t.wrote, t.attached = t.base.Add(d), t.wrote.Add(d), t.attached.Add(d)
+	for i := range t.acked {
+		t.acked[i] = t.acked[i].Add(d)
+	}
+}
+
+// lastWrite returns the send time of the newest acknowledged write.
+func (t *trust) lastWrite() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wrote
+}

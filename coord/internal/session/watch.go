@@ -1,0 +1,165 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Fired tells what used a watch up.
+type Fired int
+
+// Stale: the connection was lost, so nothing is known. Changed: the data, or
+// the list of children, changed. Deleted: the node is gone.
+const (
+	Stale Fired = iota
+	Changed
+	Deleted
+)
+
+// Watch is a node as it was read, with the one-shot watch that the reading
+// left. All who watch the same path share it.
+type Watch struct {
+	Data     []byte
+	Children []string
+	Stat     Stat
+
+	ready chan struct{} // closed when the fields above, or err, are set
+	err   error
+	done  chan struct{} // closed when the watch fired
+	fired Fired         // set before done is closed
+	hooks []func(Fired) // guarded by Session.mu; nil once fired
+	spent bool          // guarded by Session.mu
+}
+
+// Done is closed when the watch fires.
+func (w *Watch) Done() <-chan struct{} { return w.done }
+
+// Fired tells what fired the watch. Call it after Done is closed.
+func (w *Watch) Fired() Fired { return w.fired }
+
+// WatchData reads a node and watches it: one request, or none when somebody
+// watches it already. A missing node answers [ErrNoNode] and leaves no watch.
+// A node whose data may not be read is watched without its data.
+func (s *Session) WatchData(ctx context.Context, path string) (*Watch, error) {
+	return s.watch(ctx, armed{path, false})
+}
+
+// WatchChildren lists a node's children and watches the list.
+func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
+	return s.watch(ctx, armed{path, true})
+}
+
+func (s *Session) watch(ctx context.Context, key armed) (*Watch, error) {
+	s.mu.Lock()
+	w, shared := s.watches[key]
+	if !shared {
+		w = &Watch{ready: make(chan struct{}), done: make(chan struct{})}
+		if err := s.begin(func() { s.arm(key, w) }); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		s.watches[key] = w
+	}
+	s.mu.Unlock()
+	select {
+	case <-w.ready:
+		return w, w.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-s.ending.Done():
+		return nil, s.Err()
+	}
+}
+
+// arm sets the watch. It is not bound to the context of whoever asked first,
+// since others may wait for the same watch by now.
+func (s *Session) arm(key armed, w *Watch) {
+	defer close(w.ready)
+	if w.err = s.awaitUp(context.Background()); w.err == nil {
+		w.err = translate(s.read(key, w))
+	}
+	if w.err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watches[key] == w {
+		delete(s.watches, key)
+	}
+}
+
+func (s *Session) read(key armed, w *Watch) error {
+	if key.children {
+		names, stat, _, err := s.conn.ChildrenW(key.path)
+		if err == nil {
+			w.Children, w.Stat = names, statOf(stat)
+		}
+		return err
+	}
+	data, stat, _, err := s.conn.GetW(key.path)
+	if err == nil {
+		w.Data, w.Stat = data, statOf(stat)
+		return nil
+	}
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return err
+	}
+	exists, stat, _, err := s.conn.ExistsW(key.path)
+	if err == nil && !exists {
+		return zk.ErrNoNode
+	}
+	if err == nil {
+		w.Stat = statOf(stat)
+	}
+	return err
+}
+
+// dispatch fires the shared watches an event is about. An event that was made
+// up for a lost connection carries another state than a server's.
+func (s *Session) dispatch(e zk.Event) {
+	fired := Changed
+	switch {
+	case e.State != zk.StateSyncConnected:
+		fired = Stale
+	case e.Type == zk.EventNodeDeleted:
+		fired = Deleted
+	}
+	if e.Type != zk.EventNodeChildrenChanged {
+		s.fire(armed{e.Path, false}, fired)
+	}
+	if e.Type == zk.EventNodeChildrenChanged || e.Type == zk.EventNodeDeleted || e.Type == zk.EventNotWatching {
+		s.fire(armed{e.Path, true}, fired)
+	}
+}
+
+func (s *Session) fire(key armed, fired Fired) {
+	s.mu.Lock()
+	w := s.watches[key]
+	if w == nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.watches, key)
+	hooks := w.hooks
+	w.hooks, w.spent, w.fired = nil, true, fired
+	close(w.done)
+	s.mu.Unlock()
+	for _, hook := range hooks {
+		hook(fired)
+	}
+}
+
+// OnFire calls hook once when w fires, or at once when it has fired already.
+// The hook runs in the client library's goroutine: it must not block.
+func (s *Session) OnFire(w *Watch, hook func(Fired)) {
+	s.mu.Lock()
+	if !w.spent {
+		w.hooks = append(w.hooks, hook)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	hook(w.fired)
+}

@@ -1,0 +1,299 @@
+package session
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// tap is what a wire tells its session. The calls come from the client
+// library's reading goroutine, before the library sees the bytes in question.
+type tap interface {
+	// established judges the reply to a handshake that was sent at sent. An
+	// error refuses the connection.
+	established(id int64, timeout time.Duration, sent time.Time) error
+	// answered notes a reply to the request r.
+	answered(r request, zxid int64, code int32)
+	// authenticated notes the reply to one of the session's credentials.
+	authenticated(code int32)
+	// failed notes that the connection is gone.
+	failed(w *wire)
+}
+
+// request is a request on its way.
+type request struct {
+	xid, op int32
+	path    string
+	watch   bool
+	sent    time.Time
+}
+
+// armed names a watch that the server holds for this connection.
+type armed struct {
+	path     string
+	children bool
+}
+
+// wire is the net.Conn the client library talks through. The library writes
+// each packet with one Write, and one goroutine of it reads.
+type wire struct {
+	net.Conn
+	tap   tap
+	creds []Auth
+	limit time.Duration // for the handshake's reply
+	stall time.Duration // for a reply to any request after it
+	in    *bufio.Reader
+
+	ready []byte // read and examined, not yet taken by the library
+	end   error  // what a Read says once ready is empty
+
+	mu       sync.Mutex
+	greeted  time.Time // when the handshake was sent
+	open     bool      // the handshake was answered
+	pending  []request // sent and not answered, in the order they were sent
+	watches  map[armed]struct{}
+	progress time.Time // when bytes of an unfinished frame came last
+	patience time.Time // the read deadline the library asked for
+}
+
+func newWire(raw net.Conn, t tap, creds []Auth, limit, stall time.Duration) *wire {
+	w := &wire{Conn: raw, tap: t, creds: creds, limit: limit, stall: stall, watches: map[armed]struct{}{}}
+	w.in = bufio.NewReaderSize(raw, 16<<10)
+	return w
+}
+
+// Write sends one packet. It never reports an error: the client library would
+// wedge on it. It closes the connection instead, and the reading side ends.
+func (w *wire) Write(p []byte) (int, error) {
+	w.note(p)
+	_ = w.SetWriteDeadline(time.Now().Add(w.stall))
+	if _, err := w.Conn.Write(p); err != nil {
+		_ = w.Conn.Close()
+	}
+	return len(p), nil
+}
+
+// note remembers a packet before it is sent, so that its send time is never
+// later than the moment a server could have received it.
+func (w *wire) note(p []byte) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.greeted.IsZero() {
+		w.greeted = now
+	} else {
+		r := request{xid: int32At(p, 4), op: int32At(p, 8), sent: now}
+		switch r.op {
+		case opCreate:
+			r.path, _ = stringAt(p, 12)
+		case opGetData, opExists, opGetChildren, opGetChildren2:
+			var end int
+			r.path, end = stringAt(p, 12)
+			r.watch = end < len(p) && p[end] == 1
+		}
+		w.pending = append(w.pending, r)
+	}
+	w.applyDeadline()
+}
+
+// SetReadDeadline keeps the library's wish and applies the nearest limit.
+func (w *wire) SetReadDeadline(t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.patience = t
+	w.applyDeadline()
+	return nil
+}
+
+// applyDeadline sets the read deadline to the nearest of what the library
+// asked for, the limit of the handshake, and the limit for the oldest
+// unanswered request; bytes of a large reply that still flow extend the last.
+func (w *wire) applyDeadline() {
+	at := w.patience
+	nearest := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	switch {
+	case !w.open && !w.greeted.IsZero():
+		nearest(w.greeted.Add(w.limit))
+	case len(w.pending) > 0:
+		from := w.pending[0].sent
+		if w.progress.After(from) {
+			from = w.progress
+		}
+		nearest(from.Add(w.stall))
+	}
+	_ = w.Conn.SetReadDeadline(at)
+}
+
+// Read hands out whole frames only, each after its examination.
+func (w *wire) Read(p []byte) (int, error) {
+	for len(w.ready) == 0 {
+		if w.end != nil {
+			return 0, w.end
+		}
+		frame, err := w.readFrame()
+		if err == nil {
+			frame, err = w.examine(frame)
+		}
+		if err != nil {
+			w.stop(err)
+			continue
+		}
+		w.ready = frame
+	}
+	n := copy(p, w.ready)
+	w.ready = w.ready[n:]
+	return n, nil
+}
+
+// stop ends the connection. The library learns it through every watch it has
+// on this connection: afterwards it has none left to send again, and everybody
+// who waits looks anew. The order matters: the session must know that the
+// connection is gone before those who wake ask it.
+func (w *wire) stop(err error) {
+	_ = w.Conn.Close()
+	w.tap.failed(w)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = err
+	w.ready = nil
+	for a := range w.watches {
+		event := int32(eventDataChanged)
+		if a.children {
+			event = eventChildrenChanged
+		}
+		w.ready = append(w.ready, notification(event, a.path)...)
+	}
+	w.watches = nil
+}
+
+func (w *wire) readFrame() ([]byte, error) {
+	head, err := w.in.Peek(lengthSize)
+	if err != nil {
+		return nil, err
+	}
+	n := int(int32At(head, 0))
+	if n < 0 || n > maxFrame {
+		return nil, fmt.Errorf("a frame of %d bytes is not ZooKeeper's protocol", n)
+	}
+	frame := make([]byte, lengthSize+n)
+	for read := 0; read < len(frame); {
+		m, err := w.in.Read(frame[read:])
+		read += m
+		if err != nil {
+			return nil, err
+		}
+		if m == 0 {
+			return nil, io.ErrNoProgress
+		}
+		if read < len(frame) {
+			w.mu.Lock()
+			w.progress = time.Now()
+			w.applyDeadline()
+			w.mu.Unlock()
+		}
+	}
+	return frame, nil
+}
+
+// examine learns from a frame and returns what the library shall see of it.
+func (w *wire) examine(frame []byte) ([]byte, error) {
+	body := frame[lengthSize:]
+	w.mu.Lock()
+	open, greeted := w.open, w.greeted
+	w.mu.Unlock()
+	if !open {
+		return frame, w.examineHandshake(body, greeted)
+	}
+	if len(body) < replyHeader {
+		return nil, fmt.Errorf("a reply of %d bytes is not ZooKeeper's protocol", len(body))
+	}
+	switch xid := int32At(body, 0); xid {
+	case xidNotification:
+		w.fired(body)
+	case xidAuth:
+		w.tap.authenticated(int32At(body, 12))
+		w.settle(xid)
+		return nil, nil
+	default:
+		if r, ok := w.settle(xid); ok {
+			code := int32At(body, 12)
+			w.watched(r, code)
+			w.tap.answered(r, int64At(body, 4), code)
+		}
+	}
+	return frame, nil
+}
+
+var errHandshake = errors.New("the server's handshake is not ZooKeeper's")
+
+// examineHandshake reads a connect reply (protocol, time-out, session id,
+// password) and, when the session accepts it, sends the credentials ahead of
+// everything else.
+func (w *wire) examineHandshake(body []byte, greeted time.Time) error {
+	if len(body) < 16 {
+		return errHandshake
+	}
+	timeout := time.Duration(int32At(body, 4)) * time.Millisecond
+	if err := w.tap.established(int64At(body, 8), timeout, greeted); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.open = true
+	w.applyDeadline()
+	w.mu.Unlock()
+	for _, a := range w.creds {
+		_, _ = w.Write(authFrame(a))
+	}
+	return nil
+}
+
+// settle finds the request a reply belongs to. Replies come in the order of
+// the requests (PROTOCOL: FIFO per connection), so it is nearly always the
+// first.
+func (w *wire) settle(xid int32) (request, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.progress = time.Time{}
+	for i, r := range w.pending {
+		if r.xid == xid {
+			w.pending = append(w.pending[:i], w.pending[i+1:]...)
+			w.applyDeadline()
+			return r, true
+		}
+	}
+	return request{}, false
+}
+
+// watched keeps the library's table of watches in step: it registers a watch
+// when the request succeeded, or for exists when the node is not there.
+func (w *wire) watched(r request, code int32) {
+	if !r.watch || (code != 0 && (r.op != opExists || code != codeNoNode)) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	children := r.op == opGetChildren || r.op == opGetChildren2
+	w.watches[armed{r.path, children}] = struct{}{}
+}
+
+// fired forgets the watches that a notification uses up.
+func (w *wire) fired(body []byte) {
+	event := int32At(body, replyHeader)
+	path, _ := stringAt(body, replyHeader+8)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if event != eventChildrenChanged {
+		delete(w.watches, armed{path, false})
+	}
+	if event == eventChildrenChanged || event == eventDeleted {
+		delete(w.watches, armed{path, true})
+	}
+}

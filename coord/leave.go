@@ -1,0 +1,121 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Release gives the hold up and deletes its node. It returns nil only when the
+// node was deleted, was gone already, or its session is over; a hold that had
+// been lost is released with nil, too, and [Hold.Err] goes on telling of the
+// loss. Otherwise it returns [ErrUnconfirmed], and the deletion is repeated in
+// the background until the node or the session is gone. It may be called again
+// and from several goroutines: all get the same answer.
+//
+// Release waits at most for the session time-out, and no longer than ctx,
+// unless ctx has ended before the call: a deferred Release with a dead context
+// still deletes and waits. One request, one round trip.
+func (h *Hold) Release(ctx context.Context) error {
+	cl := h.claim
+	cl.mu.Lock()
+	first := h.end(ErrReleased)
+	last := len(cl.holds) == 0
+	cl.mu.Unlock()
+	if first {
+		h.cancelContexts()
+		cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+	}
+	if !last {
+		return nil
+	}
+	return opError("release", cl.Node(), cl.leave().wait(ctx, cl.sess.Timeout()))
+}
+
+// Leave gives the claim up and deletes its node, whether its turn has come or
+// not. It answers and waits as [Hold.Release] does.
+func (cl *Claim) Leave(ctx context.Context) error {
+	cl.mu.Lock()
+	var released []*Hold
+	for _, h := range append([]*Hold(nil), cl.holds...) {
+		if h.end(ErrReleased) {
+			released = append(released, h)
+		}
+	}
+	cl.mu.Unlock()
+	for _, h := range released {
+		h.cancelContexts()
+	}
+	return opError("leave", cl.Node(), cl.leave().wait(ctx, cl.sess.Timeout()))
+}
+
+// removal is the deletion of an own node, once it has begun.
+type removal struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// wait waits for the answer, at most for limit, and for ctx unless that has
+// ended already.
+func (r *removal) wait(ctx context.Context, limit time.Duration) error {
+	ended := ctx.Done()
+	if ctx.Err() != nil {
+		ended = nil
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ended:
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, context.Cause(ctx))
+	case <-timer.C:
+		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)
+	}
+}
+
+// leave begins to delete the node, once.
+func (cl *Claim) leave() *removal {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.removal != nil {
+		return cl.removal
+	}
+	r := &removal{done: make(chan struct{})}
+	cl.removal = r
+	if cl.lazy != nil {
+		cl.lazy.Stop()
+	}
+	finish := func(err error) {
+		r.err = err
+		cl.client.unregister(cl)
+		close(r.done)
+	}
+	if cl.gone != nil || cl.sess.Go(func() { finish(cl.remove()) }) != nil {
+		finish(nil)
+	}
+	return r
+}
+
+// remove deletes the node, for as long as that takes: until it or the session
+// is gone.
+func (cl *Claim) remove() error {
+	for {
+		err := cl.sess.Delete(context.Background(), cl.node)
+		switch {
+		case err == nil, errors.Is(err, ErrNoNode):
+			return nil
+		case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
+			return nil // the servers delete the session's nodes
+		case errors.Is(err, ErrDisconnected):
+		case errors.Is(err, ErrThrottled):
+			cl.client.pause(context.Background())
+		default:
+			cl.client.opts.log.Error("own node cannot be deleted; it stays until the session ends",
+				"node", cl.Node(), "session", sessionName(cl.sess.ID()), "err", err)
+			cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: cl.Node(), Err: err})
+			return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
+		}
+	}
+}

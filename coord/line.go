@@ -1,0 +1,85 @@
+package coord
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// sequenceLimit is where claims are refused: before the counter sticks at
+// 2147483647, where every new node gets the same number.
+const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
+
+// Rule decides, for the contender at index self of a line sorted by age,
+// whether its turn has come, and if not, whom to wait for: when one of those
+// goes, the rule is asked again. It must be a pure function. Naming more than
+// must be waited for costs a request each and can save one later: when a
+// watched contender goes, the rule is asked without it first, and a listing is
+// made only if it still says no.
+type Rule func(line []Contender, self int) (wait []int, granted bool)
+
+// Alone is the rule of a claim whose existence is all that matters.
+func Alone([]Contender, int) ([]int, bool) { return nil, true }
+
+// Line is a directory in which claims queue by the order of their creation.
+type Line struct {
+	Dir string
+	// Kinds of claims that take part. A contender of another known kind, or of
+	// the other dialect, cannot be honoured: whoever of the two came later must
+	// leave ([ErrForeign]). Names of no known shape are ignored.
+	Kinds []Kind
+}
+
+// mayReturn tells whether a contender that is gone may stand in the line under
+// another name: a write claim that was downgraded has left a read claim in its
+// place. Kazoo's names do not tell a writer from a mutex.
+func (l Line) mayReturn(gone Contender) bool {
+	return gone.Kind == Write || gone.Dialect == Kazoo && slices.Contains(l.Kinds, Read)
+}
+
+// line sorts the children of a directory into those that take part and those
+// that cannot be honoured.
+func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
+	for _, name := range names {
+		c, known := parseName(name, l.Kinds)
+		switch {
+		case !known:
+		case c.Dialect == d && slices.Contains(l.Kinds, c.Kind):
+			line = append(line, c)
+		default:
+			foreign = append(foreign, c)
+		}
+	}
+	slices.SortFunc(line, byAge)
+	slices.SortFunc(foreign, byAge)
+	return line, foreign
+}
+
+// byAge orders by sequence number. Two nodes share one after a downgrade: the
+// read node took the write node's, and stands behind it.
+func byAge(a, b Contender) int {
+	return cmp.Or(
+		cmp.Compare(a.Sequence, b.Sequence),
+		-cmp.Compare(a.Kind, b.Kind), // write before read
+		cmp.Compare(a.Name, b.Name))
+}
+
+func indexOf(line []Contender, name string) int {
+	return slices.IndexFunc(line, func(c Contender) bool { return c.Name == name })
+}
+
+// admit refuses a claim that cannot be ordered against the others. It returns
+// a foreign contender that came after self, which is only worth a report.
+func admit(self Contender, foreign []Contender) (late *Contender, err error) {
+	if self.Sequence < 0 || self.Sequence >= sequenceLimit {
+		return nil, fmt.Errorf("%w: %s", ErrSequenceExhausted, self.Name)
+	}
+	for i, f := range foreign {
+		if f.Sequence < self.Sequence {
+			return nil, fmt.Errorf("%w: %s (%s %s) came first", ErrForeign, f.Name, f.Dialect, f.Kind)
+		}
+		late = &foreign[i]
+	}
+	return late, nil
+}

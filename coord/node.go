@@ -1,0 +1,147 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Permissions for [ACL].
+const (
+	PermRead = 1 << iota
+	PermWrite
+	PermCreate
+	PermDelete
+	PermAdmin
+	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
+)
+
+// ACL grants permissions to an identity, as ZooKeeper defines them.
+type ACL struct {
+	Perms  int32
+	Scheme string
+	ID     string
+}
+
+func aclOf(acl []ACL) []session.ACL {
+	out := make([]session.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = session.ACL(a)
+	}
+	return out
+}
+
+// Stat is what ZooKeeper keeps about a node.
+type Stat struct {
+	Czxid, Mzxid, Pzxid int64 // the changes that created it, set its data, changed its children
+	Created, Modified   time.Time
+	Version             int32 // changes of the data
+	Cversion            int32 // changes of the list of children
+	Aversion            int32 // changes of the ACL
+	Owner               int64 // the session of an ephemeral node, else 0
+	DataLength          int32
+	Children            int32
+}
+
+// read repeats a read over lost connections and lost sessions until it is
+// answered or ctx ends.
+func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (T, error) {
+	var zero T
+	if err := checkPath(path); err != nil {
+		return zero, opError(op, path, err)
+	}
+	for {
+		s, err := c.keeper.Session(ctx)
+		if err != nil {
+			return zero, opError(op, path, c.explain(err))
+		}
+		value, err := f(s, c.full(path))
+		if err == nil {
+			return value, nil
+		}
+		if ctx.Err() != nil || !transient(err) {
+			return zero, opError(op, path, c.explain(err))
+		}
+		if errors.Is(err, ErrThrottled) {
+			c.pause(ctx)
+		}
+	}
+}
+
+// transient tells whether the same request can get another answer later.
+func transient(err error) bool {
+	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrThrottled)
+}
+
+// Get reads a node: one request.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	n, err := read(ctx, c, "get", path, func(s *session.Session, full string) (session.Node, error) {
+		return s.Get(ctx, full)
+	})
+	return n.Data, Stat(n.Stat), err
+}
+
+// Exists tells whether a node exists: one request. It needs no permission to
+// read the node.
+func (c *Client) Exists(ctx context.Context, path string) (Stat, bool, error) {
+	n, err := read(ctx, c, "exists", path, func(s *session.Session, full string) (session.Node, error) {
+		return s.Exists(ctx, full)
+	})
+	return Stat(n.Stat), n.Exists, err
+}
+
+// Children lists the names of a node's children in no particular order: one
+// request.
+func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
+	return read(ctx, c, "list", path, func(s *session.Session, full string) ([]string, error) {
+		return s.Children(ctx, full)
+	})
+}
+
+// EnsureDir creates a directory and its parents where they are missing, as
+// container nodes, which the server removes some time after their last child
+// went, or as persistent ones where the server has no containers: two requests
+// for each missing level, one for each other.
+func (c *Client) EnsureDir(ctx context.Context, path string) error {
+	_, err := read(ctx, c, "create", path, func(s *session.Session, full string) (struct{}, error) {
+		return struct{}{}, s.EnsurePath(ctx, full, aclOf(c.opts.acl))
+	})
+	return err
+}
+
+// Flush is a write that changes nothing. When it has returned nil, reads of
+// this client show whatever was committed before the call: one request.
+func (c *Client) Flush(ctx context.Context) error {
+	_, err := read(ctx, c, "flush", "/", func(s *session.Session, _ string) (struct{}, error) {
+		return struct{}{}, s.Flush(ctx)
+	})
+	return err
+}
+
+// Watch reads a node and watches it. The channel is closed at the first change
+// of the node, at its deletion, and also when the connection is lost: in every
+// case, look again. One request, or none when this process watches the path
+// already: all who watch a path share one watch, and whoever gives up leaves
+// nothing behind. A missing node answers [ErrNoNode] and leaves no watch.
+func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan struct{}, error) {
+	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {
+		return s.WatchData(ctx, full)
+	})
+	if err != nil {
+		return nil, Stat{}, nil, err
+	}
+	return w.Data, Stat(w.Stat), w.Done(), nil
+}
+
+// WatchChildren is [Client.Watch] for the list of a node's children.
+func (c *Client) WatchChildren(ctx context.Context, path string) ([]string, Stat, <-chan struct{}, error) {
+	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {
+		return s.WatchChildren(ctx, full)
+	})
+	if err != nil {
+		return nil, Stat{}, nil, err
+	}
+	return w.Children, Stat(w.Stat), w.Done(), nil
+}

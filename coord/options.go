@@ -1,0 +1,198 @@
+package coord
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// DefaultSessionTimeout is the session time-out asked for when
+// [WithSessionTimeout] is not given.
+const DefaultSessionTimeout = 10 * time.Second
+
+// LossPolicy says when a hold ends while the connection is down.
+type LossPolicy int
+
+const (
+	// LoseAtWindowEnd keeps a hold over a short disconnection: it ends when the
+	// trust window does. The default.
+	LoseAtWindowEnd LossPolicy = iota
+	// LoseAtDisconnect ends every hold as soon as the connection is lost.
+	LoseAtDisconnect
+)
+
+type options struct {
+	timeout  time.Duration
+	tick     time.Duration
+	acl      []ACL
+	auth     []credential
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	log      *slog.Logger
+	observe  func(Event)
+	identity string
+	policy   LossPolicy
+	dialect  Dialect
+}
+
+type credential struct{ scheme, value string }
+
+// Option sets something about a [Client].
+type Option func(*options) error
+
+func defaults() options {
+	return options{
+		timeout:  DefaultSessionTimeout,
+		acl:      []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}},
+		dial:     (&net.Dialer{}).DialContext,
+		log:      slog.New(slog.DiscardHandler),
+		identity: filepath.Base(os.Args[0]),
+	}
+}
+
+// WithSessionTimeout sets the session time-out T to ask for. The server may
+// grant another one ([Client.SessionTimeout]). After a crash, others wait up to
+// T for what the crashed process held; a hold survives an outage of about T/2.
+func WithSessionTimeout(d time.Duration) Option {
+	return func(o *options) error {
+		if d < time.Millisecond || d > 24*time.Hour {
+			return invalid("session time-out %v: it must be between 1 ms and 24 h", d)
+		}
+		o.timeout = d
+		return nil
+	}
+}
+
+// WithTick tells the servers' tickTime. A session reaches the leader up to half
+// a tick late; knowing the tick (2 s by default, often) makes the trust window
+// longer. Unknown, it is taken to be T/2, the most a server can have.
+// A value that is too small makes the window unsafe.
+func WithTick(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return invalid("tick %v: it must be positive", d)
+		}
+		o.tick = d
+		return nil
+	}
+}
+
+// WithACL sets the ACL of every node the client creates; by default anybody may
+// do anything. Whoever waits for a node needs no more than to see it; whoever
+// revokes a hold needs Write, whoever breaks one Delete on the directory.
+func WithACL(acl ...ACL) Option {
+	return func(o *options) error {
+		if len(acl) == 0 {
+			return invalid("an empty ACL; leave the option out for world:anyone")
+		}
+		o.acl = acl
+		return nil
+	}
+}
+
+// WithAuth adds a credential, such as "digest" and "user:password", presented
+// on every connection before anything else.
+func WithAuth(scheme, value string) Option {
+	return func(o *options) error {
+		if scheme == "" {
+			return invalid("the credential's scheme is empty; write for example digest")
+		}
+		o.auth = append(o.auth, credential{scheme, value})
+		return nil
+	}
+}
+
+// WithDialer sets how to connect. The context ends after a second, or a sixth
+// of the session time-out, whichever is less.
+func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
+	return func(o *options) error {
+		if dial == nil {
+			return invalid("the dialer is nil")
+		}
+		o.dial = dial
+		return nil
+	}
+}
+
+// WithTLS connects by TLS.
+func WithTLS(config *tls.Config) Option {
+	return func(o *options) error {
+		if config == nil {
+			return invalid("the TLS configuration is nil")
+		}
+		o.dial = (&tls.Dialer{Config: config}).DialContext
+		return nil
+	}
+}
+
+// WithLogger sets where to log: sessions and losses at Info and Warn, the rest
+// at Debug. Nothing is logged by default.
+func WithLogger(log *slog.Logger) Option {
+	return func(o *options) error {
+		if log == nil {
+			return invalid("the logger is nil; leave the option out for no log")
+		}
+		o.log = log
+		return nil
+	}
+}
+
+// WithObserver has f hear of every [Event], for metrics. It is called from many
+// goroutines and must not block.
+func WithObserver(f func(Event)) Option {
+	return func(o *options) error {
+		if f == nil {
+			return invalid("the observer is nil")
+		}
+		o.observe = f
+		return nil
+	}
+}
+
+// WithIdentity names this process in the data of its nodes, beside host and
+// pid; by default it is the program's name.
+func WithIdentity(name string) Option {
+	return func(o *options) error {
+		if name == "" || len(name) > 256 || strings.ContainsAny(name, "\n\r") {
+			return invalid("identity %q: it must be one line of 1 to 256 bytes", name)
+		}
+		o.identity = name
+		return nil
+	}
+}
+
+// WithLossPolicy says when holds end during an outage.
+func WithLossPolicy(p LossPolicy) Option {
+	return func(o *options) error {
+		if p != LoseAtWindowEnd && p != LoseAtDisconnect {
+			return invalid("unknown loss policy %d", p)
+		}
+		o.policy = p
+		return nil
+	}
+}
+
+// WithDialect says whose node names to use and to understand; see [Dialect].
+func WithDialect(d Dialect) Option {
+	return func(o *options) error {
+		if d != Curator && d != Kazoo {
+			return invalid("unknown dialect %d", d)
+		}
+		o.dialect = d
+		return nil
+	}
+}
+
+// owner is the line that names this process in the data of its nodes.
+func (o *options) owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return fmt.Sprintf("%s %s %d", o.identity, host, os.Getpid())
+}

@@ -1,0 +1,150 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// ownWatchDelay is how long a hold that was granted at once goes without a
+// watch on its own node. A shorter hold saves the request; nothing is missed,
+// since setting the watch reads the node.
+const ownWatchDelay = 20 * time.Millisecond
+
+// The requests to give up a hold that other programs write into its node.
+const (
+	revokeCurator = "__REVOKE__" // Curator
+	revokePlain   = "unlock"     // ZooKeeper's recipe page
+)
+
+// watchOwn watches the own node. From then on its deletion and a request for
+// the hold are noticed.
+func (cl *Claim) watchOwn(ctx context.Context) (*session.Watch, error) {
+	w, err := cl.sess.WatchData(ctx, cl.node)
+	switch {
+	case errors.Is(err, ErrNoNode):
+		cl.vanish(ErrNodeDeleted)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case w.Stat.Owner != cl.sess.ID():
+		cl.vanish(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(w.Stat.Owner)))
+		return nil, ErrNoNode
+	}
+	if data := string(w.Data); data == revokeCurator || data == revokePlain {
+		cl.revoke()
+	}
+	cl.mu.Lock()
+	known := cl.watch == w
+	cl.watch = w
+	cl.mu.Unlock()
+	if !known {
+		cl.sess.OnFire(w, cl.ownFired)
+	}
+	return w, nil
+}
+
+// ownFired runs in the client library's goroutine and must not block.
+func (cl *Claim) ownFired(fired session.Fired) {
+	if fired == session.Deleted {
+		cl.vanish(ErrNodeDeleted)
+		return
+	}
+	cl.watchOwnNow()
+}
+
+// watchOwnNow sets the own watch in the background.
+func (cl *Claim) watchOwnNow() {
+	_ = cl.sess.Go(func() { // fails only when the session is over
+		for !cl.finished() {
+			_, err := cl.watchOwn(context.Background())
+			if err == nil || !transient(err) {
+				break
+			}
+			cl.client.pause(context.Background())
+		}
+		cl.poke()
+	})
+}
+
+// watchOwnSoon sets the own watch of a hold that lasts.
+func (cl *Claim) watchOwnSoon() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.watch == nil && cl.removal == nil {
+		cl.lazy = time.AfterFunc(ownWatchDelay, cl.watchOwnNow)
+	}
+}
+
+func (cl *Claim) finished() bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.gone != nil || cl.removal != nil
+}
+
+// revoke notes that somebody asked for the hold.
+func (cl *Claim) revoke() {
+	cl.mu.Lock()
+	first := !cl.asked
+	cl.asked = true
+	if first {
+		close(cl.revoked)
+	}
+	cl.mu.Unlock()
+	if first {
+		cl.client.emit(Event{Kind: ClaimRevoked, Session: cl.sess.ID(), Path: cl.Node()})
+	}
+}
+
+func (cl *Claim) poke() {
+	select {
+	case cl.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sessionChanged runs in the goroutines of the session and must not block.
+func (cl *Claim) sessionChanged(change session.Change) {
+	switch {
+	case change == session.Over:
+		cl.vanish(cl.sess.Err())
+	case change == session.Down && cl.client.opts.policy == LoseAtDisconnect:
+		cl.lose(ErrDisconnected)
+	case change == session.WindowClosed:
+		cl.lose(ErrWindowOver)
+	}
+	cl.poke()
+}
+
+// vanish notes that the node is not ours any more, and ends the holds. That the
+// claim deleted it itself is no news.
+func (cl *Claim) vanish(cause error) {
+	cl.mu.Lock()
+	if cl.removal != nil && len(cl.holds) == 0 {
+		cl.mu.Unlock()
+		return
+	}
+	if cl.gone == nil {
+		cl.gone = cause
+	}
+	ended := cl.endAll(cause)
+	cl.mu.Unlock()
+	cl.finish(ended, cause)
+	cl.leave()
+	cl.poke()
+}
+
+// lose ends the holds that can no longer be trusted and deletes the node,
+// should it still be there. A claim that only waits is not affected.
+func (cl *Claim) lose(cause error) {
+	cl.mu.Lock()
+	ended := cl.endAll(cause)
+	cl.mu.Unlock()
+	if len(ended) > 0 {
+		cl.finish(ended, cause)
+		cl.leave()
+	}
+}

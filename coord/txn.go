@@ -1,0 +1,190 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Mode is a node's kind.
+type Mode int32
+
+// The modes a node can be created with.
+const (
+	Persistent           Mode = session.Persistent
+	Ephemeral            Mode = session.Ephemeral
+	PersistentSequential Mode = session.PersistentSequential
+	EphemeralSequential  Mode = session.EphemeralSequential
+)
+
+// Op is one operation of a transaction, made by [CreateOp], [SetOp],
+// [DeleteOp] or [CheckOp].
+type Op struct {
+	kind    session.OpKind
+	path    string
+	data    []byte
+	version int32
+	mode    Mode
+}
+
+// CreateOp creates a node. Its parent must exist.
+func CreateOp(path string, data []byte, mode Mode) Op {
+	return Op{kind: session.OpCreate, path: path, data: data, mode: mode}
+}
+
+// SetOp replaces a node's data if the node has this version; -1 matches any.
+func SetOp(path string, data []byte, version int32) Op {
+	return Op{kind: session.OpSet, path: path, data: data, version: version}
+}
+
+// DeleteOp deletes a node if it has this version; -1 matches any.
+func DeleteOp(path string, version int32) Op {
+	return Op{kind: session.OpDelete, path: path, version: version}
+}
+
+// CheckOp requires that a node has this version; -1 matches any.
+func CheckOp(path string, version int32) Op {
+	return Op{kind: session.OpCheck, path: path, version: version}
+}
+
+// Result is what an operation of a transaction did.
+type Result struct {
+	Path string // of the node a CreateOp made, with its sequence number
+	Stat Stat   // after a SetOp
+}
+
+// TxnError tells which operation kept a transaction from happening.
+type TxnError struct {
+	Index int // of the operation, from 0
+	Op    string
+	Path  string
+	Err   error
+}
+
+func (e *TxnError) Error() string {
+	return fmt.Sprintf("operation %d (%s %s): %v", e.Index, e.Op, e.Path, e.Err)
+}
+
+func (e *TxnError) Unwrap() error { return e.Err }
+
+// Txn carries out all the operations or none: one request. It is not repeated
+// by itself: when the connection fails before the reply comes, the error
+// matches [ErrUnconfirmed], and the caller must find out. When the ensemble
+// refused it, the error wraps a [*TxnError].
+func (c *Client) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
+	s, err := c.keeper.Session(ctx)
+	if err != nil {
+		return nil, opError("transaction", "", c.explain(err))
+	}
+	results, err := c.txn(ctx, s, ops)
+	return results, opError("transaction", "", c.explain(err))
+}
+
+// txn runs a transaction in session s.
+func (c *Client) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
+	requests, err := c.requests(ops)
+	if err != nil {
+		return nil, err
+	}
+	replies, err := s.Txn(ctx, requests)
+	if err != nil {
+		return nil, txnError(ctx, ops, replies, err)
+	}
+	results := make([]Result, len(replies))
+	for i, r := range replies {
+		results[i] = Result{Path: c.relative(r.Path), Stat: Stat(r.Stat)}
+	}
+	return results, nil
+}
+
+func txnError(ctx context.Context, ops []Op, replies []session.Result, err error) error {
+	if ctx.Err() != nil || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) {
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+	}
+	for i, r := range replies {
+		if r.Err != nil && i < len(ops) {
+			return &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
+		}
+	}
+	return err
+}
+
+var opNames = map[session.OpKind]string{
+	session.OpCreate: "create", session.OpSet: "set", session.OpDelete: "delete", session.OpCheck: "check",
+}
+
+// requests checks the operations and completes them.
+func (c *Client) requests(ops []Op) ([]session.Op, error) {
+	if len(ops) == 0 {
+		return nil, invalid("a transaction needs at least one operation")
+	}
+	requests := make([]session.Op, len(ops))
+	size := 0
+	for i, op := range ops {
+		path := op.path
+		if op.mode&PersistentSequential != 0 {
+			path += "0" // the name may be nothing but the sequence number
+		}
+		if err := checkPath(path); err != nil {
+			return nil, err
+		}
+		if opNames[op.kind] == "" {
+			return nil, invalid("operation %d was not made by one of the Op functions", i)
+		}
+		size += len(op.data) + len(op.path)
+		requests[i] = session.Op{
+			Kind: op.kind, Path: c.full(op.path), Data: op.data,
+			Version: op.version, Flags: int32(op.mode), ACL: aclOf(c.opts.acl),
+		}
+	}
+	if size > maxData {
+		return nil, fmt.Errorf("%w: a transaction of %d bytes, the limit is %d", ErrTooLarge, size, maxData)
+	}
+	return requests, nil
+}
+
+// Create makes a persistent node; its parent must exist. One request. When the
+// connection fails before the reply, the error matches [ErrUnconfirmed].
+func (c *Client) Create(ctx context.Context, path string, data []byte) error {
+	return c.one(ctx, CreateOp(path, data, Persistent))
+}
+
+// Set replaces the data of a node that has this version; -1 matches any. One
+// request. When the connection fails before the reply, the error matches
+// [ErrUnconfirmed].
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	results, err := c.Txn(ctx, SetOp(path, data, version))
+	if err != nil {
+		return Stat{}, bare("set", path, err)
+	}
+	return results[0].Stat, nil
+}
+
+// Delete deletes a node that has this version; -1 matches any. One request.
+// When the connection fails before the reply, the error matches
+// [ErrUnconfirmed].
+func (c *Client) Delete(ctx context.Context, path string, version int32) error {
+	return c.one(ctx, DeleteOp(path, version))
+}
+
+func (c *Client) one(ctx context.Context, op Op) error {
+	_, err := c.Txn(ctx, op)
+	return bare(opNames[op.kind], op.path, err)
+}
+
+// bare strips what a transaction adds from the error of a single operation.
+func bare(op, path string, err error) error {
+	var known *OpError
+	var single *TxnError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &single):
+		err = single.Err
+	case errors.As(err, &known):
+		err = known.Err
+	}
+	return &OpError{Op: op, Path: path, Err: err}
+}
