@@ -1,0 +1,151 @@
+package stock
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// think is the longest time between reading the file and writing it.
+const think = 4 * time.Millisecond
+
+// Point is where in a sale a seller halts, to be killed there.
+type Point string
+
+// The points of a sale.
+const (
+	BeforeThinking Point = "after it had read the file"
+	BeforeWriting  Point = "just before it wrote the file"
+	BeforeTelling  Point = "after it had written the file, before it released"
+)
+
+var points = []Point{BeforeThinking, BeforeWriting, BeforeTelling}
+
+// Lock runs do while holding the lock, with the fencing token of the hold and a function that tells whether it has been
+// lost. It returns errors of its own only; what do returns, it returns.
+type Lock func(ctx context.Context, do func(token int64, lost func() error) error) error
+
+// message is what a seller tells the shop.
+type message struct {
+	Sale  *Sale `json:"sale,omitempty"`  // a unit was handed over
+	Halt  Point `json:"halt,omitempty"`  // it stands there, in the middle of a sale, until it is killed
+	Left  int   `json:"left,omitempty"`  // with Halt: what the file said when the seller read it
+	Empty bool  `json:"empty,omitempty"` // it found no stock left, and waits for orders
+	Lost  bool  `json:"lost,omitempty"`  // it lost the lock in the middle of a sale, and let it be
+}
+
+// Seller is one selling process.
+type Seller struct {
+	ID   int
+	File string
+	Lock Lock
+	In   io.Reader // from the shop: a line with a Point is the order to halt there; at its end the seller ends
+	Out  io.Writer // to the shop
+
+	mu     sync.Mutex
+	orders Point
+	ready  chan struct{} // holds a token when an order has come
+	number int
+}
+
+// Run sells until In ends.
+func (s *Seller) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.ready = make(chan struct{}, 1)
+	go func() {
+		defer cancel()
+		for lines := bufio.NewScanner(s.In); lines.Scan(); {
+			s.mu.Lock()
+			s.orders = Point(strings.TrimSpace(lines.Text()))
+			s.mu.Unlock()
+			select {
+			case s.ready <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	for {
+		empty := false
+		err := s.Lock(ctx, func(token int64, lost func() error) (err error) {
+			empty, err = s.sell(ctx, token, lost)
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil // the shop is closed
+		case err != nil:
+			return err
+		case empty:
+			s.tell(message{Empty: true})
+			select {
+			case <-s.ready:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// sell sells one unit: read, think, write. There is no other synchronisation than the lock around it.
+func (s *Seller) sell(ctx context.Context, token int64, lost func() error) (empty bool, err error) {
+	ledger, err := ReadLedger(s.File)
+	if err != nil {
+		return false, err
+	}
+	left := ledger.Left
+	if s.halt(ctx, left, BeforeThinking) {
+		return false, nil
+	}
+	if left == 0 {
+		return !s.halt(ctx, left, points...), nil
+	}
+	time.Sleep(rand.N(think))
+	sale := Sale{Seller: s.ID, Number: s.number + 1, Token: token}
+	ledger.Left--
+	ledger.Sales = append(ledger.Sales, sale)
+	if s.halt(ctx, left, BeforeWriting) {
+		return false, nil
+	}
+	if lost() != nil {
+		s.tell(message{Lost: true})
+		return false, nil
+	}
+	if err := ledger.Write(s.File, fmt.Sprintf("%s.%d", s.File, s.ID)); err != nil {
+		return false, err
+	}
+	s.number++
+	if !s.halt(ctx, left, BeforeTelling) {
+		s.tell(message{Sale: &sale})
+	}
+	return false, nil
+}
+
+// halt stands still for ever if that was ordered for one of these points. It returns true only at the end of the shop.
+func (s *Seller) halt(ctx context.Context, left int, at ...Point) bool {
+	s.mu.Lock()
+	ordered := s.orders
+	s.mu.Unlock()
+	for _, p := range at {
+		if p == ordered {
+			s.tell(message{Halt: p, Left: left})
+			<-ctx.Done()
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Seller) tell(m message) {
+	data, err := json.Marshal(m)
+	if err == nil {
+		// One write: a message that arrives has arrived whole. If the shop is gone, so is this seller soon.
+		_, _ = s.Out.Write(append(data, '\n'))
+	}
+}

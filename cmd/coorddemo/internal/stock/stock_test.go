@@ -1,0 +1,180 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+const roleVariable = "STOCK_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	id, _ := strconv.Atoi(os.Args[1])
+	s := Seller{ID: id, File: os.Args[2], In: os.Stdin, Out: os.Stdout, Lock: map[string]Lock{
+		"locked": lockedByFile(os.Args[2] + ".lock"), "unlocked": unlocked, "broken": broken,
+	}[role]}
+	if err := s.Run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func unlocked(_ context.Context, do func(int64, func() error) error) error {
+	return do(0, func() error { return nil })
+}
+
+func broken(context.Context, func(int64, func() error) error) error {
+	return errors.New("no lock to be had")
+}
+
+// lockedByFile uses a lock that the kernel takes from a killed process at once.
+func lockedByFile(path string) Lock {
+	token := int64(0)
+	return func(_ context.Context, do func(int64, func() error) error) error {
+		fd, err := unix.Open(path, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
+			return err
+		}
+		var before [20]byte
+		n, _ := unix.Pread(fd, before[:], 0)
+		token, _ = strconv.ParseInt(string(before[:n]), 10, 64)
+		token++
+		if _, err := unix.Pwrite(fd, []byte(strconv.FormatInt(token, 10)), 0); err != nil {
+			return err
+		}
+		return do(token, func() error { return nil })
+	}
+}
+
+func shop(t *testing.T, role string, sellers, units, kills int) (*Shop, func() []Progress) {
+	var mu sync.Mutex
+	var seen []Progress
+	file := filepath.Join(t.TempDir(), "stock")
+	s := &Shop{
+		Sellers: sellers, Stock: units, Kills: kills, File: file,
+		Command: func(id int) (*exec.Cmd, error) {
+			cmd := exec.Command(os.Args[0], strconv.Itoa(id), file)
+			cmd.Env = append(os.Environ(), roleVariable+"="+role)
+			return cmd, nil
+		},
+		Watch: func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, p)
+		},
+	}
+	return s, func() []Progress { return seen }
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestUnderALockEveryUnitIsSoldOnceThoughSellersAreKilled(t *testing.T) {
+	s, seen := shop(t, "locked", 4, 60, 6)
+	result, err := s.Run(within(t, time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, 60, result.Sold)
+	require.Equal(t, 0, result.Left)
+	require.Equal(t, 0, result.Oversold(60))
+	require.Equal(t, 6, result.Kills)
+	require.True(t, result.Growing)
+	at := map[Point]int{}
+	for _, p := range seen() {
+		if p.Kind == "killed" {
+			at[p.Point]++
+		}
+	}
+	require.Equal(t, map[Point]int{BeforeThinking: 2, BeforeWriting: 2, BeforeTelling: 2}, at)
+}
+
+func TestWithoutALockUnitsAreSoldSeveralTimes(t *testing.T) {
+	s, _ := shop(t, "unlocked", 4, 100, 1)
+	result, err := s.Run(within(t, time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, 0, result.Left)
+	require.Positive(t, result.Oversold(100))
+	require.False(t, result.Growing)
+}
+
+func TestAllKillsAreMadeHoweverSmallTheStock(t *testing.T) {
+	s, _ := shop(t, "locked", 3, 1, 5)
+	result, err := s.Run(within(t, time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, 5, result.Kills)
+	require.Equal(t, 1, result.Sold)
+	require.Equal(t, 0, result.Oversold(1))
+}
+
+func TestAShopWhoseSellersFailGivesUp(t *testing.T) {
+	s, _ := shop(t, "broken", 2, 10, 0)
+	_, err := s.Run(within(t, time.Minute))
+	require.ErrorContains(t, err, "too many sellers failed")
+}
+
+func TestAShopEndsWithItsContextAndStillCounts(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s, _ := shop(t, "locked", 2, 1_000_000, 0)
+	closing := errors.New("closing time")
+	watch := s.Watch
+	s.Watch = func(p Progress) {
+		watch(p)
+		if p.Sold == 10 {
+			cancel(closing)
+		}
+	}
+	result, err := s.Run(ctx)
+	require.ErrorIs(t, err, closing)
+	require.GreaterOrEqual(t, result.Sold, 10)
+	require.Equal(t, 0, result.Oversold(1_000_000))
+	require.Equal(t, 1_000_000, result.Sold+result.Left)
+}
+
+func TestALedgerIsReadAsItWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stock")
+	want := Ledger{Left: 3, Sales: []Sale{{1, 1, 40}, {2, 1, 41}, {1, 2, 1 << 40}}}
+	require.NoError(t, want.Write(path, path+".new"))
+	got, err := ReadLedger(path)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.NoFileExists(t, path+".new")
+}
+
+func TestADamagedLedgerIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stock")
+	for _, content := range []string{"", "left many\n", "left 1\nseller 1 sale 2\n", "left 1\nseller 1 sale 2 token x\n"} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := ReadLedger(path)
+		require.ErrorContains(t, err, path, "%q", content)
+	}
+}
+
+func TestASaleCountsOnceWhoeverReportsIt(t *testing.T) {
+	l := Ledger{Left: 7, Sales: []Sale{{1, 1, 1}, {2, 1, 2}}}
+	require.Equal(t, 2, l.sold([]Sale{{1, 1, 1}}), "the second seller was killed before it could tell")
+	require.Equal(t, 3, l.sold([]Sale{{1, 1, 1}, {1, 2, 1}}), "the first one's second sale was overwritten")
+}
