@@ -51,7 +51,6 @@ func TestAStoppedChildIsSilentAndAKilledOneIsGone(t *testing.T) {
 	c.Line(patience)
 	require.NoError(t, c.Stop())
 	c.Send("asleep")
-	require.Equal(t, byte('T'), c.proc.state())
 	require.Empty(t, c.Lines())
 	require.NoError(t, c.Continue())
 	require.Equal(t, "asleep", c.Line(patience))

@@ -28,7 +28,7 @@ func findReal() (java, classPath string, err error) {
 	for _, name := range neededJars {
 		jar := filepath.Join(javaFolder, name)
 		if _, err := os.Stat(jar); err != nil {
-			return "", "", fmt.Errorf("no %s found; \"make test\" installs it, or: apt-get install zookeeper libslf4j-java", jar)
+			return "", "", fmt.Errorf("no %s found; \"make test\" installs it, or: apt-get install libzookeeper-java libslf4j-java", jar)
 		}
 		jars = append(jars, jar)
 	}

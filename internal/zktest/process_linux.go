@@ -78,8 +78,6 @@ func (p *process) cont() error {
 	return nil
 }
 
-func (p *process) terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
-
 // state is the letter the kernel gives for the process: R, S, T for stopped; 0 when it is gone.
 func (p *process) state() byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))

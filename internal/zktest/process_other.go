@@ -21,12 +21,11 @@ func start(*exec.Cmd) (*process, error) { return nil, errLinuxOnly }
 func lockThread()                       {}
 func detach(*exec.Cmd)                  {}
 
-func (p *process) pid() int         { return 0 }
-func (p *process) alive() bool      { return false }
-func (p *process) kill()            {}
-func (p *process) stop() error      { return errLinuxOnly }
-func (p *process) cont() error      { return errLinuxOnly }
-func (p *process) terminate() error { return errLinuxOnly }
+func (p *process) pid() int    { return 0 }
+func (p *process) alive() bool { return false }
+func (p *process) kill()       {}
+func (p *process) stop() error { return errLinuxOnly }
+func (p *process) cont() error { return errLinuxOnly }
 
 type port struct{ number int }
 

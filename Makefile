@@ -1,0 +1,28 @@
+# The race detector and the real servers need packages that "make deps" installs; see scripts/install-debian.sh.
+SHELL := /bin/bash
+TOOL  := go tool -modfile=tools/go.mod
+
+# Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+.PHONY: test lint fmt deps
+
+# Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
+# since they depend on servers.
+test: deps lint
+	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -timeout 10m ./...
+
+# vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
+# misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees.
+lint:
+	go vet ./...
+	@unformatted=$$($(TOOL) gofumpt -l .) && test -z "$$unformatted" || \
+		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
+	$(TOOL) staticcheck ./...
+	$(TOOL) errcheck -ignoretests -exclude tools/errcheck.txt ./...
+
+fmt:
+	$(TOOL) gofumpt -w .
+
+deps:
+	@scripts/install-debian.sh

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs what the tests on real servers need and this machine lacks, from Debian's packages: a JDK, ZooKeeper,
+# Curator, Kazoo, and a C compiler, which Go's race detector needs. Does nothing when all is there.
+set -euo pipefail
+
+packages=()
+need() { # need PACKAGE... -- COMMAND...: the packages, unless the command succeeds
+	local wanted=()
+	while [ "$1" != -- ]; do
+		wanted+=("$1")
+		shift
+	done
+	shift
+	"$@" >/dev/null 2>&1 || packages+=("${wanted[@]}")
+}
+
+jars=/usr/share/java
+need default-jdk-headless -- command -v javac
+need libzookeeper-java -- test -e $jars/zookeeper.jar
+need libslf4j-java -- test -e $jars/slf4j-simple.jar
+need libcurator-recipes-java -- test -e $jars/curator-recipes.jar
+need python3 python3-kazoo -- /usr/bin/python3 -c 'import kazoo'
+need gcc libc6-dev -- command -v "$(go env CC)"
+
+[ ${#packages[@]} -gt 0 ] || exit 0
+
+fail() {
+	cat >&2 <<EOF
+install-debian.sh: $1
+The tests on real servers need these Debian packages: ${packages[*]}
+Without them, this runs all that the embedded server can serve:
+	ZKTEST_SERVERS=embedded go test ./...
+EOF
+	exit 1
+}
+
+command -v apt-get >/dev/null || fail "there is no apt-get here"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+	sudo -n true 2>/dev/null || fail "only root may install packages"
+	as_root=(sudo -n)
+fi
+
+echo "install-debian.sh: installing ${packages[*]}" >&2
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 "$@"; }
+
+apt update || echo "install-debian.sh: apt-get update failed; trying with the package lists there are" >&2
+apt install -y --no-install-recommends "${packages[@]}" >&2 || fail "apt-get install failed"
