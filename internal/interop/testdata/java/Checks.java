@@ -7,8 +7,11 @@ import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.RetryOneTime;
@@ -25,6 +28,7 @@ final class Checks {
     static final int WAIT_MS = 15_000; // longest wait for anything that has to happen
     static final int SECTION_MS = 45_000; // longest life of a section
     static final int RUN_MS = 90_000; // longest life of the whole program
+    static final int AT_ONCE = 5; // sections
     static final int SESSION_MS = 10_000; // session time-out asked for
 
     private static final PrintStream OUT = System.out;
@@ -191,28 +195,27 @@ final class Checks {
         return this;
     }
 
-    /** Runs the sections one after the other and ends the process. */
-    void run(String connect, String root) {
-        boolean failed = false;
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RUN_MS);
-        for (Map.Entry<String, Body> entry : sections.entrySet()) {
-            String name = entry.getKey();
-            Task<Void> task = new Task<>(() -> {
-                try (Section section = new Section(name, connect, root)) {
-                    entry.getValue().run(section);
-                }
-                return null;
-            });
+    /** Runs the sections, a few at a time since most of their time is waiting, and ends the process. */
+    void run(String connect, String root) throws InterruptedException {
+        ExecutorService pool = Executors.newFixedThreadPool(AT_ONCE);
+        AtomicBoolean failed = new AtomicBoolean();
+        sections.forEach((name, body) -> pool.execute(() -> {
             try {
-                long left = Math.max(0, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
-                task.result("the section", (int) Math.min(SECTION_MS, left));
+                new Task<>(() -> {
+                    try (Section section = new Section(name, connect, root)) {
+                        body.run(section);
+                    }
+                    return null;
+                }).result("the section", SECTION_MS);
             } catch (Exception error) {
-                failed = true;
+                failed.set(true);
                 say("fail", name, error.getClass().getSimpleName() + ": " + error.getMessage());
                 error.printStackTrace();
             }
-        }
-        Runtime.getRuntime().halt(failed ? 1 : 0); // a section that hangs must not hold the process
+        }));
+        pool.shutdown();
+        boolean ended = pool.awaitTermination(RUN_MS, TimeUnit.MILLISECONDS);
+        Runtime.getRuntime().halt(ended && !failed.get() ? 0 : 1); // a section that hangs must not hold the process
     }
 
     private static synchronized void say(String verdict, String name, String sentence) {

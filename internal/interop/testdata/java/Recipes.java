@@ -2,7 +2,7 @@
 final class Recipes {
     private Recipes() {}
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws InterruptedException {
         new Checks()
                 .add("InterProcessMutex", LockChecks::mutex)
                 .add("Revocation", LockChecks::revocation)
