@@ -58,14 +58,19 @@ func each(t *testing.T, backends []Backend, f func(t *testing.T, b Backend)) {
 // insisted on them. It fails the test if somebody did: by the switch, or by the variable CI.
 func Require(t testing.TB, b Backend) {
 	t.Helper()
-	_, _, missing := findReal()
-	skip, err := decide(b, os.Getenv(Switch), os.Getenv("CI") != "", missing)
+	skip, err := chosen(b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if skip != "" {
 		t.Skip(skip)
 	}
+}
+
+// chosen decides by this process's environment and machine.
+func chosen(b Backend) (skip string, err error) {
+	_, _, missing := findReal()
+	return decide(b, os.Getenv(Switch), os.Getenv("CI") != "", missing)
 }
 
 // decide returns why a backend is left out ("" if it is not), or an error if it is needed and missing.

@@ -69,7 +69,7 @@ func (s *Server) WipeAndRestart() error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(s.data()); err != nil {
+	if err := os.RemoveAll(s.DataDir()); err != nil {
 		return fmt.Errorf("zktest: wiping server %s: %w", s.Addr(), err)
 	}
 	return s.Restart()

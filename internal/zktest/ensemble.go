@@ -3,6 +3,7 @@ package zktest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -92,17 +93,18 @@ func (e *Ens) ConnectString() string {
 	return strings.Join(addrs, ",")
 }
 
-// Leader waits until a server that answers says it leads, and returns it.
-func (e *Ens) Leader() (*Server, error) {
+// Leader waits until a server says it leads, and returns it. Servers named as except do not count: a leader that was
+// stopped and continued says for a while that it leads, though there is another.
+func (e *Ens) Leader(except ...*Server) (*Server, error) {
 	var leader *Server
 	found := func() bool {
-		leader = nil
-		for s, mode := range e.modes() {
-			if mode == "leader" {
-				leader = s
+		for a := range e.ask(except) {
+			if a.mode == "leader" {
+				leader = a.server
+				return true
 			}
 		}
-		return leader != nil
+		return false
 	}
 	if !poll(readyWithin, found) {
 		return nil, errors.New("zktest: the ensemble has no leader")
@@ -112,7 +114,10 @@ func (e *Ens) Leader() (*Server, error) {
 
 // Followers returns the servers that say they follow.
 func (e *Ens) Followers() []*Server {
-	modes := e.modes()
+	modes := map[*Server]string{}
+	for a := range e.ask(nil) {
+		modes[a.server] = a.mode
+	}
 	var followers []*Server
 	for _, s := range e.servers {
 		if modes[s] == "follower" {
@@ -122,21 +127,23 @@ func (e *Ens) Followers() []*Server {
 	return followers
 }
 
-// modes asks all servers at once, since a stopped one takes seconds not to answer.
-func (e *Ens) modes() map[*Server]string {
-	var mu sync.Mutex
+// role is what a server says it is.
+type role struct {
+	server *Server
+	mode   string
+}
+
+// ask asks all servers at once, since a stopped one takes seconds not to answer, and gives the answers as they come.
+func (e *Ens) ask(except []*Server) <-chan role {
+	answers := make(chan role, len(e.servers))
 	var wg sync.WaitGroup
-	modes := map[*Server]string{}
 	for _, s := range e.servers {
-		wg.Go(func() {
-			m := s.Mode()
-			mu.Lock()
-			defer mu.Unlock()
-			modes[s] = m
-		})
+		if !slices.Contains(except, s) {
+			wg.Go(func() { answers <- role{s, s.Mode()} })
+		}
 	}
-	wg.Wait()
-	return modes
+	go func() { wg.Wait(); close(answers) }()
+	return answers
 }
 
 // ExpireSession ends a session as if it had expired, through any server that answers.

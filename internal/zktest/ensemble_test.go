@@ -27,6 +27,22 @@ func TestAnEnsembleElectsAnotherLeaderWhenTheLeaderDies(t *testing.T) {
 	require.Equal(t, "follower", old.Mode())
 }
 
+func TestALeaderThatWasStoppedIsNotTakenForItsSuccessor(t *testing.T) {
+	t.Parallel()
+	e := RequireEnsemble(t, WithSyncLimit(5))
+	old, err := e.Leader()
+	require.NoError(t, err)
+	require.NoError(t, old.Stop())
+	next, err := e.Leader(old)
+	require.NoError(t, err)
+	require.NotSame(t, old, next)
+	require.NoError(t, old.Continue())
+	Eventually(t, readyWithin, func() bool { return old.Mode() == "follower" }, "the old leader gives in")
+	same, err := e.Leader()
+	require.NoError(t, err)
+	require.Same(t, next, same)
+}
+
 func TestAnIsolatedFollowerServesOldDataUntilItGivesUp(t *testing.T) {
 	t.Parallel()
 	e := RequireEnsemble(t, WithQuorumLinks())

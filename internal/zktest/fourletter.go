@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// answerWithin is how long a server may take for a four-letter word. A stopped one takes as long.
+const answerWithin = 2 * time.Second
+
 // fourLetter sends one of ZooKeeper's four-letter words and returns the answer.
 func fourLetter(addr, word string) (string, error) {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -16,7 +19,7 @@ func fourLetter(addr, word string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(3 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
 		return "", err
 	}
 	if _, err := io.WriteString(conn, word); err != nil {

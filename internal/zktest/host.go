@@ -90,11 +90,12 @@ func (h *hostState) makeBase() error {
 
 // close stops the shared servers and removes what was made. When keepLogs is set, the logs go to the artefacts first.
 func (h *hostState) close(keepLogs bool) {
+	label := "shared-" + filepath.Base(os.Args[0]) // the binary is named after the package
 	if h.server != nil {
-		h.server.close(keepLogs, "shared")
+		h.server.close(keepLogs, label)
 	}
 	if h.ens != nil {
-		h.ens.close(keepLogs, "shared")
+		h.ens.close(keepLogs, label)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,10 @@
 package zktest
 
-import "github.com/zkcoord/zkcoord/zkembed"
+import (
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/zkembed"
+)
 
 // Crash takes all servers of the world down at once, without a farewell: real ones by SIGKILL. Nothing expires until
 // Recover. The servers must be the test's own.
@@ -23,10 +27,11 @@ func (w *World) Recover() {
 	w.crashed = false
 	if w.backend == Embedded {
 		w.Embedded().Resume()
-		return
+	} else {
+		w.eachServer((*Server).Launch)
+		w.eachServer((*Server).AwaitReady)
 	}
-	w.eachServer((*Server).Launch)
-	w.eachServer((*Server).AwaitReady)
+	w.awaitAdmin()
 }
 
 // Freeze makes all servers of the world stand still: connections stay, new ones are accepted, nothing is answered. Real
@@ -48,9 +53,18 @@ func (w *World) Thaw() {
 	w.mustBePrivate("Thaw")
 	if w.backend == Embedded {
 		w.frozen.Heal()
-		return
+	} else {
+		w.eachServer((*Server).Continue)
 	}
-	w.eachServer((*Server).Continue)
+	w.awaitAdmin()
+}
+
+// awaitAdmin waits until the Admin client, if there is one, is connected again.
+func (w *World) awaitAdmin() {
+	w.t.Helper()
+	if w.admin != nil {
+		Eventually(w.t, readyWithin, func() bool { return w.admin.State() == zk.StateHasSession }, "the admin client is back")
+	}
 }
 
 func (w *World) mustBePrivate(what string) {

@@ -41,7 +41,7 @@ func newServer(id int, cfg serverConfig) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{dir: dir, id: id, config: cfg.clone(), client: client}
-	s.config.lines["dataDir"] = s.data()
+	s.config.lines["dataDir"] = s.DataDir()
 	s.config.lines["clientPort"] = strconv.Itoa(client.number)
 	return s, nil
 }
@@ -59,8 +59,10 @@ func startAlone(opts []ServerOption) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
-func (s *Server) log() string  { return filepath.Join(s.dir, "server.log") }
+// DataDir returns the folder with the server's snapshots and logs of transactions.
+func (s *Server) DataDir() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
 
 // Addr returns the address clients connect to, "127.0.0.1:port".
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.client.number) }
@@ -92,18 +94,18 @@ func (s *Server) launch() error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer out.Close() // the child has its own
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
 	s.proc, err = start(cmd)
 	return err
 }
 
 func (s *Server) writeConfig() (string, error) {
-	if err := os.MkdirAll(s.data(), 0o755); err != nil {
+	if err := os.MkdirAll(s.DataDir(), 0o755); err != nil {
 		return "", err
 	}
 	if s.id > 0 {
-		if err := os.WriteFile(filepath.Join(s.data(), "myid"), []byte(strconv.Itoa(s.id)+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(s.DataDir(), "myid"), []byte(strconv.Itoa(s.id)+"\n"), 0o644); err != nil {
 			return "", err
 		}
 	}

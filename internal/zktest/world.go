@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ type World struct {
 	timeout time.Duration // the longest session time-out clients of this test use
 	crashed bool          // by Crash, and not yet recovered
 	frozen  *zkembed.Partition
+
+	mu      sync.Mutex // for what is made on demand
 	admin   *zk.Conn
 	proxies []*Proxy
 }
@@ -104,9 +107,11 @@ func (w *World) Path(rel string) string {
 }
 
 // Admin returns a plain client for setting up and tampering, connected straight to the servers. Its session lasts 30 s
-// without a heartbeat, so it survives most faults.
+// without a heartbeat, so it survives most faults. After WipeAndRestart it is of no more use: Connect again.
 func (w *World) Admin() *zk.Conn {
 	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.admin == nil {
 		w.admin = Connect(w.t, w.ConnectString(), 30*time.Second)
 	}
@@ -161,6 +166,8 @@ func (w *World) Proxy() *Proxy {
 // Proxies returns one proxy per server, in the order of ConnectString, made on demand.
 func (w *World) Proxies() []*Proxy {
 	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.proxies == nil {
 		for addr := range strings.SplitSeq(w.ConnectString(), ",") {
 			p, err := proxy.New(addr)
