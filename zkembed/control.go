@@ -146,7 +146,7 @@ func (s *Server) Reap() int {
 			continue
 		}
 		t := s.begin()
-		t.changes = []change{{op: OpDelete, path: path}}
+		t.changes = []change{tree.deletion(path)}
 		tree.apply(t.changes[0], t.zxid, t.ms)
 		s.commit(t)
 		removed++

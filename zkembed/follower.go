@@ -138,7 +138,7 @@ func (c *conn) moveTo(v *view) {
 		c.view.watches.data: v.watches.data, c.view.watches.child: v.watches.child,
 	} {
 		for path := range from.conns[c] {
-			to.add(path, c, from.paths[path][c])
+			to.set(path, c, from.paths[path][c])
 		}
 		from.drop(c)
 	}

@@ -16,7 +16,7 @@ func (d *decoder) multiRead() []operation {
 	return d.operations(func(op Op) bool { return op == OpGetData || op == OpGetChildren })
 }
 
-func (d *decoder) operations(permitted func(Op) bool) []operation {
+func (d *decoder) operations(fits func(Op) bool) []operation {
 	var ops []operation
 	for d.err == nil {
 		op, done := Op(d.int()), d.bool()
@@ -24,13 +24,26 @@ func (d *decoder) operations(permitted func(Op) bool) []operation {
 		if done {
 			break
 		}
-		if !permitted(op) {
+		if !fits(op) {
 			d.fail()
 			break
 		}
-		ops = append(ops, d.operation(op))
+		ops = append(ops, d.operation(op).inMulti())
 	}
 	return ops
+}
+
+// inMulti: the flags of a create inside a multi, rather than its operation
+// code, say what it makes, and create2 is answered as create.
+func (o operation) inMulti() operation {
+	switch o.op {
+	case OpCreate, OpCreate2, OpCreateContainer:
+		o.op = OpCreate
+		if o.flags == flagContainer {
+			o.op = OpCreateContainer
+		}
+	}
+	return o
 }
 
 func (e *encoder) multiHeader(op Op, done bool, code Code) {

@@ -33,7 +33,10 @@ func (t *tree) prepare(o operation, by author) (change, Code) {
 		if code == CodeOK && o.version != -1 && o.version != n.version {
 			code = CodeBadVersion
 		}
-		return change{op: OpSetData, path: o.path, data: o.data}, code
+		if code != CodeOK {
+			return change{}, code
+		}
+		return change{op: OpSetData, path: o.path, data: o.data, acl: n.acl}, code
 	case OpSetACL:
 		return t.prepareSetACL(o, by)
 	case OpCheck:
@@ -93,7 +96,7 @@ func (t *tree) prepareDelete(o operation, by author) (change, Code) {
 	case len(n.children) > 0:
 		return change{}, CodeNotEmpty
 	}
-	return change{op: OpDelete, path: o.path}, CodeOK
+	return t.deletion(o.path), CodeOK
 }
 
 func (t *tree) prepareCreate(o operation, by author) (change, Code) {
@@ -123,7 +126,7 @@ func (t *tree) prepareCreate(o operation, by author) (change, Code) {
 	case parent.kind == Ephemeral:
 		return change{}, CodeNoChildrenForEphemerals
 	}
-	c := change{op: OpCreate, path: o.path, data: o.data, acl: acl, counter: parent.nextCounter()}
+	c := change{op: OpCreate, path: o.path, data: o.data, acl: acl, above: parent.acl, counter: parent.nextCounter()}
 	switch {
 	case o.op == OpCreateContainer:
 		c.kind = Container

@@ -37,9 +37,12 @@ func (c *conn) readPath(o operation) response {
 	v := c.view
 	n := v.tree.get(o.path)
 	if o.op == OpExists {
+		if strings.Contains(o.path, "\x00") {
+			return failed(CodeBadArguments)
+		}
 		// The only read that also waits for a node to come.
 		if o.watch {
-			v.watches.data.add(o.path, c, oneShot)
+			v.watches.data.set(o.path, c, oneShot)
 		}
 		if n == nil {
 			return failed(CodeNoNode)
@@ -63,7 +66,7 @@ func (c *conn) readPath(o operation) response {
 		if o.op == OpGetData {
 			table = v.watches.data
 		}
-		table.add(o.path, c, oneShot)
+		table.set(o.path, c, oneShot)
 	}
 	return response{body: c.readBody(o, n)}
 }

@@ -20,7 +20,7 @@ func (c *conn) setWatches(d *decoder, op Op) response {
 		if v.tree.get(p) != nil {
 			c.s.notify(c, EventCreated, p)
 		} else {
-			v.watches.data.add(p, c, oneShot)
+			v.watches.data.set(p, c, oneShot)
 		}
 	}
 	for _, p := range child {
@@ -43,13 +43,13 @@ func (c *conn) rearm(table *watchTable, path string, since int64, missed EventTy
 	case missed == EventDataChanged && n.mzxid > since, missed == EventChildrenChanged && n.pzxid > since:
 		c.s.notify(c, missed, path)
 	default:
-		table.add(path, c, oneShot)
+		table.set(path, c, oneShot)
 	}
 }
 
 func (c *conn) watchAlways(path string, m mode) {
-	c.view.watches.data.add(path, c, m)
-	c.view.watches.child.add(path, c, m)
+	c.view.watches.data.set(path, c, m)
+	c.view.watches.child.set(path, c, m)
 }
 
 // The watcher types of checkWatches and removeWatches.
@@ -77,12 +77,12 @@ func (c *conn) watchRequest(o operation) response {
 	}
 	found := false
 	for table, kind := range map[*watchTable]int32{w.child: watcherChildren, w.data: watcherData} {
-		if table.paths[o.path][c] == 0 || o.flags != watcherAny && o.flags != kind {
+		if table.paths[o.path][c] == unwatched || o.flags != watcherAny && o.flags != kind {
 			continue
 		}
 		found = true
 		if o.op == OpRemoveWatches {
-			table.set(o.path, c, 0)
+			table.set(o.path, c, unwatched)
 		}
 	}
 	if !found {

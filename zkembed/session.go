@@ -78,7 +78,7 @@ func (s *Server) extend(sess *session) {
 func (s *Server) endSession(sess *session) txn {
 	t := s.begin()
 	for _, path := range s.leader.tree.ephemeralsOf(sess.id) {
-		t.changes = append(t.changes, change{op: OpDelete, path: path})
+		t.changes = append(t.changes, s.leader.tree.deletion(path))
 	}
 	for _, c := range t.changes {
 		s.leader.tree.apply(c, t.zxid, t.ms)

@@ -52,7 +52,8 @@ type change struct {
 	op      Op // OpCreate, OpDelete, OpSetData, OpSetACL or OpCloseSession
 	path    string
 	data    []byte
-	acl     []ACL
+	acl     []ACL // the node's: who may be told
+	above   []ACL // the parent's, for OpCreate and OpDelete
 	counter int32 // OpCreate: the parent's creations afterwards
 	kind    Kind
 	ttl     int64
@@ -134,6 +135,11 @@ func (t *tree) apply(c change, zxid, ms int64) (undo func()) {
 		return func() { *n = old }
 	}
 	return func() {}
+}
+
+// deletion is the change that deletes a node which is there.
+func (t *tree) deletion(path string) change {
+	return change{op: OpDelete, path: path, acl: t.nodes[path].acl, above: t.nodes[parentOf(path)].acl}
 }
 
 func (t *tree) create(c change, zxid, ms int64) (undo func()) {

@@ -11,11 +11,12 @@ const (
 	EventChildrenChanged EventType = 4
 )
 
-// mode is a set of the ways in which one connection watches one path.
+// mode is the way in which one connection watches one path.
 type mode uint8
 
 const (
-	oneShot mode = 1 << iota
+	unwatched mode = iota
+	oneShot
 	persistent
 	recursive
 )
@@ -31,12 +32,14 @@ func newWatchTable() *watchTable {
 	return &watchTable{paths: map[string]map[*conn]mode{}, conns: map[*conn]map[string]struct{}{}}
 }
 
-func (w *watchTable) add(path string, c *conn, m mode) { w.set(path, c, w.paths[path][c]|m) }
-
-// set replaces the modes; none means no watch.
+// set leaves one watch, of the given mode. As on a server of release 3.8 it
+// takes the place of whatever watch the connection had there: a getData with
+// a watch turns a persistent watch into one that fires once.
 func (w *watchTable) set(path string, c *conn, m mode) {
-	w.deep += int(m&recursive)/int(recursive) - int(w.paths[path][c]&recursive)/int(recursive)
-	if m == 0 {
+	if w.paths[path][c] == recursive {
+		w.deep--
+	}
+	if m == unwatched {
 		if delete(w.paths[path], c); len(w.paths[path]) == 0 {
 			delete(w.paths, path)
 		}
@@ -44,6 +47,9 @@ func (w *watchTable) set(path string, c *conn, m mode) {
 			delete(w.conns, c)
 		}
 		return
+	}
+	if m == recursive {
+		w.deep++
 	}
 	if w.paths[path] == nil {
 		w.paths[path] = map[*conn]mode{}
@@ -57,7 +63,7 @@ func (w *watchTable) set(path string, c *conn, m mode) {
 
 func (w *watchTable) drop(c *conn) {
 	for path := range w.conns[c] {
-		w.set(path, c, 0)
+		w.set(path, c, unwatched)
 	}
 }
 
@@ -74,13 +80,13 @@ func (w *watchTable) count() int {
 func (w *watchTable) trigger(path string, t EventType, emit func(*conn)) {
 	told := map[*conn]bool{}
 	for c, m := range w.paths[path] {
-		if t == EventChildrenChanged && m&(oneShot|persistent) == 0 {
+		if t == EventChildrenChanged && m == recursive {
 			continue
 		}
 		told[c] = true
 		emit(c)
-		if m&oneShot != 0 {
-			w.set(path, c, m&^oneShot)
+		if m == oneShot {
+			w.set(path, c, unwatched)
 		}
 	}
 	if w.deep == 0 || t == EventChildrenChanged {
@@ -89,7 +95,7 @@ func (w *watchTable) trigger(path string, t EventType, emit func(*conn)) {
 	for p := path; p != "/"; {
 		p = parentOf(p)
 		for c, m := range w.paths[p] {
-			if m&recursive != 0 && !told[c] {
+			if m == recursive && !told[c] {
 				told[c] = true
 				emit(c)
 			}
@@ -111,28 +117,30 @@ func (w watches) count() int { return w.data.count() + w.child.count() }
 
 // fire tells the watchers what a change did, in ZooKeeper's order: the node's
 // own watchers first, then those of the parent's children. A connection that
-// watches a deleted node's data and its children hears of it once.
+// watches a deleted node's data and its children hears of it once. Whoever may
+// not read the node (or the parent, for its children) is not told, and a
+// one-shot watch is used up all the same: so do the releases that mend
+// CVE-2024-23944, namely 3.8.4, 3.9.2 and Debian's 3.8.0.
 func (w watches) fire(c change, notify func(*conn, EventType, string)) {
-	emit := func(t EventType, path string) func(*conn) {
-		return func(c *conn) { notify(c, t, path) }
+	tell := func(table *watchTable, t EventType, path string, acl []ACL, told map[*conn]bool) {
+		table.trigger(path, t, func(cn *conn) {
+			if !told[cn] && allowed(acl, cn.ids, permRead) {
+				told[cn] = true
+				notify(cn, t, path)
+			}
+		})
 	}
-	parent := parentOf(c.path)
+	told, parent := map[*conn]bool{}, parentOf(c.path)
 	switch c.op {
 	case OpCreate:
-		w.data.trigger(c.path, EventCreated, emit(EventCreated, c.path))
-		w.child.trigger(parent, EventChildrenChanged, emit(EventChildrenChanged, parent))
+		tell(w.data, EventCreated, c.path, c.acl, told)
 	case OpSetData:
-		w.data.trigger(c.path, EventDataChanged, emit(EventDataChanged, c.path))
+		tell(w.data, EventDataChanged, c.path, c.acl, told)
 	case OpDelete:
-		told := map[*conn]bool{}
-		once := func(cn *conn) {
-			if !told[cn] {
-				told[cn] = true
-				notify(cn, EventDeleted, c.path)
-			}
-		}
-		w.data.trigger(c.path, EventDeleted, once)
-		w.child.trigger(c.path, EventDeleted, once)
-		w.child.trigger(parent, EventChildrenChanged, emit(EventChildrenChanged, parent))
+		tell(w.data, EventDeleted, c.path, c.acl, told)
+		tell(w.child, EventDeleted, c.path, c.acl, told)
+	}
+	if c.op == OpCreate || c.op == OpDelete {
+		tell(w.child, EventChildrenChanged, parent, c.above, map[*conn]bool{})
 	}
 }
