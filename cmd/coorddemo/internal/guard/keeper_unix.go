@@ -44,10 +44,7 @@ type keeper struct {
 func Main() error {
 	// The parent-death signal of the command comes when the thread that forked it ends.
 	runtime.LockOSThread()
-	// Handled signals, unlike ignored ones, have their default effect again in the command. The guard is in a group of
-	// its own, so these come from people who mean it; it has to outlive them nevertheless.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-		syscall.SIGTSTP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM)
+	outlive()
 	orders := json.NewDecoder(os.NewFile(ordersFD, "orders"))
 	k := &keeper{reports: json.NewEncoder(os.NewFile(reportsFD, "reports"))}
 	var first order
@@ -62,6 +59,21 @@ func Main() error {
 	}
 	k.keep(decode(orders), reap(k.pid))
 	return nil
+}
+
+// outlive keeps the guard alive when it is signalled. It is in a group of its own, so such signals come from people who
+// mean it; it has to outlive them nevertheless. Signals that are handled, unlike ignored ones, have their default effect
+// again in the command; those that were ignored from the start, as under nohup, stay so.
+func outlive() {
+	drop := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGTSTP,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM,
+	} {
+		if !signal.Ignored(s) {
+			signal.Notify(drop, s)
+		}
+	}
 }
 
 // start runs the command, unless it is too late for that already.

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type breakVerb struct {
+	Node string `help:"Remove this contender, by its node's name or path, instead of the holders."`
+	Yes  bool   `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
+	Path string `arg:"" help:"The lock's path."`
+}
+
+// Run deletes the nodes of the holders, after asking.
+func (v *breakVerb) Run(s *streams, c *connection) error {
+	if !v.Yes && !isTerminal(s.in) {
+		return usageError("break takes a lock from a holder that may still be at work; " +
+			"confirm with --yes, since there is no terminal to ask on")
+	}
+	var found []contender
+	err := c.with(func(ctx context.Context, client *coord.Client) (err error) {
+		found, err = targets(ctx, client, v.Path, v.Node)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 && !v.Yes && !v.confirm(s, found) {
+		return exitWith(exitFailed, "nothing was broken")
+	}
+	broken := []string{}
+	err = c.with(func(ctx context.Context, client *coord.Client) error {
+		for _, t := range found {
+			if err := coord.Break(ctx, client, t.Node); err != nil {
+				return err
+			}
+			broken = append(broken, t.Node)
+		}
+		return nil
+	})
+	s.print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(broken))
+	return err
+}
+
+func (v *breakVerb) told(broken []string) string {
+	if len(broken) == 0 {
+		return fmt.Sprintf("nobody holds %s\n", v.Path)
+	}
+	return fmt.Sprintf("deleted %s\n", strings.Join(broken, "\ndeleted "))
+}
+
+// confirm asks the person at the terminal.
+func (v *breakVerb) confirm(s *streams, found []contender) bool {
+	for _, t := range found {
+		age := time.Duration(t.Age * float64(time.Second)).Round(time.Second)
+		fmt.Fprintf(s.err, "%s\n  of %s, %v old, session %s\n", t.Node, t.owner(), age, t.Session)
+	}
+	fmt.Fprintf(s.err, "Delete? The holder may still be at work, beside whoever comes next. [y/N] ")
+	answer, _ := bufio.NewReader(s.in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

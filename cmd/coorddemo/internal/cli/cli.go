@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// verbs is the whole command line.
+type verbs struct {
+	connection
+
+	JSON bool `help:"Write JSON, one object per line."`
+
+	Demo    demoVerbs   `cmd:"" help:"See coordination at work, with real processes that are really killed."`
+	Lock    lockVerb    `cmd:"" help:"Run a command while holding a lock."`
+	Inspect inspectVerb `cmd:"" help:"Show who holds a lock and who waits for it."`
+	Revoke  revokeVerb  `cmd:"" help:"Ask the holder of a lock to give it up."`
+	Break   breakVerb   `cmd:"" help:"Take a lock from its holder by force."`
+	Server  serverVerb  `cmd:"" help:"Run an in-memory server for development and tests."`
+	Version versionVerb `cmd:"" help:"Tell the version."`
+
+	Guard  guardVerb  `cmd:"" name:"__guard" hidden:""`
+	Seller sellerVerb `cmd:"" name:"__seller" hidden:""`
+}
+
+const about = `Coordination on ZooKeeper, to see and to use.
+
+The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demos start a server of their own when none is named.`
+
+// Main runs the command line args and returns the status to exit with.
+func Main(args []string) int {
+	var v verbs
+	std := &streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	parser, err := kong.New(&v, kong.Name("coorddemo"), kong.Description(about), kong.Writers(std.out, std.err),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)))
+	if err != nil {
+		fmt.Fprintln(std.err, "coorddemo:", err)
+		return exitFailed
+	}
+	ctx, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(std.err, "coorddemo: %v\n", err)
+		var wrong *kong.ParseError
+		if errors.As(err, &wrong) && wrong.Context != nil {
+			_ = wrong.Context.PrintUsage(true)
+		}
+		return exitUsage
+	}
+	std.json = v.JSON
+	return std.finish(ctx.Run(std, &v.connection))
+}
+
+// duration reads Go's notation, and plain numbers as seconds, as other commands take them.
+func duration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > -1e9 && seconds < 1e9 {
+		target.SetInt(int64(seconds * float64(time.Second)))
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration; write for example 500ms, 10s or 10", text)
+	}
+	target.SetInt(int64(d))
+	return nil
+}

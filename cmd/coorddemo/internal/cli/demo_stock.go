@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/stock"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type stockVerb struct {
+	Workers int  `default:"8" help:"How many processes sell."`
+	Stock   int  `default:"500" help:"How many units there are."`
+	Kill    int  `default:"3" help:"How many processes to kill with SIGKILL while they hold the lock."`
+	Unsafe  bool `help:"Do the same without the lock, and see what happens."`
+}
+
+// stockResult is the last line of the demo.
+type stockResult struct {
+	Demo     string  `json:"demo"`
+	Unsafe   bool    `json:"unsafe"`
+	Stock    int     `json:"stock"`
+	Workers  int     `json:"workers"`
+	Sold     int     `json:"sold"`
+	Left     int     `json:"left"`
+	Oversold int     `json:"oversold"`
+	Kills    int     `json:"kills"`
+	Losses   int     `json:"losses"` // holds lost in the middle of a sale; the seller noticed and did not sell
+	TokensUp bool    `json:"tokens_grow"`
+	MaxGap   int64   `json:"max_gap_ms"` // from a kill to the next sale
+	Seconds  float64 `json:"seconds"`
+	Error    string  `json:"error,omitempty"`
+	OK       bool    `json:"ok"`
+}
+
+func (v *stockVerb) check(session time.Duration) error {
+	switch {
+	case v.Workers < 1 || v.Workers > 100:
+		return usageError("--workers %d: it must be between 1 and 100", v.Workers)
+	case v.Stock < 1 || v.Stock > 100_000:
+		return usageError("--stock %d: it must be between 1 and 100000", v.Stock)
+	case v.Kill < 0:
+		return usageError("--kill %d: it must not be negative", v.Kill)
+	}
+	if limit := int(demoLimit * 3 / 4 / session); v.Kill > limit && !v.Unsafe {
+		return usageError("--kill %d: after each kill the lock is free when a session time-out (%v) has passed, "+
+			"and the demo ends within a minute; kill at most %d", v.Kill, session, limit)
+	}
+	return nil
+}
+
+// Run opens the shop.
+func (v *stockVerb) Run(s *streams, c *connection) error {
+	conn, where, stop, err := c.forDemo()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := v.check(conn.SessionTimeout); err != nil {
+		return err
+	}
+	path := "/coorddemo/stock-" + rand.Text()[:8]
+	if !v.Unsafe {
+		client, err := conn.open(context.Background())
+		if err != nil {
+			return err
+		}
+		defer hangUp(client)
+		defer forget(client, path)
+	}
+	dir, err := os.MkdirTemp("", "coorddemo-stock-")
+	if err != nil {
+		return exitWith(exitFailed, "%w", err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
+	defer cancel()
+	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stopSignals()
+	shop := &stock.Shop{
+		Sellers: v.Workers, Stock: v.Stock, Kills: v.Kill, File: filepath.Join(dir, "stock"),
+		Command: func(id int) (*exec.Cmd, error) { return v.seller(s, &conn, id, path, filepath.Join(dir, "stock")) },
+	}
+	p := newProgress(s)
+	v.introduce(p, where, path, shop.File)
+	shop.Watch = func(e stock.Progress) { v.tell(p, e) }
+	result, err := shop.Run(ctx)
+	p.clear()
+	return v.conclude(s, p, result, err)
+}
+
+// seller is the command of a selling process.
+func (v *stockVerb) seller(s *streams, c *connection, id int, path, file string) (*exec.Cmd, error) {
+	args := []string{
+		"__seller", "--zk", c.ZK, "--session-timeout", c.SessionTimeout.String(),
+		"--connect-timeout", c.ConnectTimeout.String(), "--id", strconv.Itoa(id), path, file,
+	}
+	if v.Unsafe {
+		args = append(args, "--unsafe")
+	}
+	cmd, err := self.Command(args...)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = s.err
+	return cmd, nil
+}
+
+func (v *stockVerb) introduce(p *progress, where, path, file string) {
+	p.tell("%s sell %d units from one plain file, each like this: read it, think, write it.",
+		plural(v.Workers, "process", "processes"), v.Stock)
+	if v.Unsafe {
+		p.tell("Nothing keeps them apart.\n")
+		return
+	}
+	p.tell("Nothing but the lock %s on %s keeps them apart,\nand %s killed with SIGKILL while holding it.\n",
+		path, where, plural(v.Kill, "of them is", "of them are"))
+}
+
+func (v *stockVerb) tell(p *progress, e stock.Progress) {
+	switch e.Kind {
+	case "sold":
+		p.show("  %s %d of %d", bar(e.Sold, v.Stock), e.Sold, v.Stock)
+	case "killed":
+		p.tell("  ✗ %4d sold  killed process %d %s (%d left)", e.Sold, e.PID, e.Point, e.Left)
+	case "resumed":
+		if v.Unsafe {
+			return // nobody had to wait
+		}
+		p.tell("  ✓ %4d sold  the next sale came %v later", e.Sold, e.Gap.Round(time.Millisecond))
+	case "lost":
+		p.tell("  ! %4d sold  a seller lost the lock in the middle of a sale, noticed, and did not sell", e.Sold)
+	case "failed":
+		p.tell("  ! a seller ended by itself: %v", e.Err)
+	}
+}
+
+func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error) error {
+	out := stockResult{
+		Demo: "stock", Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers,
+		Sold: r.Sold, Left: r.Left, Oversold: r.Oversold(v.Stock), Kills: r.Kills, Losses: r.Losses, TokensUp: r.Growing,
+		MaxGap: r.MaxGap.Milliseconds(), Seconds: seconds(r.Took),
+	}
+	if err != nil {
+		out.Error = briefly(err).Error()
+	}
+	out.OK = err == nil && out.Oversold == 0 && out.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)
+	p.tell("\n  sold %d + left %d = %d, of a stock of %d; oversold %d. %s killed, %.1f s.",
+		r.Sold, r.Left, r.Sold+r.Left, v.Stock, out.Oversold, plural(r.Kills, "process", "processes"), r.Took.Seconds())
+	switch {
+	case err != nil:
+		p.tell("  Not finished: %s.", out.Error)
+	case out.OK && !v.Unsafe:
+		p.tell("  Every unit was sold once, though holders died in the middle of it.")
+	case out.OK:
+		p.tell("  Nothing went wrong this time. Luck is not a lock.")
+	case v.Unsafe:
+		p.tell("  Without the lock, the processes overwrote each other's sales.")
+	}
+	return s.outcome(out, out.OK)
+}
+
+// forget removes what the demo leaves on servers that are not its own. Nobody is there any more; if that fails, the
+// servers remove the empty directory themselves.
+func forget(client *coord.Client, path string) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	_ = client.Delete(ctx, path, -1)
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"time"
+)
+
+type lockVerb struct {
+	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
+	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When somebody asks for the lock: end CMD (term), or go on (ignore)."`
+	Path      string         `arg:"" help:"The lock's path."`
+	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+}
+
+// Help tells what does not fit beside the options.
+func (*lockVerb) Help() string {
+	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder) in its environment.
+
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept coorddemo from running CMD.`
+}
+
+// command is CMD, without the separator.
+func (v *lockVerb) command() []string {
+	if len(v.Cmd) > 0 && v.Cmd[0] == "--" {
+		return v.Cmd[1:]
+	}
+	return v.Cmd
+}
+
+// check finds what cannot be right before anything is done.
+func (v *lockVerb) check() error {
+	switch {
+	case len(v.command()) == 0 || v.command()[0] == "":
+		return usageError("no command to run: write it after --, as in coorddemo lock %s -- make deploy", v.Path)
+	case v.Timeout != nil && *v.Timeout <= 0:
+		return usageError("--timeout %v: it must be positive; --try does not wait at all", *v.Timeout)
+	case v.KillAfter != nil && *v.KillAfter < 0:
+		return usageError("--kill-after %v: it must not be negative", *v.KillAfter)
+	}
+	return nil
+}
+
+// killAfter is the time between TERM and KILL, given the session time-out. The trust window of a lock in good health is
+// renewed when about half the time-out is left of it. What does not fit well into that half would end CMD at every
+// hiccup.
+func (v *lockVerb) killAfter(session time.Duration) (time.Duration, error) {
+	if v.KillAfter == nil {
+		return session / 6, nil
+	}
+	if limit := session / 3; *v.KillAfter > limit {
+		return 0, usageError("--kill-after %v does not fit: with a session time-out of %v it can be %v at most; "+
+			"ask for a longer one with --session-timeout", *v.KillAfter, session, limit)
+	}
+	return *v.KillAfter, nil
+}

@@ -1,0 +1,195 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+const (
+	// abandonAfter is how long the guard may take to kill; then this process does it.
+	abandonAfter = time.Second
+	// checkWithin bounds the question whether the lock was still held at the end.
+	checkWithin = time.Second
+	// settle is how long to wait for a stop signal to take effect. In a process group without a shell above it, it has
+	// none.
+	settle = 50 * time.Millisecond
+)
+
+// run is a command under a hold.
+type run struct {
+	verb      *lockVerb
+	streams   *streams
+	hold      *coord.Hold
+	client    *coord.Client
+	killAfter time.Duration
+	signals   chan os.Signal
+	granted   time.Time
+
+	guard    *guard.Process
+	tty      guard.Terminal
+	pid      int       // the command's
+	sent     time.Time // the deadline as the hold told it
+	deadline guard.Instant
+	suspend  bool // somebody wants this process, too, to stop
+}
+
+// command runs the command, releases, and returns the status to exit with.
+func (r *run) command() (status int, err error) {
+	cmd, err := r.verb.guardCommand(r.hold)
+	if err != nil {
+		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
+	}
+	r.tty = guard.OpenTerminal()
+	defer r.tty.Close()
+	r.sent = r.hold.Deadline()
+	r.deadline = guard.InstantOf(r.sent)
+	r.guard, err = guard.Start(guard.Options{
+		Guard: cmd, Argv: r.verb.command(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
+	})
+	if err != nil {
+		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
+	}
+	// From here on: the stop key is the command's affair; and this process has to write to the terminal and to take it
+	// back although it is in the background. Not earlier, for the guard would have inherited it.
+	signal.Ignore(syscall.SIGTTOU)
+	signal.Notify(r.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH)
+	end := r.watch()
+	r.tty.TakeBack(r.pid, syscall.Getpgrp())
+	return r.conclude(end)
+}
+
+// watch keeps the guard informed and returns when the command has ended.
+func (r *run) watch() (end guard.Event) {
+	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/20))
+	defer look.Stop()
+	lost, revoked := r.hold.Done(), r.hold.Revoked()
+	if r.verb.OnRevoke == "ignore" {
+		revoked = nil
+	}
+	var abandon <-chan time.Time
+	for {
+		select {
+		case e, more := <-r.guard.Events():
+			if !more {
+				return end
+			}
+			end = e
+			r.hear(e)
+		case <-look.C:
+			r.extend()
+		case s := <-r.signals:
+			r.pass(s.(syscall.Signal))
+		case <-revoked:
+			revoked = nil
+			r.streams.note("somebody asked for %s: ending the command", r.verb.Path)
+			r.guard.Stop()
+		case <-lost:
+			lost = nil
+			r.guard.Kill()
+			abandon = time.After(abandonAfter)
+		case <-abandon:
+			r.guard.Abandon()
+		}
+	}
+}
+
+// extend tells the guard when the deadline has moved.
+func (r *run) extend() {
+	if now := r.hold.Deadline(); !now.Equal(r.sent) && r.hold.Err() == nil {
+		r.sent, r.deadline = now, guard.InstantOf(now)
+		r.guard.Extend(r.deadline)
+	}
+}
+
+func (r *run) hear(e guard.Event) {
+	switch e.Kind {
+	case guard.Started:
+		r.pid = e.PID
+	case guard.Stopped:
+		r.stopped(e.Signal)
+	}
+}
+
+// stopped follows the command: where the command has the terminal, the shell sees only this process stop and gets the
+// terminal back by that. The servers are not told anything meanwhile.
+func (r *run) stopped(by syscall.Signal) {
+	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
+		r.streams.note("%v stopped the command; it goes on holding %s", by, r.verb.Path)
+		return
+	}
+	r.suspend = false
+	r.streams.note("stopped; %s is lost, and the command ended, unless continued within %v",
+		r.verb.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
+	r.tty.TakeBack(r.pid, syscall.Getpgrp())
+	signal.Reset(syscall.SIGTSTP)
+	// The whole group, as the key would have done had the command been in it.
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	time.Sleep(settle)
+	signal.Notify(r.signals, syscall.SIGTSTP)
+	r.resume()
+}
+
+// resume gives the terminal to the command if this process has been brought to the foreground, and continues it.
+func (r *run) resume() {
+	if r.pid != 0 && r.tty.Foreground() == syscall.Getpgrp() {
+		r.tty.Give(r.pid)
+	}
+	r.guard.Signal(syscall.SIGCONT)
+}
+
+func (r *run) pass(s syscall.Signal) {
+	switch s {
+	case syscall.SIGCONT:
+		r.resume()
+	case syscall.SIGTSTP:
+		r.suspend = true
+		r.guard.Signal(s)
+	default:
+		r.guard.Signal(s)
+	}
+}
+
+// conclude releases the lock and finds the status to exit with.
+func (r *run) conclude(end guard.Event) (status int, err error) {
+	if end.Kind == guard.Failed {
+		return end.Code, errors.Join(errors.New(end.Message), r.verb.release(r.hold, r.client))
+	}
+	if why := r.lost(end); why != nil {
+		// Nothing is left to release but a node, perhaps, and that goes with the session.
+		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.verb.Path, why)
+	}
+	return end.ExitCode(), r.verb.release(r.hold, r.client)
+}
+
+// lost tells why the hold was lost before the command ended, or nil if it was not.
+func (r *run) lost(end guard.Event) error {
+	err := r.hold.Err()
+	switch {
+	case end.Kind == guard.Gone:
+		return errors.New("the process that guards the command was killed")
+	case end.Cause == guard.ByDeadline && err == nil:
+		return errors.New("the servers did not confirm it any more, so the command was ended in time")
+	case errors.Is(err, coord.ErrWindowOver) && end.Cause != guard.ByDeadline && end.At < r.deadline:
+		return nil // over by now, but not when the command ended: this process was frozen in between
+	case err != nil:
+		return err
+	}
+	// The news of a loss may be under way still. A server that does not answer has not given the session up either:
+	// the trust window is open.
+	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
+	defer cancel()
+	if _, err = r.hold.Txn(ctx); errors.Is(err, coord.ErrLost) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+)
+
+// releaseWithin bounds what happens after CMD has ended. Others wait for the session's end then, if they must.
+const releaseWithin = 2 * time.Second
+
+type guardVerb struct{}
+
+// Run is the guard process.
+func (guardVerb) Run() error {
+	if err := guard.Main(); err != nil {
+		return usageError("%w", err)
+	}
+	return nil
+}
+
+// passedOn are the signals that CMD gets when this process does. Stop and continue keys are a matter of their own.
+var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+
+// signalled is why waiting ended when a signal came.
+type signalled struct{ syscall.Signal }
+
+func (s signalled) Error() string { return "ended by signal: " + s.String() }
+
+// Run waits for the lock, runs the command, and releases.
+func (v *lockVerb) Run(s *streams, c *connection) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	begin := time.Now()
+	ctx, cancel := context.WithCancel(context.Background())
+	if v.Timeout != nil {
+		ctx, cancel = context.WithTimeout(context.Background(), *v.Timeout)
+	}
+	defer cancel()
+	signals := make(chan os.Signal, 16)
+	for _, sig := range passedOn {
+		if !signal.Ignored(sig) { // by nohup, or by a shell for its background processes
+			signal.Notify(signals, sig)
+		}
+	}
+	ctx, calm := untilSignal(ctx, signals)
+	client, err := c.open(ctx)
+	if err != nil {
+		return v.giveUp(ctx, err)
+	}
+	defer hangUp(client)
+	killAfter, err := v.killAfter(client.SessionTimeout())
+	if err != nil {
+		return err
+	}
+	h, err := v.acquire(ctx, s, c, client)
+	calm()
+	if err != nil {
+		return v.giveUp(ctx, err)
+	}
+	var sig signalled
+	if errors.As(context.Cause(ctx), &sig) { // it came at the last moment
+		return errors.Join(v.release(h, client), v.giveUp(ctx, sig))
+	}
+	r := &run{
+		verb: v, streams: s, hold: h, client: client, killAfter: killAfter, signals: signals, granted: time.Now(),
+	}
+	status, err := r.command()
+	if s.json {
+		writeJSON(s.err, map[string]any{
+			"path": v.Path, "node": h.Node(), "token": h.Token(), "status": status, "lost": status == exitLost,
+			"waited": seconds(r.granted.Sub(begin)), "held": seconds(time.Since(r.granted)),
+		})
+	}
+	if err != nil {
+		s.note("%v", err)
+	}
+	return silently(status)
+}
+
+// untilSignal makes a context that ends at the first signal; calm leaves the signals to others again.
+func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.Context, calm func()) {
+	ctx, end := context.WithCancelCause(parent)
+	quiet, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case sig := <-signals:
+			end(signalled{sig.(syscall.Signal)})
+			signal.Reset() // a second one ends the process at once
+		case <-quiet:
+		}
+	}()
+	return ctx, func() {
+		close(quiet)
+		<-done
+	}
+}
+
+// acquire gets the lock. A lock that is only tried is not waited for longer than a session would be.
+func (v *lockVerb) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (*coord.Hold, error) {
+	m, err := lock.New(client, v.Path)
+	if err != nil {
+		return nil, err
+	}
+	if v.Try {
+		trying, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
+		defer cancel()
+		h, err := m.TryAcquire(trying)
+		if err != nil && ctx.Err() == nil && trying.Err() != nil {
+			return nil, exitWith(exitUnavailable, "no answer within %v: %w", c.ConnectTimeout, err)
+		}
+		return h, err
+	}
+	waiting, granted := context.WithCancel(ctx)
+	defer granted()
+	go v.tellWhy(waiting, s, client)
+	return m.Acquire(ctx)
+}
+
+// tellWhy tells a person who is in front when the wait is not short.
+func (v *lockVerb) tellWhy(waiting context.Context, s *streams, client *coord.Client) {
+	if !isTerminal(s.err) {
+		return
+	}
+	select {
+	case <-time.After(time.Second):
+	case <-waiting.Done():
+		return
+	}
+	r, err := inspect(waiting, client, v.Path)
+	if holders := r.holders(); err == nil && len(holders) > 0 {
+		s.note("waiting for %s, held by %s for %s", v.Path, holders[0].owner(), holders[0].age())
+	}
+}
+
+// giveUp gives the failure to get the lock its status.
+func (v *lockVerb) giveUp(ctx context.Context, err error) error {
+	var sig signalled
+	var known *exitError
+	switch {
+	case errors.As(context.Cause(ctx), &sig):
+		return silently(128 + int(sig.Signal))
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, coord.ErrBusy):
+		return &exitError{exitBusy, err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitWith(exitTimeout, "no turn within %v: %w", *v.Timeout, err)
+	default:
+		return orUsage(err, exitOwnFault)
+	}
+}
+
+// release gives the lock back; it says so when it cannot know that it did.
+func (v *lockVerb) release(h *coord.Hold, client *coord.Client) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
+	defer cancel()
+	if err := h.Release(ctx); err != nil {
+		return fmt.Errorf("the servers did not confirm the release; others may have to wait up to %v: %w",
+			client.SessionTimeout(), err)
+	}
+	return nil
+}
+
+// environment is what CMD gets, beside what this process got.
+func (v *lockVerb) environment(h *coord.Hold) []string {
+	return append(os.Environ(), "COORD_PATH="+v.Path, "COORD_NODE="+h.Node(), "COORD_TOKEN="+strconv.FormatInt(h.Token(), 10))
+}
+
+// guardCommand is the guard process that CMD inherits everything from.
+func (v *lockVerb) guardCommand(h *coord.Hold) (*exec.Cmd, error) {
+	cmd, err := self.Command("__guard")
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = v.environment(h)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd, nil
+}

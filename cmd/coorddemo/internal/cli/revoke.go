@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type revokeVerb struct {
+	Node       string         `help:"Ask this contender, by its node's name or path, instead of the holders."`
+	Wait       bool           `help:"Wait until it has given up."`
+	ForceAfter *time.Duration `placeholder:"D" help:"Wait so long, then take the lock by force. Implies --wait."`
+	Timeout    *time.Duration `placeholder:"D" help:"Stop waiting after that time, and exit with 124."`
+	Path       string         `arg:"" help:"The lock's path."`
+}
+
+// Run asks, and waits if that is wanted.
+func (v *revokeVerb) Run(s *streams, c *connection) error {
+	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
+		return usageError("--force-after %v: it must be positive; \"coorddemo break\" forces at once", *v.ForceAfter)
+	}
+	if v.Timeout != nil && *v.Timeout <= 0 {
+		return usageError("--timeout %v: it must be positive", *v.Timeout)
+	}
+	return c.with(func(ctx context.Context, client *coord.Client) error {
+		targets, err := targets(ctx, client, v.Path, v.Node)
+		if err != nil {
+			return err
+		}
+		asked := []string{}
+		for _, t := range targets {
+			if err := coord.Revoke(ctx, client, t.Node); err != nil {
+				return err
+			}
+			asked = append(asked, t.Node)
+			if !s.json {
+				s.print(nil, "asked %s to give up %s\n", t.owner(), t.Node)
+			}
+		}
+		gone, err := v.await(client, asked)
+		if err != nil {
+			return err
+		}
+		if s.json {
+			writeJSON(s.out, map[string]any{"path": v.Path, "asked": asked, "gone": gone})
+		} else if len(asked) == 0 {
+			s.print(nil, "nobody holds %s\n", v.Path)
+		} else if gone {
+			s.print(nil, "given up\n")
+		}
+		return nil
+	})
+}
+
+// await waits until the nodes are gone, if that is wanted, and tells whether they are.
+func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
+	if !v.Wait && v.ForceAfter == nil {
+		return false, nil
+	}
+	ctx, force := context.Background(), time.Duration(0)
+	if v.Timeout != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *v.Timeout)
+		defer cancel()
+	}
+	if v.ForceAfter != nil {
+		force = *v.ForceAfter
+	}
+	for _, node := range nodes {
+		err := coord.RevokeAndWait(ctx, client, node, force)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return false, exitWith(exitTimeout, "%s has been asked but is still there after %v", node, *v.Timeout)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// targets are the contenders to act on: the holders, or the one that was named.
+func targets(ctx context.Context, client *coord.Client, path, node string) ([]contender, error) {
+	r, err := inspect(ctx, client, path)
+	if err != nil || node == "" {
+		return r.holders(), err
+	}
+	for _, c := range r.Contenders {
+		if c.Node == node || c.Node == path+"/"+node {
+			return []contender{c}, nil
+		}
+	}
+	return nil, exitWith(exitFailed, "there is no contender %s at %s; \"coorddemo inspect\" lists them", node, path)
+}

@@ -1,0 +1,28 @@
+package cli
+
+import "runtime/debug"
+
+type versionVerb struct{}
+
+// Run tells what the Go toolchain noted at the build.
+func (versionVerb) Run(s *streams) error {
+	v := struct {
+		Version string `json:"version"`
+		Commit  string `json:"commit,omitempty"`
+		Go      string `json:"go"`
+	}{Version: "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v.Version, v.Go = info.Main.Version, info.GoVersion
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				v.Commit = setting.Value
+			}
+		}
+	}
+	commit := ""
+	if v.Commit != "" {
+		commit = ", commit " + v.Commit
+	}
+	s.print(v, "coorddemo %s (%s%s)\n", v.Version, v.Go, commit)
+	return nil
+}
