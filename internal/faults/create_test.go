@@ -1,0 +1,104 @@
+package faults
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+func TestF01TheReplyToACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		var recovered atomic.Int64
+		c := s.behind(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimRecovered {
+				recovered.Add(1)
+			}
+		}))
+		s.release(s.acquire(c)) // the directory is there
+		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
+		h := s.acquire(c)
+		require.Equal(s, 1, lost.Fired())
+		require.EqualValues(s, 1, recovered.Load(), "the node was made by the create whose reply was lost")
+		s.isSoleHolder(h)
+		s.release(h)
+	})
+}
+
+func TestF02ACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.behind()
+		s.release(s.acquire(c))
+		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.DropAndCut})
+		h := s.acquire(c)
+		require.Equal(s, 1, lost.Fired())
+		s.isSoleHolder(h)
+		s.release(h)
+	})
+}
+
+func TestF03TheReplyToACreateIsLostAndTheNextServerLags(t *testing.T) {
+	s := scene{t, zktest.NewPrivate(t, zktest.Ensemble, zktest.WithQuorumLinks())}
+	ens := s.w.Ensemble()
+	leader, err := ens.Leader()
+	require.NoError(s, err)
+	lagging := ens.Followers()[0]
+	front := zktest.NewProxy(s, leader.Addr())
+	lost := front.Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
+	// The client talks to the leader until the reply is lost, and to the
+	// lagging follower from then on.
+	c := s.open("leader-then-follower", coord.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		addr := front.Addr()
+		if lost.Fired() > 0 {
+			addr = lagging.Addr()
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}))
+	s.release(s.acquire(s.client()))
+	ens.Link(lagging).Delay(250 * time.Millisecond)
+	h := s.acquire(c)
+	require.Equal(s, 1, lost.Fired())
+	require.Positive(s, ens.Link(lagging).Stats().Delayed, "the follower did not lag")
+	s.isSoleHolder(h)
+	ens.Link(lagging).Heal()
+	s.release(h)
+}
+
+func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		p := s.w.Proxy()
+		lost := p.Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
+		s.release(s.acquire(s.client()))
+		back := make(chan struct{}) // until then nobody connects again
+		c := s.open(p.Addr(), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if lost.Fired() > 0 {
+				select {
+				case <-back:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}))
+		ctx, cancel := context.WithCancel(context.Background())
+		done := s.start(ctx, c)
+		zktest.Receive(s, patience, lost.First(), "the create is not sent")
+		cancel()
+		s.fails(done, time.Now())
+		require.Len(s, s.nodes(), 1, "the create took effect")
+		close(back)
+		s.awaitNodes(0)
+	})
+}
+
+// isClaim tells the create of a claim's node from that of its directory.
+func isClaim(f *proxy.Frame) bool {
+	return len(f.Paths) == 1 && f.Op == proxy.OpCreate
+}
