@@ -75,27 +75,44 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
 	}
 	c.register(cl)
-	made := make(chan error, 1)
-	if err := s.Go(func() { made <- cl.create(ctx) }); err != nil {
+	made, sent := make(chan error, 1), make(chan struct{})
+	if err := s.Go(func() { made <- cl.create(ctx, sent) }); err != nil {
 		c.unregister(cl)
 		return nil, err
 	}
-	if spec.Name == "" {
-		// A failed listing is made again where it is needed.
-		cl.view, _ = s.Children(ctx, cl.dir)
-	}
-	select {
-	case err = <-made:
-	case <-ctx.Done():
-		cl.abandon(made)
-		return nil, context.Cause(ctx)
-	}
-	if err != nil {
-		c.unregister(cl)
+	if err := cl.awaitCreate(ctx, made, sent); err != nil {
 		return nil, err
 	}
 	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.czxid})
 	return cl, nil
+}
+
+// awaitCreate lists the directory behind the create, and waits for both. A
+// listing that fails is made again where it is needed.
+func (cl *Claim) awaitCreate(ctx context.Context, made <-chan error, sent <-chan struct{}) error {
+	select {
+	case <-sent:
+		if cl.spec.Name == "" {
+			cl.view, _ = cl.sess.Children(ctx, cl.dir)
+		}
+	case err := <-made:
+		return cl.created(err)
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-made:
+		return cl.created(err)
+	case <-ctx.Done():
+		cl.abandon(made)
+		return context.Cause(ctx)
+	}
+}
+
+func (cl *Claim) created(err error) error {
+	if err != nil {
+		cl.client.unregister(cl)
+	}
+	return err
 }
 
 func (c *Client) checkSpec(spec *Spec) error {
@@ -137,8 +154,10 @@ func (cl *Claim) abandon(made <-chan error) {
 }
 
 // create makes the node and blocks until that is certain, or certain not to
-// be. It starts no further attempt when ctx has ended.
-func (cl *Claim) create(ctx context.Context) error {
+// be. It starts no further attempt when ctx has ended. It closes sent when the
+// first one was sent.
+func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
+	tell := sync.OnceFunc(func() { close(sent) })
 	c, flags := cl.client, int32(session.EphemeralSequential)
 	name := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)
 	if cl.spec.Name != "" {
@@ -146,7 +165,7 @@ func (cl *Claim) create(ctx context.Context) error {
 	}
 	path, unknown := join(cl.dir, name), false
 	for {
-		made, czxid, err := cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl))
+		made, czxid, err := cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl), tell)
 		switch {
 		case err == nil:
 			cl.settle(made, czxid)

@@ -2,9 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
-
-	"github.com/hashicorp/go-multierror"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -99,20 +96,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hol
 	if err != nil {
 		return err
 	}
-	defer h.Release(ctx) //nolint:errcheck // only reached first when f panics
-	held := h.Context(ctx)
-	result := f(held, h)
-	var failed *multierror.Error
-	if result != nil {
-		failed = multierror.Append(failed, result)
-	}
-	if lost := h.Err(); lost != nil && !errors.Is(result, lost) && !errors.Is(lost, coord.ErrReleased) {
-		failed = multierror.Append(failed, lost)
-	}
-	if err := h.Release(ctx); err != nil {
-		failed = multierror.Append(failed, err)
-	}
-	return failed.ErrorOrNil()
+	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
 }
 
 // Contenders lists who holds and who waits, in order: one listing and one read

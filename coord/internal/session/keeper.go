@@ -144,7 +144,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 		}
 		next = min(next, left)
 	}
-	if deadline := s.trust.deadline(now); now.Before(deadline) {
+	if deadline := s.Deadline(); now.Before(deadline) {
 		next = min(next, deadline.Sub(now))
 	} else {
 		s.cfg.Notify(WindowClosed, s)

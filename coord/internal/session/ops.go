@@ -94,17 +94,19 @@ func (s *Session) translate(err error) error {
 // Create makes a node and returns its path and czxid. It blocks until the
 // server has answered or the session is over: call it where nobody waits for
 // it in vain, and see to it that an unknown outcome ([ErrConnection]) is
-// resolved.
-func (s *Session) Create(path string, data []byte, flags int32, acl []ACL) (string, int64, error) {
+// resolved. sent is called, unless nil, when the request was written: what is
+// asked after that is answered after the create.
+func (s *Session) Create(path string, data []byte, flags int32, acl []ACL, sent func()) (string, int64, error) {
+	c := &creation{sent: sent}
 	s.mu.Lock()
-	s.czxids[path] = 0
+	s.creates[path] = c
 	s.mu.Unlock()
 	made, err := s.conn.Create(path, data, flags, zkACL(acl))
 	s.mu.Lock()
-	czxid := s.czxids[path]
-	delete(s.czxids, path)
+	zxid := c.zxid
+	delete(s.creates, path)
 	s.mu.Unlock()
-	return made, czxid, s.translate(err)
+	return made, zxid, s.translate(err)
 }
 
 // Children lists a node's children.

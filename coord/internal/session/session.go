@@ -36,10 +36,10 @@ type Session struct {
 	isUp      bool
 	downSince time.Time
 	watches   map[armed]*Watch
-	czxids    map[string]int64 // of creates under way, by the path asked for
-	tasks     sync.WaitGroup   // goroutines begun on behalf of callers
-	concluded bool             // no more of them
-	closing   <-chan zk.Event  // closed when the client library's loop has ended
+	creates   map[string]*creation // under way, by the path asked for
+	tasks     sync.WaitGroup       // goroutines begun on behalf of callers
+	concluded bool                 // no more of them
+	closing   <-chan zk.Event      // closed when the client library's loop has ended
 }
 
 func start(cfg *Config) (*Session, error) {
@@ -48,7 +48,7 @@ func start(cfg *Config) (*Session, error) {
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
 		kick: make(chan struct{}, 1), up: make(chan struct{}),
 		timeout: cfg.Timeout, downSince: time.Now(),
-		watches: map[armed]*Watch{}, czxids: map[string]int64{},
+		watches: map[armed]*Watch{}, creates: map[string]*creation{},
 	}
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
@@ -97,7 +97,10 @@ func (s *Session) Err() error {
 
 // Deadline returns the end of the trust window as known now: until then no
 // server can have given the session up.
-func (s *Session) Deadline() time.Time { return s.trust.deadline(time.Now()) }
+func (s *Session) Deadline() time.Time {
+	now := time.Now()
+	return s.trust.deadline(now, now.Round(0))
+}
 
 // Connected tells whether requests can be sent at the moment.
 func (s *Session) Connected() bool {
@@ -194,8 +197,31 @@ func (s *Session) answered(r request, zxid int64, code int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts = 0
-	if _, asked := s.czxids[r.path]; asked && r.op == opCreate && code == 0 {
-		s.czxids[r.path] = zxid
+	if c := s.creates[r.path]; c != nil && r.op == opCreate && code == 0 {
+		c.zxid = zxid
+	}
+}
+
+// creation is a create under way.
+type creation struct {
+	zxid int64  // of its reply
+	sent func() // called when it was written; nil afterwards
+}
+
+// sent implements tap.
+func (s *Session) sent(r request) {
+	if r.op != opCreate {
+		return
+	}
+	s.mu.Lock()
+	c := s.creates[r.path]
+	var tell func()
+	if c != nil {
+		tell, c.sent = c.sent, nil
+	}
+	s.mu.Unlock()
+	if tell != nil {
+		tell()
 	}
 }
 

@@ -27,6 +27,7 @@ type trust struct {
 	base     time.Time     // the session was alive at the leader at or after this
 	wrote    time.Time     // send time of the newest acknowledged write
 	seen     time.Time     // when the clocks were last compared
+	wall     time.Time     // what the wall clock showed then
 }
 
 // margin is taken off the window for clocks that run at different speeds (2 %
@@ -38,7 +39,8 @@ func (t *trust) created(sent time.Time, timeout, lag time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timeout, t.lag = timeout, lag
-	t.base, t.wrote, t.attached, t.seen = sent, sent, sent, sent
+	t.base, t.wrote, t.attached = sent, sent, sent
+	t.seen, t.wall = sent, sent.Round(0)
 	t.acked = append(t.acked[:0], sent)
 }
 
@@ -78,19 +80,20 @@ func (t *trust) ack(sent time.Time, write bool) {
 	t.acked = t.acked[keep:]
 }
 
-// deadline returns the end of the window as of now. Time that passed on the
-// wall but not on the monotonic clock was a suspend of the machine (or a step
-// of the wall clock, which cannot be told apart): it counts as passed.
-func (t *trust) deadline(now time.Time) time.Time {
+// deadline returns the end of the window as of now, which the wall clock calls
+// wall. Time that passed on the wall but not on the monotonic clock was a
+// suspend of the machine (or a step of the wall clock, which cannot be told
+// apart): it counts as passed.
+func (t *trust) deadline(now, wall time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timeout == 0 {
 		return time.Time{}
 	}
-	if slept := now.Round(0).Sub(t.seen.Round(0)) - now.Sub(t.seen); slept > t.margin() {
+	if slept := wall.Sub(t.wall) - now.Sub(t.seen); slept > t.margin() {
 		t.shift(-slept)
 	}
-	t.seen = now
+	t.seen, t.wall = now, wall
 	return t.base.Add(t.timeout - t.margin())
 }
 

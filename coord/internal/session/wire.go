@@ -16,6 +16,8 @@ type tap interface {
 	// established judges the reply to a handshake that was sent at sent. An
 	// error refuses the connection.
 	established(id int64, timeout time.Duration, sent time.Time) error
+	// sent notes that the request r was written.
+	sent(r request)
 	// answered notes a reply to the request r.
 	answered(r request, zxid int64, code int32)
 	// authenticated notes the reply to one of the session's credentials.
@@ -69,35 +71,38 @@ func newWire(raw net.Conn, t tap, creds []Auth, limit, stall time.Duration) *wir
 // Write sends one packet. It never reports an error: the client library would
 // wedge on it. It closes the connection instead, and the reading side ends.
 func (w *wire) Write(p []byte) (int, error) {
-	w.note(p)
+	r, ok := w.note(p)
 	_ = w.SetWriteDeadline(time.Now().Add(w.stall))
 	if _, err := w.Conn.Write(p); err != nil {
 		_ = w.Conn.Close()
+	} else if ok {
+		w.tap.sent(r)
 	}
 	return len(p), nil
 }
 
 // note remembers a packet before it is sent, so that its send time is never
 // later than the moment a server could have received it.
-func (w *wire) note(p []byte) {
+func (w *wire) note(p []byte) (r request, ok bool) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	defer w.applyDeadline()
 	if w.greeted.IsZero() {
 		w.greeted = now
-	} else {
-		r := request{xid: int32At(p, 4), op: int32At(p, 8), sent: now}
-		switch r.op {
-		case opCreate:
-			r.path, _ = stringAt(p, 12)
-		case opGetData, opExists, opGetChildren, opGetChildren2:
-			var end int
-			r.path, end = stringAt(p, 12)
-			r.watch = end < len(p) && p[end] == 1
-		}
-		w.pending = append(w.pending, r)
+		return request{}, false
 	}
-	w.applyDeadline()
+	r = request{xid: int32At(p, 4), op: int32At(p, 8), sent: now}
+	switch r.op {
+	case opCreate:
+		r.path, _ = stringAt(p, 12)
+	case opGetData, opExists, opGetChildren, opGetChildren2:
+		var end int
+		r.path, end = stringAt(p, 12)
+		r.watch = end < len(p) && p[end] == 1
+	}
+	w.pending = append(w.pending, r)
+	return r, true
 }
 
 // SetReadDeadline keeps the library's wish and applies the nearest limit.

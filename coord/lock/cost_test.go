@@ -1,0 +1,77 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// quietly returns the requests that f made, without the pings and probes that
+// a session of that time-out would send meanwhile.
+func quietly(t *testing.T, w *zktest.World, f func(*coord.Client)) zkembed.Counts {
+	t.Helper()
+	c := open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	m := mutex(t, c, w.Path("lock"))
+	require.NoError(t, acquire(t, m).Release(t.Context())) // makes the directory
+	before := w.Embedded().SessionCounts(c.SessionID())
+	f(c)
+	return w.Embedded().SessionCounts(c.SessionID()).Since(before)
+}
+
+func embedded(t *testing.T) *zktest.World {
+	w := zktest.NewEmbedded(t, zkembed.WithTick(200*time.Millisecond), zkembed.WithSessionTimeouts(0, time.Hour))
+	return w
+}
+
+func TestAnUncontendedAcquireAndReleaseAreThreeRequests(t *testing.T) {
+	w := embedded(t)
+	const cycles = 100
+	counts := quietly(t, w, func(c *coord.Client) {
+		m := mutex(t, c, w.Path("lock"))
+		for range cycles {
+			require.NoError(t, acquire(t, m).Release(t.Context()))
+		}
+	})
+	t.Log(counts)
+	require.Equal(t, cycles, counts[zkembed.OpCreate])
+	require.Equal(t, cycles, counts[zkembed.OpDelete])
+	require.Equal(t, cycles, counts[zkembed.OpGetChildren2])
+	// A hold that a busy machine keeps for more than 20 ms reads its own node.
+	require.LessOrEqual(t, counts.Total(), 3*cycles+cycles/2)
+}
+
+func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
+	w := embedded(t)
+	c := open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	w.SetTimeout(time.Minute)
+	m := mutex(t, c, w.Path("lock"))
+	require.NoError(t, acquire(t, m).Release(t.Context()))
+	const way = 50 * time.Millisecond
+	slow := w.Embedded().Inject(zkembed.Match{Func: func(r zkembed.Request) bool {
+		return r.Op == zkembed.OpCreate || r.Op == zkembed.OpDelete
+	}}, zkembed.DelayReply(way))
+	begun := time.Now()
+	h := acquire(t, m)
+	require.NoError(t, h.Release(context.Background()))
+	took := time.Since(begun)
+	require.Equal(t, 2, slow.Fired())
+	// The list's reply stands behind the create's, and adds no round trip.
+	require.Less(t, took, 3*way)
+}
+
+func TestABusyTryIsOneRead(t *testing.T) {
+	w := embedded(t)
+	h := acquire(t, mutex(t, open(t, w.ConnectString()), w.Path("other")))
+	counts := quietly(t, w, func(c *coord.Client) {
+		_, err := mutex(t, c, w.Path("other")).TryAcquire(t.Context())
+		require.ErrorIs(t, err, coord.ErrBusy)
+	})
+	require.Equal(t, 1, counts.Total(), "%v", counts)
+	require.NoError(t, h.Release(t.Context()))
+}
