@@ -96,7 +96,7 @@ func (c *conn) readBody(o operation, n *node) []byte {
 }
 
 func (t *tree) descendants(path string) int32 {
-	if path == "/" || path == "" {
+	if path == "/" {
 		return int32(len(t.nodes) - 1)
 	}
 	count := int32(0)

@@ -200,7 +200,11 @@ func decode(op int32, d *dec) string {
 		data := d.buf()
 		return fmt.Sprintf("%q nil=%t %s", data, data == nil, d.stat())
 	case opGetACL:
-		return fmt.Sprint(d.acls()) + " " + d.stat().String()
+		var v []string // the identities of auth come in any order
+		for _, a := range d.acls() {
+			v = append(v, fmt.Sprint(a))
+		}
+		return sorted(v) + " " + d.stat().String()
 	case opGetChildren, opGetEphemerals:
 		return sorted(d.strs())
 	case opGetChildren2:

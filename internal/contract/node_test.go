@@ -1,0 +1,227 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryWriteTakesAZxidAndNoReadDoes(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		c.create(t, s.path("a"), persistent)
+		for _, r := range []struct {
+			op    int32
+			body  enc
+			code  int32
+			zxids int64
+		}{
+			{opExists, watched(s.path("a"), false), 0, 0},
+			{opGetData, watched(s.path("none"), false), errNoNode, 0},
+			{opGetChildren, watched(s.path("a"), false), 0, 0},
+			{opSync, enc{}.str(s.path("a")), 0, 0},
+			{opPing, nil, 0, 0},
+			{opSetData, setData(s.path("a"), nil, -1), 0, 1},
+			{opSetData, setData(s.path("a"), nil, 99), errBadVersion, 1},
+			{opCreate, create(s.path("a"), nil, open, persistent), errNodeExists, 1},
+			{opDelete, versioned(s.path("none"), -1), errNoNode, 1},
+			{opCheck, versioned(s.path("a"), 99), errBadVersion, 1},
+			{opMulti, multi(nil), 0, 1},
+			{opMulti, multi([]part{{opSetData, setData(s.path("a"), nil, -1)}, {opSetData, setData(s.path("a"), nil, -1)}}), 0, 1},
+		} {
+			before := c.zxid
+			got, err := c.call(r.op, r.body)
+			require.NoError(t, err)
+			require.Equal(t, r.code, got.code, "op %d", r.op)
+			require.Equal(t, before+r.zxids, got.zxid, "op %d", r.op)
+		}
+	})
+}
+
+func TestASequenceNumberCountsCreationsAndIsNotTheCversion(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		require.Equal(t, s.path("n-0000000000"), c.create(t, s.path("n-"), sequential))
+		c.create(t, s.path("plain"), persistent)
+		require.EqualValues(t, errNodeExists, c.code(t, opCreate, create(s.path("plain"), nil, open, persistent)))
+		require.Equal(t, s.path("n-0000000002"), c.create(t, s.path("n-"), ephemeralSq))
+		c.delete(t, s.path("plain"))
+		require.EqualValues(t, 4, c.stat(t, s.root).cversion)
+		r := c.must(t, opMulti, multi([]part{
+			{opCreate, create(s.path("n-"), nil, open, sequential)},
+			{opDelete, versioned(s.path("none"), -1)},
+		}))
+		require.Equal(t, "{-1 false 0 0}{-1 false -101 -101}{-1 true -1}", results(r))
+		require.Equal(t, s.path("0000000003"), c.create(t, s.path(""), sequential))
+	})
+}
+
+func TestAChildChangesOnlyPzxidAndCversionOfItsParent(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		before := c.stat(t, s.root)
+		c.create(t, s.path("a"), persistent)
+		after := c.stat(t, s.root)
+		want := before
+		want.pzxid, want.cversion, want.children = c.zxid, before.cversion+1, before.children+1
+		require.Equal(t, want, after)
+		c.delete(t, s.path("a"))
+		after = c.stat(t, s.root)
+		want.pzxid, want.cversion, want.children = c.zxid, want.cversion+1, before.children
+		require.Equal(t, want, after)
+	})
+}
+
+func TestSettingAnACLChangesOnlyItsVersion(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		c.create(t, s.path("a"), persistent)
+		want := c.stat(t, s.path("a"))
+		want.aversion++
+		require.Equal(t, want, c.must(t, opSetACL, enc{}.str(s.path("a")).acls(open).i32(0)).stat())
+		require.EqualValues(t, errBadVersion, c.code(t, opSetACL, enc{}.str(s.path("a")).acls(open).i32(0)))
+		require.Equal(t, want, c.stat(t, s.path("a")))
+	})
+}
+
+func TestNoDataAndEmptyDataAreTwoThings(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		for name, data := range map[string][]byte{"none": nil, "empty": {}, "some": []byte("x")} {
+			c.must(t, opCreate, create(s.path(name), data, open, persistent))
+			require.Equal(t, data, c.must(t, opGetData, watched(s.path(name), false)).buf())
+			require.EqualValues(t, len(data), c.stat(t, s.path(name)).length)
+		}
+	})
+}
+
+func TestACreateFindsItsFirstFaultInAFixedOrder(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		c.create(t, s.path("e"), ephemeral)
+		closed := []acl{{1, "world", "anyone"}}
+		c.must(t, opCreate, create(s.path("shut"), nil, closed, persistent))
+		for _, r := range []struct {
+			path  string
+			acl   []acl
+			flags int32
+			code  int32
+		}{
+			{s.path("a"), open, 7, errBadArguments},
+			{"noslash", nil, persistent, errBadArguments},
+			{s.path("none/./a"), nil, persistent, errInvalidACL},
+			{s.path("none/./a"), open, persistent, errNoNode},
+			{s.path("shut/a"), open, persistent, errNoAuth},
+			{s.path("shut/./a"), open, persistent, errNoNode},
+			{s.path("."), open, persistent, errBadArguments},
+			{s.path(".."), open, persistent, errBadArguments},
+			{s.path("a/"), open, persistent, errNoNode},
+			{s.root + "/", open, persistent, errBadArguments},
+			{s.path("a\u0001"), open, persistent, errBadArguments},
+			{s.path("a\U0001F600"), open, persistent, errBadArguments},
+			{s.path("e"), open, persistent, errNodeExists},
+			{s.path("e/a"), open, persistent, errNoChildren},
+			{"/", open, persistent, errNodeExists},
+			{s.path("..."), open, persistent, 0},
+			{s.path("é"), open, persistent, 0},
+			{s.path("."), open, sequential, 0},
+		} {
+			require.Equal(t, r.code, c.code(t, opCreate, create(r.path, nil, r.acl, r.flags)), "%q", r.path)
+		}
+	})
+}
+
+func TestADeleteFindsItsFirstFaultInAFixedOrder(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		c.create(t, s.path("a"), persistent)
+		c.create(t, s.path("a/b"), persistent)
+		c.must(t, opCreate, create(s.path("shut"), nil, []acl{{5, "world", "anyone"}}, persistent))
+		for _, r := range []struct {
+			path    string
+			version int32
+			code    int32
+		}{
+			{"/", -1, errBadArguments},
+			{"/zookeeper", -1, errBadArguments},
+			{"/zookeeper/config", -1, errBadArguments},
+			{"noslash", -1, errBadArguments},
+			{s.path("none/a"), 9, errNoNode},
+			{s.path("shut/a"), 9, errNoAuth},
+			{s.path("none"), 9, errNoNode},
+			{s.path("a"), 9, errBadVersion},
+			{s.path("a"), -1, errNotEmpty},
+			{s.path("a/b"), 0, 0},
+			{s.path("a"), -1, 0},
+		} {
+			require.Equal(t, r.code, c.code(t, opDelete, versioned(r.path, r.version)), r.path)
+		}
+	})
+}
+
+func TestThePresetNodesAreThereWithEmptyData(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		for _, p := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
+			d := c.must(t, opGetData, watched(p, false))
+			require.Equal(t, []byte{}, d.buf())
+			require.Zero(t, d.stat().czxid)
+		}
+		require.EqualValues(t, errNoAuth, c.code(t, opSetData, setData("/zookeeper/config", nil, -1)))
+	})
+}
+
+func TestContainersAndTTLNodesShowNoOwner(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		d := c.must(t, opContainer, create(s.path("c"), nil, open, container))
+		require.Equal(t, s.path("c"), d.str())
+		require.Equal(t, c.stat(t, s.path("c")), d.stat())
+		d = c.must(t, opTTL, createTTL(s.path("t-"), nil, open, ttlSeq, 3_600_000))
+		require.Equal(t, s.path("t-0000000001"), d.str())
+		st := d.stat()
+		require.Zero(t, st.owner)
+		require.Equal(t, c.zxid, st.czxid)
+		for _, ttl := range []int64{0, -1, 1 << 40, math.MaxInt64} {
+			require.EqualValues(t, errBadArguments, c.code(t, opTTL, createTTL(s.path("x"), nil, open, ttlNode, ttl)), "%d", ttl)
+		}
+		require.EqualValues(t, errBadArguments, c.code(t, opTTL, createTTL(s.path("x"), nil, open, persistent, 5)))
+	})
+}
+
+func TestCreate2AnswersWithTheStatOfTheNewNode(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		d := c.must(t, opCreate2, create(s.path("e"), []byte("abc"), open, ephemeral))
+		require.Equal(t, s.path("e"), d.str())
+		st := d.stat()
+		require.Equal(t, stat{
+			czxid: c.zxid, mzxid: c.zxid, pzxid: c.zxid, ctime: st.ctime, mtime: st.ctime,
+			owner: c.session, length: 3,
+		}, st)
+		require.Equal(t, st, c.stat(t, s.path("e")))
+	})
+}
+
+func TestListingsCountAndNameTheRightNodes(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c, other := s.connect(), s.connect()
+		c.create(t, s.path("a"), persistent)
+		for i := range 3 {
+			c.create(t, s.path(fmt.Sprintf("a/%d", i)), ephemeral)
+		}
+		c.create(t, s.path("ab"), ephemeral)
+		other.create(t, s.path("a/other"), ephemeral)
+		require.EqualValues(t, 4, c.must(t, opAllChildren, enc{}.str(s.path("a"))).i32())
+		require.EqualValues(t, 6, c.must(t, opAllChildren, enc{}.str(s.root)).i32())
+		require.Len(t, c.must(t, opGetEphemerals, enc{}.str(s.path("a/"))).strs(), 3)
+		require.Len(t, c.must(t, opGetEphemerals, enc{}.str(s.path("a"))).strs(), 4)
+		require.ElementsMatch(t, []string{"0", "1", "2", "other"}, c.must(t, opGetChildren, watched(s.path("a"), false)).strs())
+		d := c.must(t, opGetChildren2, watched(s.path("a"), false))
+		require.Len(t, d.strs(), 4)
+		require.Equal(t, c.stat(t, s.path("a")), d.stat())
+		require.Equal(t, s.path("any"), c.must(t, opSync, enc{}.str(s.path("any"))).str())
+	})
+}
