@@ -1,0 +1,99 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// Group is several holds as one: it ends when the first of them does. Like a
+// [Hold] it is safe for concurrent use, and has to be released.
+type Group struct {
+	holds []*Hold
+	held  context.Context // ends with the first hold
+	ask   sync.Once
+	asked chan struct{}
+}
+
+// NewGroup makes one of the holds, of which there must be at least one. They
+// must not be released but by the group.
+func NewGroup(first *Hold, more ...*Hold) *Group {
+	g := &Group{holds: append([]*Hold{first}, more...), asked: make(chan struct{})}
+	g.held = g.Context(context.Background())
+	return g
+}
+
+// Holds returns the members, in the order given.
+func (g *Group) Holds() []*Hold { return slices.Clone(g.holds) }
+
+// Done is closed when a member has ended, for whatever reason.
+func (g *Group) Done() <-chan struct{} { return g.held.Done() }
+
+// Err returns nil while every member can be trusted, and otherwise the error of
+// one that cannot; see [Hold.Err].
+func (g *Group) Err() error {
+	var released error
+	for _, h := range g.holds {
+		switch err := h.Err(); {
+		case errors.Is(err, ErrReleased):
+			released = err
+		case err != nil:
+			return err
+		}
+	}
+	return released
+}
+
+// Deadline returns the earliest of the members'; see [Hold.Deadline].
+func (g *Group) Deadline() time.Time {
+	first := g.holds[0].Deadline()
+	for _, h := range g.holds[1:] {
+		if d := h.Deadline(); d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// Context returns a context that ends when a member or parent does;
+// context.Cause tells which. It carries every member: see [HeldIn].
+func (g *Group) Context(parent context.Context) context.Context {
+	for _, h := range g.holds {
+		parent = h.Context(parent)
+	}
+	return parent
+}
+
+// Revoked is closed when somebody asked for a member; see [Hold.Revoked].
+func (g *Group) Revoked() <-chan struct{} {
+	g.ask.Do(func() {
+		cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(g.held.Done())}}
+		for _, h := range g.holds {
+			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.Revoked())})
+		}
+		// Refused only when the session is over, and the group with it.
+		_ = g.holds[0].claim.sess.Go(func() {
+			if chosen, _, _ := reflect.Select(cases); chosen > 0 {
+				close(g.asked)
+			}
+		})
+	})
+	return g.asked
+}
+
+// Release releases every member; see [Hold.Release]. All are deleted together,
+// in one round trip. What failed is reported in one error.
+func (g *Group) Release(ctx context.Context) error {
+	failures := make([]error, len(g.holds))
+	var releasing sync.WaitGroup
+	for i, h := range g.holds {
+		releasing.Go(func() { failures[i] = h.Release(ctx) })
+	}
+	releasing.Wait()
+	return multierror.Append(nil, failures...).ErrorOrNil()
+}
