@@ -19,7 +19,7 @@ type Held interface {
 // joined with that of the release, and with the loss if the hold was lost
 // before f returned: then what f did may not have been alone.
 func Do(ctx context.Context, held Held, f func(ctx context.Context) error) error {
-	defer held.Release(ctx) //nolint:errcheck // reached first only when f panics; the answer is sticky
+	defer func() { _ = held.Release(ctx) }() // comes first only when f panics; the answer is sticky
 	result := f(held.Context(ctx))
 	var failed *multierror.Error
 	if result != nil {

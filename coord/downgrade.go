@@ -1,0 +1,193 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrUpgrade: an exclusive hold was asked for with a context that carries a
+// shared one of the same line. It could never be granted, since it would wait
+// for its own reader. Release the read hold first, then acquire the write, and
+// look again at what was read: others may have written in between. Or acquire
+// the write in the first place, and downgrade.
+var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
+
+// Exclusive tells whether the hold excludes all others of its line. Only such
+// a hold has a [Hold.Token].
+func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
+
+// Downgrade turns the hold of a writer into that of a reader, without a gap:
+// one transaction deletes the write node and creates a read node with the same
+// sequence number, so that there is no moment without a node, nobody in line
+// gets in between, and the place in the line stays the same. The readers that
+// wait right behind get their turn, writers do not.
+//
+// The old hold ends with the call as released, whatever comes of it, and the
+// contexts made from it end when Downgrade returns: make new ones from the hold
+// returned, which belongs to the same session and has no token. A request to
+// give up the old hold ([Hold.Revoked]) is answered by that; the new one can be
+// revoked on its own.
+//
+// It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
+// writer's ([Write]; a mutex has no read side) or when [Hold.Nest] has made
+// other handles of it that are not released: they would lose their exclusion
+// unawares. With any other error nothing is held any more, and nothing is left
+// behind: what could not be deleted yet is deleted in the background. When the
+// connection fails before the reply comes, Downgrade finds out what happened as
+// [Client.Join] does, and tries again if it must. One request, one round trip.
+func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
+	shared, err := h.downgrade(ctx)
+	return shared, opError("downgrade", h.Node(), h.claim.client.explain(err))
+}
+
+func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
+	cl := h.claim
+	if err := h.Err(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	next, err := cl.successor(Read)
+	if err != nil {
+		return nil, err
+	}
+	left, err := h.handOver()
+	if err != nil {
+		return nil, err
+	}
+	defer h.cancelContexts()
+	cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+	if err := cl.exchange(ctx, next, left); err != nil {
+		return nil, err
+	}
+	cl.client.emit(Event{Kind: ClaimJoined, Session: cl.sess.ID(), Path: next.Node()})
+	shared, err := next.grant(ctx)
+	if err != nil {
+		next.giveUp(ctx, err)
+	}
+	return shared, err
+}
+
+// successor prepares a claim that is to take cl's place in the line, under a
+// name of its own.
+func (cl *Claim) successor(kind Kind) (*Claim, error) {
+	c, self := cl.client, cl.own()
+	if cl.spec.Name != "" || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
+		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.name)
+	}
+	next := &Claim{
+		client: c, sess: cl.sess, spec: cl.spec, dir: cl.dir, guid: c.opts.dialect.newGUID(),
+		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
+	}
+	next.spec.Kind, next.spec.Exclusive = kind, false
+	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(next.guid, kind), self.Sequence)
+	next.settle(join(cl.dir, name), 0)
+	return next, nil
+}
+
+// handOver ends h and marks the claim as leaving, so that its node's deletion
+// is no loss. Whoever calls it must see to the deletion and tell of it.
+func (h *Hold) handOver() (*removal, error) {
+	cl := h.claim
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	switch {
+	case h.err != nil:
+		return nil, h.err
+	case cl.gone != nil || cl.removal != nil:
+		return nil, fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+	case len(cl.holds) > 1:
+		return nil, invalid("%d other handles of the hold are not released", len(cl.holds)-1)
+	}
+	h.end(ErrReleased)
+	cl.removal = &removal{done: make(chan struct{})}
+	if cl.lazy != nil {
+		cl.lazy.Stop()
+	}
+	return cl.removal, nil
+}
+
+// exchange puts next's node in the place of cl's, or deletes cl's. It returns
+// when that is done, or when ctx ends: then both nodes are deleted in the
+// background.
+func (cl *Claim) exchange(ctx context.Context, next *Claim, left *removal) error {
+	done := make(chan error)
+	finish := func(err error) {
+		left.err = err
+		cl.client.unregister(cl)
+		close(left.done)
+	}
+	cl.client.register(next)
+	err := cl.sess.Go(func() {
+		var rest error
+		err := cl.swap(ctx, next)
+		if err != nil {
+			cl.client.unregister(next)
+			rest = cl.remove()
+		}
+		select {
+		case done <- err:
+		case <-ctx.Done():
+			if err == nil {
+				r := next.leave()
+				<-r.done
+				rest = r.err
+			}
+		}
+		finish(rest)
+	})
+	if err != nil {
+		cl.client.unregister(next)
+		finish(nil)
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// swap makes the exchange and blocks until that is certain, or certain not to
+// be. It starts no further attempt when ctx has ended.
+func (cl *Claim) swap(ctx context.Context, next *Claim) error {
+	c := cl.client
+	ops := []Op{
+		CheckOp(cl.Node(), -1),
+		CreateOp(next.Node(), next.spec.Data, Ephemeral),
+		DeleteOp(cl.Node(), -1),
+	}
+	for {
+		// Not bound to ctx: the outcome must be known to clean up after it.
+		_, err := c.txn(context.Background(), cl.sess, ops)
+		switch {
+		case errors.Is(err, ErrDisconnected):
+			if found, err := next.recover(next.name); found || err != nil {
+				return lostBy(err)
+			}
+		case errors.Is(err, ErrThrottled):
+			c.pause(ctx)
+		default:
+			return lostBy(err)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// lostBy tells the failures that mean that the own node is gone.
+func lostBy(err error) error {
+	var refused *TxnError
+	switch {
+	case errors.As(err, &refused) && errors.Is(err, ErrNoNode):
+		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+	case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}

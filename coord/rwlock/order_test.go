@@ -1,0 +1,294 @@
+package rwlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// tally counts who is inside, and notices whom it must not meet there.
+type tally struct{ readers, writers, shared atomic.Int64 }
+
+func (in *tally) read(t *testing.T) (leave func()) {
+	if in.readers.Add(1) > 1 {
+		in.shared.Add(1)
+	}
+	if n := in.writers.Load(); n != 0 {
+		t.Errorf("a reader meets %d writers", n)
+	}
+	return func() { in.readers.Add(-1) }
+}
+
+func (in *tally) write(t *testing.T) (leave func()) {
+	if n := in.writers.Add(1); n != 1 {
+		t.Errorf("%d writers", n)
+	}
+	if n := in.readers.Load(); n != 0 {
+		t.Errorf("a writer meets %d readers", n)
+	}
+	return func() { in.writers.Add(-1) }
+}
+
+func TestReadersShareAndWritersAndMutexesExcludeEverybody(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		var in tally
+		var wg sync.WaitGroup
+		var last atomic.Int64
+		exclusive := func(h *coord.Hold) {
+			defer in.write(t)()
+			if before := last.Swap(h.Token()); h.Token() <= before {
+				t.Errorf("token %d after %d", h.Token(), before)
+			}
+		}
+		for range 3 {
+			c := open(t, w.ConnectString())
+			l, m := rw(t, c, w.Path("lock")), mutex(t, c, w.Path("lock"))
+			for worker := range 4 {
+				wg.Go(func() {
+					for range 15 {
+						var err error
+						switch worker {
+						case 0:
+							err = l.DoWrite(t.Context(), func(_ context.Context, h *coord.Hold) error { exclusive(h); return nil })
+						case 1:
+							err = m.Do(t.Context(), func(_ context.Context, h *coord.Hold) error { exclusive(h); return nil })
+						default:
+							err = l.DoRead(t.Context(), func(_ context.Context, h *coord.Hold) error {
+								defer in.read(t)()
+								if h.Token() != 0 {
+									t.Errorf("a reader with token %d", h.Token())
+								}
+								return nil
+							})
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+	})
+}
+
+func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *lock.Mutex {
+	t.Helper()
+	m, err := lock.New(c, path, opts...)
+	require.NoError(t, err)
+	return m
+}
+
+// scene is one lock and whoever stands in its line, in order.
+type scene struct {
+	*testing.T
+	w    *zktest.World
+	path string
+}
+
+func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Helper()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, w.Path("lock")}) }, backends...)
+}
+
+// lock returns the lock as another client sees it.
+func (s scene) lock(opts ...rwlock.Option) *rwlock.Lock {
+	s.Helper()
+	return rw(s.T, open(s.T, s.w.ConnectString()), s.path, opts...)
+}
+
+func (s scene) mutex() *lock.Mutex {
+	s.Helper()
+	return mutex(s.T, open(s.T, s.w.ConnectString()), s.path)
+}
+
+// joins acquires in the background and returns when the claim stands at the
+// end of the line.
+func (s scene) joins(a acquirer) <-chan grant {
+	s.Helper()
+	return queue(s.T, s.w, limited(s.T), s.path, len(s.line())+1, a)
+}
+
+// line lists the nodes in their order.
+func (s scene) line() []string {
+	s.Helper()
+	names, _, _ := s.w.Admin().Children(s.path)
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(digits(a), digits(b)) })
+	return names
+}
+
+func digits(name string) string { return name[len(name)-10:] }
+
+// watch waits until the given places of the line are watched, from 0. A waiter
+// watches its own node and whom it waits for: once it does, it has looked, and
+// found that its turn has not come. (A hold watches its own node, too, after a
+// while.)
+func (s scene) watch(line []string, places ...int) {
+	s.Helper()
+	zktest.Eventually(s, soon, func() bool {
+		watched := s.w.Watched()
+		return !slices.ContainsFunc(places, func(at int) bool { return !slices.Contains(watched, s.path+"/"+line[at]) })
+	}, "the nodes at %v of %q are watched", places, line)
+}
+
+func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
+	each(t, func(s scene) {
+		first := hold(s.T, s.lock().WriteSide())
+		second := s.joins(s.lock().WriteSide())
+		reader := s.joins(s.lock().ReadSide())
+		line := s.line()
+		s.watch(line, 0, 1, 2) // 0 by the second, 1 by itself and the reader, 2 by itself
+		release(s.T, first)
+		writes := turn(s.T, second)
+		s.watch(line, 1, 2) // the first writer's end did not move the reader
+		waiting(s.T, reader)
+		release(s.T, writes)
+		release(s.T, turn(s.T, reader))
+	})
+}
+
+func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
+	each(t, func(s scene) {
+		first := hold(s.T, s.lock().WriteSide())
+		ctx, giveUp := context.WithCancel(limited(s.T))
+		second := queue(s.T, s.w, ctx, s.path, 2, s.lock().WriteSide())
+		reader := s.joins(s.lock().ReadSide())
+		line := s.line()
+		s.watch(line, 0, 1, 2)
+		giveUp()
+		require.ErrorIs(s, zktest.Receive(s, soon, second, "the second gives up").err, context.Canceled)
+		s.watch(line, 0, 2)
+		waiting(s.T, reader)
+		release(s.T, first)
+		release(s.T, turn(s.T, reader))
+	})
+}
+
+func TestAllReadersBehindAWriterGetTheirTurnTogether(t *testing.T) {
+	each(t, func(s scene) {
+		writer := hold(s.T, s.lock().WriteSide())
+		var readers []<-chan grant
+		for range 5 {
+			readers = append(readers, s.joins(s.lock().ReadSide()))
+		}
+		late := s.joins(s.lock().WriteSide())
+		last := s.joins(s.lock().ReadSide())
+		release(s.T, writer)
+		var held []*coord.Hold
+		for _, r := range readers { // none of them leaves before all have come
+			held = append(held, turn(s.T, r))
+		}
+		line := s.line()
+		s.watch(line, 4, 5, 6)
+		waiting(s.T, late, last)
+		release(s.T, held...)
+		writes := turn(s.T, late)
+		waiting(s.T, last)
+		release(s.T, writes)
+		release(s.T, turn(s.T, last))
+	})
+}
+
+func TestAWriterWaitsForTheNearestBeforeItOfAnyKind(t *testing.T) {
+	each(t, func(s scene) {
+		one, two := hold(s.T, s.lock().ReadSide()), hold(s.T, s.lock().ReadSide())
+		writer := s.joins(s.lock().WriteSide())
+		line := s.line()
+		s.watch(line, 1, 2)
+		release(s.T, two)
+		s.watch(line, 0, 2)
+		waiting(s.T, writer)
+		release(s.T, one)
+		release(s.T, turn(s.T, writer))
+	})
+}
+
+func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
+	each(t, func(s scene) {
+		m := hold(s.T, s.mutex())
+		require.Positive(s, m.Token())
+		for _, side := range []acquirer{s.lock().ReadSide(), s.lock().WriteSide(), s.mutex()} {
+			_, err := side.TryAcquire(limited(s.T))
+			require.ErrorIs(s, err, coord.ErrBusy)
+		}
+		reader := s.joins(s.lock().ReadSide())
+		late := s.joins(s.mutex())
+		last := s.joins(s.lock().ReadSide())
+		line := s.line()
+		release(s.T, m)
+		reads := turn(s.T, reader)
+		s.watch(line, 1, 2, 3) // the mutex waits for the reader, the last for the mutex
+		waiting(s.T, late, last)
+		release(s.T, reads)
+		h := turn(s.T, late)
+		require.Greater(s, h.Token(), m.Token())
+		waiting(s.T, last)
+		release(s.T, h)
+		release(s.T, turn(s.T, last))
+	})
+}
+
+func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
+	each(t, func(s scene) {
+		l := s.lock()
+		r, err := l.TryAcquireRead(limited(s.T))
+		require.NoError(s, err)
+		again, err := l.TryAcquireRead(limited(s.T))
+		require.NoError(s, err)
+		_, err = l.TryAcquireWrite(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorContains(s, err, s.path)
+
+		writer := s.joins(s.lock().WriteSide())
+		_, err = l.TryAcquireRead(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrBusy, "a writer waits that came earlier")
+		release(s.T, r, again)
+		writes := turn(s.T, writer)
+		_, err = l.TryAcquireRead(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrBusy)
+		release(s.T, writes)
+		require.Empty(s, s.line())
+		writes, err = l.TryAcquireWrite(limited(s.T))
+		require.NoError(s, err)
+		release(s.T, writes)
+	})
+}
+
+func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
+	each(t, func(s scene) {
+		l := s.lock()
+		none, err := l.Contenders(limited(s.T))
+		require.NoError(s, err)
+		require.Empty(s, none)
+
+		one, two := hold(s.T, l.ReadSide()), hold(s.T, s.lock().ReadSide())
+		writer, reader := s.joins(s.lock().WriteSide()), s.joins(s.lock().ReadSide())
+		all, err := l.Contenders(limited(s.T))
+		require.NoError(s, err)
+		require.Len(s, all, 4)
+		for i, want := range []struct {
+			kind  coord.Kind
+			holds bool
+		}{{coord.Read, true}, {coord.Read, true}, {coord.Write, false}, {coord.Read, false}} {
+			require.Equal(s, want.kind, all[i].Kind)
+			require.Equal(s, want.holds, all[i].Holds)
+			require.NotEmpty(s, all[i].Owner)
+		}
+		require.Equal(s, one.Node(), all[0].Node)
+		require.Equal(s, two.Session(), all[1].Session)
+		release(s.T, two, one)
+		release(s.T, turn(s.T, writer))
+		release(s.T, turn(s.T, reader))
+	})
+}

@@ -1,0 +1,123 @@
+package rwlock
+
+import (
+	"context"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Lock is a read/write lock on a path. It is configuration, not state: what
+// is held is the [coord.Hold] that the methods return. It is safe for
+// concurrent use, and two goroutines of one process exclude each other as two
+// processes do.
+type Lock struct {
+	read, write Side
+	line        coord.Line
+}
+
+// Option sets something about a [Lock].
+type Option func(*Lock)
+
+// Reentrant lets a goroutine acquire again what it holds: given a context made
+// by [coord.Hold.Context], a read inside a read, a read inside a write, and a
+// write inside a write return at once another handle of the same hold, without
+// a request. The node is deleted when every handle is released; a read inside
+// a write excludes others for as long as it lasts, and carries the write's
+// token. The context carries the right: whoever gets it may enter, so do not
+// pass it to two goroutines that must exclude each other.
+func Reentrant() Option {
+	return func(l *Lock) { l.read.reentrant, l.write.reentrant = true, true }
+}
+
+// New returns the lock at path, a directory that is made when it is needed. It
+// does no I/O. A path that cannot be right fails with [coord.ErrInvalid].
+func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
+	if err := coord.CheckPath(path); err != nil {
+		return nil, err
+	}
+	line := Line(path)
+	l := &Lock{
+		line:  line,
+		read:  Side{client: client, spec: coord.Spec{Line: line, Kind: coord.Read}, rule: readRule},
+		write: Side{client: client, spec: coord.Spec{Line: line, Kind: coord.Write, Exclusive: true}, rule: writeRule},
+	}
+	for _, set := range opts {
+		set(l)
+	}
+	return l, nil
+}
+
+// Line is the line of a read/write lock at path. Nodes of a mutex in the same
+// directory take part: a mutex stands in it like a writer.
+func Line(path string) coord.Line {
+	return coord.Line{Dir: path, Kinds: []coord.Kind{coord.Lock, coord.Read, coord.Write}}
+}
+
+// readRule: a reader holds when no writer came before it. Else it waits for
+// the nearest of them and for nobody else, so that a writer's release wakes
+// all the readers right behind it, together.
+func readRule(line []coord.Contender, self int) (wait []int, granted bool) {
+	for i := self - 1; i >= 0; i-- {
+		if line[i].Kind != coord.Read {
+			return []int{i}, false
+		}
+	}
+	return nil, true
+}
+
+// writeRule: the first in line holds. The others wait for the one before them,
+// of whatever kind. (A mutex watches two ahead to save a listing; here a
+// writer that goes may have left a reader in its place, so that a listing must
+// follow anyway.)
+func writeRule(_ []coord.Contender, self int) (wait []int, granted bool) {
+	if self == 0 {
+		return nil, true
+	}
+	return []int{self - 1}, false
+}
+
+// ReadSide returns the shared side of the lock, for where any kind of lock
+// will do, such as a multi-lock.
+func (l *Lock) ReadSide() *Side { return &l.read }
+
+// WriteSide returns the exclusive side of the lock.
+func (l *Lock) WriteSide() *Side { return &l.write }
+
+// AcquireRead waits for a shared hold until ctx ends: until every writer and
+// mutex that came earlier has gone. The hold has no token.
+func (l *Lock) AcquireRead(ctx context.Context) (*coord.Hold, error) { return l.read.Acquire(ctx) }
+
+// AcquireWrite waits for the exclusive hold until ctx ends: until everybody
+// who came earlier has gone. With a context that carries a read hold of the
+// lock it fails with [coord.ErrUpgrade].
+func (l *Lock) AcquireWrite(ctx context.Context) (*coord.Hold, error) { return l.write.Acquire(ctx) }
+
+// TryAcquireRead takes a shared hold if no writer holds or waits, and fails
+// with [coord.ErrBusy] otherwise, which costs one read and no write.
+func (l *Lock) TryAcquireRead(ctx context.Context) (*coord.Hold, error) {
+	return l.read.TryAcquire(ctx)
+}
+
+// TryAcquireWrite takes the exclusive hold if nobody holds or waits, and fails
+// with [coord.ErrBusy] otherwise, which costs one read and no write.
+func (l *Lock) TryAcquireWrite(ctx context.Context) (*coord.Hold, error) {
+	return l.write.TryAcquire(ctx)
+}
+
+// DoRead runs f while holding the lock together with other readers; see
+// [coord.Do] for what it returns.
+func (l *Lock) DoRead(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
+	return l.read.Do(ctx, f)
+}
+
+// DoWrite runs f while holding the lock alone; see [coord.Do] for what it
+// returns.
+func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
+	return l.write.Do(ctx, f)
+}
+
+// Contenders lists who holds and who waits, in order: one listing and one read
+// for each.
+func (l *Lock) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
+	return l.read.client.Contenders(ctx, l.line)
+}

@@ -1,0 +1,67 @@
+package rwlock
+
+import (
+	"context"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Side is one side of a [Lock], with the methods of any lock: it can take
+// part in a multi-lock. It is safe for concurrent use.
+type Side struct {
+	client    *coord.Client
+	spec      coord.Spec
+	rule      coord.Rule
+	reentrant bool
+}
+
+// Client returns the client the lock was made with.
+func (s *Side) Client() *coord.Client { return s.client }
+
+// Path returns the lock's directory.
+func (s *Side) Path() string { return s.spec.Line.Dir }
+
+// Acquire waits for the side's hold until ctx ends. ctx bounds the waiting, not
+// the hold. When it returns an error, nothing is left behind. See
+// [Lock.AcquireRead] and [Lock.AcquireWrite].
+func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
+	if h, err, decided := s.inside(ctx); decided {
+		return h, err
+	}
+	return s.client.Acquire(ctx, s.spec, s.rule)
+}
+
+// TryAcquire takes the side's hold if it is free at once and fails with
+// [coord.ErrBusy] if it is not.
+func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
+	if h, err, decided := s.inside(ctx); decided {
+		return h, err
+	}
+	return s.client.TryAcquire(ctx, s.spec, s.rule)
+}
+
+// Do acquires, runs f, and releases; see [coord.Do] for what it returns.
+func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
+	h, err := s.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
+}
+
+// inside decides what an acquire with a context that carries a hold of this
+// lock is answered with, if there is such a hold and a rule for it.
+func (s *Side) inside(ctx context.Context) (h *coord.Hold, err error, decided bool) {
+	held, ok := coord.HeldIn(ctx, s.client, s.Path())
+	if !ok {
+		return nil, nil, false
+	}
+	if s.spec.Exclusive && !held.Exclusive() {
+		return nil, &coord.OpError{Op: "acquire", Path: s.Path(), Err: coord.ErrUpgrade}, true
+	}
+	if !s.reentrant {
+		return nil, nil, false
+	}
+	h, err = held.Nest()
+	return h, err, true
+}
