@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	contenderSession = 5 // seconds
+	contenderSession = 6 // seconds
 	answersWithin    = 90 * time.Second
 	rounds           = 25
 )
@@ -29,13 +30,35 @@ type contender struct {
 // contend starts a contender for path; extra is what its program takes beyond the common arguments.
 func contend(t *testing.T, w *zktest.World, p program, path, name string, extra ...string) contender {
 	t.Helper()
-	args := append([]string{w.ConnectString(), path, name, fmt.Sprint(contenderSession)}, extra...)
-	return contender{p.start(t, args...), name}
+	return contender{p.start(t, append(contenderArgs(w, path, name), extra...)...), name}
+}
+
+// contendInGo starts a contender of this module.
+func contendInGo(t *testing.T, w *zktest.World, path, name, dialect string) contender {
+	t.Helper()
+	return contender{zktest.Child(t, "hold", append(contenderArgs(w, path, name), dialect)...), name}
+}
+
+func contenderArgs(w *zktest.World, path, name string) []string {
+	return []string{w.ConnectString(), path, name, fmt.Sprint(contenderSession)}
 }
 
 func (c contender) wants(t *testing.T, answer string) {
 	t.Helper()
 	require.Equal(t, answer, c.Line(answersWithin), "answer of %s", c.name)
+}
+
+func (c contender) must(t *testing.T, command, answer string) {
+	t.Helper()
+	c.Send(command)
+	c.wants(t, answer)
+}
+
+// quit ends the contender and its session in good order.
+func (c contender) quit(t *testing.T) {
+	t.Helper()
+	c.Send("quit")
+	require.Zero(t, c.ExitCode(answersWithin), "exit status of %s", c.name)
 }
 
 // TestContendersOfAllLanguagesExcludeEachOther covers the two dialects of lock directories. Curator cannot see Kazoo's
@@ -52,17 +75,67 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 			t.Parallel()
 			path := w.Path("curator")
 			exclude(t, admin, path,
-				contend(t, w, curator, path, "curator-1"),
+				contend(t, w, curator, path, "curator"),
+				contendInGo(t, w, path, "go-1", "curator"),
 				contend(t, w, kazoo, path, "kazoo", "curator"),
-				contend(t, w, curator, path, "curator-2"))
+				contendInGo(t, w, path, "go-2", "curator"))
 		})
 		t.Run("in Kazoo's dialect", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("kazoo")
 			exclude(t, admin, path,
 				contend(t, w, kazoo, path, "kazoo-1", "kazoo"),
+				contendInGo(t, w, path, "go", "kazoo"),
 				contend(t, w, kazoo, path, "kazoo-2", "kazoo"))
 		})
+	})
+}
+
+// TestWhoAsksReachesTheHolderInTheOtherLanguage covers revocation, which Curator and this module have.
+func TestWhoAsksReachesTheHolderInTheOtherLanguage(t *testing.T) {
+	t.Parallel()
+	curator := java(t, "Hold")
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		t.Parallel()
+		w.SetTimeout(contenderSession * time.Second)
+		path := w.Path("asked")
+		all := []contender{contend(t, w, curator, path, "curator"), contendInGo(t, w, path, "go", "curator")}
+		for _, c := range all {
+			c.wants(t, "ready")
+		}
+		for i, c := range all {
+			c.must(t, "acquire 60000", "held")
+			c.must(t, "asked 100", "unasked")
+			all[1-i].must(t, "ask", "asking")
+			c.must(t, "asked 60000", "asked")
+			c.must(t, "release", "released")
+		}
+		for _, c := range all {
+			c.quit(t)
+		}
+	})
+}
+
+// TestALockHeldInAnotherDialectIsRefused: the two cannot exclude each other, so this module does not try.
+func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
+	t.Parallel()
+	kazoo := python(t, "hold.py")
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		t.Parallel()
+		w.SetTimeout(contenderSession * time.Second)
+		for _, held := range []struct{ theirs, ours string }{{"kazoo", "curator"}, {"curator", "kazoo"}} {
+			path := w.Path(held.theirs)
+			other, own := contend(t, w, kazoo, path, "other", held.theirs), contendInGo(t, w, path, "own", held.ours)
+			other.wants(t, "ready")
+			own.wants(t, "ready")
+			other.must(t, "acquire 60000", "held")
+			own.must(t, "acquire 60000", "foreign")
+			awaitLine(t, w.Admin(), path, 1)
+			other.must(t, "release", "released")
+			own.must(t, "acquire 60000", "held")
+			own.quit(t)
+			other.quit(t)
+		}
 	})
 }
 
@@ -82,8 +155,7 @@ func exclude(t *testing.T, admin *zk.Conn, path string, all ...contender) {
 func othersAreBusyWhileOneHolds(t *testing.T, all []contender) {
 	t.Helper()
 	for _, holder := range all {
-		holder.Send("acquire 60000")
-		holder.wants(t, "held")
+		holder.must(t, "acquire 60000", "held")
 		others := slices.DeleteFunc(slices.Clone(all), func(c contender) bool { return c.name == holder.name })
 		for _, c := range others {
 			c.Send("acquire 300")
@@ -91,8 +163,7 @@ func othersAreBusyWhileOneHolds(t *testing.T, all []contender) {
 		for _, c := range others {
 			c.wants(t, "busy")
 		}
-		holder.Send("release")
-		holder.wants(t, "released")
+		holder.must(t, "release", "released")
 	}
 }
 
@@ -101,14 +172,12 @@ func othersAreBusyWhileOneHolds(t *testing.T, all []contender) {
 func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) {
 	t.Helper()
 	first, others := all[0], all[1:]
-	first.Send("acquire 60000")
-	first.wants(t, "held")
+	first.must(t, "acquire 60000", "held")
 	for _, c := range others {
 		c.Send(fmt.Sprintf("rounds %d", rounds))
 	}
 	awaitLine(t, admin, path, len(all))
-	first.Send("release")
-	first.wants(t, "released")
+	first.must(t, "release", "released")
 	first.Send(fmt.Sprintf("rounds %d", rounds))
 	for _, c := range all {
 		c.wants(t, fmt.Sprintf("done %d", rounds))
@@ -137,10 +206,8 @@ func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all []contender)
 	_, err := admin.Create(path+"/inside", []byte("test"), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	for _, c := range all {
-		c.Send("rounds 1")
-		c.wants(t, "overlap test")
-		c.Send("release")
-		c.wants(t, "released")
+		c.must(t, "rounds 1", "overlap test")
+		c.must(t, "release", "released")
 	}
 	require.NoError(t, admin.Delete(path+"/inside", -1))
 }
@@ -161,10 +228,8 @@ func theLockOutlivesItsHolders(t *testing.T, admin *zk.Conn, path string, all []
 	}
 	last.wants(t, "held")
 	awaitLine(t, admin, path, 1)
-	last.Send("release")
-	last.wants(t, "released")
-	last.Send("quit")
-	require.Zero(t, last.ExitCode(30*time.Second), "exit status of %s", last.name)
+	last.must(t, "release", "released")
+	last.quit(t)
 }
 
 // awaitLine waits until n nodes are in the lock's directory.
@@ -174,7 +239,9 @@ func awaitLine(t *testing.T, admin *zk.Conn, path string, n int) {
 	zktest.Eventually(t, answersWithin, func() bool {
 		var err error
 		names, _, err = admin.Children(path + "/lock")
-		require.NoError(t, err)
+		if !errors.Is(err, zk.ErrNoNode) { // as good as empty
+			require.NoError(t, err)
+		}
 		return len(names) == n
 	}, "%d nodes in line at %s", n, path)
 }

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,12 @@ import (
 
 func TestMain(m *testing.M) {
 	zktest.RegisterChild("exec", become)
+	zktest.RegisterChild("hold", hold)
+	// Programs spend most of their time waiting for one another, so more tests run at once than there are processors,
+	// unless the command line says otherwise.
+	if err := flag.Lookup("test.parallel").Value.Set("8"); err != nil {
+		panic(err)
+	}
 	zktest.Main(m)
 }
 

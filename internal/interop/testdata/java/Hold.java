@@ -1,9 +1,12 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.util.Comparator;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryOneTime;
 import org.apache.zookeeper.KeeperException;
 
@@ -15,6 +18,8 @@ import org.apache.zookeeper.KeeperException;
  * <pre>
  * acquire MS   held | busy
  * release      released
+ * ask          asking: the first in line was asked to let go
+ * asked MS     asked | unasked: whether the own hold was
  * rounds N     done N | overlap NAME
  * quit         ends the session and the process
  * </pre>
@@ -24,12 +29,13 @@ import org.apache.zookeeper.KeeperException;
  * (so an update without exclusion gets lost), removes PATH/inside and releases.
  */
 final class Hold {
-    private static final int ROUND_S = 60; // longest wait for a turn
+    private static final int ROUND_MS = 60_000; // longest wait for a turn
 
     private final String path;
     private final String name;
     private final CuratorFramework client;
     private final InterProcessMutex mutex;
+    private CountDownLatch asked = new CountDownLatch(1);
 
     private Hold(String connect, String path, String name, int sessionSeconds) throws Exception {
         this.path = path;
@@ -61,21 +67,38 @@ final class Hold {
     private String answer(String[] command) throws Exception {
         switch (command[0]) {
             case "acquire":
-                return mutex.acquire(Integer.parseInt(command[1]), TimeUnit.MILLISECONDS) ? "held" : "busy";
+                return acquire(Integer.parseInt(command[1])) ? "held" : "busy";
             case "release":
                 mutex.release();
                 return "released";
             case "rounds":
                 return rounds(Integer.parseInt(command[1]));
+            case "ask":
+                Revoker.attemptRevoke(client, first());
+                return "asking";
+            case "asked":
+                return asked.await(Integer.parseInt(command[1]), TimeUnit.MILLISECONDS) ? "asked" : "unasked";
             default:
                 throw new IllegalArgumentException("unknown command " + command[0]);
         }
     }
 
+    private boolean acquire(int milliseconds) throws Exception {
+        CountDownLatch next = new CountDownLatch(1);
+        asked = next;
+        mutex.makeRevocable(revoked -> next.countDown()); // for one hold
+        return mutex.acquire(milliseconds, TimeUnit.MILLISECONDS);
+    }
+
+    private String first() throws Exception {
+        Comparator<String> bySequence = Comparator.comparing(name -> name.substring(name.length() - 10));
+        return path + "/lock/" + client.getChildren().forPath(path + "/lock").stream().min(bySequence).orElseThrow();
+    }
+
     private String rounds(int count) throws Exception {
         for (int i = 0; i < count; i++) {
-            if (!mutex.acquire(ROUND_S, TimeUnit.SECONDS)) {
-                throw new IllegalStateException("no turn within " + ROUND_S + " s");
+            if (!acquire(ROUND_MS)) {
+                throw new IllegalStateException("no turn within " + ROUND_MS + " ms");
             }
             try {
                 client.create().forPath(path + "/inside", name.getBytes());

@@ -1,0 +1,178 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+)
+
+// ownTurn is the longest wait for a turn in a round.
+const ownTurn = time.Minute
+
+// holder is this module's contender: the Go counterpart of testdata/java/Hold.java, with the same commands and answers.
+// Beyond those it answers "foreign" when it met a contender of another dialect.
+type holder struct {
+	ctx    context.Context
+	path   string
+	name   string
+	client *coord.Client
+	mutex  *lock.Mutex
+	hold   *coord.Hold
+}
+
+// hold is the main function of a child process: connect string, path, name, session time-out in seconds, dialect.
+func hold(args []string) {
+	h, err := newHolder(args[0], args[1], args[2], args[3], args[4])
+	exitOn(err)
+	fmt.Println("ready")
+	for commands := bufio.NewScanner(os.Stdin); commands.Scan() && commands.Text() != "quit"; {
+		answer, err := h.do(strings.Fields(commands.Text()))
+		exitOn(err)
+		fmt.Println(answer)
+	}
+	exitOn(h.client.Close(h.ctx))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func newHolder(connect, path, name, seconds, dialect string) (*holder, error) {
+	timeout, err := time.ParseDuration(seconds + "s")
+	if err != nil {
+		return nil, err
+	}
+	spoken := map[string]coord.Dialect{"curator": coord.Curator, "kazoo": coord.Kazoo}
+	h := &holder{ctx: context.Background(), path: path, name: name}
+	h.client, err = coord.Open(h.ctx, connect,
+		coord.WithSessionTimeout(timeout), coord.WithDialect(spoken[dialect]), coord.WithIdentity(name))
+	if err != nil {
+		return nil, err
+	}
+	if err := h.client.EnsureDir(h.ctx, path); err != nil {
+		return nil, err
+	}
+	err = h.client.Use(h.ctx, func(conn *zk.Conn) error {
+		_, err := conn.Create(path+"/turns", []byte{}, 0, zk.WorldACL(zk.PermAll))
+		return err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, coord.ErrNodeExists) {
+		return nil, err
+	}
+	h.mutex, err = lock.New(h.client, path+"/lock")
+	return h, err
+}
+
+func (h *holder) do(command []string) (string, error) {
+	number := 0
+	if len(command) > 1 {
+		var err error
+		if number, err = strconv.Atoi(command[1]); err != nil {
+			return "", err
+		}
+	}
+	limit := time.Duration(number) * time.Millisecond
+	switch command[0] {
+	case "acquire":
+		return h.acquire(limit)
+	case "release":
+		return "released", h.hold.Release(h.ctx)
+	case "rounds":
+		return h.rounds(number)
+	case "ask":
+		return "asking", h.ask()
+	case "asked":
+		return h.asked(limit), nil
+	}
+	return "", fmt.Errorf("unknown command %q", command)
+}
+
+func (h *holder) acquire(limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(h.ctx, limit)
+	defer cancel()
+	held, err := h.mutex.Acquire(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "busy", nil
+	case errors.Is(err, coord.ErrForeign):
+		return "foreign", nil
+	case err != nil:
+		return "", err
+	}
+	h.hold = held
+	return "held", nil
+}
+
+func (h *holder) rounds(count int) (string, error) {
+	for range count {
+		if answer, err := h.acquire(ownTurn); answer != "held" || err != nil {
+			return "", fmt.Errorf("no turn: %q, %w", answer, err)
+		}
+		overlap, err := h.inside()
+		if overlap != "" || err != nil {
+			return overlap, err
+		}
+		if err := h.hold.Release(h.ctx); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("done %d", count), nil
+}
+
+// inside is what a round does while holding.
+func (h *holder) inside() (overlap string, err error) {
+	err = h.client.Use(h.ctx, func(conn *zk.Conn) error {
+		_, err := conn.Create(h.path+"/inside", []byte(h.name), 0, zk.WorldACL(zk.PermAll))
+		if errors.Is(err, zk.ErrNodeExists) {
+			other, _, _ := conn.Get(h.path + "/inside") // gone meanwhile is an overlap all the same
+			overlap = "overlap " + string(other)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		turns, _, err := conn.Get(h.path + "/turns")
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Set(h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
+			return err
+		}
+		return conn.Delete(h.path+"/inside", -1)
+	})
+	return overlap, err
+}
+
+// ask asks whoever holds to let go.
+func (h *holder) ask() error {
+	all, err := h.mutex.Contenders(h.ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("nobody to ask")
+	}
+	return coord.Revoke(h.ctx, h.client, all[0].Node)
+}
+
+func (h *holder) asked(limit time.Duration) string {
+	select {
+	case <-h.hold.Revoked():
+		return "asked"
+	case <-time.After(limit):
+		return "unasked"
+	}
+}
