@@ -56,7 +56,7 @@
 // every half tick, and only a write is acknowledged by a quorum). While there
 // is any claim, the client writes a little more often than every T/8 for that
 // reason; a hold that is not disturbed therefore survives an outage of T/2, and
-// of up to 0.8 T when the tick is known ([WithTick]). With [LoseAtDisconnect] it
+// of 0.7 T when the tick is known ([WithTick]). With [LoseAtDisconnect] it
 // ends at once. A waiting claim waits on, and joins again, at the end of the
 // line, if its session is over.
 //

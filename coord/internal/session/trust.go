@@ -55,6 +55,10 @@ func (t *trust) reattached(sent time.Time) {
 func (t *trust) ack(sent time.Time, write bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := time.Now()
+	if slept := asleep(sent, sent.Round(0), now, now.Round(0)); slept > t.margin() {
+		sent = sent.Add(-slept)
+	}
 	if n := len(t.acked); n == 0 || sent.Sub(t.acked[n-1]) >= t.timeout/100 {
 		t.acked = append(t.acked, sent)
 	}
@@ -90,11 +94,16 @@ func (t *trust) deadline(now, wall time.Time) time.Time {
 	if t.timeout == 0 {
 		return time.Time{}
 	}
-	if slept := wall.Sub(t.wall) - now.Sub(t.seen); slept > t.margin() {
+	if slept := asleep(t.seen, t.wall, now, wall); slept > t.margin() {
 		t.shift(-slept)
 	}
 	t.seen, t.wall = now, wall
 	return t.base.Add(t.timeout - t.margin())
+}
+
+// asleep is the time between two moments that only the wall clock saw.
+func asleep(from, fromWall, to, toWall time.Time) time.Duration {
+	return toWall.Sub(fromWall) - to.Sub(from)
 }
 
 func (t *trust) shift(d time.Duration) {

@@ -110,7 +110,6 @@ func TestAcknowledgementsAreThinnedOut(t *testing.T) {
 	require.LessOrEqual(t, len(tr.acked), 101)
 }
 
-
 func TestTimeThatOnlyTheWallClockSawCountsAsPassed(t *testing.T) {
 	tr, c := begun(time.Second)
 	slept := 3 * time.Second

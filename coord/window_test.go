@@ -1,0 +1,159 @@
+package coord_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestAHoldLastsForHoursWhileNothingFails(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		time.Sleep(11 * time.Hour)
+		require.NoError(t, h.Err())
+		require.Equal(t, 1, b.owned(h.Session()))
+		require.NoError(t, h.Release(b.Context()))
+		b.close(c)
+	})
+}
+
+// Whenever an outage begins, a hold survives one of half the time-out, also
+// when the tick is not known, and of more when it is.
+func TestAHoldSurvivesAnOutageOfHalfTheTimeout(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		outage := T / 2
+		var opts []coord.Option
+		if known {
+			opts = append(opts, coord.WithTick(tick))
+			outage = T * 7 / 10
+		}
+		for after := time.Duration(0); after < T; after += 1300 * time.Millisecond {
+			t.Run(fmt.Sprintf("tick known %v, outage after %v", known, after), func(t *testing.T) {
+				inBubble(t, func(b bubble) {
+					c := b.open(opts...)
+					h := b.acquire(c)
+					time.Sleep(T + after)
+					cut := b.srv.Partition(zkembed.Cut{})
+					time.Sleep(outage)
+					cut.Heal()
+					b.srv.DropConns()
+					time.Sleep(T)
+					require.NoError(t, h.Err())
+					require.NoError(t, h.Release(b.Context()))
+					b.close(c)
+				})
+			})
+		}
+	}
+}
+
+// The hold ends before the server can have given the session up, whenever and
+// however the connection fails.
+func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
+	cuts := map[string]zkembed.Cut{
+		"both ways": {},
+		"to server": {Direction: zkembed.ToServer},
+		"to client": {Direction: zkembed.ToClient},
+		"refused":   {NewConns: zkembed.RefuseDial},
+		"accepted":  {NewConns: zkembed.AcceptDial},
+	}
+	for name, cut := range cuts {
+		for after := time.Duration(0); after < T/2; after += 3700 * time.Millisecond {
+			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
+				inBubble(t, func(b bubble) {
+					c := b.open(coord.WithTick(tick))
+					h := b.acquire(c)
+					time.Sleep(after)
+					p := b.srv.Partition(cut)
+					<-h.Done()
+					require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
+					require.Equal(t, 1, b.owned(h.Session()), "the server was faster")
+					p.Heal()
+					require.NoError(t, h.Release(b.Context()))
+					b.close(c)
+				})
+			})
+		}
+	}
+}
+
+// A follower cut off from its leader goes on answering reads and pings; the
+// leader gives the session up. A hold that believed the pings would outlive it.
+func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
+	for after := time.Duration(0); after < T; after += 1700 * time.Millisecond {
+		t.Run(fmt.Sprint("isolated after ", after), func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				holder, other := b.open(), b.open()
+				h := b.acquire(holder)
+				follower := b.srv.AddFollower(100*time.Millisecond, h.Session())
+				time.Sleep(after)
+				follower.Isolate()
+				next, err := other.Acquire(b.Context(), mutex, first)
+				require.NoError(t, err)
+				require.True(t, ended(h), "two holders")
+				require.ErrorIs(t, h.Err(), coord.ErrLost)
+				require.Greater(t, next.Token(), h.Token())
+				follower.Rejoin()
+				require.NoError(t, next.Release(b.Context()))
+				b.close(holder, other)
+			})
+		})
+	}
+}
+
+func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		h := b.acquire(c)
+		require.NoError(t, b.srv.DropConn(h.Session()))
+		synctest.Wait()
+		require.True(t, ended(h))
+		require.ErrorIs(t, h.Err(), coord.ErrDisconnected)
+		// The node goes, too, although the session lives on.
+		again := b.acquire(c)
+		require.Equal(t, h.Session(), again.Session())
+		require.NoError(t, again.Release(b.Context()))
+		b.close(c)
+	})
+}
+
+func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		b.srv.Stop() // sessions survive that
+		<-h.Done()
+		b.srv.Resume()
+		time.Sleep(T / 4)
+		require.Equal(t, h.Session(), c.SessionID(), "the session survived")
+		require.Zero(t, b.owned(h.Session()))
+		b.close(c)
+	})
+}
+
+func TestNoProbesAreSentWithoutClaims(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(t, b.acquire(c).Release(b.Context()))
+		before := b.srv.SessionCounts(c.SessionID())
+		time.Sleep(time.Hour)
+		idle := b.srv.SessionCounts(c.SessionID()).Since(before)
+		require.Zero(t, idle.Total(), "%v", idle)
+		h := b.acquire(c)
+		before = b.srv.SessionCounts(c.SessionID())
+		time.Sleep(time.Hour)
+		holding := b.srv.SessionCounts(c.SessionID()).Since(before)
+		// One write every T/8 or so, and the own watch.
+		require.InDelta(t, time.Hour/(T/8), holding[zkembed.OpMulti], 0.05*float64(time.Hour/(T/8)))
+		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
+		require.NoError(t, h.Release(b.Context()))
+		b.close(c)
+	})
+}
