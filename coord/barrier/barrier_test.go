@@ -1,0 +1,197 @@
+package barrier_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// soon is how long a test waits for what must happen.
+const soon = 20 * time.Second
+
+// open returns a client of the world's servers that is closed with the test.
+func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
+	t.Helper()
+	opts = append([]coord.Option{
+		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick),
+	}, opts...)
+	c, err := coord.Open(limited(t), servers, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return c
+}
+
+// limited returns a context in which what must happen has to happen.
+func limited(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func at(t *testing.T, c *coord.Client, path string) *barrier.Barrier {
+	t.Helper()
+	b, err := barrier.New(c, path)
+	require.NoError(t, err)
+	return b
+}
+
+// waiting starts a Wait and returns when the server has its watch.
+func waiting(t *testing.T, w *zktest.World, ctx context.Context, b *barrier.Barrier, path string) <-chan error {
+	t.Helper()
+	before := watchers(w, path)
+	passed := make(chan error, 1)
+	go func() { passed <- b.Wait(ctx) }()
+	zktest.Eventually(t, soon, func() bool {
+		require.Empty(t, passed, "passed, or failed, at a closed barrier")
+		return watchers(w, path) > before
+	}, "a watch on the barrier")
+	return passed
+}
+
+func watchers(w *zktest.World, path string) (n int) {
+	for _, p := range w.Watched() {
+		if p == path {
+			n++
+		}
+	}
+	return n
+}
+
+func passes(t *testing.T, waits ...<-chan error) {
+	t.Helper()
+	for _, passed := range waits {
+		require.NoError(t, zktest.Receive(t, soon, passed, "the way is open"))
+	}
+}
+
+func TestARemovalLetsEverybodyThrough(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, own := w.Path("barrier"), open(t, w.ConnectString())
+		require.NoError(t, at(t, own, path).Set(t.Context()))
+		first := waiting(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path)
+		all := []<-chan error{first}
+		for range 3 {
+			b := at(t, open(t, w.ConnectString()), path)
+			for range 3 {
+				passed := make(chan error, 1)
+				go func() { passed <- b.Wait(limited(t)) }()
+				all = append(all, passed)
+			}
+		}
+		for _, passed := range all {
+			require.Empty(t, passed, "passed a closed barrier")
+		}
+		require.NoError(t, at(t, own, path).Remove(t.Context()))
+		passes(t, all...)
+	})
+}
+
+func TestABarrierNobodySetIsOpen(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		b := at(t, open(t, w.ConnectString()), w.Path("a/b"))
+		require.NoError(t, b.Wait(limited(t)))
+		require.NoError(t, b.Remove(limited(t)))
+	})
+}
+
+func TestToSetOrRemoveTwiceIsToDoItOnce(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("deep/down/barrier")
+		one, other := at(t, open(t, w.ConnectString()), path), at(t, open(t, w.ConnectString()), path)
+		require.NoError(t, one.Set(limited(t)))
+		require.NoError(t, other.Set(limited(t)))
+		passed := waiting(t, w, t.Context(), one, path)
+		require.NoError(t, other.Remove(limited(t)))
+		require.NoError(t, one.Remove(limited(t)))
+		passes(t, passed)
+	})
+}
+
+func TestTheBarrierOutlivesWhoeverSetItAndTellsWhoThatWas(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("barrier")
+		setter := open(t, w.ConnectString(), coord.WithIdentity("the-setter"))
+		require.NoError(t, at(t, setter, path).Set(limited(t)))
+		require.NoError(t, setter.Close(context.Background()))
+		data, stat, err := w.Admin().Get(path)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(string(data), "the-setter "), "%s", data)
+		require.Zero(t, stat.EphemeralOwner)
+		b := at(t, open(t, w.ConnectString()), path)
+		passed := waiting(t, w, t.Context(), b, path)
+		require.NoError(t, b.Remove(limited(t)))
+		passes(t, passed)
+	})
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("barrier")
+		b := at(t, open(t, w.ConnectString()), path)
+		require.NoError(t, b.Set(limited(t)))
+		ctx, cancel := context.WithCancel(t.Context())
+		passed := waiting(t, w, ctx, b, path)
+		cancel()
+		err := zktest.Receive(t, soon, passed, "the end of the wait")
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, path)
+		require.NoError(t, b.Remove(limited(t)))
+	})
+}
+
+func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		b := at(t, open(t, w.Proxy().Addr()), w.Path("barrier"))
+		for name, call := range map[string]func(context.Context) error{"set": b.Set, "remove": b.Remove, "wait": b.Wait} {
+			w.Proxy().Blackhole(1 | 2)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			require.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
+			cancel()
+			w.Proxy().Heal()
+		}
+		require.NoError(t, b.Remove(limited(t)))
+	})
+}
+
+func TestAClosedClientIsTold(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := open(t, w.ConnectString())
+	b := at(t, c, w.Path("barrier"))
+	require.NoError(t, b.Set(limited(t)))
+	passed := waiting(t, w, t.Context(), b, w.Path("barrier"))
+	require.NoError(t, c.Close(context.Background()))
+	require.ErrorIs(t, zktest.Receive(t, soon, passed, "the end of the wait"), coord.ErrClosed)
+	require.ErrorIs(t, b.Set(limited(t)), coord.ErrClosed)
+	require.ErrorIs(t, b.Remove(limited(t)), coord.ErrClosed)
+}
+
+func TestBadPathsAreRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := open(t, w.ConnectString())
+	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b", "/a/../b", "/a\x00b"} {
+		_, err := barrier.New(c, path)
+		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
+	}
+}
+
+func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		b := at(t, c, w.Path("barrier"))
+		require.NoError(t, b.Set(limited(t)))
+		require.NoError(t, c.Create(limited(t), w.Path("barrier/child"), nil))
+		err := b.Remove(limited(t))
+		require.ErrorIs(t, err, coord.ErrNotEmpty)
+		require.ErrorContains(t, err, w.Path("barrier"))
+	})
+}

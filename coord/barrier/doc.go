@@ -1,0 +1,57 @@
+// Package barrier lets processes wait until somebody opens the way.
+//
+// # What
+//
+// A [Barrier] is a node: while it exists, whoever comes to the barrier waits;
+// when it is deleted, all go on. [Barrier.Set] and [Barrier.Remove] may be
+// called by anybody, any number of times. For processes that start and finish
+// together, and know how many they are, see package doublebarrier.
+//
+//	b, err := barrier.New(client, "/jobs/2024-06-01/input-complete")
+//	err = b.Set(ctx)     // before the workers start
+//	err = b.Wait(ctx)    // in each worker
+//	err = b.Remove(ctx)  // when the input is complete
+//
+// # Guarantees
+//
+//   - When Set has returned nil, no Wait that begins afterwards passes before a
+//     Remove, on whatever server of the ensemble, however far that lags behind.
+//   - Wait returns after every Remove, also when it was disconnected or lost its
+//     session at that time, and when the barrier has been set again meanwhile.
+//   - Wait does not return without one: it looks again after every wake-up.
+//   - Set and Remove are idempotent: nobody needs to know who was first.
+//   - The barrier outlives the process and the session that set it.
+//   - Every call ends with its context, also when no server answers.
+//
+// # Not guaranteed
+//
+//   - Nothing holds a barrier shut. Between Wait's return and the next
+//     statement it may have been set again; take a read/write lock if those who
+//     passed must keep somebody out.
+//   - A barrier that nobody removes stays shut: it does not end with the session
+//     of whoever set it. A barrier that nobody has set lets everybody through:
+//     set it before those who wait are started.
+//   - Set and Remove are carried out at least once. When a reply is lost and
+//     another process does the opposite in that very moment, the repetition
+//     comes after it. Let one process decide, if that matters.
+//
+// # When the session or connection fails
+//
+// All three calls wait for the next connection or session and go on, until
+// their context ends. Wait reads again after each reconnect; in a new session
+// it first makes sure, by a write, that the server it came to is not behind the
+// last one.
+//
+// # Znodes
+//
+// The barrier is the node at the path itself: persistent, with the identity of
+// whoever set it as data. Curator's DistributedBarrier and Kazoo's Barrier use
+// the same: in either dialect, all three share a path.
+//
+// # Cost
+//
+// Set: one request; the missing parents come on top. Remove: one. Wait: an empty
+// write and a read, which leaves the watch, and a read after the removal. All
+// who wait in one process share one watch. The herd is the purpose: a removal
+// wakes everybody.
+package barrier

@@ -1,0 +1,50 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func Example() {
+	server, err := zkembed.Start() // for the example; name your own servers below
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+	client, err := coord.Open(ctx, server.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+
+	b, err := barrier.New(client, "/jobs/report/input-complete")
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Whoever starts the job closes the barrier first.
+	if err := b.Set(ctx); err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		err := b.Wait(ctx) // a worker, in this process or another
+		fmt.Println("the worker starts")
+		done <- err
+	}()
+	fmt.Println("the input is complete")
+	if err := b.Remove(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// the input is complete
+	// the worker starts
+}

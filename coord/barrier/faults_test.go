@@ -1,0 +1,143 @@
+package barrier_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestAWaiterThatWasCutOffSeesTheRemoval(t *testing.T) {
+	cutOff(t, func(t *testing.T, b func() error, _ func() error) { require.NoError(t, b()) })
+}
+
+func TestAWaiterThatWasCutOffSeesTheRemovalThoughTheBarrierIsClosedAgain(t *testing.T) {
+	cutOff(t, func(t *testing.T, remove, set func() error) {
+		require.NoError(t, remove())
+		require.NoError(t, set())
+	})
+}
+
+// cutOff does something to the barrier while the waiter has no connection.
+func cutOff(t *testing.T, do func(t *testing.T, remove, set func() error)) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("barrier")
+		other := at(t, open(t, w.ConnectString()), path)
+		require.NoError(t, other.Set(limited(t)))
+		p := w.Proxy()
+		passed := waiting(t, w, t.Context(), at(t, open(t, p.Addr()), path), path)
+		p.Refuse()
+		require.Positive(t, p.CutAll())
+		do(t, func() error { return other.Remove(limited(t)) }, func() error { return other.Set(limited(t)) })
+		require.Empty(t, passed)
+		p.Heal()
+		passes(t, passed)
+		require.NoError(t, other.Remove(limited(t)))
+	})
+}
+
+func TestAWaiterWaitsOnInANewSession(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("barrier")
+		over := make(chan struct{}, 10)
+		c := open(t, w.ConnectString(), coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.SessionOver {
+				over <- struct{}{}
+			}
+		}))
+		b, other := at(t, c, path), at(t, open(t, w.ConnectString()), path)
+		require.NoError(t, other.Set(limited(t)))
+		passed := waiting(t, w, t.Context(), b, path)
+		w.ExpireSession(c.SessionID())
+		zktest.Receive(t, soon, over, "the end of the session")
+		zktest.Eventually(t, soon, func() bool { return watchers(w, path) == 1 }, "a watch in the new session")
+		require.Empty(t, passed, "passed a closed barrier")
+		require.NoError(t, other.Remove(limited(t)))
+		passes(t, passed)
+	})
+}
+
+func TestAWaiterSeesARemovalBetweenItsSessions(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("barrier")
+		p := w.Proxy()
+		c := open(t, p.Addr())
+		b, other := at(t, c, path), at(t, open(t, w.ConnectString()), path)
+		require.NoError(t, other.Set(limited(t)))
+		passed := waiting(t, w, t.Context(), b, path)
+		p.Refuse()
+		w.ExpireSession(c.SessionID())
+		require.NoError(t, other.Remove(limited(t)))
+		require.NoError(t, other.Set(limited(t)))
+		p.Heal()
+		passes(t, passed)
+		require.NoError(t, other.Remove(limited(t)))
+	})
+}
+
+func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
+	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
+		t.Run(name, func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				path, p := w.Path("barrier"), w.Proxy()
+				b := at(t, open(t, p.Addr()), path)
+				require.NoError(t, b.Set(limited(t))) // makes the parent
+				require.NoError(t, b.Remove(limited(t)))
+				lost := p.Inject(proxy.Fault{Path: path, Do: action})
+				require.NoError(t, b.Set(limited(t)))
+				require.Equal(t, 1, lost.Fired())
+				exists, _, err := w.Admin().Exists(path)
+				require.NoError(t, err)
+				require.True(t, exists)
+				lost = p.Inject(proxy.Fault{Path: path, Do: action})
+				require.NoError(t, b.Remove(limited(t)))
+				require.Equal(t, 1, lost.Fired())
+				lost = p.Inject(proxy.Fault{Path: path, Do: action})
+				require.NoError(t, b.Wait(limited(t)))
+				require.Equal(t, 1, lost.Fired())
+			})
+		})
+	}
+}
+
+func TestAThrottledRequestIsRepeated(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	path := w.Path("barrier")
+	b := at(t, open(t, w.ConnectString()), path)
+	throttle := w.Embedded().Inject(zkembed.Match{PathPrefix: path, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+	require.NoError(t, b.Set(limited(t)))
+	require.NoError(t, b.Remove(limited(t)))
+	require.NoError(t, b.Wait(limited(t)))
+	require.Equal(t, 3, throttle.Fired())
+}
+
+// The server may be behind; whoever comes after Set has returned must wait all
+// the same, and must not take an opening that was over before for a new one.
+func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := zktest.NewEmbedded(t)
+		path := w.Path("barrier")
+		other, late := open(t, w.ConnectString()), open(t, w.ConnectString())
+		follower := w.Embedded().AddFollower(200*time.Millisecond, late.SessionID())
+		if again {
+			require.NoError(t, at(t, other, path).Set(limited(t)))
+			_, seen, err := late.Exists(limited(t), path)
+			require.NoError(t, err)
+			if !seen {
+				require.NoError(t, late.Flush(limited(t)))
+			}
+			require.NoError(t, at(t, other, path).Remove(limited(t)))
+		}
+		require.NoError(t, at(t, other, path).Set(limited(t)))
+		require.Less(t, follower.Zxid(), w.Embedded().Zxid(), "the follower does not lag")
+		passed := waiting(t, w, t.Context(), at(t, late, path), path)
+		require.NoError(t, at(t, other, path).Remove(limited(t)))
+		passes(t, passed)
+		follower.Stop()
+	}
+}
