@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -22,6 +23,32 @@ func TestAnExpiredSessionLosesItsNodesAndItsClientHearsOfIt(t *testing.T) {
 		require.False(t, exists)
 		awaitState(t, events, zk.StateExpired)
 	}, Embedded, Real, Ensemble)
+}
+
+func TestASessionEndsHoweverFastItsClientComesBack(t *testing.T) {
+	t.Parallel()
+	w := New(t, Real)
+	for range 10 {
+		conn := Connect(t, w.ConnectString(), SessionTimeout)
+		id := conn.SessionID()
+		back := make(chan error, 1)
+		go func() { // a client that connects again without a pause
+			for {
+				c, err := takeOver(w.ConnectString(), id, SessionTimeout, nil)
+				if errors.Is(err, errUnknownSession) {
+					back <- nil
+					return
+				}
+				if err == nil {
+					_, _ = c.Read(make([]byte, 1)) // until it is taken over
+					_ = c.Close()
+				}
+			}
+		}()
+		w.ExpireSession(id)
+		require.NoError(t, Receive(t, 20*time.Second, back, "the client hears of the end"))
+	}
+	require.ErrorIs(t, w.Real().ExpireSession(1), errUnknownSession)
 }
 
 func TestADroppedConnectionLeavesTheSessionAlive(t *testing.T) {
