@@ -195,8 +195,9 @@ func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) 
 		want[c.name] = rounds
 	}
 	require.Equal(t, want, count, "each turn's update is in the node")
-	inLine := slices.Sorted(slices.Values(turns[:len(others)]))
-	require.Len(t, slices.Compact(inLine), len(others), "everybody in line has a turn before anybody has two: %v", turns[:len(others)])
+	inLine := turns[:len(others)]
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(inLine))), len(others),
+		"everybody in line has a turn before anybody has two: %v", inLine)
 	awaitLine(t, admin, path, 0)
 }
 

@@ -106,7 +106,8 @@ var findJava = sync.OnceValues(func() (javaTools, error) {
 	for _, name := range []string{"curator-recipes.jar", "curator-framework.jar", "curator-client.jar", "slf4j-nop.jar"} {
 		jar := filepath.Join(folder, name)
 		if _, err := os.Stat(jar); err != nil {
-			return tools, fmt.Errorf(`no %s found; "make test" installs it, or: apt-get install libcurator-recipes-java libslf4j-java`, jar)
+			return tools, fmt.Errorf(
+				`no %s found; "make test" installs it, or: apt-get install libcurator-recipes-java libslf4j-java`, jar)
 		}
 		jars = append(jars, jar)
 	}

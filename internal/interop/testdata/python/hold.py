@@ -66,7 +66,7 @@ class Contender:
             except NodeExistsError:
                 return "overlap " + self._inside()
             turns, _ = self.zk.get(self.path + "/turns")
-            self.zk.set(self.path + "/turns", turns + (self.name + "\n").encode())
+            self.zk.set(self.path + "/turns", (turns or b"") + (self.name + "\n").encode())
             self.zk.delete(self.path + "/inside")
             self.lock.release()
         return "done " + count
