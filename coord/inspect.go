@@ -61,8 +61,7 @@ func (c *Client) describe(ctx context.Context, dir string, members []Contender) 
 		if err != nil && !errors.Is(err, ErrNoAuth) {
 			return nil, err
 		}
-		owner := string(data)
-		revoked := owner == revokeCurator || owner == revokePlain
+		owner, revoked := string(data), IsRevocation(data)
 		if revoked {
 			owner = ""
 		}

@@ -34,7 +34,7 @@ func (cl *Claim) watchOwn(ctx context.Context) (*session.Watch, error) {
 		cl.vanish(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(w.Stat.Owner)))
 		return nil, ErrNoNode
 	}
-	if data := string(w.Data); data == revokeCurator || data == revokePlain {
+	if IsRevocation(w.Data) {
 		cl.revoke()
 	}
 	cl.mu.Lock()

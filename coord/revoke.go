@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// IsRevocation tells whether a claim's data are a request to give up what it
+// holds, in either dialect. No claim of your own may have such data.
+func IsRevocation(data []byte) bool {
+	return string(data) == revokeCurator || string(data) == revokePlain
+}
+
 // Revoke asks the claim at node to give up what it holds, or the turn it waits
 // for: it writes the dialect's request into the node, which closes the
 // holder's [Hold.Revoked]. Whether and when the holder obeys is its business.
