@@ -25,8 +25,11 @@ type conn struct {
 	in, out *queue
 	since   time.Time
 
-	dead, quit chan struct{} // dead: nothing moves any more; quit: process no more, but deliver what is queued
-	once, last sync.Once
+	dead chan struct{} // nothing moves any more
+	quit chan struct{} // nothing is processed any more, but what is queued is delivered
+	eof  chan struct{} // nothing more comes from the client
+	once sync.Once
+	last sync.Once
 
 	session *session   // mu; set once by the processing goroutine
 	claimed int64      // mu; the session id that a connect request named
@@ -97,6 +100,7 @@ func (c *conn) send(b []byte, due time.Time) {
 // read passes packets on until the client closes or sends none. It keeps
 // reading while the server is cut off, as a client's kernel keeps accepting.
 func (c *conn) read() {
+	defer close(c.eof)
 	defer c.in.close()
 	r := bufio.NewReader(c.nc)
 	for first := true; c.in.wait(maxBacklog, c.dead); first = false {

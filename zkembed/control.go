@@ -15,8 +15,12 @@ func (s *Server) Dial(network, addr string, timeout time.Duration) (net.Conn, er
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
-	limit := time.NewTimer(timeout)
-	defer limit.Stop()
+	var limit <-chan time.Time // as for net.Dialer, zero is no limit
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		limit = timer.C
+	}
 	for {
 		s.mu.Lock()
 		down, hangs, changed := s.closed || s.stopped || s.refused(), s.dialCut(HangDial), s.changed
@@ -32,7 +36,7 @@ func (s *Server) Dial(network, addr string, timeout time.Duration) (net.Conn, er
 		}
 		select {
 		case <-changed:
-		case <-limit.C:
+		case <-limit:
 			return fail(os.ErrDeadlineExceeded)
 		case <-s.done:
 		}

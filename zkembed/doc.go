@@ -1,7 +1,49 @@
-// Package zkembed is an in-process server that speaks the ZooKeeper client
-// protocol, for development, demonstrations and tests.
+// Package zkembed is a ZooKeeper server inside your process, for development,
+// demonstrations and tests. Any ZooKeeper client can talk to it, over TCP or
+// over in-memory pipes. It uses nothing but the standard library.
 //
-// It keeps everything in memory, is one node, and forgets everything when it
-// is closed. Do not keep anything in it that you need: for that there is
-// Apache ZooKeeper, and the same client code runs against both.
+// It is not a place to keep anything: it lives in memory, is a single node,
+// and forgets everything when it is closed. In production point the same
+// client at Apache ZooKeeper.
+//
+// # What it does
+//
+// Everything that clients see of Apache ZooKeeper 3.8: sessions that expire
+// on the tick's grid, reconnecting with a password; persistent, ephemeral,
+// sequential, container and TTL nodes, with exact Stat fields, zxids and
+// sequence numbers; one-shot, persistent and recursive watches; multi; sync;
+// ACLs of the schemes world, digest, auth and ip; the four-letter words ruok,
+// srvr, stat, cons, mntr, conf, envi and isro. Errors come in the server's
+// order of checks, and events come before the replies that show their cause.
+// The project compares it with a real server by tens of thousands of random
+// operations.
+//
+// # What it does not do
+//
+// Quotas, SASL, TLS, reconfig, throttling and the admin server. The names of
+// children come sorted, where a real server's come in any order. It answers a
+// check outside a multi, and checkWatches for this connection only; a real
+// server of release 3.8.0 never answers the first when it succeeds, and
+// confuses connections in the second.
+//
+// # Making things go wrong
+//
+// A test can end a session ([Server.ExpireSession]), cut connections
+// ([Server.DropConn]), cut the network one way or both ([Server.Partition]),
+// take the server down and up ([Server.Restart]), and make chosen requests
+// fail ([Server.Inject]): lost before they are applied or after, late,
+// answered with an error. [Server.AddFollower] puts sessions on a server that
+// runs behind, or is cut off from its leader and does not know. A [Fault]
+// tells how often it struck, and the server counts requests, watches and
+// nodes, so that a test can prove what happened.
+//
+// # Virtual time
+//
+// Inside a testing/synctest bubble, with [Server.Dial] as the client's dialer
+// and WithAddr(""), hours of heartbeats and expiries take milliseconds. Start
+// the server inside the bubble, and close it and its clients before the
+// bubble ends. go-zookeeper needs two more things: a HostProvider whose Next
+// returns retryStart = true, since its reconnect loop otherwise spins while
+// virtual time stands still, and somebody who drains its event channel after
+// Close.
 package zkembed

@@ -201,7 +201,10 @@ func (c *conn) before(a Action) bool {
 	case actDrop:
 		return false
 	case actHang:
-		<-c.quit
+		select {
+		case <-c.quit:
+		case <-c.eof:
+		}
 		return false
 	case actDelay:
 		return c.sleep(a.delay, c.quit)

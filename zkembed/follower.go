@@ -83,6 +83,7 @@ func (f *Follower) isolate(off bool) {
 		clear(f.touched)
 	}
 	f.cutOff = off && !f.stopped
+	f.catchUp(time.Now())
 	f.s.wake()
 	signal(f.kick)
 }

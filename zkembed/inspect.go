@@ -36,7 +36,12 @@ func (c Counts) Since(earlier Counts) Counts {
 	return d
 }
 
+// count leaves out operations that do not exist: what hostile clients make up
+// must not fill the maps.
 func (s *Server) count(sess *session, op Op) {
+	if _, ok := opNames[op]; !ok {
+		return
+	}
 	s.counts[op]++
 	sess.counts[op]++
 }

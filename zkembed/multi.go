@@ -87,6 +87,9 @@ func (c *conn) readMulti(body []byte) response {
 	}
 	e := encoder{}
 	for _, o := range ops {
+		if len(e.b) > maxUnread {
+			return response{code: CodeSystemError, last: true}
+		}
 		o.watch = false
 		if resp := c.readPath(o); resp.code != CodeOK {
 			e.multiHeader(-1, false, resp.code)

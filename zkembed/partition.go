@@ -19,7 +19,7 @@ const (
 type NewConns uint8
 
 const (
-	// Hang gives a new connection no answer. [Server.Dial] waits for its
+	// HangDial gives a new connection no answer. [Server.Dial] waits for its
 	// time-out. (Over TCP the kernel accepts, and silence follows.)
 	HangDial NewConns = iota
 	// RefuseDial turns new connections away at once.

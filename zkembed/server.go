@@ -111,7 +111,7 @@ func (s *Server) accept() {
 func (s *Server) ServeConn(nc net.Conn) {
 	c := &conn{
 		s: s, nc: nc, in: newQueue(), out: newQueue(),
-		dead: make(chan struct{}), quit: make(chan struct{}), since: time.Now(),
+		dead: make(chan struct{}), quit: make(chan struct{}), eof: make(chan struct{}), since: time.Now(),
 		ids: []identity{{"ip", hostOf(nc)}}, view: s.leader,
 	}
 	s.mu.Lock()

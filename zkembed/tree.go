@@ -19,7 +19,15 @@ const (
 
 // String is the kind's name in lower case.
 func (k Kind) String() string {
-	return [...]string{"persistent", "ephemeral", "container", "ttl"}[k]
+	switch k {
+	case Ephemeral:
+		return "ephemeral"
+	case Container:
+		return "container"
+	case TTL:
+		return "ttl"
+	}
+	return "persistent"
 }
 
 type node struct {

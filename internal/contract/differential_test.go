@@ -161,7 +161,7 @@ func TestRandomOperationsHaveTheSameEffectsAsOnARealServer(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, embedded.Close()) })
 
 	seed := setting(t, "CONTRACT_SEED", rand.Uint64())
-	ops := setting(t, "CONTRACT_OPS", 5000)
+	ops := setting(t, "CONTRACT_OPS", 20_000)
 	t.Logf("CONTRACT_SEED=%d CONTRACT_OPS=%d", seed, ops)
 	a, b := newSide(t, "embedded", embedded.Addr()), newSide(t, "real", real.Addr())
 	g := newGenerator(seed)

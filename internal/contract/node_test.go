@@ -3,9 +3,14 @@ package contract
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestEveryWriteTakesAZxidAndNoReadDoes(t *testing.T) {
@@ -188,6 +193,43 @@ func TestContainersAndTTLNodesShowNoOwner(t *testing.T) {
 			require.EqualValues(t, errBadArguments, c.code(t, opTTL, createTTL(s.path("x"), nil, open, ttlNode, ttl)), "%d", ttl)
 		}
 		require.EqualValues(t, errBadArguments, c.code(t, opTTL, createTTL(s.path("x"), nil, open, persistent, 5)))
+	})
+}
+
+// The reaper works by the clock, so this promise has servers of its own.
+func TestTheReaperTakesWhatIsOverAndNothingElse(t *testing.T) {
+	promise := func(t *testing.T, addr string) {
+		c := connect(t, addr)
+		for _, p := range []string{"/unused", "/used"} {
+			c.must(t, opContainer, create(p, nil, open, container))
+		}
+		c.create(t, "/used/x", persistent)
+		c.delete(t, "/used/x")
+		for p, ttl := range map[string]int64{"/soon": 100, "/parent": 100, "/late": 3_600_000} {
+			c.must(t, opTTL, createTTL(p, nil, open, ttlNode, ttl))
+		}
+		c.create(t, "/parent/x", persistent)
+		left := func() []string {
+			names := c.must(t, opGetChildren, watched("/", false)).strs()
+			slices.Sort(names)
+			return names
+		}
+		want := []string{"late", "parent", "unused", "zookeeper"}
+		zktest.Eventually(t, patience, func() bool { return len(left()) <= len(want) }, "the reaper comes")
+		c.create(t, "/after", persistent)
+		c.must(t, opSync, enc{}.str("/"))
+		c.delete(t, "/after")
+		require.Equal(t, want, left())
+	}
+	t.Run("embedded", func(t *testing.T) {
+		zktest.Require(t, zktest.Embedded)
+		s, err := zkembed.Start(zkembed.WithReaper(50 * time.Millisecond))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		promise(t, s.Addr())
+	})
+	t.Run("real", func(t *testing.T) {
+		promise(t, zktest.RequireReal(t, zktest.WithContainerCheck(50*time.Millisecond)).Addr())
 	})
 }
 

@@ -1,0 +1,195 @@
+package zkembed_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestARestartKeepsTreeSessionsAndZxid(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		id := c.SessionID()
+		create(t, c, "/e", zk.FlagEphemeral)
+		_, _, gone, err := c.ExistsW("/e")
+		require.NoError(t, err)
+		zxid := s.Zxid()
+		s.Restart(5 * T) // nobody counts while the server is down
+		settle(c)
+		_, stat, err := c.Exists("/e")
+		require.NoError(t, err)
+		require.Equal(t, id, stat.EphemeralOwner)
+		require.Equal(t, zxid, s.Zxid())
+		require.NoError(t, c.Delete("/e", -1))
+		require.Equal(t, zk.EventNodeDeleted, (<-gone).Type, "the watch must have been set again")
+	})
+}
+
+func TestAStoppedServerServesNobodyAndExpiresNobody(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		create(t, c, "/e", zk.FlagEphemeral)
+		s.Stop()
+		_, err := s.Dial("tcp", s.Addr(), time.Second)
+		require.Error(t, err)
+		time.Sleep(10 * T)
+		require.Len(t, s.Nodes(), 1)
+		_, _, err = c.Exists("/e")
+		require.Error(t, err)
+		s.Resume()
+		settle(c)
+		_, _, err = c.Exists("/e")
+		require.NoError(t, err)
+	})
+}
+
+func TestAnExpiredSessionLosesItsNodesAtOnce(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c, other := client(t, s), client(t, s)
+		create(t, c, "/e", zk.FlagEphemeral)
+		_, _, gone, err := other.ExistsW("/e")
+		require.NoError(t, err)
+		id := c.SessionID()
+		require.NoError(t, s.ExpireSession(id))
+		require.Error(t, s.ExpireSession(id))
+		require.Equal(t, zk.EventNodeDeleted, (<-gone).Type)
+		settle(c)
+		_, _, err = c.Exists("/e") // in the next session
+		require.NoError(t, err)
+		require.NotEqual(t, id, c.SessionID())
+	})
+}
+
+func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		id := c.SessionID()
+		create(t, c, "/e", zk.FlagEphemeral)
+		require.NoError(t, s.DropConn(id))
+		synctest.Wait()
+		require.False(t, s.Sessions()[0].Connected)
+		settle(c)
+		require.Equal(t, 1, s.DropConns())
+		settle(c)
+		_, stat, err := c.Exists("/e")
+		require.NoError(t, err)
+		require.Equal(t, id, stat.EphemeralOwner)
+		require.Error(t, s.DropConn(1))
+	})
+}
+
+func TestAMovedSessionFailsOnceAndIsTakenUpAgain(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		id := c.SessionID()
+		require.NoError(t, s.MoveSession(id))
+		_, err := c.Create("/a", nil, 0, open)
+		require.ErrorIs(t, err, zk.ErrSessionMoved)
+		settle(c)
+		create(t, c, "/a", zk.FlagEphemeral)
+		require.Equal(t, id, s.Nodes()[0].Stat.EphemeralOwner)
+		require.Error(t, s.MoveSession(1))
+	})
+}
+
+func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		for _, p := range []string{"/unused", "/used", "/busy"} {
+			_, err := c.CreateContainer(p, nil, zk.FlagContainer, open)
+			require.NoError(t, err)
+		}
+		create(t, c, "/used/x", 0)
+		require.NoError(t, c.Delete("/used/x", -1))
+		create(t, c, "/busy/x", 0)
+		_, err := c.CreateTTL("/ttl", nil, zk.FlagTTL, open, 5*time.Second)
+		require.NoError(t, err)
+		zxid := s.Zxid()
+		require.Equal(t, 1, s.Reap())
+		require.Equal(t, zxid+1, s.Zxid())
+		require.Equal(t, []string{"/busy", "/busy/x", "/ttl", "/unused"}, paths(s))
+		time.Sleep(4 * time.Second)
+		_, err = c.Set("/ttl", nil, -1)
+		require.NoError(t, err)
+		time.Sleep(4 * time.Second)
+		require.Zero(t, s.Reap(), "a write must renew the time to live")
+		_, _, gone, err := c.ExistsW("/ttl")
+		require.NoError(t, err)
+		require.Equal(t, zk.EventNodeDeleted, (<-gone).Type, "the reaper must come by itself")
+	})
+}
+
+func TestNearTheEndOfTheNumbersTheSequenceSticks(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		create(t, c, "/d", 0)
+		require.NoError(t, s.SetSequence("/d", 2147483646))
+		require.Equal(t, "/d/a-2147483646", create(t, c, "/d/a-", zk.FlagSequence))
+		for _, name := range []string{"b", "c", "d"} {
+			require.Equal(t, "/d/"+name+"-2147483647", create(t, c, "/d/"+name+"-", zk.FlagSequence))
+		}
+		_, err := c.Create("/d/d-", nil, zk.FlagSequence, open)
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		require.Error(t, s.SetSequence("/none", 1))
+		require.Error(t, s.SetSequence("/d", -5))
+	})
+}
+
+func TestRequestsAreCountedByOperationAndSession(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c, other := client(t, s), client(t, s)
+		before, mine := s.Counts(), s.SessionCounts(c.SessionID())
+		create(t, c, "/a", 0)
+		_, _, _, err := other.GetW("/a")
+		require.NoError(t, err)
+		_, err = c.Set("/a", nil, -1)
+		require.NoError(t, err)
+		time.Sleep(T)
+		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpSetData: 1},
+			withoutPings(s.SessionCounts(c.SessionID()).Since(mine)))
+		all := s.Counts().Since(before)
+		require.Equal(t, 3, all.Total())
+		require.Equal(t, 1, all[zkembed.OpNotify])
+		require.NotZero(t, all[zkembed.OpPing])
+		require.Nil(t, s.SessionCounts(1))
+	})
+}
+
+func withoutPings(c zkembed.Counts) zkembed.Counts {
+	delete(c, zkembed.OpPing)
+	return c
+}
+
+func TestTheServerShowsItsNodesSessionsAndWatches(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		_, err := c.Create("/e", []byte("x"), zk.FlagEphemeral, open)
+		require.NoError(t, err)
+		_, _, _, err = c.GetW("/e")
+		require.NoError(t, err)
+		_, _, _, err = c.ChildrenW("/e")
+		require.NoError(t, err)
+		n := s.Nodes()[0]
+		require.Equal(t, zkembed.Ephemeral, n.Kind)
+		require.Equal(t, "ephemeral", n.Kind.String())
+		require.Equal(t, "x", string(n.Data))
+		require.Equal(t, c.SessionID(), n.Stat.EphemeralOwner)
+		i := s.Sessions()[0]
+		require.Equal(t, c.SessionID(), i.ID)
+		require.Equal(t, T, i.Timeout)
+		require.True(t, i.Connected)
+		require.Equal(t, []string{"/e"}, i.Ephemerals)
+		require.Equal(t, 2, i.Watches)
+		require.Equal(t, 2, s.WatchCount())
+		require.Equal(t, []string{"/e"}, s.Watched())
+		c.Close()
+		synctest.Wait()
+		require.Zero(t, s.WatchCount())
+		require.Empty(t, s.Nodes())
+	})
+}

@@ -1,0 +1,212 @@
+package zkembed_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// frame puts a packet's length before it.
+func frame(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+// hello asks for a new session.
+func hello(seen int64) []byte {
+	b := make([]byte, 44)
+	binary.BigEndian.PutUint64(b[4:], uint64(seen))
+	binary.BigEndian.PutUint32(b[12:], 10_000)
+	binary.BigEndian.PutUint32(b[24:], 16)
+	return frame(b)
+}
+
+// packet is a request.
+func packet(op zkembed.Op, body []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, 1)
+	b = binary.BigEndian.AppendUint32(b, uint32(op))
+	return frame(append(b, body...))
+}
+
+func jute(s string) []byte { return frame([]byte(s)) }
+
+func FuzzNoBytesFromAClientUpsetTheServer(f *testing.F) {
+	s, err := zkembed.Start(zkembed.WithAddr(""))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = s.Close() })
+	for _, seed := range [][]byte{
+		[]byte("ruok"),
+		frame(nil),
+		{0xff, 0xff, 0xff, 0xff},
+		{0, 0x0f, 0xff, 0xff, 1},
+		hello(0),
+		append(hello(0), packet(zkembed.OpPing, nil)...),
+		append(hello(0), packet(zkembed.OpGetChildren, append(jute("/"), 1))...),
+		append(hello(0), packet(zkembed.OpSetWatches, make([]byte, 20))...),
+		append(hello(0), packet(zkembed.OpSetWatches2, append(make([]byte, 8), 0x7f, 0xff, 0xff, 0xff))...),
+		append(hello(0), packet(zkembed.OpMulti, []byte{0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0, 0, 1, '/'})...),
+		append(hello(0), packet(zkembed.OpAddWatch, append(jute("/"), 0, 0, 0, 1))...),
+		append(hello(0), packet(zkembed.OpCreate, append(jute("/a"), 0xff, 0xff, 0xff, 0xff, 0x10, 0, 0, 0))...),
+		append(hello(0), packet(zkembed.OpAuth, append([]byte{0, 0, 0, 0}, jute("digest")...))...),
+		append(hello(0), packet(zkembed.OpCloseSession, nil)...),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		nc, err := s.Dial("", "", time.Second)
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = io.Copy(io.Discard, nc) })
+		_, _ = nc.Write(b)
+		_ = nc.Close()
+		wg.Wait()
+		requireAlive(t, s)
+	})
+}
+
+func requireAlive(t *testing.T, s *zkembed.Server) {
+	t.Helper()
+	nc, err := s.Dial("", "", time.Second)
+	require.NoError(t, err)
+	defer nc.Close()
+	_, err = nc.Write([]byte("ruok"))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(nc)
+	require.NoError(t, err)
+	require.Equal(t, "imok", string(answer))
+}
+
+// A client that asks and never reads is made to wait, and costs the server
+// neither memory nor its other clients.
+func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		_, err := c.Create("/big", make([]byte, 1<<19), 0, open)
+		require.NoError(t, err)
+		nc, err := s.Dial("", "", time.Second)
+		require.NoError(t, err)
+		_, err = nc.Write(hello(0))
+		require.NoError(t, err)
+		_, err = io.ReadFull(nc, make([]byte, 40))
+		require.NoError(t, err)
+		before := s.Counts()
+		stuck := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := nc.Write(packet(zkembed.OpGetData, append(jute("/big"), make([]byte, 1<<16)...))); err != nil {
+					stuck <- err
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		require.Less(t, s.Counts().Since(before)[zkembed.OpGetData], 20)
+		create(t, c, "/other", 0)
+		time.Sleep(10*T + time.Minute) // its session expires, and the server cuts it
+		require.Error(t, <-stuck)
+		require.Len(t, s.Sessions(), 1)
+		require.NoError(t, nc.Close())
+	})
+}
+
+func TestCloseEndsEverythingAndCanBeRepeated(t *testing.T) {
+	s, err := zkembed.Start(zkembed.WithTick(10 * time.Millisecond))
+	require.NoError(t, err)
+	s.AddFollower(time.Hour)
+	s.Partition(zkembed.Cut{NewConns: zkembed.AcceptDial})
+	conns := make([]net.Conn, 20)
+	for i := range conns {
+		if i%2 == 0 {
+			conns[i], err = net.Dial("tcp", s.Addr())
+		} else {
+			conns[i], err = s.Dial("", "", time.Second)
+		}
+		require.NoError(t, err)
+		_, err = conns[i].Write(hello(0))
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	for _, nc := range conns {
+		_, err := nc.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.NoError(t, nc.Close())
+	}
+	_, err = s.Dial("", "", 0)
+	require.Error(t, err)
+	near, far := net.Pipe()
+	s.ServeConn(far)
+	_, err = near.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestClientsOverTCPCountTogetherWithoutALoss(t *testing.T) {
+	s := start(t)
+	const clients, each = 8, 100
+	var wg sync.WaitGroup
+	errs := make(chan error, clients)
+	first, err := connectTCP(s)
+	require.NoError(t, err)
+	defer first.Close()
+	create(t, first, "/n", 0)
+	for range clients {
+		wg.Go(func() { errs <- increment(s, each) })
+	}
+	wg.Wait()
+	for range clients {
+		require.NoError(t, <-errs)
+	}
+	_, stat, err := first.Get("/n")
+	require.NoError(t, err)
+	require.EqualValues(t, clients*each, stat.Version)
+	require.EqualValues(t, clients*each, stat.DataLength)
+}
+
+func connectTCP(s *zkembed.Server) (*zk.Conn, error) {
+	c, _, err := zk.Connect([]string{s.Addr()}, T, zk.WithLogger(quiet{}))
+	return c, err
+}
+
+// increment makes the data of /n longer by compare-and-set.
+func increment(s *zkembed.Server, times int) error {
+	c, err := connectTCP(s)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for done := 0; done < times; {
+		data, stat, err := c.Get("/n")
+		if err != nil {
+			return err
+		}
+		switch _, err = c.Set("/n", append(data, 'x'), stat.Version); {
+		case err == nil:
+			done++
+		case !errors.Is(err, zk.ErrBadVersion):
+			return err
+		}
+	}
+	return nil
+}
+
+func TestOptionsAreCheckedAtTheStart(t *testing.T) {
+	for _, o := range []zkembed.Option{
+		zkembed.WithAddr("nowhere"), zkembed.WithTick(0), zkembed.WithTick(-time.Second),
+		zkembed.WithSessionTimeouts(2*time.Second, time.Second), zkembed.WithSessionTimeouts(-1, 0),
+		zkembed.WithReaper(-1), zkembed.WithLogger(nil),
+	} {
+		_, err := zkembed.Start(o)
+		require.ErrorContains(t, err, "zkembed: ")
+	}
+}
