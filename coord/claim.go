@@ -24,7 +24,15 @@ type Spec struct {
 	// Exclusive: at most one claim of this line holds at a time, so that its
 	// hold has a token.
 	Exclusive bool
+	// Unlisted is for claims that stand in a line, in the order of their
+	// arrival, but wait for something else than their turn in it: Join does not
+	// list the directory, and Turn grants at once, without asking the rule. The
+	// members of a large group are made so, each of which would list all others.
+	Unlisted bool
 }
+
+// waits tells whether the claim's turn depends on the line.
+func (s *Spec) waits() bool { return s.Name == "" && !s.Unlisted }
 
 // Claim is an own ephemeral node and what it stands for. It belongs to the
 // session in which it was made, and to nobody else: its name carries a GUID.
@@ -92,7 +100,7 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 func (cl *Claim) awaitCreate(ctx context.Context, made <-chan error, sent <-chan struct{}) error {
 	select {
 	case <-sent:
-		if cl.spec.Name == "" {
+		if cl.spec.waits() {
 			cl.view, _ = cl.sess.Children(ctx, cl.dir)
 		}
 	case err := <-made:

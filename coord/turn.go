@@ -88,7 +88,12 @@ func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 }
 
 func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	if cl.spec.Name != "" {
+	if cl.spec.Unlisted {
+		if _, err := admit(cl.own(), nil); err != nil {
+			return nil, err
+		}
+	}
+	if !cl.spec.waits() {
 		return cl.grant(ctx)
 	}
 	line, listed, err := cl.look(ctx)

@@ -115,6 +115,11 @@ var opNames = map[session.OpKind]string{
 	session.OpCreate: "create", session.OpSet: "set", session.OpDelete: "delete", session.OpCheck: "check",
 }
 
+// opOverhead is what an operation takes in a transaction beside its path and
+// data: its header, the lengths, the version. (What an ACL takes of the room in
+// [maxData] is small.)
+const opOverhead = 24
+
 // requests checks the operations and completes them.
 func (c *Client) requests(ops []Op) ([]session.Op, error) {
 	if len(ops) == 0 {
@@ -133,7 +138,7 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 		if opNames[op.kind] == "" {
 			return nil, invalid("operation %d was not made by one of the Op functions", i)
 		}
-		size += len(op.data) + len(op.path)
+		size += opOverhead + len(op.data) + len(c.full(op.path))
 		requests[i] = session.Op{
 			Kind: op.kind, Path: c.full(op.path), Data: op.data,
 			Version: op.version, Flags: int32(op.mode), ACL: aclOf(c.opts.acl),
