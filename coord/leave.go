@@ -18,6 +18,19 @@ import (
 // unless ctx has ended before the call: a deferred Release with a dead context
 // still deletes and waits. One request, one round trip.
 func (h *Hold) Release(ctx context.Context) error {
+	if r := h.giveUp(); r != nil {
+		return opError("release", h.Node(), r.wait(ctx, h.claim.sess.Timeout()))
+	}
+	return nil
+}
+
+// Abandon is [Hold.Release] without waiting for the answer, for those who must
+// return at once: the node is deleted in the background. Release tells the
+// outcome.
+func (h *Hold) Abandon() { h.giveUp() }
+
+// giveUp ends h. When it was the last handle, it returns the node's removal.
+func (h *Hold) giveUp() *removal {
 	cl := h.claim
 	cl.mu.Lock()
 	first := h.end(ErrReleased)
@@ -30,7 +43,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	if !last {
 		return nil
 	}
-	return opError("release", cl.Node(), cl.leave().wait(ctx, cl.sess.Timeout()))
+	return cl.leave()
 }
 
 // Leave gives the claim up and deletes its node, whether its turn has come or

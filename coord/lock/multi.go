@@ -1,0 +1,138 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Acquirer is a lock that can take part in a [Multi]: a [*Mutex], or a side of
+// a read/write lock.
+type Acquirer interface {
+	Client() *coord.Client
+	Path() string
+	Acquire(ctx context.Context) (*coord.Hold, error)
+	TryAcquire(ctx context.Context) (*coord.Hold, error)
+}
+
+// Client returns the client the mutex was made with.
+func (m *Mutex) Client() *coord.Client { return m.client }
+
+// Path returns the mutex's directory.
+func (m *Mutex) Path() string { return m.spec.Line.Dir }
+
+// Multi is several locks as one: all of them are held, or none. It is
+// configuration, not state, and safe for concurrent use.
+//
+// It acquires its locks one after the other in the order of their paths, in
+// whatever order they were given. Programs that take several of a set of locks
+// only by a Multi therefore never wait for each other in a circle. Whoever
+// holds one of the locks already, by other means, and then acquires a Multi
+// that begins with a smaller path, is outside of that order.
+type Multi struct {
+	locks []Acquirer // by path
+}
+
+// NewMulti makes one lock of several: mutexes and sides of read/write locks in
+// any mix. It does no I/O. It fails with [coord.ErrInvalid] when there is no
+// lock, when two have the same path (the second would wait for the first), and
+// when they are of different clients (one order of their paths is then not one
+// order for everybody: they may have different chroots or servers).
+func NewMulti(locks ...Acquirer) (*Multi, error) {
+	if len(locks) == 0 {
+		return nil, fmt.Errorf("%w: a multi-lock of no locks", coord.ErrInvalid)
+	}
+	for i, l := range locks {
+		if l == nil || l == Acquirer((*Mutex)(nil)) {
+			return nil, fmt.Errorf("%w: lock %d of the multi-lock is nil", coord.ErrInvalid, i)
+		}
+		if l.Client() != locks[0].Client() {
+			return nil, fmt.Errorf("%w: lock %d of the multi-lock (%s) is of another client than the first; make all of them with one",
+				coord.ErrInvalid, i, l.Path())
+		}
+	}
+	sorted := slices.SortedFunc(slices.Values(locks), func(a, b Acquirer) int { return strings.Compare(a.Path(), b.Path()) })
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i-1].Path() == sorted[i].Path() {
+			return nil, fmt.Errorf("%w: the multi-lock has %s twice, and would wait for itself", coord.ErrInvalid, sorted[i].Path())
+		}
+	}
+	return &Multi{sorted}, nil
+}
+
+// Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
+// all of them together, and not the holds. The [coord.Group] returned ends when
+// the first of its holds does; its members are in the order of their paths.
+//
+// When a lock that was acquired already is lost while another is waited for,
+// Acquire gives up all of them and begins again. When it returns an error, none
+// is held. Failures to give up what was acquired are reported with the error,
+// by go-multierror. The cost is that of the locks, one after the other.
+func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
+	for {
+		g, lost, err := m.all(ctx, Acquirer.Acquire)
+		if !lost || ctx.Err() != nil {
+			return g, err
+		}
+	}
+}
+
+// TryAcquire takes all the locks if all are free at once, and fails with
+// [coord.ErrBusy] if one is not: the error names it.
+func (m *Multi) TryAcquire(ctx context.Context) (*coord.Group, error) {
+	g, _, err := m.all(ctx, Acquirer.TryAcquire)
+	return g, err
+}
+
+// Do runs f while holding all the locks; see [coord.Do] for what it returns.
+func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *coord.Group) error) error {
+	g, err := m.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return coord.Do(ctx, g, func(ctx context.Context) error { return f(ctx, g) })
+}
+
+// all acquires the locks in turn. It tells whether it failed because a lock
+// that was acquired already was lost.
+func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *coord.Group, lost bool, err error) {
+	var holds []*coord.Hold
+	waiting := ctx // ends, too, when a hold is lost
+	for _, l := range m.locks {
+		h, err := acquire(l, waiting)
+		if err != nil {
+			lost = waiting.Err() != nil
+			return nil, lost, undo(ctx, holds, err)
+		}
+		holds = append(holds, h)
+		waiting = h.Context(waiting)
+	}
+	g = coord.NewGroup(holds[0], holds[1:]...)
+	if err := g.Err(); err != nil {
+		return nil, true, undo(ctx, holds, err)
+	}
+	return g, false, nil
+}
+
+// undo gives up what was acquired before why, and adds what fails. When the
+// caller's time is over, it does not wait.
+func undo(ctx context.Context, holds []*coord.Hold, why error) error {
+	switch {
+	case len(holds) == 0:
+		return why
+	case ctx.Err() != nil:
+		for _, h := range holds {
+			h.Abandon()
+		}
+		return why
+	}
+	if err := coord.NewGroup(holds[0], holds[1:]...).Release(ctx); err != nil {
+		return multierror.Append(why, err)
+	}
+	return why
+}

@@ -1,0 +1,277 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// behind returns the lock as a client behind the proxy sees it.
+func (s scene) behind(opts ...coord.Option) (*coord.Client, acquirer) {
+	s.Helper()
+	c := open(s.T, s.w.ProxyConnectString(), opts...)
+	return c, rw(s.T, c, s.path).WriteSide()
+}
+
+// exchanges strikes the transaction that downgrades.
+func (s scene) exchanges(do proxy.Action) *proxy.Rule {
+	s.Helper()
+	return s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Do: do})
+}
+
+// isReader requires that h is the hold of a reader in the given place, and that
+// it is the only one in the line.
+func (s scene) isReader(h *coord.Hold, place string) {
+	s.Helper()
+	require.NoError(s, h.Err())
+	require.Zero(s, h.Token())
+	require.False(s, h.Exclusive())
+	line := s.line()
+	require.Len(s, line, 1)
+	require.Equal(s, s.path+"/"+line[0], h.Node())
+	require.Contains(s, line[0], "-__READ__"+place)
+	_, stat, err := s.w.Admin().Get(h.Node())
+	require.NoError(s, err)
+	require.Equal(s, h.Session(), stat.EphemeralOwner)
+}
+
+func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T) {
+	each(t, func(s scene) {
+		release(s.T, hold(s.T, s.lock().ReadSide())) // so that the place is not 0
+		h := hold(s.T, s.lock().WriteSide())
+		one, two := s.joins(s.lock().ReadSide()), s.joins(s.lock().ReadSide())
+		late := s.joins(s.lock().WriteSide())
+		last := s.joins(s.lock().ReadSide())
+		before := s.line()
+		r, err := h.Downgrade(limited(s.T))
+		require.NoError(s, err)
+		readers := []*coord.Hold{r, turn(s.T, one), turn(s.T, two)}
+		after := s.line()
+		require.Equal(s, before[1:], after[1:])
+		require.Contains(s, after[0], "-__READ__"+digits(before[0]))
+		require.NotEqual(s, before[0][:len("_c_")+36], after[0][:len("_c_")+36], "a GUID of its own")
+		s.watch(after, 2, 3, 4)
+		waiting(s.T, late, last)
+		release(s.T, readers...)
+		writes := turn(s.T, late)
+		waiting(s.T, last)
+		release(s.T, writes)
+		release(s.T, turn(s.T, last))
+	})
+}
+
+func TestADowngradeIsOneTransactionWithoutAGap(t *testing.T) {
+	s := embedded(t)
+	c := open(t, s.w.ConnectString())
+	h := hold(t, rw(t, c, s.path).WriteSide())
+	before := s.w.Embedded().SessionCounts(c.SessionID())
+	r, err := h.Downgrade(limited(t))
+	require.NoError(t, err)
+	made := s.w.Embedded().SessionCounts(c.SessionID()).Since(before)
+	require.GreaterOrEqual(t, made[zkembed.OpMulti], 1)
+	require.Zero(t, made[zkembed.OpCreate]+made[zkembed.OpDelete], "%v", made)
+	_, dir, err := s.w.Admin().Get(s.path)
+	require.NoError(t, err)
+	_, node, err := s.w.Admin().Get(r.Node())
+	require.NoError(t, err)
+	require.Equal(t, node.Czxid, dir.Pzxid, "nothing else has changed in the line")
+	s.isReader(r, "0000000000")
+	release(t, r)
+}
+
+func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
+	each(t, func(s scene) {
+		c := open(s.T, s.w.ConnectString())
+		l := rw(s.T, c, s.path)
+		h := hold(s.T, l.WriteSide())
+		old := h.Context(limited(s.T))
+		r, err := h.Downgrade(old) // its own context does not stop it
+		require.NoError(s, err)
+		require.ErrorIs(s, h.Err(), coord.ErrReleased)
+		zktest.Receive(s, soon, h.Done(), "the old hold's end")
+		zktest.Receive(s, soon, old.Done(), "the old context's end")
+		require.ErrorIs(s, context.Cause(old), coord.ErrReleased)
+		require.NoError(s, h.Release(limited(s.T)), "a deferred release of the old hold does no harm")
+		_, err = h.Downgrade(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrReleased)
+
+		require.Equal(s, h.Session(), r.Session())
+		carried, ok := coord.HeldIn(r.Context(limited(s.T)), c, s.path)
+		require.True(s, ok)
+		require.Same(s, r, carried)
+		s.isReader(r, "0000000000")
+		release(s.T, r)
+		require.Empty(s, s.line())
+	})
+}
+
+func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
+	each(t, func(s scene) {
+		c := open(s.T, s.w.ConnectString())
+		reader := hold(s.T, rw(s.T, c, s.path).ReadSide())
+		_, err := reader.Downgrade(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorContains(s, err, "not a writer's")
+		release(s.T, reader)
+
+		m := hold(s.T, mutex(s.T, c, s.path))
+		_, err = m.Downgrade(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		release(s.T, m)
+
+		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
+		inner, err := h.Nest()
+		require.NoError(s, err)
+		_, err = h.Downgrade(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorContains(s, err, "1 other handles")
+		ended, cancel := context.WithCancel(s.Context())
+		cancel()
+		release(s.T, inner)
+		_, err = h.Downgrade(ended)
+		require.ErrorIs(s, err, context.Canceled)
+		require.NoError(s, h.Err(), "nothing has happened to the hold")
+		r, err := h.Downgrade(limited(s.T))
+		require.NoError(s, err)
+		release(s.T, r)
+	})
+}
+
+func TestADowngradeWhoseReplyIsLostIsFoundByItsGUID(t *testing.T) {
+	each(t, func(s scene) {
+		_, side := s.behind()
+		h := hold(s.T, side)
+		lost := s.exchanges(proxy.CutOnReply)
+		r, err := h.Downgrade(limited(s.T))
+		require.NoError(s, err)
+		require.Equal(s, 1, lost.Fired())
+		s.isReader(r, "0000000000")
+		release(s.T, r)
+	})
+}
+
+func TestADowngradeThatNeverArrivedIsMadeAgain(t *testing.T) {
+	each(t, func(s scene) {
+		_, side := s.behind()
+		h := hold(s.T, side)
+		lost := s.exchanges(proxy.DropAndCut)
+		r, err := h.Downgrade(limited(s.T))
+		require.NoError(s, err)
+		require.Equal(s, 1, lost.Fired())
+		s.isReader(r, "0000000000")
+		release(s.T, r)
+	})
+}
+
+// downgrade runs a downgrade in the background until the proxy holds it.
+func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struct{}) <-chan grant {
+	s.Helper()
+	held := s.exchanges(proxy.Hold(arrive))
+	done := make(chan grant, 1)
+	go func() {
+		r, err := h.Downgrade(ctx)
+		done <- grant{r, err}
+	}()
+	zktest.Receive(s, soon, held.First(), "the transaction is sent")
+	return done
+}
+
+func TestADowngradeEndsWithItsContextAndLeavesNothing(t *testing.T) {
+	each(t, func(s scene) {
+		_, side := s.behind()
+		h := hold(s.T, side)
+		next := s.joins(s.lock().WriteSide())
+		arrive := make(chan struct{})
+		ctx, cancel := context.WithCancel(limited(s.T))
+		done := s.downgrade(ctx, h, arrive)
+		cancel()
+		g := zktest.Receive(s, soon, done, "the downgrade ends while no server answers")
+		require.ErrorIs(s, g.err, context.Canceled)
+		require.Nil(s, g.hold)
+		require.ErrorIs(s, h.Err(), coord.ErrReleased, "the hold may be a reader's by now")
+		require.Len(s, s.line(), 2)
+		close(arrive)
+		release(s.T, h) // waits until nothing is left
+		release(s.T, turn(s.T, next))
+		require.Empty(s, s.line())
+	})
+}
+
+func TestADowngradeOfAHoldWhoseSessionExpiresFails(t *testing.T) {
+	each(t, func(s scene) {
+		_, side := s.behind()
+		h := hold(s.T, side)
+		arrive := make(chan struct{})
+		done := s.downgrade(limited(s.T), h, arrive)
+		s.w.ExpireSession(h.Session())
+		close(arrive)
+		g := zktest.Receive(s, soon, done, "the downgrade ends")
+		require.ErrorIs(s, g.err, coord.ErrLost)
+		require.ErrorIs(s, g.err, coord.ErrSessionExpired)
+		require.Nil(s, g.hold)
+		require.Empty(s, s.line())
+	})
+}
+
+func TestADowngradeOfAHoldWhoseNodeWasDeletedFails(t *testing.T) {
+	each(t, func(s scene) {
+		_, side := s.behind()
+		h := hold(s.T, side)
+		arrive := make(chan struct{})
+		done := s.downgrade(limited(s.T), h, arrive)
+		require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
+		close(arrive)
+		g := zktest.Receive(s, soon, done, "the downgrade ends")
+		require.ErrorIs(s, g.err, coord.ErrLost)
+		require.ErrorIs(s, g.err, coord.ErrNodeDeleted)
+		require.Empty(s, s.line())
+	})
+}
+
+func TestADowngradeThatTheServerRefusesReleases(t *testing.T) {
+	each(t, func(s scene) {
+		_, side := s.behind()
+		h := hold(s.T, side)
+		const noAuth = -102
+		s.exchanges(proxy.Reject(noAuth))
+		r, err := h.Downgrade(limited(s.T))
+		require.ErrorIs(s, err, coord.ErrNoAuth)
+		require.Nil(s, r)
+		require.Empty(s, s.line())
+	})
+}
+
+func TestOfTwoDowngradesOfOneHoldOneSucceeds(t *testing.T) {
+	each(t, func(s scene) {
+		h := hold(s.T, s.lock().WriteSide())
+		results := make([]grant, 4)
+		var both sync.WaitGroup
+		for i := range results {
+			both.Go(func() {
+				r, err := h.Downgrade(limited(s.T))
+				results[i] = grant{r, err}
+			})
+		}
+		both.Wait()
+		var reader *coord.Hold
+		for _, g := range results {
+			if g.err == nil {
+				require.Nil(s, reader, "two downgrades succeeded")
+				reader = g.hold
+				continue
+			}
+			require.True(s, errors.Is(g.err, coord.ErrReleased), "%v", g.err)
+		}
+		require.NotNil(s, reader)
+		s.isReader(reader, "0000000000")
+		release(s.T, reader)
+	})
+}
