@@ -12,6 +12,10 @@ type item struct {
 	fourWord bool      // a four-letter word instead of a packet
 }
 
+// size counts what the queue itself needs too: many empty packets are not
+// free.
+func (it item) size() int { return len(it.b) + 64 }
+
 // queue is a FIFO between two goroutines of a connection. One goroutine pops;
 // any number push without waiting. A producer that can wait calls wait first,
 // so that a client that sends much and reads little costs bounded memory.
@@ -42,7 +46,7 @@ func (q *queue) push(it item) int {
 	defer q.mu.Unlock()
 	if !q.closed {
 		q.items = append(q.items, it)
-		q.bytes += len(it.b)
+		q.bytes += it.size()
 		signal(q.more)
 	}
 	return q.bytes
@@ -65,7 +69,7 @@ func (q *queue) pop(dead <-chan struct{}) (it item, ok bool) {
 			it = q.items[0]
 			q.items[0] = item{}
 			q.items = q.items[1:]
-			q.bytes -= len(it.b)
+			q.bytes -= it.size()
 			q.mu.Unlock()
 			signal(q.room)
 			return it, true

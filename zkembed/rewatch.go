@@ -14,17 +14,17 @@ func (c *conn) setWatches(d *decoder, op Op) response {
 	}
 	v := c.view
 	for _, p := range data {
-		c.rearm(v.watches.data, p, since, EventDataChanged)
+		c.rearm(v.watches.data, p, since, eventDataChanged)
 	}
 	for _, p := range exist {
 		if v.tree.get(p) != nil {
-			c.s.notify(c, EventCreated, p)
+			c.s.notify(c, eventCreated, p)
 		} else {
 			v.watches.data.set(p, c, oneShot)
 		}
 	}
 	for _, p := range child {
-		c.rearm(v.watches.child, p, since, EventChildrenChanged)
+		c.rearm(v.watches.child, p, since, eventChildrenChanged)
 	}
 	for _, p := range always {
 		c.watchAlways(p, persistent)
@@ -35,12 +35,12 @@ func (c *conn) setWatches(d *decoder, op Op) response {
 	return response{}
 }
 
-func (c *conn) rearm(table *watchTable, path string, since int64, missed EventType) {
+func (c *conn) rearm(table *watchTable, path string, since int64, missed eventType) {
 	n := c.view.tree.get(path)
 	switch {
 	case n == nil:
-		c.s.notify(c, EventDeleted, path)
-	case missed == EventDataChanged && n.mzxid > since, missed == EventChildrenChanged && n.pzxid > since:
+		c.s.notify(c, eventDeleted, path)
+	case missed == eventDataChanged && n.mzxid > since, missed == eventChildrenChanged && n.pzxid > since:
 		c.s.notify(c, missed, path)
 	default:
 		table.set(path, c, oneShot)

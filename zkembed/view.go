@@ -59,7 +59,7 @@ func (s *Server) publish(v *view, t txn) {
 }
 
 // notify sends a watch event to one connection.
-func (s *Server) notify(c *conn, t EventType, path string) {
+func (s *Server) notify(c *conn, t eventType, path string) {
 	e := encoder{b: make([]byte, 4, 64)}
 	e.int(-1)
 	e.long(-1)

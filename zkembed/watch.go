@@ -1,14 +1,14 @@
 package zkembed
 
-// EventType is the kind of a watch event, with ZooKeeper's numbers.
-type EventType int32
+// eventType is the kind of a watch event, with ZooKeeper's numbers.
+type eventType int32
 
 // The events that watches report.
 const (
-	EventCreated         EventType = 1
-	EventDeleted         EventType = 2
-	EventDataChanged     EventType = 3
-	EventChildrenChanged EventType = 4
+	eventCreated         eventType = 1
+	eventDeleted         eventType = 2
+	eventDataChanged     eventType = 3
+	eventChildrenChanged eventType = 4
 )
 
 // mode is the way in which one connection watches one path.
@@ -77,10 +77,10 @@ func (w *watchTable) count() int {
 
 // trigger calls emit once for every connection that watches for the event,
 // and uses up the one-shot watches.
-func (w *watchTable) trigger(path string, t EventType, emit func(*conn)) {
+func (w *watchTable) trigger(path string, t eventType, emit func(*conn)) {
 	told := map[*conn]bool{}
 	for c, m := range w.paths[path] {
-		if t == EventChildrenChanged && m == recursive {
+		if t == eventChildrenChanged && m == recursive {
 			continue
 		}
 		told[c] = true
@@ -89,7 +89,7 @@ func (w *watchTable) trigger(path string, t EventType, emit func(*conn)) {
 			w.set(path, c, unwatched)
 		}
 	}
-	if w.deep == 0 || t == EventChildrenChanged {
+	if w.deep == 0 || t == eventChildrenChanged {
 		return
 	}
 	for p := path; p != "/"; {
@@ -121,8 +121,8 @@ func (w watches) count() int { return w.data.count() + w.child.count() }
 // not read the node (or the parent, for its children) is not told, and a
 // one-shot watch is used up all the same: so do the releases that mend
 // CVE-2024-23944, namely 3.8.4, 3.9.2 and Debian's 3.8.0.
-func (w watches) fire(c change, notify func(*conn, EventType, string)) {
-	tell := func(table *watchTable, t EventType, path string, acl []ACL, told map[*conn]bool) {
+func (w watches) fire(c change, notify func(*conn, eventType, string)) {
+	tell := func(table *watchTable, t eventType, path string, acl []ACL, told map[*conn]bool) {
 		table.trigger(path, t, func(cn *conn) {
 			if !told[cn] && allowed(acl, cn.ids, permRead) {
 				told[cn] = true
@@ -133,14 +133,14 @@ func (w watches) fire(c change, notify func(*conn, EventType, string)) {
 	told, parent := map[*conn]bool{}, parentOf(c.path)
 	switch c.op {
 	case OpCreate:
-		tell(w.data, EventCreated, c.path, c.acl, told)
+		tell(w.data, eventCreated, c.path, c.acl, told)
 	case OpSetData:
-		tell(w.data, EventDataChanged, c.path, c.acl, told)
+		tell(w.data, eventDataChanged, c.path, c.acl, told)
 	case OpDelete:
-		tell(w.data, EventDeleted, c.path, c.acl, told)
-		tell(w.child, EventDeleted, c.path, c.acl, told)
+		tell(w.data, eventDeleted, c.path, c.acl, told)
+		tell(w.child, eventDeleted, c.path, c.acl, told)
 	}
 	if c.op == OpCreate || c.op == OpDelete {
-		tell(w.child, EventChildrenChanged, parent, c.above, map[*conn]bool{})
+		tell(w.child, eventChildrenChanged, parent, c.above, map[*conn]bool{})
 	}
 }
