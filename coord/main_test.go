@@ -32,8 +32,8 @@ func inBubble(t *testing.T, f func(b bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(tick), zkembed.WithReaper(0))
 		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, srv.Close()) })
 		f(bubble{t, srv})
-		require.NoError(t, srv.Close())
 	})
 }
 
@@ -41,14 +41,17 @@ func (b bubble) open(opts ...coord.Option) *coord.Client {
 	b.Helper()
 	opts = append([]coord.Option{
 		coord.WithSessionTimeout(T),
-		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			deadline, _ := ctx.Deadline()
-			return b.srv.Dial(network, addr, time.Until(deadline))
-		}),
+		coord.WithDialer(b.dial),
 	}, opts...)
 	c, err := coord.Open(b.Context(), b.srv.ConnectString(), opts...)
 	require.NoError(b, err)
+	b.Cleanup(func() { b.close(c) })
 	return c
+}
+
+func (b bubble) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	deadline, _ := ctx.Deadline()
+	return b.srv.Dial(network, addr, time.Until(deadline))
 }
 
 func (b bubble) close(clients ...*coord.Client) {

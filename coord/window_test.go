@@ -20,7 +20,6 @@ func TestAHoldLastsForHoursWhileNothingFails(t *testing.T) {
 		require.NoError(t, h.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
 		require.NoError(t, h.Release(b.Context()))
-		b.close(c)
 	})
 }
 
@@ -47,7 +46,6 @@ func TestAHoldSurvivesAnOutageOfHalfTheTimeout(t *testing.T) {
 					time.Sleep(T)
 					require.NoError(t, h.Err())
 					require.NoError(t, h.Release(b.Context()))
-					b.close(c)
 				})
 			})
 		}
@@ -77,7 +75,6 @@ func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
 					require.Equal(t, 1, b.owned(h.Session()), "the server was faster")
 					p.Heal()
 					require.NoError(t, h.Release(b.Context()))
-					b.close(c)
 				})
 			})
 		}
@@ -102,7 +99,6 @@ func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 				require.Greater(t, next.Token(), h.Token())
 				follower.Rejoin()
 				require.NoError(t, next.Release(b.Context()))
-				b.close(holder, other)
 			})
 		})
 	}
@@ -120,7 +116,6 @@ func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 		again := b.acquire(c)
 		require.Equal(t, h.Session(), again.Session())
 		require.NoError(t, again.Release(b.Context()))
-		b.close(c)
 	})
 }
 
@@ -134,7 +129,6 @@ func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 		time.Sleep(T / 4)
 		require.Equal(t, h.Session(), c.SessionID(), "the session survived")
 		require.Zero(t, b.owned(h.Session()))
-		b.close(c)
 	})
 }
 
@@ -154,6 +148,5 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 		require.InDelta(t, time.Hour/(T/8), holding[zkembed.OpMulti], 0.05*float64(time.Hour/(T/8)))
 		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
 		require.NoError(t, h.Release(b.Context()))
-		b.close(c)
 	})
 }

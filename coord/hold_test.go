@@ -1,0 +1,299 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestAHoldsContextEndsWithItAndTellsWhy(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		ctx := h.Context(b.Context())
+		require.NoError(t, ctx.Err())
+		require.NoError(t, b.srv.ExpireSession(h.Session()))
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrSessionExpired)
+		require.Error(t, h.Context(b.Context()).Err(), "of a hold that has ended")
+
+		h = b.acquire(c)
+		ctx = h.Context(b.Context())
+		require.NoError(t, h.Release(b.Context()))
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrReleased)
+	})
+}
+
+func TestAHoldsContextEndsWithItsParent(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		parent, cancel := context.WithCancel(b.Context())
+		ctx := h.Context(parent)
+		cancel()
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.NoError(t, h.Err(), "the hold does not depend on it")
+		require.NoError(t, h.Release(parent), "a dead context is no reason to strand the node")
+		require.Zero(t, b.owned(h.Session()))
+	})
+}
+
+func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		h, err := c.Acquire(ctx, mutex, first)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		cancel()
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestATokenIsTheNodesCzxidAndGrows(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		last := int64(0)
+		for range 5 {
+			h := b.acquire(c)
+			stat, exists, err := c.Exists(b.Context(), h.Node())
+			require.NoError(t, err)
+			require.True(t, exists)
+			require.Equal(t, stat.Czxid, h.Token())
+			require.Greater(t, h.Token(), last)
+			last = h.Token()
+			require.NoError(t, h.Release(b.Context()))
+			require.Equal(t, 1, b.srv.Reap(), "the sequence starts anew, the token does not")
+		}
+	})
+}
+
+func TestATxnOfALostHoldWritesNothing(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		require.NoError(t, c.Create(b.Context(), "/report", nil))
+		h := b.acquire(c)
+		_, err := h.Txn(b.Context(), coord.SetOp("/report", []byte("mine"), -1))
+		require.NoError(t, err)
+
+		// The holder does not know yet that its node is gone.
+		late := b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
+		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
+		require.NoError(t, h.Err())
+		_, err = h.Txn(b.Context(), coord.SetOp("/report", []byte("too late"), -1))
+		require.ErrorIs(t, err, coord.ErrLost)
+		require.ErrorIs(t, err, coord.ErrNodeDeleted)
+		require.ErrorIs(t, h.Err(), coord.ErrLost)
+		late.Remove()
+		data, _, err := c.Get(b.Context(), "/report")
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(data))
+	})
+}
+
+func TestATxnTellsWhichOperationFailed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		_, err := h.Txn(b.Context(), coord.CreateOp("/a", nil, coord.Persistent), coord.SetOp("/missing", nil, -1))
+		var failed *coord.TxnError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, 1, failed.Index)
+		require.Equal(t, "/missing", failed.Path)
+		require.ErrorIs(t, err, coord.ErrNoNode)
+		require.NoError(t, h.Err())
+		_, exists, err := c.Exists(b.Context(), "/a")
+		require.NoError(t, err)
+		require.False(t, exists)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestATxnWithALostReplyIsUnconfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
+		err := c.Create(b.Context(), "/a", nil)
+		require.Equal(t, 1, lost.Fired())
+		require.ErrorIs(t, err, coord.ErrUnconfirmed)
+		_, exists, err := c.Exists(b.Context(), "/a")
+		require.NoError(t, err)
+		require.True(t, exists)
+	})
+}
+
+func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		inBubble(t, func(b bubble) {
+			c, admin := b.open(coord.WithDialect(dialect)), b.open(coord.WithDialect(dialect))
+			h := b.acquire(c)
+			granted := make(chan *coord.Hold, 1)
+			go func() {
+				h, err := c.Acquire(b.Context(), mutex, first)
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- h
+			}()
+			synctest.Wait()
+			all, err := coord.Inspect(b.Context(), admin, "/lock")
+			require.NoError(t, err)
+			require.Len(t, all, 2)
+			require.True(t, all[0].Holds)
+			require.False(t, all[1].Holds)
+			require.Equal(t, h.Session(), all[0].Session)
+			require.Equal(t, c.Identity(), all[0].Owner)
+
+			require.NoError(t, coord.Revoke(b.Context(), admin, all[1].Node))
+			require.NoError(t, coord.Revoke(b.Context(), admin, all[0].Node))
+			<-h.Revoked()
+			require.NoError(t, h.Err(), "it is a request")
+			require.NoError(t, h.Release(b.Context()))
+			next := <-granted
+			<-next.Revoked() // asked while it waited
+			require.NoError(t, next.Release(b.Context()))
+		})
+	}
+}
+
+func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		h := b.acquire(c)
+		begun := time.Now()
+		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute))
+		require.Equal(t, time.Minute, time.Since(begun).Round(time.Second))
+		<-h.Done()
+		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
+		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute), "gone already")
+
+		h = b.acquire(c)
+		go func() {
+			<-h.Revoked()
+			time.Sleep(time.Second)
+			if err := h.Release(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		begun = time.Now()
+		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute))
+		require.Equal(t, time.Second, time.Since(begun).Round(time.Second))
+		require.ErrorIs(t, h.Err(), coord.ErrReleased)
+
+		h = b.acquire(c)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		err := coord.RevokeAndWait(ctx, admin, h.Node(), 0)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestNestedHandlesShareTheNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		inner, err := h.Nest()
+		require.NoError(t, err)
+		require.NoError(t, h.Release(b.Context()))
+		require.NoError(t, inner.Err())
+		require.Equal(t, 1, b.owned(h.Session()))
+		require.NoError(t, inner.Release(b.Context()))
+		require.NoError(t, inner.Release(b.Context()))
+		require.Zero(t, b.owned(h.Session()))
+		_, err = h.Nest()
+		require.ErrorIs(t, err, coord.ErrReleased)
+	})
+}
+
+func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		stranded := make(chan coord.Event, 1)
+		admin := b.open(coord.WithAuth("digest", "admin:secret"))
+		acl := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"}}
+		require.NoError(t, admin.Use(b.Context(), func(conn *zk.Conn) error {
+			_, err := conn.Create("/lock", nil, 0, append(acl, zk.DigestACL(zk.PermAll, "admin", "secret")...))
+			return err
+		}))
+		c := b.open(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.NodeStranded {
+				stranded <- e
+			}
+		}))
+		h := b.acquire(c)
+		err := h.Release(b.Context())
+		require.ErrorIs(t, err, coord.ErrNoAuth)
+		require.ErrorContains(t, err, h.Node())
+		require.Equal(t, h.Node(), (<-stranded).Path)
+	})
+}
+
+func TestAChrootIsPrefixedToEverythingAndNeverShown(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		plain := b.open()
+		c, err := coord.Open(b.Context(), b.srv.ConnectString()+"/apps/one", coord.WithSessionTimeout(T), coord.WithDialer(b.dial))
+		require.NoError(t, err)
+		h := b.acquire(c)
+		require.Regexp(t, `^/lock/_c_`, h.Node())
+		_, exists, err := plain.Exists(b.Context(), "/apps/one"+h.Node())
+		require.NoError(t, err)
+		require.True(t, exists)
+		_, _, err = c.Get(b.Context(), "/missing")
+		require.ErrorContains(t, err, "get /missing:")
+		require.NoError(t, h.Release(b.Context()))
+		b.close(c)
+	})
+}
+
+func TestObserversHearOfAClaimsLife(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var mu sync.Mutex
+		var kinds []string
+		c := b.open(coord.WithObserver(func(e coord.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			kinds = append(kinds, e.Kind.String())
+		}))
+		h := b.acquire(c)
+		require.NoError(t, h.Release(b.Context()))
+		h = b.acquire(c)
+		require.NoError(t, b.srv.ExpireSession(h.Session()))
+		<-h.Done()
+		time.Sleep(time.Second)
+		mu.Lock()
+		heard := fmt.Sprint(kinds)
+		mu.Unlock()
+		require.Equal(t, fmt.Sprint([]string{
+			"session up", "joined", "granted", "released", "joined", "granted",
+			"session down", "session over", "lost", "session up",
+		}), heard)
+	})
+}
+
+func TestCallsOfAClosedClientFailAtOnce(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		b.close(c)
+		require.ErrorIs(t, h.Err(), coord.ErrLost)
+		require.ErrorIs(t, h.Err(), coord.ErrClosed)
+		require.NoError(t, h.Release(b.Context()))
+		_, _, err := c.Get(b.Context(), "/")
+		require.ErrorIs(t, err, coord.ErrClosed)
+		require.False(t, errors.Is(err, context.Canceled))
+		require.NoError(t, c.Close(b.Context()))
+	})
+}

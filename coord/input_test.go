@@ -1,0 +1,132 @@
+package coord_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+)
+
+func TestOpenRefusesWhatCannotBeRight(t *testing.T) {
+	for servers, hint := range map[string]string{
+		"":                    "a server is empty",
+		",host:2181":          "a server is empty",
+		"host:2181,":          "a server is empty",
+		"host:port":           "port must be a number",
+		"host:0":              "port must be a number",
+		"host:65536":          "port must be a number",
+		"::1:2181":            "brackets",
+		"a b:2181":            "no usable host name",
+		":2181":               "no usable host name",
+		"host:2181/":          "",
+		"host:2181//a":        "a name is empty",
+		"host:2181/a/":        "must not end with /",
+		"host:2181/a/../b":    `".." is not allowed`,
+		"host:2181/a\x01b":    "U+0001",
+		"host:2181/a,host:99": "",
+	} {
+		if hint == "" {
+			continue
+		}
+		_, err := coord.Open(context.Background(), servers)
+		require.ErrorIs(t, err, coord.ErrInvalid, "%q", servers)
+		require.ErrorContains(t, err, hint, "%q", servers)
+	}
+}
+
+func TestOpenRefusesOptionsThatCannotBeRight(t *testing.T) {
+	for hint, option := range map[string]coord.Option{
+		"session time-out 0s":  coord.WithSessionTimeout(0),
+		"session time-out -1s": coord.WithSessionTimeout(-time.Second),
+		"tick -1ns":            coord.WithTick(-1),
+		"empty ACL":            coord.WithACL(),
+		"scheme is empty":      coord.WithAuth("", "x"),
+		"dialer is nil":        coord.WithDialer(nil),
+		"TLS":                  coord.WithTLS(nil),
+		"logger is nil":        coord.WithLogger(nil),
+		"observer is nil":      coord.WithObserver(nil),
+		"one line":             coord.WithIdentity("two\nlines"),
+		"loss policy":          coord.WithLossPolicy(99),
+		"dialect":              coord.WithDialect(99),
+		"option is nil":        nil,
+	} {
+		_, err := coord.Open(context.Background(), "localhost:2181", option)
+		require.ErrorIs(t, err, coord.ErrInvalid, hint)
+		require.ErrorContains(t, err, hint)
+	}
+}
+
+func TestOpenEndsByItsContextWhenNoServerAnswers(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := coord.Open(ctx, "127.0.0.1:1")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "127.0.0.1:1")
+}
+
+func TestPathsThatCannotBeRightAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		for path, hint := range map[string]string{
+			"": "empty", "/": "root", "relative": "start with /", "/a/": "end with /", "/a//b": "name is empty",
+			"/a/./b": "not allowed", "/nul\x00": "U+0000", "/\xff": "UTF-8", "/private\ue000": "U+E000",
+		} {
+			_, err := lock.New(c, path)
+			require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
+			require.ErrorContains(t, err, hint, "%q", path)
+			if path != "/" {
+				_, _, err = c.Get(b.Context(), path)
+				require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
+			}
+		}
+	})
+}
+
+func TestDataThatAServerWouldNotAcceptIsRefusedAndNothingElseIsHarmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		large := []byte(strings.Repeat("x", 1<<20))
+		require.ErrorIs(t, c.Create(b.Context(), "/large", large), coord.ErrTooLarge)
+		spec := mutex
+		spec.Data = large
+		_, err := c.Acquire(b.Context(), spec, first)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestASequenceNearItsEndIsRefused(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/lock"))
+		require.NoError(t, b.srv.SetSequence("/lock", 1<<31-1-1<<16))
+		h := b.acquire(c)
+		require.NoError(t, h.Release(b.Context()))
+		_, err := c.Acquire(b.Context(), mutex, first)
+		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		require.NoError(t, b.srv.SetSequence("/lock", 1<<31-1))
+		_, err = c.Acquire(b.Context(), mutex, first)
+		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		require.Zero(t, b.owned(c.SessionID()))
+	})
+}
+
+func TestErrorsNameTheOperationAndThePath(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		_, _, err := c.Get(b.Context(), "/missing")
+		var op *coord.OpError
+		require.ErrorAs(t, err, &op)
+		require.Equal(t, "get", op.Op)
+		require.Equal(t, "/missing", op.Path)
+		require.ErrorIs(t, err, coord.ErrNoNode)
+		require.EqualError(t, err, "get /missing: node does not exist")
+	})
+}
