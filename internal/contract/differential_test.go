@@ -112,10 +112,9 @@ func (s *side) do(t *testing.T, st step) string {
 		r, err := c.call(opClose, nil)
 		require.NoError(t, err, s.name)
 		_ = c.nc.Close()
+		events := s.events(st.client, false)
 		s.fresh(t, st.client)
-		events := c.takeEvents()
-		slices.SortFunc(events, func(a, b event) int { return strings.Compare(a.path, b.path) })
-		return fmt.Sprintf("closed zxid=%d code=%d events=%v", r.zxid, r.code, events)
+		return fmt.Sprintf("closed zxid=%d code=%d events=%s", r.zxid, r.code, events)
 	}
 	r, err := c.call(st.op, st.body)
 	if err != nil {
