@@ -1,0 +1,95 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// connect opens a client on a server of its own. In production it is
+// coord.Open(ctx, "zk1:2181,zk2:2181,zk3:2181/app").
+func connect(ctx context.Context) (client *coord.Client, stop func()) {
+	srv, err := zkembed.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close(ctx)
+		_ = srv.Close()
+	}
+}
+
+// The recommended way in: what must not happen twice runs inside Do, with a
+// context that ends if the lock is lost, and a token for the resource.
+func ExampleMutex_Do() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	m, err := lock.New(client, "/locks/report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = m.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
+		fmt.Println("writing the report with a token:", h.Token() > 0, ctx.Err())
+		return nil
+	})
+	fmt.Println("done:", err)
+	// Output:
+	// writing the report with a token: true <nil>
+	// done: <nil>
+}
+
+// A try does not wait.
+func ExampleMutex_TryAcquire() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	m, err := lock.New(client, "/locks/report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := m.TryAcquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = m.TryAcquire(ctx)
+	fmt.Println(err)
+	fmt.Println(h.Release(ctx))
+	// Output:
+	// try /locks/report: held by another
+	// <nil>
+}
+
+// What is written by the hold's transaction was written while the lock was
+// held, whatever pauses happened before.
+func ExampleMutex_Acquire_transaction() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	if err := client.Create(ctx, "/config", nil); err != nil {
+		log.Fatal(err)
+	}
+	m, err := lock.New(client, "/locks/config")
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := m.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Release(ctx)
+	_, err = h.Txn(ctx, coord.SetOp("/config", []byte("version 2"), -1))
+	fmt.Println(err)
+	// Output: <nil>
+}

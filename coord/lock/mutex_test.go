@@ -1,0 +1,163 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		m := mutex(t, c, w.Path("lock"))
+		h := acquire(t, m)
+		order := make(chan int, 10)
+		for i := range cap(order) {
+			go func() {
+				h, err := m.Acquire(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- i
+				if err := h.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			zktest.Eventually(t, sessionTimeout, func() bool {
+				line, err := m.Contenders(context.Background())
+				return err == nil && len(line) == i+2
+			}, "waiter %d does not queue", i)
+		}
+		require.NoError(t, h.Release(t.Context()))
+		for i := range cap(order) {
+			require.Equal(t, i, zktest.Receive(t, 10*time.Second, order, "a waiter is stuck"))
+		}
+	})
+}
+
+func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		m := mutex(t, c, w.Path("lock"))
+		h := acquire(t, m)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := m.Acquire(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		last := make(chan *coord.Hold, 1)
+		go func() {
+			h, err := m.Acquire(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			last <- h
+		}()
+		require.NoError(t, h.Release(t.Context()))
+		next := zktest.Receive(t, 10*time.Second, last, "the next waiter is stuck")
+		require.NoError(t, next.Release(t.Context()))
+	})
+}
+
+func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := open(t, w.ConnectString())
+	plain := mutex(t, c, w.Path("lock"))
+	h := acquire(t, plain)
+	_, err := plain.TryAcquire(h.Context(t.Context()))
+	require.ErrorIs(t, err, coord.ErrBusy)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := open(t, w.ConnectString())
+	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
+	outer := acquire(t, m)
+	before := w.Embedded().SessionCounts(c.SessionID()).Total()
+	inner, err := m.Acquire(outer.Context(t.Context()))
+	require.NoError(t, err)
+	innermost, err := m.TryAcquire(inner.Context(t.Context()))
+	require.NoError(t, err)
+	require.Equal(t, outer.Token(), innermost.Token())
+	require.NoError(t, outer.Release(t.Context()))
+	require.NoError(t, innermost.Release(t.Context()))
+	require.LessOrEqual(t, w.Embedded().SessionCounts(c.SessionID()).Total()-before, 2, "at most a probe and the own watch")
+
+	_, err = m.TryAcquire(t.Context())
+	require.ErrorIs(t, err, coord.ErrBusy, "a context without the hold is another's")
+	_, err = m.TryAcquire(outer.Context(t.Context()))
+	require.Error(t, err, "that handle was released")
+	require.NoError(t, inner.Release(t.Context()))
+	h, err := m.TryAcquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestDoReleasesWhateverHappens(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := open(t, w.ConnectString())
+	m := mutex(t, c, w.Path("lock"))
+	failure := errors.New("failure")
+	require.NoError(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return nil }))
+	require.ErrorIs(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return failure }), failure)
+	require.Panics(t, func() {
+		_ = m.Do(t.Context(), func(context.Context, *coord.Hold) error { panic(failure) })
+	})
+	h, err := m.TryAcquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestDoTellsThatTheLockWasLostMeanwhile(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := open(t, w.ConnectString())
+	m := mutex(t, c, w.Path("lock"))
+	err := m.Do(t.Context(), func(ctx context.Context, h *coord.Hold) error {
+		w.ExpireSession(h.Session())
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
+		return nil // as if nothing had happened
+	})
+	require.ErrorIs(t, err, coord.ErrLost)
+	require.ErrorIs(t, err, coord.ErrSessionExpired)
+}
+
+func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		a := open(t, w.ConnectString(), coord.WithIdentity("first"))
+		b := open(t, w.ConnectString(), coord.WithIdentity("second"))
+		h := acquire(t, mutex(t, a, w.Path("lock")))
+		m := mutex(t, b, w.Path("lock"))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_, _ = m.Acquire(ctx)
+		}()
+		var line []coord.ContenderInfo
+		zktest.Eventually(t, sessionTimeout, func() bool {
+			var err error
+			line, err = m.Contenders(t.Context())
+			return err == nil && len(line) == 2
+		}, "the second does not queue")
+		cancel()
+		<-gone
+		require.True(t, line[0].Holds)
+		require.False(t, line[1].Holds)
+		require.Equal(t, h.Node(), line[0].Node)
+		require.Equal(t, a.SessionID(), line[0].Session)
+		require.Equal(t, h.Token(), line[0].Token)
+		require.Regexp(t, "^first ", line[0].Owner)
+		require.Regexp(t, "^second ", line[1].Owner)
+		require.WithinDuration(t, time.Now(), line[0].Since, time.Minute)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
