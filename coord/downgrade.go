@@ -7,17 +7,6 @@ import (
 	"time"
 )
 
-// ErrUpgrade: an exclusive hold was asked for with a context that carries a
-// shared one of the same line. It could never be granted, since it would wait
-// for its own reader. Release the read hold first, then acquire the write, and
-// look again at what was read: others may have written in between. Or acquire
-// the write in the first place, and downgrade.
-var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
-
-// Exclusive tells whether the hold excludes all others of its line. Only such
-// a hold has a [Hold.Token].
-func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
-
 // Downgrade turns the hold of a writer into that of a reader, without a gap:
 // one transaction deletes the write node and creates a read node with the same
 // sequence number, so that there is no moment without a node, nobody in line

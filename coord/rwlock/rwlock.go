@@ -2,6 +2,8 @@ package rwlock
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -30,10 +32,15 @@ func Reentrant() Option {
 }
 
 // New returns the lock at path, a directory that is made when it is needed. It
-// does no I/O. A path that cannot be right fails with [coord.ErrInvalid].
+// does no I/O. An argument that cannot be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
-	if err := coord.CheckPath(path); err != nil {
+	switch err := coord.CheckPath(path); {
+	case err != nil:
 		return nil, err
+	case client == nil:
+		return nil, fmt.Errorf("%w: the client of the lock at %s is nil", coord.ErrInvalid, path)
+	case slices.ContainsFunc(opts, func(o Option) bool { return o == nil }):
+		return nil, fmt.Errorf("%w: an option of the lock at %s is nil", coord.ErrInvalid, path)
 	}
 	line := Line(path)
 	l := &Lock{

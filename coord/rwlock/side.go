@@ -25,7 +25,7 @@ func (s *Side) Path() string { return s.spec.Line.Dir }
 // the hold. When it returns an error, nothing is left behind. See
 // [Lock.AcquireRead] and [Lock.AcquireWrite].
 func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
-	if h, err, decided := s.inside(ctx); decided {
+	if h, decided, err := s.client.Inside(ctx, s.spec, s.reentrant); decided {
 		return h, err
 	}
 	return s.client.Acquire(ctx, s.spec, s.rule)
@@ -34,7 +34,7 @@ func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
 // TryAcquire takes the side's hold if it is free at once and fails with
 // [coord.ErrBusy] if it is not.
 func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	if h, err, decided := s.inside(ctx); decided {
+	if h, decided, err := s.client.Inside(ctx, s.spec, s.reentrant); decided {
 		return h, err
 	}
 	return s.client.TryAcquire(ctx, s.spec, s.rule)
@@ -47,21 +47,4 @@ func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold
 		return err
 	}
 	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
-}
-
-// inside decides what an acquire with a context that carries a hold of this
-// lock is answered with, if there is such a hold and a rule for it.
-func (s *Side) inside(ctx context.Context) (h *coord.Hold, err error, decided bool) {
-	held, ok := coord.HeldIn(ctx, s.client, s.Path())
-	if !ok {
-		return nil, nil, false
-	}
-	if s.spec.Exclusive && !held.Exclusive() {
-		return nil, &coord.OpError{Op: "acquire", Path: s.Path(), Err: coord.ErrUpgrade}, true
-	}
-	if !s.reentrant {
-		return nil, nil, false
-	}
-	h, err = held.Nest()
-	return h, err, true
 }

@@ -1,0 +1,37 @@
+package coord
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrUpgrade: an exclusive hold was asked for with a context that carries a
+// shared one of the same line. It could never be granted, since it would wait
+// for its own reader. Release the read hold first, then acquire the write, and
+// look again at what was read: others may have written in between. Or acquire
+// the write in the first place, and downgrade.
+var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
+
+// Exclusive tells whether the hold excludes all others of its line. Only such
+// a hold has a [Hold.Token].
+func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
+
+// Inside decides what an acquire by spec is answered with inside of a hold of
+// the same line, that is, with a context that carries one (see [HeldIn]). If
+// the hold covers what is asked for, and the recipe is re-entrant, it is another
+// handle of the hold, without a request. An exclusive claim inside of a shared
+// hold is refused with [ErrUpgrade]. In all other cases there is no decision:
+// claim and wait.
+func (c *Client) Inside(ctx context.Context, spec Spec, reentrant bool) (h *Hold, decided bool, err error) {
+	held, ok := HeldIn(ctx, c, spec.Line.Dir)
+	switch {
+	case !ok:
+		return nil, false, nil
+	case spec.Exclusive && !held.Exclusive():
+		return nil, true, opError("acquire", spec.Line.Dir, ErrUpgrade)
+	case !reentrant:
+		return nil, false, nil
+	}
+	h, err = held.Nest()
+	return h, true, err
+}
