@@ -123,6 +123,7 @@ func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.open()
 		h := b.acquire(c)
+		time.Sleep(T)
 		b.srv.Stop() // sessions survive that
 		<-h.Done()
 		b.srv.Resume()

@@ -41,7 +41,8 @@ func (w *Watch) Fired() Fired { return w.fired }
 
 // WatchData reads a node and watches it: one request, or none when somebody
 // watches it already. A missing node answers [ErrNoNode] and leaves no watch.
-// A node whose data may not be read is watched without its data.
+// A node whose data may not be read is watched without its data, by the changes
+// of its parent's children.
 func (s *Session) WatchData(ctx context.Context, path string) (*Watch, error) {
 	return s.watch(ctx, armed{path, false})
 }
@@ -78,7 +79,10 @@ func (s *Session) watch(ctx context.Context, key armed) (*Watch, error) {
 func (s *Session) arm(key armed, w *Watch) {
 	defer close(w.ready)
 	if w.err = s.awaitUp(context.Background()); w.err == nil {
-		w.err = translate(s.read(key, w))
+		w.err = s.translate(s.read(key, w))
+	}
+	if errors.Is(w.err, ErrNoAuth) && !key.children {
+		w.err = s.armBlind(key, w)
 	}
 	if w.err == nil {
 		return
@@ -101,19 +105,34 @@ func (s *Session) read(key armed, w *Watch) error {
 	data, stat, _, err := s.conn.GetW(key.path)
 	if err == nil {
 		w.Data, w.Stat = data, statOf(stat)
-		return nil
-	}
-	if !errors.Is(err, zk.ErrNoAuth) {
-		return err
-	}
-	exists, stat, _, err := s.conn.ExistsW(key.path)
-	if err == nil && !exists {
-		return zk.ErrNoNode
-	}
-	if err == nil {
-		w.Stat = statOf(stat)
 	}
 	return err
+}
+
+// armBlind watches a node whose data may not be read. A server that has the
+// mend of CVE-2024-23944 tells nothing of such a node to whoever watches it
+// (exists included), so its parent's list of children is watched instead: each
+// change there fires the watch, and the next look finds out.
+func (s *Session) armBlind(key armed, w *Watch) error {
+	siblings, err := s.WatchChildren(context.Background(), Parent(key.path))
+	if err != nil {
+		return err
+	}
+	node, err := s.Exists(context.Background(), key.path)
+	if err == nil && !node.Exists {
+		err = ErrNoNode
+	}
+	if err != nil {
+		return err
+	}
+	w.Stat = node.Stat
+	s.OnFire(siblings, func(fired Fired) {
+		if fired == Deleted {
+			fired = Changed // the parent was; the next look tells
+		}
+		s.fire(key, fired)
+	})
+	return nil
 }
 
 // dispatch fires the shared watches an event is about. An event that was made
