@@ -45,7 +45,10 @@ func TestF02ACreateIsLost(t *testing.T) {
 }
 
 func TestF03TheReplyToACreateIsLostAndTheNextServerLags(t *testing.T) {
-	s := scene{t, zktest.NewPrivate(t, zktest.Ensemble, zktest.WithQuorumLinks())}
+	onEnsemble(t, replyLostAndNextServerLags, zktest.WithQuorumLinks())
+}
+
+func replyLostAndNextServerLags(s scene) {
 	ens := s.w.Ensemble()
 	leader, err := ens.Leader()
 	require.NoError(s, err)
@@ -69,6 +72,21 @@ func TestF03TheReplyToACreateIsLostAndTheNextServerLags(t *testing.T) {
 	s.isSoleHolder(h)
 	ens.Link(lagging).Heal()
 	s.release(h)
+}
+
+// The listing that follows the create is lost, or its reply.
+func TestF05TheListingAfterACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		for _, loss := range []proxy.Action{proxy.CutOnReply, proxy.DropAndCut} {
+			c := s.behind()
+			s.release(s.acquire(c))
+			lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Path: s.dir(), Do: loss})
+			h := s.acquire(c)
+			require.Equal(s, 1, lost.Fired())
+			s.isSoleHolder(h)
+			s.release(h)
+		}
+	})
 }
 
 func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {

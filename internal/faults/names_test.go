@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -90,12 +89,14 @@ func TestF44ACancelStormLeavesNothing(t *testing.T) {
 		var mu sync.Mutex
 		granted, cancelled := 0, 0
 		limit := make(chan struct{}, 50)
+		random := s.random()
 		for i := range acquires {
 			m := s.mutex(clients[i%2])
 			limit <- struct{}{}
+			after := time.Duration(random.Int64N(int64(150 * time.Millisecond)))
 			wg.Go(func() {
 				defer func() { <-limit }()
-				ctx, cancel := context.WithTimeout(context.Background(), rand.N(150*time.Millisecond))
+				ctx, cancel := context.WithTimeout(context.Background(), after)
 				defer cancel()
 				h, err := m.Acquire(ctx)
 				mu.Lock()

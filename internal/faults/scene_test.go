@@ -3,6 +3,11 @@ package faults
 import (
 	"context"
 	"errors"
+	"flag"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,7 +18,12 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestMain(m *testing.M) { zktest.Main(m) }
+// Scenarios wait more than they compute, so more of them run at a time than
+// there are processors, unless -parallel says otherwise.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6")
+	zktest.Main(m)
+}
 
 const (
 	T    = zktest.SessionTimeout
@@ -28,12 +38,56 @@ type scene struct {
 	w *zktest.World
 }
 
+// each runs a scenario on the embedded server and on a real one that all
+// scenarios share; eachPrivate on servers of its own.
 func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w}) }, backends...)
 }
 
 func eachPrivate(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Parallel()
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { f(scene{t, w}) }, backends...)
+}
+
+// onReal runs a scenario on a real server of its own, onEnsemble on an ensemble.
+func onReal(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
+	t.Parallel()
+	f(scene{t, zktest.NewPrivate(t, zktest.Real, opts...)})
+}
+
+func onEnsemble(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
+	t.Parallel()
+	ensembles <- struct{}{}
+	t.Cleanup(func() { <-ensembles })
+	f(scene{t, zktest.NewPrivate(t, zktest.Ensemble, opts...)})
+}
+
+// ensembles bounds how many there are at a time: each is three JVMs.
+var ensembles = make(chan struct{}, 2)
+
+// random returns the scenario's source of randomness. FAULTS_SEED changes it.
+func (s scene) random() *rand.Rand {
+	s.Helper()
+	seed := uint64(1)
+	if text := os.Getenv("FAULTS_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(s, err, "FAULTS_SEED")
+		seed = n
+	}
+	s.Logf("FAULTS_SEED=%d", seed)
+	name := fnv.New64()
+	_, _ = name.Write([]byte(s.Name()))
+	return rand.New(rand.NewPCG(seed, name.Sum64()))
+}
+
+// long picks how long a scenario of a certain length lasts: all of it when
+// FAULTS_LONG is set, as "make faults" does.
+func long(full, short time.Duration) time.Duration {
+	if os.Getenv("FAULTS_LONG") != "" {
+		return full
+	}
+	return short
 }
 
 func (s scene) dir() string { return s.w.Path("lock") }

@@ -1,0 +1,94 @@
+package faults
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+func TestF08TheConnectionIsCutAtTheInstantThePredecessorGoes(t *testing.T) {
+	each(t, func(s scene) {
+		h := s.acquire(s.client())
+		waiter := s.start(context.Background(), s.behind())
+		s.awaitNodes(2)
+		s.awaitWatch(h.Node())
+		event := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.dir(), Do: proxy.CutOnReply})
+		s.release(h)
+		next := s.granted(waiter)
+		require.Equal(s, 1, event.Fired(), "the news of the release was lost")
+		s.isSoleHolder(next)
+		s.release(next)
+	})
+}
+
+// The client does not have watches set again after a reconnect: it looks
+// itself. So there is no setWatches to lose, and a change during the outage is
+// seen all the same.
+func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
+	each(t, func(s scene) {
+		h := s.acquire(s.client())
+		waiter := s.start(context.Background(), s.behind())
+		s.awaitNodes(2)
+		s.awaitWatch(h.Node())
+		p := s.w.Proxy()
+		p.Inject(proxy.Fault{On: []int32{proxy.OpSetWatches, proxy.OpSetWatches2}, Times: proxy.Always, Do: proxy.Drop})
+		p.Refuse()
+		require.Equal(s, 1, p.CutAll())
+		s.release(h)
+		zktest.Eventually(s, patience, func() bool { return p.Stats().Refused > 0 }, "the waiter does not try to connect")
+		require.Empty(s, waiter)
+		p.Heal()
+		next := s.granted(waiter)
+		requests := p.Requests()
+		require.Zero(s, requests[proxy.OpSetWatches]+requests[proxy.OpSetWatches2])
+		s.isSoleHolder(next)
+		s.release(next)
+	})
+}
+
+func TestF10TheConnectionFlaps(t *testing.T) {
+	each(t, func(s scene) {
+		var clients []*coord.Client
+		for range 3 {
+			clients = append(clients, s.behind())
+		}
+		c := s.contest(clients, steady(10*time.Millisecond))
+		stop := s.w.Proxy().Flap(50*time.Millisecond, 500*time.Millisecond, s.random().Uint64())
+		flapping := time.NewTimer(long(60*time.Second, 6*time.Second))
+		defer flapping.Stop()
+		var cut int
+		for flaps := true; flaps; {
+			c.progresses(T + 2*time.Second)
+			select {
+			case <-flapping.C:
+				flaps = false
+			default:
+			}
+		}
+		cut = stop()
+		require.Greater(s, cut, 20)
+		c.progresses(T + 2*time.Second)
+		c.stop()
+		require.Zero(s, c.lost, "no hold is lost: the session lives on")
+		s.Logf("%d connections cut", cut)
+	})
+}
+
+// awaitWatch waits until somebody watches a node.
+func (s scene) awaitWatch(node string) {
+	s.Helper()
+	zktest.Eventually(s, patience, func() bool {
+		for _, path := range s.w.Watched() {
+			if path == node {
+				return true
+			}
+		}
+		return false
+	}, "nobody watches %s", node)
+}
