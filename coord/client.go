@@ -41,7 +41,11 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 	if err != nil {
 		return nil, opError("open", "", err)
 	}
-	if _, err := c.keeper.Session(ctx); err != nil {
+	_, err = c.keeper.Session(ctx)
+	if err == nil && len(cfg.Auth) > 0 {
+		err = c.Flush(ctx) // answered after the credentials
+	}
+	if err != nil {
 		go func() { _ = c.Close(context.Background()) }()
 		return nil, opError("open", "", fmt.Errorf("no session with %s: %w", servers, err))
 	}

@@ -272,7 +272,7 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 		h = b.acquire(c)
 		require.NoError(t, b.srv.ExpireSession(h.Session()))
 		<-h.Done()
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		mu.Lock()
 		heard := fmt.Sprint(kinds)
 		mu.Unlock()

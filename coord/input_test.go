@@ -130,3 +130,22 @@ func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 		require.EqualError(t, err, "get /missing: node does not exist")
 	})
 }
+
+func TestOpenTellsThatTheServerRefusesTheCredentials(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		_, err := coord.Open(b.Context(), b.srv.ConnectString(), coord.WithDialer(b.dial), coord.WithAuth("no-such-scheme", "x"))
+		require.ErrorIs(t, err, coord.ErrAuthFailed)
+		time.Sleep(10 * time.Second) // the client closes in the background
+	})
+}
+
+// A server may grant less than was asked for; the limits follow what it granted.
+func TestTheGrantedTimeoutCounts(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open(coord.WithSessionTimeout(time.Hour))
+		require.Equal(t, 20*tick, c.SessionTimeout())
+		h := b.acquire(c)
+		require.LessOrEqual(t, time.Until(h.Deadline()), 20*tick)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}

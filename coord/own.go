@@ -70,6 +70,17 @@ func (cl *Claim) watchOwnNow() {
 	})
 }
 
+// watchOwnAtAll sets the own watch unless it was set before; from then on it is
+// set anew whenever it fires.
+func (cl *Claim) watchOwnAtAll() {
+	cl.mu.Lock()
+	set := cl.watch != nil
+	cl.mu.Unlock()
+	if !set {
+		cl.watchOwnNow()
+	}
+}
+
 // watchOwnSoon sets the own watch of a hold that lasts.
 func (cl *Claim) watchOwnSoon() {
 	cl.mu.Lock()

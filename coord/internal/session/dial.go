@@ -54,8 +54,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		s.log.Debug("cannot connect", "server", addr, "err", err)
 		return nil, err
 	}
-	timeout := s.Timeout()
-	w := newWire(raw, s, s.cfg.Auth, timeout/handshakeShare, timeout/stallShare)
+	w := newWire(raw, s, s.cfg.Auth, s.Timeout()/handshakeShare)
 	if !s.adopt(w) {
 		_ = raw.Close()
 		return nil, errNoMoreDials

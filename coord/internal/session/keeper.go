@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -33,13 +34,18 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	return k, nil
 }
 
-// run supervises one session after the other.
+// run supervises one session after the other. Sessions that do not last, such
+// as those whose credentials the server refuses, come at a slower pace.
 func (k *Keeper) run() {
 	s := k.current
 	for {
+		begun := time.Now()
 		s.supervise(k.stop)
 		k.cfg.Notify(Over, s)
 		k.running.Go(s.conclude)
+		if errors.Is(s.Err(), ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
+			k.pause(k.cfg.Timeout / 10)
+		}
 		if k.stop.Err() != nil {
 			return
 		}
@@ -58,7 +64,17 @@ func (k *Keeper) run() {
 	}
 }
 
-// Session waits for a session that can be used.
+func (k *Keeper) pause(d time.Duration) {
+	timer := time.NewTimer(min(d, time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.stop.Done():
+	}
+}
+
+// Session waits for a session that can be used. It does not wait when the last
+// one ended because the server refused the credentials.
 func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 	for {
 		k.mu.Lock()
@@ -71,7 +87,7 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		if err == nil {
 			return s, nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, ErrAuth) {
 			return nil, err
 		}
 		select {

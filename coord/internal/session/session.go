@@ -229,7 +229,7 @@ func (s *Session) sent(r request) {
 func (s *Session) authenticated(code int32) {
 	if code != 0 {
 		s.log.Error("the server refused a credential", "code", code)
-		s.over(fmt.Errorf("%w: %w", ErrExpired, ErrAuth))
+		s.over(ErrAuth)
 	}
 }
 

@@ -47,23 +47,23 @@ type wire struct {
 	tap   tap
 	creds []Auth
 	limit time.Duration // for the handshake's reply
-	stall time.Duration // for a reply to any request after it
 	in    *bufio.Reader
 
 	ready []byte // read and examined, not yet taken by the library
 	end   error  // what a Read says once ready is empty
 
 	mu       sync.Mutex
-	greeted  time.Time // when the handshake was sent
-	open     bool      // the handshake was answered
-	pending  []request // sent and not answered, in the order they were sent
+	greeted  time.Time     // when the handshake was sent
+	open     bool          // the handshake was answered
+	stall    time.Duration // limit for the reply to any request after it
+	pending  []request     // sent and not answered, in the order they were sent
 	watches  map[armed]struct{}
 	progress time.Time // when bytes of an unfinished frame came last
 	patience time.Time // the read deadline the library asked for
 }
 
-func newWire(raw net.Conn, t tap, creds []Auth, limit, stall time.Duration) *wire {
-	w := &wire{Conn: raw, tap: t, creds: creds, limit: limit, stall: stall, watches: map[armed]struct{}{}}
+func newWire(raw net.Conn, t tap, creds []Auth, limit time.Duration) *wire {
+	w := &wire{Conn: raw, tap: t, creds: creds, limit: limit, watches: map[armed]struct{}{}}
 	w.in = bufio.NewReaderSize(raw, 16<<10)
 	return w
 }
@@ -71,8 +71,8 @@ func newWire(raw net.Conn, t tap, creds []Auth, limit, stall time.Duration) *wir
 // Write sends one packet. It never reports an error: the client library would
 // wedge on it. It closes the connection instead, and the reading side ends.
 func (w *wire) Write(p []byte) (int, error) {
-	r, ok := w.note(p)
-	_ = w.SetWriteDeadline(time.Now().Add(w.stall))
+	r, limit, ok := w.note(p)
+	_ = w.SetWriteDeadline(time.Now().Add(limit))
 	if _, err := w.Conn.Write(p); err != nil {
 		_ = w.Conn.Close()
 	} else if ok {
@@ -83,14 +83,14 @@ func (w *wire) Write(p []byte) (int, error) {
 
 // note remembers a packet before it is sent, so that its send time is never
 // later than the moment a server could have received it.
-func (w *wire) note(p []byte) (r request, ok bool) {
+func (w *wire) note(p []byte) (r request, limit time.Duration, ok bool) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer w.applyDeadline()
 	if w.greeted.IsZero() {
 		w.greeted = now
-		return request{}, false
+		return request{}, w.limit, false
 	}
 	r = request{xid: int32At(p, 4), op: int32At(p, 8), sent: now}
 	switch r.op {
@@ -102,7 +102,7 @@ func (w *wire) note(p []byte) (r request, ok bool) {
 		r.watch = end < len(p) && p[end] == 1
 	}
 	w.pending = append(w.pending, r)
-	return r, true
+	return r, w.stall, true
 }
 
 // SetReadDeadline keeps the library's wish and applies the nearest limit.
@@ -251,7 +251,7 @@ func (w *wire) examineHandshake(body []byte, greeted time.Time) error {
 		return err
 	}
 	w.mu.Lock()
-	w.open = true
+	w.open, w.stall = true, timeout/stallShare
 	w.applyDeadline()
 	w.mu.Unlock()
 	for _, a := range w.creds {
