@@ -1,0 +1,299 @@
+package faults
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+// leader returns the ensemble's leader.
+func (s scene) leader(except ...*zktest.Server) *zktest.Server {
+	s.Helper()
+	leader, err := s.w.Ensemble().Leader(except...)
+	require.NoError(s, err)
+	return leader
+}
+
+// clients opens n clients that know all servers.
+func (s scene) clients(n int, opts ...coord.Option) (clients []*coord.Client) {
+	s.Helper()
+	for range n {
+		clients = append(clients, s.client(opts...))
+	}
+	return clients
+}
+
+func TestF14TheLeaderStops(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		c := s.contest(s.clients(3), steady(10*time.Millisecond))
+		c.progresses(patience)
+		leader := s.leader()
+		require.NoError(s, leader.Stop())
+		stopped := time.Now()
+		next := s.leader(leader)
+		require.NotEqual(s, leader, next)
+		c.progresses(T + 2*time.Second)
+		s.Logf("granted again %v after the leader stopped", time.Since(stopped))
+		require.NoError(s, leader.Continue())
+		require.NoError(s, s.w.Ensemble().AwaitReady())
+		c.progresses(T + 2*time.Second)
+		c.stop()
+	}, zktest.WithSyncLimit(10))
+}
+
+func TestF15TheLeaderIsKilled(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		c := s.contest(s.clients(3), steady(10*time.Millisecond))
+		c.progresses(patience)
+		leader := s.leader()
+		require.NoError(s, leader.Kill())
+		killed := time.Now()
+		s.leader(leader)
+		c.progresses(T + 2*time.Second)
+		s.Logf("granted again %v after the leader was killed", time.Since(killed))
+		require.NoError(s, leader.Restart())
+		c.progresses(T + 2*time.Second)
+		c.stop()
+	})
+}
+
+func TestF16ARollingRestartLosesNoHold(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		const timeout = 5 * T // an election takes about a second
+		s.w.SetTimeout(timeout)
+		var lost atomic.Int64
+		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimLost {
+				lost.Add(1)
+			}
+		})}
+		c := s.contest(s.clients(3, opts...), steady(20*time.Millisecond))
+		for _, server := range s.w.Ensemble().Servers() {
+			c.progresses(patience)
+			require.NoError(s, server.Kill())
+			c.progresses(patience)
+			require.NoError(s, server.Restart())
+			s.leader()
+			c.progresses(patience)
+		}
+		c.stop()
+		require.Zero(s, lost.Load())
+		require.Zero(s, c.lost)
+	})
+}
+
+func TestF17TwoOfThreeServersAreDownForLongerThanTheSessionTimeout(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		ens := s.w.Ensemble()
+		clients := s.clients(3)
+		h := s.acquire(clients[0])
+		waiting := s.start(context.Background(), clients[1])
+		s.awaitNodes(2)
+		down := []*zktest.Server{s.leader(), ens.Followers()[0]}
+		for _, server := range down {
+			require.NoError(s, server.Kill())
+		}
+		deadline := h.Deadline()
+		s.lost(h, patience)
+		require.Less(s, time.Since(deadline), schedulingSlack, "lost too late")
+		zktest.Eventually(s, patience, func() bool { return time.Since(deadline) > T }, "time stands still")
+		require.Empty(s, waiting, "a grant without a quorum")
+		for _, server := range down {
+			require.NoError(s, server.Launch())
+		}
+		require.NoError(s, ens.AwaitReady())
+		next := s.granted(waiting)
+		require.Greater(s, next.Token(), h.Token())
+		s.release(next)
+		c := s.contest(clients, steady(time.Millisecond))
+		c.progresses(T + 2*time.Second)
+		c.stop()
+	})
+}
+
+// A follower that is cut off from its leader goes on answering its clients,
+// while the leader expires their sessions.
+func TestF18TheHoldersFollowerIsCutOffFromItsLeader(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		ens := s.w.Ensemble()
+		follower, leader := ens.Followers()[0], s.leader()
+		h := s.acquire(s.open(follower.Addr()))
+		witness := zktest.Connect(s, follower.Addr(), T)
+		waiter := s.start(context.Background(), s.open(leader.Addr()))
+		s.awaitWatch(h.Node())
+		ended := s.endOf(h)
+		ens.Link(follower).Isolate()
+		next := s.granted(waiter)
+		granted := time.Now()
+		_, _, err := witness.Get(h.Node())
+		require.NoError(s, err, "the follower still answers, and shows the old holder's node")
+		end := zktest.Receive(s, patience, ended, "the hold does not end")
+		require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
+		s.Logf("gave up %v before the second grant", granted.Sub(end))
+		require.Positive(s, ens.Link(follower).Stats().Held, "the follower was not cut off")
+		require.Greater(s, next.Token(), h.Token())
+		ens.Link(follower).Heal()
+		require.NoError(s, ens.AwaitReady())
+		s.release(next)
+	}, zktest.WithQuorumLinks())
+}
+
+// endOf tells when h ended: at the loss, or at the end of the window if that
+// came first.
+func (s scene) endOf(h *coord.Hold) <-chan time.Time {
+	ended := make(chan time.Time, 1)
+	go func() {
+		<-h.Done()
+		at := time.Now()
+		if deadline := h.Deadline(); deadline.Before(at) {
+			at = deadline
+		}
+		ended <- at
+	}()
+	return ended
+}
+
+func TestF19AFollowerLagsBehind(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		const timeout, lag = 4 * T, 600 * time.Millisecond
+		s.w.SetTimeout(timeout)
+		ens := s.w.Ensemble()
+		follower, leader := ens.Followers()[0], s.leader()
+		slow := s.open(follower.Addr(), coord.WithSessionTimeout(timeout))
+		fast := s.open(leader.Addr(), coord.WithSessionTimeout(timeout))
+		ens.Link(follower).Delay(lag)
+		defer ens.Link(follower).Heal()
+		h := s.acquire(fast)
+		_, stale, err := slow.Exists(s.Context(), h.Node())
+		require.NoError(s, err)
+		require.False(s, stale, "the follower does not lag")
+		// The lagging server shows an empty line, and yet nobody holds twice.
+		_, err = s.mutex(slow).TryAcquire(s.Context())
+		require.ErrorIs(s, err, coord.ErrBusy)
+		require.NoError(s, slow.Flush(s.Context()))
+		names, err := slow.Children(s.Context(), s.dir())
+		require.NoError(s, err)
+		require.Equal(s, s.nodes(), names, "up to date after a write")
+		s.release(h)
+		c := s.contest([]*coord.Client{slow, fast, slow, fast}, steady(10*time.Millisecond))
+		granted := map[int]bool{}
+		zktest.Eventually(s, patience, func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, g := range c.grants {
+				granted[g.worker] = true
+			}
+			return len(granted) == 4 && len(c.grants) > 8
+		}, "not everybody is granted the lock")
+		c.stop()
+		require.Zero(s, c.lost)
+		require.Positive(s, ens.Link(follower).Stats().Delayed)
+	}, zktest.WithQuorumLinks())
+}
+
+// The client's server and the next accept connections and answer nothing.
+func TestF22TwoOfThreeServersHang(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		const timeout = 2 * T
+		s.w.SetTimeout(timeout)
+		proxies := s.w.Proxies()
+		var dials atomic.Int64
+		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithDialer(
+			func(ctx context.Context, network, _ string) (net.Conn, error) {
+				next := proxies[(dials.Add(1)-1)%3] // in order
+				return (&net.Dialer{}).DialContext(ctx, network, next.Addr())
+			}))
+		h := s.acquire(c)
+		require.EqualValues(s, 1, dials.Load())
+		session := h.Session()
+		for _, p := range proxies[:2] {
+			p.Hang()
+			p.Blackhole(proxy.Both)
+		}
+		hung := time.Now()
+		require.NoError(s, c.Flush(s.Context()))
+		require.Less(s, time.Since(hung), timeout)
+		s.Logf("failed over in %v, T = %v", time.Since(hung), timeout)
+		require.Equal(s, session, c.SessionID())
+		require.EqualValues(s, 3, dials.Load())
+		require.Positive(s, proxies[0].Stats().Held)
+		require.Equal(s, 1, proxies[1].Stats().Hung)
+		s.release(h)
+		require.Empty(s, s.nodes())
+	})
+}
+
+func TestF23OnlyAReadOnlyServerIsLeft(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		servers := s.w.Ensemble().Servers()
+		c := s.client()
+		h := s.acquire(c)
+		for _, server := range servers[:2] {
+			require.NoError(s, server.Kill())
+		}
+		s.lost(h, patience)
+		zktest.Eventually(s, patience, func() bool { return servers[2].Mode() == "read-only" }, "the server does not turn read-only")
+		deadline := time.Now().Add(T)
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		s.fails(s.start(ctx, c), deadline)
+		require.Equal(s, "read-only", servers[2].Mode())
+		for _, server := range servers[:2] {
+			require.NoError(s, server.Launch())
+		}
+		require.NoError(s, s.w.Ensemble().AwaitReady())
+		s.release(s.acquire(c))
+	}, zktest.WithProperty("readonlymode.enabled", "true"))
+}
+
+// A leader that stood still does not know that another was elected. For a
+// moment it goes on serving those who are attached to it, and it acknowledges
+// syncs, but no writes.
+func TestF46ASupersededLeaderGoesOnServingTheHolder(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		leader := s.leader()
+		h := s.acquire(s.open(leader.Addr()))
+		waiter := s.start(context.Background(), s.client(coord.WithDialer(s.dialOthers(leader))))
+		s.awaitWatch(h.Node())
+		ended := s.endOf(h)
+		require.NoError(s, leader.Stop())
+		s.leader(leader)
+		elected := time.Now()
+		// The new leader gives every session T from its election on. The old
+		// one wakes shortly before it gives up the holder's.
+		zktest.Eventually(s, patience, func() bool { return time.Since(elected) > T-400*time.Millisecond }, "time stands still")
+		require.Empty(s, waiter)
+		require.NoError(s, leader.Continue())
+		require.Equal(s, "leader", leader.Mode(), "the old leader knows better by now")
+		next := s.granted(waiter)
+		granted := time.Now()
+		end := zktest.Receive(s, patience, ended, "the hold does not end")
+		require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
+		s.Logf("gave up %v before the second grant", granted.Sub(end))
+		require.Greater(s, next.Token(), h.Token())
+		require.NoError(s, s.w.Ensemble().AwaitReady())
+		s.release(next)
+	}, zktest.WithSyncLimit(5))
+}
+
+// dialOthers connects to the servers other than one.
+func (s scene) dialOthers(one *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
+	var others []string
+	for _, server := range s.w.Ensemble().Servers() {
+		if server != one {
+			others = append(others, server.Addr())
+		}
+	}
+	var dials atomic.Int64
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, others[dials.Add(1)%int64(len(others))])
+	}
+}
