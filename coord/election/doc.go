@@ -1,0 +1,74 @@
+// Package election lets exactly one of many replicas act.
+//
+// # What
+//
+// Candidates stand in a line; the first leads, and whoever leads has a [Term]:
+// a hold with a fencing token. [Election.Campaign] waits to be elected,
+// [Election.Run] does so again and again and runs a function in each term.
+// Others ask who leads by [Election.Leader] or follow it by
+// [Election.Observe]. A leader tells others what it wants them to know, such as
+// its address, by the data it campaigned with or by [Term.Proclaim].
+//
+//	e, err := election.New(client, "/services/billing/leader")
+//	err = e.Run(ctx, []byte("10.1.2.3:8080"), func(ctx context.Context, t *election.Term) error {
+//		return serve(ctx, t.Token()) // until ctx ends: then the term is over
+//	})
+//
+// # Guarantees
+//
+//   - At most one term can be trusted at a time, under the conditions that
+//     package coord states; tokens grow from term to term.
+//   - Candidates are elected in the order in which they came.
+//   - When a leader dies, the next leads as soon as the dead one's session has
+//     ended: at the latest after the session time-out and two server ticks.
+//   - A candidate whose session died while it waited is not elected by the place
+//     it had; it stands again, at the end of the line.
+//   - [Election.Leader] and [Election.Observe] report only who was first in line,
+//     with a living session, at a moment of the reading. Leader's reading is no
+//     older than the call, on whatever server; Observe's never goes back in time.
+//   - Run never begins a term before the function has returned from the last.
+//   - What Proclaim writes is written only while the term's node exists.
+//
+// # Not guaranteed
+//
+//   - A leader that is paused (stopped, swapped) longer than the session time-out
+//     does not know that it lost its term until it runs again; see package coord.
+//     Give the [coord.Hold.Token] to what it acts on, or write by
+//     [coord.Hold.Txn].
+//   - What Leader returns may be over when it returns: there is no moment that
+//     all processes share. An observer that is cut off keeps what it saw last. To
+//     know that a message comes from the newest leader, compare tokens.
+//   - A leader that cannot reach the servers gives its term up when the trust
+//     window ends, a little before the servers do: for that time the line still
+//     shows it, though it leads no more.
+//   - Observe shows the latest state, not every state.
+//   - A request to step down takes the place of the leader's data. Leader then
+//     has none to show, until the next Proclaim; Observe keeps what it saw.
+//
+// # When the session or connection fails
+//
+// A term outlasts an outage that is shorter than the trust window, and ends
+// otherwise; the function of Run sees its context end, and must return. A
+// candidate waits on over a lost connection, and stands again after a lost
+// session. Observe goes on in both cases, and in a new session first makes sure
+// by a write that its new server is not behind the last.
+//
+// # Znodes
+//
+//	/services/billing/leader                    container
+//	  _c_<uuid>-latch-0000000007                leader, ephemeral; data: 10.1.2.3:8080
+//	  _c_<uuid>-latch-0000000009                next candidate
+//
+// This is the layout of Curator's LeaderLatch: Go and Java stand in one line. In
+// the Kazoo dialect it is that of Kazoo's Election, <hex>__lock__<number>.
+// Curator's LeaderSelector uses the nodes of a mutex instead, and does not mix
+// with either.
+//
+// # Cost
+//
+// Campaign: create and list, which travel together, one round trip. While it
+// waits, a candidate watches its own node and the two before it, and nobody
+// else wakes when those go. Proclaim: one request. Leader: an empty write, a
+// list and a read. Observe: the same at the beginning; then a list and a read
+// for each change, and every observer wakes at each.
+package election

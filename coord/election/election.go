@@ -1,0 +1,72 @@
+package election
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Election is an election at a path. It is configuration, not state: who leads
+// has the [Term] that [Election.Campaign] returns. It is safe for concurrent
+// use; two candidates of one process stand against each other as those of two
+// processes do.
+type Election struct {
+	client *coord.Client
+	line   coord.Line
+}
+
+// New returns the election at path, a directory that is made when it is
+// needed. It does no I/O. A path that cannot be right fails with
+// [coord.ErrInvalid].
+func New(client *coord.Client, path string) (*Election, error) {
+	if err := coord.CheckPath(path); err != nil {
+		return nil, err
+	}
+	return &Election{client, coord.Line{Dir: path, Kinds: []coord.Kind{coord.Latch}}}, nil
+}
+
+// rule: the first in line leads. The others wait for the one before them; they
+// also watch the one before that, and look when it goes, so that they know,
+// when their turn comes, that nobody else is left.
+func rule(_ []coord.Contender, self int) (wait []int, elected bool) {
+	switch self {
+	case 0:
+		return nil, true
+	case 1:
+		return []int{0}, false
+	}
+	return []int{self - 1, self - 2}, false
+}
+
+// Campaign stands for election until it is won or ctx ends. ctx bounds the
+// campaign, not the term. data tell others who the candidate is, such as the
+// address to reach it at; nil stands for the client's identity. A candidate
+// whose node is deleted, or whose session ends, stands again, at the end of
+// the line. When Campaign returns an error, nothing is left behind.
+func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
+	if err := e.checkData("campaign", data); err != nil {
+		return nil, err
+	}
+	spec := coord.Spec{Line: e.line, Kind: coord.Latch, Data: data, Exclusive: true}
+	h, err := e.client.Acquire(ctx, spec, rule)
+	if err != nil {
+		return nil, err
+	}
+	return newTerm(e, h), nil
+}
+
+// Candidates lists the leader and then the candidates in the order in which
+// they will be elected: one listing and one read for each. It is for people to
+// look at, and as old as the server it asks; see [Election.Leader].
+func (e *Election) Candidates(ctx context.Context) ([]coord.ContenderInfo, error) {
+	return e.client.Contenders(ctx, e.line)
+}
+
+func (e *Election) checkData(op string, data []byte) error {
+	if !coord.IsRevocation(data) {
+		return nil
+	}
+	return &coord.OpError{Op: op, Path: e.line.Dir, Err: fmt.Errorf(
+		"%w: the data %q mean a request to step down", coord.ErrInvalid, data)}
+}

@@ -1,0 +1,255 @@
+package election_test
+
+import (
+	"context"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// soon is how long a test waits for what must happen.
+const soon = 20 * time.Second
+
+// open returns a client of the world's servers that is closed with the test.
+func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
+	t.Helper()
+	opts = append([]coord.Option{
+		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick),
+	}, opts...)
+	c, err := coord.Open(limited(t), servers, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return c
+}
+
+// limited returns a context in which what must happen has to happen.
+func limited(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func at(t *testing.T, c *coord.Client, path string) *election.Election {
+	t.Helper()
+	e, err := election.New(c, path)
+	require.NoError(t, err)
+	return e
+}
+
+func elected(t *testing.T, e *election.Election, data string) *election.Term {
+	t.Helper()
+	term, err := e.Campaign(limited(t), []byte(data))
+	require.NoError(t, err)
+	return term
+}
+
+// outcome is what came of a campaign in the background.
+type outcome struct {
+	term *election.Term
+	err  error
+}
+
+// stand campaigns in the background and returns when the candidate is in line,
+// as the nth.
+func stand(t *testing.T, w *zktest.World, ctx context.Context, e *election.Election, path, data string, n int) <-chan outcome {
+	t.Helper()
+	done := make(chan outcome, 1)
+	go func() {
+		term, err := e.Campaign(ctx, []byte(data))
+		done <- outcome{term, err}
+	}()
+	lined(t, w, path, n)
+	return done
+}
+
+// lined waits until n candidates stand in line.
+func lined(t *testing.T, w *zktest.World, path string, n int) {
+	t.Helper()
+	var names []string
+	zktest.Eventually(t, soon, func() bool {
+		names, _, _ = w.Admin().Children(path)
+		return len(names) == n
+	}, "%d candidates in line", n)
+}
+
+func won(t *testing.T, done <-chan outcome) *election.Term {
+	t.Helper()
+	o := zktest.Receive(t, soon, done, "an election")
+	require.NoError(t, o.err)
+	return o.term
+}
+
+func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, names := w.Path("election"), []string{"a", "b", "c", "d"}
+		watcher := at(t, open(t, w.ConnectString()), path)
+		var waits []<-chan outcome
+		for i, name := range names {
+			waits = append(waits, stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, name, i+1))
+		}
+		last := int64(0)
+		for i, name := range names {
+			term := won(t, waits[i])
+			require.Greater(t, term.Token(), last)
+			last = term.Token()
+			for _, later := range waits[i+1:] {
+				require.Empty(t, later, "two lead")
+			}
+			leader, err := watcher.Leader(limited(t))
+			require.NoError(t, err)
+			require.Equal(t, name, string(leader.Data))
+			require.Equal(t, term.Token(), leader.Token)
+			require.Equal(t, term.Session(), leader.Session)
+			require.Equal(t, term.Node(), leader.Node)
+			line, err := watcher.Candidates(limited(t))
+			require.NoError(t, err)
+			require.Len(t, line, len(names)-i)
+			require.Equal(t, term.Node(), line[0].Node)
+			require.True(t, line[0].Holds)
+			require.NoError(t, term.Resign(limited(t)))
+			require.ErrorIs(t, term.Err(), coord.ErrReleased)
+		}
+		_, err := watcher.Leader(limited(t))
+		require.ErrorIs(t, err, election.ErrNoLeader)
+		require.ErrorContains(t, err, path)
+	})
+}
+
+func TestTwoCandidatesOfOneClientDoNotBothLead(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		e := at(t, open(t, w.ConnectString()), w.Path("election"))
+		first := elected(t, e, "first")
+		second := stand(t, w, t.Context(), e, w.Path("election"), "second", 2)
+		require.Empty(t, second)
+		require.NoError(t, first.Resign(limited(t)))
+		require.NoError(t, won(t, second).Resign(limited(t)))
+	})
+}
+
+func TestACandidateThatGivesUpLeavesTheLine(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		e := at(t, open(t, w.ConnectString()), path)
+		leader := elected(t, e, "leader")
+		ctx, cancel := context.WithCancel(t.Context())
+		second := stand(t, w, ctx, e, path, "second", 2)
+		third := stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, "third", 3)
+		cancel()
+		require.ErrorIs(t, zktest.Receive(t, soon, second, "the end of the campaign").err, context.Canceled)
+		lined(t, w, path, 2)
+		require.Empty(t, third)
+		require.NoError(t, leader.Resign(limited(t)))
+		require.NoError(t, won(t, third).Resign(limited(t)))
+	})
+}
+
+func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
+	shapes := map[coord.Dialect]string{
+		coord.Curator: `^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-latch-\d{10}$`,
+		coord.Kazoo:   `^[0-9a-f]{32}__lock__\d{10}$`,
+	}
+	for dialect, shape := range shapes {
+		t.Run(dialect.String(), func(t *testing.T) {
+			w := zktest.New(t, zktest.Embedded)
+			path := w.Path("election")
+			e := at(t, open(t, w.ConnectString(), coord.WithDialect(dialect)), path)
+			term := elected(t, e, "the data")
+			second := stand(t, w, t.Context(), e, path, "second", 2)
+			names, _, err := w.Admin().Children(path)
+			require.NoError(t, err)
+			for _, name := range names {
+				require.Regexp(t, regexp.MustCompile(shape), name)
+			}
+			data, _, err := w.Admin().Get(term.Node())
+			require.NoError(t, err)
+			require.Equal(t, "the data", string(data))
+			leader, err := e.Leader(limited(t))
+			require.NoError(t, err)
+			require.Equal(t, term.Node(), leader.Node)
+			require.NoError(t, term.Resign(limited(t)))
+			require.NoError(t, won(t, second).Resign(limited(t)))
+		})
+	}
+}
+
+func TestWithoutDataACandidateTellsItsIdentity(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := open(t, w.ConnectString(), coord.WithIdentity("somebody"))
+	e := at(t, c, w.Path("election"))
+	term, err := e.Campaign(limited(t), nil)
+	require.NoError(t, err)
+	leader, err := e.Leader(limited(t))
+	require.NoError(t, err)
+	require.Equal(t, c.Identity(), string(leader.Data))
+	require.NoError(t, term.Resign(limited(t)))
+}
+
+func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		lock, err := c.Join(limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: coord.Lock})
+		require.NoError(t, err)
+		_, err = at(t, c, w.Path("election")).Campaign(limited(t), nil)
+		require.ErrorIs(t, err, coord.ErrForeign)
+		require.NoError(t, lock.Leave(limited(t)))
+	})
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := open(t, w.ConnectString())
+	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
+		_, err := election.New(c, path)
+		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
+	}
+	e := at(t, c, w.Path("election"))
+	for _, request := range []string{"unlock", "__REVOKE__"} {
+		_, err := e.Campaign(limited(t), []byte(request))
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorContains(t, err, request)
+	}
+	_, err := e.Campaign(limited(t), make([]byte, 2<<20))
+	require.ErrorIs(t, err, coord.ErrTooLarge)
+	term := elected(t, e, "fine")
+	require.ErrorIs(t, term.Proclaim(limited(t), []byte("unlock")), coord.ErrInvalid)
+	require.ErrorIs(t, term.Proclaim(limited(t), make([]byte, 2<<20)), coord.ErrTooLarge)
+	require.NoError(t, term.Proclaim(limited(t), []byte("still fine")))
+	require.NoError(t, term.Resign(limited(t)))
+}
+
+func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		e := at(t, open(t, w.Proxy().Addr()), w.Path("election"))
+		term := elected(t, e, "leader")
+		calls := map[string]func(context.Context) error{
+			"campaign":   func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
+			"leader":     func(ctx context.Context) error { _, err := e.Leader(ctx); return err },
+			"candidates": func(ctx context.Context) error { _, err := e.Candidates(ctx); return err },
+			"proclaim":   func(ctx context.Context) error { return term.Proclaim(ctx, []byte("new")) },
+			"run":        func(ctx context.Context) error { return e.Run(ctx, nil, nil) },
+			"observe": func(ctx context.Context) (last error) {
+				for _, last = range e.Observe(ctx) {
+				}
+				return last
+			},
+		}
+		for name, call := range calls {
+			w.Proxy().Blackhole(1 | 2)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			require.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
+			cancel()
+			w.Proxy().Heal()
+		}
+		require.NoError(t, term.Resign(limited(t)))
+		lined(t, w, w.Path("election"), 0)
+	})
+}

@@ -1,0 +1,196 @@
+package election_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+func TestACandidateWhoseSessionDiedWhileItWaitedIsNotElected(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, p := w.Path("election"), w.Proxy()
+		leader := elected(t, at(t, open(t, w.ConnectString()), path), "leader")
+		doomed := open(t, p.Addr())
+		second := stand(t, w, t.Context(), at(t, doomed, path), path, "second", 2)
+		third := stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, "third", 3)
+		p.Refuse() // it will not hear of its end for a while
+		old := doomed.SessionID()
+		w.ExpireSession(old)
+		require.NoError(t, leader.Resign(limited(t)))
+		next := won(t, third)
+		require.Empty(t, second, "a dead candidate was elected")
+		p.Heal()
+		lined(t, w, path, 2)
+		require.Empty(t, second, "elected by the place of the dead session")
+		require.NoError(t, next.Resign(limited(t)))
+		again := won(t, second)
+		require.NotEqual(t, old, again.Session())
+		require.Greater(t, again.Token(), next.Token())
+		require.NoError(t, again.Resign(limited(t)))
+	})
+}
+
+func TestACandidateWhoseNodeIsDeletedStandsAgain(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		e := at(t, open(t, w.ConnectString()), path)
+		leader := elected(t, e, "leader")
+		second := stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, "second", 2)
+		third := stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, "third", 3)
+		line, err := e.Candidates(limited(t))
+		require.NoError(t, err)
+		require.NoError(t, w.Admin().Delete(line[1].Node, -1))
+		zktest.Eventually(t, soon, func() bool {
+			line, err = e.Candidates(limited(t))
+			require.NoError(t, err)
+			return len(line) == 3
+		}, "three in line again")
+		require.NoError(t, leader.Resign(limited(t)))
+		next := won(t, third)
+		require.Empty(t, second)
+		require.NoError(t, next.Resign(limited(t)))
+		require.NoError(t, won(t, second).Resign(limited(t)))
+	})
+}
+
+func TestALeaderWhoseNodeIsDeletedLeadsNoMore(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		term := elected(t, at(t, open(t, w.ConnectString()), w.Path("election")), "leader")
+		require.NoError(t, w.Admin().Delete(term.Node(), -1))
+		zktest.Receive(t, soon, term.Done(), "the end of the term")
+		require.ErrorIs(t, term.Err(), coord.ErrLost)
+		require.ErrorIs(t, term.Err(), coord.ErrNodeDeleted)
+		require.ErrorIs(t, term.Proclaim(limited(t), []byte("x")), coord.ErrLost)
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
+func TestALeaderThatIsCutOffLeadsNoMoreBeforeTheNextDoes(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, p := w.Path("election"), w.Proxy()
+		leader := elected(t, at(t, open(t, p.Addr()), path), "leader")
+		second := stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, "second", 2)
+		p.Blackhole(proxy.Both)
+		select {
+		case <-leader.Done():
+			require.Empty(t, second, "two lead")
+		case <-second:
+			t.Fatal("the next leads before the last has given up")
+		case <-limited(t).Done():
+			t.Fatal("the term of a leader that is cut off does not end")
+		}
+		next := won(t, second)
+		p.Heal()
+		require.NoError(t, next.Resign(limited(t)))
+	})
+}
+
+func TestTheReplyToACandidatesCreateIsLost(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, p := w.Path("election"), w.Proxy()
+		e := at(t, open(t, p.Addr()), path)
+		require.NoError(t, elected(t, e, "first").Resign(limited(t)))
+		lost := p.Inject(proxy.Fault{On: proxy.Creates, Path: path, Do: proxy.CutOnReply})
+		term := elected(t, e, "second")
+		require.Equal(t, 1, lost.Fired())
+		lined(t, w, path, 1)
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
+func TestALeaderIsAskedToStepDown(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		c := open(t, w.ConnectString())
+		e := at(t, c, path)
+		term := elected(t, at(t, open(t, w.ConnectString()), path), "leader")
+		leader, err := e.Leader(limited(t))
+		require.NoError(t, err)
+		require.NoError(t, coord.Revoke(limited(t), c, leader.Node))
+		zktest.Receive(t, soon, term.Revoked(), "the request")
+		require.NoError(t, term.Err(), "to be asked is not to lose")
+		leader, err = e.Leader(limited(t))
+		require.NoError(t, err)
+		require.True(t, leader.Revoked)
+		require.Nil(t, leader.Data)
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
+func TestARequestToStepDownSurvivesAProclamation(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		e := at(t, c, w.Path("election"))
+		for range 20 { // the leader's own watch may be quicker or slower
+			term := elected(t, e, "leader")
+			require.NoError(t, coord.Revoke(limited(t), c, term.Node()))
+			require.NoError(t, term.Proclaim(limited(t), []byte("news")))
+			zktest.Receive(t, soon, term.Revoked(), "the request")
+			leader, err := e.Leader(limited(t))
+			require.NoError(t, err)
+			require.Equal(t, "news", string(leader.Data))
+			require.NoError(t, term.Resign(limited(t)))
+		}
+	})
+}
+
+func TestALostProclamationIsRepeated(t *testing.T) {
+	for name, action := range map[string]proxy.Action{"reply": proxy.CutOnReply, "request": proxy.DropAndCut} {
+		t.Run(name, func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				path, p := w.Path("election"), w.Proxy()
+				e := at(t, open(t, p.Addr()), path)
+				term := elected(t, e, "old")
+				lost := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: path, Do: action})
+				require.NoError(t, term.Proclaim(limited(t), []byte("new")))
+				require.Equal(t, 1, lost.Fired())
+				require.NoError(t, term.Err())
+				leader, err := e.Leader(limited(t))
+				require.NoError(t, err)
+				require.Equal(t, "new", string(leader.Data))
+				require.NoError(t, term.Resign(limited(t)))
+			})
+		})
+	}
+}
+
+func TestProclamationsOfOneTermFollowOneAnother(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		e := at(t, open(t, w.ConnectString()), path)
+		term := elected(t, e, "")
+		done := make(chan error)
+		for i := range 10 {
+			go func() { done <- term.Proclaim(limited(t), []byte{byte(i)}) }()
+		}
+		for range 10 {
+			require.NoError(t, zktest.Receive(t, soon, done, "a proclamation"))
+		}
+		_, stat, err := w.Admin().Get(term.Node())
+		require.NoError(t, err)
+		require.EqualValues(t, 10, stat.Version)
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
+func TestAProclamationWaitsForTheOneBeforeItNoLongerThanItsContext(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := w.Proxy()
+	term := elected(t, at(t, open(t, p.Addr()), w.Path("election")), "")
+	free := make(chan struct{})
+	held := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: w.Path("election"), Do: proxy.Hold(free)})
+	first := make(chan error, 1)
+	go func() { first <- term.Proclaim(limited(t), []byte("first")) }()
+	zktest.Receive(t, soon, held.First(), "the first proclamation")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, term.Proclaim(ctx, []byte("second")), context.Canceled)
+	close(free)
+	require.NoError(t, zktest.Receive(t, soon, first, "the first proclamation"))
+	require.NoError(t, term.Resign(limited(t)))
+}

@@ -1,0 +1,150 @@
+package election
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// ErrNoLeader: nobody stands for election.
+var ErrNoLeader = errors.New("no leader")
+
+// Leader is who leads, as its node tells it.
+type Leader struct {
+	Data    []byte    // what it campaigned with or proclaimed last; nil while Revoked
+	Node    string    // its path; "" if nobody leads
+	Session int64     // the session it belongs to
+	Since   time.Time // when it became a candidate, by the server's clock
+	Token   int64     // of its term: its node's czxid
+	Revoked bool      // somebody asked it to step down, in place of its data
+}
+
+// None tells that nobody leads.
+func (l Leader) None() bool { return l.Node == "" }
+
+// Leader tells who leads, or [ErrNoLeader]. Whoever is reported was first in
+// line, with a node in the ensemble, at some moment since the call: an empty
+// write before the reading makes sure that no server's past is shown. A leader
+// learns of its election, and of its loss, a little later or earlier than the
+// ensemble does: act on the Token, not on the moment. Three requests.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	var leader Leader
+	err := e.client.Fresh().Read(ctx, func(ctx context.Context) (err error) {
+		leader, err = e.first(ctx, func(node string) ([]byte, coord.Stat, error) {
+			data, stat, err := e.client.Get(ctx, node)
+			if errors.Is(err, coord.ErrNoAuth) {
+				var exists bool
+				if stat, exists, err = e.client.Exists(ctx, node); err == nil && !exists {
+					err = coord.ErrNoNode
+				}
+			}
+			return data, stat, err
+		})
+		return err
+	})
+	if err == nil && leader.None() {
+		err = &coord.OpError{Op: "leader", Path: e.line.Dir, Err: ErrNoLeader}
+	}
+	return leader, err
+}
+
+// first finds the first in line and reads its node. Since nobody can come to
+// stand before it, it is still the first at that moment. A node that is gone by
+// then is not the first any more.
+func (e *Election) first(ctx context.Context, read func(node string) ([]byte, coord.Stat, error)) (Leader, error) {
+	for {
+		names, err := e.client.Children(ctx, e.line.Dir)
+		if err != nil && !errors.Is(err, coord.ErrNoNode) {
+			return Leader{}, err
+		}
+		line := e.line.Order(names, e.client.Dialect())
+		if len(line) == 0 {
+			return Leader{}, nil
+		}
+		node := e.line.Dir + "/" + line[0].Name
+		data, stat, err := read(node)
+		if errors.Is(err, coord.ErrNoNode) {
+			continue
+		}
+		leader := Leader{Data: data, Node: node, Session: stat.Owner, Since: stat.Created, Token: stat.Czxid}
+		if coord.IsRevocation(data) {
+			leader.Data, leader.Revoked = nil, true
+		}
+		return leader, err
+	}
+}
+
+// Observe tells who leads: at once, and again at each change of the leader or
+// of its data. When nobody stands for election, it yields a Leader for which
+// [Leader.None] is true. It yields the latest: what changes while the loop's
+// body runs is skipped. What it yields was so at the time of the reading, and
+// it never goes back in time; while it is cut off from the servers it yields
+// nothing, and cannot know better. It goes on over lost connections and
+// sessions. The last pair has an error, the only one that does: ctx has ended,
+// the client was closed, or the servers do not permit it.
+//
+// It makes the directory if there is none, to watch it. Two requests at each
+// change: only the leader's node is watched.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		fresh := e.client.Fresh()
+		for last, begun := (Leader{}), false; ; {
+			var leader Leader
+			var changed <-chan struct{}
+			err := fresh.Read(ctx, func(ctx context.Context) (err error) {
+				leader, changed, err = e.watch(ctx)
+				return err
+			})
+			if err != nil {
+				yield(Leader{}, err)
+				return
+			}
+			if leader.Revoked && leader.Node == last.Node {
+				leader.Data = last.Data
+			}
+			if !begun || !leader.same(last) {
+				if !yield(leader, nil) {
+					return
+				}
+			}
+			last, begun = leader, true
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				yield(Leader{}, &coord.OpError{Op: "observe", Path: e.line.Dir, Err: context.Cause(ctx)})
+				return
+			}
+		}
+	}
+}
+
+func (l Leader) same(other Leader) bool {
+	return l.Node == other.Node && l.Revoked == other.Revoked && bytes.Equal(l.Data, other.Data)
+}
+
+// watch tells who leads, and gives a channel that is closed when that may have
+// changed.
+func (e *Election) watch(ctx context.Context) (leader Leader, changed <-chan struct{}, err error) {
+	for {
+		leader, err = e.first(ctx, func(node string) (data []byte, stat coord.Stat, err error) {
+			data, stat, changed, err = e.client.Watch(ctx, node)
+			return data, stat, err
+		})
+		if err != nil || !leader.None() {
+			return leader, changed, err
+		}
+		names, _, joined, err := e.client.WatchChildren(ctx, e.line.Dir)
+		if errors.Is(err, coord.ErrNoNode) {
+			if err = e.client.EnsureDir(ctx, e.line.Dir); err == nil {
+				continue
+			}
+		}
+		if err != nil || len(e.line.Order(names, e.client.Dialect())) == 0 {
+			return Leader{}, joined, err
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package election_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// observer is an observation in the background, one line per pair.
+type observer struct {
+	t     *testing.T
+	lines chan string
+	stop  context.CancelFunc
+}
+
+func observe(t *testing.T, e *election.Election) *observer {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &observer{t: t, lines: make(chan string, 1000), stop: cancel}
+	go func() {
+		defer close(o.lines)
+		for leader, err := range e.Observe(ctx) {
+			switch {
+			case err != nil:
+				o.lines <- "error"
+			case leader.None():
+				o.lines <- "none"
+			default:
+				o.lines <- fmt.Sprintf("%s %d %v", leader.Data, leader.Token, leader.Revoked)
+			}
+		}
+	}()
+	return o
+}
+
+func (o *observer) sees(want string) {
+	o.t.Helper()
+	require.Equal(o.t, want, zktest.Receive(o.t, soon, o.lines, "news: %s", want))
+}
+
+func (o *observer) ends() {
+	o.t.Helper()
+	o.stop()
+	o.sees("error")
+	_, more := <-o.lines
+	require.False(o.t, more, "the error is the last")
+}
+
+func seen(data string, term *election.Term, revoked bool) string {
+	return fmt.Sprintf("%s %d %v", data, term.Token(), revoked)
+}
+
+func TestAnObserverSeesEachLeaderItsNewsAndThatThereIsNone(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, c := w.Path("election"), open(t, w.ConnectString())
+		e := at(t, c, path)
+		o := observe(t, at(t, open(t, w.ConnectString()), path))
+		o.sees("none")
+		a := elected(t, e, "a")
+		o.sees(seen("a", a, false))
+		require.NoError(t, a.Proclaim(limited(t), []byte("a2")))
+		o.sees(seen("a2", a, false))
+		require.NoError(t, coord.Revoke(limited(t), c, a.Node()))
+		o.sees(seen("a2", a, true))
+		waiting := stand(t, w, t.Context(), e, path, "b", 2)
+		require.NoError(t, a.Resign(limited(t)))
+		b := won(t, waiting)
+		o.sees(seen("b", b, false))
+		require.NoError(t, b.Resign(limited(t)))
+		o.sees("none")
+		require.NoError(t, w.Admin().Delete(path, -1)) // as the server does with an empty container
+		again := elected(t, e, "c")
+		o.sees(seen("c", again, false))
+		require.NoError(t, again.Resign(limited(t)))
+		o.sees("none")
+		o.ends()
+	})
+}
+
+func TestAnObserverSeesTheLatestOnly(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		e := at(t, open(t, w.ConnectString()), path)
+		term := elected(t, e, "0")
+		next, stop := iter.Pull2(e.Observe(limited(t)))
+		defer stop()
+		leader, err, ok := next()
+		require.True(t, ok)
+		require.NoError(t, err)
+		require.Equal(t, "0", string(leader.Data))
+		for i := range 9 {
+			require.NoError(t, term.Proclaim(limited(t), fmt.Append(nil, i+1)))
+		}
+		leader, err, ok = next()
+		require.True(t, ok)
+		require.NoError(t, err)
+		require.Equal(t, "9", string(leader.Data))
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
+func TestAnObserverThatStopsIsGone(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	e := at(t, open(t, w.ConnectString()), w.Path("election"))
+	term := elected(t, e, "leader")
+	for range e.Observe(limited(t)) {
+		break
+	}
+	require.NoError(t, term.Resign(limited(t)))
+}
+
+func TestAnObserverGoesOnInANewSession(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, p := w.Path("election"), w.Proxy()
+		e := at(t, open(t, w.ConnectString()), path)
+		watching := open(t, p.Addr())
+		o := observe(t, at(t, watching, path))
+		o.sees("none")
+		a := elected(t, e, "a")
+		o.sees(seen("a", a, false))
+		p.Refuse()
+		w.ExpireSession(watching.SessionID())
+		require.NoError(t, a.Resign(limited(t)))
+		b := elected(t, e, "b")
+		p.Heal()
+		o.sees(seen("b", b, false))
+		require.NoError(t, b.Resign(limited(t)))
+		o.sees("none")
+		o.ends()
+	})
+}
+
+func TestAnObserverEndsWhenItsClientIsClosed(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := open(t, w.ConnectString())
+	o := observe(t, at(t, c, w.Path("election")))
+	o.sees("none")
+	require.NoError(t, c.Close(context.Background()))
+	o.ends()
+}
+
+func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	path := w.Path("election")
+	e := at(t, open(t, w.ConnectString()), path)
+	old := elected(t, e, "old")
+	waiting := stand(t, w, t.Context(), e, path, "new", 2)
+	late := open(t, w.ConnectString())
+	_, err := late.Children(limited(t), path)
+	require.NoError(t, err)
+	follower := w.Embedded().AddFollower(300*time.Millisecond, late.SessionID())
+	require.NoError(t, old.Resign(limited(t)))
+	next := won(t, waiting)
+	stale, err := late.Children(limited(t), path)
+	require.NoError(t, err)
+	require.Len(t, stale, 2, "the follower does not lag")
+	leader, err := at(t, late, path).Leader(limited(t))
+	require.NoError(t, err)
+	require.Equal(t, next.Token(), leader.Token)
+	follower.Stop()
+	require.NoError(t, next.Resign(limited(t)))
+}
+
+func TestALeaderWhoseDataMayNotBeReadIsStillALeader(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		hidden := coord.WithACL(coord.ACL{Perms: coord.PermAll, Scheme: "digest", ID: "u:p"})
+		secret := open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"), hidden)
+		c := open(t, w.ConnectString())
+		require.NoError(t, c.EnsureDir(limited(t), path))
+		term := elected(t, at(t, secret, path), "secret")
+		leader, err := at(t, c, path).Leader(limited(t))
+		require.NoError(t, err)
+		require.Equal(t, term.Token(), leader.Token)
+		require.Empty(t, leader.Data)
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
+func TestWhoMayNotReadIsTold(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		secret := open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"),
+			coord.WithACL(coord.ACL{Perms: coord.PermAll, Scheme: "auth"}))
+		require.NoError(t, secret.EnsureDir(limited(t), path))
+		e := at(t, open(t, w.ConnectString()), path)
+		_, err := e.Leader(limited(t))
+		require.ErrorIs(t, err, coord.ErrNoAuth)
+		n := 0
+		for _, err := range e.Observe(limited(t)) {
+			require.ErrorIs(t, err, coord.ErrNoAuth)
+			n++
+		}
+		require.Equal(t, 1, n)
+	})
+}
+
+func TestWhatAnElectionCosts(t *testing.T) {
+	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
+	w.SetTimeout(time.Minute)
+	minute := coord.WithSessionTimeout(time.Minute) // no probe, no ping meanwhile
+	path := w.Path("election")
+	spent := func(c *coord.Client, f func()) zkembed.Counts {
+		before := w.Embedded().SessionCounts(c.SessionID())
+		f()
+		return w.Embedded().SessionCounts(c.SessionID()).Since(before)
+	}
+	mine, others := open(t, w.ConnectString(), minute), open(t, w.ConnectString(), minute)
+	e := at(t, mine, path)
+	var term *election.Term
+	require.NoError(t, elected(t, e, "makes the directory").Resign(limited(t)))
+	campaign := spent(mine, func() { term = elected(t, e, "leader") })
+	require.Equal(t, 1, campaign[zkembed.OpCreate])
+	require.Equal(t, 1, campaign[zkembed.OpGetChildren2])
+	require.LessOrEqual(t, campaign.Total(), 3, "%v", campaign) // a slow machine's hold reads its node
+	require.Equal(t, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1}, spent(others, func() {
+		_, err := at(t, others, path).Leader(limited(t))
+		require.NoError(t, err)
+	}))
+	proclaimed := spent(mine, func() { require.NoError(t, term.Proclaim(limited(t), []byte("x"))) })
+	require.Equal(t, 1, proclaimed[zkembed.OpMulti])
+	o := observe(t, at(t, others, path))
+	o.sees(seen("x", term, false))
+	change := spent(others, func() {
+		require.NoError(t, term.Proclaim(limited(t), []byte("y")))
+		o.sees(seen("y", term, false))
+	})
+	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1}, change)
+	quiet := spent(others, func() {
+		waiting := stand(t, w, t.Context(), e, path, "next", 2)
+		require.NoError(t, term.Resign(limited(t)))
+		term = won(t, waiting)
+		o.sees(seen("next", term, false))
+	})
+	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1}, quiet,
+		"an observer is not woken by candidates")
+	o.ends()
+	require.NoError(t, term.Resign(limited(t)))
+}

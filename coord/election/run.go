@@ -1,0 +1,72 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// shortestPause is how long Run waits after the first short term.
+const shortestPause = 10 * time.Millisecond
+
+// Run campaigns, runs lead while it leads, and begins anew, until ctx ends or
+// lead fails. lead's context ends when the term does; lead must return then.
+// Run waits for that, however long it takes, before it resigns or campaigns
+// again, so that a process is never in two of its own terms.
+//
+// When the term was lost before lead returned, what lead returned does not
+// matter, and Run campaigns again; so it does when lead returned nil, which is
+// to resign. Otherwise lead's error ends Run, which returns it. After a short
+// term Run pauses, longer each time, up to half the session time-out, so that
+// a candidate that cannot lead does not keep the others from it.
+//
+// When ctx ends, Run returns its error after lead has returned and the term has
+// been resigned. It returns the errors of [Election.Campaign], too.
+func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
+	for pause := shortestPause; ; {
+		term, err := e.Campaign(ctx, data)
+		if err != nil {
+			return err
+		}
+		begun := time.Now()
+		if err := serve(ctx, term, lead); err != nil {
+			return err
+		}
+		limit := e.client.SessionTimeout() / 2
+		if time.Since(begun) > limit {
+			pause = shortestPause
+		}
+		if err := e.rest(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, limit)
+	}
+}
+
+// serve runs lead for one term. It returns nil if Run is to go on.
+func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) error {
+	defer t.Resign(ctx) //nolint:errcheck // reached first only when lead panics
+	err := lead(t.Context(ctx), t)
+	lost := errors.Is(t.Err(), coord.ErrLost)
+	// A deletion that is not confirmed goes on in the background.
+	_ = t.Resign(ctx)
+	if lost {
+		return nil
+	}
+	return err
+}
+
+// rest waits for about d.
+func (e *Election) rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return &coord.OpError{Op: "run", Path: e.line.Dir, Err: context.Cause(ctx)}
+	}
+}

@@ -1,0 +1,81 @@
+package election
+
+import (
+	"context"
+	"errors"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Term is the time for which a candidate leads: a hold with a fencing token. It
+// ends when it is resigned or can no longer be trusted; see [coord.Hold] for
+// Done, Err, Context, Token, Txn and Revoked.
+type Term struct {
+	*coord.Hold
+	election *Election
+	// version is that of the node's data as last set or seen. It is passed on by
+	// the channel, so that proclamations follow one another.
+	version chan int32
+}
+
+func newTerm(e *Election, h *coord.Hold) *Term {
+	t := &Term{Hold: h, election: e, version: make(chan int32, 1)}
+	t.version <- 0
+	return t
+}
+
+// Resign ends the term and lets the next candidate lead; see
+// [coord.Hold.Release].
+func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
+
+// Proclaim replaces the leader's data, which [Election.Leader] and
+// [Election.Observe] show. It succeeds only while the term's node exists: after
+// the term was lost, the error matches [coord.ErrLost]. It repeats itself over
+// lost connections. A request to step down that was written into the node is
+// not lost: it is heeded, and [coord.Hold.Revoked] closed, before the data are
+// replaced. One request.
+func (t *Term) Proclaim(ctx context.Context, data []byte) error {
+	if err := t.election.checkData("proclaim", data); err != nil {
+		return err
+	}
+	var version int32
+	select {
+	case version = <-t.version:
+	case <-ctx.Done():
+		return &coord.OpError{Op: "proclaim", Path: t.Node(), Err: context.Cause(ctx)}
+	}
+	defer func() { t.version <- version }()
+	client := t.election.client
+	return client.Retry(ctx, func(ctx context.Context) error {
+		for {
+			results, err := t.Txn(ctx, coord.SetOp(t.Node(), data, version))
+			if err == nil {
+				version = results[0].Stat.Version
+				return nil
+			}
+			if !errors.Is(err, coord.ErrBadVersion) {
+				return err
+			}
+			if version, err = t.heed(ctx); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// heed reads what somebody has written into the node, and returns its version.
+func (t *Term) heed(ctx context.Context) (int32, error) {
+	data, stat, err := t.election.client.Get(ctx, t.Node())
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return 0, err
+	}
+	if coord.IsRevocation(data) {
+		select {
+		case <-t.Revoked():
+		case <-t.Done():
+		case <-ctx.Done():
+			return 0, &coord.OpError{Op: "proclaim", Path: t.Node(), Err: context.Cause(ctx)}
+		}
+	}
+	return stat.Version, nil
+}
