@@ -55,10 +55,10 @@
 // (T is the session time-out; a follower tells its leader of live sessions only
 // every half tick, and only a write is acknowledged by a quorum). While there
 // is any claim, the client writes a little more often than every T/8 for that
-// reason; a hold that is not disturbed therefore survives an outage of T/2, and
-// of 0.7 T when the tick is known ([WithTick]). With [LoseAtDisconnect] it
-// ends at once. A waiting claim waits on, and joins again, at the end of the
-// line, if its session is over.
+// reason. So a hold survives an outage of 0.4 T that begins at any moment, or of
+// 0.6 T when the tick is known ([WithTick]). With [LoseAtDisconnect] it ends at
+// once. A waiting claim waits on, and joins again, at the end of the line, if
+// its session is over.
 //
 // # Znodes
 //

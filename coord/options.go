@@ -57,7 +57,7 @@ func defaults() options {
 
 // WithSessionTimeout sets the session time-out T to ask for. The server may
 // grant another one ([Client.SessionTimeout]). After a crash, others wait up to
-// T for what the crashed process held; a hold survives an outage of about T/2.
+// T for what the crashed process held; a hold survives an outage of 0.4 T.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Millisecond || d > 24*time.Hour {

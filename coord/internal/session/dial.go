@@ -63,7 +63,8 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 }
 
 // pace lets the first attempt at each server through at once and then backs
-// off, up to a second, until a server has answered a request.
+// off, up to a second or a fortieth of the time-out, until a server has answered
+// a request: little of a window must be spent waiting for a server that is back.
 func (s *Session) pace() error {
 	s.mu.Lock()
 	round := s.attempts / len(s.cfg.Servers)
@@ -73,7 +74,7 @@ func (s *Session) pace() error {
 	if round == 0 && s.ending.Err() == nil {
 		return nil
 	}
-	pause := min(25*time.Millisecond<<min(round, 6), time.Second, timeout/handshakeShare)
+	pause := min(25*time.Millisecond<<min(round, 6), time.Second, timeout/40)
 	timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
 	defer timer.Stop()
 	select {
