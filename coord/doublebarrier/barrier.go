@@ -1,0 +1,204 @@
+package doublebarrier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// MaxMembers is the most members a barrier can have: their names must fit into
+// one node, and the check that all of them are there into one transaction.
+const MaxMembers = 4000
+
+// kind is the part of a node's name that tells that it is a member.
+const kind coord.Kind = "member"
+
+// Barrier is a double barrier for n members on a path. It is configuration, not
+// state: what takes part is the [Member] that Enter returns. It is safe for
+// concurrent use, and two goroutines of one process are two members.
+type Barrier struct {
+	client *coord.Client
+	path   string
+	ready  string
+	size   int
+	spec   coord.Spec
+	wait   bool
+}
+
+// Option sets something about a [Barrier].
+type Option func(*Barrier)
+
+// WaitForNextRound lets Enter wait when a round is under way without the
+// caller, until that round is over and it finds a place in a later one. Places
+// are given in the order of arrival. Without it, Enter fails with [ErrLate].
+func WaitForNextRound() Option { return func(b *Barrier) { b.wait = true } }
+
+// New returns the barrier at path for n members per round, 1 to [MaxMembers].
+// It does no I/O. Arguments that cannot be right fail with [coord.ErrInvalid].
+func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, error) {
+	if client == nil {
+		return nil, invalid(path, "the client is nil")
+	}
+	if err := coord.CheckPath(path); err != nil {
+		return nil, err
+	}
+	if n < 1 || n > MaxMembers {
+		return nil, invalid(path, "%d members: it must be 1 to %d", n, MaxMembers)
+	}
+	if room := maxBytes/n - bytesPerMember; len(path) > room {
+		return nil, invalid(path, "%d members do not fit into one transaction at a path of %d bytes, only of %d", n, len(path), room)
+	}
+	b := &Barrier{
+		client: client, path: path, ready: path + "/ready", size: n,
+		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []coord.Kind{kind}}, Kind: kind, Unlisted: true},
+	}
+	for _, set := range opts {
+		set(b)
+	}
+	return b, nil
+}
+
+// What the opening of a round takes in a packet, whose limit is 0xfffff: for
+// each member its name, twice, and the path with a few numbers, once.
+const (
+	maxBytes       = 0xfffff - 8192
+	bytesPerMember = 2*57 + 30
+)
+
+func invalid(path, format string, args ...any) error {
+	return &coord.OpError{Op: "double barrier", Path: path, Err: fmt.Errorf("%w: "+format, append([]any{coord.ErrInvalid}, args...)...)}
+}
+
+// failure tells what was being done, unless err says it already.
+func (b *Barrier) failure(op string, err error) error {
+	var known *coord.OpError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &coord.OpError{Op: op, Path: b.path, Err: err}
+}
+
+// reading is the node ready as it was read, and what tells of its next change.
+type reading struct {
+	state
+	stat    coord.Stat
+	changed <-chan struct{}
+}
+
+// look reads ready and watches it, and makes it when it is missing.
+func (b *Barrier) look(ctx context.Context) (reading, error) {
+	for {
+		r, err := b.watch(ctx)
+		if !errors.Is(err, coord.ErrNoNode) {
+			return r, err
+		}
+		err = b.client.Retry(ctx, b.found)
+		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
+			return reading{}, err
+		}
+	}
+}
+
+// watch reads ready and watches it: one request, or none when this process
+// watches it already. ready is small unless a round is open.
+func (b *Barrier) watch(ctx context.Context) (reading, error) {
+	data, stat, changed, err := b.client.Watch(ctx, b.ready)
+	if err != nil {
+		return reading{}, err
+	}
+	s, err := decode(data)
+	return reading{s, stat, changed}, err
+}
+
+// found makes ready, and the directory, of a barrier that nobody has used.
+func (b *Barrier) found(ctx context.Context) error {
+	err := b.client.Create(ctx, b.ready, encode(state{Format: format, Size: b.size}))
+	if !errors.Is(err, coord.ErrNoNode) {
+		return err
+	}
+	if err := b.client.EnsureDir(ctx, b.path); err != nil {
+		return err
+	}
+	return b.client.Create(ctx, b.ready, encode(state{Format: format, Size: b.size}))
+}
+
+// list lists the members, of every round, by age.
+func (b *Barrier) list(ctx context.Context) ([]coord.Contender, error) {
+	names, err := b.client.Children(ctx, b.path)
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return nil, err
+	}
+	return b.order(names), nil
+}
+
+// order reads names in either dialect: no other recipe could share the path
+// anyway, and so clients of both can meet.
+func (b *Barrier) order(names []string) []coord.Contender {
+	line := append(b.spec.Line.Order(names, coord.Curator), b.spec.Line.Order(names, coord.Kazoo)...)
+	slices.SortFunc(line, func(x, y coord.Contender) int { return cmp.Compare(x.Sequence, y.Sequence) })
+	return line
+}
+
+func (b *Barrier) node(name string) string { return b.path + "/" + name }
+
+// Status is what can be seen of a barrier from outside.
+type Status struct {
+	Size    int      // members per round
+	Round   int64    // the current round, or if none is open the last; 0 before the first
+	Open    bool     // the round has begun and is not over
+	Inside  []string // nodes of the current round's members that are there
+	Waiting []string // nodes of those who wait for a round to begin, by age
+}
+
+// Status reads the barrier: two requests. A barrier that nobody has used is
+// missing and answers [coord.ErrNoNode].
+func (b *Barrier) Status(ctx context.Context) (Status, error) {
+	data, _, err := b.client.Get(ctx, b.ready)
+	if err != nil {
+		return Status{}, b.failure("status", err)
+	}
+	s, err := decode(data)
+	if err != nil {
+		return Status{}, b.failure("status", err)
+	}
+	line, err := b.list(ctx)
+	if err != nil {
+		return Status{}, b.failure("status", err)
+	}
+	out := Status{Size: s.Size, Round: s.Number, Open: s.Open}
+	for _, c := range line {
+		switch {
+		case c.Sequence >= s.Next:
+			out.Waiting = append(out.Waiting, b.node(c.Name))
+		case s.has(c):
+			out.Inside = append(out.Inside, b.node(c.Name))
+		}
+	}
+	return out, nil
+}
+
+// Remove deletes the barrier's nodes, if nobody is in it and nobody waits;
+// otherwise it fails with [coord.ErrBusy]. A barrier that is used again is made
+// again. Two requests.
+func (b *Barrier) Remove(ctx context.Context) error {
+	err := b.client.Retry(ctx, func(ctx context.Context) error {
+		_, stat, err := b.client.Get(ctx, b.ready)
+		if err != nil {
+			return err
+		}
+		// Not while anybody is there: a directory with children stays.
+		_, err = b.client.Txn(ctx, coord.DeleteOp(b.ready, stat.Version), coord.DeleteOp(b.path, -1))
+		return err
+	})
+	switch {
+	case errors.Is(err, coord.ErrNoNode):
+		return nil
+	case errors.Is(err, coord.ErrNotEmpty), errors.Is(err, coord.ErrBadVersion):
+		err = fmt.Errorf("%w: the barrier is in use", coord.ErrBusy)
+	}
+	return b.failure("remove", err)
+}

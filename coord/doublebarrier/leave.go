@@ -1,0 +1,281 @@
+package doublebarrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// done is what a member's data end with once it has finished.
+const done = "\ndone"
+
+// Member is one of the n of a round. It must be ended by [Member.Leave] or
+// [Member.Abandon]; until then the others wait for it. It is safe for
+// concurrent use.
+type Member struct {
+	barrier *Barrier
+	hold    *coord.Hold
+	round   int64
+	index   int
+	names   []string // the round's members
+	made    int64    // ready's czxid: which incarnation of the barrier this is
+
+	leaving chan struct{} // taken by the Leave that does it
+	ended   bool          // guarded by leaving
+	outcome error
+}
+
+func newMember(e *entrant, r reading, index int) *Member {
+	return &Member{
+		barrier: e.Barrier, hold: e.hold, round: r.Number, index: index, names: r.Members, made: r.stat.Czxid,
+		leaving: make(chan struct{}, 1),
+	}
+}
+
+// Round returns the number of the round, from 1. It grows from round to round.
+func (m *Member) Round() int64 { return m.round }
+
+// Index returns the member's number in the round, 0 to n-1, different for each:
+// good for sharing out the work.
+func (m *Member) Index() int { return m.index }
+
+// Count returns n.
+func (m *Member) Count() int { return len(m.names) }
+
+// Node returns the path of the member's node.
+func (m *Member) Node() string { return m.hold.Node() }
+
+// Done is closed when the member has left, or can no longer be sure that the
+// others still count on it: see [coord.Hold].
+func (m *Member) Done() <-chan struct{} { return m.hold.Done() }
+
+// Err returns nil as long as the others count on the member. Afterwards it
+// matches [coord.ErrReleased] or [coord.ErrLost].
+func (m *Member) Err() error { return m.hold.Err() }
+
+// Context returns a context that ends with the membership; see
+// [coord.Hold.Context].
+func (m *Member) Context(parent context.Context) context.Context { return m.hold.Context(parent) }
+
+// Txn carries out all the operations or none, and only while the others count
+// on the member: what it writes is written before the round's end, unless the
+// member is missing in it. See [coord.Hold.Txn].
+func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, error) {
+	return m.hold.Txn(ctx, ops...)
+}
+
+// Leave tells that the member has finished and waits until every other member
+// has, or is gone. It returns nil when all n have finished, and otherwise an
+// [*IncompleteError]: all who leave a round get the same answer.
+//
+// With any other error the outcome is not known to the caller: [coord.ErrLost]
+// when the others do not count on it any more, ctx's error when that ended
+// first. Then the caller gives up its place, so that the others need not wait
+// for it, and may be missing in the outcome although it has finished. Leave may
+// be called again and gives the same answer.
+func (m *Member) Leave(ctx context.Context) error {
+	select {
+	case m.leaving <- struct{}{}:
+		defer func() { <-m.leaving }()
+	case <-ctx.Done():
+		return m.barrier.failure("leave", context.Cause(ctx))
+	}
+	if !m.ended {
+		m.outcome = m.barrier.failure("leave", m.leave(ctx))
+		m.ended = true
+		withdraw(ctx, m.hold)
+	}
+	return m.outcome
+}
+
+// Abandon gives the place up without having finished: the member is missing in
+// the round's outcome. It answers and waits as [coord.Hold.Release] does.
+func (m *Member) Abandon(ctx context.Context) error { return m.hold.Release(ctx) }
+
+// Do enters, runs f, and leaves. f's context ends when the others do not count
+// on the member any more. When f fails or panics, the member is missing in the
+// round's outcome, and Do returns f's error without waiting for the others.
+func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
+	m, err := b.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer withdraw(ctx, m.hold) // has an effect unless Leave was called
+	if err := f(m.Context(ctx), m); err != nil {
+		if lost := m.Err(); lost != nil && !errors.Is(err, lost) {
+			err = multierror.Append(err, lost)
+		}
+		return err
+	}
+	return m.Leave(ctx)
+}
+
+// leaving is a member that has finished and waits for the others. The first of
+// the round that is still there looks after them and closes the round: the
+// monitor. Everybody else waits for that, and for the one before it in the
+// round, so as to be the next monitor when all before it are gone.
+type leaving struct {
+	*Member
+	before  int   // the nearest before the own index that may be there; -1 if none is
+	next    int   // the monitor: whom to look after next; 0 before it begins
+	missing []int // the monitor: who was gone before having finished
+}
+
+func (m *Member) leave(ctx context.Context) error {
+	mark := coord.SetOp(m.Node(), []byte(m.barrier.client.Identity()+done), -1)
+	if err := txn(ctx, m.barrier.client, m.hold, mark); err != nil {
+		return err
+	}
+	l := &leaving{Member: m, before: m.index - 1}
+	for {
+		r, err := m.barrier.watch(ctx)
+		if err = m.tampered(r, err); err != nil {
+			return err
+		}
+		if past, over := r.outcome(m.round); over {
+			return m.verdict(past)
+		}
+		if err := m.hold.Err(); err != nil {
+			return err
+		}
+		if r.Number != m.round {
+			// It was over when another began, and then nobody of it was left.
+			return fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted)
+		}
+		wake, err := l.attend(ctx)
+		if err != nil {
+			return err
+		}
+		if wake == nil {
+			closed, err := l.close(ctx, r)
+			if err != nil {
+				return err
+			}
+			if closed {
+				return m.verdict(round{Number: m.round, Missing: l.missing})
+			}
+		}
+		if over, err := l.sleep(ctx, r, wake); over || err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits until there is something to do, and tells whether that was the
+// end of the round. It reads the end without leaving a watch.
+func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) (over bool, err error) {
+	select {
+	case <-wake:
+		return false, nil
+	case <-l.hold.Done():
+		return false, l.hold.Err()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-r.changed:
+	}
+	data, stat, err := l.barrier.client.Get(ctx, l.barrier.ready)
+	if err == nil {
+		r.state, err = decode(data)
+		r.stat = stat
+	}
+	if err := l.tampered(r, err); err != nil {
+		return false, err
+	}
+	past, over := r.outcome(l.round)
+	if !over {
+		return false, nil
+	}
+	return true, l.verdict(past)
+}
+
+// tampered turns what must not happen to ready while a round is open into
+// [ErrBroken].
+func (m *Member) tampered(r reading, err error) error {
+	switch {
+	case errors.Is(err, coord.ErrNoNode):
+		return fmt.Errorf("%w: ready was deleted", ErrBroken)
+	case errors.Is(err, coord.ErrForeign):
+		return fmt.Errorf("%w: %w", ErrBroken, err)
+	case err == nil && r.stat.Czxid != m.made:
+		return fmt.Errorf("%w: ready was deleted and made again", ErrBroken)
+	}
+	return err
+}
+
+// verdict is what everybody gets to know.
+func (m *Member) verdict(r round) error {
+	if slices.Contains(r.Missing, m.index) {
+		return fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, m.round)
+	}
+	if len(r.Missing) > 0 {
+		return &IncompleteError{Round: m.round, Members: len(m.names), Missing: slices.Clone(r.Missing)}
+	}
+	return nil
+}
+
+// attend returns what to wait for, or nil when all others have finished or are
+// gone, and it is this member's part to close the round.
+func (l *leaving) attend(ctx context.Context) (wake <-chan struct{}, err error) {
+	for l.before >= 0 {
+		_, wake, err := l.see(ctx, l.before)
+		if !errors.Is(err, coord.ErrNoNode) {
+			return wake, err
+		}
+		if err := l.stepBack(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if l.next == 0 {
+		for gone := range l.index {
+			l.missing = append(l.missing, gone)
+		}
+		l.next = l.index + 1
+	}
+	for ; l.next < len(l.names); l.next++ {
+		finished, wake, err := l.see(ctx, l.next)
+		switch {
+		case errors.Is(err, coord.ErrNoNode):
+			l.missing = append(l.missing, l.next)
+		case err != nil || !finished:
+			return wake, err
+		}
+	}
+	return nil, nil
+}
+
+// see reads and watches another member.
+func (l *leaving) see(ctx context.Context, index int) (finished bool, wake <-chan struct{}, err error) {
+	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.names[index]))
+	return strings.HasSuffix(string(data), done), wake, err
+}
+
+// stepBack finds the nearest before the own index that is there.
+func (l *leaving) stepBack(ctx context.Context) error {
+	line, err := l.barrier.list(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, c := range line {
+		there[c.Name] = true
+	}
+	for l.before--; l.before >= 0 && !there[l.names[l.before]]; l.before-- {
+	}
+	return nil
+}
+
+// close ends the round, unless somebody else has: then it tells so.
+func (l *leaving) close(ctx context.Context, r reading) (closed bool, err error) {
+	end := coord.SetOp(l.barrier.ready, encode(r.closing(l.missing)), r.stat.Version)
+	err = txn(ctx, l.barrier.client, l.hold, end)
+	if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,100 @@
+package doublebarrier
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// format is the version of the content of ready.
+const format = 1
+
+// round is one use of the barrier. Its members are those with a sequence number
+// from First up to but not including Next: a round takes the oldest members
+// there are, so that whoever else has such a number is gone.
+type round struct {
+	Number  int64 `json:"round"` // from 1; 0 when there was none yet
+	First   int32 `json:"first"`
+	Next    int32 `json:"next"`
+	Missing []int `json:"missing,omitempty"` // once it is over: who was not seen to finish
+}
+
+// has tells whether a node stands for a member of the round, alive since it is
+// there.
+func (r round) has(c coord.Contender) bool { return r.First <= c.Sequence && c.Sequence < r.Next }
+
+// state is the content of ready: one line of JSON and, while a round is open,
+// one line more for each of its members. It is changed in two ways only, each
+// time for the version it was read in: a round is opened, or closed.
+type state struct {
+	Format int `json:"format"`
+	Size   int `json:"size"`
+	round
+	Open    bool     `json:"open"`
+	Past    []round  `json:"past,omitempty"` // rounds whose outcome somebody may not have read yet
+	Members []string `json:"-"`              // of the open round, by age
+}
+
+func encode(s state) []byte {
+	head, _ := json.Marshal(s) // cannot fail: numbers and a flag
+	return []byte(strings.Join(append([]string{string(head)}, s.Members...), "\n"))
+}
+
+func decode(data []byte) (state, error) {
+	var s state
+	head, members, _ := strings.Cut(string(data), "\n")
+	err := json.Unmarshal([]byte(head), &s)
+	if members != "" {
+		s.Members = strings.Split(members, "\n")
+	}
+	if err != nil || s.Format != format || s.Size < 1 || s.Open && len(s.Members) != s.Size {
+		return state{}, fmt.Errorf("%w: ready was not written by this recipe; Curator's and Kazoo's double barriers need a path of their own", coord.ErrForeign)
+	}
+	return s, nil
+}
+
+// alive tells whether a member of the round is left, given who is there.
+func (r round) alive(line []coord.Contender) bool { return slices.ContainsFunc(line, r.has) }
+
+// opening returns the state in which the next round is open, if those who wait
+// are enough. It takes the oldest. It keeps the outcome of rounds of which a
+// member is left.
+func (s state) opening(line []coord.Contender) (next state, enough bool) {
+	from := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Sequence >= s.Next })
+	if from < 0 || len(line)-from < s.Size {
+		return state{}, false
+	}
+	chosen := line[from : from+s.Size]
+	next = state{Format: s.Format, Size: s.Size, Open: true}
+	next.round = round{Number: s.Number + 1, First: s.Next, Next: chosen[s.Size-1].Sequence + 1}
+	for _, c := range chosen {
+		next.Members = append(next.Members, c.Name)
+	}
+	past := slices.Clone(s.Past)
+	if !s.Open && s.Number > 0 {
+		past = append(past, s.round)
+	}
+	next.Past = slices.DeleteFunc(past, func(r round) bool { return !r.alive(line) })
+	return next, true
+}
+
+// closing returns the state in which the open round is over.
+func (s state) closing(missing []int) state {
+	s.Open, s.Members, s.Missing = false, nil, missing
+	return s
+}
+
+// outcome finds how a round ended, if it has.
+func (s state) outcome(number int64) (round, bool) {
+	if s.Number == number && !s.Open {
+		return s.round, true
+	}
+	i := slices.IndexFunc(s.Past, func(r round) bool { return r.Number == number })
+	if i < 0 {
+		return round{}, false
+	}
+	return s.Past[i], true
+}
