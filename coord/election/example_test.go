@@ -1,0 +1,86 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func Example() {
+	server, err := zkembed.Start() // for the example; name your own servers below
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx, shutdown := context.WithCancel(context.Background())
+	client, err := coord.Open(ctx, server.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+
+	e, err := election.New(client, "/services/billing/leader")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = e.Run(ctx, []byte("10.1.2.3:8080"), func(ctx context.Context, t *election.Term) error {
+		fmt.Println("leading with a token:", t.Token() > 0)
+		shutdown()   // for the example; a service would work here
+		<-ctx.Done() // until its term is over, or the process is told to end
+		return ctx.Err()
+	})
+	fmt.Println("ended by the shutdown:", errors.Is(err, context.Canceled))
+	// Output:
+	// leading with a token: true
+	// ended by the shutdown: true
+}
+
+func ExampleElection_Observe() {
+	server, err := zkembed.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx := context.Background()
+	client, err := coord.Open(ctx, server.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+	e, err := election.New(client, "/services/billing/leader")
+	if err != nil {
+		log.Fatal(err)
+	}
+	term, err := e.Campaign(ctx, []byte("10.1.2.3:8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for leader, err := range e.Observe(ctx) {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case leader.None():
+			fmt.Println("nobody leads")
+			return
+		case string(leader.Data) == "10.1.2.3:8080":
+			fmt.Println("leader:", string(leader.Data))
+			if err := term.Proclaim(ctx, []byte("10.1.2.3:9090")); err != nil {
+				log.Fatal(err)
+			}
+		default:
+			fmt.Println("leader:", string(leader.Data))
+			if err := term.Resign(ctx); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	// Output:
+	// leader: 10.1.2.3:8080
+	// leader: 10.1.2.3:9090
+	// nobody leads
+}
