@@ -1,0 +1,392 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// Scripts that stand in for commands.
+const (
+	// busy prints its process id and works on, with ordinary manners.
+	busy = `echo $$; while :; do sleep 0.02; done`
+	// stubborn does not care about TERM.
+	stubborn = `trap '' TERM; echo $$; while :; do sleep 0.02; done`
+	// untilEOF ends with status 5 at the end of its input.
+	untilEOF = `echo $$; cat >/dev/null; exit 5`
+)
+
+func sh(path, script string, options ...string) []string {
+	return append(append([]string{"lock"}, options...), path, "--", "sh", "-c", script)
+}
+
+func TestLockExitsWithTheStatusOfItsCommand(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 76": 76, "kill -TERM $$": 143, "kill -KILL $$": 137} {
+			require.Equal(t, want, on(t, w, sh(w.Path("l"), script)...).exit(), script)
+		}
+		awaitContenders(t, w.Admin(), w.Path("l"), 0)
+	})
+}
+
+func TestLockExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	for command, want := range map[string]int{"/no/such/file": 127, "no-such-command": 127, plain: 126, os.TempDir(): 126} {
+		p := on(t, w, "lock", w.Path("l"), "--", command)
+		require.Equal(t, want, p.exit(), command)
+		require.Contains(t, p.stderr.String(), command)
+	}
+	awaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestLockPassesInputOutputAndArgumentsThrough(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "lock", w.Path("l"), "--", "sh", "-c", `cat; echo "$0 $1 $2" >&2`, "--json", "-x", "two words")
+	_, err := io.WriteString(p.in, "from standard input\n")
+	require.NoError(t, err)
+	require.NoError(t, p.in.Close())
+	require.Equal(t, 0, p.exit())
+	require.Equal(t, "from standard input", p.output())
+	require.Equal(t, "--json -x two words\n", p.stderr.String())
+}
+
+func TestLockTellsTheCommandWhatItHolds(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	token := int64(0)
+	for range 2 {
+		p := on(t, w, sh(w.Path("l"), `echo $COORD_PATH; echo $COORD_NODE; echo $COORD_TOKEN; cat`)...)
+		require.Equal(t, w.Path("l"), p.line())
+		node := p.line()
+		_, stat, err := w.Admin().Exists(node)
+		require.NoError(t, err)
+		got, err := strconv.ParseInt(p.line(), 10, 64)
+		require.NoError(t, err)
+		require.Equal(t, stat.Czxid, got)
+		require.Greater(t, got, token, "a later holder's token is higher")
+		token = got
+		require.NoError(t, p.in.Close())
+		require.Equal(t, 0, p.exit())
+	}
+}
+
+func TestLockExcludes(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		first := on(t, w, sh(w.Path("l"), untilEOF)...)
+		first.line()
+		require.Equal(t, exitBusy, on(t, w, sh(w.Path("l"), "echo never", "--try")...).exit())
+		waited := on(t, w, sh(w.Path("l"), "echo never", "--timeout", "0.3")...)
+		require.Equal(t, exitTimeout, waited.exit())
+		require.Empty(t, waited.output())
+		next := on(t, w, sh(w.Path("l"), "echo next", "--timeout", "1h")...)
+		awaitContenders(t, w.Admin(), w.Path("l"), 2)
+		require.NoError(t, first.in.Close())
+		require.Equal(t, 5, first.exit())
+		require.Equal(t, "next", next.line())
+		require.Equal(t, 0, next.exit())
+		awaitContenders(t, w.Admin(), w.Path("l"), 0)
+	})
+}
+
+func TestATriedLockThatIsFreeIsTaken(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	require.Equal(t, 0, on(t, w, sh(w.Path("l"), "exit 0", "--try")...).exit())
+}
+
+func TestLockRefusesWhatCannotBeRight(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"lock", "/l"}, "cmd"},
+		{[]string{"lock", "/l", "--"}, "no command"},
+		{[]string{"lock", "--", "relative", "true"}, "must start with /"},
+		{[]string{"lock", "/", "--", "true"}, "root"},
+		{[]string{"lock", "--no-such-flag", "/l", "--", "true"}, "no-such-flag"},
+		{[]string{"lock", "--timeout", "0", "/l", "--", "true"}, "--timeout"},
+		{[]string{"lock", "--timeout", "soon", "/l", "--", "true"}, "soon"},
+		{[]string{"lock", "--kill-after=-1s", "/l", "--", "true"}, "--kill-after"},
+		{[]string{"lock", "--kill-after", "1900ms", "/l", "--", "true"}, "does not fit"},
+		{[]string{"lock", "--on-revoke", "maybe", "/l", "--", "true"}, "on-revoke"},
+		{[]string{"lock", "--zk", "127.0.0.1:2181:2181", "/l", "--", "true"}, "2181:2181"},
+		{[]string{"lock", "--session-timeout", "-1s", "/l", "--", "true"}, "session"},
+		{[]string{"lock", "--connect-timeout", "0", "/l", "--", "true"}, "--connect-timeout"},
+		{[]string{"no-such-verb"}, "no-such-verb"},
+		{nil, "expected"},
+	} {
+		p := on(t, w, c.args...)
+		require.Equal(t, exitUsage, p.exit(), "%q", c.args)
+		require.Contains(t, p.stderr.String(), c.says, "%q", c.args)
+	}
+	p := start(t, "lock", "/l", "--", "true")
+	require.Equal(t, exitUsage, p.exit())
+	require.Contains(t, p.stderr.String(), "ZK_SERVERS")
+}
+
+func TestTheServersMayBeNamedByTheEnvironment(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	cmd := exec.Command(os.Args[0], "lock", w.Path("l"), "--", "sh", "-c", "exit 3")
+	cmd.Env = []string{"ZK_SERVERS=" + w.ConnectString()}
+	require.Equal(t, 3, startAs(t, cmd).exit())
+}
+
+func TestWithoutAServerLockEndsWithinASecondOfItsTimeOut(t *testing.T) {
+	const patience = 500 * time.Millisecond
+	for name, address := range map[string]string{"refused": closedPort(t), "silent": silentServer(t)} {
+		for _, option := range []string{"--timeout", "--connect-timeout"} {
+			for _, try := range []bool{false, true} {
+				args := []string{"--zk", address, "lock", option, patience.String(), "/l", "--", "echo", "never"}
+				if try {
+					args = append(args[:3:3], append([]string{"--try"}, args[3:]...)...)
+				}
+				begin := time.Now()
+				p := start(t, args...)
+				require.Equal(t, exitUnavailable, p.exit(), "%s: %q", name, args)
+				took := time.Since(begin)
+				require.GreaterOrEqual(t, took, patience, name)
+				require.Less(t, took, patience+time.Second, name)
+				require.Empty(t, p.output())
+				require.Contains(t, p.stderr.String(), address)
+			}
+		}
+	}
+}
+
+func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.T) {
+	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+		holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+		holder.line()
+		const patience = 4 * time.Second
+		begin := time.Now()
+		waiter := on(t, w, sh(w.Path("l"), "echo never", "--timeout", patience.String())...)
+		awaitContenders(t, w.Admin(), w.Path("l"), 2)
+		w.Freeze()
+		require.Equal(t, exitTimeout, waiter.exit())
+		require.Less(t, time.Since(begin), patience+time.Second)
+		require.Empty(t, waiter.output())
+		require.Equal(t, exitLost, holder.exit())
+		w.Thaw()
+	})
+}
+
+// The server goes away while the command runs: by a crash, or by answering nothing any more.
+func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
+	for name, outage := range map[string]func(*zktest.World){"crash": (*zktest.World).Crash, "hang": (*zktest.World).Freeze} {
+		for script, manners := range map[string]string{busy: "ends at TERM", stubborn: "ignores TERM"} {
+			t.Run(name+", a command that "+manners, func(t *testing.T) {
+				zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+					p := on(t, w, sh(w.Path("l"), script)...)
+					pid := p.number()
+					begin := time.Now()
+					outage(w)
+					requireGone(t, pid)
+					// The servers cannot have expired the session before its time-out has passed since its last sign of
+					// life, which is not older than begin by more than the trust window allows for.
+					require.Less(t, time.Since(begin), zktest.SessionTimeout)
+					require.Equal(t, exitLost, p.exit())
+					if name == "crash" {
+						w.Recover()
+					} else {
+						w.Thaw()
+					}
+				}, zktest.Embedded, zktest.Real)
+			})
+		}
+	}
+}
+
+func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), `echo $COORD_NODE; `+untilEOF)...)
+		_, stat, err := w.Admin().Exists(p.line())
+		require.NoError(t, err)
+		w.DropConn(stat.EphemeralOwner)
+		p.line()
+		require.NoError(t, p.in.Close())
+		require.Equal(t, 5, p.exit())
+	})
+}
+
+func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), stubborn)...)
+		pid := p.number()
+		next := on(t, w, sh(w.Path("l"), fmt.Sprintf(`ps -o stat= -p %d; exit 4`, pid))...)
+		awaitContenders(t, w.Admin(), w.Path("l"), 2)
+		p.signal(syscall.SIGKILL)
+		requireGone(t, pid)
+		require.Equal(t, 4, next.exit())
+		require.Empty(t, strings.Trim(next.output(), "Z+<NsSl \n"), "the command lived on while the next one held the lock")
+	})
+}
+
+func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), stubborn)...)
+		pid := p.number()
+		next := on(t, w, sh(w.Path("l"), fmt.Sprintf(`ps -o stat= -p %d; exit 4`, pid))...)
+		awaitContenders(t, w.Admin(), w.Path("l"), 2)
+		p.signal(syscall.SIGSTOP)
+		require.Equal(t, 4, next.exit())
+		require.Empty(t, strings.Trim(next.output(), "Z+<NsSl \n"), "the command lived on while the next one held the lock")
+		p.signal(syscall.SIGCONT)
+		require.Equal(t, exitLost, p.exit())
+	})
+}
+
+func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
+	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), untilEOF)...)
+		pid := p.number()
+		p.signal(syscall.SIGSTOP)
+		w.Crash()
+		require.NoError(t, p.in.Close())
+		requireGone(t, pid)
+		<-time.After(zktest.SessionTimeout) // so that the trust window is over when it wakes: that is the case here
+		p.signal(syscall.SIGCONT)
+		require.Equal(t, 5, p.exit())
+		w.Recover()
+	}, zktest.Embedded, zktest.Real)
+}
+
+func TestAShortFreezeDoesNotEndTheCommand(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("l"), untilEOF)...)
+	p.line()
+	p.signal(syscall.SIGSTOP)
+	p.signal(syscall.SIGCONT)
+	require.NoError(t, p.in.Close())
+	require.Equal(t, 5, p.exit())
+}
+
+func TestALockWhoseSessionExpiresIsLost(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), `echo $COORD_NODE; `+stubborn)...)
+		_, stat, err := w.Admin().Exists(p.line())
+		require.NoError(t, err)
+		pid := p.number()
+		w.ExpireSession(stat.EphemeralOwner)
+		require.Equal(t, exitLost, p.exit())
+		requireGone(t, pid)
+		require.Contains(t, p.stderr.String(), w.Path("l"))
+	})
+}
+
+func TestSignalsAreForwardedToTheCommand(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for s, want := range map[syscall.Signal]string{
+		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
+	} {
+		p := on(t, w, sh(w.Path("l"), `for s in TERM INT HUP QUIT USR1 USR2; do trap "echo $s; exit 9" $s; done; `+busy)...)
+		p.line()
+		p.signal(s)
+		require.Equal(t, want, p.line())
+		require.Equal(t, 9, p.exit(), "the command's status is what counts, not the signal")
+		awaitContenders(t, w.Admin(), w.Path("l"), 0)
+	}
+}
+
+func TestASignalEndsTheWaitAndLeavesTheLine(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+		holder.line()
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			p := on(t, w, sh(w.Path("l"), "echo never")...)
+			awaitContenders(t, w.Admin(), w.Path("l"), 2)
+			p.signal(s)
+			require.Equal(t, 128+int(s), p.exit())
+			awaitContenders(t, w.Admin(), w.Path("l"), 1)
+		}
+		require.NoError(t, holder.in.Close())
+		require.Equal(t, 5, holder.exit())
+	})
+}
+
+func TestASignalEndsTheAttemptToConnect(t *testing.T) {
+	p := start(t, "--zk", silentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
+	zktest.Eventually(t, soon, func() bool { return handles(p.pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 128+15, p.exit())
+}
+
+// handles tells whether a process has a handler for a signal. Where that cannot be known it says yes.
+func handles(pid int, s syscall.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true
+	}
+	return mask(string(status), "SigCgt:")&(1<<(s-1)) != 0
+}
+
+func mask(status, name string) uint64 {
+	for line := range strings.Lines(status) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			m, _ := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+			return m
+		}
+	}
+	return 0
+}
+
+func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("l"), `echo $PPID; `+stubborn)...)
+	guard := p.number()
+	pid := p.number()
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	require.Equal(t, exitLost, p.exit())
+	requireGone(t, pid)
+	awaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("l"), `echo $PPID; `+stubborn)...)
+	guard := p.number()
+	pid := p.number()
+	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
+	for _, s := range w.Embedded().Sessions() {
+		require.NoError(t, w.Embedded().ExpireSession(s.ID))
+	}
+	require.Equal(t, exitLost, p.exit())
+	requireGone(t, pid)
+}
+
+func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("left out: needs Linux's /proc")
+	}
+	w := zktest.New(t, zktest.Embedded)
+	args := append([]string{"-c", `trap '' HUP; exec "$0" "$@"`, os.Args[0]}, target(w)...)
+	p := startAs(t, exec.Command("sh", append(args, "lock", w.Path("l"), "--", "cat", "/proc/self/status")...))
+	ignored := mask(p.output(), "SigIgn:")
+	require.EqualValues(t, 1<<(syscall.SIGHUP-1), ignored)
+}
+
+func TestLockTellsItsStoryInJSON(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, append([]string{"--json"}, sh(w.Path("l"), "exit 3")...)...)
+	require.Equal(t, 3, p.exit())
+	require.Empty(t, p.output(), "standard output belongs to the command")
+	story := parse[map[string]any](t, p.stderr.String())
+	require.Equal(t, w.Path("l"), story["path"])
+	require.EqualValues(t, 3, story["status"])
+	require.Equal(t, false, story["lost"])
+	require.Positive(t, story["token"])
+}
