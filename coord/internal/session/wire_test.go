@@ -1,0 +1,255 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recordingTap notes what a wire tells.
+type recordingTap struct {
+	refuse   error
+	zxids    map[string]int64
+	failures int
+	auths    []int32
+}
+
+func (r *recordingTap) established(int64, time.Duration, time.Time) error { return r.refuse }
+func (r *recordingTap) sent(request)                                      {}
+func (r *recordingTap) authenticated(code int32)                          { r.auths = append(r.auths, code) }
+func (r *recordingTap) failed(*wire)                                      { r.failures++ }
+func (r *recordingTap) answered(req request, zxid int64, _ int32)         { r.zxids[req.path] = zxid }
+
+// link is a wire and the server's end of its connection.
+type link struct {
+	*wire
+	tap    *recordingTap
+	server net.Conn
+}
+
+func newLink(t *testing.T, creds ...Auth) link {
+	near, far := net.Pipe()
+	tap := &recordingTap{zxids: map[string]int64{}}
+	w := newWire(near, tap, creds, timeout/handshakeShare)
+	t.Cleanup(func() {
+		_ = near.Close()
+		_ = far.Close()
+	})
+	return link{w, tap, far}
+}
+
+// read takes one frame on the server's side.
+func (l link) read(t *testing.T) []byte {
+	t.Helper()
+	head := make([]byte, 4)
+	_, err := io.ReadFull(l.server, head)
+	require.NoError(t, err)
+	body := make([]byte, binary.BigEndian.Uint32(head))
+	_, err = io.ReadFull(l.server, body)
+	require.NoError(t, err)
+	return body
+}
+
+func (l link) serve(t *testing.T, body []byte) {
+	t.Helper()
+	_, err := l.server.Write(withLength(body))
+	require.NoError(t, err)
+}
+
+// take reads one frame as the client library does.
+func (l link) take(t *testing.T) []byte {
+	t.Helper()
+	head := make([]byte, 4)
+	_, err := io.ReadFull(l.wire, head)
+	require.NoError(t, err)
+	body := make([]byte, binary.BigEndian.Uint32(head))
+	_, err = io.ReadFull(l.wire, body)
+	require.NoError(t, err)
+	return body
+}
+
+func reply(xid int32, zxid int64, code int32) []byte {
+	b := appendInt32(nil, xid)
+	b = binary.BigEndian.AppendUint64(b, uint64(zxid))
+	return appendInt32(b, code)
+}
+
+func ask(xid, op int32, path string, watch byte) []byte {
+	b := appendInt32(appendInt32(nil, xid), op)
+	return withLength(append(appendString(b, path), watch))
+}
+
+// handshake opens the wire; timeout is what the server grants.
+func (l link) handshake(t *testing.T) {
+	t.Helper()
+	go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
+	l.read(t)
+	answer := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
+	answer = binary.BigEndian.AppendUint64(answer, 77)
+	go func() { _, _ = l.server.Write(withLength(answer)) }()
+	require.Equal(t, answer, l.take(t))
+}
+
+func TestALostConnectionFiresEveryWatchOnItAndTheSessionKnowsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		for xid, op := range map[int32]int32{1: opGetData, 2: opGetChildren2, 3: opExists, 4: opGetData, 5: opExists} {
+			path := map[int32]string{1: "/data", 2: "/list", 3: "/missing", 4: "/refused", 5: "/gone"}[xid]
+			go func() { _, _ = l.Write(ask(xid, op, path, 1)) }()
+			l.read(t)
+		}
+		for xid, code := range map[int32]int32{1: 0, 2: 0, 3: codeNoNode, 4: codeNoNode, 5: 0} {
+			go l.serve(t, reply(xid, 9, code))
+			l.take(t)
+		}
+		event := notification(eventDeleted, "/gone")
+		go func() { _, _ = l.server.Write(event) }()
+		l.take(t)
+		require.NoError(t, l.server.Close())
+		fired := map[string]int32{}
+		for range 3 {
+			body := l.take(t)
+			require.Equal(t, 1, l.tap.failures, "told before the watches fire")
+			path, _ := stringAt(body, replyHeader+8)
+			fired[path] = int32At(body, replyHeader)
+			require.Zero(t, int32At(body, replyHeader+4), "marked as disconnected")
+		}
+		require.Equal(t, map[string]int32{
+			"/data": eventDataChanged, "/list": eventChildrenChanged, "/missing": eventDataChanged,
+		}, fired)
+		_, err := l.wire.Read(make([]byte, 4))
+		require.Error(t, err)
+		require.Equal(t, 1, l.tap.failures)
+	})
+}
+
+func TestACreatesZxidIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		go func() { _, _ = l.Write(ask(5, opCreate, "/node-", 0)) }()
+		l.read(t)
+		go l.serve(t, reply(5, 4711, 0))
+		l.take(t)
+		require.EqualValues(t, 4711, l.tap.zxids["/node-"])
+	})
+}
+
+func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		begun := time.Now()
+		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
+		l.read(t)
+		require.NoError(t, l.SetReadDeadline(time.Now().Add(7*timeout))) // what the library would wait
+		_, err := l.wire.Read(make([]byte, 4))
+		require.Error(t, err)
+		require.Equal(t, timeout/6, time.Since(begun))
+	})
+}
+
+func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		time.Sleep(time.Second)
+		begun := time.Now()
+		go func() { _, _ = l.Write(ask(1, opGetData, "/a", 0)) }()
+		l.read(t)
+		_, err := l.wire.Read(make([]byte, 4))
+		require.Error(t, err)
+		require.Equal(t, timeout/2, time.Since(begun))
+	})
+}
+
+func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		go func() { _, _ = l.Write(ask(1, opGetChildren2, "/a", 0)) }()
+		l.read(t)
+		go func() {
+			for _, chunk := range [][]byte{withLength(append(reply(1, 1, 0), make([]byte, 300)...))} {
+				for i := range chunk {
+					time.Sleep(timeout / 100)
+					if _, err := l.server.Write(chunk[i : i+1]); err != nil {
+						return
+					}
+				}
+			}
+		}()
+		require.Len(t, l.take(t), replyHeader+300)
+	})
+}
+
+func TestAWriteErrorIsNeverShownToTheLibrary(t *testing.T) {
+	l := newLink(t)
+	require.NoError(t, l.server.Close())
+	n, err := l.Write(make([]byte, 48))
+	require.NoError(t, err)
+	require.Equal(t, 48, n)
+	_, err = l.wire.Read(make([]byte, 4))
+	require.Error(t, err)
+}
+
+func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.tap.refuse = errors.New("another session")
+		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
+		l.read(t)
+		go func() { _, _ = l.server.Write(withLength(make([]byte, 36))) }()
+		_, err := l.wire.Read(make([]byte, 4))
+		require.ErrorIs(t, err, l.tap.refuse)
+	})
+}
+
+func TestCredentialsGoAheadOfEverythingAndTheirRepliesAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Auth{"digest", []byte("u:p")})
+		got := make(chan []byte, 1)
+		go func() {
+			_, _ = io.ReadFull(l.server, make([]byte, 48))
+			answer := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
+			_, _ = l.server.Write(withLength(binary.BigEndian.AppendUint64(answer, 77)))
+			head := make([]byte, 4)
+			_, _ = io.ReadFull(l.server, head)
+			body := make([]byte, binary.BigEndian.Uint32(head))
+			_, _ = io.ReadFull(l.server, body)
+			got <- body
+			_, _ = l.server.Write(withLength(reply(xidAuth, 0, -115)))
+			_, _ = l.server.Write(withLength(reply(xidPing, 0, 0)))
+		}()
+		_, _ = l.Write(withLength(make([]byte, 44)))
+		l.take(t)
+		require.Equal(t, authFrame(Auth{"digest", []byte("u:p")})[4:], <-got)
+		require.EqualValues(t, xidPing, int32At(l.take(t), 0), "the library never asked for the other reply")
+		require.Equal(t, []int32{-115}, l.tap.auths)
+	})
+}
+
+func FuzzNoReplyPanics(f *testing.F) {
+	f.Add(reply(1, 2, 0))
+	f.Add(notification(eventDeleted, "/a")[4:])
+	f.Add([]byte{0, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, open := range []bool{false, true} {
+			w := newWire(nopConn{}, &recordingTap{zxids: map[string]int64{}}, nil, timeout)
+			w.open = open
+			w.note(body)
+			w.note(body)
+			_, _ = w.examine(withLength(body))
+		}
+	})
+}
+
+type nopConn struct{ net.Conn }
+
+func (nopConn) SetReadDeadline(time.Time) error { return nil }
