@@ -49,6 +49,13 @@ func (h *Hold) giveUp() *removal {
 // Leave gives the claim up and deletes its node, whether its turn has come or
 // not. It answers and waits as [Hold.Release] does.
 func (cl *Claim) Leave(ctx context.Context) error {
+	return opError("leave", cl.Node(), cl.endAndLeave().wait(ctx, cl.sess.Timeout()))
+}
+
+// Abandon is [Claim.Leave] without waiting for the answer; see [Hold.Abandon].
+func (cl *Claim) Abandon() { cl.endAndLeave() }
+
+func (cl *Claim) endAndLeave() *removal {
 	cl.mu.Lock()
 	var released []*Hold
 	for _, h := range append([]*Hold(nil), cl.holds...) {
@@ -60,7 +67,7 @@ func (cl *Claim) Leave(ctx context.Context) error {
 	for _, h := range released {
 		h.cancelContexts()
 	}
-	return opError("leave", cl.Node(), cl.leave().wait(ctx, cl.sess.Timeout()))
+	return cl.leave()
 }
 
 // removal is the deletion of an own node, once it has begun.
