@@ -1,0 +1,73 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Violation is a promise that a history shows broken.
+type Violation struct {
+	Key     string
+	Text    string
+	Records []int // IDs of those that show it
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s (records %v)", v.Key, v.Text, v.Records)
+}
+
+// span is the time for which a grant was trusted.
+type span struct {
+	Record                 // the grant
+	from, to time.Duration // trusted in between
+	ends     []Record      // what ended it, by time
+}
+
+// spans returns the grants of the given kinds in the order in which their
+// trust began. Those that were never trusted are left out.
+func spans(records []Record, kinds ...Kind) []span {
+	ends := map[int][]Record{}
+	for _, r := range records {
+		if r.Of != 0 {
+			ends[r.Of] = append(ends[r.Of], r)
+		}
+	}
+	var all []span
+	for _, r := range records {
+		if r.Outcome != OK || !slices.Contains(kinds, r.Kind) {
+			continue
+		}
+		s := span{Record: r, from: r.Return, to: never, ends: ends[r.ID]}
+		for _, end := range s.ends {
+			if end.Kind != Broken || end.Return >= s.from {
+				s.to = min(s.to, end.Call)
+			}
+		}
+		slices.SortFunc(s.ends, func(a, b Record) int { return cmp.Compare(a.Call, b.Call) })
+		if s.from < s.to {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// of returns the records of one key.
+func of(records []Record, key string) []Record {
+	var own []Record
+	for _, r := range records {
+		if r.Key == key {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
+func until(t time.Duration) string {
+	if t == never {
+		return "its end"
+	}
+	return t.String()
+}

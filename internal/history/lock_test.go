@@ -1,0 +1,117 @@
+package history
+
+import "testing"
+
+func TestHoldsThatFollowOneAnotherAreAllowed(t *testing.T) {
+	var s story
+	s.hold("a", Exclusive, 10, 20, Release, 1)
+	s.hold("b", Exclusive, 21, 30, Lost, 2)
+	s.hold("c", Exclusive, 31, 40, Release, 5)
+	holds(t, Mutex(key), &s)
+	holds(t, Election(key), &s)
+	holds(t, ReadersWriter(key), &s)
+}
+
+func TestTwoHoldsAtOnceAreCaught(t *testing.T) {
+	var s story
+	s.hold("a", Exclusive, 10, 20, Release, 1)
+	s.hold("b", Exclusive, 15, 30, Release, 2)
+	violated(t, Mutex(key), &s, "overlap")
+	violated(t, ReadersWriter(key), &s, "overlap")
+}
+
+func TestAHoldThatNeverEndsExcludesAllLaterOnes(t *testing.T) {
+	var s story
+	s.op("a", Exclusive, 1, 2, Token(1))
+	s.hold("b", Exclusive, 1000, 1001, Release, 2)
+	violated(t, Mutex(key), &s, "overlap")
+}
+
+func TestTwoHoldsFarApartInTheRecordsAreCaughtDirectly(t *testing.T) {
+	var s story
+	s.hold("a", Exclusive, 10, 1_000_000, Release, 1)
+	for i := range 3 * chunk {
+		s.hold("b", Exclusive, 20+10*i, 25+10*i, Release, int64(2+i))
+	}
+	violatedDirectly(t, Mutex(key), &s, "overlap")
+}
+
+func TestAHoldLostBeforeTheNextBeginsDoesNotOverlap(t *testing.T) {
+	var s story
+	id := s.op("a", Exclusive, 1, 2, Token(1))
+	s.op("a", Lost, 10, 10, ofID(id))
+	s.op("a", Release, 50, 51, ofID(id))
+	s.hold("b", Exclusive, 11, 20, Release, 2)
+	holds(t, Mutex(key), &s)
+}
+
+func TestAHoldThatTheTestBrokeCountsUpToThere(t *testing.T) {
+	var s story
+	id := s.op("a", Exclusive, 1, 2, Token(1))
+	s.op("a", Broken, 10, 10, ofID(id))
+	s.op("a", Lost, 15, 15, ofID(id))
+	s.hold("b", Exclusive, 11, 20, Release, 2)
+	holds(t, Mutex(key), &s)
+}
+
+func TestAnAcquisitionLongAfterABreakIsJudged(t *testing.T) {
+	for at, judged := range map[int]bool{12: false, 40: true} {
+		var s story
+		id := s.op("a", Exclusive, 1, at, Token(1))
+		s.op("a", Broken, 10, 20, ofID(id))
+		s.op("a", Release, 60, 61, ofID(id))
+		s.hold("b", Exclusive, at+1, at+2, Release, 2)
+		if judged {
+			violated(t, Mutex(key), &s, "overlap")
+		} else {
+			holds(t, Mutex(key), &s)
+		}
+	}
+}
+
+func TestATokenThatDoesNotGrowIsCaught(t *testing.T) {
+	for _, next := range []int64{6, 7} {
+		var s story
+		s.hold("a", Exclusive, 10, 20, Release, 7)
+		s.hold("b", Exclusive, 21, 30, Release, next)
+		violated(t, Mutex(key), &s, "follows token 7")
+	}
+}
+
+func TestReadersMayShare(t *testing.T) {
+	var s story
+	s.hold("w", Exclusive, 1, 9, Release, 1)
+	s.hold("a", Shared, 10, 20, Release, 0)
+	s.hold("b", Shared, 12, 30, Lost, 0)
+	s.hold("w", Exclusive, 31, 40, Release, 2)
+	holds(t, ReadersWriter(key), &s)
+}
+
+func TestAReaderBesideAWriterIsCaught(t *testing.T) {
+	var s story
+	s.hold("a", Shared, 10, 20, Release, 0)
+	s.hold("w", Exclusive, 15, 30, Release, 1)
+	violated(t, ReadersWriter(key), &s, "overlap")
+	s = story{}
+	s.hold("w", Exclusive, 10, 30, Release, 1)
+	s.hold("a", Shared, 15, 20, Release, 0)
+	violated(t, ReadersWriter(key), &s, "overlap")
+}
+
+func TestMoreLeasesThanThereAreAreCaught(t *testing.T) {
+	var s story
+	s.hold("a", Lease, 10, 20, Release, 0)
+	s.hold("b", Lease, 12, 30, Release, 0)
+	s.hold("c", Lease, 21, 40, Release, 0)
+	holds(t, Leases(key, 2), &s)
+	violated(t, Leases(key, 1), &s, "2 leases")
+}
+
+func TestALeaseCountsByItsWeight(t *testing.T) {
+	var s story
+	id := s.op("a", Lease, 1, 2, Weight(2))
+	s.hold("b", Lease, 5, 9, Release, 0)
+	s.op("a", Release, 20, 21, ofID(id))
+	holds(t, Leases(key, 3), &s)
+	violated(t, Leases(key, 2), &s, "3 leases")
+}

@@ -1,0 +1,213 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// step is an operation as the models see it: a grant, or the end of one.
+type step struct {
+	Record
+	grant span // of an end: what ended
+}
+
+// chunk is how many grants are judged together: porcupine's memory grows with
+// the square. A part of a history that was allowed is allowed, too, if each of
+// its grants is there with its end. Violations that are further apart are left
+// to the direct checks.
+const chunk = 400
+
+// chunks turns grants into operations. A grant takes place between its call and
+// its return. It ends at some time after the holder's trust did, and if it was
+// released, before the release returned.
+func chunks(grants []span) (all [][]porcupine.Operation) {
+	clients := map[string]int{}
+	id := func(client string) int {
+		if _, known := clients[client]; !known {
+			clients[client] = len(clients)
+		}
+		return clients[client]
+	}
+	for part := range slices.Chunk(grants, chunk) {
+		var ops []porcupine.Operation
+		for _, g := range part {
+			ops = append(ops, porcupine.Operation{
+				ClientId: id(g.Client), Input: step{Record: g.Record}, Call: int64(g.Call), Return: int64(g.from),
+			})
+			if g.to != never {
+				ops = append(ops, porcupine.Operation{
+					ClientId: id(g.Client), Input: step{Record: g.ends[0], grant: g}, Call: int64(g.to), Return: g.over(),
+				})
+			}
+		}
+		all = append(all, ops)
+	}
+	return all
+}
+
+// over is when the servers had certainly ended the grant.
+func (s *span) over() int64 {
+	over := never
+	for _, end := range s.ends {
+		if end.Outcome == OK && end.Kind != Lost && end.Kind != Broken {
+			over = min(over, end.Return)
+		}
+	}
+	if over == never {
+		return math.MaxInt64
+	}
+	return int64(max(over, s.to+1))
+}
+
+// lockState is a lock, a shared lock or a semaphore.
+type lockState struct {
+	writer  int // the grant that holds alone, 0 for none
+	readers int
+	leases  int
+	token   int64 // of the last writer
+}
+
+// lockModel allows one writer or any number of readers, and n leases.
+func lockModel(n int) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return lockState{} },
+		Step: func(state, input, _ any) (bool, any) { return state.(lockState).next(input.(step), n) },
+		DescribeOperation: func(input, _ any) string {
+			s := input.(step)
+			if s.Of != 0 {
+				return fmt.Sprintf("%s (token %d)", s.Kind, s.grant.Token)
+			}
+			return fmt.Sprintf("%s (token %d)", s.Kind, s.Token)
+		},
+		DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+func (l lockState) next(s step, n int) (bool, lockState) {
+	free := l.writer == 0
+	switch s.Kind {
+	case Exclusive:
+		ok := free && l.readers == 0 && s.Token > l.token
+		l.writer, l.token = s.ID, s.Token
+		return ok, l
+	case Shared:
+		l.readers++
+		return free, l
+	case Lease:
+		l.leases += s.weight()
+		return l.leases <= n, l
+	}
+	switch s.grant.Kind {
+	case Exclusive:
+		ok := l.writer == s.grant.ID
+		l.writer = 0
+		return ok, l
+	case Shared:
+		l.readers--
+		return l.readers >= 0, l
+	}
+	l.leases -= s.grant.weight()
+	return l.leases >= 0, l
+}
+
+// itemState is what is known of one item of a queue.
+type itemState struct {
+	phase    itemPhase
+	consumer int // the receive that has it
+}
+
+type itemPhase string
+
+const (
+	absent  itemPhase = ""
+	waiting itemPhase = "waiting"
+	claimed itemPhase = "claimed"
+	gone    itemPhase = "gone"
+)
+
+// itemModel allows an item to be put, received any number of times in turn, and
+// then taken or acknowledged once. Unknown operations may or may not happen.
+var itemModel = porcupine.NondeterministicModel{
+	Init: func() []any { return []any{itemState{}} },
+	Step: func(state, input, _ any) (next []any) {
+		s := input.(step)
+		after, ok := state.(itemState).next(s)
+		if ok {
+			next = append(next, after)
+		}
+		if s.Outcome == Unknown || s.Outcome == Open || s.Kind == Lost || s.Kind == Broken {
+			next = append(next, state)
+			if ok && s.Kind == Ack { // not carried out, but the consumer is through with the item
+				next = append(next, itemState{phase: waiting})
+			}
+		}
+		return next
+	},
+	DescribeOperation: func(input, _ any) string {
+		s := input.(step)
+		return fmt.Sprintf("%s (%s)", s.Kind, s.Outcome)
+	},
+	DescribeState: func(state any) string { return fmt.Sprintf("%v", state) },
+}
+
+func (i itemState) next(s step) (itemState, bool) {
+	switch s.Kind {
+	case Put:
+		return itemState{phase: waiting}, i.phase == absent
+	case Take:
+		return itemState{phase: gone}, i.phase == waiting
+	case Receive:
+		return itemState{claimed, s.ID}, i.phase == waiting
+	case Ack:
+		return itemState{phase: gone}, i.phase == claimed && i.consumer == s.Of
+	}
+	return itemState{phase: waiting}, i.phase == claimed && i.consumer == s.Of
+}
+
+// itemSteps gives the operations on each item, whose history can be judged by
+// itself.
+func itemSteps(records []Record) (all [][]porcupine.Operation) {
+	byItem := map[string][]porcupine.Operation{}
+	received := map[int]string{}
+	for _, r := range records {
+		if r.Kind == Receive && r.Outcome == OK {
+			received[r.ID] = r.Item
+		}
+		item := cmp.Or(r.Item, received[r.Of])
+		if item == "" || r.Outcome == Failed || r.Kind == Receive && r.Outcome != OK {
+			continue
+		}
+		over := r.returned()
+		if r.Kind == Lost || r.Kind == Broken {
+			over = never
+		}
+		byItem[item] = append(byItem[item], porcupine.Operation{
+			ClientId: len(byItem[item]), Input: step{Record: r}, Call: int64(r.Call), Return: int64(over),
+		})
+	}
+	for _, ops := range byItem {
+		all = append(all, ops)
+	}
+	return all
+}
+
+// judge has porcupine look for an order that the model allows. What it cannot
+// decide in time counts as allowed.
+func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Duration) (bad []porcupine.LinearizationInfo) {
+	deadline := time.Now().Add(within)
+	for _, ops := range parts {
+		left := time.Until(deadline)
+		if left <= 0 {
+			break
+		}
+		if result, info := porcupine.CheckOperationsVerbose(model, ops, left); result == porcupine.Illegal {
+			bad = append(bad, info)
+		}
+	}
+	return bad
+}

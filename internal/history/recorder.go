@@ -1,0 +1,210 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Recorder collects records. It is safe for concurrent use.
+type Recorder struct {
+	begin time.Time
+	sink  func(Record)
+
+	mu       sync.Mutex
+	last     time.Duration
+	records  []Record
+	ended    map[int]bool           // grants that have an end
+	imported map[string]map[int]int // ids by source and the source's own id
+	notes    []string
+}
+
+// New begins a history.
+func New() *Recorder {
+	return &Recorder{begin: time.Now(), ended: map[int]bool{}, imported: map[string]map[int]int{}}
+}
+
+// Sink has f called with every record when it is made and again when it is
+// complete, in order. It is for a process whose records another collects; set
+// it before the first record. f must not block for long.
+func (r *Recorder) Sink(f func(Record)) { r.sink = f }
+
+// Begin returns the moment from which the history counts.
+func (r *Recorder) Begin() time.Time { return r.begin }
+
+// Note adds a line to what is kept of a failed test: the seed, a fault.
+func (r *Recorder) Note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, fmt.Sprintf("%12.6f ", r.now().Seconds())+fmt.Sprintf(format, args...))
+}
+
+// Records returns a copy of all records, by ID.
+func (r *Recorder) Records() []Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.records)
+}
+
+// Len returns how many records there are.
+func (r *Recorder) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.records)
+}
+
+// now returns a time that no other record has; r.mu is held.
+func (r *Recorder) now() time.Duration {
+	r.last = max(time.Since(r.begin), r.last+1)
+	return r.last
+}
+
+// Op is an operation under way.
+type Op struct {
+	rec *Recorder
+	id  int
+}
+
+// Call records the call of an operation. End it with [Op.End].
+func (r *Recorder) Call(client, key string, kind Kind, details ...Detail) *Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &Op{r, r.add(Record{Client: client, Key: key, Kind: kind, Outcome: Open}, details)}
+}
+
+// add appends a record that begins now; r.mu is held.
+func (r *Recorder) add(rec Record, details []Detail) int {
+	rec.ID, rec.Call = len(r.records)+1, r.now()
+	for _, detail := range details {
+		detail(&rec)
+	}
+	r.append(rec)
+	return rec.ID
+}
+
+// append takes a record in; r.mu is held.
+func (r *Recorder) append(rec Record) {
+	r.records = append(r.records, rec)
+	if rec.Of != 0 && rec.Kind != Broken {
+		r.ended[rec.Of] = true
+	}
+	if r.sink != nil {
+		r.sink(rec)
+	}
+}
+
+// End records the return of the operation.
+func (o *Op) End(outcome Outcome, err error, details ...Detail) {
+	o.rec.mu.Lock()
+	defer o.rec.mu.Unlock()
+	rec := &o.rec.records[o.id-1]
+	rec.Return, rec.Outcome = o.rec.now(), outcome
+	if err != nil {
+		rec.Err = err.Error()
+	}
+	for _, detail := range details {
+		detail(rec)
+	}
+	if o.rec.sink != nil {
+		o.rec.sink(*rec)
+	}
+}
+
+// Lost records that a grant ended without a release, now, or at the end of its
+// trust window, if that was before. The zero time stands for no window. The
+// earliest end of a grant counts.
+func (o *Op) Lost(window time.Time, cause error) {
+	o.rec.mu.Lock()
+	defer o.rec.mu.Unlock()
+	at := o.rec.now()
+	if !window.IsZero() {
+		at = min(at, window.Sub(o.rec.begin))
+	}
+	o.rec.lose(o.id, at, fmt.Sprint(cause))
+}
+
+// lose adds the end of a grant; r.mu is held.
+func (r *Recorder) lose(grant int, at time.Duration, cause string) {
+	of := r.records[grant-1]
+	r.append(Record{
+		ID: len(r.records) + 1, Client: of.Client, Key: of.Key, Kind: Lost, Call: at, Return: at,
+		Outcome: OK, Of: grant, Token: of.Token, Item: of.Item, Round: of.Round, Err: cause,
+	})
+}
+
+// Break tells that the test is about to end, from outside, every grant of the
+// client on the key that has no end yet, or on any key if that is "": from now
+// on the client's trust in them proves nothing. That includes acquisitions
+// under way, if they return within grace, the time the client may take to learn
+// what happened. It returns how many grants and acquisitions there were.
+func (r *Recorder) Break(client, key, how string, grace time.Duration) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, broken := r.now(), 0
+	for _, g := range r.records {
+		if g.Client == client && (key == "" || g.Key == key) && g.grants() && !r.ended[g.ID] {
+			r.append(Record{
+				ID: len(r.records) + 1, Client: client, Key: g.Key, Kind: Broken, Call: at, Return: at + grace,
+				Outcome: OK, Of: g.ID, Err: how,
+			})
+			broken++
+		}
+	}
+	return broken
+}
+
+// grants tells whether the record is, or may become, a grant.
+func (r *Record) grants() bool {
+	if r.Outcome != OK && r.Outcome != Open {
+		return false
+	}
+	switch r.Kind {
+	case Exclusive, Shared, Lease, Receive, Enter:
+		return true
+	}
+	return false
+}
+
+// Died ends every grant of the clients whose names begin with prefix: their
+// process is gone.
+func (r *Recorder) Died(prefix string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.now()
+	for _, g := range slices.Clone(r.records) {
+		if strings.HasPrefix(g.Client, prefix) && g.grants() && g.Outcome == OK && !r.ended[g.ID] {
+			r.lose(g.ID, at, "process gone")
+		}
+	}
+}
+
+// Import takes in a record of another process, which a [Recorder.Sink] gave
+// there; a second one with the same ID replaces the first. shift is how much
+// later than this history the other began. source must be different for every
+// process.
+func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := r.imported[source]
+	if ids == nil {
+		ids = map[int]int{}
+		r.imported[source] = ids
+	}
+	rec.Call += shift
+	if rec.Return != 0 {
+		rec.Return += shift
+	}
+	if rec.Of != 0 {
+		rec.Of = ids[rec.Of]
+	}
+	if id, known := ids[rec.ID]; known {
+		rec.ID = id
+		r.records[id-1] = rec
+		return
+	}
+	ids[rec.ID] = len(r.records) + 1
+	rec.ID = len(r.records) + 1
+	r.append(rec)
+}

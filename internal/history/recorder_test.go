@@ -1,0 +1,214 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fake is a hold that ends when told to.
+type fake struct {
+	done   chan struct{}
+	mu     sync.Mutex
+	err    error
+	window time.Time
+}
+
+func newFake() *fake { return &fake{done: make(chan struct{}), window: time.Now().Add(time.Hour)} }
+
+func (f *fake) Done() <-chan struct{} { return f.done }
+func (f *fake) Deadline() time.Time   { return f.window }
+func (f *fake) Token() int64          { return 7 }
+
+func (f *fake) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *fake) end(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+		close(f.done)
+	}
+}
+
+func (f *fake) Release(context.Context) error { f.end(errors.New("released")); return nil }
+
+func acquire(t *testing.T, r *Recorder, f *fake) *Grant[*fake] {
+	t.Helper()
+	g, err := Acquire(r, "a", key, Exclusive, func() (*fake, error) { return f, nil })
+	require.NoError(t, err)
+	t.Cleanup(func() { f.end(errors.New("the test is over")) })
+	return g
+}
+
+func TestTimesAreVirtualInABubbleAndNoTwoAreEqual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New()
+		op := r.Call("a", key, Put, Item("x"))
+		time.Sleep(time.Hour)
+		op.End(OK, nil)
+		r.Call("a", key, Take).End(Failed, errors.New("empty"))
+		records := r.Records()
+		require.Equal(t, time.Hour, records[0].Return.Truncate(time.Second))
+		require.Greater(t, records[1].Call, records[0].Return)
+		require.Greater(t, records[1].Return, records[1].Call)
+		require.Equal(t, "empty", records[1].Err)
+	})
+}
+
+func TestTheLifeOfAHoldIsRecorded(t *testing.T) {
+	r := New()
+	g := acquire(t, r, newFake())
+	require.True(t, g.Trusted())
+	require.NoError(t, g.Release(t.Context()))
+	<-g.Recorded()
+	records := r.Records()
+	require.Len(t, records, 2)
+	require.EqualValues(t, 7, records[0].Token)
+	require.Equal(t, Release, records[1].Kind)
+	require.Equal(t, records[0].ID, records[1].Of)
+	all := spans(records, Exclusive)
+	require.Equal(t, records[1].Call, all[0].to)
+}
+
+func TestALossCountsFromTheEndOfTheWindowIfThatCameFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, f := New(), newFake()
+		f.window = time.Now().Add(time.Second)
+		g := acquire(t, r, f)
+		time.Sleep(time.Minute)
+		f.end(errors.New("window over"))
+		<-g.Recorded()
+		require.False(t, g.Trusted())
+		require.NoError(t, g.Release(t.Context()))
+		all := spans(r.Records(), Exclusive)
+		require.Equal(t, time.Second, all[0].to)
+	})
+}
+
+func TestALossBeforeTheWindowsEndCountsFromWhenItShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, f := New(), newFake()
+		g := acquire(t, r, f)
+		time.Sleep(time.Minute)
+		f.end(errors.New("expired"))
+		<-g.Recorded()
+		require.Equal(t, time.Minute, spans(r.Records(), Exclusive)[0].to.Truncate(time.Millisecond))
+	})
+}
+
+func TestAnAcquisitionThatFailsIsNoGrant(t *testing.T) {
+	r := New()
+	_, err := Acquire(r, "a", key, Exclusive, func() (*fake, error) { return nil, errors.New("no") })
+	require.Error(t, err)
+	require.Empty(t, spans(r.Records(), Exclusive))
+	require.Equal(t, Failed, r.Records()[0].Outcome)
+}
+
+func TestABreakEndsWhatTheClientHoldsAndIsAcquiring(t *testing.T) {
+	r := New()
+	acquire(t, r, newFake())
+	r.Call("a", "/other", Exclusive)
+	r.Call("b", key, Exclusive)
+	released := acquire(t, r, newFake())
+	require.NoError(t, released.Release(t.Context()))
+	require.Equal(t, 1, r.Break("a", key, "expired", 0))
+	require.Equal(t, 2, r.Break("a", "", "expired", 0))
+	for _, end := range spans(r.Records(), Exclusive) {
+		require.NotEqual(t, never, end.to)
+	}
+}
+
+func TestRecordsOfAnotherProcessAreTakenInWithItsTimes(t *testing.T) {
+	here, there := New(), New()
+	var lines []Record
+	there.Sink(func(r Record) { lines = append(lines, r) })
+	g := acquire(t, there, newFake())
+	require.NoError(t, g.Release(t.Context()))
+	acquire(t, there, newFake())
+	here.Call("b", key, Exclusive).End(Failed, nil)
+	for _, r := range lines {
+		here.Import("child", r, there.Begin().Sub(here.Begin()))
+	}
+	all := spans(here.Records(), Exclusive)
+	require.Len(t, here.Records(), 4)
+	require.Len(t, all, 2)
+	require.NotEqual(t, never, all[0].to)
+	require.Equal(t, never, all[1].to)
+	here.Died("a")
+	require.NotEqual(t, never, spans(here.Records(), Exclusive)[1].to)
+}
+
+func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
+	r := New()
+	r.Call("a", key, Enter).End(OK, nil, Round(3), Verdict("fine"))
+	r.Call("a", key, Put, Item("x"))
+	var file bytes.Buffer
+	require.NoError(t, WriteJSON(&file, r.Records()))
+	read, err := ReadJSON(&file)
+	require.NoError(t, err)
+	require.Equal(t, r.Records(), read)
+	_, err = ReadJSON(bytes.NewBufferString("{}\nnonsense"))
+	require.ErrorContains(t, err, "record 2")
+}
+
+// verdict stands for a test whose failure is wanted.
+type verdict struct {
+	testing.TB
+	said []string
+}
+
+func (v *verdict) Helper()                      {}
+func (v *verdict) Errorf(f string, args ...any) { v.said = append(v.said, fmt.Sprintf(f, args...)) }
+func (v *verdict) Logf(f string, args ...any)   { v.said = append(v.said, fmt.Sprintf(f, args...)) }
+
+func TestAFailureKeepsTheHistoryItsNotesAndAPicture(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ZKTEST_ARTEFACTS", dir)
+	r := New()
+	r.Note("seed %d", 42)
+	acquire(t, r, newFake())
+	acquire(t, r, newFake())
+	v := &verdict{TB: t}
+	require.Positive(t, Check(v, r, Mutex(key), ReadersWriter("/other")))
+	require.Len(t, v.said, 2)
+	require.Contains(t, v.said[0], "overlap")
+	require.Contains(t, v.said[1], dir)
+	found := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			found[entry.Name()] = string(data)
+		}
+		return err
+	}))
+	require.Contains(t, found["notes.txt"], "seed 42")
+	require.Contains(t, found["history.jsonl"], `"kind":"acquire"`)
+	require.Contains(t, found["mutex--key-1.html"], "<html")
+	require.Len(t, found, 3)
+}
+
+func TestAHistoryThatKeepsThePromisesKeepsNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ZKTEST_ARTEFACTS", dir)
+	r := New()
+	require.NoError(t, acquire(t, r, newFake()).Release(t.Context()))
+	require.Zero(t, Check(t, r, Mutex(key)))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}

@@ -1,0 +1,91 @@
+package history
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Rule judges the records of one key.
+type Rule struct {
+	name  string
+	key   string
+	finds []func([]Record) []Violation
+	model porcupine.Model
+	parts func([]Record) [][]porcupine.Operation // nil where there is no model
+}
+
+// Name says what the rule is, of which key.
+func (r Rule) Name() string { return r.name + " " + r.key }
+
+// judgeWithin bounds porcupine's search for one rule.
+const judgeWithin = 20 * time.Second
+
+// Judge returns the violations of the rule, and a picture of each part of the
+// history of which porcupine finds none that the model allows.
+func (r Rule) Judge(records []Record) (found []Violation, pictures []porcupine.LinearizationInfo) {
+	own := of(records, r.key)
+	for _, find := range r.finds {
+		found = append(found, find(own)...)
+	}
+	if r.parts != nil {
+		pictures = judge(r.model, r.parts(own), judgeWithin)
+	}
+	if len(pictures) > 0 {
+		found = append(found, Violation{Key: r.key, Text: fmt.Sprintf("porcupine finds no order that the model of a %s allows", r.name)})
+	}
+	return found, pictures
+}
+
+func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
+	return func(records []Record) [][]porcupine.Operation { return chunks(spans(records, kinds...)) }
+}
+
+// Mutex: no two exclusive grants are trusted at the same time, and tokens grow
+// from grant to grant. Since tokens are the order of arrival, that is also
+// first come, first served.
+func Mutex(key string) Rule {
+	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder}, lockModel(0), grantSteps(Exclusive)}
+}
+
+// Election: at most one leads, and tokens grow from term to term.
+func Election(key string) Rule {
+	r := Mutex(key)
+	r.name = "election"
+	return r
+}
+
+// ReadersWriter: an exclusive grant is alone, shared ones only among
+// themselves; the tokens of exclusive ones grow.
+func ReadersWriter(key string) Rule {
+	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, tokenOrder}, lockModel(0), grantSteps(Exclusive, Shared)}
+}
+
+// Leases: at most n leases are trusted at the same time, by weight.
+func Leases(key string, n int) Rule {
+	return Rule{"semaphore", key, []func([]Record) []Violation{atMost(n)}, lockModel(n), grantSteps(Lease)}
+}
+
+// Queue: what comes out had been put in; nothing comes out again after it was
+// taken or acknowledged; nobody receives what another has; and if the queue
+// was drained at the end, nothing is lost.
+func Queue(key string, drained bool) Rule {
+	finds := []func([]Record) []Violation{invented, repeated, shared}
+	if drained {
+		finds = append(finds, lost)
+	}
+	return Rule{"queue", key, finds, itemModel.ToModel(), itemSteps}
+}
+
+// FIFO: what was put into a queue earlier is taken earlier.
+func FIFO(key string) Rule {
+	return Rule{name: "fifo", key: key, finds: []func([]Record) []Violation{overtaken}}
+}
+
+// Rounds: a barrier of n lets nobody in before n have come, nobody out while a
+// member of the round is at work, begins no round while another lasts, and
+// tells all members of a round the same end.
+func Rounds(key string, n int) Rule {
+	return Rule{"double barrier", key, []func([]Record) []Violation{size(n), verdicts, together}, roundModel(n), roundSteps}
+}
