@@ -47,7 +47,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 	}
 	if err != nil {
 		go func() { _ = c.Close(context.Background()) }()
-		return nil, opError("open", "", fmt.Errorf("no session with %s: %w", servers, err))
+		return nil, opError("open", "", fmt.Errorf("no session with %s: %w", servers, c.explain(err)))
 	}
 	return c, nil
 }
@@ -142,10 +142,13 @@ func (c *Client) explain(err error) error {
 	if c.keeper.Current().Connected() {
 		return err
 	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w (%w)", err, ErrDisconnected)
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return err
+	if trouble := c.keeper.Current().Trouble(); trouble != nil {
+		return fmt.Errorf("%w (%w: %v)", err, ErrDisconnected, trouble)
+	}
+	return fmt.Errorf("%w (%w)", err, ErrDisconnected)
 }
 
 // pause waits a moment before a throttled request is repeated.

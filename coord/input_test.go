@@ -67,6 +67,7 @@ func TestOpenEndsByItsContextWhenNoServerAnswers(t *testing.T) {
 	_, err := coord.Open(ctx, "127.0.0.1:1")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "127.0.0.1:1")
+	require.ErrorContains(t, err, "refused")
 }
 
 func TestPathsThatCannotBeRightAreRefusedBeforeAnythingIsSent(t *testing.T) {

@@ -52,6 +52,9 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	raw, err := s.cfg.Dial(ctx, network, addr)
 	if err != nil {
 		s.log.Debug("cannot connect", "server", addr, "err", err)
+		s.mu.Lock()
+		s.trouble = err
+		s.mu.Unlock()
 		return nil, err
 	}
 	w := newWire(raw, s, s.cfg.Auth, s.Timeout()/handshakeShare)

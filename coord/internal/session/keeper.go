@@ -146,7 +146,7 @@ func (s *Session) supervise(stop context.Context) {
 // attend does what is due at now and returns when to look again.
 func (s *Session) attend(now time.Time) time.Duration {
 	s.mu.Lock()
-	id, isUp, downSince, timeout := s.id, s.isUp, s.downSince, s.timeout
+	id, isUp, downSince, timeout, wrote := s.id, s.isUp, s.downSince, s.timeout, s.probed
 	s.mu.Unlock()
 	next := probeInterval(timeout)
 	if id == 0 {
@@ -166,9 +166,12 @@ func (s *Session) attend(now time.Time) time.Duration {
 		s.cfg.Notify(WindowClosed, s)
 	}
 	if isUp && s.claims.Load() > 0 {
-		due := s.trust.lastWrite().Add(probeInterval(timeout)).Sub(now)
+		if last := s.trust.lastWrite(); last.After(wrote) {
+			wrote = last
+		}
+		due := wrote.Add(probeInterval(timeout)).Sub(now)
 		if due <= 0 {
-			s.probe()
+			s.probe(now)
 			due = next
 		}
 		next = min(next, due)
@@ -176,14 +179,15 @@ func (s *Session) attend(now time.Time) time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// probe sends a write that changes nothing, one at a time. Its reply moves the
-// window (see answered).
-func (s *Session) probe() {
-	if !s.probing.CompareAndSwap(false, true) {
-		return
-	}
-	_ = s.Go(func() {
-		defer s.probing.Store(false)
+// probe sends a write that changes nothing. Its reply moves the window (see
+// answered). It does not wait for the reply to the one before: where replies
+// take a good part of T, the window would fall behind. A connection without
+// replies is given up after T/2, which bounds how many are under way.
+func (s *Session) probe(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probed = now
+	_ = s.begin(func() {
 		ctx, cancel := context.WithTimeout(s.ending, s.Timeout())
 		defer cancel()
 		if err := s.Flush(ctx); err != nil {
@@ -222,7 +226,12 @@ func (s *Session) Vouch(ctx context.Context) error {
 // ephemeral nodes at once, and ends the session. The client library waits at
 // most a second for the answer, or two to get the request out.
 func (s *Session) closeInOrder() {
-	if s.Connected() {
+	// From its goodbye on the library refuses every request at once: whoever
+	// repeats one must wait for the session's end instead.
+	s.mu.Lock()
+	connected := s.setDown()
+	s.mu.Unlock()
+	if connected {
 		s.conn.Close()
 	}
 	s.over(ErrClosed)

@@ -24,17 +24,18 @@ type Session struct {
 	end    context.CancelCauseFunc
 	kick   chan struct{} // wakes the supervisor
 
-	claims  atomic.Int64 // while there are any, the supervisor probes
-	probing atomic.Bool
+	claims atomic.Int64 // while there are any, the supervisor probes
 
 	mu        sync.Mutex
 	id        int64 // 0 until the first handshake
 	timeout   time.Duration
-	attempts  int // dials since a server answered
+	attempts  int   // dials since a server answered
+	trouble   error // why the last of them failed
 	wire      *wire
 	up        chan struct{} // closed while requests can be sent
 	isUp      bool
 	downSince time.Time
+	probed    time.Time // when the newest probe on this connection began
 	watches   map[armed]*Watch
 	creates   map[string]*creation // under way, by the path asked for
 	tasks     sync.WaitGroup       // goroutines begun on behalf of callers
@@ -100,6 +101,13 @@ func (s *Session) Err() error {
 func (s *Session) Deadline() time.Time {
 	now := time.Now()
 	return s.trust.deadline(now, now.Round(0))
+}
+
+// Trouble tells why the last attempt to connect failed, or nil.
+func (s *Session) Trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
 }
 
 // Connected tells whether requests can be sent at the moment.
@@ -196,7 +204,7 @@ func (s *Session) answered(r request, zxid int64, code int32) {
 	s.trust.ack(r.sent, isWrite(r.op) && committed(code))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts = 0
+	s.attempts, s.trouble = 0, nil
 	if c := s.creates[r.path]; c != nil && r.op == opCreate && code == 0 {
 		c.zxid = zxid
 	}
@@ -258,7 +266,7 @@ func (s *Session) event(e zk.Event) {
 		s.mu.Unlock()
 		return
 	}
-	s.isUp = true
+	s.isUp, s.probed = true, time.Time{}
 	close(s.up)
 	s.mu.Unlock()
 	s.cfg.Notify(Up, s)
