@@ -139,14 +139,15 @@ func (s *seen) missing(t testing.TB, number int64) (missing []int, known bool) {
 type workers struct {
 	bubble
 	*history
-	n      int
-	rounds int64
-	odds   [fates]int // in a thousand, of every fate but living
-	pace   time.Duration
-	ctx    context.Context // ends when there were enough rounds
-	enough context.CancelFunc
-	opened func(*coord.Client)
-	all    sync.WaitGroup
+	n        int
+	rounds   int64
+	odds     [fates]int // in a thousand, of every fate but living
+	pace     time.Duration
+	ctx      context.Context // ends when there were enough rounds
+	patience context.Context // ends when they take too long
+	enough   context.CancelFunc
+	opened   func(*coord.Client)
+	all      sync.WaitGroup
 }
 
 func (w *workers) fate(r *rand.Rand) fate {
@@ -162,12 +163,15 @@ func (w *workers) fate(r *rand.Rand) fate {
 // run lets size workers work and returns when all have stopped.
 func (w *workers) run(size int, seed uint64) {
 	w.history = newHistory()
-	w.ctx, w.enough = context.WithCancel(w.Context())
-	defer w.enough()
+	var gaveUp context.CancelFunc
+	w.patience, gaveUp = context.WithTimeout(w.Context(), 6*time.Hour)
+	defer gaveUp()
+	w.ctx, w.enough = context.WithCancel(w.patience)
 	for i := range size {
 		w.all.Go(func() { w.live(rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
 	w.all.Wait()
+	require.NoError(w, w.patience.Err(), "somebody hangs; round %d was the last", w.last)
 }
 
 // live is one place in the pool: a process, and after its death the next.
@@ -232,7 +236,7 @@ func (w *workers) leave(r *rand.Rand, c *coord.Client, m *doublebarrier.Member, 
 	if f == diesLeaving {
 		w.killSoon(r, c)
 	}
-	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	ctx, cancel := w.patience, context.CancelFunc(func() {})
 	if f == hasty {
 		ctx, cancel = context.WithTimeout(ctx, upTo(r, w.pace))
 	}
@@ -248,6 +252,9 @@ func (w *workers) leave(r *rand.Rand, c *coord.Client, m *doublebarrier.Member, 
 
 // mayFail judges an error by a worker's fate.
 func (w *workers) mayFail(f fate, err error) (alive bool) {
+	if w.patience.Err() != nil {
+		return false
+	}
 	switch f {
 	case impatient, hasty:
 		if errors.Is(err, context.DeadlineExceeded) {
