@@ -199,9 +199,13 @@ func (b *buffer) String() string {
 
 // alive tells whether a process lives; a zombie does not.
 func alive(pid int) bool {
-	out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
-	state := strings.TrimSpace(string(out))
-	return err == nil && state != "" && state[0] != 'Z'
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		_, statErr := os.Stat("/proc/self/stat")
+		return statErr != nil && unix.Kill(pid, 0) == nil
+	}
+	state := stat[bytes.LastIndexByte(stat, ')')+2]
+	return state != 'Z' && state != 'X'
 }
 
 func requireGone(t *testing.T, pid int) {

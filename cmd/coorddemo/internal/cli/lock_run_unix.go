@@ -132,8 +132,10 @@ func (r *run) stopped(by syscall.Signal) {
 		r.verb.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
 	r.tty.TakeBack(r.pid, syscall.Getpgrp())
 	signal.Reset(syscall.SIGTSTP)
-	// The whole group, as the key would have done had the command been in it.
+	// The whole group, as the key would have done had the command been in it. For this process it takes another stop
+	// signal: the runtime does not give up its handler of a signal that it has once been asked to notify.
 	_ = syscall.Kill(0, syscall.SIGTSTP)
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGTTIN)
 	time.Sleep(settle)
 	signal.Notify(r.signals, syscall.SIGTSTP)
 	r.resume()

@@ -35,6 +35,16 @@ func (guardVerb) Run() error {
 // passedOn are the signals that CMD gets when this process does. Stop and continue keys are a matter of their own.
 var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
+// forward has them come to signals, but for those that were ignored from the start: by nohup, or by a shell for its
+// background processes.
+func forward(signals chan<- os.Signal) {
+	for _, sig := range passedOn {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+}
+
 // signalled is why waiting ended when a signal came.
 type signalled struct{ syscall.Signal }
 
@@ -52,11 +62,7 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 	}
 	defer cancel()
 	signals := make(chan os.Signal, 16)
-	for _, sig := range passedOn {
-		if !signal.Ignored(sig) { // by nohup, or by a shell for its background processes
-			signal.Notify(signals, sig)
-		}
-	}
+	forward(signals)
 	ctx, calm := untilSignal(ctx, signals)
 	client, err := c.open(ctx)
 	if err != nil {
