@@ -176,18 +176,24 @@ func (cl *Claim) await(ctx context.Context, line []Contender, wait []int) ([]Con
 		if err != nil {
 			return nil, err
 		}
-		gone, stale := departed(watches)
-		switch {
-		case slices.Contains(gone, cl.name):
-			cl.vanish(ErrNodeDeleted)
-			return nil, cl.why()
-		case stale:
-			return nil, nil
-		case len(gone) > 0:
-			return cl.without(line, gone), nil
-		}
-		if err := cl.sleep(ctx, watches); err != nil {
-			return nil, err
+		for armed := true; armed; {
+			var gone []string
+			var stale bool
+			gone, stale, armed = departed(watches)
+			switch {
+			case slices.Contains(gone, cl.name):
+				cl.vanish(ErrNodeDeleted)
+				return nil, cl.why()
+			case stale:
+				return nil, nil
+			case len(gone) > 0:
+				return cl.without(line, gone), nil
+			case armed:
+				err = cl.sleep(ctx, watches)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -229,8 +235,10 @@ func (cl *Claim) watchAll(ctx context.Context, line []Contender, wait []int) ([]
 	return all, nil
 }
 
-// departed tells which of the awaited are gone, and whether one is not known.
-func departed(all []awaited) (gone []string, stale bool) {
+// departed tells which of the awaited are gone, whether nothing is known of one
+// any more, and whether every watch is still to fire.
+func departed(all []awaited) (gone []string, stale, armed bool) {
+	armed = true
 	for _, a := range all {
 		if a.err != nil {
 			if errors.Is(a.err, ErrNoNode) {
@@ -242,6 +250,7 @@ func departed(all []awaited) (gone []string, stale bool) {
 		}
 		select {
 		case <-a.watch.Done():
+			armed = false
 			switch a.watch.Fired() {
 			case session.Deleted:
 				gone = append(gone, a.name)
@@ -251,7 +260,7 @@ func departed(all []awaited) (gone []string, stale bool) {
 		default:
 		}
 	}
-	return gone, stale
+	return gone, stale, armed
 }
 
 // without takes those who are gone out of the line, or returns nil when one of
