@@ -4,14 +4,170 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// embedded returns a scene on a server that counts requests. Its sessions may
-// last so long that no probe and no ping gets into the count.
+// embedded returns a scene on a server that counts requests. Its sessions last
+// so long that no probe and no ping gets into the count.
 func embedded(t *testing.T) scene {
 	t.Helper()
 	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
+	w.SetTimeout(time.Hour)
 	return scene{t, w, w.Path("lock")}
+}
+
+// counted is a client whose requests are counted.
+type counted struct {
+	*coord.Client
+	*rwlock.Lock
+	s      scene
+	before zkembed.Counts
+}
+
+func (s scene) counted() *counted {
+	s.Helper()
+	c := open(s.T, s.w.ConnectString(), coord.WithSessionTimeout(time.Hour))
+	return &counted{c, rw(s.T, c, s.path), s, s.w.Embedded().SessionCounts(c.SessionID())}
+}
+
+// since returns what the client has requested since the last call.
+func (c *counted) since() zkembed.Counts {
+	c.s.Helper()
+	now := c.s.w.Embedded().SessionCounts(c.SessionID())
+	defer func() { c.before = now }()
+	return now.Since(c.before)
+}
+
+// watches waits until the client has n watches.
+func (c *counted) watches(n int) {
+	c.s.Helper()
+	zktest.Eventually(c.s, soon, func() bool {
+		for _, session := range c.s.w.Embedded().Sessions() {
+			if session.ID == c.SessionID() {
+				return session.Watches == n
+			}
+		}
+		return false
+	}, "%d watches", n)
+}
+
+// waits joins the line and returns when the claim waits.
+func (c *counted) waits(side *rwlock.Side) <-chan grant {
+	c.s.Helper()
+	granted := c.s.joins(side)
+	c.watches(2) // the own node, and one other
+	return granted
+}
+
+func TestAnUncontendedHoldIsThreeRequests(t *testing.T) {
+	s := embedded(t)
+	release(t, hold(t, s.lock().ReadSide())) // makes the directory
+	const cycles = 50
+	for _, side := range []func(*rwlock.Lock) *rwlock.Side{(*rwlock.Lock).ReadSide, (*rwlock.Lock).WriteSide} {
+		c := s.counted()
+		for range cycles {
+			release(t, hold(t, side(c.Lock)))
+		}
+		made := c.since()
+		require.Equal(t, cycles, made[zkembed.OpCreate], "%v", made)
+		require.Equal(t, cycles, made[zkembed.OpGetChildren2], "%v", made)
+		require.Equal(t, cycles, made[zkembed.OpDelete], "%v", made)
+		// A hold that a busy machine keeps for more than 20 ms reads its own node.
+		require.LessOrEqual(t, made.Total(), 3*cycles+cycles/2, "%v", made)
+	}
+}
+
+func TestAReaderThatWaitsMakesSixRequestsAndIsWokenOnce(t *testing.T) {
+	s := embedded(t)
+	h := hold(t, s.lock().WriteSide())
+	first, second := s.joins(s.lock().WriteSide()), s.joins(s.lock().WriteSide())
+	c := s.counted()
+	reader := c.waits(c.ReadSide())
+	made := c.since()
+	require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 2}, made)
+	release(t, h)
+	release(t, turn(t, first))
+	holds := turn(t, second)
+	require.Zero(t, c.since().Total(), "the writers before the nearest are not its business")
+	release(t, holds)
+	reads := turn(t, reader)
+	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1}, c.since())
+	release(t, reads)
+	require.Equal(t, zkembed.Counts{zkembed.OpDelete: 1, zkembed.OpNotify: 1}, c.since(), "the event is the own node's")
+}
+
+func TestAReleaseWakesNobodyButThoseWhoseTurnComes(t *testing.T) {
+	s := embedded(t)
+	h := hold(t, s.lock().WriteSide())
+	var readers []*counted
+	var turns []<-chan grant
+	for range 4 {
+		c := s.counted()
+		readers, turns = append(readers, c), append(turns, c.waits(c.ReadSide()))
+	}
+	writer, last := s.counted(), s.counted()
+	writes, reads := writer.waits(writer.WriteSide()), last.waits(last.ReadSide())
+	before := s.w.Embedded().Counts()
+	for _, c := range append(readers, writer, last) {
+		c.since()
+	}
+	release(t, h)
+	var held []*coord.Hold
+	for i, c := range readers {
+		held = append(held, turn(t, turns[i]))
+		require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1}, c.since())
+	}
+	require.Equal(t, len(readers)+1, s.w.Embedded().Counts().Since(before)[zkembed.OpNotify], "and the holder hears of its own node")
+	release(t, held[:3]...)
+	require.Zero(t, writer.since().Total()+last.since().Total(), "readers that leave early wake nobody")
+	release(t, held[3])
+	holds := turn(t, writes)
+	require.Equal(t, 1, writer.since()[zkembed.OpNotify])
+	require.Zero(t, last.since().Total())
+	release(t, holds)
+	release(t, turn(t, reads))
+}
+
+func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
+	s := embedded(t)
+	h := hold(t, s.lock().ReadSide())
+	c := s.counted()
+	_, err := c.TryAcquireWrite(limited(t))
+	require.ErrorIs(t, err, coord.ErrBusy)
+	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1}, c.since())
+	mine := hold(t, c.ReadSide())
+	c.watches(1) // the own node's, which every hold that lasts has
+	c.since()
+	_, err = c.AcquireWrite(mine.Context(limited(t)))
+	require.ErrorIs(t, err, coord.ErrUpgrade)
+	again := rw(t, c.Client, s.path, rwlock.Reentrant())
+	inner, err := again.AcquireRead(mine.Context(limited(t)))
+	require.NoError(t, err)
+	require.Zero(t, c.since().Total())
+	release(t, inner, mine, h)
+}
+
+func TestADowngradeIsOneRequest(t *testing.T) {
+	s := embedded(t)
+	c := s.counted()
+	h := hold(t, c.WriteSide())
+	c.watches(1)
+	c.since()
+	r, err := h.Downgrade(limited(t))
+	require.NoError(t, err)
+	made := c.since()
+	require.Equal(t, 1, made[zkembed.OpMulti], "%v", made)
+	require.LessOrEqual(t, made.Total(), 2, "the read of the own node may have come already: %v", made)
+	_, dir, err := s.w.Admin().Get(s.path)
+	require.NoError(t, err)
+	_, node, err := s.w.Admin().Get(r.Node())
+	require.NoError(t, err)
+	require.Equal(t, node.Czxid, dir.Pzxid, "one change of the line: the one node came when the other went")
+	s.isReader(r, "0000000000")
+	release(t, r)
 }

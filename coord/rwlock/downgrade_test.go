@@ -11,7 +11,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // behind returns the lock as a client behind the proxy sees it.
@@ -66,25 +65,6 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		release(s.T, writes)
 		release(s.T, turn(s.T, last))
 	})
-}
-
-func TestADowngradeIsOneTransactionWithoutAGap(t *testing.T) {
-	s := embedded(t)
-	c := open(t, s.w.ConnectString())
-	h := hold(t, rw(t, c, s.path).WriteSide())
-	before := s.w.Embedded().SessionCounts(c.SessionID())
-	r, err := h.Downgrade(limited(t))
-	require.NoError(t, err)
-	made := s.w.Embedded().SessionCounts(c.SessionID()).Since(before)
-	require.GreaterOrEqual(t, made[zkembed.OpMulti], 1)
-	require.Zero(t, made[zkembed.OpCreate]+made[zkembed.OpDelete], "%v", made)
-	_, dir, err := s.w.Admin().Get(s.path)
-	require.NoError(t, err)
-	_, node, err := s.w.Admin().Get(r.Node())
-	require.NoError(t, err)
-	require.Equal(t, node.Czxid, dir.Pzxid, "nothing else has changed in the line")
-	s.isReader(r, "0000000000")
-	release(t, r)
 }
 
 func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
