@@ -11,9 +11,9 @@ import (
 )
 
 type breakVerb struct {
-	Node string `help:"Remove this contender, by its node's name or path, instead of the holders."`
-	Yes  bool   `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
-	Path string `arg:"" help:"The lock's path."`
+	Node string   `help:"Remove this contender, by its node's name or path, instead of the holders."`
+	Yes  bool     `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
+	Path nodePath `arg:"" help:"The lock's path."`
 }
 
 // Run deletes the nodes of the holders, after asking.

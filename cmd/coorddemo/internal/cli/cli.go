@@ -46,12 +46,12 @@ func Main(args []string) int {
 	}
 	ctx, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(std.err, "coorddemo: %v\n", err)
 		var wrong *kong.ParseError
 		if errors.As(err, &wrong) && wrong.Context != nil {
+			parser.Stdout = std.err
 			_ = wrong.Context.PrintUsage(true)
 		}
-		return exitUsage
+		return std.finish(&exitError{exitUsage, err})
 	}
 	std.json = v.JSON
 	return std.finish(ctx.Run(std, &v.connection))

@@ -13,14 +13,14 @@ import (
 )
 
 type inspectVerb struct {
-	Path string `arg:"" help:"The lock's path."`
+	Path nodePath `arg:"" help:"The lock's path."`
 }
 
 // report is what inspect tells about a path.
 type report struct {
 	Path       string      `json:"path"`
-	Kind       string      `json:"kind"`    // of all contenders; "mixed", or "" if there are none
-	Dialect    string      `json:"dialect"` // likewise
+	Kind       string      `json:"kind"`    // of all contenders; rwlock; mixed; "" if there are none
+	Dialect    string      `json:"dialect"` // of all contenders; mixed; "" if there are none
 	Contenders []contender `json:"contenders"`
 }
 
@@ -53,17 +53,14 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 
 // inspect lists the line at path. A path that does not exist is a line in which nobody stands: that is how a line
 // looks before its first contender, and after its last.
-func inspect(ctx context.Context, client *coord.Client, path string) (report, error) {
-	r := report{Path: path, Contenders: []contender{}}
-	if err := coord.CheckPath(path); err != nil {
-		return r, err
-	}
-	line, err := coord.Inspect(ctx, client, path)
+func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
+	r := report{Path: string(path), Contenders: []contender{}}
+	line, err := coord.Inspect(ctx, client, string(path))
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return r, err
 	}
 	for i, info := range line {
-		r.Kind = common(r.Kind, string(info.Kind))
+		r.Kind = common(r.Kind, family(info.Kind))
 		r.Dialect = common(r.Dialect, info.Dialect.String())
 		r.Contenders = append(r.Contenders, contender{
 			Position: i + 1, Holds: info.Holds, Kind: string(info.Kind), Owner: info.Owner,
@@ -74,10 +71,21 @@ func inspect(ctx context.Context, client *coord.Client, path string) (report, er
 	return r, nil
 }
 
+// family is the recipe a kind belongs to. A plain lock is at home in the line of a shared one, too.
+func family(k coord.Kind) string {
+	if k == coord.Read || k == coord.Write {
+		return "rwlock"
+	}
+	return string(k)
+}
+
 // common is what all contenders so far have, given what the next one has.
 func common(sofar, next string) string {
-	if sofar == "" || sofar == next {
+	switch {
+	case sofar == "" || sofar == next || sofar == string(coord.Lock) && next == "rwlock":
 		return next
+	case sofar == "rwlock" && next == string(coord.Lock):
+		return sofar
 	}
 	return "mixed"
 }

@@ -9,7 +9,7 @@ type lockVerb struct {
 	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When somebody asks for the lock: end CMD (term), or go on (ignore)."`
-	Path      string         `arg:"" help:"The lock's path."`
+	Path      nodePath       `arg:"" help:"The lock's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
 

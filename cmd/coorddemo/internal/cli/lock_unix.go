@@ -119,7 +119,7 @@ func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.
 
 // acquire gets the lock. A lock that is only tried is not waited for longer than a session would be.
 func (v *lockVerb) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (*coord.Hold, error) {
-	m, err := lock.New(client, v.Path)
+	m, err := lock.New(client, string(v.Path))
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (v *lockVerb) release(h *coord.Hold, client *coord.Client) error {
 
 // environment is what CMD gets, beside what this process got.
 func (v *lockVerb) environment(h *coord.Hold) []string {
-	return append(os.Environ(), "COORD_PATH="+v.Path, "COORD_NODE="+h.Node(), "COORD_TOKEN="+strconv.FormatInt(h.Token(), 10))
+	return append(os.Environ(), "COORD_PATH="+string(v.Path), "COORD_NODE="+h.Node(), "COORD_TOKEN="+strconv.FormatInt(h.Token(), 10))
 }
 
 // guardCommand is the guard process that CMD inherits everything from.

@@ -13,7 +13,7 @@ type revokeVerb struct {
 	Wait       bool           `help:"Wait until it has given up."`
 	ForceAfter *time.Duration `placeholder:"D" help:"Wait so long, then take the lock by force. Implies --wait."`
 	Timeout    *time.Duration `placeholder:"D" help:"Stop waiting after that time, and exit with 124."`
-	Path       string         `arg:"" help:"The lock's path."`
+	Path       nodePath       `arg:"" help:"The lock's path."`
 }
 
 // Run asks, and waits if that is wanted.
@@ -81,13 +81,13 @@ func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
 }
 
 // targets are the contenders to act on: the holders, or the one that was named.
-func targets(ctx context.Context, client *coord.Client, path, node string) ([]contender, error) {
+func targets(ctx context.Context, client *coord.Client, path nodePath, node string) ([]contender, error) {
 	r, err := inspect(ctx, client, path)
 	if err != nil || node == "" {
 		return r.holders(), err
 	}
 	for _, c := range r.Contenders {
-		if c.Node == node || c.Node == path+"/"+node {
+		if c.Node == node || c.Node == string(path)+"/"+node {
 			return []contender{c}, nil
 		}
 	}

@@ -13,8 +13,8 @@ import (
 type sellerVerb struct {
 	ID     int
 	Unsafe bool
-	Path   string `arg:""`
-	File   string `arg:""`
+	Path   nodePath `arg:""`
+	File   string   `arg:""`
 }
 
 // Run sells until standard input ends.
@@ -26,7 +26,7 @@ func (v *sellerVerb) Run(s *streams, c *connection) error {
 			return err
 		}
 		defer hangUp(client)
-		m, err := lock.New(client, v.Path)
+		m, err := lock.New(client, string(v.Path))
 		if err != nil {
 			return failure(err)
 		}

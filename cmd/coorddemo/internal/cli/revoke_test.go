@@ -1,0 +1,116 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd
+
+package cli
+
+import (
+	"path"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestARevokedCommandEndsByTerm(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), `trap 'exit 9' TERM; `+busy)...)
+		p.line()
+		r := on(t, w, "revoke", w.Path("l"), "--wait")
+		require.Equal(t, 0, r.exit())
+		require.Contains(t, r.output(), "asked")
+		require.Equal(t, 9, p.exit(), "the lock was not lost, so the command's status counts")
+		awaitContenders(t, w.Admin(), w.Path("l"), 0)
+	})
+}
+
+func TestARevokedCommandThatIgnoresTermIsKilled(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("l"), stubborn, "--kill-after", "100ms")...)
+	p.line()
+	require.Equal(t, 0, on(t, w, "revoke", w.Path("l")).exit())
+	require.Equal(t, 137, p.exit())
+}
+
+func TestRevocationMayBeIgnoredAndForced(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("l"), busy, "--on-revoke", "ignore")...)
+	pid := p.number()
+	require.Equal(t, exitTimeout, on(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "0.3").exit())
+	require.True(t, alive(pid))
+	shown := on(t, w, "inspect", w.Path("l"))
+	require.Contains(t, shown.output(), "asked to give up")
+	require.Equal(t, 0, on(t, w, "revoke", w.Path("l"), "--force-after", "0.1").exit())
+	require.Equal(t, exitLost, p.exit())
+	requireGone(t, pid)
+}
+
+func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	first := on(t, w, sh(w.Path("l"), untilEOF)...)
+	first.line()
+	waiter := on(t, w, sh(w.Path("l"), busy)...)
+	awaitContenders(t, w.Admin(), w.Path("l"), 2)
+	p := on(t, w, "--json", "inspect", w.Path("l"))
+	node := parse[report](t, p.line()).Contenders[1].Node
+	require.Equal(t, 0, on(t, w, "revoke", w.Path("l"), "--node", path.Base(node)).exit())
+	require.NoError(t, first.in.Close())
+	require.Equal(t, 5, first.exit(), "the holder was not asked")
+	require.Equal(t, 143, waiter.exit())
+}
+
+func TestNobodyToAskIsNoError(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "revoke", w.Path("l"), "--wait")
+	require.Equal(t, 0, p.exit())
+	require.Contains(t, p.output(), "nobody holds")
+	p = on(t, w, "--json", "revoke", w.Path("l"))
+	require.Equal(t, 0, p.exit())
+	require.JSONEq(t, `{"path":"`+w.Path("l")+`","asked":[],"gone":false}`, p.line())
+	require.Equal(t, exitFailed, on(t, w, "revoke", w.Path("l"), "--node", "other").exit())
+}
+
+func TestRevokeRefusesImpossibleTimes(t *testing.T) {
+	for _, option := range []string{"--force-after=0", "--timeout=-1s"} {
+		require.Equal(t, exitUsage, start(t, "revoke", "/l", option).exit(), option)
+	}
+}
+
+func TestBreakTakesTheLockFromItsHolder(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, sh(w.Path("l"), stubborn)...)
+		pid := p.number()
+		next := on(t, w, sh(w.Path("l"), "exit 4")...)
+		awaitContenders(t, w.Admin(), w.Path("l"), 2)
+		b := on(t, w, "--json", "break", "--yes", w.Path("l"))
+		require.Equal(t, 0, b.exit())
+		require.Len(t, parse[map[string]any](t, b.line())["broken"], 1)
+		require.Equal(t, 4, next.exit())
+		require.Equal(t, exitLost, p.exit())
+		requireGone(t, pid)
+	})
+}
+
+func TestBreakWithoutATerminalNeedsAYes(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("l"), untilEOF)...)
+	p.line()
+	b := on(t, w, "break", w.Path("l"))
+	require.Equal(t, exitUsage, b.exit())
+	require.Contains(t, b.stderr.String(), "--yes")
+	require.NoError(t, p.in.Close())
+	require.Equal(t, 5, p.exit())
+}
+
+func TestBreakingAFreeLockIsNoError(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "break", "--yes", w.Path("l"))
+	require.Equal(t, 0, p.exit())
+	require.Contains(t, p.output(), "nobody holds")
+}
+
+func TestBreakSaysWhenNobodyAnswers(t *testing.T) {
+	begin := time.Now()
+	require.Equal(t, exitUnavailable, start(t, "--zk", silentServer(t), "--connect-timeout", "0.5", "break", "--yes", "/l").exit())
+	require.Less(t, time.Since(begin), 1500*time.Millisecond)
+}
