@@ -15,9 +15,7 @@ import (
 func TestF08TheConnectionIsCutAtTheInstantThePredecessorGoes(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())
-		waiter := s.start(context.Background(), s.behind())
-		s.awaitNodes(2)
-		s.awaitWatch(h.Node())
+		waiter := s.waitBehindProxy(2)
 		event := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.dir(), Do: proxy.CutOnReply})
 		s.release(h)
 		next := s.granted(waiter)
@@ -33,9 +31,7 @@ func TestF08TheConnectionIsCutAtTheInstantThePredecessorGoes(t *testing.T) {
 func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())
-		waiter := s.start(context.Background(), s.behind())
-		s.awaitNodes(2)
-		s.awaitWatch(h.Node())
+		waiter := s.waitBehindProxy(2)
 		p := s.w.Proxy()
 		p.Inject(proxy.Fault{On: []int32{proxy.OpSetWatches, proxy.OpSetWatches2}, Times: proxy.Always, Do: proxy.Drop})
 		p.Refuse()
@@ -80,15 +76,31 @@ func TestF10TheConnectionFlaps(t *testing.T) {
 	})
 }
 
-// awaitWatch waits until somebody watches a node.
-func (s scene) awaitWatch(node string) {
+// waitBehindProxy starts an acquire that has to wait, through the proxy, and
+// returns when it is the line's n-th and watches whom it waits for.
+func (s scene) waitBehindProxy(n int) <-chan result {
+	s.Helper()
+	watches := s.w.Proxy().Inject(proxy.Fault{
+		On: []int32{proxy.OpGetData}, Path: s.dir(), Times: proxy.Always, Do: proxy.WatchReply,
+	})
+	defer watches.Remove()
+	waiter := s.start(context.Background(), s.behind())
+	s.awaitNodes(n)
+	own := 1
+	zktest.Eventually(s, patience, func() bool { return watches.Fired() > own }, "the waiter does not watch")
+	return waiter
+}
+
+// awaitWatchers waits until so many sessions watch a node of a real server.
+func (s scene) awaitWatchers(node string, n int) {
 	s.Helper()
 	zktest.Eventually(s, patience, func() bool {
+		watching := 0
 		for _, path := range s.w.Watched() {
 			if path == node {
-				return true
+				watching++
 			}
 		}
-		return false
-	}, "nobody watches %s", node)
+		return watching == n
+	}, "%s is not watched by %d", node, n)
 }

@@ -1,0 +1,107 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+// A second connection takes the session over and leaves it again, as after a
+// change of address, at one server or at all in turn.
+func TestF34TheSessionMovesToAnotherConnectionAgainAndAgain(t *testing.T) {
+	each(t, func(s scene) { s.moveSessions(func(id int64) error { return s.w.Real().DropConn(id) }) }, zktest.Real)
+}
+
+func TestF34TheSessionMovesToAnotherServerAgainAndAgain(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		servers, at := s.w.Ensemble().Servers(), 0
+		s.moveSessions(func(id int64) error {
+			at++
+			return servers[at%len(servers)].DropConn(id)
+		})
+	})
+}
+
+func (s scene) moveSessions(move func(id int64) error) {
+	clients := s.clients(2)
+	sessions := []int64{clients[0].SessionID(), clients[1].SessionID()}
+	c := s.contest(clients, steady(5*time.Millisecond))
+	random, moved := s.random(), 0
+	for i := range 40 {
+		// Its own client may take the session back before the other is served.
+		if move(sessions[i%2]) == nil {
+			moved++
+		}
+		pause := time.Now().Add(time.Duration(random.Int64N(int64(100 * time.Millisecond))))
+		zktest.Eventually(s, patience, func() bool { return time.Now().After(pause) }, "time stands still")
+	}
+	require.Greater(s, moved, 20)
+	c.progresses(T + 2*time.Second)
+	c.stop()
+	require.Zero(s, c.lost)
+	require.Equal(s, sessions, []int64{clients[0].SessionID(), clients[1].SessionID()})
+}
+
+// The hold ends before the server removes its node, whichever way is closed.
+func TestF35TheConnectionIsCutOneWay(t *testing.T) {
+	ways := map[string]proxy.Direction{"to server": proxy.ToServer, "to client": proxy.ToClient, "both": proxy.Both}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(s scene) {
+				h := s.acquire(s.behind())
+				exists, _, removed, err := s.w.Admin().ExistsW(h.Node())
+				require.NoError(s, err)
+				require.True(s, exists)
+				ended := s.endOf(h)
+				s.w.Proxy().Blackhole(way)
+				end := zktest.Receive(s, patience, ended, "the hold does not end")
+				event := zktest.Receive(s, patience, removed, "the server does not remove the node")
+				margin := time.Since(end)
+				require.Equal(s, zk.EventNodeDeleted, event.Type)
+				require.Positive(s, margin)
+				require.ErrorIs(s, h.Err(), coord.ErrWindowOver)
+				require.Positive(s, s.w.Proxy().Stats().Held)
+				s.Logf("the hold ended %v before the node went", margin)
+				s.w.Proxy().Heal()
+			})
+		})
+	}
+}
+
+func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
+	const slow, jitter = 3 * T / 10, T / 20 // both ways together
+	type delay struct {
+		way          proxy.Direction
+		base, jitter time.Duration
+	}
+	delays := map[string]delay{
+		"to server": {proxy.ToServer, slow, jitter},
+		"to client": {proxy.ToClient, slow, jitter},
+		"both":      {proxy.Both, slow / 2, jitter / 2},
+	}
+	for name, d := range delays {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(s scene) {
+				c := s.behind()
+				h := s.acquire(c)
+				p := s.w.Proxy()
+				p.Delay(d.way, d.base, d.jitter)
+				begun := time.Now()
+				for time.Since(begun) < 4*T {
+					require.NoError(s, c.Flush(s.Context()))
+					require.NoError(s, h.Err())
+				}
+				require.Greater(s, p.Stats().Delayed, 10)
+				require.Zero(s, p.Stats().Cut)
+				s.isSoleHolder(h)
+				s.release(h)
+			})
+		})
+	}
+}
