@@ -222,13 +222,10 @@ func (m *Member) verdict(r round) error {
 // attend returns what to wait for, or nil when all others have finished or are
 // gone, and it is this member's part to close the round.
 func (l *leaving) attend(ctx context.Context) (wake <-chan struct{}, err error) {
-	for l.before >= 0 {
+	for ; l.before >= 0; l.before-- {
 		_, wake, err := l.see(ctx, l.before)
 		if !errors.Is(err, coord.ErrNoNode) {
 			return wake, err
-		}
-		if err := l.stepBack(ctx); err != nil {
-			return nil, err
 		}
 	}
 	if l.next == 0 {
@@ -253,21 +250,6 @@ func (l *leaving) attend(ctx context.Context) (wake <-chan struct{}, err error) 
 func (l *leaving) see(ctx context.Context, index int) (finished bool, wake <-chan struct{}, err error) {
 	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.names[index]))
 	return strings.HasSuffix(string(data), done), wake, err
-}
-
-// stepBack finds the nearest before the own index that is there.
-func (l *leaving) stepBack(ctx context.Context) error {
-	line, err := l.barrier.list(ctx)
-	if err != nil {
-		return err
-	}
-	there := map[string]bool{}
-	for _, c := range line {
-		there[c.Name] = true
-	}
-	for l.before--; l.before >= 0 && !there[l.names[l.before]]; l.before-- {
-	}
-	return nil
 }
 
 // close ends the round, unless somebody else has: then it tells so.

@@ -72,7 +72,7 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 					}
 				}
 				faults := c.shake(b.srv)
-				w.run(n+r.IntN(4), seed)
+				w.run(n+r.IntN(n+3), seed)
 				w.check(t, n)
 				for f, times := range w.struck {
 					struck[f] += times

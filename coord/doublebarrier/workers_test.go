@@ -81,7 +81,8 @@ func (h *history) reached(round int64) bool {
 // check judges the history by what the package promises.
 func (h *history) check(t testing.TB, n int) {
 	t.Helper()
-	over := 0 // when the rounds before had ended, as far as seen
+	over := 0     // when the rounds before had ended, as far as seen
+	vanished := 0 // members that were missing and had never entered
 	for number := int64(1); number <= h.last; number++ {
 		s := h.rounds[number]
 		if s == nil {
@@ -98,6 +99,9 @@ func (h *history) check(t testing.TB, n int) {
 		}
 		last := 0
 		for index := range n {
+			if _, entered := s.entered[index]; !entered {
+				vanished++
+			}
 			if at, finished := s.finished[index]; !slices.Contains(missing, index) {
 				if !finished {
 					t.Errorf("round %d: members have left and %d has not finished", number, index)
@@ -112,6 +116,8 @@ func (h *history) check(t testing.TB, n int) {
 		}
 		over = max(over, last)
 	}
+	// At the end everybody is told to give up.
+	require.LessOrEqual(t, vanished, h.struck[diesWaiting]+h.struck[impatient]+n, "members are missing that nobody has killed")
 }
 
 // missing returns the one verdict of a round.
