@@ -5,7 +5,7 @@ TOOL  := go tool -modfile=tools/go.mod
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: test lint fmt deps
+.PHONY: test lint fmt deps soak
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers.
@@ -26,3 +26,9 @@ fmt:
 
 deps:
 	@scripts/install-debian.sh
+
+# All recipes under a long mix of faults on a real ensemble: make soak DURATION=10m SEED=1 (see internal/soak/doc.go).
+DURATION ?= 10m
+soak: deps
+	ZKTEST_SERVERS=all CGO_ENABLED=1 SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
+		go test -race -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/soak

@@ -66,9 +66,7 @@ func keep(t testing.TB, r *Recorder, records []Record) string {
 		err = write(filepath.Join(dir, "history.jsonl"), func(w io.Writer) error { return WriteJSON(w, records) })
 	}
 	if err == nil {
-		r.mu.Lock()
-		notes := strings.Join(r.notes, "\n") + "\n"
-		r.mu.Unlock()
+		notes := strings.Join(r.Notes(), "\n") + "\n"
 		err = os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(notes), 0o644)
 	}
 	if err != nil {

@@ -41,6 +41,13 @@ func (r *Recorder) Note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf("%12.6f ", r.now().Seconds())+fmt.Sprintf(format, args...))
 }
 
+// Notes returns what was noted, with the times.
+func (r *Recorder) Notes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.notes)
+}
+
 // Records returns a copy of all records, by ID.
 func (r *Recorder) Records() []Record {
 	r.mu.Lock()
@@ -134,19 +141,20 @@ func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 	})
 }
 
-// Break tells that the test is about to end, from outside, every grant of the
-// client on the key that has no end yet, or on any key if that is "": from now
-// on the client's trust in them proves nothing. That includes acquisitions
-// under way, if they return within grace, the time the client may take to learn
-// what happened. It returns how many grants and acquisitions there were.
-func (r *Recorder) Break(client, key, how string, grace time.Duration) int {
+// Break tells that the test is about to end, from outside, every grant that has
+// no end yet, on the key or on any if that is "", of the clients whose names
+// begin with prefix: from now on their trust in it proves nothing. That
+// includes acquisitions under way, if they return within grace, the time the
+// client may take to learn what happened. It returns how many grants and
+// acquisitions there were.
+func (r *Recorder) Break(prefix, key, how string, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, broken := r.now(), 0
-	for _, g := range r.records {
-		if g.Client == client && (key == "" || g.Key == key) && g.grants() && !r.ended[g.ID] {
+	for _, g := range slices.Clone(r.records) {
+		if strings.HasPrefix(g.Client, prefix) && (key == "" || g.Key == key) && g.grants() && !r.ended[g.ID] {
 			r.append(Record{
-				ID: len(r.records) + 1, Client: client, Key: g.Key, Kind: Broken, Call: at, Return: at + grace,
+				ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: at + grace,
 				Outcome: OK, Of: g.ID, Err: how,
 			})
 			broken++
@@ -202,6 +210,9 @@ func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
 	if id, known := ids[rec.ID]; known {
 		rec.ID = id
 		r.records[id-1] = rec
+		if r.sink != nil {
+			r.sink(rec)
+		}
 		return
 	}
 	ids[rec.ID] = len(r.records) + 1

@@ -50,7 +50,7 @@ func emptySpans(records []Record) (all []span) {
 	}
 	for _, r := range records {
 		if r.Kind == Enter && r.Outcome == OK && !trusted[r.ID] {
-			all = append(all, span{Record: r, from: r.Return, to: r.Return})
+			all = append(all, span{Record: r, from: never})
 		}
 	}
 	return all

@@ -1,0 +1,30 @@
+// Package soak puts every recipe under a long mix of faults on a real ensemble
+// of three servers, and judges the recorded history.
+//
+//	make soak DURATION=10m SEED=1
+//
+// Clients in this process reach the servers through proxies of their own;
+// further clients are child processes, which connect directly and are stopped
+// and killed. All compete at the same places, each of which has one recipe: a
+// lock with short holds, one with long holds, and so on. Three kinds of lanes
+// cause faults, each lane one after the other, by the seed:
+//
+//   - one for the servers: kills and stops of followers and of the leader,
+//     leaders that are superseded while they stand still, followers cut off from
+//     their leader or lagging behind it, a lost quorum;
+//   - one for each client: cut connections, lost requests and replies, black
+//     holes, delays, ended sessions, deleted nodes, servers that do not answer;
+//   - one for each child: pauses, within and beyond the session time-out, and
+//     kills.
+//
+// A fault counts when it was seen to have happened. Before each fault of the
+// servers, and again after it, the grants per second must reach a floor; after
+// each fault of a client, that client must be granted something.
+//
+// Exclusive holders use a resource that refuses tokens smaller than the largest
+// it has seen, and write into ZooKeeper by transactions; both are part of the
+// verdict. When the time is over, the faults end, everybody must be granted
+// something once more, then all stop, and nothing may be left behind.
+//
+// The report goes to standard output and to the folder of artefacts.
+package soak

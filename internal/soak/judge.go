@@ -1,0 +1,85 @@
+package soak
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// judge applies the rules and the other promises, and reports.
+func (r *run) judge(end ending) {
+	t := r.t
+	v := verdict{run: r, end: end, violations: map[string]int{}}
+	for _, p := range places {
+		for _, rule := range p.rules(r.w.Path(p.name)) {
+			v.violations[p.name] += history.Check(t, r.rec, rule)
+		}
+	}
+	v.writes, v.staleWrites = r.fence.stale()
+	report := v.report()
+	fmt.Println(report)
+	if err := r.file(report); err != nil {
+		t.Errorf("the report cannot be kept: %v", err)
+	}
+	for _, problem := range r.tally.problems {
+		t.Error(problem)
+	}
+	none := func(n int, what string, details any) {
+		if n > 0 {
+			t.Errorf("%d %s: %v", n, what, details)
+		}
+	}
+	none(len(end.stuck), "workers stuck", end.stuck)
+	none(len(end.orphans), "nodes left", end.orphans)
+	none(end.watches, "watches left", r.w.Path(""))
+	none(end.goroutines, "goroutines left", "see the end of the output")
+	none(end.files, "files left open", "")
+	none(r.register.stale(), "stale tokens accepted by the resource", "")
+	none(v.staleWrites, "stale writes by transactions", "")
+	if r.tally.total() == 0 {
+		t.Error("no fault happened")
+	}
+	if r.pulse.total() == 0 {
+		t.Error("nothing was granted")
+	}
+	r.everyFault()
+}
+
+// file keeps the report, and what happened when: faults, and the grants in each
+// second.
+func (r *run) file(report string) error {
+	name := filepath.Join(zktest.ArtefactDir(), fmt.Sprintf("soak-%s-seed%d", time.Now().Format("20060102-150405"), r.opts.Seed))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".txt", []byte(report), 0o644); err != nil {
+		return err
+	}
+	notes := strings.Join(r.rec.Notes(), "\n")
+	return os.WriteFile(name+".log", fmt.Appendf(nil, "%s\ngrants in each second: %v\n", notes, r.pulse.seconds), 0o644)
+}
+
+// everyFault fails a long run in which a kind of fault never happened.
+func (r *run) everyFault() {
+	if r.opts.Duration < 10*time.Minute {
+		return
+	}
+	for _, f := range clientFaults {
+		if r.tally.faults[f.kind] == 0 {
+			r.t.Errorf("no %s in %v", f.kind, r.opts.Duration)
+		}
+	}
+	for _, f := range serverFaults {
+		if r.tally.faults[f.kind] == 0 {
+			r.t.Errorf("no %s in %v", f.kind, r.opts.Duration)
+		}
+	}
+	if r.register.rejected == 0 {
+		r.t.Error("the resource refused nobody: the pauses do not bite")
+	}
+}

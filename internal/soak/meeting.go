@@ -1,0 +1,65 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/history"
+)
+
+// meetWorker takes part in the rounds of a double barrier.
+func meetWorker(w *worker) (cycle, error) {
+	b, err := doublebarrier.New(w.client, w.key, party, doublebarrier.WaitForNextRound())
+	return func(ctx context.Context) error { return w.meet(ctx, b) }, err
+}
+
+func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
+	limited, cancel := w.patience(ctx)
+	defer cancel()
+	op := w.rec.Call(w.name, w.key, history.Enter)
+	m, err := b.Enter(limited)
+	w.ended(limited, err)
+	if err != nil {
+		op.End(history.Failed, err)
+		return err
+	}
+	op.End(history.OK, nil, history.Round(m.Round()))
+	sure := w.attend(ctx, m, time.Now().Add(w.stay()))
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stuckAfter)
+	defer cancel()
+	left := w.rec.Call(w.name, w.key, history.Leave, history.Of(op))
+	if err := m.Err(); err != nil {
+		op.Lost(sure, err)
+	}
+	err = m.Leave(leaving)
+	var incomplete *doublebarrier.IncompleteError
+	switch {
+	case err == nil:
+		left.End(history.OK, nil, history.Verdict("complete"))
+	case errors.As(err, &incomplete):
+		left.End(history.OK, err, history.Verdict(fmt.Sprint("missing ", incomplete.Missing)))
+		w.count("rounds left with members missing")
+		return nil
+	default:
+		left.End(history.Unknown, err)
+	}
+	return err
+}
+
+// attend stays in the round for a while. It returns a moment, the latest that
+// is known, at which the others still counted on the member.
+func (w *worker) attend(ctx context.Context, m *doublebarrier.Member, end time.Time) (sure time.Time) {
+	sure = w.rec.Begin()
+	for {
+		now := time.Now()
+		if m.Err() != nil {
+			return sure
+		}
+		if sure = now; now.After(end) || !pause(ctx, 10*time.Millisecond) {
+			return sure
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package soak
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// verdict is what the report tells.
+type verdict struct {
+	*run
+	end                 ending
+	violations          map[string]int // of the history's rules, by place
+	writes, staleWrites int
+}
+
+func (v *verdict) report() string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	line := func(format string, args ...any) { fmt.Fprintf(table, format+"\n", args...) }
+	seconds := time.Since(v.pulse.begin)
+	line("Soak: seed %d, %v of faults, %d clients and %d children, three servers, tick %v, T %v",
+		v.opts.Seed, v.opts.Duration, v.opts.Clients, v.opts.Children, tick, T)
+	line("\nfaults\tseen\ttried in vain")
+	for _, kind := range slices.Sorted(maps.Keys(v.tally.faults)) {
+		line("  %s\t%d\t%d", kind, v.tally.faults[kind], v.tally.missed[kind])
+	}
+	line("  all\t%d\t", v.tally.total())
+	line("\nplaces\tgrants\tlongest gap\tviolations")
+	for _, p := range places {
+		key := v.w.Path(p.name)
+		line("  %s\t%d\t%v\t%d", p.name, v.pulse.grants[key], v.pulse.longest[key].Round(time.Millisecond), v.violations[p.name])
+	}
+	line("  all\t%d\t%v\t%d", v.pulse.total(), v.pulse.longest[""].Round(time.Millisecond), v.sum())
+	line("  per second\t%.1f", float64(v.pulse.total())/seconds.Seconds())
+	line("\ncounts")
+	for _, what := range slices.Sorted(maps.Keys(v.tally.counts)) {
+		line("  %s\t%d", what, v.tally.counts[what])
+	}
+	for _, what := range slices.Sorted(maps.Keys(v.tally.longest)) {
+		line("  longest %s\t%v", what, v.tally.longest[what].Round(time.Millisecond))
+	}
+	v.verdictLines(line)
+	if err := table.Flush(); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+func (v *verdict) verdictLines(line func(string, ...any)) {
+	line("\nverdict")
+	line("  violations of the recipes' rules\t%d", v.sum())
+	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
+	line("  writes by transactions, stale ones\t%d, %d", v.writes, v.staleWrites)
+	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
+	line("  nodes left\t%d", len(v.end.orphans))
+	line("  watches, goroutines, files left\t%d, %d, %d", v.end.watches, max(0, v.end.goroutines), max(0, v.end.files))
+	line("  other problems\t%d", len(v.tally.problems))
+	line("  records\t%d", v.rec.Len())
+}
+
+func (v *verdict) sum() (n int) {
+	for _, k := range v.violations {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,128 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/history"
+)
+
+// site is one client with its workers, in this process or in a child.
+type site struct {
+	name    string // "c3", "p7"
+	client  *coord.Client
+	rec     *history.Recorder
+	root    string
+	seed    uint64
+	use     func(place string, token int64) bool
+	problem func(format string, args ...any)
+	count   func(what string)
+	late    func(d time.Duration)
+	wrote   func(place string, mzxid, token int64) // by a transaction
+	quiet   *atomic.Bool                           // faults are over: hold shortly
+	items   *atomic.Int64                          // put so far, for names
+	drained *atomic.Bool                           // producers stop
+}
+
+// worker does one recipe's work at one place, again and again.
+type worker struct {
+	*site
+	name  string // "c3.lock"
+	place place
+	key   string
+	rng   *rand.Rand
+}
+
+// work runs all workers of the site until ctx ends.
+func (s *site) work(ctx context.Context) {
+	var all sync.WaitGroup
+	for i, p := range places {
+		for _, role := range p.roles {
+			if role.only != nil && !role.only(s.name) {
+				continue
+			}
+			w := &worker{
+				site: s, place: p, key: s.root + "/" + p.name,
+				name: s.name + "." + p.name + role.suffix,
+				rng:  rand.New(rand.NewPCG(s.seed, uint64(i))),
+			}
+			cycle, err := role.start(w)
+			if err != nil {
+				s.problem("%s: %v", w.name, err)
+				continue
+			}
+			all.Go(func() { w.loop(ctx, cycle) })
+		}
+	}
+	all.Wait()
+}
+
+func (w *worker) loop(ctx context.Context, cycle func(context.Context) error) {
+	for ctx.Err() == nil {
+		err := cycle(ctx)
+		if err != nil && !expected(err) {
+			w.problem("%s: unexpected error: %v", w.name, err)
+			w.rest(ctx, time.Second)
+		}
+		w.rest(ctx, time.Duration(w.rng.Int64N(int64(20*time.Millisecond))))
+	}
+}
+
+// expected tells errors that the faults bring about.
+func expected(err error) bool {
+	for _, known := range []error{
+		context.Canceled, context.DeadlineExceeded, coord.ErrBusy, coord.ErrLost, coord.ErrUnconfirmed,
+		coord.ErrDisconnected, coord.ErrSessionExpired,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *worker) rest(ctx context.Context, d time.Duration) bool { return pause(ctx, d) }
+
+// pause waits, and tells whether ctx still lasts.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// patience is a context for one acquisition: usually long, sometimes too short,
+// sometimes cancelled at a random moment.
+func (w *worker) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch n := w.rng.IntN(20); {
+	case n == 0 && !w.quiet.Load():
+		return context.WithTimeout(ctx, time.Duration(w.rng.Int64N(int64(300*time.Millisecond))))
+	case n == 1 && !w.quiet.Load():
+		ctx, cancel := context.WithCancel(ctx)
+		timer := time.AfterFunc(time.Duration(w.rng.Int64N(int64(300*time.Millisecond))), cancel)
+		return ctx, func() { timer.Stop(); cancel() }
+	}
+	return context.WithTimeout(ctx, 30*time.Second)
+}
+
+// ended looks at what a call made of its context.
+func (w *worker) ended(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		return
+	}
+	if deadline, ok := ctx.Deadline(); ok && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		w.late(time.Since(deadline))
+	}
+	if err != nil {
+		w.count("acquisitions ended by their context")
+	}
+}

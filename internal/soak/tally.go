@@ -1,0 +1,68 @@
+package soak
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// tally counts what happened, and keeps what must not have.
+type tally struct {
+	mu       sync.Mutex
+	faults   map[string]int
+	missed   map[string]int // faults that did not happen although they were tried
+	counts   map[string]int
+	longest  map[string]time.Duration
+	problems []string
+}
+
+func newTally() *tally {
+	return &tally{faults: map[string]int{}, missed: map[string]int{}, counts: map[string]int{}, longest: map[string]time.Duration{}}
+}
+
+// fault counts a fault that was seen to have happened, n times; n = 0 means
+// that it did not.
+func (t *tally) fault(kind string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.faults[kind] += n
+	if n == 0 {
+		t.missed[kind]++
+	}
+}
+
+func (t *tally) count(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[what]++
+}
+
+func (t *tally) counted(what string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts[what]
+}
+
+func (t *tally) total() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.faults {
+		n += k
+	}
+	return n
+}
+
+// last keeps the longest of its kind.
+func (t *tally) last(what string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.longest[what] = max(t.longest[what], d)
+}
+
+// problem keeps something that must not happen and that no rule of the history
+// covers.
+func (t *tally) problem(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problems = append(t.problems, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}

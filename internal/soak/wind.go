@@ -1,0 +1,118 @@
+package soak
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// stock is what may leak in this process.
+type stock struct{ goroutines, files int }
+
+func takeStock() stock {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		entries = nil
+	}
+	return stock{goroutines: runtime.NumGoroutine(), files: len(entries)}
+}
+
+// ending is what was found at the end.
+type ending struct {
+	stuck      []string // workers that were granted nothing after the last fault
+	orphans    []string // ephemeral nodes that outlived their use
+	watches    int      // at the servers after all holds and waiters were gone, beyond one per client and place
+	goroutines int      // more than at the beginning
+	files      int
+	slowest    time.Duration // until the last worker was granted something
+}
+
+// wind ends the soak: everybody is granted something once more, then all stop,
+// and what is left is counted.
+func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock) (end ending) {
+	r.rec.Note("the faults are over")
+	r.quiet.Store(true)
+	for _, k := range r.kids {
+		k.proc.Send("quiet")
+	}
+	over := time.Now()
+	end.stuck = r.stuck(over)
+	end.slowest = time.Since(over)
+	r.pulse.stop()
+	for _, k := range r.kids {
+		k.proc.CloseStdin()
+	}
+	r.drained.Store(true)
+	stop()
+	workers.Wait()
+	for _, k := range r.kids {
+		if code := k.proc.ExitCode(time.Minute); code != 0 {
+			r.tally.problem("%s ended with status %d", k.name, code)
+		}
+		<-k.read
+	}
+	await(context.Background(), T+2*time.Second, func() bool { end.orphans = r.ephemerals(); return len(end.orphans) == 0 })
+	end.watches = max(0, len(r.w.Watched())-len(r.fleet)*len(places))
+	for _, m := range r.fleet {
+		if err := m.close(context.Background()); err != nil {
+			r.tally.problem("closing %s: %v", m.name, err)
+		}
+	}
+	r.register.close()
+	await(context.Background(), 10*time.Second, func() bool {
+		now := takeStock()
+		end.goroutines, end.files = now.goroutines-base.goroutines, now.files-base.files
+		return end.goroutines <= 0 && end.files <= 0
+	})
+	return end
+}
+
+// stuck lists the workers that are granted nothing in time after the faults.
+func (r *run) stuck(over time.Time) (names []string) {
+	var clients []string
+	for _, m := range r.fleet {
+		clients = append(clients, m.name)
+	}
+	for _, k := range r.kids {
+		clients = append(clients, k.name)
+	}
+	all := r.pulse.workers(clients...)
+	await(context.Background(), stuckAfter, func() bool {
+		names = nil
+		for _, who := range all {
+			if !r.pulse.since(who, over) {
+				names = append(names, who)
+			}
+		}
+		return len(names) == 0
+	})
+	return names
+}
+
+// ephemerals lists the ephemeral nodes there are.
+func (r *run) ephemerals() (found []string) {
+	var walk func(path string)
+	admin := r.w.Admin()
+	walk = func(path string) {
+		children, stat, err := admin.Children(path)
+		if err == zk.ErrNoNode {
+			return
+		}
+		if err != nil {
+			found = append(found, path+": "+err.Error())
+			return
+		}
+		if stat.EphemeralOwner != 0 {
+			found = append(found, path)
+		}
+		for _, child := range children {
+			walk(path + "/" + child)
+		}
+	}
+	walk(r.w.Path(""))
+	return found
+}
