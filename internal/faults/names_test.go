@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,11 @@ func (s scene) foreign(name string) {
 	require.NoError(s, err)
 }
 
+// foreignName is one of many names that belong to nobody.
+func (s scene) foreignName(i int) string {
+	return fmt.Sprintf("%s/%s-%d", s.dir(), strings.Repeat("foreign", 12), i)
+}
+
 func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
 		for _, name := range []string{"garbage", "_c_short", "_c_", "lock-", "日本語", "-lock-0000000001", "x-lock-99999999999"} {
@@ -50,17 +56,7 @@ func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 func TestF40TenThousandForeignNamesAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
 		s.foreign("first")
-		var batch []any
-		for i := range 10_000 {
-			batch = append(batch, &zk.CreateRequest{
-				Path: fmt.Sprintf("%s/foreign-%d", s.dir(), i), Acl: zk.WorldACL(zk.PermAll),
-			})
-			if len(batch) == 1000 {
-				_, err := s.w.Admin().Multi(batch...)
-				require.NoError(s, err)
-				batch = nil
-			}
-		}
+		s.crowd(10_000)
 		s.release(s.acquire(s.client()))
 	})
 }

@@ -1,0 +1,174 @@
+package faults
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+func world(perms int32) coord.ACL { return coord.ACL{Perms: perms, Scheme: "world", ID: "anyone"} }
+
+// makeDir creates the lock's directory with an ACL of its own.
+func (s scene) makeDir(perms int32) {
+	s.Helper()
+	admin := s.w.Admin()
+	_, err := admin.Create(s.w.Path(""), nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(s, err)
+	_, err = admin.Create(s.dir(), nil, 0, zk.WorldACL(perms))
+	require.NoError(s, err)
+}
+
+func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermAll)
+		secret := coord.WithACL(world(coord.PermWrite | coord.PermDelete))
+		h := s.acquire(s.client(secret))
+		_, _, err := s.w.Admin().Get(h.Node())
+		require.ErrorIs(s, err, zk.ErrNoAuth)
+		waiter := s.start(context.Background(), s.client(secret))
+		s.awaitNodes(2)
+		require.Empty(s, waiter)
+		s.release(h)
+		next := s.granted(waiter)
+		require.Greater(s, next.Token(), h.Token())
+		s.release(next)
+	})
+}
+
+func TestF42ANodeThatMayNotBeDeletedGoesWithItsSession(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermRead | zk.PermCreate)
+		var stranded atomic.Int64
+		c := s.client(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.NodeStranded {
+				stranded.Add(1)
+			}
+		}))
+		h := s.acquire(c)
+		waiter := s.start(context.Background(), s.client())
+		s.awaitNodes(2)
+		err := h.Release(context.Background())
+		require.ErrorIs(s, err, coord.ErrNoAuth)
+		require.ErrorContains(s, err, h.Node())
+		require.EqualValues(s, 1, stranded.Load())
+		require.Empty(s, waiter, "the node is still there")
+		require.NoError(s, c.Close(context.Background()))
+		next := s.granted(waiter)
+		require.ErrorIs(s, next.Release(context.Background()), coord.ErrNoAuth)
+	})
+}
+
+func TestF42ADirectoryThatMayNotBeListedIsToldAndNothingIsLeft(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermCreate | zk.PermDelete)
+		creates := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.Watch})
+		_, err := s.mutex(s.behind()).Acquire(context.Background())
+		require.ErrorIs(s, err, coord.ErrNoAuth)
+		require.Equal(s, 1, creates.Fired(), "a node was made, and must go again")
+		stat := func() *zk.Stat {
+			_, stat, err := s.w.Admin().Exists(s.dir())
+			require.NoError(s, err)
+			return stat
+		}
+		require.EqualValues(s, 2, stat().Cversion)
+		require.Zero(s, stat().NumChildren)
+	})
+}
+
+// The credentials are presented again on every connection, and an error in
+// writing them does not wedge the client.
+func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermAll)
+		var failed atomic.Int64
+		own := zk.DigestACL(zk.PermAll, "somebody", "secret")[0]
+		c := s.behind(
+			coord.WithAuth("digest", "somebody:secret"),
+			coord.WithACL(coord.ACL{Perms: own.Perms, Scheme: own.Scheme, ID: own.ID}),
+			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				raw, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+				return &failingAuth{raw, &failed}, err
+			}))
+		h := s.acquire(c)
+		_, _, err := s.w.Admin().Get(h.Node())
+		require.ErrorIs(s, err, zk.ErrNoAuth, "others may not read it")
+		failed.Store(1)
+		require.Equal(s, 1, s.w.Proxy().CutAll())
+		zktest.Eventually(s, T, func() bool { return failed.Load() == 0 }, "the write does not fail")
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_, _, err = c.Get(ctx, h.Node())
+		require.NoError(s, err, "wedged, or without its credentials")
+		require.NoError(s, h.Err())
+		s.release(h)
+		require.Empty(s, s.nodes())
+	})
+}
+
+// failingAuth fails to write as many packets with credentials as its counter
+// says.
+type failingAuth struct {
+	net.Conn
+	left *atomic.Int64
+}
+
+func (c *failingAuth) Write(p []byte) (int, error) {
+	if len(p) >= 12 && int32(binary.BigEndian.Uint32(p[8:])) == proxy.OpAuth && c.left.CompareAndSwap(1, 0) {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
+}
+
+func TestF43ThirtyThousandChildrenAndOversizedDataHarmNobody(t *testing.T) {
+	each(t, func(s scene) {
+		const children = 30_000
+		s.makeDir(zk.PermAll)
+		s.crowd(children)
+		var downs atomic.Int64
+		c := s.behind(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.SessionDown {
+				downs.Add(1)
+			}
+		}))
+		h := s.acquire(c)
+		waiter := s.start(context.Background(), c)
+		s.awaitNodes(children + 2)
+		tooLarge := make([]byte, 1_153_434) // 1.1 MiB
+		_, err := c.Set(s.Context(), h.Node(), tooLarge, -1)
+		require.ErrorIs(s, err, coord.ErrTooLarge)
+		_, err = c.Acquire(s.Context(), coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: coord.Lock, Data: tooLarge}, coord.Alone)
+		require.ErrorIs(s, err, coord.ErrTooLarge)
+		_, err = h.Txn(s.Context(), coord.SetOp(s.dir(), tooLarge, -1))
+		require.ErrorIs(s, err, coord.ErrTooLarge)
+		names, err := c.Children(s.Context(), s.dir())
+		require.NoError(s, err)
+		require.Len(s, names, children+2)
+		require.Zero(s, downs.Load(), "the connection was lost")
+		require.NoError(s, h.Err())
+		s.release(h)
+		s.release(s.granted(waiter))
+	})
+}
+
+// crowd fills the directory with children of no known dialect.
+func (s scene) crowd(n int) {
+	s.Helper()
+	for done := 0; done < n; done += 1000 {
+		var batch []any
+		for i := range 1000 {
+			batch = append(batch, &zk.CreateRequest{Path: s.foreignName(done + i), Acl: zk.WorldACL(zk.PermAll)})
+		}
+		_, err := s.w.Admin().Multi(batch...)
+		require.NoError(s, err)
+	}
+}
