@@ -1,0 +1,438 @@
+package simulate
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// trouble is one kind of fault. do begins it, and returns how to end it, which
+// may be nil, and how long it is to last. The end tells how often it struck.
+type trouble struct {
+	name   string
+	weight int
+	do     func(d *driver) (lasts time.Duration, end func() int)
+}
+
+// driver makes trouble until told to stop.
+type driver struct {
+	*world
+	r       *rand.Rand
+	running sync.WaitGroup
+	down    bool // one restart at a time
+}
+
+// run makes trouble for some time and repairs everything.
+func (d *driver) run(total time.Duration) {
+	sum := 0
+	for _, t := range troubles {
+		sum += t.weight
+	}
+	for time.Since(d.begin) < total {
+		at := d.r.IntN(sum)
+		for _, t := range troubles {
+			if at -= t.weight; at < 0 {
+				d.start(t)
+				break
+			}
+		}
+		gap := d.part(d.r, 0.02, 0.6)
+		if chance(d.r, 0.1) {
+			gap = d.part(d.r, 1, 4) // a quiet time, for everybody to recover
+		}
+		time.Sleep(gap)
+	}
+	close(d.calm)
+	d.running.Wait()
+	d.srv.Heal()
+	d.mu.Lock()
+	d.repaired = time.Now()
+	d.mu.Unlock()
+	d.note("last fault repaired")
+}
+
+func (d *driver) start(t trouble) {
+	lasts, end := t.do(d)
+	d.note("%s for %v", t.name, lasts)
+	if end == nil {
+		return
+	}
+	d.running.Go(func() {
+		pause(lasts, d.calm)
+		n := end()
+		d.note("%s ends, struck %d", t.name, n)
+		d.count(d.faults, t.name, n)
+	})
+}
+
+// once is the end of a fault that struck at once.
+func once() (time.Duration, func() int) { return 0, func() int { return 1 } }
+
+// never is the end of a fault that could not strike.
+func nothing() (time.Duration, func() int) { return 0, nil }
+
+// station picks a client that may lose its session.
+func (d *driver) station() *station { return d.stations[d.r.IntN(len(d.stations))] }
+
+// some picks the sessions of one or more clients, or nil, which is everybody.
+func (d *driver) some() (ids []int64) {
+	if chance(d.r, 0.3) {
+		return nil
+	}
+	for _, i := range d.r.Perm(len(d.stations))[:1+d.r.IntN(max(1, len(d.stations)/2))] {
+		if id := d.stations[i].session(); id != 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// outage is how long a cut lasts: often short, sometimes longer than T.
+func (d *driver) outage() time.Duration {
+	if chance(d.r, 0.25) {
+		return d.part(d.r, 1.1, 2.2)
+	}
+	return d.part(d.r, 0.02, 0.9)
+}
+
+// cutOff is a partition.
+func cutOff(direction zkembed.Direction) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		lasts := d.outage()
+		p := d.srv.Partition(zkembed.Cut{
+			Direction: direction, Sessions: d.some(), NewConns: zkembed.NewConns(d.r.IntN(3)),
+		})
+		begun := time.Now()
+		return lasts, func() int {
+			p.Heal()
+			if time.Since(begun) > d.timeout {
+				d.count(d.faults, "partition, longer than T", 1)
+			}
+			return 1
+		}
+	}
+}
+
+var requests = [][]zkembed.Op{
+	nil,
+	{zkembed.OpCreate, zkembed.OpCreate2, zkembed.OpCreateContainer},
+	{zkembed.OpCreate},
+	{zkembed.OpDelete},
+	{zkembed.OpDelete},
+	{zkembed.OpMulti},
+	{zkembed.OpGetChildren, zkembed.OpGetChildren2},
+	{zkembed.OpGetData},
+	{zkembed.OpSetData},
+	{zkembed.OpPing},
+	{zkembed.OpCloseSession},
+}
+
+// inject makes some requests fail.
+func inject(action func(d *driver) zkembed.Action) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		m := zkembed.Match{
+			Ops: requests[d.r.IntN(len(requests))], Skip: d.r.IntN(3), Times: 1 + d.r.IntN(3),
+		}
+		if ids := d.some(); len(ids) > 0 {
+			m.Session = ids[0]
+		}
+		f := d.srv.Inject(m, action(d))
+		return d.part(d.r, 0.2, 2), func() int {
+			f.Remove()
+			return f.Fired()
+		}
+	}
+}
+
+func plain(a zkembed.Action) func(*driver) zkembed.Action {
+	return func(*driver) zkembed.Action { return a }
+}
+
+// late makes an action of a random delay.
+func lateBy(action func(time.Duration) zkembed.Action) func(*driver) zkembed.Action {
+	return func(d *driver) zkembed.Action { return action(d.part(d.r, 0.001, 0.7)) }
+}
+
+// restart takes the server down for a time.
+func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.down {
+			return nothing()
+		}
+		d.down = true
+		d.srv.Stop()
+		begun := time.Now()
+		return d.part(d.r, lo, hi), func() int {
+			d.srv.Resume()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.down = false
+			if lo > 1 && time.Since(begun) < d.timeout {
+				return 0 // the end came before
+			}
+			return 1
+		}
+	}
+}
+
+func lag(d *driver) (time.Duration, func() int) {
+	f := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), d.some()...)
+	return d.part(d.r, 0.5, 4), func() int {
+		f.Stop()
+		return 1
+	}
+}
+
+// isolate puts sessions on a follower and cuts that off from its leader.
+func isolate(d *driver) (time.Duration, func() int) {
+	ids := d.some()
+	if ids == nil {
+		return nothing()
+	}
+	f := d.srv.AddFollower(d.part(d.r, 0, 0.1), ids...)
+	lasts, before := d.part(d.r, 1.2, 2.2), d.part(d.r, 0, 0.3)
+	isolating := time.AfterFunc(before, f.Isolate)
+	begun := time.Now()
+	return lasts + before, func() int {
+		isolating.Stop()
+		f.Rejoin()
+		f.Stop()
+		if time.Since(begun)-before < d.timeout {
+			return 0
+		}
+		return 1
+	}
+}
+
+func slow(d *driver) (time.Duration, func() int) {
+	s := d.station()
+	s.slow.Store(int64(d.part(d.r, 0.001, 0.08)))
+	return d.part(d.r, 0.5, 2), func() int {
+		s.slow.Store(0)
+		return 1
+	}
+}
+
+func expire(d *driver) (time.Duration, func() int) {
+	s := d.station()
+	id := s.session()
+	if id == 0 {
+		return nothing()
+	}
+	d.mu.Lock()
+	d.ended[id] = true
+	d.mu.Unlock()
+	s.broken("", "session expired by the driver")
+	if d.srv.ExpireSession(id) != nil {
+		return nothing()
+	}
+	return once()
+}
+
+func drop(d *driver) (time.Duration, func() int) {
+	if id := d.station().session(); id == 0 || d.srv.DropConn(id) != nil {
+		return nothing()
+	}
+	return once()
+}
+
+func move(d *driver) (time.Duration, func() int) {
+	if id := d.station().session(); id == 0 || d.srv.MoveSession(id) != nil {
+		return nothing()
+	}
+	return once()
+}
+
+func dropAll(d *driver) (time.Duration, func() int) {
+	n := d.srv.DropConns()
+	return 0, func() int { return n }
+}
+
+// leave closes a client, in order or by a crash, which the server learns of
+// only by its silence, and opens another in its place.
+func leave(crash bool) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		s := d.station()
+		id := s.session()
+		if s.steady || id == 0 {
+			return nothing()
+		}
+		c := s.take()
+		if c == nil {
+			return nothing()
+		}
+		lasts := time.Duration(0)
+		var p *zkembed.Partition
+		if crash {
+			lasts = d.part(d.r, 0.1, 1.5)
+			p = d.srv.Partition(zkembed.Cut{Sessions: []int64{id}})
+		} else {
+			s.broken("", "client closed")
+		}
+		closed := make(chan struct{})
+		d.running.Go(func() {
+			defer close(closed)
+			begun := time.Now()
+			if err := c.Close(context.Background()); err != nil {
+				d.violated("%s: close: %v", s.name, err)
+			}
+			if took := time.Since(begun); took > 10*time.Second {
+				d.violated("%s: close took %v", s.name, took)
+			}
+		})
+		d.running.Go(func() {
+			pause(d.part(rand.New(rand.NewPCG(uint64(id), 0)), 0, 0.5), d.calm)
+			s.open(d.base)
+		})
+		return lasts, func() int {
+			if p != nil {
+				p.Heal()
+			}
+			<-closed
+			return 1
+		}
+	}
+}
+
+// target picks a contender's node: one that holds, or one that waits.
+func (d *driver) target(holds bool) (zkembed.Node, bool) {
+	nodes := slices.DeleteFunc(d.srv.Nodes(), func(n zkembed.Node) bool {
+		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_")
+	})
+	first := map[string]zkembed.Node{}
+	for _, n := range nodes {
+		dir := n.Path[:strings.LastIndexByte(n.Path, '/')]
+		if f, ok := first[dir]; !ok || n.Stat.Czxid < f.Stat.Czxid {
+			first[dir] = n
+		}
+	}
+	nodes = slices.DeleteFunc(nodes, func(n zkembed.Node) bool {
+		return holds != (first[n.Path[:strings.LastIndexByte(n.Path, '/')]].Path == n.Path)
+	})
+	if len(nodes) == 0 {
+		return zkembed.Node{}, false
+	}
+	return nodes[d.r.IntN(len(nodes))], true
+}
+
+// meddle gives the administrator's client some time to do something.
+func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func() int) {
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
+	d.running.Go(func() { done <- f(ctx) })
+	return 0, func() int {
+		defer cancel()
+		if <-done != nil {
+			return 0
+		}
+		return 1
+	}
+}
+
+// erase deletes somebody's node.
+func erase(holds bool) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		n, ok := d.target(holds)
+		if !ok {
+			return nothing()
+		}
+		d.mu.Lock()
+		d.deleted[n.Path] = true
+		d.mu.Unlock()
+		key, _, _ := strings.Cut(n.Path[1:], "/")
+		for _, s := range d.stations {
+			if s.session() == n.Stat.EphemeralOwner {
+				s.broken("/"+key, "node deleted by the driver")
+			}
+		}
+		return d.meddle(func(ctx context.Context) error {
+			return d.admin.client.Delete(ctx, n.Path, -1)
+		})
+	}
+}
+
+// strangers are children that are none of the recipes', or not of this
+// dialect.
+var strangers = []string{
+	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
+}
+
+// foreigner is a contender of the other dialect, which stops all others.
+const foreigner = "0123456789abcdef0123456789abcdef__lock__0000000000"
+
+// litter makes a child that does not belong there, and takes it away again.
+func litter(d *driver) (time.Duration, func() int) {
+	name := strangers[d.r.IntN(len(strangers))]
+	if chance(d.r, 0.2) {
+		name = foreigner
+		d.mu.Lock()
+		d.foreign++
+		d.mu.Unlock()
+	}
+	dir := d.dirs[d.r.IntN(len(d.dirs))]
+	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
+	made := make(chan error, 1)
+	d.running.Go(func() { made <- d.admin.client.Create(ctx, dir+"/"+name, nil) })
+	return d.part(d.r, 0.1, 1), func() int {
+		defer cancel()
+		err := <-made
+		if gone := coord.Break(context.Background(), d.admin.client, dir+"/"+name); gone != nil {
+			d.violated("the foreign child cannot be deleted: %v", gone)
+		}
+		if err != nil {
+			return 0
+		}
+		return 1
+	}
+}
+
+func reap(d *driver) (time.Duration, func() int) {
+	n := d.srv.Reap()
+	return 0, func() int { return n }
+}
+
+func revoke(d *driver) (time.Duration, func() int) {
+	n, ok := d.target(chance(d.r, 0.7))
+	if !ok {
+		return nothing()
+	}
+	return d.meddle(func(ctx context.Context) error { return coord.Revoke(ctx, d.admin.client, n.Path) })
+}
+
+// troubles are all there are, and how often each is chosen.
+var troubles = []trouble{
+	{"partition both ways", 6, cutOff(zkembed.Both)},
+	{"partition to the server", 5, cutOff(zkembed.ToServer)},
+	{"partition to the clients", 5, cutOff(zkembed.ToClient)},
+	{"request lost", 10, inject(plain(zkembed.Drop()))},
+	{"reply lost after apply", 12, inject(plain(zkembed.LoseReply()))},
+	{"request late", 6, inject(lateBy(zkembed.Delay))},
+	{"reply late", 6, inject(lateBy(zkembed.DelayReply))},
+	{"event late", 6, inject(lateBy(zkembed.DelayEvents))},
+	{"server hangs", 4, inject(plain(zkembed.Hang()))},
+	{"throttled", 4, inject(plain(zkembed.ReplyError(zkembed.CodeThrottledOp)))},
+	{"restart, short", 5, restart(0.02, 0.6)},
+	{"restart, longer than T", 2, restart(1.1, 1.8)},
+	{"follower lags", 6, lag},
+	{"follower isolated longer than T", 5, isolate},
+	{"session expired", 5, expire},
+	{"connection cut", 6, drop},
+	{"all connections cut", 3, dropAll},
+	{"session moved", 4, move},
+	{"client slow", 5, slow},
+	{"client closed", 3, leave(false)},
+	{"client crashed", 4, leave(true)},
+	{"holder's node deleted", 3, erase(true)},
+	{"waiter's node deleted", 4, erase(false)},
+	{"foreign child", 4, litter},
+	{"container reaped", 4, reap},
+	{"revoked", 4, revoke},
+}

@@ -1,0 +1,135 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// world is one seed's server, clients and bookkeeping.
+type world struct {
+	seed    uint64
+	srv     *zkembed.Server
+	rec     *history.Recorder
+	begin   time.Time
+	tick    time.Duration
+	timeout time.Duration // T, the session time-out
+	haste   float64       // how much the workers do, 1 is usual
+
+	stations []*station
+	admin    *station
+	working  sync.WaitGroup
+	base     context.Context // ends when everybody must have had its turn
+	giveUp   context.CancelFunc
+	calm     chan struct{} // closed after the last fault
+
+	resources map[string]*resource
+	dirs      []string // of claims
+
+	mu         sync.Mutex
+	violations []string
+	faults     map[string]int
+	grants     map[string]int
+	counts     map[string]int
+	ended      map[int64]bool           // sessions ended by the driver before their time
+	deleted    map[string]bool          // nodes deleted by the driver
+	foreign    int                      // foreign contenders made so far
+	repaired   time.Time                // when all faults were over
+	first      map[string]time.Duration // from then to the first grant on a path
+	notes      []string
+	rules      []history.Rule
+}
+
+func newWorld(seed uint64) (*world, error) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	ticks := []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
+	w := &world{
+		seed: seed, rec: history.New(), begin: time.Now(), tick: ticks[r.IntN(len(ticks))],
+		haste: 0.3 + 0.7*r.Float64(),
+		calm:  make(chan struct{}), resources: map[string]*resource{},
+		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
+		ended: map[int64]bool{}, deleted: map[string]bool{}, first: map[string]time.Duration{},
+	}
+	w.timeout = w.tick * time.Duration(4+r.IntN(16))
+	w.base, w.giveUp = context.WithCancel(context.Background())
+	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0))
+	w.srv = srv
+	return w, err
+}
+
+// stream is a random source of its own for one purpose.
+func (w *world) stream(n int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(n)+1)) }
+
+// note keeps a line for the log of faults.
+func (w *world) note(format string, args ...any) {
+	text := fmt.Sprintf("%13.6f ", time.Since(w.begin).Seconds()) + fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, text)
+}
+
+// violated notes that a promise was broken.
+func (w *world) violated(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.note("VIOLATION %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, fmt.Sprintf("%v after the start: %s", time.Since(w.begin), text))
+}
+
+func (w *world) count(table map[string]int, name string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	table[name] += n
+}
+
+// isCalm tells whether the last fault is over.
+func (w *world) isCalm() bool {
+	select {
+	case <-w.calm:
+		return true
+	default:
+		return false
+	}
+}
+
+// granted counts a grant, and times the first on each path after the last
+// fault.
+func (w *world) granted(recipe, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.grants[recipe]++
+	if _, had := w.first[key]; !had && !w.repaired.IsZero() {
+		w.first[key] = time.Since(w.repaired)
+	}
+}
+
+// excused tells whether the driver has ended a hold from outside, so that its
+// holder cannot know yet.
+func (w *world) excused(node string, session int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended[session] || w.deleted[node]
+}
+
+// part is a random share of the session time-out, between lo and hi of it.
+func (w *world) part(r *rand.Rand, lo, hi float64) time.Duration {
+	return time.Duration((lo + (hi-lo)*r.Float64()) * float64(w.timeout))
+}
+
+func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
+
+// pause sleeps, but no longer than end stays open.
+func pause(d time.Duration, end <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-end:
+	}
+}
