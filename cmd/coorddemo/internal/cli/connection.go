@@ -15,6 +15,7 @@ const closeWithin = 500 * time.Millisecond
 type connection struct {
 	ZK             string        `name:"zk" env:"ZK_SERVERS" placeholder:"HOST:PORT,…" help:"The ZooKeeper servers, with a chroot if wanted."`
 	SessionTimeout time.Duration `placeholder:"10s" help:"After a crash, others wait so long. Demos use less."`
+	Dialect        string        `enum:"curator,kazoo" default:"curator" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 	ConnectTimeout time.Duration `default:"10s" help:"How long to try to get a session."`
 }
 
@@ -23,6 +24,13 @@ func (c *connection) sessionTimeout() time.Duration {
 		return coord.DefaultSessionTimeout
 	}
 	return c.SessionTimeout
+}
+
+func (c *connection) dialect() coord.Dialect {
+	if c.Dialect == coord.Kazoo.String() {
+		return coord.Kazoo
+	}
+	return coord.Curator
 }
 
 // open connects. It takes no longer than ConnectTimeout and ctx allow.
@@ -36,7 +44,9 @@ func (c *connection) open(ctx context.Context, more ...coord.Option) (*coord.Cli
 	}
 	connecting, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
 	defer cancel()
-	opts := append([]coord.Option{coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity("coorddemo")}, more...)
+	opts := append([]coord.Option{
+		coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity("coorddemo"), coord.WithDialect(c.dialect()),
+	}, more...)
 	client, err := coord.Open(connecting, c.ZK, opts...)
 	switch {
 	case err == nil:

@@ -102,7 +102,7 @@ func (v *stockVerb) Run(s *streams, c *connection) error {
 func (v *stockVerb) seller(s *streams, c *connection, id int, path, file string) (*exec.Cmd, error) {
 	args := []string{
 		"__seller", "--zk", c.ZK, "--session-timeout", c.SessionTimeout.String(),
-		"--connect-timeout", c.ConnectTimeout.String(), "--id", strconv.Itoa(id), path, file,
+		"--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect, "--id", strconv.Itoa(id), path, file,
 	}
 	if v.Unsafe {
 		args = append(args, "--unsafe")

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd || netbsd || openbsd
+//go:build linux || darwin || freebsd || openbsd
 
 package cli
 
@@ -375,6 +375,16 @@ func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
 	p := startAs(t, exec.Command("sh", append(args, "lock", w.Path("l"), "--", "cat", "/proc/self/status")...))
 	ignored := mask(p.output(), "SigIgn:")
 	require.EqualValues(t, 1<<(syscall.SIGHUP-1), ignored)
+}
+
+func TestOneLineHasOneDialect(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	contend(t, w, w.Path("l"), map[string]string{strings.ReplaceAll(guid1, "-", "") + "__lock__0000000000": "a Python program"})
+	p := on(t, w, "lock", w.Path("l"), "--", "echo", "never")
+	require.Equal(t, exitOwnFault, p.exit())
+	require.Contains(t, p.stderr.String(), "dialect")
+	require.Empty(t, p.output())
+	require.Equal(t, exitBusy, on(t, w, "--dialect", "kazoo", "lock", "--try", w.Path("l"), "--", "echo", "never").exit())
 }
 
 func TestLockTellsItsStoryInJSON(t *testing.T) {

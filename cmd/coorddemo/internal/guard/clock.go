@@ -11,10 +11,3 @@ func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
 
 // Add is the instant d after t.
 func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }
-
-// InstantOf converts a time that carries a monotonic reading. The clock is read before the monotonic one: if the system
-// is suspended between the two readings, the result is early, never late.
-func InstantOf(t time.Time) Instant {
-	now := Now()
-	return now.Add(time.Until(t))
-}

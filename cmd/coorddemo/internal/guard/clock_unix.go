@@ -1,8 +1,12 @@
-//go:build linux || darwin || freebsd || netbsd || openbsd
+//go:build linux || darwin || freebsd || openbsd
 
 package guard
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // Now is the present instant.
 func Now() Instant {
@@ -10,4 +14,11 @@ func Now() Instant {
 	// It fails for a bad clock or address only, and neither is the case.
 	_ = unix.ClockGettime(clock, &ts)
 	return Instant(ts.Nano())
+}
+
+// InstantOf converts a time that carries a monotonic reading. The clock is read before the monotonic one: if the system
+// is suspended between the two readings, the result is early, never late.
+func InstantOf(t time.Time) Instant {
+	now := Now()
+	return now.Add(time.Until(t))
 }

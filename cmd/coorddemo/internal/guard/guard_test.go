@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd || netbsd || openbsd
+//go:build linux || darwin || freebsd || openbsd
 
 package guard
 
@@ -197,6 +197,14 @@ func TestAScriptWithoutInterpreterLineIsRunByTheShell(t *testing.T) {
 	r.event(Started)
 	require.Equal(t, "argument", r.line())
 	require.Equal(t, 3, r.event(Exited).ExitCode())
+}
+
+func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
+	long := strings.Repeat("x", 120_000)
+	r := guardedCommand(t, time.Minute, 0, "sh", "-c", `echo ${#1} ${#2}`, "sh", long, long)
+	r.event(Started)
+	require.Equal(t, "120000 120000", r.line())
+	require.Equal(t, 0, r.event(Exited).ExitCode())
 }
 
 func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {

@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd || netbsd || openbsd
+//go:build linux || darwin || freebsd || openbsd
 
 package guard
 
@@ -60,9 +60,11 @@ func Start(o Options) (*Process, error) {
 	p := &Process{guard: o.Guard, orders: orders, events: make(chan Event, 4)}
 	go p.read(reports)
 	own := unix.Getpgrp()
-	p.send(order{Deadline: o.Deadline, Setup: &setup{
+	first := order{Deadline: o.Deadline, Setup: &setup{
 		Argv: o.Argv, KillAfter: int64(o.KillAfter), OwnerGroup: own, Foreground: o.Terminal.Foreground() == own,
-	}})
+	}}
+	// It may be longer than the pipe, and the guard may take its time to come up; it has until the deadline.
+	p.write(first, max(writeWithin, o.Deadline.Sub(Now())))
 	return p, nil
 }
 
@@ -92,14 +94,16 @@ func (p *Process) Abandon() {
 }
 
 // send hands an order over. That the guard is gone, or does not read, shows in the events.
-func (p *Process) send(o order) {
+func (p *Process) send(o order) { p.write(o, writeWithin) }
+
+func (p *Process) write(o order, within time.Duration) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return // an order is made of numbers and strings
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.orders.SetWriteDeadline(time.Now().Add(writeWithin))
+	_ = p.orders.SetWriteDeadline(time.Now().Add(within))
 	_, _ = p.orders.Write(append(data, '\n'))
 }
 
