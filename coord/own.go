@@ -133,6 +133,11 @@ func (cl *Claim) sessionChanged(change session.Change) {
 // vanish notes that the node is not ours any more, and ends the holds. That the
 // claim deleted it itself is no news.
 func (cl *Claim) vanish(cause error) {
+	select {
+	case <-cl.client.closed:
+		cause = ErrClosed // whose goodbye deletes the node; its event may come first
+	default:
+	}
 	cl.mu.Lock()
 	if cl.removal != nil && len(cl.holds) == 0 {
 		cl.mu.Unlock()
