@@ -211,11 +211,10 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 
 func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := on(t, w, sh(w.Path("l"), `echo $COORD_NODE; `+untilEOF)...)
-		_, stat, err := w.Admin().Exists(p.line())
-		require.NoError(t, err)
-		w.DropConn(stat.EphemeralOwner)
+		args := []string{"--zk", w.ProxyConnectString(), "--session-timeout", zktest.SessionTimeout.String()}
+		p := start(t, append(args, sh(w.Path("l"), untilEOF)...)...)
 		p.line()
+		require.Positive(t, w.Proxy().CutAll(), "nothing was cut, and this test proves nothing")
 		require.NoError(t, p.in.Close())
 		require.Equal(t, 5, p.exit())
 	})
