@@ -1,0 +1,221 @@
+package semaphore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// acquire attempts until it succeeds, fails for good, or ctx ends.
+func (s *Semaphore) acquire(ctx context.Context, n int, attempt func(context.Context, int) ([]*coord.Hold, error)) ([]*coord.Hold, error) {
+	if n < 1 {
+		return nil, s.failed("acquire", fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
+	}
+	for {
+		holds, err := attempt(ctx, n)
+		if err == nil || ctx.Err() != nil || !again(err) {
+			return holds, s.failed("acquire", err)
+		}
+	}
+}
+
+// again tells the failures that concern this attempt only: an own node was
+// deleted, or the session is over, or the connection failed.
+func again(err error) bool {
+	for _, passing := range []error{
+		coord.ErrLost, coord.ErrNodeDeleted, coord.ErrSessionExpired, coord.ErrDisconnected, coord.ErrThrottled,
+	} {
+		if errors.Is(err, passing) {
+			return !errors.Is(err, coord.ErrClosed)
+		}
+	}
+	return false
+}
+
+// rule is that of the queue, a mutex: see package lock.
+func rule(_ []coord.Contender, self int) (wait []int, granted bool) {
+	switch self {
+	case 0:
+		return nil, true
+	case 1:
+		return []int{0}, false
+	}
+	return []int{self - 1, self - 2}, false
+}
+
+// attempt queues, makes the leases when it is first in the queue, waits until
+// there is room for them, and leaves the queue.
+func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
+	if _, _, err := s.agree(ctx, n); err != nil {
+		return nil, err
+	}
+	queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, rule)
+	if err != nil {
+		return nil, err
+	}
+	// Nobody needs to wait for the deletion: the next in the queue sees it.
+	defer queue.Abandon()
+	return s.take(ctx, n, func(claims []*coord.Claim, names []string) error {
+		return s.await(ctx, queue, claims, names)
+	})
+}
+
+// try makes the leases if there is room, without queueing, and takes them back
+// if there is none after all.
+func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
+	limit, _, err := s.agree(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.client.Children(ctx, s.layout.leases.Dir)
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return nil, err
+	}
+	if len(names)+n > limit {
+		return nil, coord.ErrBusy
+	}
+	if s.layout.kazoo {
+		// Kazoo makes a lease when it has counted, and does not count again: this
+		// is sound only for one at a time.
+		queue, err := s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, rule)
+		if err != nil {
+			return nil, err
+		}
+		defer queue.Abandon()
+	}
+	return s.take(ctx, n, func(claims []*coord.Claim, names []string) error {
+		if names == nil {
+			if names, err = s.client.Children(ctx, s.layout.leases.Dir); err != nil {
+				return err
+			}
+		}
+		room, err := s.room(claims, names, limit)
+		if err == nil && !room {
+			err = coord.ErrBusy
+		}
+		return err
+	})
+}
+
+// take makes n leases, has admit wait for room or refuse, and turns them into
+// holds; or leaves none behind.
+func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.Claim, names []string) error) (holds []*coord.Hold, err error) {
+	limit, _, err := s.agree(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := s.join(ctx, n, limit == 1)
+	defer func() {
+		if err != nil {
+			for _, cl := range claims {
+				cl.Abandon()
+			}
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if err := admit(claims, claims[n-1].Listed()); err != nil {
+		return nil, err
+	}
+	for _, cl := range claims {
+		h, err := cl.Turn(ctx, coord.Alone)
+		if err != nil {
+			return nil, err
+		}
+		holds = append(holds, h)
+	}
+	return holds, nil
+}
+
+// join makes n leases: all but the last together, and then the last, with a
+// listing that shows them all. It returns those that were made.
+func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.Claim, error) {
+	claims, failures := make([]*coord.Claim, n), make([]error, n)
+	var joining sync.WaitGroup
+	for i := range n - 1 {
+		joining.Go(func() {
+			spec := s.layout.claim(exclusive)
+			spec.Unlisted = spec.Name == ""
+			claims[i], failures[i] = s.client.Join(ctx, spec)
+		})
+	}
+	joining.Wait()
+	err := cmp.Or(failures...)
+	if err == nil {
+		claims[n-1], err = s.client.Join(ctx, s.layout.claim(exclusive))
+	}
+	if err != nil {
+		return slices.DeleteFunc(claims, func(cl *coord.Claim) bool { return cl == nil }), err
+	}
+	return claims, nil
+}
+
+// await waits until there is room for the own leases. names are the children of
+// the directory as listed along with the last create, or nil.
+func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, names []string) error {
+	var left <-chan struct{} // closed when the children have changed
+	for {
+		limit, changed, err := s.agree(ctx, len(claims))
+		if err != nil {
+			return err
+		}
+		if names == nil {
+			if names, _, left, err = s.client.WatchChildren(ctx, s.layout.leases.Dir); err != nil {
+				return err
+			}
+		}
+		room, err := s.room(claims, names, limit)
+		if room || err != nil {
+			return err
+		}
+		names = nil
+		if left == nil {
+			continue // to watch
+		}
+		select {
+		case <-left:
+		case <-changed:
+		case <-queue.Done():
+			return queue.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// room tells whether the own leases are among the oldest limit children, which
+// only those who made theirs before can prevent. Every child counts, and one
+// that cannot be ordered counts as older. So the leases that are granted are
+// never more than the limit, whether all of them queued or not: of any set of
+// them the youngest was granted when it saw all the others.
+func (s *Semaphore) room(claims []*coord.Claim, names []string, limit int) (bool, error) {
+	last := int32(-1)
+	age := map[string]int32{}
+	for _, c := range s.layout.leases.Order(names, s.client.Dialect()) {
+		age[c.Name] = c.Sequence
+	}
+	own := map[string]bool{}
+	for _, cl := range claims {
+		name := cl.Node()[len(s.layout.leases.Dir)+1:]
+		if !slices.Contains(names, name) {
+			return false, fmt.Errorf("lease %s: %w", name, coord.ErrNodeDeleted)
+		}
+		own[name] = true
+		if sequence, ordered := age[name]; ordered {
+			last = max(last, sequence)
+		}
+	}
+	before := 0
+	for _, name := range names {
+		if sequence, ordered := age[name]; !own[name] && !(ordered && last >= 0 && sequence > last) {
+			before++
+		}
+	}
+	return before+len(claims) <= limit, nil
+}

@@ -1,0 +1,82 @@
+// Package semaphore lets at most N holders act at a time.
+//
+// # What
+//
+// A [Semaphore] has a limit of N leases. [Semaphore.Acquire] waits for one,
+// [Semaphore.AcquireN] for several at once, all or none, and the TryAcquire
+// forms do not wait. A lease is a [coord.Hold], several are a [coord.Group].
+//
+//	s, err := semaphore.New(client, "/limits/licence", 5)
+//	err = s.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
+//		return compile(ctx) // at most five at a time, wherever they run
+//	})
+//
+// The limit is stored in ZooKeeper by whoever comes first. A program that asks
+// for another number is refused; one that asks for [Stored] takes what is
+// stored. [Semaphore.SetLimit] changes it.
+//
+// # Guarantees
+//
+//   - At most N leases can be trusted at a time, under the conditions that
+//     package coord states.
+//   - Leases are granted in the order of the queue, whatever their number: who
+//     wants many is not overtaken by those who want few.
+//   - No wake-up is lost: whoever releases, and in whatever order, the first in
+//     the queue looks.
+//   - An acquire that is given up, or whose session ends, leaves no lease behind.
+//     A lease ends with its holder's session.
+//   - Acquiring several leases cannot deadlock with others that do the same:
+//     only one at a time makes leases that are not granted yet.
+//   - Two programs never act on different limits, except that a program follows
+//     a change when its server tells it of it.
+//
+// # Not guaranteed
+//
+//   - TryAcquire does not queue: it takes a lease that is free at that moment,
+//     perhaps before somebody who is about to. It may find the semaphore busy
+//     because of another try that fails as well. It does not pass the first in
+//     the queue, who has made its leases already.
+//   - A hold has a [coord.Hold.Token] only if the limit was 1 when the lease was
+//     made. With more than one holder, no number tells the newest.
+//   - SetLimit takes no lease back.
+//   - The first in the queue loses its place when its connection fails for longer
+//     than the trust window.
+//
+// # When the session or connection fails
+//
+// A lease lasts until the trust window ends, as any hold. A waiter waits on over
+// a lost connection, and queues again, at the end, if its session is over or
+// somebody deleted its node.
+//
+// # Znodes
+//
+// In the Curator dialect, that of InterProcessSemaphoreV2:
+//
+//	/limits/licence                              container
+//	  limit                                      persistent; data: N, 4 bytes, big-endian
+//	  locks                                      container: the queue, a mutex
+//	    _c_<uuid>-lock-0000000012                the first in the queue, ephemeral
+//	  leases                                     container: every child counts
+//	    _c_<uuid>-lease-0000000010               a holder, ephemeral
+//	    _c_<uuid>-lease-0000000011               the lease that the first waits for
+//
+// Only the first in the queue makes leases, and watches those there are. Java
+// programs share the path, with a number of their own or, to share ours, with
+// new SharedCount(client, path + "/limit", n). Java's older
+// InterProcessSemaphore has another layout; do not mix them.
+//
+// In the Kazoo dialect, that of Kazoo's Semaphore: the queue is a Kazoo lock at
+// <path>-__lock__, the leases are the children of the path, and its data are N
+// in digits, which Kazoo checks, too.
+//
+// # Cost
+//
+// An acquire without waiting is 5 requests in 3 round trips: the node in the
+// queue and the lease are created and listed along with it, and the node in the
+// queue is deleted behind the lease's grant without waiting. Each further lease
+// adds a create, one round trip for all of them; so does the first acquire of a
+// process, which reads and watches the limit. Release: one delete for each
+// lease, all in one round trip. Who queues watches two nodes; only the first
+// watches the leases, and wakes when one goes: one listing each. TryAcquire: one
+// listing if there is no room, else a create and a listing more.
+package semaphore

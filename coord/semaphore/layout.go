@@ -1,0 +1,75 @@
+package semaphore
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// layout says where a dialect keeps what.
+type layout struct {
+	queue  coord.Line // who wants leases: the mutex of those who acquire
+	leases coord.Line // every child counts
+	limit  string     // the node whose data are the limit
+	kazoo  bool
+}
+
+// layoutOf returns the layout of Curator's InterProcessSemaphoreV2, which keeps
+// a limit nowhere, with ours where its SharedCount can read it; or that of
+// Kazoo's Semaphore.
+func layoutOf(d coord.Dialect, path string) layout {
+	lock, lease := []coord.Kind{coord.Lock}, []coord.Kind{coord.Lease}
+	if d == coord.Kazoo {
+		return layout{
+			queue:  coord.Line{Dir: path + "-__lock__", Kinds: lock},
+			leases: coord.Line{Dir: path, Kinds: lease},
+			limit:  path,
+			kazoo:  true,
+		}
+	}
+	return layout{
+		queue:  coord.Line{Dir: path + "/locks", Kinds: lock},
+		leases: coord.Line{Dir: path + "/leases", Kinds: lease},
+		limit:  path + "/limit",
+	}
+}
+
+// claim says what the node of a lease is like. Kazoo's has no number.
+func (l layout) claim(exclusive bool) coord.Spec {
+	spec := coord.Spec{Line: l.leases, Kind: coord.Lease, Exclusive: exclusive}
+	if l.kazoo {
+		var id [16]byte
+		_, _ = rand.Read(id[:]) // never fails
+		spec.Name = hex.EncodeToString(id[:])
+	}
+	return spec
+}
+
+func (l layout) encode(limit int) []byte {
+	if l.kazoo {
+		return strconv.AppendInt(nil, int64(limit), 10)
+	}
+	return binary.BigEndian.AppendUint32(nil, uint32(limit))
+}
+
+// decode reads a limit; ok is false if none was stored.
+func (l layout) decode(data []byte) (limit int, ok bool, err error) {
+	if len(data) == 0 {
+		return 0, false, nil
+	}
+	if l.kazoo {
+		limit, err = strconv.Atoi(strings.TrimSpace(string(data)))
+	} else if len(data) == 4 {
+		limit = int(int32(binary.BigEndian.Uint32(data)))
+	}
+	if err != nil || limit < 1 || limit > math.MaxInt32 {
+		return 0, false, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, l.limit)
+	}
+	return limit, true, nil
+}

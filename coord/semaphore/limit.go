@@ -1,0 +1,104 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// ErrLimit: the limit stored in ZooKeeper is not the one that the program asks
+// for, or there is none. The message tells both. Two programs that disagree
+// about the limit would break each other's; let one of them be changed, or the
+// limit by [Semaphore.SetLimit], or let programs follow the stored one
+// ([Stored]).
+var ErrLimit = errors.New("semaphore limits disagree")
+
+// Limit returns the stored limit. One request, or none when this process
+// watches the limit already.
+func (s *Semaphore) Limit(ctx context.Context) (int, error) {
+	data, _, _, err := s.client.Watch(ctx, s.layout.limit)
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return 0, err
+	}
+	limit, ok, err := s.layout.decode(data)
+	if err == nil && !ok {
+		err = s.unset()
+	}
+	return limit, s.failed("limit", err)
+}
+
+// SetLimit changes the limit, or stores the first. Programs that ask for
+// another number are refused from then on ([ErrLimit]); those that follow the
+// stored one ([Stored]) follow at once, also while they wait. Leases that are
+// held stay held: after lowering the limit, nobody gets one until enough have
+// been released. It repeats itself over lost connections until ctx ends.
+func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
+	if limit < 1 || limit > math.MaxInt32 {
+		return s.failed("set limit", fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
+	}
+	return s.client.Retry(ctx, func(ctx context.Context) error {
+		for {
+			_, err := s.client.Set(ctx, s.layout.limit, s.layout.encode(limit), -1)
+			if !errors.Is(err, coord.ErrNoNode) {
+				return err
+			}
+			if err = s.store(ctx, limit); !errors.Is(err, coord.ErrNodeExists) {
+				return err
+			}
+		}
+	})
+}
+
+// store makes the node of the limit, and the directory it is in.
+func (s *Semaphore) store(ctx context.Context, limit int) error {
+	for {
+		err := s.client.Create(ctx, s.layout.limit, s.layout.encode(limit))
+		if !errors.Is(err, coord.ErrNoNode) {
+			return err
+		}
+		dir := s.layout.limit[:max(1, strings.LastIndexByte(s.layout.limit, '/'))]
+		if err := s.client.EnsureDir(ctx, dir); err != nil {
+			return err
+		}
+	}
+}
+
+// agree returns the limit in force, and a channel that is closed when it may
+// have changed. Whoever comes first stores its own.
+func (s *Semaphore) agree(ctx context.Context, want int) (limit int, changed <-chan struct{}, err error) {
+	for {
+		data, stat, changed, err := s.client.Watch(ctx, s.layout.limit)
+		missing := errors.Is(err, coord.ErrNoNode)
+		if err != nil && !missing {
+			return 0, nil, err
+		}
+		limit, ok, err := s.layout.decode(data)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case ok && s.limit != Stored && s.limit != limit:
+			return 0, nil, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.limit, limit, s.limit)
+		case ok && want > limit:
+			return 0, nil, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
+		case ok:
+			return limit, changed, nil
+		case s.limit == Stored:
+			return 0, nil, s.unset()
+		case missing:
+			err = s.store(ctx, s.limit)
+		default: // Kazoo has made the node and left it empty
+			_, err = s.client.Set(ctx, s.layout.limit, s.layout.encode(s.limit), stat.Version)
+		}
+		if err != nil && !errors.Is(err, coord.ErrNodeExists) && !errors.Is(err, coord.ErrBadVersion) {
+			return 0, nil, err
+		}
+	}
+}
+
+func (s *Semaphore) unset() error {
+	return fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.limit)
+}

@@ -1,0 +1,96 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Stored as the limit given to [New] stands for the one that is stored in
+// ZooKeeper, whatever it is and becomes.
+const Stored = 0
+
+// Semaphore is a semaphore at a path. It is configuration, not state: what is
+// held is what the acquiring methods return. It is safe for concurrent use.
+type Semaphore struct {
+	client *coord.Client
+	path   string
+	limit  int
+	layout layout
+}
+
+// New returns the semaphore at path, of which at most limit leases are held at
+// a time; [Stored] follows the limit that is stored. It does no I/O: whether
+// the limit is the stored one is looked up when a lease is wanted. What cannot
+// be right fails with [coord.ErrInvalid].
+func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
+	if err := coord.CheckPath(path); err != nil {
+		return nil, err
+	}
+	if limit < 0 || limit > math.MaxInt32 {
+		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
+		return nil, &coord.OpError{Op: "semaphore", Path: path, Err: err}
+	}
+	return &Semaphore{client, path, limit, layoutOf(client.Dialect(), path)}, nil
+}
+
+// Acquire waits for a lease until ctx ends. ctx bounds the waiting, not the
+// hold. When it returns an error, nothing is left behind: what could not be
+// deleted yet is deleted in the background. The hold has a token only if the
+// limit is 1.
+func (s *Semaphore) Acquire(ctx context.Context) (*coord.Hold, error) {
+	return first(s.acquire(ctx, 1, s.attempt))
+}
+
+// TryAcquire takes a lease if one is free and fails with [coord.ErrBusy] if none
+// is, which costs one read and no write.
+func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
+	return first(s.acquire(ctx, 1, s.try))
+}
+
+// AcquireN is [Semaphore.Acquire] for n leases at once, all or none. The group
+// ends when any of them does. More than the limit fail with
+// [coord.ErrInvalid].
+func (s *Semaphore) AcquireN(ctx context.Context, n int) (*coord.Group, error) {
+	return group(s.acquire(ctx, n, s.attempt))
+}
+
+// TryAcquireN is [Semaphore.TryAcquire] for n leases at once, all or none.
+func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*coord.Group, error) {
+	return group(s.acquire(ctx, n, s.try))
+}
+
+func first(holds []*coord.Hold, err error) (*coord.Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return holds[0], nil
+}
+
+func group(holds []*coord.Hold, err error) (*coord.Group, error) {
+	if err != nil {
+		return nil, err
+	}
+	return coord.NewGroup(holds[0], holds[1:]...), nil
+}
+
+// Do acquires a lease, runs f, and releases; see [coord.Do] for what it
+// returns.
+func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
+	h, err := s.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
+}
+
+func (s *Semaphore) failed(op string, err error) error {
+	var known *coord.OpError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &coord.OpError{Op: op, Path: s.path, Err: err}
+}

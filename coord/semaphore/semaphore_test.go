@@ -1,0 +1,473 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// soon is how long a test waits for what must happen.
+const soon = 20 * time.Second
+
+// scene is a semaphore's path on some server, in some dialect.
+type scene struct {
+	*testing.T
+	w       *zktest.World
+	dialect coord.Dialect
+}
+
+// each runs a test on both servers and in both dialects.
+func each(t *testing.T, f func(s scene)) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
+		})
+	}
+}
+
+func (s scene) path() string { return s.w.Path("semaphore") }
+
+// leases and queue are the directories of the two kinds of nodes, limit is the
+// node that has the limit.
+func (s scene) leases() string {
+	if s.dialect == coord.Kazoo {
+		return s.path()
+	}
+	return s.path() + "/leases"
+}
+
+func (s scene) queue() string {
+	if s.dialect == coord.Kazoo {
+		return s.path() + "-__lock__"
+	}
+	return s.path() + "/locks"
+}
+
+func (s scene) limit() string {
+	if s.dialect == coord.Kazoo {
+		return s.path()
+	}
+	return s.path() + "/limit"
+}
+
+// open returns a client of some servers that is closed with the test.
+func (s scene) open(servers string, opts ...coord.Option) *coord.Client {
+	s.Helper()
+	opts = append([]coord.Option{
+		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick), coord.WithDialect(s.dialect),
+	}, opts...)
+	c, err := coord.Open(s.limited(), servers, opts...)
+	require.NoError(s, err)
+	s.Cleanup(func() { require.NoError(s, c.Close(context.Background())) })
+	return c
+}
+
+// limited returns a context in which what must happen has to happen.
+func (s scene) limited() context.Context {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), soon)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// of returns the semaphore for a client.
+func (s scene) of(c *coord.Client, limit int) *semaphore.Semaphore {
+	s.Helper()
+	sem, err := semaphore.New(c, s.path(), limit)
+	require.NoError(s, err)
+	return sem
+}
+
+// client returns the semaphore for a client of its own.
+func (s scene) client(limit int) *semaphore.Semaphore {
+	s.Helper()
+	return s.of(s.open(s.w.ConnectString()), limit)
+}
+
+func (s scene) acquire(sem *semaphore.Semaphore) *coord.Hold {
+	s.Helper()
+	h, err := sem.Acquire(s.limited())
+	require.NoError(s, err)
+	return h
+}
+
+type releaser interface{ Release(context.Context) error }
+
+func (s scene) release(holds ...releaser) {
+	s.Helper()
+	for _, h := range holds {
+		require.NoError(s, h.Release(s.limited()))
+	}
+}
+
+// grant is what came of an acquire in the background.
+type grant struct {
+	group *coord.Group
+	err   error
+}
+
+// wait acquires n leases in the background and returns when the claim stands in
+// the queue as the nth, counted from 1.
+func (s scene) wait(ctx context.Context, sem *semaphore.Semaphore, n, position int) <-chan grant {
+	s.Helper()
+	granted := make(chan grant, 1)
+	held, _, _ := s.w.Admin().Children(s.leases())
+	go func() {
+		g, err := sem.AcquireN(ctx, n)
+		granted <- grant{g, err}
+	}()
+	s.nodes(s.queue(), position)
+	if position == 1 {
+		s.nodes(s.leases(), len(held)+n) // those it waits for are there already
+	}
+	return granted
+}
+
+// nodes waits until a directory has so many children.
+func (s scene) nodes(dir string, n int) {
+	s.Helper()
+	var names []string
+	zktest.Eventually(s, soon, func() bool {
+		names, _, _ = s.w.Admin().Children(dir)
+		return len(names) == n
+	}, "%d nodes in %s", n, dir)
+}
+
+func (s scene) granted(granted <-chan grant) *coord.Group {
+	s.Helper()
+	g := zktest.Receive(s, soon, granted, "leases")
+	require.NoError(s, g.err)
+	return g.group
+}
+
+func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
+	each(t, func(s scene) {
+		const limit = 3
+		var inside, most, rounds atomic.Int32
+		var wg sync.WaitGroup
+		for range 3 {
+			sem := s.client(limit)
+			for range 3 {
+				wg.Go(func() {
+					for range 8 {
+						err := sem.Do(s.limited(), func(ctx context.Context, h *coord.Hold) error {
+							now := inside.Add(1)
+							for most.Load() < now && !most.CompareAndSwap(most.Load(), now) {
+							}
+							if now > limit {
+								return fmt.Errorf("%d hold", now)
+							}
+							rounds.Add(1)
+							defer inside.Add(-1)
+							for range 5 { // takes a while
+								if _, err := h.Txn(ctx); err != nil {
+									return err
+								}
+							}
+							return nil
+						})
+						if err != nil {
+							s.Error(err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		require.EqualValues(s, 72, rounds.Load())
+		require.Greater(s, most.Load(), int32(1), "never two at a time")
+		s.nodes(s.queue(), 0)
+	})
+}
+
+func TestWaitersAreServedInTheirOrder(t *testing.T) {
+	each(t, func(s scene) {
+		one, other := s.client(2), s.client(2)
+		held := []releaser{s.acquire(one), s.acquire(other)}
+		var waits []<-chan grant
+		for i := range 5 {
+			waits = append(waits, s.wait(s.Context(), []*semaphore.Semaphore{one, other}[i%2], 1, i+1))
+		}
+		for i, granted := range waits {
+			s.release(held[0])
+			held = append(held[1:], s.granted(granted))
+			for _, later := range waits[i+1:] {
+				require.Empty(s, later, "served out of turn")
+			}
+		}
+		s.release(held...)
+	})
+}
+
+// With a watch on the holder that came N places before only, the release of a
+// later one would wake nobody.
+func TestNoWakeUpIsLostWhenALaterHolderLeavesFirst(t *testing.T) {
+	each(t, func(s scene) {
+		const limit = 4
+		sem := s.client(limit)
+		for leaver := range limit {
+			var held []*coord.Hold
+			for range limit {
+				held = append(held, s.acquire(sem))
+			}
+			first := s.wait(s.Context(), s.client(limit), 1, 1)
+			second := s.wait(s.Context(), sem, 1, 2)
+			s.release(held[leaver])
+			s.release(s.granted(first))
+			s.release(s.granted(second))
+			for i, h := range held {
+				if i != leaver {
+					s.release(h)
+				}
+			}
+		}
+	})
+}
+
+func TestWhoWantsManyIsNotOvertakenByThoseWhoWantFew(t *testing.T) {
+	each(t, func(s scene) {
+		sem := s.client(4)
+		held := []*coord.Hold{s.acquire(sem), s.acquire(sem), s.acquire(sem)}
+		many := s.wait(s.Context(), s.client(4), 3, 1)
+		few := s.wait(s.Context(), sem, 1, 2)
+		_, err := sem.TryAcquire(s.limited())
+		require.ErrorIs(s, err, coord.ErrBusy, "a lease is free, but it is waited for")
+		s.release(held[2])
+		require.Empty(s, few)
+		s.release(held[0])
+		group := s.granted(many)
+		require.Len(s, group.Holds(), 3)
+		require.Empty(s, few, "more than the limit")
+		s.release(held[1])
+		one := s.granted(few)
+		s.release(group, one)
+		s.nodes(s.queue(), 0)
+	})
+}
+
+func TestAllLeasesOfAGroupAreOneHold(t *testing.T) {
+	each(t, func(s scene) {
+		sem := s.client(5)
+		group, err := sem.AcquireN(s.limited(), 5)
+		require.NoError(s, err)
+		require.NoError(s, group.Err())
+		ctx := group.Context(s.Context())
+		lost := group.Holds()[2]
+		require.NoError(s, s.w.Admin().Delete(lost.Node(), -1))
+		zktest.Receive(s, soon, group.Done(), "the end of the group")
+		require.ErrorIs(s, group.Err(), coord.ErrNodeDeleted)
+		zktest.Receive(s, soon, ctx.Done(), "the end of the context")
+		require.ErrorIs(s, context.Cause(ctx), coord.ErrLost)
+		s.release(group)
+		again, err := sem.AcquireN(s.limited(), 5)
+		require.NoError(s, err, "all are free again")
+		s.release(again)
+	})
+}
+
+func TestATryFindsItBusyWithoutAWrite(t *testing.T) {
+	each(t, func(s scene) {
+		sem := s.client(2)
+		held, err := sem.TryAcquireN(s.limited(), 2)
+		require.NoError(s, err)
+		_, before, err := s.w.Admin().Children(s.leases())
+		require.NoError(s, err)
+		_, err = s.client(2).TryAcquire(s.limited())
+		require.ErrorIs(s, err, coord.ErrBusy)
+		_, after, err := s.w.Admin().Children(s.leases())
+		require.NoError(s, err)
+		require.Equal(s, before.Cversion, after.Cversion)
+		s.release(held.Holds()[0])
+		one, err := sem.TryAcquire(s.limited())
+		require.NoError(s, err)
+		_, err = sem.TryAcquireN(s.limited(), 2)
+		require.ErrorIs(s, err, coord.ErrBusy)
+		s.release(one, held)
+	})
+}
+
+func TestAsManyTriesAtTheSameTimeSucceedAsThereAreLeases(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		s := scene{t, w, coord.Curator}
+		const limit, tries = 3, 8
+		for range 5 {
+			results := make(chan *coord.Hold, tries)
+			start := make(chan struct{})
+			for range tries {
+				sem := s.client(limit)
+				go func() {
+					<-start
+					h, err := sem.TryAcquire(s.limited())
+					if err != nil {
+						require.ErrorIs(s, err, coord.ErrBusy)
+					}
+					results <- h
+				}()
+			}
+			close(start)
+			var held []*coord.Hold
+			for range tries {
+				if h := zktest.Receive(s, soon, results, "a try"); h != nil {
+					held = append(held, h)
+				}
+			}
+			require.Len(s, held, limit)
+			for _, h := range held {
+				s.release(h)
+			}
+			s.nodes(s.leases(), 0)
+		}
+	})
+}
+
+func TestEveryChildCountsAsALease(t *testing.T) {
+	each(t, func(s scene) {
+		sem := s.client(2)
+		h := s.acquire(sem)
+		c := s.open(s.w.ConnectString())
+		require.NoError(s, c.Create(s.limited(), s.leases()+"/whatever this is", nil))
+		_, err := sem.TryAcquire(s.limited())
+		require.ErrorIs(s, err, coord.ErrBusy)
+		granted := s.wait(s.Context(), sem, 1, 1)
+		require.Empty(s, granted)
+		require.NoError(s, c.Delete(s.limited(), s.leases()+"/whatever this is", -1))
+		s.release(s.granted(granted), h)
+	})
+}
+
+func TestOnlyASemaphoreOfOneHasAToken(t *testing.T) {
+	each(t, func(s scene) {
+		sem, last := s.client(1), int64(0)
+		for range 3 {
+			h := s.acquire(sem)
+			require.Greater(s, h.Token(), last)
+			last = h.Token()
+			s.release(h)
+		}
+		require.NoError(s, sem.SetLimit(s.limited(), 2))
+		h := s.acquire(s.client(2))
+		require.Zero(s, h.Token())
+		s.release(h)
+	})
+}
+
+func TestAnAcquireThatIsGivenUpLeavesNothingBehind(t *testing.T) {
+	each(t, func(s scene) {
+		sem := s.client(3)
+		held := []releaser{s.acquire(sem), s.acquire(sem)}
+		ctx, cancel := context.WithCancel(s.Context())
+		first := s.wait(ctx, s.client(3), 2, 1)
+		second := s.wait(ctx, sem, 2, 2)
+		third := s.wait(s.Context(), s.client(3), 1, 3)
+		cancel()
+		require.ErrorIs(s, zktest.Receive(s, soon, first, "the end of the first").err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, soon, second, "the end of the second").err, context.Canceled)
+		held = append(held, s.granted(third))
+		s.nodes(s.queue(), 0)
+		s.nodes(s.leases(), 3)
+		s.release(held...)
+		s.nodes(s.leases(), 0)
+	})
+}
+
+func TestALeaseCanBeAskedFor(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.open(s.w.ConnectString())
+		group, err := s.of(c, 3).AcquireN(s.limited(), 2)
+		require.NoError(s, err)
+		require.NoError(s, coord.Revoke(s.limited(), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
+		zktest.Receive(s, soon, group.Revoked(), "the request")
+		require.NoError(s, group.Err())
+		s.release(group)
+	})
+}
+
+func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
+	shapes := map[coord.Dialect][2]string{
+		coord.Curator: {`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-\d{10}$`, `^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lease-\d{10}$`},
+		coord.Kazoo:   {`^[0-9a-f]{32}__lock__\d{10}$`, `^[0-9a-f]{32}$`},
+	}
+	each(t, func(s scene) {
+		sem := s.client(2)
+		held, err := sem.AcquireN(s.limited(), 2)
+		require.NoError(s, err)
+		granted := s.wait(s.Context(), sem, 1, 1)
+		for i, dir := range []string{s.queue(), s.leases()} {
+			names, _, err := s.w.Admin().Children(dir)
+			require.NoError(s, err)
+			require.NotEmpty(s, names)
+			for _, name := range names {
+				require.Regexp(s, regexp.MustCompile(shapes[s.dialect][i]), name)
+			}
+		}
+		limit, _, err := s.w.Admin().Get(s.limit())
+		require.NoError(s, err)
+		require.Equal(s, map[coord.Dialect]string{coord.Curator: "\x00\x00\x00\x02", coord.Kazoo: "2"}[s.dialect], string(limit))
+		s.release(held)
+		s.release(s.granted(granted))
+	})
+}
+
+func TestContendersTellsWhoHoldsAndWhoWaits(t *testing.T) {
+	each(t, func(s scene) {
+		sem := s.of(s.open(s.w.ConnectString(), coord.WithIdentity("somebody")), 2)
+		none, err := sem.Contenders(s.limited())
+		require.NoError(s, err)
+		require.Empty(s, none)
+		held, err := sem.AcquireN(s.limited(), 2)
+		require.NoError(s, err)
+		granted := s.wait(s.Context(), sem, 1, 1)
+		all, err := sem.Contenders(s.limited())
+		require.NoError(s, err)
+		require.Len(s, all, 4) // two leases, one more that is waited for, and its place in the queue
+		holding := 0
+		for _, c := range all {
+			require.Contains(s, c.Owner, "somebody ")
+			if c.Holds {
+				holding++
+				require.Equal(s, coord.Lease, c.Kind)
+			}
+		}
+		require.Equal(s, 2, holding)
+		require.Equal(s, coord.Lock, all[3].Kind)
+		s.release(held)
+		s.release(s.granted(granted))
+	})
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
+	c := s.open(s.w.ConnectString())
+	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
+		_, err := semaphore.New(c, path, 1)
+		require.ErrorIs(s, err, coord.ErrInvalid, "%q", path)
+	}
+	for _, limit := range []int{-1, 1 << 31} {
+		_, err := semaphore.New(c, s.path(), limit)
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorContains(s, err, fmt.Sprint(limit))
+	}
+	sem := s.of(c, 3)
+	for _, n := range []int{0, -1, 4, 1 << 40} {
+		_, err := sem.AcquireN(s.limited(), n)
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorContains(s, err, fmt.Sprint(n))
+		_, err = sem.TryAcquireN(s.limited(), n)
+		require.ErrorIs(s, err, coord.ErrInvalid)
+	}
+	for _, limit := range []int{0, -5, 1 << 31} {
+		require.ErrorIs(s, sem.SetLimit(s.limited(), limit), coord.ErrInvalid)
+	}
+}
