@@ -16,14 +16,14 @@ type Recorder struct {
 	mu       sync.Mutex
 	last     time.Duration
 	records  []Record
-	ended    map[int]bool           // grants that have an end
+	ended    map[int]time.Duration  // grants that have an end
 	imported map[string]map[int]int // ids by source and the source's own id
 	notes    []string
 }
 
 // New begins a history.
 func New() *Recorder {
-	return &Recorder{begin: time.Now(), ended: map[int]bool{}, imported: map[string]map[int]int{}}
+	return &Recorder{begin: time.Now(), ended: map[int]time.Duration{}, imported: map[string]map[int]int{}}
 }
 
 // Sink has f called with every record when it is made and again when it is
@@ -95,7 +95,9 @@ func (r *Recorder) add(rec Record, details []Detail) int {
 func (r *Recorder) append(rec Record) {
 	r.records = append(r.records, rec)
 	if rec.Of != 0 && rec.Kind != Broken {
-		r.ended[rec.Of] = true
+		if before, ok := r.ended[rec.Of]; !ok || rec.Call < before {
+			r.ended[rec.Of] = rec.Call
+		}
 	}
 	if r.sink != nil {
 		r.sink(rec)
@@ -141,24 +143,27 @@ func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 	})
 }
 
-// Break tells that the test is about to end, from outside, every grant that has
-// no end yet, on the key or on any if that is "", of the clients whose names
-// begin with prefix: from now on their trust in it proves nothing. That
-// includes acquisitions under way, if they return within grace, the time the
-// client may take to learn what happened. It returns how many grants and
-// acquisitions there were.
-func (r *Recorder) Break(prefix, key, how string, grace time.Duration) int {
+// Break tells that the test ended, from outside, at some moment between from and
+// now, every grant of the clients whose names begin with prefix, on the key or
+// on any if that is "": their trust proves nothing from then on. That includes
+// acquisitions which return within grace, the time the client may take to learn
+// what happened. It returns how many grants and acquisitions there were.
+func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, broken := r.now(), 0
+	at, broken := from.Sub(r.begin), 0
 	for _, g := range slices.Clone(r.records) {
-		if strings.HasPrefix(g.Client, prefix) && (key == "" || g.Key == key) && g.grants() && !r.ended[g.ID] {
-			r.append(Record{
-				ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: at + grace,
-				Outcome: OK, Of: g.ID, Err: how,
-			})
-			broken++
+		if !strings.HasPrefix(g.Client, prefix) || key != "" && g.Key != key || !g.grants() {
+			continue
 		}
+		if ended, ok := r.ended[g.ID]; ok && ended < at {
+			continue
+		}
+		r.append(Record{
+			ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: r.now() + grace,
+			Outcome: OK, Of: g.ID, Err: how,
+		})
+		broken++
 	}
 	return broken
 }
@@ -175,6 +180,9 @@ func (r *Record) grants() bool {
 	return false
 }
 
+// over tells whether a grant has an end; r.mu is held.
+func (r *Recorder) over(grant int) bool { _, ok := r.ended[grant]; return ok }
+
 // Died ends every grant of the clients whose names begin with prefix: their
 // process is gone.
 func (r *Recorder) Died(prefix string) {
@@ -182,7 +190,7 @@ func (r *Recorder) Died(prefix string) {
 	defer r.mu.Unlock()
 	at := r.now()
 	for _, g := range slices.Clone(r.records) {
-		if strings.HasPrefix(g.Client, prefix) && g.grants() && g.Outcome == OK && !r.ended[g.ID] {
+		if strings.HasPrefix(g.Client, prefix) && g.grants() && g.Outcome == OK && !r.over(g.ID) {
 			r.lose(g.ID, at, "process gone")
 		}
 	}

@@ -125,8 +125,11 @@ func TestABreakEndsWhatTheClientHoldsAndIsAcquiring(t *testing.T) {
 	r.Call("b", key, Exclusive)
 	released := acquire(t, r, newFake())
 	require.NoError(t, released.Release(t.Context()))
-	require.Equal(t, 1, r.Break("a", key, "expired", 0))
-	require.Equal(t, 2, r.Break("a", "", "expired", 0))
+	from := time.Now()
+	within := acquire(t, r, newFake())
+	require.NoError(t, within.Release(t.Context()))
+	require.Equal(t, 2, r.Break("a", key, "expired", from, 0))
+	require.Equal(t, 3, r.Break("a", "", "expired", from, 0))
 	for _, end := range spans(r.Records(), Exclusive) {
 		require.NotEqual(t, never, end.to)
 	}

@@ -111,8 +111,10 @@ func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
 	if id == 0 {
 		return 0
 	}
-	r.rec.Break(m.name+".", "", "session ended", unaware)
-	if err := r.ens.ExpireSession(id); err != nil {
+	before := time.Now()
+	err := r.ens.ExpireSession(id)
+	r.rec.Break(m.name+".", "", "session ended", before, unaware)
+	if err != nil {
 		return 0
 	}
 	if !await(ctx, stuckAfter, func() bool { return m.over.Load() > over }) {
@@ -137,8 +139,10 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 		if len(own) == 0 {
 			continue
 		}
-		r.rec.Break(m.name+".", key, "node deleted", unaware)
-		if admin.Delete(own[rng.IntN(len(own))], -1) == nil {
+		before := time.Now()
+		err := admin.Delete(own[rng.IntN(len(own))], -1)
+		r.rec.Break(m.name+".", key, "node deleted", before, unaware)
+		if err == nil {
 			return 1
 		}
 	}
