@@ -49,7 +49,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	if n < 1 || n > MaxMembers {
 		return nil, invalid(path, "%d members: it must be 1 to %d", n, MaxMembers)
 	}
-	if room := maxBytes/n - bytesPerMember; len(path) > room {
+	if room := maxBytes/(n+1) - bytesPerMember; len(path) > room {
 		return nil, invalid(path, "%d members do not fit into one transaction at a path of %d bytes, only of %d", n, len(path), room)
 	}
 	b := &Barrier{
@@ -63,7 +63,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 }
 
 // What the opening of a round takes in a packet, whose limit is 0xfffff: for
-// each member its name, twice, and the path with a few numbers, once.
+// each member, and once more, the path, the name twice, and a few numbers.
 const (
 	maxBytes       = 0xfffff - 8192
 	bytesPerMember = 2*57 + 30
@@ -87,6 +87,17 @@ type reading struct {
 	state
 	stat    coord.Stat
 	changed <-chan struct{}
+}
+
+// hasChanged tells whether ready has changed since it was read, as far as this
+// client has been told. It is told of a change before it sees anything later.
+func (r reading) hasChanged() bool {
+	select {
+	case <-r.changed:
+		return true
+	default:
+		return false
+	}
 }
 
 // look reads ready and watches it, and makes it when it is missing.

@@ -20,7 +20,7 @@ import (
 const calm = time.Hour
 
 // inCalm is a bubble with n clients whose sessions last that long.
-func inCalm(t *testing.T, n int, f func(b bubble, clients []*coord.Client)) {
+func inCalm(t *testing.T, n int, f func(t *testing.T, b bubble, clients []*coord.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithReaper(0), zkembed.WithSessionTimeouts(0, calm))
 		require.NoError(t, err)
@@ -29,7 +29,7 @@ func inCalm(t *testing.T, n int, f func(b bubble, clients []*coord.Client)) {
 		for range n {
 			clients = append(clients, b.open(coord.WithSessionTimeout(calm)))
 		}
-		f(b, clients)
+		f(t, b, clients)
 		b.close(clients...)
 		require.NoError(t, srv.Close())
 	})
@@ -66,14 +66,15 @@ func total(all []spent) (requests int) {
 	return requests
 }
 
-// ordinary is the most that a member spent, the one left out that spent most:
-// the opener, or the monitor.
-func ordinary(all []spent) spent {
-	busiest := slices.MaxFunc(all, func(x, y spent) int { return x.requests - y.requests })
-	busiestAt := slices.Index(all, busiest)
-	var most spent
+// ordinary is the most that a member spent, one left out: the opener, or the
+// monitor. Which one that is is known, or it is the one that spent most.
+func ordinary(all []spent, special ...int) (most spent) {
+	if len(special) == 0 {
+		busiest := slices.MaxFunc(all, func(x, y spent) int { return x.requests - y.requests })
+		special = []int{slices.Index(all, busiest)}
+	}
 	for i, s := range all {
-		if i != busiestAt {
+		if i != special[0] {
 			most = spent{max(most.requests, s.requests), max(most.wakeUps, s.wakeUps)}
 		}
 	}
@@ -83,7 +84,7 @@ func ordinary(all []spent) spent {
 func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T) {
 	for _, n := range []int{3, 32, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			inCalm(t, n, func(b bubble, clients []*coord.Client) {
+			inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
 				members := make([]*doublebarrier.Member, n)
 				for r := range 3 {
 					enter := b.phase(clients, func(i int) {
@@ -92,9 +93,64 @@ func TestAMembersRequestsAndWakeUpsDoNotGrowWithTheNumberOfMembers(t *testing.T)
 						members[i] = m
 					})
 					leave := b.phase(clients, func(i int) { require.NoError(t, members[i].Leave(b.Context())) })
-					t.Logf("round %d: enter %+v total %d, leave %+v total %d", r+1, ordinary(enter), total(enter), ordinary(leave), total(leave))
+					monitor := slices.IndexFunc(members, func(m *doublebarrier.Member) bool { return m.Index() == 0 })
+					t.Logf("round %d: enter %+v total %d, leave %+v total %d", r+1, ordinary(enter), total(enter), ordinary(leave, monitor), total(leave))
+					if r == 0 {
+						// All of them find no barrier and make it.
+						require.LessOrEqual(t, ordinary(enter).requests, 12)
+						continue
+					}
+					// The opener looks, lists and opens besides.
+					require.LessOrEqual(t, ordinary(enter).requests, 4)
+					require.LessOrEqual(t, ordinary(enter).wakeUps, 1)
+					require.LessOrEqual(t, total(enter), 4*n+3)
+					// The monitor reads every other, once or twice.
+					require.LessOrEqual(t, ordinary(leave, monitor).requests, 6)
+					require.LessOrEqual(t, ordinary(leave, monitor).wakeUps, 5)
+					require.LessOrEqual(t, total(leave), 6*n+2*n+1)
 				}
 			})
 		})
 	}
+}
+
+// Members die one after the other while the others wait to leave, the monitor
+// first each time: each death costs the others little, and wakes only the next.
+func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
+	const n, deaths = 40, 10
+	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
+		members := make([]*doublebarrier.Member, n)
+		left := make([]<-chan error, n)
+		b.phase(clients, func(i int) {
+			time.Sleep(time.Duration(i) * time.Second)
+			m, err := barrier(t, clients[i], "/b", n).Enter(b.Context())
+			require.NoError(t, err)
+			require.Equal(t, i, m.Index())
+			members[i] = m
+		})
+		for i := range n - 1 {
+			left[i] = leaving(b.Context(), members[i])
+		}
+		for i := range deaths {
+			all := b.phase(clients[i+1:], func(at int) {
+				if at == 0 {
+					require.NoError(t, b.srv.ExpireSession(clients[i].SessionID()))
+				}
+			})
+			require.Equal(t, 1, all[0].wakeUps)
+			require.LessOrEqual(t, all[0].requests, n)
+			for _, s := range all[1:] {
+				require.Equal(t, spent{}, s)
+			}
+		}
+		told := members[n-1].Leave(b.Context())
+		requireMissing(t, told, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+		for i, l := range left[:n-1] {
+			if i < deaths {
+				require.ErrorIs(t, <-l, coord.ErrLost)
+			} else {
+				require.Equal(t, told, <-l)
+			}
+		}
+	})
 }

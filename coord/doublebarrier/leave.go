@@ -148,7 +148,7 @@ func (m *Member) leave(ctx context.Context) error {
 			// It was over when another began, and then nobody of it was left.
 			return fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted)
 		}
-		wake, err := l.attend(ctx)
+		wake, err := l.attend(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -172,17 +172,19 @@ func (m *Member) leave(ctx context.Context) error {
 func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) (over bool, err error) {
 	select {
 	case <-wake:
-		return false, nil
+		if !r.hasChanged() {
+			return false, nil
+		}
+	case <-r.changed:
 	case <-l.hold.Done():
 		return false, l.hold.Err()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case <-r.changed:
 	}
 	data, stat, err := l.barrier.client.Get(ctx, l.barrier.ready)
 	if err == nil {
-		r.state, err = decode(data)
 		r.stat = stat
+		r.state, err = decode(data)
 	}
 	if err := l.tampered(r, err); err != nil {
 		return false, err
@@ -221,9 +223,9 @@ func (m *Member) verdict(r round) error {
 
 // attend returns what to wait for, or nil when all others have finished or are
 // gone, and it is this member's part to close the round.
-func (l *leaving) attend(ctx context.Context) (wake <-chan struct{}, err error) {
+func (l *leaving) attend(ctx context.Context, r reading) (wake <-chan struct{}, err error) {
 	for ; l.before >= 0; l.before-- {
-		_, wake, err := l.see(ctx, l.before)
+		_, wake, err := l.see(ctx, r, l.before)
 		if !errors.Is(err, coord.ErrNoNode) {
 			return wake, err
 		}
@@ -235,7 +237,7 @@ func (l *leaving) attend(ctx context.Context) (wake <-chan struct{}, err error) 
 		l.next = l.index + 1
 	}
 	for ; l.next < len(l.names); l.next++ {
-		finished, wake, err := l.see(ctx, l.next)
+		finished, wake, err := l.see(ctx, r, l.next)
 		switch {
 		case errors.Is(err, coord.ErrNoNode):
 			l.missing = append(l.missing, l.next)
@@ -246,9 +248,14 @@ func (l *leaving) attend(ctx context.Context) (wake <-chan struct{}, err error) 
 	return nil, nil
 }
 
-// see reads and watches another member.
-func (l *leaving) see(ctx context.Context, index int) (finished bool, wake <-chan struct{}, err error) {
+// see reads and watches another member. One that is gone because the round is
+// over is not missing: then ready has changed before, and that is what to look
+// at.
+func (l *leaving) see(ctx context.Context, r reading, index int) (finished bool, wake <-chan struct{}, err error) {
 	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.names[index]))
+	if errors.Is(err, coord.ErrNoNode) && r.hasChanged() {
+		return false, r.changed, nil
+	}
 	return strings.HasSuffix(string(data), done), wake, err
 }
 

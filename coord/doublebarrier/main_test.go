@@ -129,12 +129,12 @@ type bubble struct {
 	srv *zkembed.Server
 }
 
-func inBubble(t *testing.T, f func(b bubble)) {
+func inBubble(t *testing.T, f func(t *testing.T, b bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithReaper(0))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, srv.Close()) }()
-		f(bubble{t, srv})
+		f(t, bubble{t, srv})
 		time.Sleep(2 * T) // for sessions whose goodbye did not arrive
 		for _, n := range srv.Nodes() {
 			require.Zero(t, n.Stat.EphemeralOwner, "%s is left behind", n.Path)

@@ -59,7 +59,7 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 	lost := 0
 	for seed := range uint64(*schedules) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
+			inBubble(t, func(t *testing.T, b bubble) {
 				c, r := chance{seed}, rand.New(rand.NewPCG(seed, 0))
 				n := 1 + r.IntN(5)
 				w := &workers{bubble: b, n: n, rounds: 8, pace: 80 * time.Millisecond}

@@ -1,0 +1,326 @@
+package doublebarrier_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// lasts is longer than anything takes that no fault holds up, and shorter than
+// what makes a session end.
+const lasts = 5 * time.Second
+
+// pool opens n clients and returns them with each one's view of the barrier /b.
+func (b bubble) pool(clients, n int, opts ...doublebarrier.Option) ([]*coord.Client, []*doublebarrier.Barrier) {
+	b.Helper()
+	var cs []*coord.Client
+	var bs []*doublebarrier.Barrier
+	for range clients {
+		cs = append(cs, b.open())
+		bs = append(bs, barrier(b, cs[len(cs)-1], "/b", n, opts...))
+	}
+	return cs, bs
+}
+
+// enter calls Enter for each, one after the other, each when the ones before
+// have done what they can.
+func (b bubble) enter(bs ...*doublebarrier.Barrier) (all []<-chan outcome[*doublebarrier.Member]) {
+	for _, each := range bs {
+		all = append(all, entering(b.Context(), each))
+		time.Sleep(lasts)
+	}
+	return all
+}
+
+// kill ends a process as a crash does, with its session.
+func (b bubble) kill(c *coord.Client) {
+	b.Helper()
+	require.NoError(b, b.srv.ExpireSession(c.SessionID()))
+	b.close(c)
+}
+
+func (b bubble) leaveAll(want error, entered ...<-chan outcome[*doublebarrier.Member]) {
+	b.Helper()
+	var left []<-chan error
+	for _, e := range entered {
+		o := <-e
+		require.NoError(b, o.err)
+		left = append(left, leaving(b.Context(), o.value))
+	}
+	for _, l := range left {
+		require.Equal(b, want, <-l)
+	}
+}
+
+// Whatever single request is lost, or its reply: three members get through two
+// rounds, and everybody finishes.
+func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
+	losses := map[string]zkembed.Action{"request": zkembed.Drop(), "reply": zkembed.LoseReply()}
+	ops := []zkembed.Op{
+		zkembed.OpCreate, zkembed.OpCreateContainer, zkembed.OpMulti, zkembed.OpSetData, zkembed.OpDelete,
+		zkembed.OpGetData, zkembed.OpExists, zkembed.OpGetChildren2,
+	}
+	struck := 0
+	for name, loss := range losses {
+		for _, op := range ops {
+			for skip, more := 0, true; more; skip++ {
+				t.Run(fmt.Sprint(op, " ", skip, " ", name), func(t *testing.T) {
+					inBubble(t, func(t *testing.T, b bubble) {
+						cs, bs := b.pool(3, 3)
+						fault := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Skip: skip, Times: 1}, loss)
+						for range 2 {
+							var all []<-chan outcome[*doublebarrier.Member]
+							for _, each := range bs {
+								all = append(all, entering(b.Context(), each))
+							}
+							b.leaveAll(nil, all...)
+						}
+						b.close(cs...)
+						more = fault.Fired() > 0
+						struck += fault.Fired()
+					})
+				})
+			}
+		}
+	}
+	require.Greater(t, struck, 50)
+}
+
+func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2)
+		b.enter(bs[0])
+		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
+		second := b.enter(bs[1])[0]
+		<-slow.Struck()
+		b.kill(cs[0])
+		time.Sleep(3 * lasts)
+		pending(t, second, "entered with a dead one")
+		third := b.enter(bs[2])[0]
+		b.leaveAll(nil, second, third)
+		b.close(cs[1:]...)
+	})
+}
+
+func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2)
+		b.enter(bs[0])
+		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
+		rest := b.enter(bs[1:]...)
+		require.Equal(t, 2, slow.Fired())
+		b.kill(cs[0])
+		b.leaveAll(nil, rest...)
+		b.close(cs[1:]...)
+	})
+}
+
+func TestOneTooManyIsToldSo(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2)
+		first := b.enter(bs[0])[0]
+		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
+		rest := b.enter(bs[1:]...)
+		require.ErrorIs(t, (<-rest[1]).err, doublebarrier.ErrLate)
+		b.leaveAll(nil, first, rest[0])
+		b.close(cs...)
+	})
+}
+
+func TestWhoWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(8, 2, doublebarrier.WaitForNextRound())
+		all := b.enter(bs...)
+		for r := range 4 {
+			pair := []<-chan outcome[*doublebarrier.Member]{all[2*r], all[2*r+1]}
+			for i, e := range pair {
+				o := <-e
+				require.NoError(t, o.err)
+				require.EqualValues(t, r+1, o.value.Round())
+				require.Equal(t, i, o.value.Index())
+				again := make(chan outcome[*doublebarrier.Member], 1)
+				again <- o
+				pair[i] = again
+			}
+			for _, later := range all[2*r+2:] {
+				pending(t, later, "entered before its turn")
+			}
+			b.leaveAll(nil, pair...)
+			synctest.Wait()
+		}
+		b.close(cs...)
+	})
+}
+
+// A member that hears of the end only when later rounds have come and gone
+// still gets its round's outcome.
+func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(5, 3)
+		all := b.enter(bs[:3]...)
+		var ms []*doublebarrier.Member
+		for _, e := range all {
+			ms = append(ms, (<-e).value)
+		}
+		b.kill(cs[1])
+		slow := leaving(t.Context(), ms[2])
+		synctest.Wait()
+		cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{cs[2].SessionID()}, Direction: zkembed.ToClient})
+		told := ms[0].Leave(b.Context())
+		requireMissing(t, told, 1)
+		for range 3 {
+			b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[3]), entering(b.Context(), bs[4]))
+		}
+		pending(t, slow, "left though it cannot have heard of it")
+		cut.Heal()
+		require.Equal(t, told, <-slow)
+		b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[3]), entering(b.Context(), bs[4]))
+		data, _, err := cs[0].Get(b.Context(), "/b/ready")
+		require.NoError(t, err)
+		require.NotContains(t, string(data), "past", "nobody is left to read it")
+		b.close(cs[0], cs[2], cs[3], cs[4])
+	})
+}
+
+func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(4, 2)
+		b.srv.AddFollower(2*time.Second, cs[2].SessionID())
+		members := b.enter(bs[:2]...)
+		b.leaveAll(nil, members...)
+		// For two seconds its server shows the round open and its members there.
+		third := entering(b.Context(), bs[2])
+		time.Sleep(lasts)
+		pending(t, third, "came to an end")
+		b.leaveAll(nil, third, entering(b.Context(), bs[3]))
+		b.close(cs...)
+	})
+}
+
+func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
+	const patience, grace = time.Second, 50 * time.Millisecond
+	// Each call is given up after each of its steps, the server answering
+	// nothing any more from then on, or only late.
+	for name, trouble := range map[string]func(srv *zkembed.Server) (heal func()){
+		"silent": func(srv *zkembed.Server) func() { return srv.Partition(zkembed.Cut{}).Heal },
+		"down":   func(srv *zkembed.Server) func() { srv.Stop(); return srv.Resume },
+		"slow": func(srv *zkembed.Server) func() {
+			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*patience)).Remove
+		},
+	} {
+		for step := range 8 {
+			t.Run(fmt.Sprint(name, " after ", step), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, b bubble) {
+					cs, bs := b.pool(3, 2)
+					b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))
+					b.srv.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
+					ctx, cancel := context.WithTimeout(b.Context(), patience)
+					defer cancel()
+					begun := time.Now()
+					enter := entering(ctx, bs[0])
+					time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
+					heal := trouble(b.srv)
+					require.ErrorIs(t, (<-enter).err, context.DeadlineExceeded)
+					require.LessOrEqual(t, time.Since(begun), patience+grace)
+					heal()
+					time.Sleep(T)
+					empty(t, bs[1])
+
+					b.close(cs...)
+				})
+			})
+		}
+	}
+}
+
+func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
+	const patience, grace = time.Second, 50 * time.Millisecond
+	for step := range 8 {
+		t.Run(fmt.Sprint("silent after ", step), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b bubble) {
+				cs, bs := b.pool(2, 2)
+				all := b.enter(bs...)
+				first, second := (<-all[0]).value, (<-all[1]).value
+				b.srv.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
+				ctx, cancel := context.WithTimeout(b.Context(), patience)
+				defer cancel()
+				begun := time.Now()
+				left := leaving(ctx, first)
+				time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
+				cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}})
+				require.ErrorIs(t, <-left, context.DeadlineExceeded)
+				require.LessOrEqual(t, time.Since(begun), patience+grace)
+				cut.Heal()
+				requireMissing(t, second.Leave(b.Context()), 0)
+				time.Sleep(T)
+				empty(t, bs[1])
+				b.close(cs...)
+			})
+		})
+	}
+}
+
+func TestClosingTheClientEndsWhoWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2)
+		alone := b.enter(bs[0])[0]
+		b.close(cs[0])
+		require.ErrorIs(t, (<-alone).err, coord.ErrClosed)
+		members := b.enter(bs[1:]...)
+		early := leaving(b.Context(), (<-members[0]).value)
+		synctest.Wait()
+		b.close(cs[1])
+		require.ErrorIs(t, <-early, coord.ErrClosed)
+		requireMissing(t, (<-members[1]).value.Leave(b.Context()), 0)
+		b.close(cs[2])
+	})
+}
+
+// Of many who wait for the next round, only the first hears of the going of the
+// members inside.
+func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
+	const n, many = 10, 60
+	inCalm(t, n+many, func(t *testing.T, b bubble, clients []*coord.Client) {
+		var bs []*doublebarrier.Barrier
+		for _, c := range clients {
+			bs = append(bs, barrier(t, c, "/b", n, doublebarrier.WaitForNextRound()))
+		}
+		inside := b.enter(bs[:n]...)
+		waiters := b.enter(bs[n:]...)
+		rest := clients[n:]
+		deaths := b.phase(rest, func(i int) {
+			if i < n-1 {
+				require.NoError(t, b.srv.ExpireSession(clients[i].SessionID()))
+			}
+		})
+		require.Less(t, total(deaths), 3*n+3)
+		require.Equal(t, spent{}, deaths[1], "the second who waits")
+		require.Equal(t, spent{}, ordinary(deaths))
+		last := (<-inside[n-1]).value
+		missing := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+		end := b.phase(rest, func(i int) {
+			if i == 0 {
+				requireMissing(t, last.Leave(b.Context()), missing...)
+			}
+		})
+		require.LessOrEqual(t, ordinary(end[1:]).requests, 6)
+		require.LessOrEqual(t, ordinary(end[1:]).wakeUps, 2)
+		for _, w := range waiters[:n] {
+			require.EqualValues(t, 2, (<-w).value.Round())
+		}
+		pending(t, waiters[n], "one too many entered")
+		b.close(rest[n:]...)
+		for _, w := range waiters[n:] {
+			require.ErrorIs(t, (<-w).err, coord.ErrClosed)
+		}
+		b.close(clients[:2*n]...)
+	})
+}

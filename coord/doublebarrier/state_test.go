@@ -1,0 +1,101 @@
+package doublebarrier
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// line makes members with these sequence numbers.
+func line(sequences ...int32) (all []coord.Contender) {
+	for _, s := range sequences {
+		all = append(all, coord.Contender{Name: fmt.Sprint("m", s), Sequence: s})
+	}
+	return all
+}
+
+func TestARoundTakesTheOldestThatNoRoundHasHad(t *testing.T) {
+	s := state{Format: format, Size: 2, round: round{Number: 3, First: 5, Next: 10}}
+	for _, few := range [][]coord.Contender{nil, line(12), line(5, 9), line(5, 9, 12)} {
+		_, enough := s.opening(few)
+		require.False(t, enough, "%v", few)
+	}
+	next, enough := s.opening(line(5, 9, 11, 14, 15))
+	require.True(t, enough)
+	require.Equal(t, round{Number: 4, First: 10, Next: 15}, next.round)
+	require.Equal(t, []string{"m11", "m14"}, next.Members)
+	require.True(t, next.Open)
+}
+
+func TestAnOutcomeIsKeptAsLongAsAMemberOfItsRoundIsThere(t *testing.T) {
+	s := state{Format: format, Size: 1}
+	at := int32(0)
+	open := func(there ...int32) {
+		next, enough := s.opening(append(line(there...), line(at)...))
+		require.True(t, enough)
+		s = next
+		at++
+	}
+	open()
+	s = s.closing([]int{0})
+	open(0) // the first round's member is slow
+	_, over := s.outcome(2)
+	require.False(t, over)
+	s = s.closing(nil)
+	open(0)
+	open(0) // the third crashed, and nobody is left to ask for its outcome
+	for number, want := range map[int64][]int{1: {0}} {
+		r, over := s.outcome(number)
+		require.True(t, over)
+		require.Equal(t, want, r.Missing)
+	}
+	for _, number := range []int64{2, 3, 4} {
+		_, over := s.outcome(number)
+		require.False(t, over, number)
+	}
+	open()
+	_, over = s.outcome(1)
+	require.False(t, over)
+}
+
+func TestReadyCanBeReadBack(t *testing.T) {
+	for _, s := range []state{
+		{Format: format, Size: 3},
+		{Format: format, Size: 2, Open: true, round: round{Number: math.MaxInt64, First: 1, Next: math.MaxInt32}, Members: []string{"a", "b"}},
+		{Format: format, Size: 2, round: round{Number: 8, Missing: []int{0, 1}}, Past: []round{{Number: 3, Missing: []int{1}}}},
+	} {
+		back, err := decode(encode(s))
+		require.NoError(t, err)
+		require.Equal(t, s, back)
+	}
+}
+
+// What New accepts fits into one packet when it comes to the opening: also for
+// the longest names, and with outcomes kept.
+func TestTheOpeningOfTheLargestRoundFitsIntoOneTransaction(t *testing.T) {
+	const packet = 0xfffff
+	for _, n := range []int{1, 200, MaxMembers} {
+		path := "/" + strings.Repeat("p", maxBytes/(n+1)-bytesPerMember-1)
+		_, err := New(new(coord.Client), path, n)
+		require.NoError(t, err)
+		_, err = New(new(coord.Client), path+"p", n)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		var all []coord.Contender
+		for i := range n {
+			name := fmt.Sprintf("_c_01234567-89ab-cdef-0123-456789abcdef-member-%010d", 2000000000+i)
+			all = append(all, coord.Contender{Name: name, Sequence: int32(2000000000 + i)})
+		}
+		next, enough := state{Format: format, Size: n, round: round{Number: 1 << 40}}.opening(all)
+		require.True(t, enough)
+		bytes := len(encode(next)) + len(path) + 100
+		for _, name := range next.Members {
+			bytes += len(path) + 1 + len(name) + 4 + 4 + 9 // a check: path with length, version, header
+		}
+		require.Less(t, bytes, packet-4096)
+	}
+}
