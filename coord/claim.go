@@ -21,6 +21,10 @@ type Spec struct {
 	// Data of the node; by default the client's identity. With Name it must be
 	// unique if two claims of one client may want the same name.
 	Data []byte
+	// With are operations that take effect along with the create of the node, or
+	// not at all. With them the directory must exist, and others may want the
+	// same Name: its node is then deleted only while it is this claim's.
+	With []Op
 	// Exclusive: at most one claim of this line holds at a time, so that its
 	// hold has a token.
 	Exclusive bool
@@ -49,14 +53,15 @@ type Claim struct {
 	view   []string      // the directory as listed along with the create, or nil
 	wake   chan struct{} // something happened to the node or its session
 
-	mu      sync.Mutex
-	gone    error          // why the node is not ours any more, or nil
-	watch   *session.Watch // the newest on the own node
-	asked   bool           // for the hold, by a revocation
-	revoked chan struct{}  // closed when asked
-	holds   []*Hold        // granted and not ended; the last one's Release deletes the node
-	removal *removal       // once somebody wants the node deleted
-	lazy    *time.Timer    // sets the own watch of a hold that lasts
+	mu       sync.Mutex
+	gone     error          // why the node is not ours any more, or nil
+	watch    *session.Watch // the newest on the own node
+	asked    bool           // for the hold, by a revocation
+	revoked  chan struct{}  // closed when asked
+	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
+	removal  *removal       // once somebody wants the node deleted
+	settling bool           // a transaction that deletes the node is under way
+	lazy     *time.Timer    // sets the own watch of a hold that lasts
 }
 
 // Join makes a claim's node and its directory. When the connection fails
@@ -173,7 +178,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 	}
 	path, unknown := join(cl.dir, name), false
 	for {
-		made, czxid, err := cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl), tell)
+		made, czxid, err := cl.attempt(path, flags, tell)
 		switch {
 		case err == nil:
 			cl.settle(made, czxid)
@@ -186,7 +191,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 			if errors.Is(err, ErrNodeExists) {
 				return err // it is another's
 			}
-		case errors.Is(err, ErrNoNode):
+		case errors.Is(err, ErrNoNode) && len(cl.spec.With) == 0:
 			// The directory is missing, or its container was just reaped.
 			if err := cl.sess.EnsurePath(ctx, cl.dir, aclOf(c.opts.acl)); err != nil && !transient(err) {
 				return err
@@ -200,6 +205,20 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// attempt sends the create once.
+func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, czxid int64, err error) {
+	c := cl.client
+	if len(cl.spec.With) == 0 {
+		return cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl), sent)
+	}
+	ops := append(slices.Clone(cl.spec.With), CreateOp(c.relative(path), cl.spec.Data, Mode(flags)))
+	results, err := c.txn(context.Background(), cl.sess, ops) // ends with the session
+	if err != nil {
+		return "", 0, err
+	}
+	return c.full(results[len(results)-1].Path), 0, nil
 }
 
 // recover finds out what became of a create whose reply was lost. The write

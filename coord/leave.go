@@ -122,7 +122,7 @@ func (cl *Claim) leave() *removal {
 // is gone.
 func (cl *Claim) remove() error {
 	for {
-		err := cl.sess.Delete(context.Background(), cl.node)
+		err := cl.removeOnce()
 		switch {
 		case err == nil, errors.Is(err, ErrNoNode):
 			return nil
@@ -138,4 +138,17 @@ func (cl *Claim) remove() error {
 			return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
 		}
 	}
+}
+
+func (cl *Claim) removeOnce() error {
+	if len(cl.spec.With) > 0 {
+		node, err := cl.sess.Get(context.Background(), cl.node)
+		if err != nil {
+			return err
+		}
+		if node.Stat.Owner != cl.sess.ID() || string(node.Data) != string(cl.spec.Data) {
+			return ErrNoNode // it is another's by now
+		}
+	}
+	return cl.sess.Delete(context.Background(), cl.node)
 }

@@ -93,3 +93,25 @@ func ExampleMutex_Acquire_transaction() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// The README's example.
+func writeOneReport(ctx context.Context) error {
+	client, err := coord.Open(ctx, "zk1:2181,zk2:2181,zk3:2181/app")
+	if err != nil {
+		return err
+	}
+	defer client.Close(context.Background())
+
+	m, err := lock.New(client, "/locks/report")
+	if err != nil {
+		return err
+	}
+	return m.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
+		// ctx ends if the lock is lost; the token fences the resource.
+		return writeReport(ctx, h.Token())
+	})
+}
+
+func writeReport(context.Context, int64) error { return nil }
+
+var _ = writeOneReport

@@ -1,0 +1,221 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Priorities, lower first.
+const (
+	DefaultPriority = 100
+	MaxPriority     = 999
+)
+
+// ErrStale: an item's claim has ended, because the session did, or because
+// another consumer has the item now. Nothing was removed.
+var ErrStale = errors.New("claim on the item has ended")
+
+// ErrClosed: the queue was closed.
+var ErrClosed = errors.New("queue is closed")
+
+// Queue is a queue on a path. It keeps what a process needs to use it: a
+// listing of its head, the items it received, and an own node for each Put that
+// is made at the same time. [Queue.Close] gives them back. It is safe for
+// concurrent use.
+type Queue struct {
+	client *coord.Client
+	path   string
+	sends  *coord.ExactlyOnce
+	limit  int32 // deliveries before an item is dead; 0 = none
+	head   head
+
+	id string // of this object, in its claims
+
+	mu     sync.Mutex
+	claims int                   // made so far, to tell them apart
+	live   map[*Item]*time.Timer // received; the timer is that of a delayed Nack
+	closed bool
+}
+
+// Option sets something about a [Queue].
+type Option func(*Queue) error
+
+// WithDeadLetters moves an item that was delivered this often without an Ack to
+// the queue below path at "dead", the next time it would be delivered. It is a
+// queue like any other: New(client, path+"/dead").
+func WithDeadLetters(deliveries int) Option {
+	return func(q *Queue) error {
+		if deliveries < 1 || deliveries > 1<<20 {
+			return fmt.Errorf("%w: dead letters after %d deliveries; at least 1", coord.ErrInvalid, deliveries)
+		}
+		q.limit = int32(deliveries)
+		return nil
+	}
+}
+
+// New returns the queue at path, whose nodes are made when they are needed. It
+// does no I/O.
+func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
+	if err := coord.CheckPath(path); err != nil {
+		return nil, err
+	}
+	sends, err := client.ExactlyOnce(path + "/producers")
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{client: client, path: path, sends: sends, id: rand.Text(), live: map[*Item]*time.Timer{}}
+	for _, set := range opts {
+		if err := set(q); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+func (q *Queue) entries() string          { return q.path + "/entries" }
+func (q *Queue) taken() string            { return q.path + "/taken" }
+func (q *Queue) entry(name string) string { return q.entries() + "/" + name }
+func (q *Queue) claim(name string) string { return q.taken() + "/" + name }
+
+// ensure makes the queue's directories, which are persistent, as Kazoo makes
+// them: an empty queue stays.
+func (q *Queue) ensure(ctx context.Context) error {
+	if err := q.client.EnsureDir(ctx, q.path); err != nil {
+		return err
+	}
+	for _, dir := range []string{q.entries(), q.taken()} {
+		err := q.client.Retry(ctx, func(ctx context.Context) error { return q.client.Create(ctx, dir, []byte{}) })
+		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutOption sets something about an item.
+type PutOption func(*put) error
+
+type put struct{ priority int }
+
+// WithPriority sets an item's priority, from 0, the first to be taken, to
+// [MaxPriority].
+func WithPriority(p int) PutOption {
+	return func(o *put) error {
+		if p < 0 || p > MaxPriority {
+			return fmt.Errorf("%w: priority %d; 0 to %d", coord.ErrInvalid, p, MaxPriority)
+		}
+		o.priority = p
+		return nil
+	}
+}
+
+// Put adds an item, once: a reply that is lost neither loses nor doubles it.
+// One request. [coord.ErrUnconfirmed] when ctx or the session ended before it
+// was known whether the item was added.
+func (q *Queue) Put(ctx context.Context, data []byte, opts ...PutOption) error {
+	return q.PutBatch(ctx, [][]byte{data}, opts...)
+}
+
+// PutBatch adds items in this order, all or none, in one request. All together
+// must fit into a packet of the server's (1 MiB less some kilobytes).
+func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption) error {
+	if len(items) == 0 {
+		return nil
+	}
+	set := put{priority: DefaultPriority}
+	for _, opt := range opts {
+		if err := opt(&set); err != nil {
+			return err
+		}
+	}
+	ops := make([]coord.Op, len(items))
+	for i, data := range items {
+		if data == nil {
+			data = []byte{} // Kazoo cannot read a node without data
+		}
+		ops[i] = coord.CreateOp(q.entry(fmt.Sprintf("entry-%03d-", set.priority)), data, coord.PersistentSequential)
+	}
+	for {
+		err := q.sends.Txn(ctx, ops...)
+		if !errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrUnconfirmed) {
+			return q.explain("put", err)
+		}
+		if err := q.ensure(ctx); err != nil {
+			return q.explain("put", err)
+		}
+	}
+}
+
+// Len returns how many items are in the queue, those counted that were received
+// and not acknowledged yet. One request.
+func (q *Queue) Len(ctx context.Context) (int, error) {
+	stat, _, err := q.client.Exists(ctx, q.entries())
+	return int(stat.Children), err
+}
+
+// Peek returns the item that would be received next, without receiving it, or
+// nil when there is none. Two requests, and one.
+func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
+	for {
+		names, err := q.list(ctx)
+		if err != nil || len(names) == 0 {
+			return nil, err
+		}
+		data, stat, err := q.client.Get(ctx, q.entry(names[0]))
+		if errors.Is(err, coord.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Peeked{Name: names[0], Data: data, Priority: priority(names[0]), Deliveries: int(stat.Version)}, nil
+	}
+}
+
+// Peeked is an item as [Queue.Peek] saw it.
+type Peeked struct {
+	Name       string // of its node
+	Data       []byte
+	Priority   int
+	Deliveries int // so far
+}
+
+// Close gives back what the queue object holds in ZooKeeper: items received and
+// not acknowledged go back to the queue. The items in the queue stay.
+func (q *Queue) Close(ctx context.Context) error {
+	q.mu.Lock()
+	live := q.live
+	q.live, q.closed = nil, true
+	q.mu.Unlock()
+	var failed *multierror.Error
+	for item, timer := range live {
+		if timer != nil {
+			timer.Stop()
+		}
+		if err := item.hold.Release(ctx); err != nil {
+			failed = multierror.Append(failed, err)
+		}
+	}
+	if err := q.sends.Close(ctx); err != nil {
+		failed = multierror.Append(failed, err)
+	}
+	return q.explain("close", failed.ErrorOrNil())
+}
+
+func (q *Queue) explain(op string, err error) error {
+	if errors.Is(err, coord.ErrReleased) && !errors.Is(err, ErrStale) {
+		err = ErrClosed
+	}
+	if err == nil {
+		return nil
+	}
+	return &coord.OpError{Op: op, Path: q.path, Err: err}
+}

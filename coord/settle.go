@@ -1,0 +1,111 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ReleaseTxn releases the hold and carries out the operations, both or neither:
+// one request, one round trip. When it returns nil, the hold has ended as
+// released. When the ensemble refused it, the error wraps a [*TxnError] and the
+// hold goes on; when the hold was lost, the error matches [ErrLost] and nothing
+// was carried out. A lost reply is found out by asking again. When ctx ends
+// before that, the error matches [ErrUnconfirmed], and the node, if it is still
+// there, is deleted in the background. It fails with [ErrInvalid] while other
+// handles of the hold ([Hold.Nest]) are not released.
+func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
+	if err := h.beginSettling(); err != nil {
+		return opError("release", h.Node(), err)
+	}
+	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), -1)}, ops...))
+	return opError("release", h.Node(), h.claim.client.explain(err))
+}
+
+func (h *Hold) beginSettling() error {
+	cl := h.claim
+	if err := h.Err(); err != nil {
+		return err
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	switch {
+	case h.err != nil:
+		return h.err
+	case len(cl.holds) > 1:
+		return invalid("%d other handles of the hold are not released", len(cl.holds)-1)
+	case cl.settling:
+		return invalid("another transaction releases the hold already")
+	}
+	cl.settling = true
+	return nil
+}
+
+func (h *Hold) settle(ctx context.Context, ops []Op) error {
+	cl, unknown := h.claim, false
+	for {
+		_, err := cl.client.txn(ctx, cl.sess, ops)
+		var refused *TxnError
+		switch {
+		case err == nil:
+			cl.settled()
+			return nil
+		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, ErrNoNode):
+			if unknown { // the first one took effect
+				cl.settled()
+				return nil
+			}
+			cl.stopSettling()
+			cl.vanish(ErrNodeDeleted)
+			return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && cl.sess.Err() == nil:
+			unknown = true
+		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
+			cl.client.pause(ctx)
+		case errors.Is(err, ErrUnconfirmed):
+			cl.stopSettling()
+			h.Abandon()
+			return err
+		default:
+			cl.stopSettling()
+			if refused != nil {
+				refused.Index--
+			}
+			return err
+		}
+	}
+}
+
+// stopSettling has the own watch look again: what it told meanwhile was not
+// heeded.
+func (cl *Claim) stopSettling() {
+	cl.mu.Lock()
+	cl.settling = false
+	cl.mu.Unlock()
+	cl.watchOwnNow()
+}
+
+// settled ends the claim, whose node is deleted.
+func (cl *Claim) settled() {
+	cl.mu.Lock()
+	r := &removal{done: make(chan struct{})}
+	if cl.removal == nil {
+		cl.removal = r
+		close(r.done)
+	}
+	if cl.lazy != nil {
+		cl.lazy.Stop()
+	}
+	released := slices.Clone(cl.holds)
+	for _, h := range released {
+		h.end(ErrReleased)
+	}
+	cl.mu.Unlock()
+	cl.client.unregister(cl)
+	for _, h := range released {
+		h.cancelContexts()
+		cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+	}
+}
