@@ -138,8 +138,9 @@ final class RwlockHold {
             return "writing";
         }
         List<String> before = client.getChildren().forPath(path + "/reading");
-        String turns = new String(client.getData().forPath(path + "/turns"));
-        client.setData().forPath(path + "/turns", (turns + name + "\n").getBytes());
+        byte[] turns = client.getData().forPath(path + "/turns"); // null if another contender made it so
+        String more = (turns == null ? "" : new String(turns)) + name + "\n";
+        client.setData().forPath(path + "/turns", more.getBytes());
         List<String> after = client.getChildren().forPath(path + "/reading");
         client.delete().forPath(path + "/writing");
         return before.isEmpty() && after.isEmpty() ? "" : "reading";
