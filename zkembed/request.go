@@ -69,7 +69,9 @@ func (c *conn) answer(r request, act Action) response {
 		}
 		return response{body: e.b, zxid: s.leader.tree.zxid}
 	case r.op.write() && sess.ended:
-		return failed(CodeSessionExpired)
+		// Known at a follower only when it has seen the session's end, which
+		// closes the connection.
+		return response{code: CodeSessionExpired, zxid: s.leader.tree.zxid, last: true}
 	case r.op.write():
 		return s.write(c, r)
 	}

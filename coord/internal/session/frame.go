@@ -23,7 +23,8 @@ const (
 	xidPing         = -2
 	xidAuth         = -4
 
-	codeNoNode = -101
+	codeNoNode  = -101
+	codeExpired = -112
 
 	eventDeleted         = 2
 	eventDataChanged     = 3

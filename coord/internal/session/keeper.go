@@ -41,7 +41,12 @@ func (k *Keeper) run() {
 	for {
 		begun := time.Now()
 		s.supervise(k.stop)
+		// Before the goodbye: whoever holds by this session must have stopped
+		// when the server gives it up.
 		k.cfg.Notify(Over, s)
+		if k.stop.Err() != nil {
+			s.closeInOrder()
+		}
 		k.running.Go(s.conclude)
 		if errors.Is(s.Err(), ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
 			k.pause(k.cfg.Timeout / 10)
@@ -133,7 +138,7 @@ func (s *Session) supervise(stop context.Context) {
 		case <-timer.C:
 		case <-s.kick:
 		case <-stop.Done():
-			s.closeInOrder()
+			s.end(ErrClosed)
 			return
 		}
 		if s.ending.Err() != nil {

@@ -202,6 +202,11 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 // answered implements tap.
 func (s *Session) answered(r request, zxid int64, code int32) {
 	s.trust.ack(r.sent, isWrite(r.op) && committed(code))
+	if code == codeExpired {
+		// Usually the connection ends first. Without either, whoever repeats
+		// the request would do so at full speed.
+		s.over(fmt.Errorf("%w: the server has expired it", ErrExpired))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempts, s.trouble = 0, nil
