@@ -9,14 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
 	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/lock"
 )
 
 // releaseWithin bounds what happens after CMD has ended. Others wait for the session's end then, if they must.
@@ -87,10 +88,14 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 	}
 	status, err := r.command()
 	if s.json {
-		writeJSON(s.err, map[string]any{
-			"path": v.Path, "node": h.Node(), "token": h.Token(), "status": status, "lost": status == exitLost,
+		story := map[string]any{
+			"path": v.Path, "node": h.Node(), "status": status, "lost": status == exitLost,
 			"waited": seconds(r.granted.Sub(begin)), "held": seconds(time.Since(r.granted)),
-		})
+		}
+		if h.Exclusive() {
+			story["token"] = h.Token()
+		}
+		writeJSON(s.err, story)
 	}
 	if err != nil {
 		s.note("%v", err)
@@ -119,7 +124,7 @@ func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.
 
 // acquire gets the lock. A lock that is only tried is not waited for longer than a session would be.
 func (v *lockVerb) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (*coord.Hold, error) {
-	m, err := lock.New(client, string(v.Path))
+	m, err := v.locker(client)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +190,14 @@ func (v *lockVerb) release(h *coord.Hold, client *coord.Client) error {
 
 // environment is what CMD gets, beside what this process got.
 func (v *lockVerb) environment(h *coord.Hold) []string {
-	return append(os.Environ(), "COORD_PATH="+string(v.Path), "COORD_NODE="+h.Node(), "COORD_TOKEN="+strconv.FormatInt(h.Token(), 10))
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "COORD_TOKEN=") // of the lock that this process runs under
+	})
+	env = append(env, "COORD_PATH="+string(v.Path), "COORD_NODE="+h.Node())
+	if h.Exclusive() {
+		env = append(env, "COORD_TOKEN="+strconv.FormatInt(h.Token(), 10))
+	}
+	return env
 }
 
 // guardCommand is the guard process that CMD inherits everything from.
