@@ -56,6 +56,7 @@ type wire struct {
 	greeted  time.Time     // when the handshake was sent
 	open     bool          // the handshake was answered
 	stall    time.Duration // limit for the reply to any request after it
+	rested   bool          // see rest
 	pending  []request     // sent and not answered, in the order they were sent
 	watches  map[armed]struct{}
 	progress time.Time // when bytes of an unfinished frame came last
@@ -143,6 +144,7 @@ func (w *wire) Read(p []byte) (int, error) {
 		if w.end != nil {
 			return 0, w.end
 		}
+		w.rest()
 		frame, err := w.readFrame()
 		if err == nil {
 			frame, err = w.examine(frame)
@@ -156,6 +158,23 @@ func (w *wire) Read(p []byte) (int, error) {
 	n := copy(p, w.ready)
 	w.ready = w.ready[n:]
 	return n, nil
+}
+
+// headStart is how long the library has after the handshake until replies come.
+const headStart = 5 * time.Millisecond
+
+// rest gives the library its head start. It begins to read replies at the same
+// time as it looks for watches to send again, and if a reply registers one in
+// between, it races with itself (over the last zxid seen). With the head start
+// it looks first, and finds none: those of the last connection were fired.
+func (w *wire) rest() {
+	w.mu.Lock()
+	due := w.open && !w.rested
+	w.rested = w.open
+	w.mu.Unlock()
+	if due {
+		time.Sleep(headStart)
+	}
 }
 
 // stop ends the connection. The library learns it through every watch it has
