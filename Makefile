@@ -30,5 +30,5 @@ deps:
 # All recipes under a long mix of faults on a real ensemble: make soak DURATION=10m SEED=1 (see internal/soak/doc.go).
 DURATION ?= 10m
 soak: deps
-	ZKTEST_SERVERS=all CGO_ENABLED=1 SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
+	ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=halt_on_error=1 SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
 		go test -race -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/soak

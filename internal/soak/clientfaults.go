@@ -3,7 +3,7 @@ package soak
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -161,7 +161,7 @@ func ownNodes(admin *zk.Conn, dir string, session int64) (own []string) {
 		case err != nil || stat == nil:
 		case stat.EphemeralOwner == session:
 			own = append(own, dir+"/"+name)
-		case stat.EphemeralOwner == 0 && !strings.Contains(name, "-"):
+		case stat.EphemeralOwner == 0 && slices.Contains([]string{"locks", "leases", "taken", "producers"}, name):
 			own = append(own, ownNodes(admin, dir+"/"+name, session)...)
 		}
 	}

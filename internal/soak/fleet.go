@@ -57,7 +57,7 @@ func (r *run) site(name string, seed uint64) *site {
 				r.tally.problem("%s: an acquisition returned %v after its context ended", name, d)
 			}
 		},
-		wrote: r.fence.wrote, quiet: &r.quiet, items: &r.items, drained: &r.drained,
+		wrote: r.fence.wrote, quiet: &r.quiet,
 	}
 }
 

@@ -27,7 +27,7 @@ func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
 		return err
 	}
 	op.End(history.OK, nil, history.Round(m.Round()))
-	sure := w.attend(ctx, m, time.Now().Add(w.stay()))
+	sure := w.trust(ctx, m, time.Now().Add(w.stay()))
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stuckAfter)
 	defer cancel()
 	left := w.rec.Call(w.name, w.key, history.Leave, history.Of(op))
@@ -47,19 +47,4 @@ func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
 		left.End(history.Unknown, err)
 	}
 	return err
-}
-
-// attend stays in the round for a while. It returns a moment, the latest that
-// is known, at which the others still counted on the member.
-func (w *worker) attend(ctx context.Context, m *doublebarrier.Member, end time.Time) (sure time.Time) {
-	sure = w.rec.Begin()
-	for {
-		now := time.Now()
-		if m.Err() != nil {
-			return sure
-		}
-		if sure = now; now.After(end) || !pause(ctx, 10*time.Millisecond) {
-			return sure
-		}
-	}
 }

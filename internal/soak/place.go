@@ -36,6 +36,10 @@ var places = []place{
 	{"shared", short, []role{{".r", nil, readWorker}, {".w", some, writeWorker}}, one(history.ReadersWriter)},
 	{"shared-long", long, []role{{".r", some, readWorker}, {".w", few, writeWorker}}, one(history.ReadersWriter)},
 	{"election", long, []role{{"", some, electionWorker}}, one(history.Election)},
+	{"leases", short, []role{{"", nil, leaseWorker}}, counted},
+	{"leases-long", long, []role{{"", some, leaseWorker}}, counted},
+	{"queue", short, []role{{".receive", nil, receiveWorker}}, drained},
+	{"queue-take", short, []role{{".take", nil, takeWorker}}, drained},
 	{"meeting", short, []role{{"", nil, meetWorker}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
 }
 
@@ -43,6 +47,9 @@ var places = []place{
 // too long a line.
 func some(client string) bool { return client[len(client)-1]%2 == 0 }
 func few(client string) bool  { return client[len(client)-1]%4 == 0 }
+
+func counted(key string) []history.Rule { return []history.Rule{history.Leases(key, leases)} }
+func drained(key string) []history.Rule { return []history.Rule{history.Queue(key, true)} }
 
 func one(rule func(string) history.Rule) func(string) []history.Rule {
 	return func(key string) []history.Rule { return []history.Rule{rule(key)} }

@@ -20,7 +20,7 @@ type verdict struct {
 func (v *verdict) report() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	line := func(format string, args ...any) { fmt.Fprintf(table, format+"\n", args...) }
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
 	seconds := time.Since(v.pulse.begin)
 	line("Soak: seed %d, %v of faults, %d clients and %d children, three servers, tick %v, T %v",
 		v.opts.Seed, v.opts.Duration, v.opts.Clients, v.opts.Children, tick, T)

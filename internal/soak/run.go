@@ -3,7 +3,9 @@ package soak
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,10 +32,8 @@ type run struct {
 	fence    *fence
 	fleet    []*member
 
-	quiet   atomic.Bool
-	drained atomic.Bool
-	items   atomic.Int64
-	born    atomic.Int64 // children
+	quiet atomic.Bool
+	born  atomic.Int64 // children
 
 	mu   sync.Mutex
 	kids []*kid // those alive at the end
@@ -93,6 +93,7 @@ func (r *run) disturb() {
 	defer cancel()
 	var lanes sync.WaitGroup
 	lanes.Go(func() { r.troubleServers(ctx) })
+	lanes.Go(func() { r.tell(ctx) })
 	for i, m := range r.fleet {
 		lanes.Go(func() { r.troubleClient(ctx, m, r.rng(uint64(i))) })
 	}
@@ -100,6 +101,17 @@ func (r *run) disturb() {
 		lanes.Go(func() { r.tend(ctx, i) })
 	}
 	lanes.Wait()
+}
+
+// tell says every minute how far the soak is.
+func (r *run) tell(ctx context.Context) {
+	for pause(ctx, time.Minute) {
+		r.tally.mu.Lock()
+		problems := slices.Clone(r.tally.problems)
+		r.tally.mu.Unlock()
+		fmt.Printf("%s soak: %d grants, %d faults, %d problems %v\n",
+			time.Now().Format("15:04:05"), r.pulse.total(), r.tally.total(), len(problems), problems[max(0, len(problems)-3):])
+	}
 }
 
 func (r *run) troubleClient(ctx context.Context, m *member, rng *rand.Rand) {

@@ -25,8 +25,6 @@ type site struct {
 	late    func(d time.Duration)
 	wrote   func(place string, mzxid, token int64) // by a transaction
 	quiet   *atomic.Bool                           // faults are over: hold shortly
-	items   *atomic.Int64                          // put so far, for names
-	drained *atomic.Bool                           // producers stop
 }
 
 // worker does one recipe's work at one place, again and again.
@@ -36,6 +34,9 @@ type worker struct {
 	place place
 	key   string
 	rng   *rand.Rand
+	items int // put so far
+
+	finish func(context.Context) error // gives back what the recipe's object holds; nil for nothing
 }
 
 // work runs all workers of the site until ctx ends.
@@ -46,11 +47,7 @@ func (s *site) work(ctx context.Context) {
 			if role.only != nil && !role.only(s.name) {
 				continue
 			}
-			w := &worker{
-				site: s, place: p, key: s.root + "/" + p.name,
-				name: s.name + "." + p.name + role.suffix,
-				rng:  rand.New(rand.NewPCG(s.seed, uint64(i))),
-			}
+			w := s.worker(i, p, role.suffix)
 			cycle, err := role.start(w)
 			if err != nil {
 				s.problem("%s: %v", w.name, err)
@@ -62,6 +59,13 @@ func (s *site) work(ctx context.Context) {
 	all.Wait()
 }
 
+func (s *site) worker(i int, p place, suffix string) *worker {
+	return &worker{
+		site: s, place: p, key: s.root + "/" + p.name, name: s.name + "." + p.name + suffix,
+		rng: rand.New(rand.NewPCG(s.seed, uint64(i))),
+	}
+}
+
 func (w *worker) loop(ctx context.Context, cycle func(context.Context) error) {
 	for ctx.Err() == nil {
 		err := cycle(ctx)
@@ -70,6 +74,14 @@ func (w *worker) loop(ctx context.Context, cycle func(context.Context) error) {
 			w.rest(ctx, time.Second)
 		}
 		w.rest(ctx, time.Duration(w.rng.Int64N(int64(20*time.Millisecond))))
+	}
+	if w.finish == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuckAfter)
+	defer cancel()
+	if err := w.finish(limited); err != nil {
+		w.problem("%s: finishing: %v", w.name, err)
 	}
 }
 
@@ -112,6 +124,24 @@ func (w *worker) patience(ctx context.Context) (context.Context, context.CancelF
 		return ctx, func() { timer.Stop(); cancel() }
 	}
 	return context.WithTimeout(ctx, 30*time.Second)
+}
+
+// trusted is something that others count on for a while.
+type trusted interface{ Err() error }
+
+// trust keeps it until end, or until ctx or the trust in it ends. It returns a
+// moment, the latest that is known, at which the trust lasted.
+func (w *worker) trust(ctx context.Context, what trusted, end time.Time) (sure time.Time) {
+	sure = w.rec.Begin()
+	for {
+		now := time.Now()
+		if what.Err() != nil {
+			return sure
+		}
+		if sure = now; now.After(end) || !pause(ctx, 10*time.Millisecond) {
+			return sure
+		}
+	}
 }
 
 // ended looks at what a call made of its context.

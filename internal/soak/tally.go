@@ -37,12 +37,6 @@ func (t *tally) count(what string) {
 	t.counts[what]++
 }
 
-func (t *tally) counted(what string) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.counts[what]
-}
-
 func (t *tally) total() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // stock is what may leak in this process.
@@ -43,18 +45,10 @@ func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock)
 	end.stuck = r.stuck(over)
 	end.slowest = time.Since(over)
 	r.pulse.stop()
-	for _, k := range r.kids {
-		k.proc.CloseStdin()
-	}
-	r.drained.Store(true)
 	stop()
 	workers.Wait()
-	for _, k := range r.kids {
-		if code := k.proc.ExitCode(time.Minute); code != 0 {
-			r.tally.problem("%s ended with status %d", k.name, code)
-		}
-		<-k.read
-	}
+	r.dismiss()
+	r.drain()
 	await(context.Background(), T+2*time.Second, func() bool { end.orphans = r.ephemerals(); return len(end.orphans) == 0 })
 	end.watches = max(0, len(r.w.Watched())-len(r.fleet)*len(places))
 	for _, m := range r.fleet {
@@ -69,6 +63,36 @@ func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock)
 		return end.goroutines <= 0 && end.files <= 0
 	})
 	return end
+}
+
+// dismiss has the children end by themselves.
+func (r *run) dismiss() {
+	for _, k := range r.kids {
+		k.proc.CloseStdin()
+	}
+	for _, k := range r.kids {
+		if code := k.proc.ExitCode(time.Minute); code != 0 {
+			r.tally.problem("%s ended with status %d", k.name, code)
+		}
+		<-k.read
+	}
+}
+
+// drain empties the queues with a client of its own, and closes that.
+func (r *run) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	c, err := coord.Open(ctx, r.ens.ConnectString(), coord.WithSessionTimeout(T))
+	if err != nil {
+		r.tally.problem("draining: %v", err)
+		return
+	}
+	if err := drain(ctx, r.drainer(c)); err != nil {
+		r.tally.problem("draining: %v", err)
+	}
+	if err := c.Close(ctx); err != nil {
+		r.tally.problem("draining: %v", err)
+	}
 }
 
 // stuck lists the workers that are granted nothing in time after the faults.

@@ -1,0 +1,123 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/history"
+)
+
+// childName is the name under which the child's main function is registered.
+const childName = "soak"
+
+// monotonic is the machine's monotonic clock, the same for all processes.
+func monotonic() time.Duration {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return 0
+	}
+	return time.Duration(now.Nano())
+}
+
+// childMain is a client with its workers, like those in the soak's own process.
+// What it records goes to stdout: a line with the clock at the beginning, then
+// records, and lines that begin with "!" for problems and "#" for what is to be
+// counted. A line on stdin tells that the faults are over, its end to stop.
+func childMain(args []string) {
+	say, done := speak()
+	if err := childWork(args, say); err != nil {
+		say("! %s: %v", args[0], err)
+	}
+	done()
+}
+
+// speak writes lines to stdout in the background, so that nobody waits for the
+// reader while holding a lock.
+func speak() (say func(format string, args ...any), done func()) {
+	out, written := make(chan string, 4096), make(chan struct{})
+	go func() {
+		defer close(written)
+		w := bufio.NewWriter(os.Stdout)
+		for line := range out {
+			_, _ = w.WriteString(line + "\n")
+			if len(out) == 0 {
+				_ = w.Flush()
+			}
+		}
+		_ = w.Flush()
+	}()
+	say = func(format string, args ...any) { out <- fmt.Sprintf(format, args...) }
+	return say, func() { close(out); <-written }
+}
+
+// childArgs is what a child is started with.
+func childArgs(name, servers, root, register string, seed uint64) []string {
+	return []string{name, servers, root, register, strconv.FormatUint(seed, 10)}
+}
+
+func childWork(args []string, say func(string, ...any)) error {
+	name, servers, root := args[0], args[1], args[2]
+	resource, err := dialRegister(args[3])
+	if err != nil {
+		return err
+	}
+	seed, err := strconv.ParseUint(args[4], 10, 64)
+	if err != nil {
+		return err
+	}
+	rec := history.New()
+	say("%d", int64(monotonic()-time.Since(rec.Begin())))
+	rec.Sink(func(r history.Record) {
+		line, err := json.Marshal(r)
+		if err != nil {
+			say("! %v", err)
+		}
+		say("%s", line)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c, err := coord.Open(ctx, servers, coord.WithSessionTimeout(T), coord.WithTick(tick), coord.WithIdentity(name),
+		coord.WithObserver(childObserver(name, say)))
+	if err != nil {
+		return err
+	}
+	var quiet atomic.Bool
+	s := &site{
+		name: name, client: c, rec: rec, root: root, seed: seed, quiet: &quiet, use: resource.use,
+		problem: func(format string, args ...any) { say("! "+format, args...) },
+		count:   func(what string) { say("# %s", what) },
+		late:    func(time.Duration) {}, // a pause makes it late
+		wrote:   func(string, int64, int64) {},
+	}
+	go func() {
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			quiet.Store(true)
+		}
+		cancel()
+	}()
+	s.work(ctx)
+	return c.Close(context.Background())
+}
+
+func childObserver(name string, say func(string, ...any)) func(coord.Event) {
+	counted := map[coord.EventKind]string{
+		coord.SessionOver: "sessions over", coord.ClaimLost: "holds lost", coord.ClaimRecovered: "creates found again",
+	}
+	return func(e coord.Event) {
+		if what, ok := counted[e.Kind]; ok {
+			say("# %s", what)
+		}
+		if e.Kind == coord.NodeStranded {
+			say("! %s: node %s stranded: %v", name, e.Path, e.Err)
+		}
+	}
+}

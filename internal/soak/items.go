@@ -1,0 +1,138 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/history"
+)
+
+// receiveWorker puts items and receives and acknowledges as many.
+func receiveWorker(w *worker) (cycle, error) {
+	q, err := queue.New(w.client, w.key)
+	w.finish = func(ctx context.Context) error { return q.Close(ctx) }
+	return func(ctx context.Context) error { return errors.Join(w.put(ctx, q), w.receive(ctx, q)) }, err
+}
+
+// takeWorker puts items and takes as many.
+func takeWorker(w *worker) (cycle, error) {
+	q, err := queue.New(w.client, w.key)
+	w.finish = func(ctx context.Context) error { return q.Close(ctx) }
+	return func(ctx context.Context) error { return errors.Join(w.put(ctx, q), w.take(ctx, q)) }, err
+}
+
+func (w *worker) put(ctx context.Context, q *queue.Queue) error {
+	limited, cancel := w.patience(ctx)
+	defer cancel()
+	w.items++
+	item := fmt.Sprint(w.name, "-", w.items)
+	op := w.rec.Call(w.name, w.key, history.Put, history.Item(item))
+	err := q.Put(limited, []byte(item))
+	w.ended(limited, err)
+	if err != nil {
+		w.count("puts not confirmed")
+		op.End(history.Unknown, err)
+		return err
+	}
+	op.End(history.OK, nil)
+	return nil
+}
+
+func (w *worker) take(ctx context.Context, q *queue.Queue) error {
+	limited, cancel := w.patience(ctx)
+	defer cancel()
+	op := w.rec.Call(w.name, w.key, history.Take)
+	data, err := q.Take(limited)
+	w.ended(limited, err)
+	switch {
+	case err == nil:
+		op.End(history.OK, nil, history.Item(string(data)))
+	case errors.Is(err, coord.ErrUnconfirmed):
+		w.count("takes not confirmed")
+		op.End(history.Unknown, err)
+	default:
+		op.End(history.Failed, err)
+	}
+	return err
+}
+
+func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
+	limited, cancel := w.patience(ctx)
+	defer cancel()
+	op := w.rec.Call(w.name, w.key, history.Receive)
+	item, err := q.Receive(limited)
+	w.ended(limited, err)
+	if err != nil {
+		op.End(history.Failed, err)
+		return err
+	}
+	op.End(history.OK, nil, history.Item(string(item.Data)))
+	if item.Deliveries > 1 {
+		w.count("items delivered again")
+	}
+	sure := w.trust(ctx, item, time.Now().Add(w.stay()))
+	settled, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuckAfter)
+	defer cancel()
+	kind, settle := history.Ack, item.Ack
+	if w.rng.IntN(10) == 0 && !w.quiet.Load() {
+		kind, settle = history.Nack, func(ctx context.Context) error { return item.Nack(ctx, 0) }
+	}
+	end := w.rec.Call(w.name, w.key, kind, history.Of(op))
+	if err := item.Err(); err != nil {
+		op.Lost(sure, err)
+	}
+	err = settle(settled)
+	switch {
+	case err == nil:
+		end.End(history.OK, nil)
+	case errors.Is(err, queue.ErrStale):
+		w.count("items lost to others before their ack")
+		end.End(history.Failed, err)
+		err = nil
+	default:
+		end.End(history.Unknown, err)
+	}
+	return err
+}
+
+// drain empties the queues, so that what is missing then is lost.
+func drain(ctx context.Context, s *site) error {
+	for i, p := range places {
+		for _, role := range p.roles {
+			w := s.worker(i, p, role.suffix)
+			q, err := queue.New(s.client, w.key)
+			if err != nil {
+				return err
+			}
+			consume := map[string]func(context.Context, *queue.Queue) error{".receive": w.receive, ".take": w.take}[role.suffix]
+			for n := 1; consume != nil && n > 0; {
+				if n, err = q.Len(ctx); err != nil {
+					return err
+				}
+				if n > 0 {
+					err = consume(ctx, q)
+				}
+				if err != nil && !expected(err) {
+					return err
+				}
+			}
+			if err := q.Close(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drainer makes the site of a client that only drains.
+func (r *run) drainer(c *coord.Client) *site {
+	s := r.site("drain", 7)
+	s.client, s.quiet = c, new(atomic.Bool)
+	s.quiet.Store(true)
+	return s
+}
