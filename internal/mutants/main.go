@@ -1,0 +1,218 @@
+// Command mutants shows that the tests miss each guard of the library: it
+// switches one guard off, runs the tests that must notice, and expects them to
+// fail; one guard after the other. The sources are not touched: the go command
+// is told to compile a changed copy of one file in the place of the original.
+//
+//	go run ./internal/mutants            all, as "make mutants" does
+//	go run ./internal/mutants -run Vouch those whose name contains Vouch
+//
+// It fails when a mutant survives, when a test fails without a mutant, and when
+// the text that a mutant replaces is no longer in the file exactly once.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mutant is a guard and how to switch it off.
+type mutant struct {
+	guard string // what it is, in a few words
+	file  string // from the root of the module
+	old   string // a piece of the file, there exactly once
+	new   string // what to put there
+	tests []suite
+}
+
+// suite is tests that must fail with the guard switched off; one that does is
+// enough. They run on the embedded server unless real is set.
+type suite struct {
+	pkg, run string
+	real     bool
+}
+
+func main() {
+	only := flag.String("run", "", "only mutants whose guard matches this regular expression")
+	jobs := flag.Int("jobs", max(1, runtime.NumCPU()/2), "how many mutants at a time")
+	flag.Parse()
+	if err := run(*only, *jobs); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(only string, jobs int) error {
+	pattern, err := regexp.Compile("(?i)" + only)
+	if err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(slices.Clone(mutants), func(m mutant) bool { return !pattern.MatchString(m.guard) })
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	b := bench{root: root, work: work, sick: map[suite]error{}}
+	begun := time.Now()
+	b.examine(chosen)
+	fmt.Printf("the tests were run without a mutant (%v)\n", time.Since(begun).Round(time.Second))
+	return b.all(chosen, jobs, begun)
+}
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// bench runs mutants.
+type bench struct {
+	root, work string
+	sick       map[suite]error // packages, with their servers, whose tests fail without a mutant
+}
+
+// all runs the mutants, so many at a time, and tells of each.
+func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
+	limit := make(chan struct{}, jobs)
+	failures := make([]error, len(mutants))
+	var wg sync.WaitGroup
+	for i, m := range mutants {
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			from := time.Now()
+			by, err := b.kill(i, m)
+			if failures[i] = err; err != nil {
+				fmt.Printf("FAIL      %s: %v\n", m.guard, err)
+				return
+			}
+			fmt.Printf("killed    %s: by %s (%v)\n", m.guard, by, time.Since(from).Round(100*time.Millisecond))
+		})
+	}
+	wg.Wait()
+	failed := 0
+	for _, err := range failures {
+		if err != nil {
+			failed++
+		}
+	}
+	fmt.Printf("%d of %d mutants killed in %v\n", len(mutants)-failed, len(mutants), time.Since(begun).Round(time.Second))
+	if failed > 0 {
+		return fmt.Errorf("%d guards are missed by no test, or could not be switched off", failed)
+	}
+	return nil
+}
+
+// examine runs every suite without a mutant.
+func (b bench) examine(mutants []mutant) {
+	runs := map[suite][]string{}
+	for _, m := range mutants {
+		for _, s := range m.tests {
+			if !slices.Contains(runs[s.where()], s.run) {
+				runs[s.where()] = append(runs[s.where()], s.run)
+			}
+		}
+	}
+	for where, names := range runs {
+		all := where
+		all.run = strings.Join(names, "|")
+		if out, err := b.test("", all); err != nil {
+			b.sick[where] = fmt.Errorf("%s fails without a mutant:\n%s", where.pkg, out)
+		}
+	}
+}
+
+// where is the suite without the choice of its tests.
+func (s suite) where() suite { return suite{pkg: s.pkg, real: s.real} }
+
+var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// kill switches the guard off and tells which test noticed.
+func (b bench) kill(i int, m mutant) (by string, err error) {
+	overlay, err := b.overlay(i, m)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range m.tests {
+		if err := b.sick[s.where()]; err != nil {
+			return "", err
+		}
+		out, err := b.test(overlay, s)
+		switch found := failedTest.FindStringSubmatch(out); {
+		case err == nil && strings.Contains(out, "no tests to run"):
+			return "", fmt.Errorf("no test in %s matches %s", s.pkg, s.run)
+		case err == nil:
+		case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+			return "", fmt.Errorf("does not compile:\n%s", out)
+		case found != nil:
+			return found[1], nil
+		case strings.Contains(out, "panic: "):
+			line, _, _ := strings.Cut(out[strings.Index(out, "panic: "):], "\n")
+			return line, nil
+		default:
+			return "", fmt.Errorf("%s ended without a verdict:\n%s", s.pkg, out)
+		}
+	}
+	return "", errors.New("survived")
+}
+
+// overlay writes the changed file and the go command's description of it.
+func (b bench) overlay(i int, m mutant) (string, error) {
+	path := filepath.Join(b.root, filepath.FromSlash(m.file))
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		return "", fmt.Errorf("%s has the text to replace %d times; bring the table of mutants up to date:\n%s", m.file, n, m.old)
+	}
+	changed := filepath.Join(b.work, fmt.Sprintf("%d.go", i))
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		return "", err
+	}
+	description, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(b.work, fmt.Sprintf("%d.json", i))
+	return overlay, os.WriteFile(overlay, description, 0o600)
+}
+
+// limit bounds one run of tests; one that hangs has noticed, too.
+const limit = 90 * time.Second
+
+func (b bench) test(overlay string, s suite) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
+	defer cancel()
+	args := []string{"test", "-count=1", "-failfast", "-timeout", limit.String(), "-run", s.run}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
+	servers := "embedded"
+	if s.real {
+		servers = "real"
+	}
+	cmd.Dir = b.root
+	cmd.Env = append(os.Environ(), "ZKTEST_SERVERS="+servers, "ZKTEST_ARTEFACTS="+filepath.Join(b.work, "artefacts"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
