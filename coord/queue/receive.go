@@ -59,7 +59,8 @@ func (q *Queue) receive(ctx context.Context, name string) (*Item, error) {
 	// from every other.
 	claim, err := q.client.Join(ctx, coord.Spec{
 		Line: coord.Line{Dir: q.taken()}, Name: name, Data: []byte(id),
-		With: []coord.Op{coord.SetOp(q.entry(name), data, stat.Version)},
+		With:  []coord.Op{coord.SetOp(q.entry(name), data, stat.Version)},
+		Proof: []coord.Op{coord.CheckOp(q.entry(name), stat.Version+1)},
 	})
 	if lostRace(err) {
 		return nil, nil
