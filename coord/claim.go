@@ -23,8 +23,13 @@ type Spec struct {
 	Data []byte
 	// With are operations that take effect along with the create of the node, or
 	// not at all. With them the directory must exist, and others may want the
-	// same Name: its node is then deleted only while it is this claim's.
+	// same Name. So that the node is told from one of theirs, its version is 1,
+	// where a node just created has 0.
 	With []Op
+	// Proof are checks that hold as long as the claim is this one's and no other
+	// of the same Name: its node is deleted only while they do, or when a node
+	// that they check is gone, without which nobody makes such a claim.
+	Proof []Op
 	// Exclusive: at most one claim of this line holds at a time, so that its
 	// hold has a token.
 	Exclusive bool
@@ -213,12 +218,13 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 	if len(cl.spec.With) == 0 {
 		return cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl), sent)
 	}
-	ops := append(slices.Clone(cl.spec.With), CreateOp(c.relative(path), cl.spec.Data, Mode(flags)))
+	node := c.relative(path)
+	ops := append([]Op{CreateOp(node, cl.spec.Data, Mode(flags)), SetOp(node, cl.spec.Data, 0)}, cl.spec.With...)
 	results, err := c.txn(context.Background(), cl.sess, ops) // ends with the session
 	if err != nil {
 		return "", 0, err
 	}
-	return c.full(results[len(results)-1].Path), 0, nil
+	return c.full(results[0].Path), 0, nil
 }
 
 // recover finds out what became of a create whose reply was lost. The write
@@ -281,6 +287,15 @@ func (cl *Claim) settle(node string, czxid int64) {
 
 // Node returns the path of the claim's node.
 func (cl *Claim) Node() string { return cl.client.relative(cl.node) }
+
+// version is what the node's version must be for the node to be this claim's:
+// any, where nobody else can make a node of its name.
+func (cl *Claim) version() int32 {
+	if len(cl.spec.With) > 0 {
+		return 1
+	}
+	return -1
+}
 
 func join(dir, name string) string {
 	if dir == "/" {

@@ -93,7 +93,7 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("transaction", cl.Node(), err)
 	}
-	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), -1)}, ops...))
+	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), cl.version())}, ops...))
 	if err != nil {
 		return nil, opError("transaction", cl.Node(), cl.client.explain(cl.ownFailure(err)))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -141,14 +142,17 @@ func (cl *Claim) remove() error {
 }
 
 func (cl *Claim) removeOnce() error {
-	if len(cl.spec.With) > 0 {
-		node, err := cl.sess.Get(context.Background(), cl.node)
-		if err != nil {
-			return err
-		}
-		if node.Stat.Owner != cl.sess.ID() || string(node.Data) != string(cl.spec.Data) {
-			return ErrNoNode // it is another's by now
-		}
+	if len(cl.spec.With) == 0 {
+		return cl.sess.Delete(context.Background(), cl.node)
 	}
-	return cl.sess.Delete(context.Background(), cl.node)
+	del := DeleteOp(cl.Node(), cl.version())
+	_, err := cl.client.txn(context.Background(), cl.sess, append(slices.Clone(cl.spec.Proof), del))
+	var refused *TxnError
+	if errors.As(err, &refused) && refused.Index < len(cl.spec.Proof) && errors.Is(err, ErrNoNode) {
+		_, err = cl.client.txn(context.Background(), cl.sess, []Op{del})
+	}
+	if errors.Is(err, ErrBadVersion) {
+		return nil // it is another's by now
+	}
+	return err
 }

@@ -20,7 +20,7 @@ func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
 	if err := h.beginSettling(); err != nil {
 		return opError("release", h.Node(), err)
 	}
-	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), -1)}, ops...))
+	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), h.claim.version())}, ops...))
 	return opError("release", h.Node(), h.claim.client.explain(err))
 }
 
@@ -52,8 +52,8 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 		case err == nil:
 			cl.settled()
 			return nil
-		case errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, ErrNoNode):
-			if unknown { // the first one took effect
+		case errors.As(err, &refused) && refused.Index == 0 && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion)):
+			if unknown && errors.Is(err, ErrNoNode) { // the first one took effect
 				cl.settled()
 				return nil
 			}
