@@ -154,3 +154,22 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 		}
 	})
 }
+
+// A member that looks at the others only when all of them have left already
+// does not take them for dead, one after the other.
+func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
+	const n = 20
+	inCalm(t, n, func(t *testing.T, b bubble, clients []*coord.Client) {
+		members := make([]*doublebarrier.Member, n)
+		b.phase(clients, func(i int) {
+			time.Sleep(time.Duration(i) * time.Second)
+			m, err := barrier(t, clients[i], "/b", n).Enter(b.Context())
+			require.NoError(t, err)
+			members[i] = m
+		})
+		slow := clients[n-1].SessionID()
+		b.srv.Inject(zkembed.Match{Session: slow, PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
+		all := b.phase(clients, func(i int) { require.NoError(t, members[i].Leave(b.Context())) })
+		require.LessOrEqual(t, all[n-1].requests, 6)
+	})
+}

@@ -144,10 +144,6 @@ func (m *Member) leave(ctx context.Context) error {
 		if err := m.hold.Err(); err != nil {
 			return err
 		}
-		if r.Number != m.round {
-			// It was over when another began, and then nobody of it was left.
-			return fmt.Errorf("%w: %w", coord.ErrLost, coord.ErrNodeDeleted)
-		}
 		wake, err := l.attend(ctx, r)
 		if err != nil {
 			return err
@@ -259,7 +255,9 @@ func (l *leaving) see(ctx context.Context, r reading, index int) (finished bool,
 	return strings.HasSuffix(string(data), done), wake, err
 }
 
-// close ends the round, unless somebody else has: then it tells so.
+// close ends the round, unless somebody else has: then it tells so. As long as
+// the own node is there, which the transaction checks, ready cannot be about a
+// later round without telling how this one ended.
 func (l *leaving) close(ctx context.Context, r reading) (closed bool, err error) {
 	end := coord.SetOp(l.barrier.ready, encode(r.closing(l.missing)), r.stat.Version)
 	err = txn(ctx, l.barrier.client, l.hold, end)

@@ -62,14 +62,16 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				c, r := chance{seed}, rand.New(rand.NewPCG(seed, 0))
 				n := 1 + r.IntN(5)
-				w := &workers{bubble: b, n: n, rounds: 8, pace: 80 * time.Millisecond}
+				w := (&workers{n: n, rounds: 8, pace: 80 * time.Millisecond}).in(b)
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = r.IntN(60)
 				}
-				w.opened = func(client *coord.Client) {
+				w.open = func() *coord.Client {
+					client := b.open()
 					if id := client.SessionID(); c.of(30, "lag", id) {
 						b.srv.AddFollower(time.Duration(id%97)*time.Millisecond, id)
 					}
+					return client
 				}
 				faults := c.shake(b.srv)
 				w.run(n+r.IntN(n+3), seed)

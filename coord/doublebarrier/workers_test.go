@@ -143,8 +143,12 @@ func (s *seen) missing(t testing.TB, number int64) (missing []int, known bool) {
 // workers is a pool of processes that use one barrier until it has seen enough
 // rounds. Each has a client of its own. Who dies is replaced.
 type workers struct {
-	bubble
+	*testing.T
 	*history
+	path     string
+	open     func() *coord.Client
+	expire   func(session int64)
+	hide     func(session int64) // longer than its time-out; nil if that takes too long
 	n        int
 	rounds   int64
 	odds     [fates]int // in a thousand, of every fate but living
@@ -152,7 +156,6 @@ type workers struct {
 	ctx      context.Context // ends when there were enough rounds
 	patience context.Context // ends when they take too long
 	enough   context.CancelFunc
-	opened   func(*coord.Client)
 	all      sync.WaitGroup
 }
 
@@ -164,6 +167,19 @@ func (w *workers) fate(r *rand.Rand) fate {
 		}
 	}
 	return lives
+}
+
+// in makes the workers use a server in a bubble.
+func (w *workers) in(b bubble) *workers {
+	w.T, w.path = b.T, "/b"
+	w.open = func() *coord.Client { return b.open() }
+	w.expire = func(session int64) { _ = b.srv.ExpireSession(session) } // unless it is gone already
+	w.hide = func(session int64) {
+		cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{session}})
+		defer cut.Heal()
+		time.Sleep(T + T/2)
+	}
+	return w
 }
 
 // run lets size workers work and returns when all have stopped.
@@ -184,11 +200,8 @@ func (w *workers) run(size int, seed uint64) {
 func (w *workers) live(r *rand.Rand) {
 	for w.ctx.Err() == nil {
 		c := w.open()
-		if w.opened != nil {
-			w.opened(c)
-		}
 		w.work(r, c)
-		w.close(c)
+		require.NoError(w, c.Close(context.Background()))
 		time.Sleep(upTo(r, w.pace))
 	}
 }
@@ -196,7 +209,7 @@ func (w *workers) live(r *rand.Rand) {
 // work uses the barrier round after round, until the process dies or there were
 // enough rounds.
 func (w *workers) work(r *rand.Rand, c *coord.Client) {
-	b := barrier(w, c, "/b", w.n, doublebarrier.WaitForNextRound())
+	b := barrier(w, c, w.path, w.n, doublebarrier.WaitForNextRound())
 	for alive := true; alive && w.ctx.Err() == nil; {
 		alive = w.turn(r, c, b)
 	}
@@ -283,12 +296,10 @@ func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 	session := c.SessionID()
 	w.all.Go(func() {
 		time.Sleep(after)
-		if atOnce {
-			_ = w.srv.ExpireSession(session) // unless it is gone already
+		if atOnce || w.hide == nil {
+			w.expire(session)
 		} else {
-			cut := w.srv.Partition(zkembed.Cut{Sessions: []int64{session}})
-			defer cut.Heal()
-			time.Sleep(T + T/2)
+			w.hide(session)
 		}
 		_ = c.Close(context.Background())
 	})
