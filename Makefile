@@ -5,7 +5,7 @@ TOOL  := go tool -modfile=tools/go.mod
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: test lint fmt deps soak
+.PHONY: test lint fmt deps soak faults mutants
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers.
@@ -32,3 +32,17 @@ DURATION ?= 10m
 soak: deps
 	ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=halt_on_error=1 SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
 		go test -race -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/soak
+
+# The catalogue of faults in full length, with three seeds; or one scenario: make faults RUN=F18 SEEDS=7
+RUN   ?=
+SEEDS ?= 1 2 3
+faults: deps
+	@for seed in $(SEEDS); do \
+		echo "FAULTS_SEED=$$seed"; \
+		ZKTEST_SERVERS=all CGO_ENABLED=1 FAULTS_LONG=1 FAULTS_SEED=$$seed \
+			go test -race -count=1 $(if $(RUN),-v) -timeout 10m -run 'Test$(RUN)' ./internal/faults || exit 1; \
+	done
+
+# Switches off one guard at a time and expects the tests to fail: make mutants, or make mutants RUN=window
+mutants: deps
+	go run ./internal/mutants -run '$(RUN)'

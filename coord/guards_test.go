@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,13 +35,82 @@ func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T)
 	inBubble(t, func(b bubble) {
 		c := b.open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
-		b.srv.AddFollower(T/20, c.SessionID())
+		session := c.SessionID()
+		b.srv.AddFollower(T/20, session)
 		time.Sleep(T)
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.LoseReply())
-		h := b.acquire(c)
-		require.Equal(t, 1, lost.Fired())
-		require.Equal(t, 1, b.owned(h.Session()))
-		require.NoError(t, h.Release(b.Context()))
+		acquired := b.acquireLater(c, mutex)
+		time.Sleep(T / 100)
+		require.Equal(t, 1, b.owned(session), "the create has taken effect")
+		require.NoError(t, b.srv.DropConn(session))
+		h := <-acquired
+		require.NoError(t, h.err)
+		require.Equal(t, 1, b.owned(session))
+		require.NoError(t, h.hold.Release(b.Context()))
+	})
+}
+
+// Answers to reads keep nothing alive: a follower that is cut off from its
+// leader goes on giving them.
+func TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
+	for after := time.Duration(0); after < T/4; after += 700 * time.Millisecond {
+		t.Run(fmt.Sprint("isolated after ", after), func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				holder, other := b.open(coord.WithTick(tick)), b.open(coord.WithTick(tick))
+				h := b.acquire(holder)
+				follower := b.srv.AddFollower(100*time.Millisecond, h.Session())
+				time.Sleep(after)
+				follower.Isolate()
+				reading, stop := context.WithCancel(b.Context())
+				done := make(chan int)
+				go func() {
+					read := 0
+					for ; reading.Err() == nil; time.Sleep(T / 100) {
+						if _, _, err := holder.Get(reading, h.Node()); err == nil {
+							read++
+						}
+					}
+					done <- read
+				}()
+				next, err := other.Acquire(b.Context(), mutex, first)
+				require.NoError(t, err)
+				require.True(t, ended(h), "two holders")
+				stop()
+				require.Positive(t, <-done)
+				follower.Rejoin()
+				require.NoError(t, next.Release(b.Context()))
+			})
+		})
+	}
+}
+
+// Err compares the clock with the window, so that it is right also when those
+// who are to notice the loss have not run yet.
+func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		stuck := make(chan struct{})
+		c := b.open(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimLost {
+				<-stuck
+			}
+		}))
+		var holds []*coord.Hold
+		for _, dir := range []string{"/one", "/two"} {
+			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: dir}, Kind: coord.Lock}, first)
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		cut := b.srv.Partition(zkembed.Cut{})
+		time.Sleep(T)
+		require.True(t, ended(holds[0]) != ended(holds[1]), "the loss of one is being told, and keeps the other waiting")
+		errs := make(chan error, 2)
+		for _, h := range holds {
+			go func() { errs <- h.Err() }()
+		}
+		time.AfterFunc(time.Second, func() { close(stuck) })
+		for range holds {
+			require.ErrorIs(t, <-errs, coord.ErrWindowOver)
+		}
+		cut.Heal()
 	})
 }
 

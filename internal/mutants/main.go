@@ -30,10 +30,15 @@ import (
 // mutant is a guard and how to switch it off.
 type mutant struct {
 	guard string // what it is, in a few words
-	file  string // from the root of the module
-	old   string // a piece of the file, there exactly once
-	new   string // what to put there
+	edit         // what switches it off
+	also  []edit // further places, in other files
 	tests []suite
+}
+
+type edit struct {
+	file string // from the root of the module
+	old  string // a piece of the file, there exactly once
+	new  string // what to put there
 }
 
 // suite is tests that must fail with the guard switched off; one that does is
@@ -174,21 +179,25 @@ func (b bench) kill(i int, m mutant) (by string, err error) {
 	return "", errors.New("survived")
 }
 
-// overlay writes the changed file and the go command's description of it.
+// overlay writes the changed files and the go command's description of them.
 func (b bench) overlay(i int, m mutant) (string, error) {
-	path := filepath.Join(b.root, filepath.FromSlash(m.file))
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
+	replace := map[string]string{}
+	for j, e := range append([]edit{m.edit}, m.also...) {
+		path := filepath.Join(b.root, filepath.FromSlash(e.file))
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(source), e.old); n != 1 {
+			return "", fmt.Errorf("%s has the text to replace %d times; bring the table of mutants up to date:\n%s", e.file, n, e.old)
+		}
+		replace[path] = filepath.Join(b.work, fmt.Sprintf("%d-%d.go", i, j))
+		changed := strings.Replace(string(source), e.old, e.new, 1)
+		if err := os.WriteFile(replace[path], []byte(changed), 0o600); err != nil {
+			return "", err
+		}
 	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		return "", fmt.Errorf("%s has the text to replace %d times; bring the table of mutants up to date:\n%s", m.file, n, m.old)
-	}
-	changed := filepath.Join(b.work, fmt.Sprintf("%d.go", i))
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
-		return "", err
-	}
-	description, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	description, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
@@ -197,7 +206,7 @@ func (b bench) overlay(i int, m mutant) (string, error) {
 }
 
 // limit bounds one run of tests; one that hangs has noticed, too.
-const limit = 90 * time.Second
+const limit = 60 * time.Second
 
 func (b bench) test(overlay string, s suite) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
