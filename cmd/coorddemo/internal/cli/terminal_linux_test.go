@@ -38,9 +38,17 @@ func onTerminal(t *testing.T, w *zktest.World, name string, args ...string) *ter
 	if err != nil {
 		t.Skip("left out: no pseudo-terminals here:", err)
 	}
-	number, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	// Not by keys.Fd(), which would make reads block for ever, whoever closes the file.
+	raw, err := keys.SyscallConn()
 	require.NoError(t, err)
-	require.NoError(t, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
+	var number int
+	var failed error
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		if number, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); failed == nil {
+			failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
+		}
+	}))
+	require.NoError(t, failed)
 	device, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
 	tty := &terminal{t: t, keys: keys, cmd: exec.Command(name, args...)}
@@ -61,7 +69,7 @@ func onTerminal(t *testing.T, w *zktest.World, name string, args ...string) *ter
 		}
 	})
 	t.Cleanup(func() {
-		_ = tty.cmd.Process.Kill()
+		killSession(tty.cmd.Process.Pid)
 		_ = tty.cmd.Wait()
 		_ = keys.Close()
 		reader.Wait()
@@ -70,6 +78,18 @@ func onTerminal(t *testing.T, w *zktest.World, name string, args ...string) *ter
 		}
 	})
 	return tty
+}
+
+// killSession kills every process of a session.
+func killSession(session int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			if sid, err := unix.Getsid(pid); err == nil && sid == session {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+	}
 }
 
 func (tty *terminal) press(keys string) {
