@@ -1,6 +1,9 @@
 package coord
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Order picks those out of the names of a directory's children that take part
 // in the line, and sorts them by age. It costs no request.
@@ -10,12 +13,21 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 }
 
 // Listed returns the names in the claim's directory as they were listed along
-// with its create, or nil when that listing is not known to include it. The
-// list is no older than the create, so that whoever is missing in it came
-// later or is gone.
-func (cl *Claim) Listed() []string {
+// with its create, or lists them now if that listing did not succeed: no
+// request, or one. The list is no older than the create, so that whoever is
+// missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
+// claim's own node is gone.
+func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 	if !slices.Contains(cl.view, cl.name) {
-		return nil
+		names, err := cl.list(ctx)
+		if err != nil {
+			return nil, opError("list", cl.spec.Line.Dir, cl.client.explain(err))
+		}
+		if !slices.Contains(names, cl.name) {
+			cl.vanish(ErrNodeDeleted)
+			return nil, opError("list", cl.spec.Line.Dir, cl.why())
+		}
+		cl.view = names
 	}
-	return slices.Clone(cl.view)
+	return slices.Clone(cl.view), nil
 }

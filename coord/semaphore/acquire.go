@@ -61,7 +61,10 @@ func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
 	// Nobody needs to wait for the deletion: the next in the queue sees it.
 	defer queue.Abandon()
 	return s.take(ctx, n, func(claims []*coord.Claim, names []string) error {
-		return s.await(ctx, queue, claims, names)
+		if err := s.await(ctx, queue, claims, names); err != nil {
+			return err
+		}
+		return s.stillFirst(ctx, queue)
 	})
 }
 
@@ -79,27 +82,34 @@ func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
 	if len(names)+n > limit {
 		return nil, coord.ErrBusy
 	}
-	if s.layout.kazoo {
-		// Kazoo makes a lease when it has counted, and does not count again: this
-		// is sound only for one at a time.
-		queue, err := s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, rule)
+	var queue *coord.Hold
+	if s.layout.kazoo { // see stillFirst
+		queue, err = s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, rule)
 		if err != nil {
 			return nil, err
 		}
 		defer queue.Abandon()
 	}
 	return s.take(ctx, n, func(claims []*coord.Claim, names []string) error {
-		if names == nil {
-			if names, err = s.client.Children(ctx, s.layout.leases.Dir); err != nil {
-				return err
-			}
+		if room, err := s.room(claims, names, limit); err != nil {
+			return err
+		} else if !room {
+			return coord.ErrBusy
 		}
-		room, err := s.room(claims, names, limit)
-		if err == nil && !room {
-			err = coord.ErrBusy
-		}
-		return err
+		return s.stillFirst(ctx, queue)
 	})
+}
+
+// stillFirst is for Kazoo, which counts the leases before it makes its own, and
+// not again. So nobody may make one in between, and the place in the queue must
+// have lasted from before the own lease was made until it was counted. Curator
+// counts afterwards, as room does.
+func (s *Semaphore) stillFirst(ctx context.Context, queue *coord.Hold) error {
+	if !s.layout.kazoo {
+		return nil
+	}
+	_, err := queue.Txn(ctx)
+	return err
 }
 
 // take makes n leases, has admit wait for room or refuse, and turns them into
@@ -120,7 +130,11 @@ func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.
 	if err != nil {
 		return nil, err
 	}
-	if err := admit(claims, claims[n-1].Listed()); err != nil {
+	names, err := claims[n-1].Listed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = admit(claims, names); err != nil {
 		return nil, err
 	}
 	for _, cl := range claims {
@@ -157,7 +171,7 @@ func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.C
 }
 
 // await waits until there is room for the own leases. names are the children of
-// the directory as listed along with the last create, or nil.
+// the directory as listed along with the last create.
 func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, names []string) error {
 	var left <-chan struct{} // closed when the children have changed
 	for {
