@@ -3,19 +3,31 @@ package coord
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
+
+// witnesses bounds the transactions of one [ExactlyOnce] that are under way at
+// the same time, and so its nodes. More would not go faster: a server answers
+// a session's requests in order.
+const witnesses = 32
 
 // ExactlyOnce carries out transactions that must not be carried out twice,
 // also when replies are lost. Each one also sets the data of an own ephemeral
 // node at the version it is known to have; a repeat whose predecessor took
 // effect finds another version. It is safe for concurrent use: there are as
-// many nodes as there were transactions at the same time.
+// many nodes as there were transactions at the same time, at most 32, beyond
+// which they wait for each other. They last until Close, or as long as the
+// session.
 type ExactlyOnce struct {
 	client *Client
 	dir    string
+	owner  []byte
+	places chan struct{} // one for each transaction under way
 
 	mu     sync.Mutex
 	idle   []*witness
@@ -23,8 +35,12 @@ type ExactlyOnce struct {
 }
 
 // witness is an own node whose version counts the transactions that used it.
+// It belongs to one session, and so do the transactions: the ensemble carries
+// out what a session sent in order, and a repeat that was answered has no
+// predecessor that is still to come.
 type witness struct {
-	claim   *Claim
+	sess    *session.Session
+	node    string
 	version int32
 }
 
@@ -33,105 +49,150 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 	if err := CheckPath(dir); err != nil {
 		return nil, err
 	}
-	return &ExactlyOnce{client: c, dir: dir}, nil
+	return &ExactlyOnce{client: c, dir: dir, owner: []byte(c.opts.owner()), places: make(chan struct{}, witnesses)}, nil
 }
 
 // Txn carries out all the operations or none, once: one request, and one more
 // to make a witness when none is idle. It repeats it over lost connections. It
 // fails as [Client.Txn] does; [ErrUnconfirmed] is left for two cases: ctx ended
-// before a reply came, or the session did, and the witness with it.
+// before a reply came, or the session did, and the witness with it. Any other
+// error means that nothing was, nor will be, carried out.
 func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) error {
+	return opError("transaction", o.dir, o.client.explain(o.txn(ctx, ops)))
+}
+
+func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) error {
+	if _, err := o.client.requests(ops); err != nil {
+		return err
+	}
+	select {
+	case o.places <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-o.places }()
 	for {
 		w, err := o.take(ctx)
 		if err != nil {
 			return err
 		}
-		unknown, err := w.txn(ctx, o.client, ops)
-		var refused *TxnError
-		switch {
-		case unknown:
-			w.claim.leave()
-			return err
-		case w.isGone(err):
-			w.claim.leave() // its session had ended before: take another
-		case err == nil || errors.As(err, &refused):
+		spent, err := o.client.try(ctx, w, ops)
+		if !spent {
 			o.giveBack(w)
-			return err
-		default:
-			w.claim.leave()
+		} else {
+			o.client.drop(w)
+		}
+		if !errors.Is(err, errNoWitness) {
 			return err
 		}
 	}
 }
 
-// txn returns unknown when the outcome cannot be found out.
-func (w *witness) txn(ctx context.Context, c *Client, ops []Op) (unknown bool, err error) {
-	all := append([]Op{SetOp(w.claim.Node(), nil, w.version)}, ops...)
-	for {
-		_, err := c.Txn(ctx, all...)
+// errNoWitness: nothing was carried out, for want of the witness.
+var errNoWitness = errors.New("the witness is gone")
+
+// try carries out a transaction with a witness. It tells whether the witness
+// is of no more use.
+func (c *Client) try(ctx context.Context, w *witness, ops []Op) (spent bool, err error) {
+	all := append([]Op{SetOp(w.node, nil, w.version)}, ops...)
+	for unknown := false; ; {
+		_, err := c.txn(ctx, w.sess, all)
 		var refused *TxnError
+		errors.As(err, &refused)
 		switch {
 		case err == nil:
 			w.version++
 			return false, nil
-		case errors.Is(err, ErrUnconfirmed):
-			if ctx.Err() != nil {
-				return true, err
-			}
-			unknown = true
-		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
-			c.pause(ctx)
-		case unknown && errors.As(err, &refused) && refused.Index == 0 && errors.Is(err, ErrBadVersion):
+		case refused != nil && refused.Index > 0:
+			refused.Index--
+			return false, err
+		case refused != nil && unknown && errors.Is(err, ErrBadVersion):
 			w.version++ // the first one took effect
 			return false, nil
-		case unknown && w.isGone(err):
-			return true, opError("transaction", w.claim.Node(), multierror.Append(ErrUnconfirmed, err))
+		case refused != nil && unknown:
+			return true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+		case refused != nil && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion)):
+			return true, errNoWitness
+		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
+			c.pause(ctx)
+		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && w.sess.Err() == nil:
+			unknown = true
+		case unknown && !errors.Is(err, ErrUnconfirmed):
+			return true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 		default:
-			return false, w.shift(err)
+			return true, err
 		}
 	}
 }
 
-// isGone tells whether a transaction failed because the witness has no node.
-func (w *witness) isGone(err error) bool {
-	var refused *TxnError
-	return errors.As(err, &refused) && refused.Index <= 0 && refused.Path == w.claim.Node() && errors.Is(err, ErrNoNode)
-}
-
-// shift counts the operations from the caller's first.
-func (w *witness) shift(err error) error {
-	var refused *TxnError
-	if errors.As(err, &refused) && refused.Path != w.claim.Node() {
-		refused.Index--
-	}
-	return err
-}
-
+// take returns a witness of the session that is up, which it waits for.
 func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
-	o.mu.Lock()
-	if o.closed {
-		o.mu.Unlock()
-		return nil, opError("transaction", o.dir, ErrReleased)
-	}
-	if n := len(o.idle); n > 0 {
-		w := o.idle[n-1]
-		o.idle = o.idle[:n-1]
-		o.mu.Unlock()
-		return w, nil
-	}
-	o.mu.Unlock()
-	claim, err := o.client.Join(ctx, Spec{Line: Line{Dir: o.dir}, Name: o.client.opts.dialect.newGUID()})
+	s, err := o.client.keeper.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &witness{claim: claim}, nil
+	o.mu.Lock()
+	for len(o.idle) > 0 && !o.closed {
+		w := o.idle[len(o.idle)-1]
+		o.idle = o.idle[:len(o.idle)-1]
+		if w.sess == s {
+			o.mu.Unlock()
+			return w, nil
+		}
+	}
+	closed := o.closed
+	o.mu.Unlock()
+	if closed {
+		return nil, ErrReleased
+	}
+	return o.make(ctx, s)
+}
+
+// make creates a witness's node. That its name is there already means that the
+// reply to the first attempt was lost, since the name is a GUID.
+func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
+	c := o.client
+	w := &witness{sess: s, node: join(o.dir, c.opts.dialect.newGUID())}
+	for {
+		_, err := c.txn(ctx, s, []Op{CreateOp(w.node, o.owner, Ephemeral)})
+		switch {
+		case err == nil || errors.Is(err, ErrNodeExists):
+			return w, nil
+		case ctx.Err() != nil:
+			c.drop(w)
+			return nil, context.Cause(ctx)
+		case s.Err() != nil:
+			return o.take(ctx)
+		case errors.Is(err, ErrNoNode):
+			if err := s.EnsurePath(ctx, c.full(o.dir), aclOf(c.opts.acl)); err != nil && !transient(err) {
+				return nil, err
+			}
+		case errors.Is(err, ErrThrottled):
+			c.pause(ctx)
+		case !errors.Is(err, ErrUnconfirmed):
+			return nil, err
+		}
+	}
+}
+
+// drop deletes a witness's node in the background.
+func (c *Client) drop(w *witness) {
+	_ = w.sess.Go(func() { // refused when the session is over, and the node with it
+		for {
+			err := w.sess.Delete(context.Background(), c.full(w.node))
+			if !errors.Is(err, ErrDisconnected) && !errors.Is(err, ErrThrottled) || w.sess.Err() != nil {
+				return
+			}
+			c.pause(context.Background())
+		}
+	})
 }
 
 func (o *ExactlyOnce) giveBack(w *witness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		w.claim.leave()
+		o.client.drop(w)
 		return
 	}
 	o.idle = append(o.idle, w)
@@ -144,11 +205,17 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 	idle := o.idle
 	o.idle, o.closed = nil, true
 	o.mu.Unlock()
-	var failed *multierror.Error
-	for _, w := range idle {
-		if err := w.claim.Leave(ctx); err != nil {
-			failed = multierror.Append(failed, err)
-		}
+	failures := make([]error, len(idle))
+	var deleting sync.WaitGroup
+	for i, w := range idle {
+		deleting.Go(func() {
+			err := w.sess.Delete(ctx, o.client.full(w.node))
+			if err != nil && !errors.Is(err, ErrNoNode) && w.sess.Err() == nil {
+				o.client.drop(w)
+				failures[i] = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			}
+		})
 	}
-	return failed.ErrorOrNil()
+	deleting.Wait()
+	return opError("close", o.dir, multierror.Append(nil, failures...).ErrorOrNil())
 }
