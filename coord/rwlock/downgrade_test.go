@@ -67,6 +67,26 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 	})
 }
 
+func TestWhoWaitsForAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
+	each(t, func(s scene) {
+		for name, side := range map[string]acquirer{"writer": s.lock().WriteSide(), "mutex": s.mutex()} {
+			h := hold(s.T, s.lock().WriteSide())
+			next := s.joins(side)
+			before := s.line()
+			s.watch(before, 0, 1)
+			r, err := h.Downgrade(limited(s.T))
+			require.NoError(s, err)
+			after := s.line()
+			require.Equal(s, before[1], after[1])
+			s.watch(after, 0, 1) // 0 by itself, too, but not at once
+			waiting(s.T, next)
+			require.NoError(s, r.Err(), name)
+			release(s.T, r)
+			release(s.T, turn(s.T, next))
+		}
+	})
+}
+
 func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 	each(t, func(s scene) {
 		c := open(s.T, s.w.ConnectString())

@@ -1,0 +1,44 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
+)
+
+// Several locks as one: whoever moves money between accounts locks both, in
+// whatever order they are named, and reads the rates meanwhile.
+func ExampleMulti() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	from, err := lock.New(client, "/accounts/7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	to, err := lock.New(client, "/accounts/3")
+	if err != nil {
+		log.Fatal(err)
+	}
+	rates, err := rwlock.New(client, "/rates")
+	if err != nil {
+		log.Fatal(err)
+	}
+	all, err := lock.NewMulti(from, to, rates.ReadSide())
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = all.Do(ctx, func(ctx context.Context, g *coord.Group) error {
+		fmt.Println("holding", len(g.Holds()), "locks:", ctx.Err())
+		return nil
+	})
+	fmt.Println("done:", err)
+	// Output:
+	// holding 3 locks: <nil>
+	// done: <nil>
+}

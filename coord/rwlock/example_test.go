@@ -1,0 +1,118 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// connect opens a client on a server of its own. In production it is
+// coord.Open(ctx, "zk1:2181,zk2:2181,zk3:2181/app").
+func connect(ctx context.Context) (client *coord.Client, stop func()) {
+	srv, err := zkembed.Start()
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err = coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close(ctx)
+		_ = srv.Close()
+	}
+}
+
+// The recommended way in: readers share, a writer is alone.
+func ExampleLock() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	l, err := rwlock.New(client, "/config/lock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = l.DoWrite(ctx, func(ctx context.Context, h *coord.Hold) error {
+		return publish(ctx, h.Token())
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = l.DoRead(ctx, func(ctx context.Context, _ *coord.Hold) error {
+		return serve(ctx)
+	})
+	fmt.Println(err)
+	// Output:
+	// published with a token: true
+	// served
+	// <nil>
+}
+
+func publish(_ context.Context, token int64) error {
+	fmt.Println("published with a token:", token > 0)
+	return nil
+}
+
+func serve(context.Context) error {
+	fmt.Println("served")
+	return nil
+}
+
+// A writer that goes on as a reader lets other readers in, but no writer
+// between what it wrote and what it reads.
+func ExampleLock_AcquireWrite_downgrade() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	l, err := rwlock.New(client, "/config/lock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := l.AcquireWrite(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Release(ctx) // does nothing after the downgrade
+	if err := publish(w.Context(ctx), w.Token()); err != nil {
+		log.Fatal(err)
+	}
+	r, err := w.Downgrade(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Release(ctx)
+	_, err = l.TryAcquireWrite(ctx)
+	fmt.Println("a writer:", err)
+	other, err := l.TryAcquireRead(ctx)
+	fmt.Println("a reader:", err)
+	defer other.Release(ctx)
+	// Output:
+	// published with a token: true
+	// a writer: try /config/lock: held by another
+	// a reader: <nil>
+}
+
+// An upgrade would wait for itself.
+func ExampleLock_AcquireWrite_upgrade() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+
+	l, err := rwlock.New(client, "/config/lock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = l.DoRead(ctx, func(ctx context.Context, _ *coord.Hold) error {
+		_, err := l.AcquireWrite(ctx)
+		return err
+	})
+	fmt.Println(errors.Is(err, coord.ErrUpgrade))
+	// Output: true
+}
