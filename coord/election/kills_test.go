@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -60,52 +61,26 @@ func (b bubble) closeAll() {
 	}
 }
 
-// reign is a term as its leader saw it.
+// reign is a term, and what is needed to end it.
 type reign struct {
-	token       int64
-	begin, end  time.Time
+	name        string // of the replica
+	begin       time.Time
 	session     int64
-	client      *coord.Client
 	stopReplica context.CancelFunc
 }
 
-// chronicle records reigns and finds fault with them.
-type chronicle struct {
-	mu    sync.Mutex
-	begun chan *reign
-	last  *reign
-	fault error
-	over  bool // a term that is not over when the next begins is no fault
-}
+const electionPath = "/election"
 
-// lead is the function that replicas run while they lead.
-func (h *chronicle) lead(c *coord.Client, stop context.CancelFunc) func(context.Context, *election.Term) error {
+// lead is the function that a replica runs while it leads. It records its terms.
+func lead(rec *history.Recorder, name string, begun chan<- reign, stop context.CancelFunc) func(context.Context, *election.Term) error {
 	return func(ctx context.Context, t *election.Term) error {
-		r := &reign{token: t.Token(), begin: time.Now(), session: t.Session(), client: c, stopReplica: stop}
-		h.mu.Lock()
-		if last := h.last; last != nil && h.fault == nil {
-			switch {
-			case r.token <= last.token:
-				h.fault = fmt.Errorf("token %d after %d", r.token, last.token)
-			case last.end.IsZero() && !h.over:
-				h.fault = fmt.Errorf("term %d begins while term %d is trusted", r.token, last.token)
-			}
-		}
-		h.last, h.over = r, false
-		h.mu.Unlock()
-		h.begun <- r
+		term := rec.Call(name, electionPath, history.Exclusive)
+		term.End(history.OK, nil, history.Token(t.Token()))
+		begun <- reign{name, time.Now(), t.Session(), stop}
 		<-ctx.Done()
-		h.mu.Lock()
-		r.end = time.Now()
-		h.mu.Unlock()
+		term.Lost(t.Deadline(), t.Err())
 		return ctx.Err()
 	}
-}
-
-func (h *chronicle) verdict() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.fault
 }
 
 // kinds of deaths of a leader.
@@ -117,28 +92,30 @@ const (
 )
 
 // TestTwoHundredLeadersAreKilled is in virtual time, so that every moment is
-// exact.
+// exact. The history is judged: see package history.
 func TestTwoHundredLeadersAreKilled(t *testing.T) {
 	const kills = 200
+	var rec *history.Recorder
 	inBubble(t, func(b bubble) {
-		h := &chronicle{begun: make(chan *reign, 10)}
+		rec = history.New()
+		begun := make(chan reign, 10)
 		var running sync.WaitGroup
 		replica := func() {
 			ctx, cancel := context.WithCancel(b.Context())
-			c := b.open()
-			e, err := election.New(c, "/election")
+			c, name := b.open(), fmt.Sprintf("replica %d.", len(*b.clients))
+			e, err := election.New(c, electionPath)
 			require.NoError(b, err)
-			running.Go(func() { _ = e.Run(ctx, nil, h.lead(c, cancel)) })
+			running.Go(func() { _ = e.Run(ctx, nil, lead(rec, name, begun, cancel)) })
 		}
 		for range 3 {
 			replica()
 		}
-		r, worst := <-h.begun, time.Duration(0)
+		r, worst := <-begun, time.Duration(0)
 		for i := range kills {
 			time.Sleep(rand.N(2 * T))
 			killed, kind := time.Now(), i%kinds
-			cut := b.kill(h, r, kind)
-			next := <-h.begun
+			cut := b.kill(rec, r, kind)
+			next := <-begun
 			gap := next.begin.Sub(killed)
 			worst = max(worst, gap)
 			require.LessOrEqual(b, gap, T+2*tick+500*time.Millisecond, "kill %d of kind %d", i, kind)
@@ -151,21 +128,22 @@ func TestTwoHundredLeadersAreKilled(t *testing.T) {
 			}
 			r = next
 		}
-		require.NoError(b, h.verdict())
 		b.Logf("%d kills, longest gap %v", kills, worst)
 		b.closeAll()
 		running.Wait()
 	})
+	require.GreaterOrEqual(t, rec.Len(), kills)
+	history.Check(t, rec, history.Election(electionPath))
 }
 
-func (b bubble) kill(h *chronicle, r *reign, kind int) *zkembed.Partition {
+func (b bubble) kill(rec *history.Recorder, r reign, kind int) *zkembed.Partition {
 	b.Helper()
 	if kind != expires {
 		return b.srv.Partition(zkembed.Cut{Sessions: []int64{r.session}})
 	}
-	h.mu.Lock()
-	h.over = true // it cannot know yet
-	h.mu.Unlock()
+	from := time.Now()
+	time.Sleep(time.Millisecond) // virtual time stands still otherwise
 	require.NoError(b, b.srv.ExpireSession(r.session))
+	rec.Break(r.name, electionPath, "session ended by an operator", from, 0) // the leader hears of it later
 	return nil
 }

@@ -93,6 +93,7 @@ func (s *storm) strike() {
 		s.struck[kind]++
 	case "expired":
 		from := time.Now()
+		time.Sleep(time.Millisecond) // virtual time stands still otherwise
 		if s.srv.ExpireSession(id) == nil {
 			s.rec.Break(name, stormPath, kind, from, T)
 			s.struck[kind]++
