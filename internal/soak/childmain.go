@@ -95,7 +95,7 @@ func childWork(args []string, say func(string, ...any)) error {
 		name: name, client: c, rec: rec, root: root, seed: seed, quiet: &quiet, use: resource.use,
 		problem: func(format string, args ...any) { say("! "+format, args...) },
 		count:   func(what string) { say("# %s", what) },
-		late:    func(time.Duration) {}, // a pause makes it late
+		late:    func(string, time.Duration) {}, // a pause makes it late
 		wrote:   func(string, int64, int64) {},
 	}
 	go func() {

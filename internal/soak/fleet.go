@@ -51,13 +51,17 @@ func (r *run) site(name string, seed uint64) *site {
 	return &site{
 		name: name, rec: r.rec, root: r.w.Path(""), seed: r.opts.Seed<<8 + seed,
 		use: r.register.use, problem: r.tally.problem, count: r.tally.count,
-		late: func(d time.Duration) {
-			r.tally.last("return after the context's end", d)
-			if d > late {
-				r.tally.problem("%s: an acquisition returned %v after its context ended", name, d)
-			}
-		},
+		late:  r.late,
 		wrote: r.fence.wrote, quiet: &r.quiet,
+	}
+}
+
+// late judges how long after its context's end a call returned. What timers of
+// this process were late by at the same time is the machine's.
+func (r *run) late(worker string, d time.Duration) {
+	r.tally.last("return after the context's end", d)
+	if d > promptly+r.clock.lag() {
+		r.tally.problem("%s: a call returned %v after its context ended; timers were late by %v", worker, d, r.clock.lag())
 	}
 }
 

@@ -20,9 +20,9 @@ const (
 	// floor is how many grants per second there must be before and after a fault
 	// of the servers.
 	floor = 5
-	// late is how long after its context an acquisition may return: 50 ms are
+	// promptly is how long after its context a call may return: 50 ms are
 	// promised, the rest is for a busy machine.
-	late = 50*time.Millisecond + 500*time.Millisecond
+	promptly = 50*time.Millisecond + 250*time.Millisecond
 	// unaware is how long a client may take to learn that its session was ended
 	// from outside.
 	unaware = 3 * time.Second

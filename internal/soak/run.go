@@ -30,6 +30,7 @@ type run struct {
 	pulse    *pulse
 	register *register
 	fence    *fence
+	clock    clock
 	fleet    []*member
 
 	quiet atomic.Bool
@@ -61,6 +62,7 @@ func Run(t testing.TB, opts Options) {
 	working, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
+	workers.Go(func() { r.clock.run(working) })
 	for _, m := range r.fleet {
 		workers.Go(func() { m.work(working) })
 	}

@@ -22,7 +22,7 @@ type site struct {
 	use     func(place string, token int64) bool
 	problem func(format string, args ...any)
 	count   func(what string)
-	late    func(d time.Duration)
+	late    func(worker string, d time.Duration)
 	wrote   func(place string, mzxid, token int64) // by a transaction
 	quiet   *atomic.Bool                           // faults are over: hold shortly
 }
@@ -150,7 +150,7 @@ func (w *worker) ended(ctx context.Context, err error) {
 		return
 	}
 	if deadline, ok := ctx.Deadline(); ok && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		w.late(time.Since(deadline))
+		w.late(w.name, time.Since(deadline))
 	}
 	if err != nil {
 		w.count("acquisitions ended by their context")
