@@ -70,7 +70,7 @@ func (q *Queue) receive(ctx context.Context, name string) (*Item, error) {
 	}
 	hold, err := claim.Turn(ctx, coord.Alone)
 	if err != nil {
-		_ = claim.Leave(ctx)
+		claim.Abandon() // Receive ends with ctx, also when no server answers
 		if ctx.Err() == nil {
 			err = nil // the session ended meanwhile: the item is free again
 		}
