@@ -30,7 +30,7 @@ func Check(t testing.TB, r *Recorder, rules ...Rule) int {
 			continue
 		}
 		if total += len(found); dir == "" {
-			dir = keep(t, r, records)
+			dir = Keep(t, r)
 		}
 		for i, picture := range pictures[:min(shown, len(pictures))] {
 			draw(t, dir, rule, i, picture)
@@ -53,8 +53,9 @@ func tell(found []Violation) string {
 	return b.String()
 }
 
-// keep writes the records and the notes into a new folder of the artefacts.
-func keep(t testing.TB, r *Recorder, records []Record) string {
+// Keep writes the records and the notes into a new folder of the artefacts, and
+// returns its path.
+func Keep(t testing.TB, r *Recorder) string {
 	t.Helper()
 	parent := filepath.Join(zktest.ArtefactDir(), "history")
 	err := os.MkdirAll(parent, 0o755)
@@ -63,7 +64,7 @@ func keep(t testing.TB, r *Recorder, records []Record) string {
 		dir, err = os.MkdirTemp(parent, fileName(t.Name())+"-")
 	}
 	if err == nil {
-		err = write(filepath.Join(dir, "history.jsonl"), func(w io.Writer) error { return WriteJSON(w, records) })
+		err = write(filepath.Join(dir, "history.jsonl"), func(w io.Writer) error { return WriteJSON(w, r.Records()) })
 	}
 	if err == nil {
 		notes := strings.Join(r.Notes(), "\n") + "\n"

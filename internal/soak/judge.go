@@ -29,6 +29,9 @@ func (r *run) judge(end ending) {
 	for _, problem := range r.tally.problems {
 		t.Error(problem)
 	}
+	if len(r.tally.problems)+len(end.stuck)+len(end.orphans)+v.staleWrites > 0 {
+		t.Logf("the history is kept in %s", history.Keep(t, r.rec))
+	}
 	none := func(n int, what string, details any) {
 		if n > 0 {
 			t.Errorf("%d %s: %v", n, what, details)
