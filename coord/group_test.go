@@ -1,0 +1,155 @@
+package coord_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// inGroup makes a group of holds in the directories /0, /1 and so on.
+func (b bubble) inGroup(c *coord.Client, n int) (*coord.Group, []*coord.Hold) {
+	b.Helper()
+	var holds []*coord.Hold
+	for i := range n {
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: groupLine(i), Kind: "member"}, coord.Alone)
+		require.NoError(b, err)
+		holds = append(holds, h)
+	}
+	return coord.NewGroup(holds[0], holds[1:]...), holds
+}
+
+func groupLine(i int) coord.Line { return coord.Line{Dir: "/" + string(rune('0'+i))} }
+
+func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		g, holds := b.inGroup(c, 4)
+		ctx := g.Context(b.Context())
+		time.Sleep(time.Minute)
+		require.NoError(t, g.Err())
+		require.NoError(t, ctx.Err())
+		require.Equal(t, holds, g.Holds())
+		require.False(t, g.Deadline().After(holds[3].Deadline()))
+		require.NoError(t, coord.Break(b.Context(), c, holds[2].Node()))
+		<-g.Done()
+		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted)
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
+		require.NoError(t, holds[0].Err(), "the others last until the group is released")
+		require.NoError(t, g.Release(b.Context()))
+		for i, h := range holds {
+			if i != 2 {
+				require.ErrorIs(t, h.Err(), coord.ErrReleased)
+			}
+		}
+		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted, "the loss is told also afterwards")
+		b.close(c)
+	})
+}
+
+func TestAGroupEndsWithTheTrustWindowAtOnceAlsoAfterAPause(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		g, _ := b.inGroup(c, 3)
+		b.srv.Partition(zkembed.Cut{})
+		deadline := g.Deadline()
+		time.Sleep(time.Until(deadline) - time.Nanosecond)
+		require.NoError(t, g.Err())
+		time.Sleep(time.Nanosecond)
+		require.ErrorIs(t, g.Err(), coord.ErrWindowOver)
+		b.srv.Heal()
+		b.close(c)
+	})
+}
+
+func TestAGroupsContextCarriesEveryMember(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		g, holds := b.inGroup(c, 3)
+		ctx := g.Context(b.Context())
+		for i, h := range holds {
+			held, ok := coord.HeldIn(ctx, c, groupLine(i).Dir)
+			require.True(t, ok)
+			require.Same(t, h, held)
+		}
+		require.NoError(t, g.Release(b.Context()))
+		<-ctx.Done()
+		b.close(c)
+	})
+}
+
+func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		g, holds := b.inGroup(c, 3)
+		select {
+		case <-g.Revoked():
+			t.Fatal("nobody asked")
+		case <-time.After(time.Minute):
+		}
+		require.NoError(t, coord.Revoke(b.Context(), c, holds[1].Node()))
+		<-g.Revoked()
+		require.NoError(t, g.Err())
+		require.NoError(t, g.Release(b.Context()))
+		other, _ := b.inGroup(c, 2)
+		asked := other.Revoked()
+		require.NoError(t, other.Release(b.Context()))
+		select {
+		case <-asked:
+			t.Fatal("a release is no request")
+		case <-time.After(time.Minute):
+		}
+		b.close(c)
+	})
+}
+
+func TestAGroupTellsEveryReleaseThatFailed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		g, holds := b.inGroup(c, 3)
+		before := b.srv.Counts()[zkembed.OpDelete]
+		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		err := g.Release(b.Context())
+		require.ErrorIs(t, err, coord.ErrNoAuth)
+		require.ErrorContains(t, err, "2 errors occurred")
+		require.Equal(t, before+3, b.srv.Counts()[zkembed.OpDelete])
+		require.ErrorIs(t, holds[0].Err(), coord.ErrReleased)
+		b.close(c)
+	})
+}
+
+func TestAClaimTellsWhoWasThereWithoutARequest(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
+		first, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		second, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		before := b.srv.Counts()[zkembed.OpGetChildren2]
+		names, err := second.Listed(b.Context())
+		require.NoError(t, err)
+		line := coord.Line{Dir: "/line", Kinds: []coord.Kind{"member"}}.Order(append(names, "else"), coord.Curator)
+		require.Len(t, line, 2)
+		require.Equal(t, first.Node(), "/line/"+line[0].Name)
+		require.Equal(t, second.Node(), "/line/"+line[1].Name)
+		require.Equal(t, before, b.srv.Counts()[zkembed.OpGetChildren2])
+		spec.Unlisted = true
+		third, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		names, err = third.Listed(b.Context())
+		require.NoError(t, err)
+		require.Len(t, names, 3)
+		fourth, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		require.NoError(t, coord.Break(b.Context(), c, fourth.Node()))
+		_, err = fourth.Listed(b.Context())
+		require.ErrorIs(t, err, coord.ErrNodeDeleted)
+		b.close(c)
+	})
+}
