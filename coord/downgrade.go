@@ -36,9 +36,6 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
 	next, err := cl.successor(Read)
 	if err != nil {
 		return nil, err
@@ -142,7 +139,7 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim, left *removal) error
 }
 
 // swap makes the exchange and blocks until that is certain, or certain not to
-// be. It starts no further attempt when ctx has ended.
+// be. It starts no attempt when ctx has ended.
 func (cl *Claim) swap(ctx context.Context, next *Claim) error {
 	c := cl.client
 	ops := []Op{
@@ -150,7 +147,7 @@ func (cl *Claim) swap(ctx context.Context, next *Claim) error {
 		CreateOp(next.Node(), next.spec.Data, Ephemeral),
 		DeleteOp(cl.Node(), -1),
 	}
-	for {
+	for ctx.Err() == nil {
 		// Not bound to ctx: the outcome must be known to clean up after it.
 		_, err := c.txn(context.Background(), cl.sess, ops)
 		switch {
@@ -163,10 +160,8 @@ func (cl *Claim) swap(ctx context.Context, next *Claim) error {
 		default:
 			return lostBy(err)
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 	}
+	return context.Cause(ctx)
 }
 
 // lostBy tells the failures that mean that the own node is gone.

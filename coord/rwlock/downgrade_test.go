@@ -133,12 +133,8 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 		_, err = h.Downgrade(limited(s.T))
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "1 other handles")
-		ended, cancel := context.WithCancel(s.Context())
-		cancel()
-		release(s.T, inner)
-		_, err = h.Downgrade(ended)
-		require.ErrorIs(s, err, context.Canceled)
 		require.NoError(s, h.Err(), "nothing has happened to the hold")
+		release(s.T, inner)
 		r, err := h.Downgrade(limited(s.T))
 		require.NoError(s, err)
 		release(s.T, r)
@@ -201,6 +197,19 @@ func TestADowngradeEndsWithItsContextAndLeavesNothing(t *testing.T) {
 		close(arrive)
 		release(s.T, h) // waits until nothing is left
 		release(s.T, turn(s.T, next))
+		require.Empty(s, s.line())
+	})
+}
+
+func TestADowngradeWithAContextThatHasEndedReleases(t *testing.T) {
+	each(t, func(s scene) {
+		h := hold(s.T, s.lock().WriteSide())
+		ended, cancel := context.WithCancel(s.Context())
+		cancel()
+		r, err := h.Downgrade(ended)
+		require.ErrorIs(s, err, context.Canceled)
+		require.Nil(s, r)
+		release(s.T, h)
 		require.Empty(s, s.line())
 	})
 }
