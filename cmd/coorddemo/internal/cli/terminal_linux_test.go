@@ -105,7 +105,8 @@ func (tty *terminal) sees(text string) {
 }
 
 // A shell's prompts and the echo of the keys are on the screen too, so commands print what their own text does not
-// contain: done-0 for done-$?.
+// contain: done-0 for done-$?. Commands to be stopped by the key start no others at that time: while a shell's new child
+// is stopped before it runs its program, the kernel does not stop the shell.
 
 func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
@@ -149,7 +150,7 @@ func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
 func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
-	tty.press(`$D --session-timeout 4s lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do sleep 0.02; done'` + "\n")
+	tty.press(`$D --session-timeout 4s lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'` + "\n")
 	tty.sees("ready")
 	tty.press(stop)
 	tty.sees("unless continued")
@@ -173,7 +174,7 @@ func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 func TestALockThatStaysStoppedIsLost(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
-	tty.press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; while :; do sleep 0.02; done'` + "\n")
+	tty.press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; exec cat'` + "\n")
 	zktest.Eventually(t, soon, func() bool { return pidOn(tty) != 0 }, "the command tells its process id")
 	pid := pidOn(tty)
 	tty.press(stop)
