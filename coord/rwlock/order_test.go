@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 // tally counts who is inside, and notices whom it must not meet there.
@@ -172,6 +173,23 @@ func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 		waiting(s.T, reader)
 		release(s.T, first)
 		release(s.T, turn(s.T, reader))
+	})
+}
+
+func TestNoReaderWaitsForALaterWriter(t *testing.T) {
+	each(t, func(s scene) {
+		release(s.T, hold(s.T, s.lock().ReadSide())) // makes the directory
+		c := open(s.T, s.w.ProxyConnectString())
+		look := make(chan struct{}) // until then the reader has joined but not looked
+		s.w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Path: s.path, Do: proxy.Hold(look)})
+		reader := s.joins(rw(s.T, c, s.path).ReadSide())
+		writer := s.joins(s.lock().WriteSide())
+		s.watch(s.line(), 0, 1)
+		close(look)
+		reads := turn(s.T, reader)
+		waiting(s.T, writer)
+		release(s.T, reads)
+		release(s.T, turn(s.T, writer))
 	})
 }
 
