@@ -23,7 +23,9 @@ type granted struct {
 func (b bubble) acquireLater(c *coord.Client, spec coord.Spec) <-chan granted {
 	done := make(chan granted, 1)
 	go func() {
-		h, err := c.Acquire(context.WithoutCancel(b.Context()), spec, first)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), 10*T)
+		defer cancel()
+		h, err := c.Acquire(ctx, spec, first)
 		done <- granted{h, err}
 	}()
 	return done

@@ -264,13 +264,17 @@ func TestF46ASupersededLeaderGoesOnServingTheHolder(t *testing.T) {
 		s.w.SetTimeout(timeout)
 		leader := s.leader()
 		front := zktest.NewProxy(s, leader.Addr())
-		h := s.acquire(s.open(front.Addr(), coord.WithSessionTimeout(timeout)))
+		holder := s.open(front.Addr(), coord.WithSessionTimeout(timeout))
+		h := s.acquire(holder)
 		front.Refuse()
 		waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), coord.WithDialer(s.dialOthers(leader))))
 		s.awaitWatchers(h.Node(), 2)
 		ended := s.endOf(h)
 		require.NoError(s, leader.Stop())
 		s.leader(leader)
+		// Whatever the old leader acknowledges now comes long after the election.
+		s.waitUntil(time.Now().Add(timeout / 10))
+		stop := s.flushAllTheTime(holder)
 		require.NoError(s, leader.Continue())
 		require.Equal(s, "leader", leader.Mode(), "the old leader knows better by now")
 		require.NoError(s, h.Err(), "lost before the old leader went on")
@@ -280,9 +284,26 @@ func TestF46ASupersededLeaderGoesOnServingTheHolder(t *testing.T) {
 		require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
 		s.Logf("gave up %v before the second grant", granted.Sub(end))
 		require.Greater(s, next.Token(), h.Token())
+		stop()
 		require.NoError(s, s.w.Ensemble().AwaitReady())
 		s.release(next)
 	}, zktest.WithSyncLimit(5))
+}
+
+// flushAllTheTime has a client write as often as it can, until stop.
+func (s scene) flushAllTheTime(c *coord.Client) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			one, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			_ = c.Flush(one)
+			<-one.Done()
+			cancel()
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // dialOthers connects to the servers other than one.

@@ -501,7 +501,7 @@ var mutants = []mutant{
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
 			old:  `case <-changed:`,
-			new:  `case <-make(chan struct{}):`,
+			new:  `case <-func(<-chan struct{}) chan struct{} { return nil }(changed):`,
 		},
 		tests: []suite{{pkg: sema, run: "TestARaisedLimit"}},
 	},
