@@ -81,11 +81,15 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 // be called again and gives the same answer.
 func (m *Member) Leave(ctx context.Context) error {
 	select {
-	case m.leaving <- struct{}{}:
-		defer func() { <-m.leaving }()
-	case <-ctx.Done():
-		return m.barrier.failure("leave", context.Cause(ctx))
+	case m.leaving <- struct{}{}: // also with a dead ctx, to give up the place
+	default:
+		select {
+		case m.leaving <- struct{}{}:
+		case <-ctx.Done():
+			return m.barrier.failure("leave", context.Cause(ctx))
+		}
 	}
+	defer func() { <-m.leaving }()
 	if !m.ended {
 		m.outcome = m.barrier.failure("leave", m.leave(ctx))
 		m.ended = true
