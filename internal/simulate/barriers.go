@@ -125,17 +125,24 @@ func (p *party) meet(k *worker, ctx context.Context, c *coord.Client) bool {
 func (p *party) round(k *worker, ctx context.Context, b *doublebarrier.Barrier) bool {
 	enter := k.rec.Call(k.name, k.key, history.Enter)
 	m, err := b.Enter(ctx)
-	k.waited(ctx, "Enter", err, doublebarrier.ErrLate)
+	if ctx.Err() == nil || !errors.Is(err, coord.ErrLost) {
+		k.waited(ctx, "Enter", err, doublebarrier.ErrLate)
+	}
 	if err != nil {
 		enter.End(history.Failed, err)
 		return false
 	}
 	enter.End(history.OK, nil, history.Round(m.Round()))
 	k.granted(k.recipe, k.key)
+	left := make(chan struct{})
+	defer close(left)
 	k.working.Go(func() {
-		<-m.Done()
-		if !errors.Is(m.Err(), coord.ErrReleased) {
-			enter.Lost(time.Time{}, m.Err())
+		select {
+		case <-m.Done():
+			if !errors.Is(m.Err(), coord.ErrReleased) {
+				enter.Lost(time.Time{}, m.Err())
+			}
+		case <-left:
 		}
 	})
 	p.work(k, m)
@@ -151,6 +158,9 @@ func (p *party) round(k *worker, ctx context.Context, b *doublebarrier.Barrier) 
 	leave := k.rec.Call(k.name, k.key, history.Leave, history.Of(enter))
 	err = m.Leave(leaving)
 	k.waited(leaving, "Leave", err, coord.ErrLost, doublebarrier.ErrIncomplete)
+	if m.Err() == nil {
+		k.violated("%s: has left with %v, and keeps its place", k.name, err)
+	}
 	switch {
 	case err == nil:
 		leave.End(history.OK, nil, history.Verdict("complete"))

@@ -46,10 +46,10 @@ func run(seed uint64, res *Result) error {
 // lasting is for how long there is trouble: usually some tens of T, rarely many
 // hours.
 func (w *world) lasting(r *rand.Rand) time.Duration {
-	if chance(r, 0.01) {
+	if chance(r, 0.003) {
 		return time.Duration(1+r.IntN(4)) * time.Hour
 	}
-	return w.part(r, 15, 60)
+	return min(w.part(r, 15, 60), time.Duration(4+r.IntN(7))*time.Minute)
 }
 
 // populate opens the clients and makes what must be there before.

@@ -99,7 +99,7 @@ func (s *station) session() int64 {
 
 // broken tells the history that the station's holds end from outside.
 func (s *station) broken(key, how string) {
-	s.w.rec.Break(s.name+"/", key, how, s.w.timeout)
+	s.w.rec.Break(s.name+"/", key, how, time.Now(), s.w.timeout)
 }
 
 func (s *station) dial(ctx context.Context, network, addr string) (net.Conn, error) {
