@@ -32,7 +32,7 @@ var clientFaults = []clientFault{
 	{"delete replies lost", 6, onRequest(proxy.Fault{On: []int32{proxy.OpDelete}, Do: proxy.CutOnReply})},
 	{"lists lost", 4, onRequest(proxy.Fault{On: proxy.Lists, Do: proxy.CutOnReply})},
 	{"transaction replies lost", 4, onRequest(proxy.Fault{On: []int32{proxy.OpMulti}, Do: proxy.CutOnReply})},
-	{"watches not set again", 3, lostWatches},
+	{"connections cut at an event", 4, onRequest(proxy.Fault{On: []int32{proxy.OpNotification}, Do: proxy.CutOnReply})},
 	{"black holes both ways", 5, hole(proxy.Both)},
 	{"black holes to the server", 4, hole(proxy.ToServer)},
 	{"black holes to the client", 4, hole(proxy.ToClient)},
@@ -48,13 +48,6 @@ var clientFaults = []clientFault{
 // kinds all the time.
 func onRequest(f proxy.Fault) func(context.Context, *run, *member, *rand.Rand) int {
 	return func(ctx context.Context, _ *run, m *member, _ *rand.Rand) int { return m.inject(ctx, f, 5*time.Second) }
-}
-
-func lostWatches(ctx context.Context, _ *run, m *member, _ *rand.Rand) int {
-	for _, p := range m.proxies {
-		p.CutAll()
-	}
-	return m.inject(ctx, proxy.Fault{On: []int32{proxy.OpSetWatches, proxy.OpSetWatches2}, Do: proxy.DropAndCut}, 3*time.Second)
 }
 
 // hole lasts up to twice the session time-out.
