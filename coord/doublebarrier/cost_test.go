@@ -22,16 +22,14 @@ const calm = time.Hour
 // inCalm is a bubble with n clients whose sessions last that long.
 func inCalm(t *testing.T, n int, f func(t *testing.T, b bubble, clients []*coord.Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithReaper(0), zkembed.WithSessionTimeouts(0, calm))
-		require.NoError(t, err)
-		b := bubble{t, srv}
+		b := newBubble(t, zkembed.WithSessionTimeouts(0, calm))
 		var clients []*coord.Client
 		for range n {
 			clients = append(clients, b.open(coord.WithSessionTimeout(calm)))
 		}
 		f(t, b, clients)
 		b.close(clients...)
-		require.NoError(t, srv.Close())
+		require.NoError(t, b.srv.Close())
 	})
 }
 

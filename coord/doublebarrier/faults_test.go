@@ -16,7 +16,7 @@ import (
 
 // lasts is longer than anything takes that no fault holds up, and shorter than
 // what makes a session end.
-const lasts = 5 * time.Second
+const lasts = 2 * time.Second
 
 // pool opens n clients and returns them with each one's view of the barrier /b.
 func (b bubble) pool(clients, n int, opts ...doublebarrier.Option) ([]*coord.Client, []*doublebarrier.Barrier) {
@@ -206,14 +206,14 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 }
 
 func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
-	const patience, grace = time.Second, 50 * time.Millisecond
+	const limit, grace = time.Second, 50 * time.Millisecond
 	// Each call is given up after each of its steps, the server answering
 	// nothing any more from then on, or only late.
 	for name, trouble := range map[string]func(srv *zkembed.Server) (heal func()){
 		"silent": func(srv *zkembed.Server) func() { return srv.Partition(zkembed.Cut{}).Heal },
 		"down":   func(srv *zkembed.Server) func() { srv.Stop(); return srv.Resume },
 		"slow": func(srv *zkembed.Server) func() {
-			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*patience)).Remove
+			return srv.Inject(zkembed.Match{}, zkembed.Delay(2*limit)).Remove
 		},
 	} {
 		for step := range 8 {
@@ -222,14 +222,14 @@ func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 					cs, bs := b.pool(3, 2)
 					b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))
 					b.srv.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
-					ctx, cancel := context.WithTimeout(b.Context(), patience)
+					ctx, cancel := context.WithTimeout(b.Context(), limit)
 					defer cancel()
 					begun := time.Now()
 					enter := entering(ctx, bs[0])
 					time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
 					heal := trouble(b.srv)
 					require.ErrorIs(t, (<-enter).err, context.DeadlineExceeded)
-					require.LessOrEqual(t, time.Since(begun), patience+grace)
+					require.LessOrEqual(t, time.Since(begun), limit+grace)
 					heal()
 					time.Sleep(T)
 					empty(t, bs[1])
@@ -242,7 +242,7 @@ func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 }
 
 func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
-	const patience, grace = time.Second, 50 * time.Millisecond
+	const limit, grace = time.Second, 50 * time.Millisecond
 	for step := range 8 {
 		t.Run(fmt.Sprint("silent after ", step), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
@@ -250,14 +250,14 @@ func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 				all := b.enter(bs...)
 				first, second := (<-all[0]).value, (<-all[1]).value
 				b.srv.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
-				ctx, cancel := context.WithTimeout(b.Context(), patience)
+				ctx, cancel := context.WithTimeout(b.Context(), limit)
 				defer cancel()
 				begun := time.Now()
 				left := leaving(ctx, first)
 				time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
 				cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}})
 				require.ErrorIs(t, <-left, context.DeadlineExceeded)
-				require.LessOrEqual(t, time.Since(begun), patience+grace)
+				require.LessOrEqual(t, time.Since(begun), limit+grace)
 				cut.Heal()
 				requireMissing(t, second.Leave(b.Context()), 0)
 				time.Sleep(T)

@@ -127,14 +127,29 @@ const T = 30 * time.Second
 type bubble struct {
 	*testing.T
 	srv *zkembed.Server
+	ctx context.Context
 }
+
+// patience is how long a test in a bubble may take, so that whoever hangs fails.
+const patience = 2 * time.Hour
+
+func newBubble(t *testing.T, opts ...zkembed.Option) bubble {
+	srv, err := zkembed.Start(append(opts, zkembed.WithAddr(""), zkembed.WithReaper(0))...)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return bubble{t, srv, ctx}
+}
+
+// Context ends when the patience does.
+func (b bubble) Context() context.Context { return b.ctx }
 
 func inBubble(t *testing.T, f func(t *testing.T, b bubble)) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithReaper(0))
-		require.NoError(t, err)
+		b := newBubble(t)
+		srv := b.srv
 		defer func() { require.NoError(t, srv.Close()) }()
-		f(t, bubble{t, srv})
+		f(t, b)
 		time.Sleep(2 * T) // for sessions whose goodbye did not arrive
 		for _, n := range srv.Nodes() {
 			require.Zero(t, n.Stat.EphemeralOwner, "%s is left behind", n.Path)

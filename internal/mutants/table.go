@@ -447,7 +447,7 @@ var mutants = []mutant{
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
 			old:  `if !flushed {`,
-			new:  `if false {`,
+			new:  `if !flushed && false {`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestANewcomer"}},
 	},
