@@ -22,10 +22,14 @@ type verbs struct {
 	Inspect inspectVerb `cmd:"" help:"Show who holds a lock and who waits for it."`
 	Revoke  revokeVerb  `cmd:"" help:"Ask the holder of a lock to give it up."`
 	Break   breakVerb   `cmd:"" help:"Take a lock from its holder by force."`
+	Queue   queueVerbs  `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Server  serverVerb  `cmd:"" help:"Run an in-memory server for development and tests."`
 	Version versionVerb `cmd:"" help:"Tell the version."`
 
-	Guard  guardVerb  `cmd:"" name:"__guard" hidden:""`
+	Guard    guardVerb    `cmd:"" name:"__guard" hidden:""`
+	Producer producerVerb `cmd:"" name:"__producer" hidden:""`
+	Consumer consumerVerb `cmd:"" name:"__consumer" hidden:""`
+
 	Seller sellerVerb `cmd:"" name:"__seller" hidden:""`
 }
 

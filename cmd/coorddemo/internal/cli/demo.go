@@ -20,6 +20,7 @@ const (
 )
 
 type demoVerbs struct {
+	Queue queueDemo `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
 	Stock stockVerb `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
 }
 
