@@ -180,7 +180,8 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 			return err
 		}
 		if names == nil {
-			if names, _, left, err = s.client.WatchChildren(ctx, s.layout.leases.Dir); err != nil {
+			names, _, left, err = s.client.WatchChildren(ctx, s.layout.leases.Dir)
+			if err != nil && !errors.Is(err, coord.ErrNoNode) { // without the directory there is no own lease either
 				return err
 			}
 		}
