@@ -23,7 +23,7 @@ func campaign(k *worker, ctx context.Context, c *coord.Client) bool {
 	}
 	if k.untimed(); chance(k.r, 0.5) {
 		proclaiming, cancel := context.WithTimeout(term.Context(context.Background()), k.part(k.r, 0, 1))
-		k.waited(proclaiming, "Proclaim", term.Proclaim(proclaiming, []byte(k.name+", again")), coord.ErrLost, coord.ErrReleased)
+		k.waited(proclaiming, "Proclaim", term.Proclaim(proclaiming, []byte(k.name+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
 		cancel()
 	}
 	k.use(c, g.Hold, k.resources[k.key])

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -27,10 +28,18 @@ func (k *worker) acquire(ctx context.Context, key string, kind history.Kind, wha
 	return g, err == nil
 }
 
-// taken records a hold that was got by other means than a call of acquire.
+// taken records a hold that was got by other means than a call of acquire. The
+// driver may have ended it before there was a record to note that in.
 func (k *worker) taken(key string, kind history.Kind, h *coord.Hold) *history.Grant[*coord.Hold] {
 	k.granted(k.recipe, key)
-	return must(history.Acquire(k.rec, k.name, key, kind, func() (*coord.Hold, error) { return h, nil }))
+	if k.excused(h.Node(), h.Session()) {
+		key = "ended from outside"
+	}
+	g := must(history.Acquire(k.rec, k.name, key, kind, func() (*coord.Hold, error) { return h, nil }))
+	if k.excused(h.Node(), h.Session()) {
+		k.rec.Break(k.name, key, "ended from outside", time.Now(), k.timeout)
+	}
+	return g
 }
 
 // mutex locks a mutex in one of the ways there are.

@@ -49,7 +49,7 @@ func (w *world) lasting(r *rand.Rand) time.Duration {
 	if chance(r, 0.003) {
 		return time.Duration(1+r.IntN(4)) * time.Hour
 	}
-	return min(w.part(r, 15, 60), time.Duration(4+r.IntN(7))*time.Minute)
+	return min(w.part(r, 15, 60), time.Duration(5+r.IntN(7))*time.Minute)
 }
 
 // populate opens the clients and makes what must be there before.

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 
 func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 	debug.SetTraceback("all")
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	report := NewReport()
 	if *one != 0 {
 		for i := range *repeat {
