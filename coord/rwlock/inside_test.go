@@ -152,8 +152,8 @@ func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 
 func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 	each(t, func(s scene) {
-		admin := open(s.T, s.w.ConnectString())
-		h := hold(s.T, s.lock().WriteSide())
+		admin, c := open(s.T, s.w.ConnectString()), open(s.T, s.w.ConnectString())
+		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := make(chan error, 1)
 		go func() { asked <- coord.RevokeAndWait(limited(s.T), admin, h.Node(), 0) }()
 		zktest.Receive(s, soon, h.Revoked(), "the request")
@@ -167,7 +167,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		}
 		data, _, err := s.w.Admin().Get(r.Node())
 		require.NoError(s, err)
-		require.Contains(s, string(data), "rwlock.test", "the node names its owner")
+		require.Equal(s, c.Identity(), string(data), "the node names its owner")
 		require.NoError(s, coord.Revoke(limited(s.T), admin, r.Node()))
 		zktest.Receive(s, soon, r.Revoked(), "the request for the read hold")
 		release(s.T, r)
