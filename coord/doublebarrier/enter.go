@@ -27,7 +27,11 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 		if err == nil {
 			return m, nil
 		}
-		if ctx.Err() != nil || !errors.Is(err, coord.ErrLost) {
+		lost := errors.Is(err, coord.ErrLost)
+		if lost && ctx.Err() != nil {
+			err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
+		if !lost || ctx.Err() != nil {
 			return nil, b.failure("enter", err)
 		}
 	}

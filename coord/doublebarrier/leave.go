@@ -51,6 +51,10 @@ func (m *Member) Count() int { return len(m.names) }
 // Node returns the path of the member's node.
 func (m *Member) Node() string { return m.hold.Node() }
 
+// Hold returns the hold of the member's node, for whoever watches over it. To
+// release it is to abandon the place.
+func (m *Member) Hold() *coord.Hold { return m.hold }
+
 // Done is closed when the member has left, or can no longer be sure that the
 // others still count on it: see [coord.Hold].
 func (m *Member) Done() <-chan struct{} { return m.hold.Done() }
