@@ -95,11 +95,16 @@ func (s *Server) mntr() string {
 		key   string
 		value any
 	}{
-		{"zk_version", version}, {"zk_server_state", "standalone"},
-		{"zk_packets_received", received}, {"zk_packets_sent", sent},
-		{"zk_num_alive_connections", alive}, {"zk_outstanding_requests", 0},
-		{"zk_znode_count", len(s.leader.tree.nodes)}, {"zk_watch_count", s.watchCount()},
-		{"zk_ephemerals_count", ephemerals}, {"zk_global_sessions", len(s.sessions)},
+		{"zk_version", version},
+		{"zk_server_state", "standalone"},
+		{"zk_packets_received", received},
+		{"zk_packets_sent", sent},
+		{"zk_num_alive_connections", alive},
+		{"zk_outstanding_requests", 0},
+		{"zk_znode_count", len(s.leader.tree.nodes)},
+		{"zk_watch_count", s.watchCount()},
+		{"zk_ephemerals_count", ephemerals},
+		{"zk_global_sessions", len(s.sessions)},
 		{"zk_uptime", time.Since(s.started).Milliseconds()},
 	} {
 		fmt.Fprintf(&b, "%s\t%v\n", kv.key, kv.value)

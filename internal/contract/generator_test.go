@@ -29,9 +29,7 @@ var numbered = regexp.MustCompile(`/[/a-z-]*-?\d{10}`)
 
 // learn remembers the names that a server made up.
 func (g *generator) learn(outcome string) {
-	for _, p := range numbered.FindAllString(outcome, -1) {
-		g.made = append(g.made, p)
-	}
+	g.made = append(g.made, numbered.FindAllString(outcome, -1)...)
 	g.made = g.made[max(0, len(g.made)-8):]
 }
 

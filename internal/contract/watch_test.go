@@ -86,16 +86,21 @@ func TestSetWatchesTellsWhatWasMissedAndArmsTheRest(t *testing.T) {
 			strs([]string{s.path("new"), s.path("never")}).
 			strs([]string{s.path("same"), s.path("grown"), s.path("gone")}))
 		require.Equal(t, []event{
-			{changed, s.path("set")}, {deleted, s.path("gone")}, {created, s.path("new")},
-			{childrenChanged, s.path("grown")}, {deleted, s.path("gone")},
+			{changed, s.path("set")},
+			{deleted, s.path("gone")},
+			{created, s.path("new")},
+			{childrenChanged, s.path("grown")},
+			{deleted, s.path("gone")},
 		}, c.takeEvents())
 		other.set(t, s.path("same"), nil)
 		other.set(t, s.path("grown"), nil)
 		other.create(t, s.path("same/child"), persistent)
 		other.create(t, s.path("never"), persistent)
 		require.Equal(t, []event{
-			{changed, s.path("same")}, {changed, s.path("grown")},
-			{childrenChanged, s.path("same")}, {created, s.path("never")},
+			{changed, s.path("same")},
+			{changed, s.path("grown")},
+			{childrenChanged, s.path("same")},
+			{created, s.path("never")},
 		}, c.flush(t))
 	})
 }

@@ -62,8 +62,10 @@ func java(t *testing.T, class string) program {
 	out, err := exec.CommandContext(t.Context(), tools.javac, "-d", classes, "-cp", tools.classPath,
 		"-sourcepath", sources, filepath.Join(sources, class+".java")).CombinedOutput()
 	require.NoError(t, err, "compiling %s:\n%s", class, out)
-	return program{tools.java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m",
-		"-cp", classes + string(os.PathListSeparator) + tools.classPath, class}
+	return program{
+		tools.java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m",
+		"-cp", classes + string(os.PathListSeparator) + tools.classPath, class,
+	}
 }
 
 // leaveOut skips the test if something is missing on this machine, and fails it where nothing may be missing.
