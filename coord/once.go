@@ -56,34 +56,36 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 // to make a witness when none is idle. It repeats it over lost connections. It
 // fails as [Client.Txn] does; [ErrUnconfirmed] is left for two cases: ctx ended
 // before a reply came, or the session did, and the witness with it. Any other
-// error means that nothing was, nor will be, carried out.
-func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) error {
-	return opError("transaction", o.dir, o.client.explain(o.txn(ctx, ops)))
+// error means that nothing was, nor will be, carried out. There are no results
+// when the transaction took effect and its reply was lost.
+func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
+	results, err := o.txn(ctx, ops)
+	return results, opError("transaction", o.dir, o.client.explain(err))
 }
 
-func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) error {
+func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
 	if _, err := o.client.requests(ops); err != nil {
-		return err
+		return nil, err
 	}
 	select {
 	case o.places <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	defer func() { <-o.places }()
 	for {
 		w, err := o.take(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		spent, err := o.client.try(ctx, w, ops)
+		results, spent, err := o.client.try(ctx, w, ops)
 		if !spent {
 			o.giveBack(w)
 		} else {
 			o.client.drop(w)
 		}
 		if !errors.Is(err, errNoWitness) {
-			return err
+			return results, err
 		}
 	}
 }
@@ -93,34 +95,34 @@ var errNoWitness = errors.New("the witness is gone")
 
 // try carries out a transaction with a witness. It tells whether the witness
 // is of no more use.
-func (c *Client) try(ctx context.Context, w *witness, ops []Op) (spent bool, err error) {
+func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Result, spent bool, err error) {
 	all := append([]Op{SetOp(w.node, nil, w.version)}, ops...)
 	for unknown := false; ; {
-		_, err := c.txn(ctx, w.sess, all)
+		results, err := c.txn(ctx, w.sess, all)
 		var refused *TxnError
 		errors.As(err, &refused)
 		switch {
 		case err == nil:
 			w.version++
-			return false, nil
+			return results[1:], false, nil
 		case refused != nil && refused.Index > 0:
 			refused.Index--
-			return false, err
+			return nil, false, err
 		case refused != nil && unknown && errors.Is(err, ErrBadVersion):
 			w.version++ // the first one took effect
-			return false, nil
+			return nil, false, nil
 		case refused != nil && unknown:
-			return true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 		case refused != nil && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion)):
-			return true, errNoWitness
+			return nil, true, errNoWitness
 		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
 			c.pause(ctx)
 		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && w.sess.Err() == nil:
 			unknown = true
 		case unknown && !errors.Is(err, ErrUnconfirmed):
-			return true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 		default:
-			return true, err
+			return nil, true, err
 		}
 	}
 }

@@ -22,13 +22,15 @@
 //     moved to the dead letters. A lost reply neither loses nor doubles it.
 //   - Nobody else receives an item while its receiver's claim lasts. The claim
 //     ends ([Item.Done]) before another can have it, as any coord.Hold does.
-//   - An Ack removes the item only if the claim is this receiver's still: it
-//     names the version of the entry that this delivery made. Otherwise it fails
-//     with [ErrStale] and removes nothing.
+//   - An Ack or Nack whose claim has ended, or whose item another has by now,
+//     fails with [ErrStale] and removes nothing: the transaction names the
+//     version of the entry that this delivery made, and that of the claim, which
+//     is 1 where Kazoo's is 0.
 //   - A consumer alone receives by priority, then by age. Consumers beside each
-//     other receive nearly so: each takes one of the first items, as many as
-//     there are consumers busy. An item of higher priority waits for at most 32
-//     that were listed before it.
+//     other share the first items of the highest priority, eight for each
+//     consumer or a sixteenth of the queue, and receive in order but for that.
+//   - An item of higher priority is not overtaken by those that are put later,
+//     but may have to wait for some that were listed before it: see Cost.
 //   - Every call ends with its context; what it leaves half-way is cleared up in
 //     the background.
 //
@@ -36,36 +38,49 @@
 //
 //   - That an item is processed once only. A receiver may die, or be paused
 //     beyond its session, after the work and before the Ack. Make the work
-//     idempotent, or do it in the transaction of the Ack's kind: through
-//     coord.Hold.Txn, on what is in ZooKeeper.
+//     idempotent.
 //   - Fairness between consumers.
-//   - A claim that was broken by hand and then taken by a Kazoo consumer is not
-//     told from the own one in the moment before the news arrives, because Kazoo
-//     does not count deliveries.
+//   - That [Item.Deliveries] counts deliveries to Kazoo, or of items beyond
+//     [MaxSize], which only Kazoo can put.
+//   - That a delay is kept over the end of the process that asked for it.
 //
 // # When the session or connection fails
 //
-// A waiting Receive waits on. A claim lasts as a coord.Hold does: through an
-// outage of 0.4 T, and no longer than the session. A Put, Take or Ack whose reply
-// was lost is found out on the next connection; when ctx or the session ends
-// before, the error matches coord.ErrUnconfirmed.
+// A waiting Receive waits on, in the next session if need be. A claim lasts as a
+// coord.Hold does: through an outage of 0.4 T, and no longer than the session. A
+// Put, Take or Ack whose reply was lost is found out on the next connection;
+// when ctx or the session ends before, the error matches coord.ErrUnconfirmed.
 //
 // # Znodes
 //
 //	/q/entries/entry-100-0000000042   persistent, the item; its version counts deliveries
 //	/q/taken/entry-100-0000000042     ephemeral, its receiver's claim
-//	/q/producers/<guid>               ephemeral, tells whether a Put took effect
+//	/q/producers/<guid>               ephemeral, its version tells whether a Put took effect
+//	/q/consumers/<guid>               ephemeral, counts those who consume beside each other
+//	/q/waiting/_c_<guid>-wait-…       ephemeral, the line of those who have nothing to do
 //	/q/dead/entries, /q/dead/taken    the dead letters, a queue like any other
 //
-// That is the layout of Kazoo's LockingQueue: Python and Go share a queue.
-// Deliveries to Kazoo are not counted.
+// The first two are the layout of Kazoo's LockingQueue: Python and Go share a
+// queue.
 //
 // # Cost
 //
-// Put: 1 request for any number of items. Receive and Ack: 3 (read, claim, ack).
-// Take: 2. Beside that, a listing of entries and claims, 2 requests, for every 32
-// items, or whenever the queue was empty. A Receive that waits has one watch on
-// each of the two lists, per process, however many goroutines wait; each change
-// of the queue wakes them, and each process lists once. 24 bytes for each item
-// in the queue travel with a listing.
+// Put: 1 request for any number of items. Receive and Ack: 3 requests (read,
+// claim, ack), in 2 round trips when one follows the other, because the next
+// item is read along with the claim. Take: 2, in 1. An item that takes longer
+// than 20 ms costs one more, for the watch on the claim. The claim carries the
+// item's data, to count the delivery, so that they are written twice.
+//
+// Beside that there are the listings, of 24 bytes for each item in the queue. A
+// consumer alone lists the entries; those beside each other also the claims. One
+// listing serves for all its items as long as the queue does not change, and
+// otherwise for eight, or a sixteenth of the queue: so many items at most can
+// one of higher priority have to wait for, but for those on the way. After a
+// pause, and on a queue of up to 256, the first eight of its changes are each
+// looked at at once.
+//
+// A Receive with nothing to do costs, alone, a listing and its watch. Beside
+// others it stands in a line, of which only the first two watch the queue: a put
+// wakes those two, and the second leaves it to the first. So a put to N idle
+// consumers costs no more than one to three of them.
 package queue

@@ -5,168 +5,348 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// batch is how many items are handed out of one listing before it is made
-// anew, and so how many an item of higher priority may have to wait for.
-const batch = 32
+// A listing is used for many items, since it costs as much as the queue is
+// long. While the queue changes, it is made anew out of a credit, which grows
+// with the items handed out, by one listing for every eight of them or for a
+// sixteenth of the queue, and with time, so that it takes up a twentieth of it
+// at most.
+const (
+	itemsPerListing = 8
+	partPerListing  = 16
+	timePerListing  = 20
+	shortQueue      = 256 // up to here, credit for several listings is kept
+	mostCredit      = 8
+)
 
-// head is the listing of the queue's head that the consumers of this object
-// share.
+// head is the front of the queue as the consumers of this object saw it last.
+// They share it; a candidate is handed out to one of them.
 type head struct {
-	turn   sync.Mutex // guards the rest; nobody does I/O with it
-	names  []string   // not handed out yet, in order
-	left   int        // to hand out before the next listing
-	others int        // items in the hands of other consumers
+	gate chan struct{} // held by whoever lists; a channel, since waiting for it ends with a context
+	self *coord.Hold   // the own node among the peers'; guarded by the gate
+
+	mu      sync.Mutex
+	names   []string        // candidates, in order
+	fresh   bool            // none of this listing was handed out
+	trying  map[string]bool // handed out, and neither received nor missed yet
+	changed <-chan struct{} // the entries are not those listed any more; nil: list in any case
+	freed   <-chan struct{} // nor the claims; nil: they were not asked for
+	back    chan struct{}   // closed when this object gave something back
+	length  int             // of the listing
+	took    time.Duration   // the listing
+	credit  float64         // in listings
+	charged time.Time       // when credit was last counted
+	misses  int             // candidates of this listing that others had
+	crowded bool            // others consume, too
+	peers   peers
+	ahead   map[string]entry // read before it was asked for; one at most
+	picked  time.Time        // the last candidate
 }
 
-// next returns the name of an item to try, and waits until there is one. A
-// consumer alone gets them in order. Consumers beside each other spread over as
-// many items as there are consumers busy, so that they seldom try the same.
-func (q *Queue) next(ctx context.Context) (string, error) {
+// peers are the objects that consume from the queue, this one included.
+type peers struct {
+	rank, number int
+	changed      <-chan struct{} // nil: not known
+}
+
+// next returns the name of an item to try, if there is one.
+func (q *Queue) next(ctx context.Context) (name string, found bool, err error) {
+	leave, err := q.head.enter(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	defer leave()
 	for {
-		if name, ok := q.head.pop(); ok {
-			return name, nil
+		if name, ok := q.head.pick(); ok {
+			return name, true, nil
 		}
-		changed, err := q.look(ctx)
-		if err != nil {
-			return "", err
+		if q.head.current() {
+			return "", false, nil
 		}
-		if changed == nil {
-			continue
-		}
-		if err := changed.wait(ctx); err != nil {
-			return "", err
+		if err := q.list(ctx); err != nil {
+			return "", false, err
 		}
 	}
 }
 
-func (h *head) pop() (string, bool) {
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	if len(h.names) == 0 || h.left == 0 {
+func (h *head) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case h.gate <- struct{}{}:
+		return func() { <-h.gate }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// pick hands out a candidate, unless a new listing is due.
+func (h *head) pick() (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.earn()
+	at := h.choose()
+	if at < 0 {
 		return "", false
 	}
-	at := rand.IntN(min(h.others+1, len(h.names)))
 	name := h.names[at]
-	h.names = slices.Delete(h.names, at, at+1)
-	h.left--
+	if at == 0 {
+		h.names = h.names[1:]
+	} else {
+		h.names = slices.Delete(h.names, at, at+1)
+	}
+	h.trying[name], h.fresh, h.picked = true, false, time.Now()
 	return name, true
 }
 
-func (h *head) set(names []string, others int) {
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	h.names, h.left, h.others = names, batch, others
+// choose returns the index of the candidate to try, or -1. A consumer alone
+// takes them in order. Those beside each other share the first ones by their
+// sequence numbers, so that they seldom try the same; whoever finds none of its
+// share there takes one of the others'.
+func (h *head) choose() int {
+	if len(h.names) == 0 || h.changed == nil {
+		return -1
+	}
+	outdated := !h.fresh && (isClosed(h.changed) || isClosed(h.freed))
+	if outdated && (h.credit >= 1 || h.misses > 2) {
+		h.credit = max(0, h.credit-1)
+		return -1
+	}
+	if !h.crowded || h.peers.number < 2 {
+		return 0
+	}
+	front := h.front()
+	for i, name := range front {
+		if sequence(name)%h.peers.number == h.peers.rank {
+			return i
+		}
+	}
+	if outdated {
+		return -1
+	}
+	return rand.IntN(min(h.peers.number, len(front)))
 }
 
-// change tells when a queue without an item to try may have one.
-type change struct{ entries, taken <-chan struct{} }
-
-func (c *change) wait(ctx context.Context) error {
-	select {
-	case <-c.entries:
-	case <-c.taken:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// front is what consumers beside each other choose from: the first candidates
+// of the same priority.
+func (h *head) front() []string {
+	n := min(len(h.names), max(itemsPerListing*h.peers.number, h.length/partPerListing))
+	front := h.names[:n]
+	if other := slices.IndexFunc(front, func(name string) bool { return priority(name) != priority(front[0]) }); other > 0 {
+		front = front[:other]
 	}
+	return front
+}
+
+// earn counts the credit for a candidate and for the time since the last one.
+func (h *head) earn() {
+	now, limit := time.Now(), 1.0
+	if h.length <= shortQueue {
+		limit = mostCredit
+	}
+	h.credit += 1 / float64(max(itemsPerListing, h.length/partPerListing))
+	h.credit += float64(now.Sub(h.charged)) / float64(timePerListing*max(h.took, time.Millisecond))
+	h.credit, h.charged = min(h.credit, limit), now
+}
+
+// current tells whether the listing still shows the queue.
+func (h *head) current() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed != nil && !isClosed(h.changed) && !isClosed(h.freed)
+}
+
+// quick is how soon after the last candidate the next is asked for by consumers
+// worth reading ahead for.
+const quick = 20 * time.Millisecond
+
+// likely returns the candidate that will probably be asked for next, if those
+// who ask do so in quick succession.
+func (h *head) likely() (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.picked) > quick || len(h.ahead) > 0 {
+		return "", false
+	}
+	fresh, credit := h.fresh, h.credit
+	at := h.choose()
+	h.fresh, h.credit = fresh, credit
+	if at < 0 {
+		return "", false
+	}
+	return h.names[at], true
+}
+
+// readAhead returns what was read of an entry before it was asked for.
+func (h *head) readAhead(name string) (entry, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e, known := h.ahead[name]
+	clear(h.ahead)
+	return e, known
+}
+
+func (h *head) keepAhead(e entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ahead[e.name] = e
+}
+
+// obtained, missed and failed say what became of a candidate that was tried.
+func (h *head) obtained(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.trying, name)
+}
+
+func (h *head) missed(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.trying, name)
+	h.misses++
+	if !h.crowded {
+		h.crowded, h.changed = true, nil
+	}
+}
+
+func (h *head) failed(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.trying, name)
+	h.changed = nil
+}
+
+// overtaken notes that this object put an item of this priority.
+func (h *head) overtaken(by int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.names); n > 0 && by < priority(h.names[n-1]) {
+		h.changed = nil
+	}
+}
+
+// returned notes that this object gave an item back, and wakes those who wait.
+func (h *head) returned() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changed = nil
+	close(h.back)
+	h.back = make(chan struct{})
+}
+
+// signals are what to wait for when there is no candidate. changed is nil when
+// there is no reason to wait.
+func (h *head) signals() (changed, freed, back <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed, h.freed, h.back
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// list makes a listing. It asks for the claims and the other consumers only if
+// they are needed to tell what is free: a consumer alone knows its own claims.
+func (q *Queue) list(ctx context.Context) error {
+	h := &q.head
+	h.mu.Lock()
+	crowded := h.crowded
+	h.misses = 0
+	h.mu.Unlock()
+	begun := time.Now()
+	var entries, taken dir
+	var failures [3]error
+	var listing sync.WaitGroup
+	listing.Go(func() { entries, failures[0] = q.watch(ctx, q.entries()) })
+	if crowded {
+		listing.Go(func() { taken, failures[1] = q.watch(ctx, q.taken()) })
+		listing.Go(func() { failures[2] = q.census(ctx) })
+	}
+	listing.Wait()
+	if err := errors.Join(failures[:]...); err != nil {
+		return err
+	}
+	free, others := q.free(entries, taken)
+	if !crowded && len(free) == 0 && len(entries.names) > 0 {
+		var err error
+		if taken, err = q.watch(ctx, q.taken()); err != nil {
+			return err
+		}
+		free, others = q.free(entries, taken)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.names, h.fresh, h.length, h.took = free, true, len(free), time.Since(begun)
+	h.changed, h.freed = entries.changed, taken.changed
+	h.crowded = others > 0 || h.misses > 0
 	return nil
 }
 
-// look lists the queue. When nothing is to be had, it returns what to wait for;
-// the listing it judged by is the one the watches stand on.
-func (q *Queue) look(ctx context.Context) (*change, error) {
-	names, err := q.list(ctx)
-	if err != nil || len(names) > 0 {
-		return nil, err
-	}
-	entries, _, newEntries, err := q.client.WatchChildren(ctx, q.entries())
-	if errors.Is(err, coord.ErrNoNode) {
-		return nil, q.ensure(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	taken, _, freed, err := q.client.WatchChildren(ctx, q.taken())
-	if errors.Is(err, coord.ErrNoNode) {
-		return nil, q.ensure(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if names := available(entries, taken); len(names) > 0 {
-		q.head.set(names, q.others(taken))
-		return nil, nil
-	}
-	return &change{newEntries, freed}, nil
+// dir is a directory as it was listed and watched.
+type dir struct {
+	names   []string
+	changed <-chan struct{} // nil: it was not listed
 }
 
-// list reads the entries and those taken, in one round trip, and returns the
-// names of the others in order.
-func (q *Queue) list(ctx context.Context) ([]string, error) {
-	var taken []string
-	var failed error
-	var listing sync.WaitGroup
-	listing.Go(func() { taken, failed = q.client.Children(ctx, q.taken()) })
-	entries, err := q.client.Children(ctx, q.entries())
-	listing.Wait()
-	if errors.Is(err, coord.ErrNoNode) || errors.Is(failed, coord.ErrNoNode) {
-		return nil, nil
+// watch lists one of the queue's directories, which it makes if need be.
+func (q *Queue) watch(ctx context.Context, path string) (dir, error) {
+	for {
+		names, _, changed, err := q.client.WatchChildren(ctx, path)
+		if !errors.Is(err, coord.ErrNoNode) {
+			return dir{names, changed}, err
+		}
+		if err := q.ensure(ctx); err != nil {
+			return dir{}, err
+		}
 	}
-	if err := errors.Join(err, failed); err != nil {
-		return nil, err
-	}
-	names := available(entries, taken)
-	q.head.set(slices.Clone(names), q.others(taken))
-	return names, nil
 }
 
-// others counts the items taken by other consumers than this object's.
-func (q *Queue) others(taken []string) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return max(0, len(taken)-len(q.live))
-}
-
-// available returns the entries nobody has taken, in order: by priority, then
-// by age. Names of another shape are not entries.
-func available(entries, taken []string) []string {
-	held := make(map[string]bool, len(taken))
-	for _, name := range taken {
+// free returns the entries that nobody has, as far as it is known, in order: by
+// priority, then by age; and how many other consumers have.
+func (q *Queue) free(entries, taken dir) (free []string, others int) {
+	own := q.own()
+	held := make(map[string]bool, len(taken.names))
+	for _, name := range taken.names {
 		held[name] = true
+		if _, known := own[name]; !known {
+			others++
+		}
 	}
-	free := make([]string, 0, len(entries))
-	for _, name := range entries {
-		if isEntry(name) && !held[name] {
+	for _, name := range entries.names {
+		received, known := own[name]
+		// A claim of this object that is not among those listed has ended.
+		if isEntry(name) && !held[name] && (!known || received && taken.changed != nil) {
 			free = append(free, name)
 		}
 	}
 	slices.Sort(free)
-	return free
+	return free, others
 }
 
-const (
-	prefix     = "entry-"
-	nameLength = len("entry-000-0000000000")
-)
-
-func isEntry(name string) bool {
-	if len(name) != nameLength || name[:len(prefix)] != prefix || name[9] != '-' {
-		return false
-	}
-	for i := len(prefix); i < len(name); i++ {
-		if i != 9 && (name[i] < '0' || name[i] > '9') {
-			return false
+// own are the items in this object's hands: true when received, false when on
+// the way.
+func (q *Queue) own() map[string]bool {
+	own := map[string]bool{}
+	q.mu.Lock()
+	for item := range q.live {
+		if item.hold.Err() == nil {
+			own[item.name] = true
 		}
 	}
-	return true
-}
-
-func priority(name string) int {
-	p, _ := strconv.Atoi(name[len(prefix) : len(prefix)+3])
-	return p
+	q.mu.Unlock()
+	q.head.mu.Lock()
+	for name := range q.head.trying {
+		own[name] = false
+	}
+	q.head.mu.Unlock()
+	return own
 }

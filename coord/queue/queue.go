@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -18,6 +20,10 @@ const (
 	DefaultPriority = 100
 	MaxPriority     = 999
 )
+
+// MaxSize of an item's data in bytes. ZooKeeper accepts a little more in one
+// packet, but a claim needs room beside the data.
+const MaxSize = 1_000_000
 
 // ErrStale: an item's claim has ended, because the session did, or because
 // another consumer has the item now. Nothing was removed.
@@ -39,10 +45,13 @@ type Queue struct {
 
 	id string // of this object, in its claims
 
+	closing context.Context // ends with Close
+	close   context.CancelCauseFunc
+	usedUp  atomic.Bool // the sequence numbers of the entries
+
 	mu     sync.Mutex
 	claims int                   // made so far, to tell them apart
-	live   map[*Item]*time.Timer // received; the timer is that of a delayed Nack
-	closed bool
+	live   map[*Item]*time.Timer // received; the timer is that of a delayed Nack. nil: closed
 }
 
 // Option sets something about a [Queue].
@@ -71,7 +80,12 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{client: client, path: path, sends: sends, id: rand.Text(), live: map[*Item]*time.Timer{}}
+	q := &Queue{
+		client: client, path: path, sends: sends, id: rand.Text(), live: map[*Item]*time.Timer{},
+		head: head{gate: make(chan struct{}, 1), trying: map[string]bool{}, back: make(chan struct{}),
+			credit: mostCredit, ahead: map[string]entry{}, peers: peers{number: 1}},
+	}
+	q.closing, q.close = context.WithCancelCause(context.Background())
 	for _, set := range opts {
 		if err := set(q); err != nil {
 			return nil, err
@@ -118,8 +132,8 @@ func WithPriority(p int) PutOption {
 }
 
 // Put adds an item, once: a reply that is lost neither loses nor doubles it.
-// One request. [coord.ErrUnconfirmed] when ctx or the session ended before it
-// was known whether the item was added.
+// [coord.ErrTooLarge] beyond [MaxSize]. [coord.ErrUnconfirmed] when ctx or the
+// session ended before it was known whether the item was added. One request.
 func (q *Queue) Put(ctx context.Context, data []byte, opts ...PutOption) error {
 	return q.PutBatch(ctx, [][]byte{data}, opts...)
 }
@@ -127,29 +141,54 @@ func (q *Queue) Put(ctx context.Context, data []byte, opts ...PutOption) error {
 // PutBatch adds items in this order, all or none, in one request. All together
 // must fit into a packet of the server's (1 MiB less some kilobytes).
 func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption) error {
-	if len(items) == 0 {
-		return nil
-	}
 	set := put{priority: DefaultPriority}
 	for _, opt := range opts {
 		if err := opt(&set); err != nil {
-			return err
+			return q.explain("put", err)
 		}
 	}
 	ops := make([]coord.Op, len(items))
 	for i, data := range items {
+		if len(data) > MaxSize {
+			return q.explain("put", fmt.Errorf("%w: item of %d bytes, the limit is %d", coord.ErrTooLarge, len(data), MaxSize))
+		}
 		if data == nil {
 			data = []byte{} // Kazoo cannot read a node without data
 		}
-		ops[i] = coord.CreateOp(q.entry(fmt.Sprintf("entry-%03d-", set.priority)), data, coord.PersistentSequential)
+		ops[i] = coord.CreateOp(q.entry(fmt.Sprintf("%s%03d-", prefix, set.priority)), data, coord.PersistentSequential)
 	}
+	if len(ops) == 0 {
+		return nil
+	}
+	err := q.send(ctx, ops)
+	if err == nil {
+		q.head.overtaken(set.priority)
+	}
+	return q.explain("put", err)
+}
+
+func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 	for {
-		err := q.sends.Txn(ctx, ops...)
-		if !errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrUnconfirmed) {
-			return q.explain("put", err)
+		if q.usedUp.Load() {
+			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, q.entries())
 		}
-		if err := q.ensure(ctx); err != nil {
-			return q.explain("put", err)
+		made, err := q.sends.Txn(ctx, ops...)
+		switch {
+		case errors.Is(err, coord.ErrUnconfirmed):
+			return err
+		case errors.Is(err, coord.ErrNodeExists): // the counter sticks
+			q.usedUp.Store(true)
+		case errors.Is(err, coord.ErrNoNode):
+			if err := q.ensure(ctx); err != nil {
+				return err
+			}
+		default:
+			for _, m := range made {
+				if name := m.Path[len(q.entries())+1:]; !isEntry(name) || sequence(name) >= sequenceLimit {
+					q.usedUp.Store(true) // for the next
+				}
+			}
+			return err
 		}
 	}
 }
@@ -162,22 +201,41 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 }
 
 // Peek returns the item that would be received next, without receiving it, or
-// nil when there is none. Two requests, and one.
+// [ErrEmpty]. Three requests, in two round trips.
 func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 	for {
-		names, err := q.list(ctx)
-		if err != nil || len(names) == 0 {
-			return nil, err
+		names, err := q.peek(ctx)
+		if err == nil && len(names) == 0 {
+			err = ErrEmpty
+		}
+		if err != nil {
+			return nil, q.explain("peek", err)
 		}
 		data, stat, err := q.client.Get(ctx, q.entry(names[0]))
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, q.explain("peek", err)
 		}
 		return &Peeked{Name: names[0], Data: data, Priority: priority(names[0]), Deliveries: int(stat.Version)}, nil
 	}
+}
+
+// peek lists the items that nobody has.
+func (q *Queue) peek(ctx context.Context) ([]string, error) {
+	var taken []string
+	var failed error
+	var listing sync.WaitGroup
+	listing.Go(func() { taken, failed = q.client.Children(ctx, q.taken()) })
+	entries, err := q.client.Children(ctx, q.entries())
+	listing.Wait()
+	if errors.Is(err, coord.ErrNoNode) || errors.Is(failed, coord.ErrNoNode) {
+		return nil, nil // never used
+	}
+	entries = slices.DeleteFunc(entries, func(name string) bool { return !isEntry(name) || slices.Contains(taken, name) })
+	slices.Sort(entries)
+	return entries, errors.Join(err, failed)
 }
 
 // Peeked is an item as [Queue.Peek] saw it.
@@ -189,33 +247,52 @@ type Peeked struct {
 }
 
 // Close gives back what the queue object holds in ZooKeeper: items received and
-// not acknowledged go back to the queue. The items in the queue stay.
+// not acknowledged go back to the queue. The items in the queue stay. Whoever
+// still waits in this object is refused with [ErrClosed].
 func (q *Queue) Close(ctx context.Context) error {
+	q.close(ErrClosed)
 	q.mu.Lock()
 	live := q.live
-	q.live, q.closed = nil, true
+	q.live = nil
 	q.mu.Unlock()
-	var failed *multierror.Error
+	holds := []*coord.Hold{}
 	for item, timer := range live {
 		if timer != nil {
 			timer.Stop()
 		}
-		if err := item.hold.Release(ctx); err != nil {
-			failed = multierror.Append(failed, err)
+		holds = append(holds, item.hold)
+	}
+	leave, err := q.head.enter(ctx)
+	if err == nil {
+		if q.head.self != nil {
+			holds = append(holds, q.head.self)
 		}
+		leave()
 	}
-	if err := q.sends.Close(ctx); err != nil {
-		failed = multierror.Append(failed, err)
+	failures := []error{err, q.sends.Close(ctx)}
+	if len(holds) > 0 {
+		failures = append(failures, coord.NewGroup(holds[0], holds[1:]...).Release(ctx))
 	}
-	return q.explain("close", failed.ErrorOrNil())
+	return q.explain("close", multierror.Append(nil, failures...).ErrorOrNil())
+}
+
+// untilClosed returns a context that ends with ctx, or when the queue is
+// closed.
+func (q *Queue) untilClosed(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(q.closing, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
 }
 
 func (q *Queue) explain(op string, err error) error {
-	if errors.Is(err, coord.ErrReleased) && !errors.Is(err, ErrStale) {
-		err = ErrClosed
-	}
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, coord.ErrReleased) && !errors.Is(err, ErrStale) {
+		err = ErrClosed
 	}
 	return &coord.OpError{Op: op, Path: q.path, Err: err}
 }
