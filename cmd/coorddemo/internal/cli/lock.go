@@ -2,21 +2,27 @@ package cli
 
 import (
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 type lockVerb struct {
 	Shared    bool           `help:"Hold the lock together with others that say --shared. It excludes and is excluded by the plain lock."`
+	Slots     int            `placeholder:"N" help:"Let N hold at a time. All who use the path must say the same number."`
+	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for everybody."`
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When somebody asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" help:"The lock's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+
+	stand func(*coord.Client) (locker, error) // for verbs that hold something else
 }
 
 // Help tells what does not fit beside the options.
 func (*lockVerb) Help() string {
-	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared) in its environment.
+	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment.
 
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept coorddemo from running CMD.`
 }
@@ -34,6 +40,10 @@ func (v *lockVerb) check() error {
 	switch {
 	case len(v.command()) == 0 || v.command()[0] == "":
 		return usageError("no command to run: write it after --, as in coorddemo lock %s -- make deploy", v.Path)
+	case v.Slots < 0 || v.Slots == 0 && v.Resize:
+		return usageError("--slots %d: it must be at least 1", v.Slots)
+	case v.Slots > 0 && v.Shared:
+		return usageError("--slots and --shared are two kinds of locks: choose one")
 	case v.Timeout != nil && *v.Timeout <= 0:
 		return usageError("--timeout %v: it must be positive; --try does not wait at all", *v.Timeout)
 	case v.KillAfter != nil && *v.KillAfter < 0:

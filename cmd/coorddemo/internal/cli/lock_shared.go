@@ -16,12 +16,18 @@ type locker interface {
 
 // locker returns the lock that the options ask for. Plain and shared ones stand in one line.
 func (v *lockVerb) locker(client *coord.Client) (locker, error) {
-	if !v.Shared {
-		return lock.New(client, string(v.Path))
+	switch {
+	case v.stand != nil:
+		return v.stand(client)
+	case v.Slots > 0:
+		return v.slots(client)
+	case !v.Shared:
+		m, err := lock.New(client, string(v.Path))
+		return apart{m, client, v.Path, slotsAt}, err
 	}
 	l, err := rwlock.New(client, string(v.Path))
 	if err != nil {
 		return nil, err
 	}
-	return l.ReadSide(), nil
+	return apart{l.ReadSide(), client, v.Path, slotsAt}, nil
 }

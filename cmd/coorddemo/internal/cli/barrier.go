@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/barrier"
+)
+
+type barrierVerbs struct {
+	Set    barrierSet    `cmd:"" help:"Close the barrier: whoever waits at it, waits. One that is closed stays so."`
+	Remove barrierRemove `cmd:"" help:"Open the barrier: all who wait go on. One that is open stays so."`
+	Wait   barrierWait   `cmd:"" help:"Wait until the barrier is open."`
+}
+
+type barrierSet struct {
+	Path nodePath `arg:"" help:"The barrier's path."`
+}
+
+// Run closes the barrier.
+func (v *barrierSet) Run(s *streams, c *connection) error {
+	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
+		if err := b.Set(ctx); err != nil {
+			return err
+		}
+		s.print(map[string]any{"path": string(v.Path), "set": true}, "")
+		return nil
+	})
+}
+
+type barrierRemove struct {
+	Path nodePath `arg:"" help:"The barrier's path."`
+}
+
+// Run opens the barrier.
+func (v *barrierRemove) Run(s *streams, c *connection) error {
+	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
+		if err := b.Remove(ctx); err != nil {
+			return err
+		}
+		s.print(map[string]any{"path": string(v.Path), "set": false}, "")
+		return nil
+	})
+}
+
+func atBarrier(c *connection, path nodePath, f func(ctx context.Context, b *barrier.Barrier) error) error {
+	return c.with(func(ctx context.Context, client *coord.Client) error {
+		b, err := barrier.New(client, string(path))
+		if err != nil {
+			return err
+		}
+		return f(ctx, b)
+	})
+}
+
+type barrierWait struct {
+	Timeout *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
+	Path    nodePath       `arg:"" help:"The barrier's path."`
+}
+
+// Run waits. A barrier that is not there is open.
+func (v *barrierWait) Run(s *streams, c *connection) error {
+	ctx := context.Background()
+	if v.Timeout != nil {
+		if *v.Timeout <= 0 {
+			return usageError("--timeout %v: it must be positive", *v.Timeout)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *v.Timeout)
+		defer cancel()
+	}
+	client, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	b, err := barrier.New(client, string(v.Path))
+	if err != nil {
+		return failure(err)
+	}
+	begin := time.Now()
+	err = b.Wait(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exitWith(exitTimeout, "%s was closed for all of %v: %w", v.Path, *v.Timeout, err)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	s.print(map[string]any{"path": string(v.Path), "waited": seconds(time.Since(begin))}, "")
+	return nil
+}

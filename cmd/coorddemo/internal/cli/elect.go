@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+)
+
+type electVerb struct {
+	Data      *string        `placeholder:"TEXT" help:"What --who and --observe tell of this candidate. Default: its process and host."`
+	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
+	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
+	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
+	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	Path      nodePath       `arg:"" help:"The election's path."`
+	Cmd       []string       `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+}
+
+// Help tells what does not fit beside the options.
+func (*electVerb) Help() string {
+	return `CMD runs while this process leads. Its environment, signals, and the exit status are those of lock: 76 if the leadership was lost before CMD ended, and CMD was stopped in time.`
+}
+
+// leaderNews is a leader in JSON.
+type leaderNews struct {
+	Path    string `json:"path"`
+	Leads   bool   `json:"leads"` // somebody does
+	Data    string `json:"data"`
+	Node    string `json:"node"`
+	Session string `json:"session"`
+	Token   int64  `json:"token"`
+	Revoked bool   `json:"revoked"`
+}
+
+// tell prints a leader, or that there is none.
+func (v *electVerb) tell(s *streams, l election.Leader) {
+	news := leaderNews{Path: string(v.Path), Leads: !l.None(), Data: string(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
+	line := "nobody leads"
+	if news.Leads {
+		news.Session = fmt.Sprintf("0x%x", uint64(l.Session))
+		line = string(l.Data)
+	}
+	s.print(news, "%s\n", line)
+}
+
+func (v *electVerb) check() error {
+	asks := 0
+	for _, set := range []bool{v.Who, v.Observe, len(v.Cmd) > 0} {
+		if set {
+			asks++
+		}
+	}
+	if asks != 1 {
+		return usageError("say one of: a command to run while leading, after --; --who; --observe")
+	}
+	return nil
+}
+
+// Run runs the command as leader, or tells who leads.
+func (v *electVerb) Run(s *streams, c *connection) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	switch {
+	case v.Who:
+		return v.who(s, c)
+	case v.Observe:
+		return v.observe(s, c)
+	}
+	return v.lead(s, c)
+}
+
+func (v *electVerb) who(s *streams, c *connection) error {
+	return c.with(func(ctx context.Context, client *coord.Client) error {
+		e, err := election.New(client, string(v.Path))
+		if err != nil {
+			return err
+		}
+		leader, err := e.Leader(ctx)
+		if err != nil && !errors.Is(err, election.ErrNoLeader) {
+			return err
+		}
+		v.tell(s, leader)
+		if leader.None() {
+			return silently(exitFailed)
+		}
+		return nil
+	})
+}
+
+func (v *electVerb) observe(s *streams, c *connection) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	client, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	e, err := election.New(client, string(v.Path))
+	if err != nil {
+		return failure(err)
+	}
+	for leader, err := range e.Observe(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return failure(err)
+		}
+		v.tell(s, leader)
+	}
+	return nil
+}

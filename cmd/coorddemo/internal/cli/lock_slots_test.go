@@ -1,0 +1,97 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestAsManyHoldASlotAsThereAre(t *testing.T) {
+	for _, dialect := range []string{"curator", "kazoo"} {
+		t.Run(dialect, func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				slots := func(script string, more ...string) *process {
+					options := append([]string{"--dialect", dialect, "--slots", "2"}, more...)
+					return on(t, w, sh(w.Path("l"), script, options...)...)
+				}
+				one := slots(untilEOF)
+				one.line()
+				two := slots(untilEOF, "--try")
+				two.line()
+				require.Equal(t, exitBusy, slots("echo never", "--try").exit())
+				three := slots("echo three")
+				require.Equal(t, exitTimeout, slots("echo never", "--timeout", "2").exit())
+				require.False(t, ended(three))
+				require.NoError(t, two.in.Close()) // the later one leaves first
+				require.Equal(t, 5, two.exit())
+				require.Equal(t, "three", three.line())
+				require.Equal(t, 0, three.exit())
+				require.NoError(t, one.in.Close())
+				require.Equal(t, 5, one.exit())
+			})
+		})
+	}
+}
+
+func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		require.Equal(t, 0, on(t, w, sh(w.Path("l"), "exit 0", "--slots", "2")...).exit())
+		p := on(t, w, sh(w.Path("l"), "echo never", "--slots", "3")...)
+		require.Equal(t, exitOwnFault, p.exit())
+		require.Contains(t, p.stderr.String(), "has 2 slots; say --slots 2, or --slots 3 --resize")
+		require.Equal(t, 0, on(t, w, sh(w.Path("l"), "exit 0", "--slots", "3", "--resize")...).exit())
+		require.Equal(t, 0, on(t, w, sh(w.Path("l"), "exit 0", "--slots", "3", "--try")...).exit())
+	})
+}
+
+func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...)
+	require.Positive(t, p.number())
+	p = on(t, w, sh(w.Path("two"), `echo ${COORD_TOKEN-none}`, "--slots", "2")...)
+	require.Equal(t, "none", p.line())
+}
+
+func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
+	for _, dialect := range []string{"curator", "kazoo"} {
+		t.Run(dialect, func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				path := w.Path("l")
+				for _, kinds := range [][2][]string{
+					{{}, {"--slots", "2"}}, {{"--shared"}, {"--slots", "2"}}, {{"--slots", "2"}, {}}, {{"--slots", "2"}, {"--shared"}},
+				} {
+					first := on(t, w, sh(path, untilEOF, append(kinds[0], "--dialect", dialect)...)...)
+					first.line()
+					for _, way := range [][]string{{}, {"--try"}} {
+						p := on(t, w, sh(path, "echo never", append(append(kinds[1], way...), "--dialect", dialect)...)...)
+						require.Equal(t, exitOwnFault, p.exit(), "%v after %v", kinds[1], kinds[0])
+						require.Contains(t, p.stderr.String(), "a path is used either with --slots or without")
+					}
+					require.NoError(t, first.in.Close())
+					require.Equal(t, 5, first.exit())
+				}
+			})
+		})
+	}
+}
+
+func TestSlotsThatCannotBe(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for _, options := range [][]string{{"--slots", "-1"}, {"--slots", "x"}, {"--resize"}, {"--slots", "2", "--shared"}} {
+		require.Equal(t, exitUsage, on(t, w, sh(w.Path("l"), "echo never", options...)...).exit(), "%v", options)
+	}
+}
+
+// A lock below a lock is not a slot of it.
+func TestLocksMayHaveLocksBelowThem(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	inner := on(t, w, sh(w.Path("l/leases"), untilEOF)...)
+	inner.line()
+	require.Equal(t, 0, on(t, w, sh(w.Path("l"), "exit 0")...).exit())
+	require.NoError(t, inner.in.Close())
+	require.Equal(t, 5, inner.exit())
+}
