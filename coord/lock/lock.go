@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -28,8 +30,13 @@ func Reentrant() Option { return func(m *Mutex) { m.reentrant = true } }
 // New returns the mutex at path, a directory that is made when it is needed.
 // It does no I/O. A path that cannot be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
-	if err := coord.CheckPath(path); err != nil {
+	switch err := coord.CheckPath(path); {
+	case err != nil:
 		return nil, err
+	case client == nil:
+		return nil, fmt.Errorf("%w: the client of the lock at %s is nil", coord.ErrInvalid, path)
+	case slices.ContainsFunc(opts, func(o Option) bool { return o == nil }):
+		return nil, fmt.Errorf("%w: an option of the lock at %s is nil", coord.ErrInvalid, path)
 	}
 	m := &Mutex{client: client, spec: coord.Spec{Line: Line(path), Kind: coord.Lock, Exclusive: true}}
 	for _, set := range opts {
@@ -60,7 +67,7 @@ func rule(_ []coord.Contender, self int) (wait []int, granted bool) {
 // Acquire waits for the lock until ctx ends. ctx bounds the waiting, not the
 // hold. When it returns an error, nothing is left behind.
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
-	if h, err, nested := m.nest(ctx); nested {
+	if h, decided, err := m.client.Inside(ctx, m.spec, m.reentrant); decided {
 		return h, err
 	}
 	return m.client.Acquire(ctx, m.spec, rule)
@@ -69,22 +76,10 @@ func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
 // TryAcquire takes the lock if it is free and fails with [coord.ErrBusy] if it
 // is not. A busy lock costs one read and no write.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	if h, err, nested := m.nest(ctx); nested {
+	if h, decided, err := m.client.Inside(ctx, m.spec, m.reentrant); decided {
 		return h, err
 	}
 	return m.client.TryAcquire(ctx, m.spec, rule)
-}
-
-func (m *Mutex) nest(ctx context.Context) (h *coord.Hold, err error, nested bool) {
-	if !m.reentrant {
-		return nil, nil, false
-	}
-	held, ok := coord.HeldIn(ctx, m.client, m.spec.Line.Dir)
-	if !ok {
-		return nil, nil, false
-	}
-	h, err = held.Nest()
-	return h, err, true
 }
 
 // Do runs f while holding the lock. f's context ends when the hold does; its

@@ -161,3 +161,26 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 		require.NoError(t, h.Release(t.Context()))
 	})
 }
+
+// A shared hold of the same line is no leave to enter alone.
+func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := open(t, w.ConnectString())
+	for _, opts := range [][]lock.Option{nil, {lock.Reentrant()}} {
+		m := mutex(t, c, w.Path("lock"), opts...)
+		shared, err := c.Acquire(t.Context(), coord.Spec{Line: lock.Line(w.Path("lock")), Kind: coord.Read}, coord.Alone)
+		require.NoError(t, err)
+		_, err = m.TryAcquire(shared.Context(t.Context()))
+		require.ErrorIs(t, err, coord.ErrUpgrade)
+		_, err = m.Acquire(shared.Context(t.Context()))
+		require.ErrorIs(t, err, coord.ErrUpgrade)
+		require.NoError(t, shared.Release(t.Context()))
+	}
+}
+
+func TestNewRefusesWhatCannotBeRight(t *testing.T) {
+	_, err := lock.New(nil, "/lock")
+	require.ErrorIs(t, err, coord.ErrInvalid)
+	_, err = lock.New(&coord.Client{}, "/lock", nil)
+	require.ErrorIs(t, err, coord.ErrInvalid)
+}
