@@ -71,3 +71,26 @@ func until(t time.Duration) string {
 	}
 	return t.String()
 }
+
+// Unaware tells how long, at most, somebody went on trusting a grant that the
+// test had ended from outside, by how it was ended.
+func Unaware(records []Record) map[string]time.Duration {
+	grants, broken, ended := map[int]Record{}, map[int]Record{}, map[int]time.Duration{}
+	for _, r := range records {
+		if before, ok := broken[r.Of]; r.Kind == Broken && (!ok || r.Call < before.Call) {
+			broken[r.Of] = r
+		} else if r.Kind != Broken && r.Of != 0 {
+			if at, ok := ended[r.Of]; !ok || r.Call < at {
+				ended[r.Of] = r.Call
+			}
+		}
+		grants[r.ID] = r
+	}
+	longest := map[string]time.Duration{}
+	for id, b := range broken {
+		if end, ok := ended[id]; ok && grants[id].Outcome == OK && grants[id].Return < b.Call {
+			longest[b.Err] = max(longest[b.Err], end-b.Call)
+		}
+	}
+	return longest
+}

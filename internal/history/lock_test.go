@@ -1,6 +1,11 @@
 package history
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
 
 func TestHoldsThatFollowOneAnotherAreAllowed(t *testing.T) {
 	var s story
@@ -114,4 +119,16 @@ func TestALeaseCountsByItsWeight(t *testing.T) {
 	s.op("a", Release, 20, 21, ofID(id))
 	holds(t, Leases(key, 3), &s)
 	violated(t, Leases(key, 2), &s, "3 leases")
+}
+
+func TestTheTimeUntilAHolderLearnsOfABreakIsTold(t *testing.T) {
+	var s story
+	for _, learnt := range []int{30, 45} {
+		id := s.op("a", Exclusive, 1, 2)
+		s.op("a", Broken, 10, 10, ofID(id))
+		s.last().Err = "deleted"
+		s.op("a", Lost, learnt, learnt, ofID(id))
+		s.op("a", Release, 90, 91, ofID(id))
+	}
+	require.Equal(t, map[string]time.Duration{"deleted": 35 * time.Millisecond}, Unaware(s.records))
 }

@@ -32,6 +32,8 @@ func (s *story) op(client string, kind Kind, call, ret int, details ...Detail) i
 func ofID(id int) Detail       { return func(r *Record) { r.Of = id } }
 func outcome(o Outcome) Detail { return func(r *Record) { r.Outcome = o } }
 
+func (s *story) last() *Record { return &s.records[len(s.records)-1] }
+
 // hold adds a grant with its end.
 func (s *story) hold(client string, kind Kind, from, to int, end Kind, token int64) int {
 	id := s.op(client, kind, from-1, from, Token(token))

@@ -21,6 +21,9 @@ func (r *run) judge(end ending) {
 		}
 	}
 	v.writes, v.staleWrites = r.fence.stale()
+	for how, longest := range history.Unaware(r.rec.Records()) {
+		r.tally.last("trust after "+how, longest)
+	}
 	report := v.report()
 	fmt.Println(report)
 	if err := r.file(report); err != nil {
