@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -49,6 +50,15 @@ func (r *run) command() (status int, err error) {
 	if err != nil {
 		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
 	}
+	end, err := r.execute(cmd)
+	if err != nil {
+		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
+	}
+	return r.conclude(end)
+}
+
+// execute runs the command under the guard cmd and returns what became of it.
+func (r *run) execute(cmd *exec.Cmd) (end guard.Event, err error) {
 	r.tty = guard.OpenTerminal()
 	defer r.tty.Close()
 	r.sent = r.hold.Deadline()
@@ -57,15 +67,15 @@ func (r *run) command() (status int, err error) {
 		Guard: cmd, Argv: r.verb.command(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
 	})
 	if err != nil {
-		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
+		return end, err
 	}
 	// From here on: the stop key is the command's affair; and this process has to write to the terminal and to take it
 	// back although it is in the background. Not earlier, for the guard would have inherited it.
 	signal.Ignore(syscall.SIGTTOU)
 	signal.Notify(r.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH)
-	end := r.watch()
+	end = r.watch()
 	r.tty.TakeBack(r.pid, syscall.Getpgrp())
-	return r.conclude(end)
+	return end, nil
 }
 
 // watch keeps the guard informed and returns when the command has ended.
