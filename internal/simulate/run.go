@@ -43,13 +43,12 @@ func run(seed uint64, res *Result) error {
 	return nil
 }
 
-// lasting is for how long there is trouble: usually some tens of T, rarely many
-// hours.
+// lasting is for how long there is trouble: usually some T, rarely hours.
 func (w *world) lasting(r *rand.Rand) time.Duration {
 	if chance(r, 0.003) {
 		return time.Duration(1+r.IntN(4)) * time.Hour
 	}
-	return min(w.part(r, 15, 60), time.Duration(5+r.IntN(7))*time.Minute)
+	return w.part(r, 12, 30)
 }
 
 // populate opens the clients and makes what must be there before.
@@ -57,7 +56,7 @@ func (w *world) populate(r *rand.Rand) error {
 	w.admin = w.newStation("admin", r)
 	w.admin.latency = 0
 	w.admin.open(w.base)
-	for i := range 2 + r.IntN(3) {
+	for i := range 2 + r.IntN(2) {
 		s := w.newStation(fmt.Sprint("c", i), r)
 		s.steady = i == 0
 		w.stations = append(w.stations, s)
@@ -72,31 +71,48 @@ func (w *world) populate(r *rand.Rand) error {
 	return nil
 }
 
-// assign hires the workers, and returns the rules that their history must obey.
-func (w *world) assign(r *rand.Rand) []history.Rule {
-	any := func() *station { return w.stations[r.IntN(len(w.stations))] }
+// assign hires workers for some of the recipes, which keeps a seed cheap and the
+// mixtures many, and returns the rules that their history must obey.
+func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	hire := func(n int, recipe, key string, once func(*worker, context.Context, *coord.Client) bool) {
 		for range n {
-			w.hire(any(), recipe, key, once)
+			w.hire(w.stations[r.IntN(len(w.stations))], recipe, key, once)
 		}
 	}
-	hire(2+r.IntN(3), "lock", "/lock", mutex)
-	hire(2+r.IntN(4), "rwlock", "/rw", readersWriter)
-	hire(r.IntN(3), "multi-lock", "/lock", several("/lock", "/rw"))
-	hire(1+r.IntN(3), "election", "/election", campaign)
-	hire(r.IntN(2), "election loop", "/election", leadAgain)
-	hire(r.IntN(2), "election observer", "/election", observe)
-	limit := 1 + r.IntN(3)
-	hire(2+r.IntN(3), "semaphore", "/leases", leases(limit))
-	g := &gate{}
-	w.hire(w.stations[0], "barrier", "/gate", g.keep)
-	hire(1+r.IntN(2), "barrier", "/gate", g.pass)
-	p := &party{size: 2 + r.IntN(2), over: make(chan struct{})}
-	p.all = p.size + r.IntN(2)
-	hire(p.all, "double barrier", "/party", p.meet)
-	return []history.Rule{
-		history.Mutex("/lock"), history.ReadersWriter("/rw"), history.Election("/election"), history.Rounds("/party", p.size), history.Leases("/leases", limit),
+	groups := []func(){
+		func() {
+			hire(2+r.IntN(3), "lock", "/lock", mutex)
+			if chance(r, 0.4) {
+				hire(1+r.IntN(2), "multi-lock", "/lock", several("/lock", "/rw"))
+			}
+		},
+		func() { hire(2+r.IntN(3), "rwlock", "/rw", readersWriter) },
+		func() {
+			hire(1+r.IntN(3), "election", "/election", campaign)
+			hire(r.IntN(2), "election loop", "/election", leadAgain)
+			hire(r.IntN(2), "election observer", "/election", observe)
+		},
+		func() {
+			limit := 1 + r.IntN(3)
+			hire(2+r.IntN(3), "semaphore", "/leases", leases(limit))
+			rules = append(rules, history.Leases("/leases", limit))
+		},
+		func() {
+			g := &gate{}
+			w.hire(w.stations[0], "barrier", "/gate", g.keep)
+			hire(1+r.IntN(2), "barrier", "/gate", g.pass)
+		},
+		func() {
+			p := &party{size: 2 + r.IntN(2), over: make(chan struct{})}
+			p.all = p.size + r.IntN(2)
+			hire(p.all, "double barrier", "/party", p.meet)
+			rules = append(rules, history.Rounds("/party", p.size))
+		},
 	}
+	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
+		groups[i]()
+	}
+	return append(rules, history.Mutex("/lock"), history.ReadersWriter("/rw"), history.Election("/election"))
 }
 
 // limit is until when everybody has had a turn after the last fault.

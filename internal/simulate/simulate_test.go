@@ -78,7 +78,7 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 	})
 	close(done)
 	watching.Wait()
-	t.Log(report)
+	fmt.Println(report)
 	if report.seeds >= 30 && len(report.missing()) > 0 {
 		t.Errorf("faults that never struck: %v", report.missing())
 	}

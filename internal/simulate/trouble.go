@@ -42,7 +42,7 @@ func (d *driver) run(total time.Duration) {
 				break
 			}
 		}
-		gap := d.part(d.r, 0.02, 0.6)
+		gap := d.part(d.r, 0.02, 1)
 		if chance(d.r, 0.1) {
 			gap = d.part(d.r, 1, 4) // a quiet time, for everybody to recover
 		}

@@ -47,7 +47,7 @@ type world struct {
 
 func newWorld(seed uint64) (*world, error) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	ticks := []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
+	ticks := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second}
 	w := &world{
 		seed: seed, rec: history.New(), begin: time.Now(), tick: ticks[r.IntN(len(ticks))],
 		haste: 0.3 + 0.7*r.Float64(),
