@@ -21,9 +21,6 @@ const (
 	abandonAfter = time.Second
 	// checkWithin bounds the question whether the lock was still held at the end.
 	checkWithin = time.Second
-	// settle is how long to wait for a stop signal to take effect. In a process group without a shell above it, it has
-	// none.
-	settle = 50 * time.Millisecond
 )
 
 // run is a command under a hold.
@@ -142,11 +139,9 @@ func (r *run) stopped(by syscall.Signal) {
 		r.verb.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
 	r.tty.TakeBack(r.pid, syscall.Getpgrp())
 	signal.Reset(syscall.SIGTSTP)
-	// The whole group, as the key would have done had the command been in it. For this process it takes another stop
-	// signal: the runtime does not give up its handler of a signal that it has once been asked to notify.
+	// The others in the group, too, as the key would have done had the command been one of them.
 	_ = syscall.Kill(0, syscall.SIGTSTP)
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGTTIN)
-	time.Sleep(settle)
+	stopSelf()
 	signal.Notify(r.signals, syscall.SIGTSTP)
 	r.resume()
 }
