@@ -17,18 +17,21 @@ type verbs struct {
 
 	JSON bool `help:"Write JSON, one object per line."`
 
-	Demo    demoVerbs    `cmd:"" help:"See coordination at work, with real processes that are really killed."`
-	Lock    lockVerb     `cmd:"" help:"Run a command while holding a lock."`
-	Inspect inspectVerb  `cmd:"" help:"Show who holds a lock and who waits for it."`
-	Revoke  revokeVerb   `cmd:"" help:"Ask the holder of a lock to give it up."`
-	Break   breakVerb    `cmd:"" help:"Take a lock from its holder by force."`
-	Elect   electVerb    `cmd:"" help:"Run a command while leading, or tell who leads."`
-	Barrier barrierVerbs `cmd:"" help:"Let processes wait until somebody opens the way."`
-	Queue   queueVerbs   `cmd:"" help:"Put items into a queue, take them out, process them."`
-	Server  serverVerb   `cmd:"" help:"Run an in-memory server for development and tests."`
-	Version versionVerb  `cmd:"" help:"Tell the version."`
+	Demo          demoVerbs         `cmd:"" help:"See coordination at work, with real processes that are really killed."`
+	Lock          lockVerb          `cmd:"" help:"Run a command while holding a lock."`
+	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it."`
+	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
+	Break         breakVerb         `cmd:"" help:"Take a lock from its holder by force."`
+	Elect         electVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
+	Barrier       barrierVerbs      `cmd:"" help:"Let processes wait until somebody opens the way."`
+	Doublebarrier doubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
+	Queue         queueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
+	Server        serverVerb        `cmd:"" help:"Run an in-memory server for development and tests."`
+	Version       versionVerb       `cmd:"" help:"Tell the version."`
 
 	Guard    guardVerb    `cmd:"" name:"__guard" hidden:""`
+	Counter  counterVerb  `cmd:"" name:"__counter" hidden:""`
+	Replica  replicaVerb  `cmd:"" name:"__replica" hidden:""`
 	Producer producerVerb `cmd:"" name:"__producer" hidden:""`
 	Consumer consumerVerb `cmd:"" name:"__consumer" hidden:""`
 

@@ -20,8 +20,10 @@ const (
 )
 
 type demoVerbs struct {
-	Queue queueDemo `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
-	Stock stockVerb `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
+	Batch    batchDemo    `cmd:"" help:"Processes start together, share the words of some files, and add them up when all are done, though one is killed."`
+	Election electionDemo `cmd:"" help:"Replicas stand for election while their leader is killed again and again; never two may lead."`
+	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
+	Stock    stockVerb    `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
 }
 
 // servers returns a connection for a demo: to the servers that were named, or else to one of its own. stop ends that.

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/succession"
+	"github.com/zkcoord/zkcoord/coord/election"
+)
+
+type electionDemo struct {
+	Replicas int `default:"3" help:"How many processes stand for election."`
+	Kill     int `default:"5" help:"How many leaders to kill with SIGKILL, one after the other."`
+}
+
+// electionResult is the last line of the demo.
+type electionResult struct {
+	Demo     string  `json:"demo"`
+	Replicas int     `json:"replicas"`
+	Kills    int     `json:"kills"`
+	Terms    int     `json:"terms"`
+	Entries  int     `json:"entries"`  // of the leaders in their log
+	Overlaps int     `json:"overlaps"` // entries by a former leader, after one of a newer
+	MaxGap   int64   `json:"max_gap_ms"`
+	Seconds  float64 `json:"seconds"`
+	Error    string  `json:"error,omitempty"`
+	OK       bool    `json:"ok"`
+}
+
+func (v *electionDemo) check(session time.Duration) error {
+	switch {
+	case v.Replicas < 1 || v.Replicas > 50:
+		return usageError("--replicas %d: it must be between 1 and 50", v.Replicas)
+	case v.Kill < 0:
+		return usageError("--kill %d: it must not be negative", v.Kill)
+	}
+	if limit := int(demoLimit * 3 / 4 / (session + time.Second)); v.Kill > limit {
+		return usageError("--kill %d: after each kill the next leads when a session time-out (%v) has passed, "+
+			"and the demo ends within a minute; kill at most %d", v.Kill, session, limit)
+	}
+	return nil
+}
+
+// Run plays it.
+func (v *electionDemo) Run(s *streams, c *connection) error {
+	conn, where, stop, err := c.forDemo()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := v.check(conn.SessionTimeout); err != nil {
+		return err
+	}
+	path := "/coorddemo/election-" + strings.ToLower(rand.Text()[:8])
+	client, err := conn.open(context.Background())
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	defer forget(client, path)
+	dir, err := os.MkdirTemp("", "coorddemo-election-")
+	if err != nil {
+		return exitWith(exitFailed, "%w", err)
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
+	defer cancel()
+	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stopSignals()
+	p := newProgress(s)
+	p.tell("%s at %s on %s.\nWhoever leads writes to a log, every few milliseconds, and %s killed with SIGKILL.\n",
+		plural(v.Replicas, "process stands for election", "processes stand for election"), path, where,
+		plural(v.Kill, "leader is", "leaders are"))
+	log := filepath.Join(dir, "log")
+	republic := &succession.Republic{
+		Replicas: v.Replicas, Kills: v.Kill, Log: log,
+		Command: func(int) (*exec.Cmd, error) { return v.replica(s, &conn, path, log) },
+		Watch:   func(e succession.Progress) { v.tell(p, e) },
+	}
+	result, err := republic.Run(ctx)
+	return v.conclude(s, p, result, err)
+}
+
+// replica is the command of a candidate process.
+func (v *electionDemo) replica(s *streams, c *connection, path, log string) (*exec.Cmd, error) {
+	cmd, err := self.Command("__replica", "--zk", c.ZK, "--session-timeout", c.SessionTimeout.String(),
+		"--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect, path, log)
+	if err == nil {
+		cmd.Stderr = s.err
+	}
+	return cmd, err
+}
+
+func (v *electionDemo) tell(p *progress, e succession.Progress) {
+	switch e.Kind {
+	case "leads":
+		if e.Gap == 0 {
+			p.tell("  ★ process %d leads, with token %d", e.PID, e.Token)
+			return
+		}
+		p.tell("  ★ process %d leads, with token %d, %v later", e.PID, e.Token, e.Gap.Round(time.Millisecond))
+	case "killed":
+		p.tell("  ✗ process %d is killed, %v in office", e.PID, e.Reign.Round(time.Millisecond))
+	case "failed":
+		p.tell("  ! process %d ended by itself: %v", e.PID, e.Err)
+	}
+}
+
+func (v *electionDemo) conclude(s *streams, p *progress, r succession.Result, err error) error {
+	out := electionResult{
+		Demo: "election", Replicas: v.Replicas, Kills: r.Kills, Terms: r.Terms, Entries: r.Entries, Overlaps: r.Overlaps,
+		MaxGap: r.MaxGap.Milliseconds(), Seconds: seconds(r.Took),
+	}
+	if err != nil {
+		out.Error = briefly(err).Error()
+	}
+	out.OK = err == nil && r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill
+	p.tell("\n  %s, %s, never longer than %v without a leader; %.1f s.\n  The log has %s, %d of them by a former leader.",
+		plural(r.Terms, "term", "terms"), plural(r.Kills, "leader killed", "leaders killed"), r.MaxGap.Round(time.Millisecond),
+		r.Took.Seconds(), plural(r.Entries, "entry", "entries"), r.Overlaps)
+	if err != nil {
+		p.tell("  Not finished: %s.", out.Error)
+	}
+	return s.outcome(out, out.OK)
+}
+
+// replicaVerb is one candidate process of the election demo.
+type replicaVerb struct {
+	Path string `arg:""`
+	Log  string `arg:""`
+}
+
+// Run stands for election until standard input ends.
+func (v *replicaVerb) Run(s *streams, c *connection) error {
+	client, err := c.open(context.Background())
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	e, err := election.New(client, v.Path)
+	if err != nil {
+		return failure(err)
+	}
+	r := succession.Replica{Log: v.Log, In: s.in, Out: s.out, Run: func(ctx context.Context, lead succession.Lead) error {
+		return e.Run(ctx, nil, func(ctx context.Context, t *election.Term) error { return lead(ctx, t.Token(), t.Err) })
+	}}
+	return failure(r.Serve(context.Background()))
+}

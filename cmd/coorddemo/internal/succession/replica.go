@@ -1,0 +1,77 @@
+package succession
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+)
+
+// beat is the time between two entries of a leader.
+const beat = 10 * time.Millisecond
+
+// Lead is what a replica does while it leads: it gets the term's token and a function that tells whether the term has
+// been lost, and returns when ctx ends.
+type Lead func(ctx context.Context, token int64, lost func() error) error
+
+// Replica is one candidate process.
+type Replica struct {
+	Log string                                     // the file that leaders write to
+	Run func(ctx context.Context, lead Lead) error // stands for election again and again
+	In  io.Reader                                  // at its end the replica ends
+	Out io.Writer                                  // to the parent
+}
+
+// message is what a replica tells its parent.
+type message struct {
+	Leads int64 `json:"leads"` // it leads, with this token
+}
+
+// Serve runs the replica until In ends.
+func (r *Replica) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, r.In)
+		cancel()
+	}()
+	err := r.Run(ctx, r.lead)
+	if ctx.Err() != nil {
+		return nil // the demonstration is over
+	}
+	return err
+}
+
+// lead writes to the log until the term ends.
+func (r *Replica) lead(ctx context.Context, token int64, lost func() error) error {
+	log, err := os.OpenFile(r.Log, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	next := time.NewTicker(beat)
+	defer next.Stop()
+	for number := 1; ; number++ {
+		if lost() != nil {
+			return nil
+		}
+		if err := write(log, token, os.Getpid(), number); err != nil {
+			return err
+		}
+		if number == 1 {
+			r.tell(message{Leads: token})
+		}
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (r *Replica) tell(m message) {
+	if data, err := json.Marshal(m); err == nil {
+		_, _ = r.Out.Write(append(data, '\n')) // if the parent is gone, so is this replica soon
+	}
+}
