@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,7 +204,11 @@ func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 		waiter := s.start(context.Background(), s.client())
 		s.awaitNodes(2)
 		var all []any
-		for _, name := range s.nodes() {
+		// The waiter's first: the news of the other would grant it the turn for
+		// the moment until it hears of its own.
+		names := s.nodes()
+		slices.SortFunc(names, func(a, b string) int { return sequence(s, b) - sequence(s, a) })
+		for _, name := range names {
 			all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
 		}
 		_, err := s.w.Admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)

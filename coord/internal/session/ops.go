@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -149,8 +150,10 @@ func (s *Session) EnsurePath(ctx context.Context, path string, acl []ACL) error 
 		if at < len(path) && path[at] != '/' || path == "/" {
 			continue
 		}
-		err := s.ensure(ctx, path[:at], acl)
-		if err != nil {
+		switch err := s.ensure(ctx, path[:at], acl); {
+		case errors.Is(err, ErrNoNode):
+			at = 0 // the server has just removed an empty container above: begin again
+		case err != nil:
 			return fmt.Errorf("create %s: %w", path[:at], err)
 		}
 	}
