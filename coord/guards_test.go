@@ -177,6 +177,18 @@ func TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen(t *testing.T) {
 	})
 }
 
+// The server removes empty containers at any time, also while a child is on its
+// way.
+func TestADirectoryWhoseParentIsRemovedMeanwhileIsMadeFromTheBeginning(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		reaped := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(zkembed.CodeNoNode))
+		h := b.acquire(c)
+		require.Equal(t, 3, reaped.Fired())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
 // nodesOf lists the nodes that belong to a session.
 func (b bubble) nodesOf(session int64) (paths []string) {
 	for _, node := range b.srv.Nodes() {

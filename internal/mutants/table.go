@@ -307,6 +307,15 @@ var mutants = []mutant{
 		tests: []suite{{pkg: faults, run: "TestF39AnAdmin"}},
 	},
 	{
+		guard: "a missing parent is made again",
+		edit: edit{
+			file: "coord/internal/session/ops.go",
+			old:  `case errors.Is(err, ErrNoNode):`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestADirectoryWhoseParentIsRemovedMeanwhile"}},
+	},
+	{
 		guard: "a throttled request is repeated",
 		edit: edit{
 			file: "coord/internal/session/errors.go",
