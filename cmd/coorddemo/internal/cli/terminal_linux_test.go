@@ -52,7 +52,7 @@ func onTerminal(t *testing.T, w *zktest.World, name string, args ...string) *ter
 	device, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
 	tty := &terminal{t: t, keys: keys, cmd: exec.Command(name, args...)}
-	tty.cmd.Env = append(environment(), "ZK_SERVERS="+w.ConnectString(), "D="+os.Args[0], "T=--session-timeout="+zktest.SessionTimeout.String(), "PS1=$ ", "ENV=")
+	tty.cmd.Env = append(environment(), "ZK_SERVERS="+w.ConnectString(), "D="+os.Args[0], "T=--session-timeout=4s", "PS1=$ ", "ENV=")
 	tty.cmd.Stdin, tty.cmd.Stdout, tty.cmd.Stderr = device, device, device
 	tty.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, tty.cmd.Start())
@@ -132,7 +132,7 @@ func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
 func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
-	tty.press(`$D --session-timeout 4s lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
+	tty.press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
 	tty.sees("ready")
 	tty.press(stop)
 	tty.sees("unless continued")
@@ -150,7 +150,7 @@ func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
 func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
-	tty.press(`$D --session-timeout 4s lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'` + "\n")
+	tty.press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'` + "\n")
 	tty.sees("ready")
 	tty.press(stop)
 	tty.sees("unless continued")
@@ -178,7 +178,7 @@ func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 func TestALockThatStaysStoppedIsLost(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
-	tty.press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; exec cat'` + "\n")
+	tty.press(`$D --session-timeout 2s lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; exec cat'` + "\n")
 	zktest.Eventually(t, soon, func() bool { return pidOn(tty) != 0 }, "the command tells its process id")
 	pid := pidOn(tty)
 	tty.press(stop)
