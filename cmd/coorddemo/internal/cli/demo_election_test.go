@@ -27,14 +27,18 @@ func TestTheElectionDemoNeverHasTwoLeadersThoughTheyAreKilled(t *testing.T) {
 }
 
 func TestTheElectionDemoRunsOnRealServers(t *testing.T) {
-	w := zktest.New(t, zktest.Real)
-	p := on(t, w, "--json", "demo", "election", "--kill", "2")
-	require.Equal(t, 0, p.exit())
-	text := p.output()
-	require.NotContains(t, text, "\n", "nothing but the result")
-	r := parse[electionResult](t, text)
-	require.True(t, r.OK)
-	require.Equal(t, 2, r.Kills)
+	for _, backend := range []zktest.Backend{zktest.Real, zktest.Ensemble} {
+		t.Run(backend.String(), func(t *testing.T) {
+			w := zktest.New(t, backend)
+			p := on(t, w, "--json", "demo", "election", "--kill", "2")
+			require.Equal(t, 0, p.exit())
+			text := p.output()
+			require.NotContains(t, text, "\n", "nothing but the result")
+			r := parse[electionResult](t, text)
+			require.True(t, r.OK)
+			require.Equal(t, 2, r.Kills)
+		})
+	}
 }
 
 func TestAnInterruptedElectionDemoFails(t *testing.T) {
