@@ -7,6 +7,7 @@ const (
 	rwlock  = "./coord/rwlock"
 	barrier = "./coord/doublebarrier"
 	sema    = "./coord/semaphore"
+	items   = "./coord/queue"
 )
 
 // mutants is every guard with the tests that need it.
@@ -311,7 +312,7 @@ var mutants = []mutant{
 		edit: edit{
 			file: "coord/internal/session/ops.go",
 			old:  `case errors.Is(err, ErrNoNode):`,
-			new:  `case false:`,
+			new:  `case false && errors.Is(err, ErrNoNode):`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADirectoryWhoseParentIsRemovedMeanwhile"}},
 	},
@@ -537,5 +538,23 @@ var mutants = []mutant{
 	case -1:`,
 		},
 		tests: []suite{{pkg: sema, run: "TestWhoWantsMany|TestWaitersAreServed"}},
+	},
+	{
+		guard: "queue: an ack removes only what its receiver still has",
+		edit: edit{
+			file: "coord/queue/item.go",
+			old:  `return i.settle(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
+			new:  `return i.settle(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`,
+		},
+		tests: []suite{{pkg: items, run: "TestAnAckOfAnItemThatAnotherHas|TestNothingIsRemovedThat|TestAnItemIsSettledOnce"}},
+	},
+	{
+		guard: "queue: a claim is deleted only while it is the own",
+		edit: edit{
+			file: "coord/queue/receive.go",
+			old:  `Proof: []coord.Op{coord.CheckOp(q.entry(name), item.version)},`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: items, run: "TestNothingIsRemovedThat|TestAnAckOf"}},
 	},
 }
