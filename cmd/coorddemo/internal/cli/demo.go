@@ -20,6 +20,7 @@ const (
 )
 
 type demoVerbs struct {
+	All      allDemos     `cmd:"" help:"All of them, one after the other."`
 	Batch    batchDemo    `cmd:"" help:"Processes start together, share the words of some files, and add them up when all are done, though one is killed."`
 	Election electionDemo `cmd:"" help:"Replicas stand for election while their leader is killed again and again; never two may lead."`
 	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
