@@ -1,0 +1,110 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// texts makes files with known numbers of words, and returns their sum.
+func texts(t *testing.T) (files []string, words int) {
+	t.Helper()
+	dir := t.TempDir()
+	for i, text := range []string{"one", "", "one two\nthree\tfour\n", "ünï cödé — 42", strings.Repeat("a b ", 1000)} {
+		file := filepath.Join(dir, "file "+strconv.Itoa(i))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		files = append(files, file)
+	}
+	return files, 1 + 0 + 4 + 4 + 2000
+}
+
+func TestTheBatchDemoCountsAsASingleProcessDoesThoughOneIsKilled(t *testing.T) {
+	files, words := texts(t)
+	p := start(t, append([]string{"demo", "batch"}, files...)...)
+	require.Equal(t, 0, p.exit())
+	r := parse[batchResult](t, p.last())
+	require.True(t, r.OK)
+	require.Equal(t, "batch", r.Demo)
+	require.Equal(t, 4, r.Members)
+	require.Equal(t, 5, r.Files)
+	require.Equal(t, words, r.Words)
+	require.Equal(t, words, r.Expected)
+	require.Equal(t, 1, r.Kills)
+	require.Equal(t, 2, r.Rounds)
+}
+
+func TestTheBatchDemoRunsOnRealServersAndLeavesNothing(t *testing.T) {
+	w := zktest.New(t, zktest.Real)
+	files, words := texts(t)
+	p := on(t, w, append([]string{"--json", "demo", "batch", "--members", "3", "--kill", "2"}, files...)...)
+	require.Equal(t, 0, p.exit())
+	text := p.output()
+	require.NotContains(t, text, "\n", "nothing but the result")
+	r := parse[batchResult](t, text)
+	require.True(t, r.OK)
+	require.Equal(t, words, r.Words)
+	require.Equal(t, 2, r.Kills)
+	left, _, err := w.Admin().Children("/coorddemo")
+	if err == nil {
+		for _, name := range left {
+			require.NotContains(t, name, "batch")
+		}
+	}
+}
+
+func TestWithoutFilesTheBatchDemoTakesThoseOfTheRepository(t *testing.T) {
+	p := start(t, "demo", "batch", "--kill", "0", "--members", "2")
+	require.Equal(t, 0, p.exit())
+	r := parse[batchResult](t, p.last())
+	require.True(t, r.OK)
+	require.Greater(t, r.Files, 50)
+	require.Greater(t, r.Words, 10_000)
+}
+
+func TestWordsAreCountedAsWcDoes(t *testing.T) {
+	if _, err := exec.LookPath("wc"); err != nil {
+		t.Skip("there is no wc here")
+	}
+	files, _ := texts(t)
+	own, err := ownFiles()
+	require.NoError(t, err)
+	require.NotEmpty(t, own)
+	for _, file := range append(files, own[:min(len(own), 100)]...) {
+		cmd := exec.Command("wc", "-w", file)
+		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		want, err := strconv.Atoi(strings.Fields(string(out))[0])
+		require.NoError(t, err)
+		got, err := countWords(file)
+		require.NoError(t, err)
+		require.Equal(t, want, got, file)
+	}
+}
+
+func TestAnInterruptedBatchDemoFails(t *testing.T) {
+	p := start(t, "demo", "batch", "--members", "2")
+	for !strings.Contains(p.line(), "killed process") {
+	}
+	p.signal(syscall.SIGINT)
+	require.Equal(t, exitFailed, p.exit())
+	r := parse[batchResult](t, p.last())
+	require.False(t, r.OK)
+	require.NotEmpty(t, r.Error)
+}
+
+func TestTheBatchDemoRefusesWhatCannotBe(t *testing.T) {
+	for _, args := range [][]string{{"--members", "0"}, {"--members", "51"}, {"--kill", "-1"}, {"--kill", "1000"}, {"/no/such/file"}, {os.TempDir()}} {
+		require.Equal(t, exitUsage, start(t, append([]string{"demo", "batch"}, args...)...).exit(), "%q", args)
+	}
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// countWords counts the words of a file as wc -w does.
+func countWords(file string) (int, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	words := bufio.NewScanner(f)
+	words.Buffer(nil, 1<<30) // a word may be long
+	words.Split(bufio.ScanWords)
+	n := 0
+	for words.Scan() {
+		n++
+	}
+	return n, words.Err()
+}
+
+// Bounds of what is taken without being named.
+const (
+	mostFiles   = 2000
+	largestFile = 1 << 20
+)
+
+// ownFiles are the text files of the repository around the current directory, or of that directory if there is none.
+func ownFiles() ([]string, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // whatever cannot be read is left out
+		case path != root && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case len(files) == mostFiles:
+			return fs.SkipAll
+		case d.Type().IsRegular() && isText(path):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// repository is the nearest directory above the current one that has a go.mod or a .git, or the current one.
+func repository() (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := here; ; dir = filepath.Dir(dir) {
+		for _, mark := range []string{"go.mod", ".git"} {
+			if _, err := os.Stat(filepath.Join(dir, mark)); err == nil {
+				return dir, nil
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return here, nil
+		}
+	}
+}
+
+// isText tells whether a file of a reasonable size begins as a text does.
+func isText(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 || info.Size() > largestFile {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	return err == nil && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
+}
