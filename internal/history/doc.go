@@ -22,9 +22,10 @@
 // A hold is trusted from the return of its acquisition to the call of its
 // release or the moment of its loss. A loss counts from the end of the trust
 // window if that came before anybody noticed, since from then on the hold
-// itself says that it is lost. Where a test has a hold's node deleted, or its
-// session killed before its time, the next holder may come before the loss can
-// be known: record that with [Recorder.Break], and the hold counts up to there.
+// itself says that it is lost; see also [Recorder.ByChecks]. Where a test has a
+// hold's node deleted, or its session killed before its time, the next holder
+// may come before the loss can be known: record that with [Recorder.Break], and
+// the hold counts up to there.
 //
 // An operation whose outcome is not known is [Unknown], or open if its process
 // died before it returned: it may have taken effect at any time after its

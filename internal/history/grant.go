@@ -2,9 +2,12 @@ package history
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // Holder is what a hold of any recipe offers.
@@ -24,6 +27,9 @@ type Grant[H Holder] struct {
 	released atomic.Bool
 	lost     sync.Once
 	watched  chan struct{} // closed when the end is on record
+
+	mu   sync.Mutex
+	sure time.Time // when it was known last that the hold could be trusted
 }
 
 // Acquire records an acquisition and, if it succeeds, the life of its hold. The
@@ -40,7 +46,10 @@ func Acquire[H Holder](r *Recorder, client, key string, kind Kind, acquire func(
 	} else {
 		op.End(OK, nil)
 	}
-	g := &Grant[H]{Hold: h, Op: op, client: client, key: key, watched: make(chan struct{})}
+	g := &Grant[H]{Hold: h, Op: op, client: client, key: key, watched: make(chan struct{}), sure: r.begin}
+	if g.Err() != nil {
+		op.Lost(r.begin, h.Err()) // before anybody could trust it
+	}
 	go g.watch()
 	return g, nil
 }
@@ -49,18 +58,29 @@ func (g *Grant[H]) watch() {
 	defer close(g.watched)
 	<-g.Hold.Done()
 	if !g.released.Load() {
-		g.Trusted()
+		_ = g.Err()
 	}
 }
 
 // Trusted tells whether the hold can be trusted now, and records its end if
 // not.
-func (g *Grant[H]) Trusted() bool {
+func (g *Grant[H]) Trusted() bool { return g.Err() == nil }
+
+// Err is the hold's, and records its end.
+func (g *Grant[H]) Err() error {
+	now := time.Now()
 	err := g.Hold.Err()
-	if err != nil {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case err == nil:
+		g.sure = now
+	case g.Op.rec.byChecks && !errors.Is(err, coord.ErrWindowOver):
+		g.lost.Do(func() { g.Op.Lost(g.sure, err) })
+	default:
 		g.lost.Do(func() { g.Op.Lost(g.Hold.Deadline(), err) })
 	}
-	return err == nil
+	return err
 }
 
 // Release records the release and carries it out. It is to be called once.
@@ -73,7 +93,7 @@ func (g *Grant[H]) Release(ctx context.Context) error {
 // always.
 func (g *Grant[H]) End(kind Kind, unknown func(error) bool, end func() error, details ...Detail) error {
 	op := g.Op.rec.Call(g.client, g.key, kind, append([]Detail{Of(g.Op)}, details...)...)
-	g.Trusted() // or the loss may not be on record yet
+	_ = g.Err() // or the loss may not be on record yet
 	g.released.Store(true)
 	err := end()
 	switch {

@@ -10,8 +10,9 @@ import (
 
 // Recorder collects records. It is safe for concurrent use.
 type Recorder struct {
-	begin time.Time
-	sink  func(Record)
+	begin    time.Time
+	sink     func(Record)
+	byChecks bool
 
 	mu       sync.Mutex
 	last     time.Duration
@@ -30,6 +31,12 @@ func New() *Recorder {
 // complete, in order. It is for a process whose records another collects; set
 // it before the first record. f must not block for long.
 func (r *Recorder) Sink(f func(Record)) { r.sink = f }
+
+// ByChecks has a loss count from the last time [Grant.Trusted] said yes, unless
+// the end of the trust window says more exactly when it was. It is for machines
+// so busy that a goroutine sees the end of a hold long after it came; holders
+// must then check often. Set it before the first record.
+func (r *Recorder) ByChecks() { r.byChecks = true }
 
 // Begin returns the moment from which the history counts.
 func (r *Recorder) Begin() time.Time { return r.begin }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // fake is a hold that ends when told to.
@@ -108,6 +110,35 @@ func TestALossBeforeTheWindowsEndCountsFromWhenItShows(t *testing.T) {
 		<-g.Recorded()
 		require.Equal(t, time.Minute, spans(r.Records(), Exclusive)[0].to.Truncate(time.Millisecond))
 	})
+}
+
+func TestALossCountsFromTheLastCheckOnAMachineThatIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, f := New(), newFake()
+		r.ByChecks()
+		g := acquire(t, r, f)
+		time.Sleep(time.Second)
+		require.True(t, g.Trusted())
+		time.Sleep(time.Second)
+		f.end(errors.New("disconnected"))
+		<-g.Recorded()
+		require.Equal(t, time.Second, spans(r.Records(), Exclusive)[0].to)
+
+		late := newFake()
+		late.window = time.Now().Add(time.Second)
+		g = acquire(t, r, late)
+		time.Sleep(time.Minute)
+		late.end(coord.ErrWindowOver)
+		<-g.Recorded()
+		require.Equal(t, 3*time.Second, spans(r.Records(), Exclusive)[1].to)
+	})
+}
+
+func TestAHoldThatWasLostBeforeItWasReturnedWasNeverTrusted(t *testing.T) {
+	r, f := New(), newFake()
+	f.end(errors.New("expired"))
+	<-acquire(t, r, f).Recorded()
+	require.Empty(t, spans(r.Records(), Exclusive))
 }
 
 func TestAnAcquisitionThatFailsIsNoGrant(t *testing.T) {

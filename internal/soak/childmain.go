@@ -75,6 +75,7 @@ func childWork(args []string, say func(string, ...any)) error {
 		return err
 	}
 	rec := history.New()
+	rec.ByChecks()
 	say("%d", int64(monotonic()-time.Since(rec.Begin())))
 	rec.Sink(func(r history.Record) {
 		line, err := json.Marshal(r)

@@ -126,6 +126,9 @@ func forget(ctx context.Context, _ *run, m *member, _ *rand.Rand) int {
 // deleteNode deletes one of the client's own nodes, holding or waiting.
 func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 	admin, id := r.w.Admin(), m.client.SessionID()
+	if id == 0 {
+		return 0 // between two sessions; and 0 is the owner of every persistent node
+	}
 	for _, i := range rng.Perm(len(places)) {
 		key := r.w.Path(places[i].name)
 		own := ownNodes(admin, key, id)

@@ -45,6 +45,7 @@ func Run(t testing.TB, opts Options) {
 	r := &run{t: t, opts: opts, rec: history.New(), tally: newTally(), fence: newFence()}
 	r.w = zktest.NewPrivate(t, zktest.Ensemble, zktest.WithQuorumLinks())
 	r.ens = r.w.Ensemble()
+	r.rec.ByChecks()
 	r.rec.Note("seed %d, duration %v, %d clients, %d children", opts.Seed, opts.Duration, opts.Clients, opts.Children)
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
