@@ -1,0 +1,287 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// The peers of testdata/java/Peer.java and testdata/python/peer.py share one path with this process.
+
+// openAs returns a client of this module, closed with the test.
+func openAs(t *testing.T, w *zktest.World, dialect coord.Dialect) *coord.Client {
+	t.Helper()
+	c, err := coord.Open(patient(t), w.ConnectString(),
+		coord.WithSessionTimeout(contenderSession*time.Second), coord.WithDialect(dialect))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return c
+}
+
+// patient returns a context that bounds what must happen.
+func patient(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), answersWithin)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// withPeers runs f for a path of its own on both servers.
+func withPeers(t *testing.T, f func(t *testing.T, w *zktest.World, path string)) {
+	t.Helper()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		t.Parallel()
+		w.SetTimeout(contenderSession * time.Second)
+		f(t, w, w.Path("peers"))
+	})
+}
+
+const leases = 3
+
+func slots(t *testing.T, c *coord.Client, path string, limit int) *semaphore.Semaphore {
+	t.Helper()
+	s, err := semaphore.New(c, path+"/shared", limit)
+	require.NoError(t, err)
+	return s
+}
+
+func TestGoAndJavaShareASemaphore(t *testing.T) {
+	t.Parallel()
+	curator := java(t, "Peer")
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
+		c := openAs(t, w, coord.Curator)
+		own := slots(t, c, path, leases)
+		held, err := own.AcquireN(patient(t), 2) // stores the limit
+		require.NoError(t, err)
+		fixed := contend(t, w, curator, path, "fixed", "fixed", fmt.Sprint(leases))
+		counted := contend(t, w, curator, path, "counted", "counted", "1")
+		all := []contender{fixed, counted}
+		for _, p := range all {
+			p.wants(t, "ready")
+		}
+		counted.must(t, "limit", fmt.Sprint(leases))
+		shareLeases(t, w, path, own, held, all)
+
+		require.NoError(t, own.SetLimit(patient(t), leases+1))
+		zktest.Eventually(t, answersWithin, func() bool {
+			counted.Send("limit")
+			return counted.Line(answersWithin) == fmt.Sprint(leases+1)
+		}, "Java follows the limit")
+		counted.quit(t)
+	})
+}
+
+func TestGoAndPythonShareASemaphore(t *testing.T) {
+	t.Parallel()
+	kazoo := python(t, "peer.py")
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
+		all := []contender{
+			contend(t, w, kazoo, path, "one", "semaphore", fmt.Sprint(leases)),
+			contend(t, w, kazoo, path, "two", "semaphore", fmt.Sprint(leases)),
+		}
+		other := contend(t, w, kazoo, path, "three", "semaphore", fmt.Sprint(leases+2))
+		for _, p := range append(all, other) {
+			p.wants(t, "ready")
+		}
+		all[0].must(t, "acquire 60000", "held") // makes the node, and leaves it empty
+		all[0].must(t, "release", "released")
+		own := slots(t, openAs(t, w, coord.Kazoo), path, leases)
+		held, err := own.AcquireN(patient(t), 2)
+		require.NoError(t, err)
+		other.must(t, "acquire 1000", "disagree")
+		shareLeases(t, w, path, own, held, all)
+		all[1].quit(t)
+		other.quit(t)
+	})
+}
+
+// shareLeases begins with two leases held by Go. At its end the first peer is dead, and no lease is held.
+func shareLeases(t *testing.T, w *zktest.World, path string, own *semaphore.Semaphore, held *coord.Group, all []contender) {
+	t.Helper()
+	one, two := all[0], all[1]
+	one.must(t, "acquire 60000", "held")
+	two.must(t, "acquire 300", "busy")
+	_, err := own.TryAcquire(patient(t))
+	require.ErrorIs(t, err, coord.ErrBusy)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	_, err = own.Acquire(ctx)
+	cancel()
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	two.Send("acquire 60000") // the peer waits for Go
+	require.NoError(t, held.Holds()[1].Release(patient(t)))
+	two.wants(t, "held")
+	granted := make(chan error, 1) // and Go for the peer
+	var again *coord.Hold
+	go func() {
+		var err error
+		again, err = own.Acquire(patient(t))
+		granted <- err
+	}()
+	one.must(t, "release", "released")
+	require.NoError(t, zktest.Receive(t, answersWithin, granted, "a lease"))
+	two.must(t, "release", "released")
+	require.NoError(t, again.Release(patient(t)))
+	require.NoError(t, held.Release(patient(t)))
+
+	var working sync.WaitGroup
+	for i := range 2 {
+		working.Go(func() { goRounds(t, w.Admin(), path, fmt.Sprintf("go-%d", i), own) })
+	}
+	for _, p := range all {
+		p.Send(fmt.Sprintf("rounds %d", rounds))
+	}
+	for _, p := range all {
+		p.wants(t, fmt.Sprintf("done %d", rounds))
+	}
+	working.Wait()
+
+	one.must(t, "acquire 60000", "held")
+	_, err = own.TryAcquireN(patient(t), leases)
+	require.ErrorIs(t, err, coord.ErrBusy)
+	one.Kill()
+	everything, err := own.AcquireN(patient(t), leases) // when its session has ended
+	require.NoError(t, err)
+	require.NoError(t, everything.Release(patient(t)))
+}
+
+// goRounds does what a peer does in its rounds.
+func goRounds(t *testing.T, admin *zk.Conn, path, name string, own *semaphore.Semaphore) {
+	for i := range rounds {
+		err := own.Do(patient(t), func(context.Context, *coord.Hold) error {
+			node := fmt.Sprintf("%s/inside/%s-%d", path, name, i)
+			if _, err := admin.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+				return err
+			}
+			inside, _, err := admin.Children(path + "/inside")
+			if len(inside) > leases {
+				t.Errorf("%d hold: %v", len(inside), inside)
+			}
+			if err != nil {
+				return err
+			}
+			return admin.Delete(node, -1)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestGoAndJavaStandForOneElection(t *testing.T) {
+	t.Parallel()
+	curator := java(t, "Peer")
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
+		e, err := election.New(openAs(t, w, coord.Curator), path+"/shared")
+		require.NoError(t, err)
+		javas := []contender{contend(t, w, curator, path, "java-1", "latch"), contend(t, w, curator, path, "java-2", "latch")}
+		standTogether(t, w, path, e, javas)
+	})
+}
+
+func TestGoAndPythonStandForOneElection(t *testing.T) {
+	t.Parallel()
+	kazoo := python(t, "peer.py")
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
+		e, err := election.New(openAs(t, w, coord.Kazoo), path+"/shared")
+		require.NoError(t, err)
+		pythons := []contender{contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election")}
+		standTogether(t, w, path, e, pythons)
+	})
+}
+
+// standTogether has Go, a peer, Go and a peer in line, in this order.
+func standTogether(t *testing.T, w *zktest.World, path string, e *election.Election, peers []contender) {
+	t.Helper()
+	for _, p := range peers {
+		p.wants(t, "ready")
+	}
+	line := func(n int) {
+		t.Helper()
+		zktest.Eventually(t, answersWithin, func() bool {
+			names, _, _ := w.Admin().Children(path + "/shared")
+			return len(names) == n
+		}, "%d in line", n)
+	}
+	leads := func(who string) {
+		t.Helper()
+		leader, err := e.Leader(patient(t))
+		require.NoError(t, err)
+		require.Equal(t, who, string(leader.Data))
+	}
+	first, err := e.Campaign(patient(t), []byte("go-1"))
+	require.NoError(t, err)
+	peers[0].must(t, "stand", "standing")
+	line(2)
+	second := make(chan *election.Term, 1)
+	go func() {
+		term, err := e.Campaign(patient(t), []byte("go-2"))
+		if err != nil {
+			t.Error(err)
+		}
+		second <- term
+	}()
+	line(3)
+	peers[1].must(t, "stand", "standing")
+	line(4)
+	leads("go-1")
+	peers[0].must(t, "await 100", "busy")
+	require.NoError(t, first.Resign(patient(t)))
+	peers[0].must(t, "await 60000", "held")
+	leads(peers[0].name)
+	require.Empty(t, second, "two lead")
+	peers[0].Kill()
+	term := zktest.Receive(t, answersWithin, second, "the election of Go")
+	leads("go-2")
+	peers[1].must(t, "await 100", "busy")
+	require.NoError(t, term.Resign(patient(t)))
+	peers[1].must(t, "await 60000", "held")
+	leads(peers[1].name)
+	peers[1].must(t, "release", "released")
+	peers[1].quit(t)
+}
+
+func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
+	t.Parallel()
+	curator, kazoo := java(t, "Peer"), python(t, "peer.py")
+	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
+		b, err := barrier.New(openAs(t, w, coord.Curator), path+"/shared")
+		require.NoError(t, err)
+		others := []contender{contend(t, w, curator, path, "java", "barrier"), contend(t, w, kazoo, path, "python", "barrier")}
+		for _, p := range others {
+			p.wants(t, "ready")
+		}
+		for _, p := range others {
+			p.must(t, "wait 60000", "open")
+			p.must(t, "set", "set")
+			require.NoError(t, b.Set(patient(t)), "it is set already")
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			require.ErrorIs(t, b.Wait(ctx), context.DeadlineExceeded)
+			cancel()
+			passed := make(chan error, 1)
+			go func() { passed <- b.Wait(patient(t)) }()
+			p.must(t, "remove", "removed")
+			require.NoError(t, zktest.Receive(t, answersWithin, passed, "the way is open"))
+
+			require.NoError(t, b.Set(patient(t)))
+			p.must(t, "wait 300", "closed")
+			p.Send("wait 60000")
+			require.NoError(t, b.Remove(patient(t)))
+			p.wants(t, "open")
+		}
+		for _, p := range others {
+			p.quit(t)
+		}
+	})
+}
