@@ -8,17 +8,24 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// member starts a process that runs a script in a round of n.
+// member starts a process that runs a script in a round of n. Its session lasts long enough for a busy machine.
 func member(t *testing.T, w *zktest.World, n int, script string, options ...string) *process {
 	t.Helper()
-	args := append([]string{"doublebarrier", "-n", strconv.Itoa(n)}, options...)
-	return on(t, w, append(args, w.Path("b"), "--", "sh", "-c", script)...)
+	return memberFor(t, w, 20*time.Second, n, script, options...)
+}
+
+func memberFor(t *testing.T, w *zktest.World, session time.Duration, n int, script string, options ...string) *process {
+	t.Helper()
+	w.SetTimeout(max(session, zktest.SessionTimeout))
+	args := append([]string{"--zk", w.ConnectString(), "--session-timeout", session.String(), "doublebarrier", "-n", strconv.Itoa(n)}, options...)
+	return start(t, append(args, w.Path("b"), "--", "sh", "-c", script)...)
 }
 
 // inBarrier waits until so many processes are there, waiting or inside.
@@ -89,7 +96,7 @@ func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
 
 func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		victim := member(t, w, 2, stubborn)
+		victim := memberFor(t, w, zktest.SessionTimeout, 2, stubborn)
 		other := member(t, w, 2, "exit 0")
 		pid := victim.number()
 		victim.signal(syscall.SIGKILL)
