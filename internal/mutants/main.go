@@ -72,7 +72,7 @@ func run(only string, jobs int) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	b := bench{root: root, work: work, sick: map[suite]error{}}
 	begun := time.Now()
 	b.examine(chosen)
