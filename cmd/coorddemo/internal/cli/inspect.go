@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 type inspectVerb struct {
@@ -56,6 +57,9 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
 	r := report{Path: string(path), Contenders: []contender{}}
 	line, err := coord.Inspect(ctx, client, string(path))
+	if err == nil && len(line) == 0 {
+		line, err = leases(ctx, client, path)
+	}
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return r, err
 	}
@@ -71,10 +75,26 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 	return r, nil
 }
 
+// leases lists the contenders of a semaphore, whose nodes are below directories of their own. A path that is none has
+// none.
+func leases(ctx context.Context, client *coord.Client, path nodePath) ([]coord.ContenderInfo, error) {
+	if _, exists, err := client.Exists(ctx, string(path)+"/leases"); err != nil || !exists {
+		return nil, err
+	}
+	s, err := semaphore.New(client, string(path), 1) // the limit that is stored counts
+	if err != nil {
+		return nil, err
+	}
+	return s.Contenders(ctx)
+}
+
 // family is the recipe a kind belongs to. A plain lock is at home in the line of a shared one, too.
 func family(k coord.Kind) string {
 	if k == coord.Read || k == coord.Write {
 		return "rwlock"
+	}
+	if k == coord.Lease {
+		return "semaphore"
 	}
 	return string(k)
 }
@@ -84,8 +104,8 @@ func common(sofar, next string) string {
 	switch {
 	case sofar == "" || sofar == next || sofar == string(coord.Lock) && next == "rwlock":
 		return next
-	case sofar == "rwlock" && next == string(coord.Lock):
-		return sofar
+	case (sofar == "rwlock" || sofar == "semaphore") && next == string(coord.Lock):
+		return sofar // a semaphore's queue is a lock
 	}
 	return "mixed"
 }

@@ -95,3 +95,22 @@ func TestLocksMayHaveLocksBelowThem(t *testing.T) {
 	require.NoError(t, inner.in.Close())
 	require.Equal(t, 5, inner.exit())
 }
+
+func TestInspectShowsWhoHasASlotAndWhoWaitsForOne(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	first := on(t, w, sh(w.Path("l"), untilEOF, "--slots", "1")...)
+	first.line()
+	second := on(t, w, sh(w.Path("l"), untilEOF, "--slots", "1")...)
+	var r report
+	zktest.Eventually(t, soon, func() bool {
+		r = parse[report](t, on(t, w, "inspect", w.Path("l"), "--json").output())
+		return len(r.Contenders) == 3
+	}, "the second does not queue")
+	require.Equal(t, "semaphore", r.Kind)
+	require.True(t, r.Contenders[0].Holds)
+	require.False(t, r.Contenders[1].Holds)
+	require.NoError(t, first.in.Close())
+	second.line()
+	require.NoError(t, second.in.Close())
+	require.Equal(t, 5, second.exit())
+}
