@@ -50,8 +50,8 @@
 // The client connects again by itself, to any of its servers, and opens a new
 // session when the old one is over. Claims and holds stay with the session they
 // were born in. While the connection is down, a hold lasts until the trust
-// window ends: T after the send time of the newest acknowledged request that is
-// at least half a server tick older than an acknowledged write, less 2 % of T
+// window ends: T after the send time of the newest request that was answered at
+// least half a server tick before an acknowledged write was sent, less 2 % of T
 // (T is the session time-out; a follower tells its leader of live sessions only
 // every half tick, and only a write is acknowledged by a quorum). While there
 // is any claim, the client writes a little more often than every T/8 for that

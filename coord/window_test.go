@@ -108,6 +108,33 @@ func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 	}
 }
 
+// A connection that stalls delivers late what was sent early: the send time of
+// a request tells nothing of when the follower heard of the session.
+func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *testing.T) {
+	for after := time.Duration(0); after < tick/2; after += tick / 9 {
+		t.Run(fmt.Sprint("stalled after ", T+after), func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				holder, other := b.open(coord.WithTick(tick)), b.open()
+				h := b.acquire(holder)
+				follower := b.srv.AddFollower(time.Millisecond, h.Session())
+				time.Sleep(T + after)
+				stall := b.srv.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
+				time.Sleep(T * 45 / 100)
+				require.NoError(t, h.Err())
+				stall.Heal()
+				time.Sleep(10 * time.Millisecond)
+				follower.Isolate()
+				next, err := other.Acquire(b.Context(), mutex, first)
+				require.NoError(t, err)
+				require.True(t, ended(h), "two holders")
+				require.ErrorIs(t, h.Err(), coord.ErrLost)
+				follower.Rejoin()
+				require.NoError(t, next.Release(b.Context()))
+			})
+		})
+	}
+}
+
 func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))

@@ -201,7 +201,7 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 
 // answered implements tap.
 func (s *Session) answered(r request, zxid int64, code int32) {
-	s.trust.ack(r.sent, isWrite(r.op) && committed(code))
+	s.trust.ack(r.sent, time.Now(), isWrite(r.op) && committed(code))
 	if code == codeExpired {
 		// Usually the connection ends first. Without either, whoever repeats
 		// the request would do so at full speed.

@@ -13,8 +13,10 @@ import (
 // write is acknowledged by a quorum. And a request does not touch the session
 // at the leader when it arrives: a follower reports touches with its answer to
 // the leader's next ping, every half tick. So what counts is the send time of
-// the newest acknowledged request that is at least half a tick older than an
-// acknowledged write. Two kinds of request touch the session at the leader
+// the newest request that was answered at least half a tick before an
+// acknowledged write was sent. (That it was sent so long before would not do:
+// when the connection stalls, both reach the follower at the same moment, the
+// end of the stall.) Two kinds of request touch the session at the leader
 // directly and need no half tick: the handshake that created the session
 // (itself a write), and the handshake of a reconnect, once a write was
 // acknowledged on the same connection.
@@ -22,13 +24,17 @@ type trust struct {
 	mu       sync.Mutex
 	timeout  time.Duration // negotiated
 	lag      time.Duration // half a tick
-	acked    []time.Time   // send times of acknowledged requests, ascending
+	acked    []answer      // ascending, thinned out
 	attached time.Time     // send time of the current connection's handshake
 	base     time.Time     // the session was alive at the leader at or after this
 	wrote    time.Time     // send time of the newest acknowledged write
 	seen     time.Time     // when the clocks were last compared
 	wall     time.Time     // what the wall clock showed then
 }
+
+// answer is when a request was sent, and when its answer came: the follower
+// heard of the session in between.
+type answer struct{ sent, came time.Time }
 
 // margin is taken off the window for clocks that run at different speeds (2 %
 // is far beyond what quartz does) and for the time it takes to act.
@@ -41,7 +47,7 @@ func (t *trust) created(sent time.Time, timeout, lag time.Duration) {
 	t.timeout, t.lag = timeout, lag
 	t.base, t.wrote, t.attached = sent, sent, sent
 	t.seen, t.wall = sent, sent.Round(0)
-	t.acked = append(t.acked[:0], sent)
+	t.acked = append(t.acked[:0], answer{sent, sent})
 }
 
 // reattached notes an accepted reconnect whose handshake was sent at sent.
@@ -51,16 +57,15 @@ func (t *trust) reattached(sent time.Time) {
 	t.attached = sent
 }
 
-// ack notes that a request sent at sent was answered.
-func (t *trust) ack(sent time.Time, write bool) {
+// ack notes that a request sent at sent was answered now.
+func (t *trust) ack(sent, now time.Time, write bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
 	if slept := asleep(sent, sent.Round(0), now, now.Round(0)); slept > t.margin() {
 		sent = sent.Add(-slept)
 	}
-	if n := len(t.acked); n == 0 || sent.Sub(t.acked[n-1]) >= t.timeout/100 {
-		t.acked = append(t.acked, sent)
+	if n := len(t.acked); n == 0 || sent.Sub(t.acked[n-1].sent) >= t.timeout/100 {
+		t.acked = append(t.acked, answer{sent, now})
 	}
 	if !write {
 		return
@@ -72,13 +77,13 @@ func (t *trust) ack(sent time.Time, write bool) {
 		t.base = t.attached
 	}
 	limit, keep := sent.Add(-t.lag), 0
-	for i, at := range t.acked {
-		if at.After(limit) {
+	for i, a := range t.acked {
+		if a.came.After(limit) {
 			break
 		}
 		keep = i
-		if at.After(t.base) {
-			t.base = at
+		if a.sent.After(t.base) {
+			t.base = a.sent
 		}
 	}
 	t.acked = t.acked[keep:]
@@ -106,10 +111,11 @@ func asleep(from, fromWall, to, toWall time.Time) time.Duration {
 	return toWall.Sub(fromWall) - to.Sub(from)
 }
 
+// shift moves the send times. When the answers came stays: too late is safe.
 func (t *trust) shift(d time.Duration) {
 	t.base, t.wrote, t.attached = t.base.Add(d), t.wrote.Add(d), t.attached.Add(d)
 	for i := range t.acked {
-		t.acked[i] = t.acked[i].Add(d)
+		t.acked[i].sent = t.acked[i].sent.Add(d)
 	}
 }
 

@@ -35,25 +35,36 @@ func TestTheHandshakeThatCreatesTheSessionOpensTheWindow(t *testing.T) {
 
 func TestAnAnswerToAReadProvesNothing(t *testing.T) {
 	tr, c := begun(time.Second)
-	tr.ack(c.at(5000), false)
+	tr.ack(c.at(5000), c.at(5000), false)
 	require.Equal(t, 10_000, c.end(tr))
 }
 
 func TestAnAcknowledgedWriteProvesRequestsThatAreHalfATickOlder(t *testing.T) {
 	tr, c := begun(time.Second)
-	tr.ack(c.at(2000), false)
-	tr.ack(c.at(2500), false)
-	tr.ack(c.at(3100), true)
+	tr.ack(c.at(2000), c.at(2000), false)
+	tr.ack(c.at(2500), c.at(2500), false)
+	tr.ack(c.at(3100), c.at(3100), true)
 	require.Equal(t, 12_000, c.end(tr), "the request at 2.5 s may not have reached the leader")
-	tr.ack(c.at(3600), true)
+	tr.ack(c.at(3600), c.at(3600), true)
 	require.Equal(t, 12_500, c.end(tr))
+}
+
+func TestARequestProvesNothingOfTheTimeBeforeItsAnswer(t *testing.T) {
+	tr, c := begun(time.Second)
+	tr.ack(c.at(2000), c.at(2010), false)
+	// A stall until 7 s delivers all at once what was sent meanwhile.
+	tr.ack(c.at(4000), c.at(7000), false)
+	tr.ack(c.at(6900), c.at(7010), true)
+	require.Equal(t, 12_000, c.end(tr), "the leader may not have been told since")
+	tr.ack(c.at(8000), c.at(8010), true)
+	require.Equal(t, 14_000, c.end(tr))
 }
 
 func TestAWriteAloneProvesNothingYet(t *testing.T) {
 	tr, c := begun(time.Second)
-	tr.ack(c.at(4000), true)
+	tr.ack(c.at(4000), c.at(4000), true)
 	require.Equal(t, 10_000, c.end(tr))
-	tr.ack(c.at(5000), true)
+	tr.ack(c.at(5000), c.at(5000), true)
 	require.Equal(t, 14_000, c.end(tr))
 }
 
@@ -61,14 +72,14 @@ func TestAReconnectCountsOnceAWriteIsAcknowledged(t *testing.T) {
 	tr, c := begun(5 * time.Second)
 	tr.reattached(c.at(3000))
 	require.Equal(t, 10_000, c.end(tr))
-	tr.ack(c.at(3001), true)
+	tr.ack(c.at(3001), c.at(3001), true)
 	require.Equal(t, 13_000, c.end(tr))
 }
 
 func TestAWriteSentBeforeTheReconnectDoesNotProveIt(t *testing.T) {
 	tr, c := begun(5 * time.Second)
 	tr.reattached(c.at(3000))
-	tr.ack(c.at(2900), true)
+	tr.ack(c.at(2900), c.at(2900), true)
 	require.Equal(t, 10_000, c.end(tr))
 }
 
@@ -76,7 +87,7 @@ func TestTheWindowNeverShrinks(t *testing.T) {
 	tr, c := begun(time.Second)
 	last := c.end(tr)
 	for ms := 0; ms < 60_000; ms += 370 {
-		tr.ack(c.at(ms), ms%3 == 0)
+		tr.ack(c.at(ms), c.at(ms), ms%3 == 0)
 		now := c.end(tr)
 		require.GreaterOrEqual(t, now, last)
 		last = now
@@ -96,7 +107,7 @@ func TestProbesKeepMoreThanHalfOfTheWindowOpen(t *testing.T) {
 				left := tr.base.Add(timeout - tr.margin()).Sub(next)
 				require.Greater(t, left, timeout/2, "tick %v: when the next probe is due", tick)
 			}
-			tr.ack(next, true)
+			tr.ack(next, next, true)
 			probed = next
 		}
 	}
@@ -105,7 +116,7 @@ func TestProbesKeepMoreThanHalfOfTheWindowOpen(t *testing.T) {
 func TestAcknowledgementsAreThinnedOut(t *testing.T) {
 	tr, c := begun(time.Second)
 	for i := range 100_000 {
-		tr.ack(c.at(i/100), false)
+		tr.ack(c.at(i/100), c.at(i/100), false)
 	}
 	require.LessOrEqual(t, len(tr.acked), 101)
 }
