@@ -33,14 +33,15 @@ soak: deps
 	ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=halt_on_error=1 SOAK_DURATION=$(DURATION) SOAK_SEED=$(SEED) \
 		go test -race -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/soak
 
-# The catalogue of faults in full length, with three seeds; or one scenario: make faults RUN=F18 SEEDS=7
+# The catalogue of faults with three seeds, with the first in full length; or one: make faults RUN=F18 SEEDS=7
 RUN   ?=
 SEEDS ?= 1 2 3
 faults: deps
-	@for seed in $(SEEDS); do \
-		echo "FAULTS_SEED=$$seed"; \
-		ZKTEST_SERVERS=all CGO_ENABLED=1 FAULTS_LONG=1 FAULTS_SEED=$$seed \
+	@long=1; for seed in $(SEEDS); do \
+		echo "FAULTS_SEED=$$seed FAULTS_LONG=$$long"; \
+		ZKTEST_SERVERS=all CGO_ENABLED=1 FAULTS_LONG=$$long FAULTS_SEED=$$seed \
 			go test -race -count=1 $(if $(RUN),-v) -timeout 10m -run 'Test$(RUN)' ./internal/faults || exit 1; \
+		long=; \
 	done
 
 # Switches off one guard at a time and expects the tests to fail: make mutants, or make mutants RUN=window
