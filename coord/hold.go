@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,13 +46,30 @@ func (h *Hold) Err() error {
 	cl.mu.Lock()
 	err := h.err
 	cl.mu.Unlock()
-	if err == nil && !time.Now().Before(cl.sess.Deadline()) {
-		cl.lose(ErrWindowOver)
-		cl.mu.Lock()
-		err = h.err
-		cl.mu.Unlock()
+	if err != nil {
+		return err
 	}
-	return err
+	cause := cl.distrust()
+	if cause == nil {
+		return nil
+	}
+	cl.lose(cause)
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return h.err
+}
+
+// distrust tells why what the claim holds, or is granted now, cannot be trusted,
+// or nil. A claim that is granted just after the connection was lost is not told
+// of that any more.
+func (cl *Claim) distrust() error {
+	switch {
+	case !time.Now().Before(cl.sess.Deadline()):
+		return ErrWindowOver
+	case cl.client.opts.policy == LoseAtDisconnect && !cl.sess.Connected():
+		return cmp.Or(cl.sess.Err(), ErrDisconnected)
+	}
+	return nil
 }
 
 // Deadline returns the end of the trust window as known now. It moves forward
