@@ -46,9 +46,9 @@ const (
 const (
 	handshakeShare = 6 // T/6 for the reply to a handshake
 	stallShare     = 2 // T/2 for the reply to any other request
-	// Probes go out a little more than T/8 apart: two of them span the T/4 that
-	// half an unknown tick may last, so that a window is renewed before less
-	// than T/2 of it is left.
+	// Probes go out a tenth more than T/8 apart: two of them span the T/4 that
+	// half an unknown tick may last and the time of a round trip (up to T/40),
+	// so that a window is renewed before less than T/2 of it is left.
 	probeShare = 8
 	dialLimit  = time.Second
 	// A session cannot last less than two ticks, so a tick nobody told is at
@@ -57,5 +57,5 @@ const (
 )
 
 func probeInterval(timeout time.Duration) time.Duration {
-	return timeout/probeShare + timeout/400
+	return timeout/probeShare + timeout/80
 }
