@@ -1,8 +1,10 @@
 package faults
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,11 +37,14 @@ func TestChaos80(t *testing.T) {
 	faults = faults[:len(faults)*int(lasts)/int(full)]
 	begun := time.Now()
 	kinds := map[string]int{}
+	var timeline []string
 	for i, f := range faults {
 		at := begun.Add(lasts * time.Duration(i+1) / time.Duration(len(faults)+1))
 		s.waitUntil(at)
+		from := time.Now()
 		f.do()
 		kinds[f.kind]++
+		timeline = append(timeline, fmt.Sprintf("%v-%v %s", from.Sub(begun).Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), f.kind))
 	}
 	s.waitUntil(begun.Add(lasts))
 	s.w.Proxy().Heal()
@@ -65,6 +70,12 @@ func TestChaos80(t *testing.T) {
 		}
 	}
 	s.Logf("%d grants in %v, longest gap %v, faults %v, %+v", within, lasts, gap(grants), kinds, s.w.Proxy().Stats())
+	for i, g := range grants[1:] {
+		if g.from.Sub(grants[i].to) == gap(grants) {
+			s.Logf("the longest gap was from %v to %v", grants[i].to.Sub(begun), g.from.Sub(begun))
+		}
+	}
+	s.Log(strings.Join(timeline, ", "))
 	s.awaitNodes(0)
 	if lasts < full {
 		require.Greater(s, within, len(faults))
