@@ -12,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -168,6 +169,29 @@ func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
 	require.Equal(t, next.Token(), leader.Token)
 	follower.Stop()
 	require.NoError(t, next.Resign(limited(t)))
+}
+
+func TestAFirstThatGoesWhileItIsReadIsNotReported(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path, p := w.Path("election"), w.Proxy()
+		e := at(t, open(t, w.ConnectString()), path)
+		old := elected(t, e, "old")
+		waiting := stand(t, w, t.Context(), e, path, "new", 2)
+		goOn := make(chan struct{})
+		held := p.Inject(proxy.Fault{On: []int32{proxy.OpGetData}, Path: path, Do: proxy.Hold(goOn)})
+		asking := at(t, open(t, p.Addr()), path)
+		answer := make(chan string, 1)
+		go func() {
+			leader, err := asking.Leader(limited(t))
+			answer <- fmt.Sprint(string(leader.Data), err)
+		}()
+		zktest.Receive(t, soon, held.First(), "the line was listed")
+		require.NoError(t, old.Resign(limited(t)))
+		next := won(t, waiting)
+		close(goOn)
+		require.Equal(t, "new<nil>", zktest.Receive(t, soon, answer, "the leader"))
+		require.NoError(t, next.Resign(limited(t)))
+	})
 }
 
 func TestALeaderWhoseDataMayNotBeReadIsStillALeader(t *testing.T) {

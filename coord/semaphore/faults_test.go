@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -262,4 +263,30 @@ func TestTheDirectoriesMayBeReapedMeanwhile(t *testing.T) {
 	limit, err := sem.Limit(s.limited())
 	require.NoError(s, err, "the limit is kept")
 	require.Equal(s, 1, limit)
+}
+
+// Kazoo counts the leases, makes its own, and does not count again.
+func TestWhoLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		s := scene{t, w, coord.Kazoo}
+		s.release(s.acquire(s.client(1)))
+		goOn, p := make(chan struct{}), w.Proxy()
+		held := p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.queue(), Do: proxy.Hold(goOn)})
+		granted := make(chan grant, 1)
+		sem := s.of(s.open(p.Addr()), 1)
+		go func() {
+			g, err := sem.AcquireN(s.Context(), 1)
+			granted <- grant{g, err}
+		}()
+		zktest.Receive(s, soon, held.First(), "the own lease is made and counted")
+		require.NoError(s, w.Admin().Delete(s.youngest(s.queue()), -1))
+		kazoo, err := w.Admin().Create(s.leases()+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(s, err)
+		close(goOn)
+		s.nodes(s.queue(), 1)
+		s.nodes(s.leases(), 2)
+		require.Empty(s, granted, "two hold")
+		require.NoError(s, w.Admin().Delete(kazoo, -1))
+		s.release(s.granted(granted))
+	})
 }

@@ -8,6 +8,7 @@ const (
 	barrier = "./coord/doublebarrier"
 	sema    = "./coord/semaphore"
 	items   = "./coord/queue"
+	elect   = "./coord/election"
 )
 
 // mutants is every guard with the tests that need it.
@@ -73,8 +74,8 @@ var mutants = []mutant{
 		guard: "window: only writes prove anything",
 		edit: edit{
 			file: "coord/internal/session/session.go",
-			old:  `s.trust.ack(r.sent, isWrite(r.op) && committed(code))`,
-			new:  `s.trust.ack(r.sent, committed(code))`,
+			old:  `s.trust.ack(r.sent, time.Now(), isWrite(r.op) && committed(code))`,
+			new:  `s.trust.ack(r.sent, time.Now(), committed(code))`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted"}},
 	},
@@ -102,6 +103,18 @@ var mutants = []mutant{
 		tests: []suite{
 			{pkg: inside, run: "TestAWriteAloneProvesNothingYet"},
 			{pkg: coord, run: "TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted"},
+		},
+	},
+	{
+		guard: "window: a follower heard of a request only when it was answered",
+		edit: edit{
+			file: "coord/internal/session/trust.go",
+			old:  `answer{sent, now}`,
+			new:  `answer{sent, sent}`,
+		},
+		tests: []suite{
+			{pkg: inside, run: "TestARequestProvesNothingOfTheTimeBeforeItsAnswer"},
+			{pkg: coord, run: "TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted"},
 		},
 	},
 	{
@@ -538,6 +551,89 @@ var mutants = []mutant{
 	case -1:`,
 		},
 		tests: []suite{{pkg: sema, run: "TestWhoWantsMany|TestWaitersAreServed"}},
+	},
+	{
+		guard: "semaphore: programs that disagree about the limit are refused",
+		edit: edit{
+			file: "coord/semaphore/limit.go",
+			old:  `case ok && s.limit != Stored && s.limit != limit:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: sema, run: "TestProgramsThatDisagree"}},
+	},
+	{
+		guard: "semaphore: the place in the queue lasts until Kazoo can count the lease",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `	_, err := queue.Txn(ctx)`,
+			new:  `	var err error`,
+		},
+		tests: []suite{{pkg: sema, run: "TestWhoLosesItsPlace"}},
+	},
+	{
+		guard: "semaphore: every child counts",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `!(ordered && last >= 0 && sequence > last)`,
+			new:  `ordered && sequence < last`,
+		},
+		tests: []suite{{pkg: sema, run: "TestEveryChildCounts"}},
+	},
+	{
+		guard: "reads that do not go back in time",
+		edit: edit{
+			file: "coord/retry.go",
+			old:  `if err := f.client.Flush(ctx); err != nil {`,
+			new:  `if err := ctx.Err(); err != nil {`,
+		},
+		tests: []suite{{pkg: "./coord/barrier", run: "TestAWaiterAtAServerThatLags"}, {pkg: elect, run: "TestALeaderOfThePast"}},
+	},
+	{
+		guard: "barrier: a barrier that was closed again had been opened",
+		edit: edit{
+			file: "coord/barrier/barrier.go",
+			old:  `case closed != 0 && closed != stat.Czxid:`,
+			new:  `case closed != 0 && closed != stat.Czxid && false:`,
+		},
+		tests: []suite{{pkg: "./coord/barrier", run: "ClosedAgain|BetweenItsSessions"}},
+	},
+	{
+		guard: "election: a request to step down outlives a proclamation",
+		edit: edit{
+			file: "coord/election/term.go",
+			old:  `if coord.IsRevocation(data) {`,
+			new:  `if coord.IsRevocation(data) && false {`,
+		},
+		tests: []suite{{pkg: elect, run: "TestARequestToStepDownSurvives"}},
+	},
+	{
+		guard: "election: what a lost leader says does not end Run",
+		edit: edit{
+			file: "coord/election/run.go",
+			old:  `if lost {`,
+			new:  `if lost && false {`,
+		},
+		tests: []suite{{pkg: elect, run: "TestRunWaits"}},
+	},
+	{
+		guard: "election: short terms follow one another slowly",
+		edit: edit{
+			file: "coord/election/run.go",
+			old:  `pause = min(2*pause, limit)`,
+			new:  `pause = shortestPause`,
+		},
+		tests: []suite{{pkg: elect, run: "TestTermsThatEndAtOnce"}},
+	},
+	{
+		guard: "election: who is gone is not the first any more",
+		edit: edit{
+			file: "coord/election/leader.go",
+			old: `		if errors.Is(err, coord.ErrNoNode) {
+			continue
+		}`,
+			new: ``,
+		},
+		tests: []suite{{pkg: elect, run: "TestAFirstThatGoes"}},
 	},
 	{
 		guard: "queue: an ack removes only what its receiver still has",
