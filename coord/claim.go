@@ -65,7 +65,7 @@ type Claim struct {
 	revoked  chan struct{}  // closed when asked
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	removal  *removal       // once somebody wants the node deleted
-	settling bool           // a transaction that deletes the node is under way
+	settling chan struct{}  // while a transaction that deletes the node is under way; closed at its end
 	lazy     *time.Timer    // sets the own watch of a hold that lasts
 }
 

@@ -113,7 +113,14 @@ func (cl *Claim) leave() *removal {
 		cl.client.unregister(cl)
 		close(r.done)
 	}
-	if cl.gone != nil || cl.sess.Go(func() { finish(cl.remove()) }) != nil {
+	settling := cl.settling
+	remove := func() {
+		if settling != nil {
+			<-settling // it would take a deletion by us for its own
+		}
+		finish(cl.remove())
+	}
+	if cl.gone != nil || cl.sess.Go(remove) != nil {
 		finish(nil)
 	}
 	return r

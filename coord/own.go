@@ -139,7 +139,7 @@ func (cl *Claim) vanish(cause error) {
 	default:
 	}
 	cl.mu.Lock()
-	if cl.removal != nil && len(cl.holds) == 0 || cl.settling && errors.Is(cause, ErrNodeDeleted) {
+	if cl.removal != nil && len(cl.holds) == 0 || cl.settling != nil && errors.Is(cause, ErrNodeDeleted) {
 		cl.mu.Unlock()
 		return
 	}

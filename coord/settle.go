@@ -36,10 +36,10 @@ func (h *Hold) beginSettling() error {
 		return h.err
 	case len(cl.holds) > 1:
 		return invalid("%d other handles of the hold are not released", len(cl.holds)-1)
-	case cl.settling:
+	case cl.settling != nil:
 		return invalid("another transaction releases the hold already")
 	}
-	cl.settling = true
+	cl.settling = make(chan struct{})
 	return nil
 }
 
@@ -82,14 +82,21 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 // heeded.
 func (cl *Claim) stopSettling() {
 	cl.mu.Lock()
-	cl.settling = false
+	cl.endSettling()
 	cl.mu.Unlock()
 	cl.watchOwnNow()
+}
+
+// endSettling lets a deletion of the node begin that waits; cl.mu is held.
+func (cl *Claim) endSettling() {
+	close(cl.settling)
+	cl.settling = nil
 }
 
 // settled ends the claim, whose node is deleted.
 func (cl *Claim) settled() {
 	cl.mu.Lock()
+	cl.endSettling()
 	r := &removal{done: make(chan struct{})}
 	if cl.removal == nil {
 		cl.removal = r

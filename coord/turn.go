@@ -61,8 +61,11 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 			cl.giveUp(ctx, err)
 		}
 		again := errors.Is(err, ErrNodeDeleted) || errors.Is(err, ErrLost) || transient(err)
-		if !again || ctx.Err() != nil {
+		if !again {
 			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
 	}
 }

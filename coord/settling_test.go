@@ -1,0 +1,35 @@
+package coord_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// The hold is lost while the transaction is repeated, and its node deleted for
+// that; the repetition must not take the deletion for its own.
+func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwhile(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		for range 20 {
+			h := b.acquire(c)
+			f := b.srv.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
+			err := h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent))
+			require.Equal(b, 1, f.Fired())
+			made := slices.ContainsFunc(b.srv.Nodes(), func(n zkembed.Node) bool { return n.Path == "/done" })
+			if err == nil {
+				require.True(b, made, "not carried out")
+			} else {
+				require.ErrorIs(b, err, coord.ErrLost)
+			}
+			if made {
+				require.NoError(b, c.Delete(b.Context(), "/done", -1))
+			}
+			require.ErrorIs(b, h.Err(), coord.ErrLost)
+		}
+	})
+}
