@@ -151,6 +151,7 @@ func (p *party) round(k *worker, ctx context.Context, b *doublebarrier.Barrier) 
 	}
 	leaving, cancel := ctx, context.CancelFunc(func() {})
 	if chance(k.r, 0.8) {
+		k.untimed()
 		leaving, cancel = context.WithCancel(k.base)
 	}
 	defer cancel()

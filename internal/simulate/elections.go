@@ -35,17 +35,8 @@ func campaign(k *worker, ctx context.Context, c *coord.Client) bool {
 // fault.
 func leadAgain(k *worker, ctx context.Context, c *coord.Client) bool {
 	e := must(election.New(c, k.key))
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := k.untilCalm(ctx)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
-	k.working.Go(func() {
-		select {
-		case <-k.calm:
-			cancel()
-		case <-stop:
-		}
-	})
 	k.untimed()
 	inside := false
 	err := e.Run(ctx, []byte(k.name), func(_ context.Context, t *election.Term) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
@@ -32,7 +33,10 @@ func run(seed uint64, res *Result) error {
 	w.rules = w.assign(r)
 	d := &driver{world: w, r: w.stream(1)}
 	d.run(w.lasting(r))
-	limit := time.AfterFunc(w.limit(), w.giveUp)
+	limit := time.AfterFunc(w.limit(), func() {
+		w.noteTree()
+		w.giveUp()
+	})
 	w.working.Wait()
 	limit.Stop()
 	w.settle()
@@ -108,6 +112,13 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			hire(p.all, "double barrier", "/party", p.meet)
 			rules = append(rules, history.Rounds("/party", p.size))
 		},
+		func() {
+			s := &shop{queues: map[*coord.Client]*queue.Queue{}, done: map[*worker]bool{}, producers: 1 + r.IntN(2)}
+			hire(s.producers, "queue producer", "/queue", s.produce)
+			hire(1+r.IntN(3), "queue", "/queue", s.consume)
+			rules = append(rules, history.Queue("/queue", true))
+			w.finish = func() { s.close(w) }
+		},
 	}
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
 		groups[i]()
@@ -118,6 +129,17 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 // limit is until when everybody has had a turn after the last fault.
 func (w *world) limit() time.Duration { return 5*w.timeout + time.Minute }
 
+// noteTree writes down what is in the way of those who got no turn.
+func (w *world) noteTree() {
+	for _, n := range w.srv.Nodes() {
+		w.note("%s of session 0x%x, version %d: %q", n.Path, n.Stat.EphemeralOwner, n.Stat.Version, n.Data)
+	}
+	for _, s := range w.stations {
+		w.note("%s has session 0x%x", s.name, s.session())
+	}
+	w.note("watched: %v", w.srv.Watched())
+}
+
 // settle looks at what is left when everybody has finished.
 func (w *world) settle() {
 	prompt := w.timeout + 2*w.tick + 3*time.Second
@@ -126,6 +148,7 @@ func (w *world) settle() {
 			w.violated("%s: the first grant came %v after the last fault", key, took)
 		}
 	}
+	w.finish()
 	time.Sleep(w.timeout + 2*time.Second)
 	for _, n := range w.srv.Nodes() {
 		if n.Stat.EphemeralOwner != 0 {

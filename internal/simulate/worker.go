@@ -88,6 +88,19 @@ func (k *worker) context(last bool) (context.Context, context.CancelFunc) {
 	}
 }
 
+// untilCalm is a context that ends with the last fault, too.
+func (k *worker) untilCalm(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	k.working.Go(func() {
+		select {
+		case <-k.calm:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}
+
 // late is how long after its context's end a call may return.
 const late = 50 * time.Millisecond
 

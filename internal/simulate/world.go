@@ -41,6 +41,7 @@ type world struct {
 	foreign    int                      // foreign contenders made so far
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from then to the first grant on a path
+	finish     func()                   // closes what the workers have opened
 	notes      []string
 	rules      []history.Rule
 }
@@ -51,7 +52,7 @@ func newWorld(seed uint64) (*world, error) {
 	w := &world{
 		seed: seed, rec: history.New(), begin: time.Now(), tick: ticks[r.IntN(len(ticks))],
 		haste: 0.3 + 0.7*r.Float64(),
-		calm:  make(chan struct{}), resources: map[string]*resource{},
+		calm:  make(chan struct{}), finish: func() {}, resources: map[string]*resource{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
 		ended: map[int64]bool{}, deleted: map[string]bool{}, first: map[string]time.Duration{},
 	}
