@@ -20,7 +20,7 @@ type inspectVerb struct {
 // report is what inspect tells about a path.
 type report struct {
 	Path       string      `json:"path"`
-	Kind       string      `json:"kind"`    // of all contenders; rwlock; mixed; "" if there are none
+	Kind       string      `json:"kind"`    // of all contenders; rwlock; semaphore; mixed; "" if there are none
 	Dialect    string      `json:"dialect"` // of all contenders; mixed; "" if there are none
 	Contenders []contender `json:"contenders"`
 }
@@ -56,7 +56,7 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 // looks before its first contender, and after its last.
 func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
 	r := report{Path: string(path), Contenders: []contender{}}
-	line, err := coord.Inspect(ctx, client, string(path))
+	line, slots, err := contendersAt(ctx, client, path)
 	if err == nil && len(line) == 0 {
 		line, err = leases(ctx, client, path)
 	}
@@ -71,6 +71,9 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 			Session: fmt.Sprintf("0x%x", uint64(info.Session)), Age: seconds(max(0, time.Since(info.Since))),
 			Node: info.Node, Token: info.Token, Revoked: info.Revoked,
 		})
+	}
+	if slots {
+		r.Kind = slotsKind
 	}
 	return r, nil
 }

@@ -114,3 +114,33 @@ func TestInspectShowsWhoHasASlotAndWhoWaitsForOne(t *testing.T) {
 	require.NoError(t, second.in.Close())
 	require.Equal(t, 5, second.exit())
 }
+
+func TestSlotsAreShownAndAskedFor(t *testing.T) {
+	for _, dialect := range []string{"curator", "kazoo"} {
+		t.Run(dialect, func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				path := w.Path("l")
+				one := on(t, w, sh(path, busy, "--slots", "2", "--dialect", dialect)...)
+				two := on(t, w, sh(path, busy, "--slots", "2", "--dialect", dialect)...)
+				one.line()
+				two.line()
+				three := on(t, w, sh(path, untilEOF, "--slots", "2", "--dialect", dialect)...)
+				var shown report
+				zktest.Eventually(t, soon, func() bool {
+					shown = parse[report](t, on(t, w, "--json", "inspect", path, "--dialect", dialect).line())
+					return len(shown.Contenders) == 4
+				}, "two slots, one that is waited for, and who waits")
+				require.Equal(t, "semaphore", shown.Kind)
+				require.Equal(t, dialect, shown.Dialect)
+				require.Len(t, shown.holders(), 2)
+				require.Equal(t, 0, on(t, w, "revoke", "--node", shown.holders()[0].Node, "--wait", path, "--dialect", dialect).exit())
+				three.line()
+				require.NoError(t, three.in.Close())
+				require.Equal(t, 5, three.exit())
+				require.Equal(t, 0, on(t, w, "break", "--yes", path, "--dialect", dialect).exit())
+				codes := []int{one.exit(), two.exit()}
+				require.ElementsMatch(t, []int{143, exitLost}, codes)
+			})
+		})
+	}
+}
