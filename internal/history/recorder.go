@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,14 +18,16 @@ type Recorder struct {
 	mu       sync.Mutex
 	last     time.Duration
 	records  []Record
+	live     map[int]bool           // grants, and what may become one, without an end
 	ended    map[int]time.Duration  // grants that have an end
+	closed   []int                  // the same, in the order in which that was recorded
 	imported map[string]map[int]int // ids by source and the source's own id
 	notes    []string
 }
 
 // New begins a history.
 func New() *Recorder {
-	return &Recorder{begin: time.Now(), ended: map[int]time.Duration{}, imported: map[string]map[int]int{}}
+	return &Recorder{begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, imported: map[string]map[int]int{}}
 }
 
 // Sink has f called with every record when it is made and again when it is
@@ -101,8 +104,16 @@ func (r *Recorder) add(rec Record, details []Detail) int {
 // append takes a record in; r.mu is held.
 func (r *Recorder) append(rec Record) {
 	r.records = append(r.records, rec)
+	if rec.grants() {
+		r.live[rec.ID] = true
+	}
 	if rec.Of != 0 && rec.Kind != Broken {
-		if before, ok := r.ended[rec.Of]; !ok || rec.Call < before {
+		before, ended := r.ended[rec.Of]
+		if !ended {
+			r.closed = append(r.closed, rec.Of)
+			delete(r.live, rec.Of)
+		}
+		if !ended || rec.Call < before {
 			r.ended[rec.Of] = rec.Call
 		}
 	}
@@ -123,8 +134,16 @@ func (o *Op) End(outcome Outcome, err error, details ...Detail) {
 	for _, detail := range details {
 		detail(rec)
 	}
-	if o.rec.sink != nil {
-		o.rec.sink(*rec)
+	o.rec.settle(rec)
+}
+
+// settle is done when a record is complete; r.mu is held.
+func (r *Recorder) settle(rec *Record) {
+	if !rec.grants() {
+		delete(r.live, rec.ID)
+	}
+	if r.sink != nil {
+		r.sink(*rec)
 	}
 }
 
@@ -158,22 +177,34 @@ func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, broken := from.Sub(r.begin), 0
-	for _, g := range slices.Clone(r.records) {
+	var broken int
+	at, over := from.Sub(r.begin), r.now()+grace
+	hit := slices.Collect(maps.Keys(r.live))
+	for _, id := range slices.Backward(r.closed) {
+		if r.ended[id] < at-recently {
+			break
+		}
+		if r.ended[id] >= at {
+			hit = append(hit, id)
+		}
+	}
+	slices.Sort(hit)
+	for _, id := range hit {
+		g := r.records[id-1]
 		if !strings.HasPrefix(g.Client, prefix) || key != "" && g.Key != key || !g.grants() {
 			continue
 		}
-		if ended, ok := r.ended[g.ID]; ok && ended < at {
-			continue
-		}
 		r.append(Record{
-			ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: r.now() + grace,
-			Outcome: OK, Of: g.ID, Err: how,
+			ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
+			Outcome: OK, Of: id, Err: how,
 		})
 		broken++
 	}
 	return broken
 }
+
+// recently is by how much the ends of grants may be recorded out of order.
+const recently = time.Minute
 
 // grants tells whether the record is, or may become, a grant.
 func (r *Record) grants() bool {
@@ -187,18 +218,15 @@ func (r *Record) grants() bool {
 	return false
 }
 
-// over tells whether a grant has an end; r.mu is held.
-func (r *Recorder) over(grant int) bool { _, ok := r.ended[grant]; return ok }
-
 // Died ends every grant of the clients whose names begin with prefix: their
 // process is gone.
 func (r *Recorder) Died(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.now()
-	for _, g := range slices.Clone(r.records) {
-		if strings.HasPrefix(g.Client, prefix) && g.grants() && g.Outcome == OK && !r.over(g.ID) {
-			r.lose(g.ID, at, "process gone")
+	for _, id := range slices.Sorted(maps.Keys(r.live)) {
+		if g := r.records[id-1]; strings.HasPrefix(g.Client, prefix) && g.Outcome == OK {
+			r.lose(id, at, "process gone")
 		}
 	}
 }
@@ -225,9 +253,7 @@ func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
 	if id, known := ids[rec.ID]; known {
 		rec.ID = id
 		r.records[id-1] = rec
-		if r.sink != nil {
-			r.sink(rec)
-		}
+		r.settle(&rec)
 		return
 	}
 	ids[rec.ID] = len(r.records) + 1

@@ -54,8 +54,9 @@ func electionWorker(w *worker) (cycle, error) {
 func occupy[H history.Holder](ctx context.Context, w *worker, kind history.Kind, acquire func(context.Context) (H, error), details ...history.Detail) error {
 	limited, cancel := w.patience(ctx)
 	g, err := history.Acquire(w.rec, w.name, w.key, kind, func() (H, error) {
+		begin := time.Now()
 		h, err := acquire(limited)
-		w.ended(limited, err)
+		w.ended(limited, begin, err)
 		return h, err
 	}, details...)
 	cancel()

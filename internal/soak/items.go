@@ -26,14 +26,21 @@ func takeWorker(w *worker) (cycle, error) {
 	return func(ctx context.Context) error { return errors.Join(w.put(ctx, q), w.take(ctx, q)) }, err
 }
 
+// full is how many items a queue has before nobody puts more.
+const full = 60
+
 func (w *worker) put(ctx context.Context, q *queue.Queue) error {
+	if n, err := q.Len(ctx); err != nil || n > full {
+		return err
+	}
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	w.items++
 	item := fmt.Sprint(w.name, "-", w.items)
 	op := w.rec.Call(w.name, w.key, history.Put, history.Item(item))
+	begin := time.Now()
 	err := q.Put(limited, []byte(item))
-	w.ended(limited, err)
+	w.ended(limited, begin, err)
 	if err != nil {
 		w.count("puts not confirmed")
 		op.End(history.Unknown, err)
@@ -47,8 +54,9 @@ func (w *worker) take(ctx context.Context, q *queue.Queue) error {
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	op := w.rec.Call(w.name, w.key, history.Take)
+	begin := time.Now()
 	data, err := q.Take(limited)
-	w.ended(limited, err)
+	w.ended(limited, begin, err)
 	switch {
 	case err == nil:
 		op.End(history.OK, nil, history.Item(string(data)))
@@ -65,8 +73,9 @@ func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	op := w.rec.Call(w.name, w.key, history.Receive)
+	begin := time.Now()
 	item, err := q.Receive(limited)
-	w.ended(limited, err)
+	w.ended(limited, begin, err)
 	if err != nil {
 		op.End(history.Failed, err)
 		return err
@@ -105,28 +114,35 @@ func drain(ctx context.Context, s *site) error {
 	for i, p := range places {
 		for _, role := range p.roles {
 			w := s.worker(i, p, role.suffix)
-			q, err := queue.New(s.client, w.key)
-			if err != nil {
-				return err
-			}
 			consume := map[string]func(context.Context, *queue.Queue) error{".receive": w.receive, ".take": w.take}[role.suffix]
-			for n := 1; consume != nil && n > 0; {
-				if n, err = q.Len(ctx); err != nil {
-					return err
-				}
-				if n > 0 {
-					err = consume(ctx, q)
-				}
-				if err != nil && !expected(err) {
-					return err
-				}
+			if consume == nil {
+				continue
 			}
-			if err := q.Close(ctx); err != nil {
+			if err := w.empty(ctx, consume); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (w *worker) empty(ctx context.Context, consume func(context.Context, *queue.Queue) error) error {
+	q, err := queue.New(w.client, w.key)
+	if err != nil {
+		return err
+	}
+	for {
+		n, err := q.Len(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return q.Close(ctx)
+		}
+		if err := consume(ctx, q); err != nil && !expected(err) {
+			return err
+		}
+	}
 }
 
 // drainer makes the site of a client that only drains.

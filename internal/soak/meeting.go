@@ -20,8 +20,9 @@ func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	op := w.rec.Call(w.name, w.key, history.Enter)
+	begin := time.Now()
 	m, err := b.Enter(limited)
-	w.ended(limited, err)
+	w.ended(limited, begin, err)
 	if err != nil {
 		op.End(history.Failed, err)
 		return err

@@ -144,13 +144,13 @@ func (w *worker) trust(ctx context.Context, what trusted, end time.Time) (sure t
 	}
 }
 
-// ended looks at what a call made of its context.
-func (w *worker) ended(ctx context.Context, err error) {
+// ended looks at what a call that began then made of its context.
+func (w *worker) ended(ctx context.Context, begin time.Time, err error) {
 	if ctx.Err() == nil {
 		return
 	}
 	if deadline, ok := ctx.Deadline(); ok && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		w.late(w.name, time.Since(deadline))
+		w.late(w.name, min(time.Since(deadline), time.Since(begin)))
 	}
 	if err != nil {
 		w.count("acquisitions ended by their context")

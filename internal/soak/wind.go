@@ -80,7 +80,7 @@ func (r *run) dismiss() {
 
 // drain empties the queues with a client of its own, and closes that.
 func (r *run) drain() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	c, err := coord.Open(ctx, r.ens.ConnectString(), coord.WithSessionTimeout(T))
 	if err != nil {
