@@ -401,7 +401,7 @@ func reap(d *driver) (time.Duration, func() int) {
 
 func revoke(d *driver) (time.Duration, func() int) {
 	n, ok := d.target(chance(d.r, 0.7))
-	if !ok {
+	if !ok || strings.HasPrefix(n.Path, "/party/") { // whose members hold nothing that could be asked for
 		return nothing()
 	}
 	return d.meddle(func(ctx context.Context) error { return coord.Revoke(ctx, d.admin.client, n.Path) })

@@ -55,7 +55,7 @@ func (k *worker) loop(once func(k *worker, ctx context.Context, c *coord.Client)
 		if last && done {
 			return
 		}
-		pause(time.Duration(float64(k.part(k.r, 0, 0.5))/k.haste), k.calm)
+		pause(time.Duration(float64(k.part(k.r, 0, 0.9))/k.haste), k.calm)
 	}
 }
 
