@@ -170,15 +170,22 @@ func (s scene) awaitChildren(n int32) {
 	}, "the directory never has %d nodes", n)
 }
 
-// crowd fills the directory with children of no known dialect.
+// crowd fills the directory with children of no known dialect, until the end of
+// the test.
 func (s scene) crowd(n int) {
 	s.Helper()
-	for done := 0; done < n; done += 1000 {
-		var batch []any
-		for i := range 1000 {
-			batch = append(batch, &zk.CreateRequest{Path: s.foreignName(done + i), Acl: zk.WorldACL(zk.PermAll)})
+	inBatches := func(request func(path string) any) {
+		for done := 0; done < n; done += 1000 {
+			var batch []any
+			for i := range 1000 {
+				batch = append(batch, request(s.foreignName(done+i)))
+			}
+			_, err := s.w.Admin().Multi(batch...)
+			require.NoError(s, err)
 		}
-		_, err := s.w.Admin().Multi(batch...)
-		require.NoError(s, err)
 	}
+	inBatches(func(path string) any { return &zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)} })
+	s.Cleanup(func() {
+		inBatches(func(path string) any { return &zk.DeleteRequest{Path: path, Version: -1} })
+	})
 }

@@ -263,34 +263,51 @@ func TestF23OnlyAReadOnlyServerIsLeft(t *testing.T) {
 // the new leader gives its session T from the election on.
 func TestF46ASupersededLeaderGoesOnServingTheHolder(t *testing.T) {
 	onEnsemble(t, func(s scene) {
-		const timeout = 3 * T
-		s.w.SetTimeout(timeout)
-		leader := s.leader()
-		front := zktest.NewProxy(s, leader.Addr())
-		holder := s.open(front.Addr(), coord.WithSessionTimeout(timeout))
-		h := s.acquire(holder)
-		front.Refuse()
-		waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), coord.WithDialer(s.dialOthers(leader))))
-		s.awaitWatchers(h.Node(), 2)
-		ended := s.endOf(h)
-		require.NoError(s, leader.Stop())
-		s.leader(leader)
-		// Whatever the old leader acknowledges now comes long after the election.
-		s.waitUntil(time.Now().Add(timeout / 10))
-		stop := s.flushAllTheTime(holder)
-		require.NoError(s, leader.Continue())
-		require.Equal(s, "leader", leader.Mode(), "the old leader knows better by now")
-		require.NoError(s, h.Err(), "lost before the old leader went on")
-		next := s.granted(waiter)
-		granted := time.Now()
-		end := zktest.Receive(s, patience, ended, "the hold does not end")
-		require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
-		s.Logf("gave up %v before the second grant", granted.Sub(end))
-		require.Greater(s, next.Token(), h.Token())
-		stop()
-		require.NoError(s, s.w.Ensemble().AwaitReady())
-		s.release(next)
+		s.w.SetTimeout(3 * T)
+		for range 3 { // on a busy machine the old leader may learn it before it serves anybody
+			if s.supersede(3 * T) {
+				return
+			}
+		}
+		s.Error("the old leader never went on serving")
 	}, zktest.WithSyncLimit(5))
+}
+
+// supersede tells whether the old leader went on serving while the hold lasted.
+func (s scene) supersede(timeout time.Duration) (served bool) {
+	s.Helper()
+	leader := s.leader()
+	witness := zktest.Connect(s, leader.Addr(), timeout)
+	front := zktest.NewProxy(s, leader.Addr())
+	holder := s.open(front.Addr(), coord.WithSessionTimeout(timeout))
+	h := s.acquire(holder)
+	front.Refuse()
+	waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), coord.WithDialer(s.dialOthers(leader))))
+	s.awaitWatchers(h.Node(), 2)
+	ended := s.endOf(h)
+	require.NoError(s, leader.Stop())
+	s.leader(leader)
+	// Whatever the old leader acknowledges now comes long after the election.
+	s.waitUntil(time.Now().Add(timeout / 10))
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := witness.Get("/") // fails if the connection does
+		answered <- err
+	}()
+	stop := s.flushAllTheTime(holder)
+	held := h.Err() == nil
+	require.NoError(s, leader.Continue())
+	served = zktest.Receive(s, patience, answered, "the witness gets no answer") == nil && held
+	next := s.granted(waiter)
+	granted := time.Now()
+	end := zktest.Receive(s, patience, ended, "the hold does not end")
+	require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
+	s.Logf("served %v, gave up %v before the second grant", served, granted.Sub(end))
+	require.Greater(s, next.Token(), h.Token())
+	stop()
+	require.NoError(s, s.w.Ensemble().AwaitReady())
+	s.release(next)
+	return served
 }
 
 // flushAllTheTime has a client write as often as it can, until stop.

@@ -151,7 +151,8 @@ func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 
 func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 	onReal(t, func(s scene) {
-		c := s.client()
+		s.w.SetTimeout(5 * T)
+		c := s.client(coord.WithSessionTimeout(5 * T))
 		var last int64
 		for range 3 {
 			h := s.acquire(c)

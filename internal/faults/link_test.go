@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -75,7 +76,8 @@ func TestF35TheConnectionIsCutOneWay(t *testing.T) {
 }
 
 func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
-	const slow, jitter = 3 * T / 10, T / 20 // both ways together
+	const timeout = 2 * T
+	const slow, jitter = 3 * timeout / 10, timeout / 20 // both ways together
 	type delay struct {
 		way          proxy.Direction
 		base, jitter time.Duration
@@ -88,13 +90,17 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 	for name, d := range delays {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(s scene) {
-				c := s.behind()
+				s.w.SetTimeout(timeout)
+				c := s.behind(coord.WithSessionTimeout(timeout))
 				h := s.acquire(c)
 				p := s.w.Proxy()
 				p.Delay(d.way, d.base, d.jitter)
 				begun := time.Now()
-				for time.Since(begun) < 4*T {
-					require.NoError(s, c.Flush(s.Context()))
+				for time.Since(begun) < 3*timeout {
+					ctx, cancel := context.WithTimeout(s.Context(), timeout)
+					err := c.Flush(ctx)
+					cancel()
+					require.NoError(s, err)
 					require.NoError(s, h.Err())
 				}
 				require.Greater(s, p.Stats().Delayed, 10)

@@ -204,4 +204,4 @@ func (s scene) fails(done <-chan result, deadline time.Time) {
 
 // schedulingSlack is what a busy two-core machine may add to the 50 ms within
 // which a call must return after its context ended.
-const schedulingSlack = 200 * time.Millisecond
+const schedulingSlack = 500 * time.Millisecond

@@ -14,9 +14,9 @@ import (
 
 func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 	eachPrivate(t, func(s scene) {
-		s.w.SetTimeout(2 * T)
+		s.w.SetTimeout(5 * T)
 		// A JVM needs a moment to start.
-		c := s.client(coord.WithSessionTimeout(2 * T))
+		c := s.client(coord.WithSessionTimeout(5 * T))
 		h := s.acquire(c)
 		token := h.Token()
 		s.w.Crash()
