@@ -83,8 +83,12 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 func TestElectThatCannotBe(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	for _, args := range [][]string{
-		{w.Path("e")}, {"--who", "--observe", w.Path("e")}, {"--who", w.Path("e"), "--", "true"}, {"nowhere", "--", "true"},
-		{"--data", "unlock", w.Path("e"), "--", "true"}, {"--timeout", "-1", w.Path("e"), "--", "true"},
+		{w.Path("e")},
+		{"--who", "--observe", w.Path("e")},
+		{"--who", w.Path("e"), "--", "true"},
+		{"nowhere", "--", "true"},
+		{"--data", "unlock", w.Path("e"), "--", "true"},
+		{"--timeout", "-1", w.Path("e"), "--", "true"},
 	} {
 		require.Equal(t, exitUsage, on(t, w, append([]string{"elect"}, args...)...).exit(), "%v", args)
 	}
