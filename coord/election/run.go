@@ -48,7 +48,7 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 
 // serve runs lead for one term. It returns nil if Run is to go on.
 func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) error {
-	defer t.Resign(ctx) //nolint:errcheck // reached first only when lead panics
+	defer func() { _ = t.Resign(ctx) }() // reached first only when lead panics
 	err := lead(t.Context(ctx), t)
 	lost := errors.Is(t.Err(), coord.ErrLost)
 	// A deletion that is not confirmed goes on in the background.

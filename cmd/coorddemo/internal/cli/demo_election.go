@@ -71,7 +71,7 @@ func (v *electionDemo) Run(s *streams, c *connection) error {
 	if err != nil {
 		return exitWith(exitFailed, "%w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
 	defer cancel()
 	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

@@ -179,7 +179,7 @@ func (r *Republic) hire() error {
 }
 
 // listen passes on what a replica tells, and its end after the last word.
-func (r *Republic) listen(from *replica, out io.ReadCloser) {
+func (r *Republic) listen(from *replica, out *os.File) {
 	defer out.Close()
 	for lines := json.NewDecoder(bufio.NewReader(out)); ; {
 		m := &message{}
