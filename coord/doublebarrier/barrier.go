@@ -154,6 +154,13 @@ func (b *Barrier) order(names []string) []coord.Contender {
 	return line
 }
 
+// awaitGone watches a member's node so that wake is closed when it is gone, but
+// not when its data change: by its children, of which it has none.
+func (b *Barrier) awaitGone(ctx context.Context, name string) (wake <-chan struct{}, err error) {
+	_, _, wake, err = b.client.WatchChildren(ctx, b.node(name))
+	return wake, err
+}
+
 func (b *Barrier) node(name string) string { return b.path + "/" + name }
 
 // Status is what can be seen of a barrier from outside.

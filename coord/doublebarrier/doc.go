@@ -80,10 +80,11 @@
 //
 // For a member, whatever n is: Enter is a read, a create, and a read when the
 // round begins (and one for the watch on the own node): 4 requests, one wake-up.
-// Leave is at most 6 requests and 5 wake-ups: one write to say that it has
-// finished, two reads of the member before it, one of the outcome, a delete. The
-// one who completes the round adds 3 requests, the first in it reads every other
-// member once or twice. A round of n is at most 12n+4 requests and usually 10n.
+// Leave is 5 requests and 4 wake-ups: one write to say that it has finished, a
+// look at the member before it, a read of the outcome, a delete, and once more
+// the own node. The one who completes the round adds 3 requests, the first in it
+// reads every other member once or twice. A round of n is at most 11n+4 requests
+// and usually 10n.
 // The death of a member in a round wakes the one after it. Who waits for a later
 // round makes up to 6 requests per round that passes, and hears nothing else.
 //

@@ -182,7 +182,7 @@ func (e *entrant) queue(ctx context.Context, r reading, line []coord.Contender) 
 			before = c.Name
 		}
 	}
-	_, _, wake, err = e.client.Watch(ctx, e.node(before))
+	wake, err = e.awaitGone(ctx, before)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, false, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -229,9 +230,12 @@ func (m *Member) verdict(r round) error {
 // gone, and it is this member's part to close the round.
 func (l *leaving) attend(ctx context.Context, r reading) (wake <-chan struct{}, err error) {
 	for ; l.before >= 0; l.before-- {
-		_, wake, err := l.see(ctx, r, l.before)
-		if !errors.Is(err, coord.ErrNoNode) {
+		wake, err := l.barrier.awaitGone(ctx, l.names[l.before])
+		switch {
+		case !errors.Is(err, coord.ErrNoNode):
 			return wake, err
+		case r.hasChanged():
+			return r.changed, nil
 		}
 	}
 	if l.next == 0 {
@@ -240,27 +244,51 @@ func (l *leaving) attend(ctx context.Context, r reading) (wake <-chan struct{}, 
 		}
 		l.next = l.index + 1
 	}
-	for ; l.next < len(l.names); l.next++ {
-		finished, wake, err := l.see(ctx, r, l.next)
-		switch {
-		case errors.Is(err, coord.ErrNoNode):
-			l.missing = append(l.missing, l.next)
-		case err != nil || !finished:
-			return wake, err
+	for l.next < len(l.names) {
+		for _, other := range l.seeNext(ctx, r) {
+			switch {
+			case errors.Is(other.err, coord.ErrNoNode):
+				l.missing = append(l.missing, l.next)
+			case other.err != nil || !other.finished:
+				return other.wake, other.err
+			}
+			l.next++
 		}
 	}
 	return nil, nil
 }
 
+// sight is what is seen of another member.
+type sight struct {
+	finished bool
+	wake     <-chan struct{} // closed when there is something else to see
+	err      error
+}
+
+// atOnce is how many members the monitor looks at in one round trip. What it
+// sees before it is needed is not asked for again unless it changes.
+const atOnce = 32
+
+// seeNext sees the next few whom the monitor looks after.
+func (l *leaving) seeNext(ctx context.Context, r reading) []sight {
+	others := make([]sight, min(atOnce, len(l.names)-l.next))
+	var looking sync.WaitGroup
+	for i := range others {
+		looking.Go(func() { others[i] = l.see(ctx, r, l.next+i) })
+	}
+	looking.Wait()
+	return others
+}
+
 // see reads and watches another member. One that is gone because the round is
 // over is not missing: then ready has changed before, and that is what to look
-// at.
-func (l *leaving) see(ctx context.Context, r reading, index int) (finished bool, wake <-chan struct{}, err error) {
+// at. The same goes for the one before.
+func (l *leaving) see(ctx context.Context, r reading, index int) sight {
 	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.names[index]))
 	if errors.Is(err, coord.ErrNoNode) && r.hasChanged() {
-		return false, r.changed, nil
+		return sight{wake: r.changed}
 	}
-	return strings.HasSuffix(string(data), done), wake, err
+	return sight{strings.HasSuffix(string(data), done), wake, err}
 }
 
 // close ends the round, unless somebody else has: then it tells so. As long as

@@ -478,8 +478,8 @@ var mutants = []mutant{
 		guard: "double barrier: nobody is done before it says so",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `case err != nil || !finished:`,
-			new:  `case err != nil || !finished && false:`,
+			old:  `case other.err != nil || !other.finished:`,
+			new:  `case other.err != nil || !other.finished && false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestMembersEnter|TestWhenTheMonitor"}},
 	},
@@ -496,8 +496,8 @@ var mutants = []mutant{
 		guard: "double barrier: who left after the end is not missing",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `if errors.Is(err, coord.ErrNoNode) && r.hasChanged() {`,
-			new:  `if false {`,
+			old:  `case r.hasChanged():`,
+			new:  `case false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestALeaverThatIsSlow"}},
 	},
