@@ -114,8 +114,9 @@ func consume(ctx context.Context, b bubble, rec *history.Recorder, q *queue.Queu
 			op.Lost(time.Now(), item.Err())
 		}
 		if random.IntN(10) == 0 {
+			givenBack := time.Now()
 			_ = item.Nack(context.Background(), time.Duration(random.IntN(3))*time.Second)
-			op.Lost(time.Now(), errors.New("given back"))
+			op.Lost(givenBack, errors.New("given back"))
 			continue
 		}
 		ack := rec.Call(name, "/q", history.Ack, history.Of(op))

@@ -76,7 +76,7 @@
 // listing serves for all its items as long as the queue does not change, and
 // otherwise for eight, or a sixteenth of the queue: so many items at most can
 // one of higher priority have to wait for, but for those on the way. After a
-// pause, and on a queue of up to 256, the first eight of its changes are each
+// pause, and on a queue of up to 256, the first four of its changes are each
 // looked at at once.
 //
 // A Receive with nothing to do costs, alone, a listing and its watch. Beside

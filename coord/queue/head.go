@@ -14,14 +14,14 @@ import (
 // A listing is used for many items, since it costs as much as the queue is
 // long. While the queue changes, it is made anew out of a credit, which grows
 // with the items handed out, by one listing for every eight of them or for a
-// sixteenth of the queue, and with time, so that it takes up a twentieth of it
+// sixteenth of the queue, and with time, so that it takes up a fiftieth of it
 // at most.
 const (
 	itemsPerListing = 8
 	partPerListing  = 16
-	timePerListing  = 20
+	timePerListing  = 50
 	shortQueue      = 256 // up to here, credit for several listings is kept
-	mostCredit      = 8
+	mostCredit      = 4
 )
 
 // head is the front of the queue as the consumers of this object saw it last.
@@ -36,6 +36,7 @@ type head struct {
 	trying  map[string]bool // handed out, and neither received nor missed yet
 	changed <-chan struct{} // the entries are not those listed any more; nil: list in any case
 	freed   <-chan struct{} // nor the claims; nil: they were not asked for
+	blind   bool            // they were not, though they could end
 	back    chan struct{}   // closed when this object gave something back
 	length  int             // of the listing
 	took    time.Duration   // the listing
@@ -152,11 +153,12 @@ func (h *head) earn() {
 	h.credit, h.charged = min(h.credit, limit), now
 }
 
-// current tells whether the listing still shows the queue.
+// current tells whether the listing still shows the queue, and whether it would
+// be noticed if it did not.
 func (h *head) current() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.changed != nil && !isClosed(h.changed) && !isClosed(h.freed)
+	return h.changed != nil && !isClosed(h.changed) && !isClosed(h.freed) && !h.blind
 }
 
 // quick is how soon after the last candidate the next is asked for by consumers
@@ -286,7 +288,7 @@ func (q *Queue) list(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.names, h.fresh, h.length, h.took = free, true, len(free), time.Since(begun)
-	h.changed, h.freed = entries.changed, taken.changed
+	h.changed, h.freed, h.blind = entries.changed, taken.changed, taken.changed == nil && len(entries.names) > 0
 	h.crowded = others > 0 || h.misses > 0
 	return nil
 }

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -102,3 +103,5 @@ func (b bubble) open(opts ...coord.Option) *coord.Client {
 func (b bubble) queue(c *coord.Client, opts ...queue.Option) *queue.Queue {
 	return newQueue(b.T, c, "/q", opts...)
 }
+
+func isUnconfirmed(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }

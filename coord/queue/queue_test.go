@@ -346,7 +346,7 @@ func TestRequestsPerItem(t *testing.T) {
 				ack(t, receive(t, q))
 			}
 		})
-		// Read, claim and ack, and a list for every eight items, after eight in
+		// Read, claim and ack, and a list for every eight items, after four in
 		// quick succession.
 		require.LessOrEqual(t, counts.Total(), 3*n+n/8+9)
 		for range n {

@@ -20,7 +20,8 @@ func (q *Queue) Receive(ctx context.Context) (*Item, error) {
 	return serve(ctx, q, "receive", true, q.receive)
 }
 
-// TryReceive is [Queue.Receive] without waiting: it fails with [ErrEmpty].
+// TryReceive is [Queue.Receive] without waiting: it fails with [ErrEmpty] when
+// there is no item that nobody has, which it finds out by two more requests.
 func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
 	return serve(ctx, q, "receive", false, q.receive)
 }
@@ -47,10 +48,14 @@ func serve[T any](ctx context.Context, q *Queue, op string, wait bool, try func(
 	defer cancel()
 	var at *place
 	defer func() { at.leave() }()
-	for {
+	for looked := false; ; {
 		result, err := attempt(ctx, q, try)
-		if err == ErrEmpty && wait {
+		switch {
+		case err == ErrEmpty && wait:
 			at, err = q.wait(ctx, at)
+		case err == ErrEmpty && !looked:
+			looked = true
+			err = q.lookAgain(ctx)
 		}
 		switch {
 		case err == nil && result.obtained:
@@ -59,6 +64,16 @@ func serve[T any](ctx context.Context, q *Queue, op string, wait bool, try func(
 			return *new(T), q.explain(op, err)
 		}
 	}
+}
+
+// lookAgain fails with [ErrEmpty] if there is nothing. The news of an item may
+// be on its way to this process; when it has read the item, the news is there.
+func (q *Queue) lookAgain(ctx context.Context) error {
+	names, err := q.peek(ctx)
+	if err == nil && len(names) == 0 {
+		err = ErrEmpty
+	}
+	return err
 }
 
 // attempted is a result, if there is one.

@@ -1,0 +1,228 @@
+package queue_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// idle starts n consumers with a client each, that wait for one item. They
+// hand it over to got. The clients' probes do not count as long as less than
+// an eighth of the session time-out passes.
+func (b bubble) idle(n int, got chan<- *queue.Item) (clients []*coord.Client) {
+	for range n {
+		c := b.open(coord.WithSessionTimeout(40 * time.Second))
+		q := b.queue(c)
+		clients = append(clients, c)
+		go func() {
+			item, err := q.Receive(b.Context())
+			if err == nil {
+				got <- item
+			}
+		}()
+		synctest.Wait()
+	}
+	time.Sleep(time.Second)
+	return clients
+}
+
+func TestAPutToManyIdleConsumersCostsNoMoreThanToAFew(t *testing.T) {
+	costs := map[int]zkembed.Counts{}
+	for _, n := range []int{4, 12, 36} {
+		inBubble(t, func(b bubble) {
+			got := make(chan *queue.Item, n)
+			b.idle(n, got)
+			producer := b.queue(b.open())
+			put(b.T, producer, "first") // makes the producer's node
+			ack(b.T, <-got)
+			time.Sleep(time.Second)
+			before := b.srv.Counts()
+			put(b.T, producer, "second")
+			ack(b.T, <-got)
+			time.Sleep(time.Second)
+			costs[n] = b.srv.Counts().Since(before)
+			b.Logf("%d idle consumers: %v", n, costs[n])
+			for range n - 2 {
+				put(b.T, producer, "more")
+				ack(b.T, <-got)
+			}
+		})
+	}
+	const probes = 40 // empty writes of all clients in the second in which it settles
+	for n, c := range costs {
+		require.LessOrEqual(t, c[zkembed.OpNotify], 20, "%d idle: %v", n, c)
+		require.LessOrEqual(t, c[zkembed.OpGetChildren2]+c[zkembed.OpGetData], 24, "%d idle: %v", n, c)
+		require.LessOrEqual(t, c[zkembed.OpMulti], 3+probes, "%d idle: %v", n, c)
+	}
+}
+
+func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		got := make(chan *queue.Item, 3)
+		clients := b.idle(4, got)
+		// Whoever was alone when it came watches without standing in the line.
+		still := map[int64]bool{}
+		for _, c := range clients {
+			still[c.SessionID()] = true
+		}
+		var line []zkembed.Node
+		for _, node := range b.srv.Nodes() {
+			if strings.HasPrefix(node.Path, "/q/waiting/") {
+				line = append(line, node)
+			}
+		}
+		slices.SortFunc(line, func(a, b zkembed.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+		require.GreaterOrEqual(b, len(line), 3)
+		for _, node := range line[1:] {
+			delete(still, node.Stat.EphemeralOwner)
+		}
+		cut := b.srv.Partition(zkembed.Cut{Sessions: slices.Collect(maps.Keys(still))})
+		defer cut.Heal()
+		producer := b.queue(b.open())
+		begun := time.Now()
+		put(b.T, producer, "a")
+		ack(b.T, <-got)
+		require.Less(b.T, time.Since(begun), time.Second)
+	})
+}
+
+// Every request takes a millisecond, so that consumers really are beside each
+// other.
+func TestConsumersBesideEachOtherSeldomTryTheSame(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n, consumers = 2000, 4
+		producer := b.queue(b.open())
+		var batch [][]byte
+		for i := range n {
+			batch = append(batch, []byte(fmt.Sprint(i)))
+		}
+		require.NoError(b, producer.PutBatch(b.Context(), batch))
+		var all []*queue.Queue
+		for range consumers {
+			all = append(all, b.queue(b.open()))
+		}
+		slow := b.srv.Inject(zkembed.Match{}, zkembed.DelayReply(time.Millisecond))
+		defer slow.Remove()
+		before, begun := b.srv.Counts(), time.Now()
+		var mu sync.Mutex
+		var order []int
+		var wg sync.WaitGroup
+		for _, q := range all {
+			wg.Go(func() {
+				for {
+					item, err := q.TryReceive(b.Context())
+					if err != nil {
+						require.ErrorIs(b, err, queue.ErrEmpty)
+						return
+					}
+					var i int
+					_, err = fmt.Sscan(string(item.Data), &i)
+					require.NoError(b, err)
+					mu.Lock()
+					order = append(order, i)
+					mu.Unlock()
+					require.Equal(b, 1, item.Deliveries)
+					require.NoError(b, item.Ack(b.Context()))
+				}
+			})
+		}
+		wg.Wait()
+		counts := b.srv.Counts().Since(before)
+		took := time.Since(begun)
+		b.Logf("%v: %.2f requests per item, %.2f ms per item and consumer", counts, float64(counts.Total())/n, took.Seconds()*1000*consumers/n)
+		require.Len(b, order, n)
+		// Read, claim and ack; and for what is listed or tried in vain, half a
+		// request.
+		require.LessOrEqual(b, counts.Total(), 3*n+n/2)
+		require.Less(b, took, 4*n/consumers*time.Millisecond)
+		for at, i := range order {
+			require.InDelta(b, at, i, 16*consumers, "items are received nearly in order")
+		}
+	})
+}
+
+func TestAnUrgentItemIsReceivedNextWhoeverPutIt(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q, other := b.queue(b.open()), b.queue(b.open())
+		put(b.T, q, "1", "2", "3", "4")
+		for _, producer := range []*queue.Queue{q, other} {
+			item := receive(b.T, q)
+			require.NoError(b, producer.Put(b.Context(), []byte("urgent"), queue.WithPriority(0)))
+			ack(b.T, item)
+			item = receive(b.T, q)
+			require.Equal(b, "urgent", string(item.Data))
+			ack(b.T, item)
+		}
+		require.Equal(b, "3", string(receive(b.T, q).Data))
+	})
+}
+
+func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, producer := b.open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.open())
+		q := b.queue(c)
+		put(b.T, producer, "0")
+		ack(b.T, receive(b.T, q))
+		go func() {
+			for {
+				item, err := q.Receive(b.Context())
+				if err != nil {
+					return
+				}
+				ack(b.T, item)
+			}
+		}()
+		put(b.T, producer, "1")
+		synctest.Wait()
+		before := b.srv.SessionCounts(c.SessionID())
+		const n = 10
+		for range n {
+			put(b.T, producer, "2")
+			synctest.Wait()
+		}
+		counts := b.srv.SessionCounts(c.SessionID()).Since(before)
+		b.Log(counts)
+		// A listing after the put and one after the ack; read, claim and ack.
+		require.LessOrEqual(b, counts.Total(), 5*n)
+	})
+}
+
+func TestOfThirtyThousandItemsTheFirstAreReceivedInOrderAndCheaply(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const all, batch, some = 30_000, 1_000, 200
+		c := b.open(coord.WithSessionTimeout(40 * time.Second))
+		q := b.queue(c)
+		for i := 0; i < all; i += batch {
+			var items [][]byte
+			for k := range batch {
+				items = append(items, []byte(fmt.Sprint(i+k)))
+			}
+			require.NoError(b, q.PutBatch(b.Context(), items))
+		}
+		before := b.srv.SessionCounts(c.SessionID())
+		for i := range some {
+			item := receive(b.T, q)
+			require.Equal(b, fmt.Sprint(i), string(item.Data))
+			ack(b.T, item)
+		}
+		counts := b.srv.SessionCounts(c.SessionID()).Since(before)
+		b.Log(counts)
+		require.LessOrEqual(b, counts[zkembed.OpGetChildren2], 3)
+		require.Equal(b, all-some, length(b.T, q))
+		_, err := b.queue(c).Take(context.Background())
+		require.NoError(b, err)
+	})
+}

@@ -1,0 +1,345 @@
+package queue_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// kazooTakes makes a claim as Kazoo does.
+func kazooTakes(t *testing.T, c *coord.Client, path string) {
+	t.Helper()
+	require.NoError(t, c.Use(t.Context(), func(conn *zk.Conn) error {
+		_, err := conn.Create(path, []byte("4f1d5b2c9e"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		return err
+	}))
+}
+
+// onlyName is the name of the only child of a node.
+func onlyName(t *testing.T, c *coord.Client, path string) string {
+	t.Helper()
+	names, err := c.Children(t.Context(), path)
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	return names[0]
+}
+
+// Kazoo's claims do not change the entry: they are told by their version.
+func TestNothingIsRemovedThatAKazooConsumerHasByNow(t *testing.T) {
+	settlements := map[string]func(context.Context, *queue.Item) error{
+		"ack":             func(ctx context.Context, i *queue.Item) error { return i.Ack(ctx) },
+		"nack":            func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, 0) },
+		"nack with delay": func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, time.Second) },
+	}
+	for name, settle := range settlements {
+		inBubble(t, func(b bubble) {
+			c, admin := b.open(), b.open()
+			q := b.queue(c)
+			put(b.T, q, "a")
+			stale := receive(b.T, q)
+			b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
+			claim := "/q/taken/" + onlyName(b.T, admin, "/q/taken")
+			require.NoError(b, coord.Break(b.Context(), admin, claim))
+			kazooTakes(b.T, admin, claim)
+			require.NoError(b, stale.Err(), "it does not know")
+			require.ErrorIs(b, settle(b.Context(), stale), queue.ErrStale, name)
+			time.Sleep(T)
+			data, _, err := admin.Get(b.Context(), claim)
+			require.NoError(b, err, "%s removed another's claim", name)
+			require.Equal(b, "4f1d5b2c9e", string(data))
+			require.Equal(b, 1, length(b.T, q))
+		})
+	}
+}
+
+func TestAnAckOfAnItemThatWasDeletedByHandIsStaleAndLeavesNoClaim(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		q := newQueue(t, c, w.Path("q"))
+		put(t, q, "a")
+		item := receive(t, q)
+		require.NoError(t, c.Delete(t.Context(), w.Path("q/entries/")+"/"+onlyName(t, c, w.Path("q/entries")), -1))
+		require.ErrorIs(t, item.Ack(t.Context()), queue.ErrStale)
+		<-item.Done()
+		zktest.Eventually(t, patience, func() bool {
+			names, err := c.Children(t.Context(), w.Path("q/taken"))
+			require.NoError(t, err)
+			return len(names) == 0
+		}, "the claim goes")
+	})
+}
+
+func TestAnItemIsSettledOnce(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.open())
+		put(b.T, q, "a", "b")
+		first, second := receive(b.T, q), receive(b.T, q)
+		require.NoError(b, first.Ack(b.Context()))
+		require.ErrorIs(b, first.Nack(b.Context(), 0), queue.ErrStale)
+		require.ErrorIs(b, first.Nack(b.Context(), time.Second), queue.ErrStale)
+		require.NoError(b, second.Nack(b.Context(), time.Second))
+		require.ErrorIs(b, second.Ack(b.Context()), queue.ErrStale)
+		require.ErrorIs(b, second.Nack(b.Context(), 0), queue.ErrStale)
+		require.Equal(b, 1, length(b.T, q))
+		again := receive(b.T, q)
+		<-second.Done()
+		require.Equal(b, 2, again.Deliveries)
+		ack(b.T, again)
+	})
+}
+
+// An item that was given back, or whose claim was broken, comes back to the
+// consumers of the very object that had it.
+func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		q := b.queue(c)
+		put(b.T, q, "a")
+		for _, end := range []func(*queue.Item){
+			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), 0)) },
+			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), time.Minute)) },
+			func(*queue.Item) {
+				require.NoError(b, coord.Break(b.Context(), c, "/q/taken/"+onlyName(b.T, c, "/q/taken")))
+			},
+		} {
+			item := receive(b.T, q)
+			got := make(chan *queue.Item, 1)
+			go func() {
+				item, err := q.Receive(b.Context())
+				if err == nil {
+					got <- item
+				}
+			}()
+			synctest.Wait()
+			end(item)
+			again := <-got
+			require.Equal(b, item.Deliveries+1, again.Deliveries)
+			require.NoError(b, again.Nack(b.Context(), 0))
+		}
+	})
+}
+
+// Kazoo puts items so large that a claim cannot carry them again.
+func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		q := newQueue(t, c, w.Path("q"))
+		put(t, q, "small")
+		large := bytes.Repeat([]byte("x"), 0xfffff-1000)
+		require.NoError(t, c.Use(t.Context(), func(conn *zk.Conn) error {
+			_, err := conn.Create(w.Path("q/entries")+"/entry-000-", large, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			return err
+		}))
+		for range 2 {
+			item := receive(t, q)
+			require.Equal(t, large, item.Data)
+			require.Equal(t, 1, item.Deliveries)
+			require.NoError(t, item.Nack(t.Context(), 0))
+		}
+		ack(t, receive(t, q))
+		require.Equal(t, 1, length(t, q))
+		require.ErrorIs(t, q.Put(t.Context(), large), coord.ErrTooLarge)
+		require.NoError(t, q.Put(t.Context(), large[:queue.MaxSize]))
+		ack(t, receive(t, q))
+		ack(t, receive(t, q))
+	})
+}
+
+func TestNothingIsPutWhenTheSequenceNumbersAreUsedUp(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.open())
+		put(b.T, q, "a")
+		require.NoError(b, b.srv.SetSequence("/q/entries", 1<<31-1<<16))
+		put(b.T, q, "b")
+		require.ErrorIs(b, q.Put(b.Context(), nil), coord.ErrSequenceExhausted)
+		require.NoError(b, b.srv.SetSequence("/q/entries", 1<<31-1))
+		other := b.queue(b.open())
+		put(b.T, other, "c")
+		require.ErrorIs(b, other.Put(b.Context(), nil), coord.ErrSequenceExhausted)
+		require.ErrorIs(b, b.queue(b.open()).Put(b.Context(), nil), coord.ErrSequenceExhausted)
+		for _, want := range []string{"a", "b", "c"} {
+			data, err := q.Take(b.Context())
+			require.NoError(b, err)
+			require.Equal(b, want, string(data))
+		}
+	})
+}
+
+func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		got := make(chan *queue.Item, 3)
+		clients := b.idle(4, got)
+		for _, c := range clients {
+			id := c.SessionID()
+			require.NoError(b, b.srv.ExpireSession(id))
+			for c.SessionID() == id || c.SessionID() == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		producer := b.queue(b.open())
+		for range clients {
+			put(b.T, producer, "a")
+			ack(b.T, <-got)
+		}
+	})
+}
+
+func TestTryFormsFailOnAnEmptyQueue(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q, other := b.queue(b.open()), b.queue(b.open())
+		_, err := q.TryReceive(b.Context())
+		require.ErrorIs(b, err, queue.ErrEmpty)
+		_, err = q.TryTake(b.Context())
+		require.ErrorIs(b, err, queue.ErrEmpty)
+		put(b.T, q, "a", "b")
+		held, err := q.TryReceive(b.Context())
+		require.NoError(b, err)
+		data, err := other.TryTake(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, "b", string(data))
+		_, err = other.TryReceive(b.Context())
+		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.NoError(b, held.Nack(b.Context(), 0))
+		_, err = other.TryTake(b.Context())
+		require.NoError(b, err)
+	})
+}
+
+func TestCloseFreesThoseWhoWait(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.idle(4, make(chan *queue.Item, 4))
+		q := b.queue(b.open())
+		ended := make(chan error, 6)
+		for range 3 {
+			go func() { _, err := q.Receive(context.Background()); ended <- err }()
+			go func() { _, err := q.Take(context.Background()); ended <- err }()
+		}
+		synctest.Wait()
+		require.NoError(b, q.Close(b.Context()))
+		for range 6 {
+			require.ErrorIs(b, <-ended, queue.ErrClosed)
+		}
+		_, err := q.TryReceive(b.Context())
+		require.ErrorIs(b, err, queue.ErrClosed)
+	})
+}
+
+func TestAPutThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.open())
+		put(b.T, q, "a")
+		b.srv.Stop()
+		defer b.srv.Resume()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		err := q.Put(ctx, []byte("b"))
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorIs(b, err, coord.ErrDisconnected)
+		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
+	})
+}
+
+func TestAPutWhoseSessionEndedBeforeItsReplyIsUnconfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.open(), b.queue(b.open())
+		q := b.queue(c)
+		put(b.T, q, "a")
+		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
+			return len(r.Parts) == 2
+		}}, zkembed.LoseReply())
+		cut := make(chan struct{})
+		go func() {
+			<-lost.Struck()
+			require.NoError(b, b.srv.ExpireSession(c.SessionID()))
+			close(cut)
+		}()
+		err := q.Put(b.Context(), []byte("b"))
+		<-cut
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.Equal(b, 2, length(b.T, other), "it was put")
+		put(b.T, q, "c")
+		require.Equal(b, 3, length(b.T, other))
+	})
+}
+
+// Consumers give up at random points of a Receive or Take; whatever point it
+// is, no claim stays, and no item is lost but to a Take that cannot know.
+func TestConsumersThatGiveUpAnywhereLeaveNoClaim(t *testing.T) {
+	for seed := range uint64(4) {
+		inBubble(t, func(b bubble) { giveUpAnywhere(b, rand.New(rand.NewPCG(seed, 7))) })
+	}
+}
+
+func giveUpAnywhere(b bubble, random *rand.Rand) {
+	const n = 150
+	producer := b.queue(b.open())
+	for i := range n {
+		put(b.T, producer, fmt.Sprint(i))
+	}
+	slow := b.srv.Inject(zkembed.Match{}, zkembed.DelayReply(time.Millisecond))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	seen, unknown := map[string]int{}, 0
+	for k := range 4 {
+		q := b.queue(b.open())
+		pause := func() time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Duration(random.IntN(9000)) * time.Microsecond
+		}
+		wg.Go(func() {
+			for range 100 {
+				ctx, cancel := context.WithTimeout(b.Context(), pause())
+				if k%2 == 0 {
+					if item, err := q.Receive(ctx); err == nil {
+						ack(b.T, item)
+						mu.Lock()
+						seen[string(item.Data)]++
+						mu.Unlock()
+					}
+				} else {
+					data, err := q.Take(ctx)
+					mu.Lock()
+					switch {
+					case err == nil:
+						seen[string(data)]++
+					case isUnconfirmed(err):
+						unknown++
+					}
+					mu.Unlock()
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	slow.Remove()
+	time.Sleep(T)
+	names, err := b.open().Children(b.Context(), "/q/taken")
+	require.NoError(b, err)
+	require.Empty(b, names)
+	for left := length(b.T, producer); left > 0; left-- {
+		item := receive(b.T, producer)
+		seen[string(item.Data)]++
+		ack(b.T, item)
+	}
+	for item, times := range seen {
+		require.Equal(b, 1, times, "item %s", item)
+	}
+	b.Logf("%d items seen, %d takes unknown", len(seen), unknown)
+	require.LessOrEqual(b, n-len(seen), unknown)
+}
