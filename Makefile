@@ -5,7 +5,7 @@ TOOL  := go tool -modfile=tools/go.mod
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: test lint fmt deps soak faults mutants
+.PHONY: test lint fmt deps soak faults mutants simulate
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers.
@@ -47,3 +47,9 @@ faults: deps
 # Switches off one guard at a time and expects the tests to fail: make mutants, or make mutants RUN=window
 mutants: deps
 	go run ./internal/mutants -run '$(RUN)'
+
+# All recipes under faults in virtual time, by seed: until stopped, or make simulate SEEDS=1000 FROM=1; or one seed again:
+# make simulate SEED=4711 REPEAT=50 (see internal/simulate/doc.go).
+simulate:
+	cd internal/simulate && go test -count=1 -timeout 0 -run WhateverGoesWrong $(if $(SEED),-seed $(SEED) -repeat \
+		$(or $(REPEAT),1),-from $(or $(FROM),1) -seeds $(if $(filter command environment,$(origin SEEDS)),$(SEEDS),0))

@@ -103,7 +103,7 @@ func try(t *testing.T, seed uint64, report *Report) {
 	report.add(&res, t.Failed())
 	if t.Failed() {
 		dir, err := res.keep(trouble)
-		t.Logf("history and faults are kept in %s (%v); again: make simulate SEED=%d REPEAT=50", dir, err, seed)
+		fmt.Printf("seed %d failed: history and faults are kept in %s (%v); again: make simulate SEED=%d REPEAT=50\n", seed, dir, err, seed)
 	}
 }
 
