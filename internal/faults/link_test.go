@@ -75,6 +75,24 @@ func TestF35TheConnectionIsCutOneWay(t *testing.T) {
 	}
 }
 
+// A handshake over a slow connection takes longer than a server that hangs is
+// given at first.
+func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
+	each(t, func(s scene) {
+		p := s.w.Proxy()
+		p.Delay(proxy.Both, 3*T/20, T/40)
+		c := s.behind()
+		h := s.acquire(c)
+		require.Equal(s, 1, p.CutAll())
+		ctx, cancel := context.WithTimeout(s.Context(), patience)
+		defer cancel()
+		require.NoError(s, c.Flush(ctx))
+		require.Equal(s, h.Session(), c.SessionID(), "the session survived")
+		p.Heal()
+		s.release(h)
+	})
+}
+
 func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 	const timeout = 2 * T
 	const slow, jitter = 3 * timeout / 10, timeout / 20 // both ways together

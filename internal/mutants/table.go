@@ -371,7 +371,7 @@ var mutants = []mutant{
 		guard: "a transaction of a hold checks the hold's node",
 		edit: edit{
 			file: "coord/hold.go",
-			old:  `append([]Op{CheckOp(cl.Node(), -1)}, ops...)`,
+			old:  `append([]Op{CheckOp(cl.Node(), cl.version())}, ops...)`,
 			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATxnOfALostHoldWritesNothing"}},

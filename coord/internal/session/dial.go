@@ -41,7 +41,8 @@ var errNoMoreDials = errors.New("the session is over: no further connection")
 
 // dial is the client library's dialer for s.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
-	if err := s.pace(); err != nil {
+	round, err := s.pace()
+	if err != nil {
 		return nil, err
 	}
 	limit := min(dialLimit, s.Timeout()/handshakeShare)
@@ -57,7 +58,9 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		s.mu.Unlock()
 		return nil, err
 	}
-	w := newWire(raw, s, s.cfg.Auth, s.Timeout()/handshakeShare)
+	// In the first round a hung server must not keep the others waiting; later
+	// it may be the way that is slow.
+	w := newWire(raw, s, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
 	if !s.adopt(w) {
 		_ = raw.Close()
 		return nil, errNoMoreDials
@@ -68,22 +71,23 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 // pace lets the first attempt at each server through at once and then backs
 // off, up to a second or a fortieth of the time-out, until a server has answered
 // a request: little of a window must be spent waiting for a server that is back.
-func (s *Session) pace() error {
+// It tells how often every server was tried before.
+func (s *Session) pace() (round int, err error) {
 	s.mu.Lock()
-	round := s.attempts / len(s.cfg.Servers)
+	round = s.attempts / len(s.cfg.Servers)
 	s.attempts++
 	timeout := s.timeout
 	s.mu.Unlock()
 	if round == 0 && s.ending.Err() == nil {
-		return nil
+		return round, nil
 	}
 	pause := min(25*time.Millisecond<<min(round, 6), time.Second, timeout/40)
 	timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return round, nil
 	case <-s.ending.Done():
-		return errNoMoreDials
+		return round, errNoMoreDials
 	}
 }
