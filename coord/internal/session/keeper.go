@@ -171,13 +171,19 @@ func (s *Session) attend(now time.Time) time.Duration {
 		s.cfg.Notify(WindowClosed, s)
 	}
 	if isUp && s.claims.Load() > 0 {
-		if last := s.trust.lastWrite(); last.After(wrote) {
+		interval, last := probeInterval(timeout), s.trust.lastWrite()
+		if now.Sub(last) > interval+timeout/16 {
+			// Replies are slow. Two round trips are in the window then, and
+			// leave no room for long intervals.
+			interval /= 4
+		}
+		if last.After(wrote) {
 			wrote = last
 		}
-		due := wrote.Add(probeInterval(timeout)).Sub(now)
+		due := wrote.Add(interval).Sub(now)
 		if due <= 0 {
 			s.probe(now)
-			due = next
+			due = interval
 		}
 		next = min(next, due)
 	}
