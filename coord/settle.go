@@ -15,7 +15,9 @@ import (
 // was carried out. A lost reply is found out by asking again. When ctx ends
 // before that, the error matches [ErrUnconfirmed], and the node, if it is still
 // there, is deleted in the background. It fails with [ErrInvalid] while other
-// handles of the hold ([Hold.Nest]) are not released.
+// handles of the hold ([Hold.Nest]) are not released. One thing it cannot tell:
+// if somebody breaks the claim while a lost reply is being found out, the
+// missing node is taken for the transaction's work.
 func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
 	if err := h.beginSettling(); err != nil {
 		return opError("release", h.Node(), err)

@@ -82,8 +82,10 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	}
 	q := &Queue{
 		client: client, path: path, sends: sends, id: rand.Text(), live: map[*Item]*time.Timer{},
-		head: head{gate: make(chan struct{}, 1), trying: map[string]bool{}, back: make(chan struct{}),
-			credit: mostCredit, ahead: map[string]entry{}, peers: peers{number: 1}},
+		head: head{
+			gate: make(chan struct{}, 1), trying: map[string]bool{}, back: make(chan struct{}),
+			credit: mostCredit, ahead: map[string]entry{}, peers: peers{number: 1},
+		},
 	}
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	for _, set := range opts {
