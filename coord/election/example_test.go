@@ -60,27 +60,23 @@ func ExampleElection_Observe() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for leader, err := range e.Observe(ctx) {
-		switch {
-		case err != nil:
+	resign := func() {
+		if err := term.Resign(ctx); err != nil {
 			log.Fatal(err)
-		case leader.None():
-			fmt.Println("nobody leads")
-			return
-		case string(leader.Data) == "10.1.2.3:8080":
-			fmt.Println("leader:", string(leader.Data))
-			if err := term.Proclaim(ctx, []byte("10.1.2.3:9090")); err != nil {
-				log.Fatal(err)
-			}
-		default:
-			fmt.Println("leader:", string(leader.Data))
-			if err := term.Resign(ctx); err != nil {
-				log.Fatal(err)
-			}
 		}
 	}
+	for leader, err := range e.Observe(ctx) {
+		if err != nil {
+			log.Fatal(err) // the last: ctx has ended, for instance
+		}
+		if leader.None() {
+			fmt.Println("nobody leads")
+			break
+		}
+		fmt.Printf("%s leads\n", leader.Data)
+		resign() // for the example
+	}
 	// Output:
-	// leader: 10.1.2.3:8080
-	// leader: 10.1.2.3:9090
+	// 10.1.2.3:8080 leads
 	// nobody leads
 }

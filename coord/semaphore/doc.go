@@ -71,12 +71,13 @@
 //
 // # Cost
 //
-// An acquire without waiting is 5 requests in 3 round trips: the node in the
-// queue and the lease are created and listed along with it, and the node in the
-// queue is deleted behind the lease's grant without waiting. Each further lease
-// adds a create, one round trip for all of them; so does the first acquire of a
-// process, which reads and watches the limit. Release: one delete for each
-// lease, all in one round trip. Who queues watches two nodes; only the first
-// watches the leases, and wakes when one goes: one listing each. TryAcquire: one
-// listing if there is no room, else a create and a listing more.
+// An acquire without waiting is 5 requests in 2 round trips: the node in the
+// queue and the lease are created, each with a listing that travels along, and
+// the node in the queue is deleted without waiting for the answer. (Kazoo's
+// layout costs 6 in 4.) Further leases add one create each, and one round trip
+// for all of them. The first acquire of a process also reads and watches the
+// limit. Release: one delete for each lease, all in one round trip. Who queues
+// watches two nodes; only the first watches the leases, and lists them when one
+// goes. TryAcquire: one listing if there is no room, else a create and a listing
+// more.
 package semaphore
