@@ -22,12 +22,6 @@ type gate struct {
 
 type closure struct{ from, to time.Duration }
 
-func (g *gate) add(c closure) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = append(g.shut, c)
-}
-
 // within tells whether the gate was shut for all of a time.
 func (g *gate) within(from, to time.Duration) bool {
 	g.mu.Lock()

@@ -3,12 +3,9 @@ package simulate
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -74,10 +71,10 @@ func (d *driver) start(t trouble) {
 // once is the end of a fault that struck at once.
 func once() (time.Duration, func() int) { return 0, func() int { return 1 } }
 
-// never is the end of a fault that could not strike.
+// nothing is the end of a fault that could not strike.
 func nothing() (time.Duration, func() int) { return 0, nil }
 
-// station picks a client that may lose its session.
+// station picks a client.
 func (d *driver) station() *station { return d.stations[d.r.IntN(len(d.stations))] }
 
 // some picks the sessions of one or more clients, or nil, which is everybody.
@@ -154,7 +151,7 @@ func plain(a zkembed.Action) func(*driver) zkembed.Action {
 	return func(*driver) zkembed.Action { return a }
 }
 
-// late makes an action of a random delay.
+// lateBy makes an action of a random delay.
 func lateBy(action func(time.Duration) zkembed.Action) func(*driver) zkembed.Action {
 	return func(d *driver) zkembed.Action { return action(d.part(d.r, 0.001, 0.7)) }
 }
@@ -300,111 +297,6 @@ func leave(crash bool) func(d *driver) (time.Duration, func() int) {
 			return 1
 		}
 	}
-}
-
-// target picks a contender's node: one that holds, or one that waits.
-func (d *driver) target(holds bool) (zkembed.Node, bool) {
-	nodes := slices.DeleteFunc(d.srv.Nodes(), func(n zkembed.Node) bool {
-		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_")
-	})
-	first := map[string]zkembed.Node{}
-	for _, n := range nodes {
-		dir := n.Path[:strings.LastIndexByte(n.Path, '/')]
-		if f, ok := first[dir]; !ok || n.Stat.Czxid < f.Stat.Czxid {
-			first[dir] = n
-		}
-	}
-	nodes = slices.DeleteFunc(nodes, func(n zkembed.Node) bool {
-		return holds != (first[n.Path[:strings.LastIndexByte(n.Path, '/')]].Path == n.Path)
-	})
-	if len(nodes) == 0 {
-		return zkembed.Node{}, false
-	}
-	return nodes[d.r.IntN(len(nodes))], true
-}
-
-// meddle gives the administrator's client some time to do something.
-func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func() int) {
-	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
-	d.running.Go(func() { done <- f(ctx) })
-	return 0, func() int {
-		defer cancel()
-		if <-done != nil {
-			return 0
-		}
-		return 1
-	}
-}
-
-// erase deletes somebody's node.
-func erase(holds bool) func(d *driver) (time.Duration, func() int) {
-	return func(d *driver) (time.Duration, func() int) {
-		n, ok := d.target(holds)
-		if !ok {
-			return nothing()
-		}
-		d.mu.Lock()
-		d.deleted[n.Path] = true
-		d.mu.Unlock()
-		key, _, _ := strings.Cut(n.Path[1:], "/")
-		for _, s := range d.stations {
-			if s.session() == n.Stat.EphemeralOwner {
-				s.broken("/"+key, "node deleted by the driver")
-			}
-		}
-		return d.meddle(func(ctx context.Context) error {
-			return d.admin.client.Delete(ctx, n.Path, -1)
-		})
-	}
-}
-
-// strangers are children that are none of the recipes', or not of this
-// dialect.
-var strangers = []string{
-	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
-}
-
-// foreigner is a contender of the other dialect, which stops all others.
-const foreigner = "0123456789abcdef0123456789abcdef__lock__0000000000"
-
-// litter makes a child that does not belong there, and takes it away again.
-func litter(d *driver) (time.Duration, func() int) {
-	name := strangers[d.r.IntN(len(strangers))]
-	if chance(d.r, 0.2) {
-		name = foreigner
-		d.mu.Lock()
-		d.foreign++
-		d.mu.Unlock()
-	}
-	dir := d.dirs[d.r.IntN(len(d.dirs))]
-	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
-	made := make(chan error, 1)
-	d.running.Go(func() { made <- d.admin.client.Create(ctx, dir+"/"+name, nil) })
-	return d.part(d.r, 0.1, 1), func() int {
-		defer cancel()
-		err := <-made
-		if gone := coord.Break(context.Background(), d.admin.client, dir+"/"+name); gone != nil {
-			d.violated("the foreign child cannot be deleted: %v", gone)
-		}
-		if err != nil {
-			return 0
-		}
-		return 1
-	}
-}
-
-func reap(d *driver) (time.Duration, func() int) {
-	n := d.srv.Reap()
-	return 0, func() int { return n }
-}
-
-func revoke(d *driver) (time.Duration, func() int) {
-	n, ok := d.target(chance(d.r, 0.7))
-	if !ok || strings.HasPrefix(n.Path, "/party/") { // whose members hold nothing that could be asked for
-		return nothing()
-	}
-	return d.meddle(func(ctx context.Context) error { return coord.Revoke(ctx, d.admin.client, n.Path) })
 }
 
 // troubles are all there are, and how often each is chosen.
