@@ -16,7 +16,9 @@ type Spec struct {
 	Line Line
 	Kind Kind
 	// Name makes the node a plain ephemeral of exactly this name, which stands
-	// in no line; Kind is then not used. [ErrNodeExists] when it is taken.
+	// in no line; Kind is then not used. [ErrNodeExists] when it is taken. Unless
+	// With is used, nobody else must want the same name: a delete that is
+	// repeated after a lost reply would delete their node.
 	Name string
 	// Data of the node; by default the client's identity. With Name it must be
 	// unique if two claims of one client may want the same name.
