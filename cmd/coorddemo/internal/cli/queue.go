@@ -276,12 +276,12 @@ func (v *queuePeek) Run(s *streams, c *connection) error {
 			return err
 		}
 		item, err := q.Peek(ctx)
+		if errors.Is(err, queue.ErrEmpty) {
+			s.note("%s is empty, or others have all its items", v.Path)
+			return silently(exitFailed)
+		}
 		if err != nil {
 			return err
-		}
-		if item == nil {
-			s.note("%s is empty", v.Path)
-			return silently(exitFailed)
 		}
 		s.print(queueItem{string(v.Path), string(item.Data), item.Priority, item.Deliveries}, "%s\n", item.Data)
 		return nil
