@@ -1,0 +1,207 @@
+package coord_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func (b bubble) once(c *coord.Client) *coord.ExactlyOnce {
+	b.Helper()
+	o, err := c.ExactlyOnce("/once")
+	require.NoError(b, err)
+	return o
+}
+
+// add is an operation that would be seen if it was carried out twice.
+var add = coord.CreateOp("/count/n-", nil, coord.PersistentSequential)
+
+func (b bubble) children(path string) (n int) {
+	for _, node := range b.srv.Nodes() {
+		if strings.HasPrefix(node.Path, path+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// strike makes the server lose, or never see, the transactions of an
+// ExactlyOnce with one operation.
+func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
+	return b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: times, Func: func(r zkembed.Request) bool {
+		return len(r.Parts) == 2
+	}}, a)
+}
+
+func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
+	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
+		inBubble(t, func(b bubble) {
+			c := b.open()
+			require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+			o := b.once(c)
+			for times := range 4 {
+				f := b.strike(fault, times)
+				if times == 0 {
+					f.Remove()
+				}
+				results, err := o.Txn(b.Context(), add)
+				require.NoError(b, err)
+				require.Equal(b, times+1, b.children("/count"))
+				if results != nil {
+					require.Equal(b, fmt.Sprintf("/count/n-%010d", times), results[0].Path)
+				}
+				f.Remove()
+			}
+			require.Equal(b, 1, b.children("/once"))
+		})
+	}
+}
+
+func TestARefusedTransactionTellsWhichOperationFailed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		o := b.once(c)
+		for _, fault := range []int{0, 1} {
+			f := b.strike(zkembed.Drop(), 1)
+			if fault == 0 {
+				f.Remove()
+			}
+			_, err := o.Txn(b.Context(), add, coord.DeleteOp("/missing", -1))
+			var refused *coord.TxnError
+			require.ErrorAs(b, err, &refused)
+			require.Equal(b, 1, refused.Index)
+			require.ErrorIs(b, err, coord.ErrNoNode)
+			require.NotErrorIs(b, err, coord.ErrUnconfirmed)
+		}
+		_, err := o.Txn(b.Context(), add)
+		require.NoError(b, err, "the witness is still good")
+		require.Equal(b, 1, b.children("/count"))
+	})
+}
+
+func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		o := b.once(c)
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				_, err := o.Txn(b.Context(), add)
+				require.NoError(b, err)
+			})
+		}
+		wg.Wait()
+		require.Equal(b, 200, b.children("/count"))
+		require.LessOrEqual(b, b.children("/once"), 32)
+		require.NoError(b, o.Close(b.Context()))
+		require.Zero(b, b.children("/once"))
+		_, err := o.Txn(b.Context(), add)
+		require.ErrorIs(b, err, coord.ErrReleased)
+	})
+}
+
+func TestAnIdleWitnessIsNotProbedFor(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		_, err := b.once(c).Txn(b.Context(), add)
+		require.NoError(b, err)
+		before := b.srv.SessionCounts(c.SessionID())
+		time.Sleep(10 * T)
+		require.Zero(b, b.srv.SessionCounts(c.SessionID()).Since(before).Total())
+	})
+}
+
+func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		o := b.once(c)
+		_, err := o.Txn(b.Context(), add)
+		require.NoError(b, err)
+		names, err := c.Children(b.Context(), "/once")
+		require.NoError(b, err)
+		require.NoError(b, c.Delete(b.Context(), "/once/"+names[0], -1))
+		_, err = o.Txn(b.Context(), add)
+		require.NoError(b, err)
+		names, err = c.Children(b.Context(), "/once")
+		require.NoError(b, err)
+		_, err = c.Set(b.Context(), "/once/"+names[0], nil, -1)
+		require.NoError(b, err)
+		_, err = o.Txn(b.Context(), add)
+		require.NoError(b, err, "somebody else wrote the witness")
+		require.NoError(b, b.srv.ExpireSession(c.SessionID()))
+		require.NoError(b, c.Flush(b.Context()), "the client has another session")
+		_, err = o.Txn(b.Context(), add)
+		require.NoError(b, err)
+		require.Equal(b, 4, b.children("/count"))
+	})
+}
+
+func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		o := b.once(c)
+		f := b.strike(zkembed.DelayReply(time.Second), 1)
+		ctx, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := o.Txn(ctx, add)
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.Equal(b, 1, f.Fired())
+		time.Sleep(2 * time.Second)
+		require.Equal(b, 1, b.children("/count"))
+		require.Zero(b, b.children("/once"))
+	})
+}
+
+func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+		o := b.once(c)
+		f := b.strike(zkembed.LoseReply(), 1)
+		id := c.SessionID()
+		go func() {
+			<-f.Struck()
+			require.NoError(b, b.srv.ExpireSession(id))
+		}()
+		_, err := o.Txn(b.Context(), add)
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.ErrorIs(b, err, coord.ErrSessionExpired)
+		_, err = o.Txn(b.Context(), add)
+		require.NoError(b, err)
+		require.Equal(b, 2, b.children("/count"))
+	})
+}
+
+func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		o := b.once(c)
+		b.srv.Stop()
+		defer b.srv.Resume()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err := o.Txn(ctx, add)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
+		_, err = c.ExactlyOnce("relative")
+		require.ErrorIs(b, err, coord.ErrInvalid)
+		_, err = o.Txn(b.Context())
+		require.ErrorIs(b, err, coord.ErrInvalid)
+	})
+}
