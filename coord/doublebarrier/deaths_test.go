@@ -1,0 +1,229 @@
+package doublebarrier_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestAMemberThatGivesUpWaitingLeavesNothingAndIsNotCounted(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		bs := several(t, w, 2)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		first := entering(ctx, bs[0])
+		waiting(t, bs[1], 1)
+		why := errors.New("no patience")
+		cancel(why)
+		require.ErrorIs(t, zktest.Receive(t, soon, first, "Enter ends").err, why)
+		waiting(t, bs[1], 0)
+		second := entering(t.Context(), bs[1])
+		waiting(t, bs[0], 1)
+		pending(t, second, "entered with one that has given up")
+		again := entering(t.Context(), bs[0])
+		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, second), entered(t, again)))
+	})
+}
+
+func TestAMemberWhoseNodeOrSessionGoesWhileItWaitsComesAgain(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		a, b := open(t, w.ConnectString()), open(t, w.ConnectString())
+		first := barrier(t, a, w.Path("b"), 2)
+		second := barrier(t, b, w.Path("b"), 2)
+		early := entering(t.Context(), first)
+		waiting(t, second, 1)
+		s, err := second.Status(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.Admin().Delete(s.Waiting[0], -1))
+		came := func() bool {
+			now, err := second.Status(t.Context())
+			return err == nil && len(now.Waiting) == 1 && now.Waiting[0] != s.Waiting[0]
+		}
+		zktest.Eventually(t, soon, came, "it comes again after its node was deleted")
+		s, err = second.Status(t.Context())
+		require.NoError(t, err)
+		w.ExpireSession(a.SessionID())
+		zktest.Eventually(t, soon, came, "it comes again after its session expired")
+		late := entering(t.Context(), second)
+		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, early), entered(t, late)))
+	})
+}
+
+func requireMissing(t *testing.T, err error, missing ...int) {
+	t.Helper()
+	require.ErrorIs(t, err, doublebarrier.ErrIncomplete)
+	var incomplete *doublebarrier.IncompleteError
+	require.ErrorAs(t, err, &incomplete)
+	require.Equal(t, missing, incomplete.Missing)
+}
+
+func TestAMemberThatDiesInsideIsMissingInEverybodysVerdict(t *testing.T) {
+	for name, kill := range map[string]func(w *zktest.World, c *coord.Client, m *doublebarrier.Member){
+		"session": func(w *zktest.World, c *coord.Client, _ *doublebarrier.Member) { w.ExpireSession(c.SessionID()) },
+		"node":    func(w *zktest.World, _ *coord.Client, m *doublebarrier.Member) { _ = w.Admin().Delete(m.Node(), -1) },
+		"process": func(_ *zktest.World, c *coord.Client, _ *doublebarrier.Member) { _ = c.Close(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				victim := open(t, w.ConnectString())
+				early := entering(t.Context(), barrier(t, victim, w.Path("b"), 3))
+				others := several(t, w, 3)[:2]
+				waiting(t, others[0], 1)
+				a, b := entering(t.Context(), others[0]), entering(t.Context(), others[1])
+				members := []*doublebarrier.Member{entered(t, early), entered(t, a), entered(t, b)}
+				require.Zero(t, members[0].Index())
+				kill(w, victim, members[0])
+				zktest.Receive(t, soon, members[0].Done(), "the victim knows")
+				require.ErrorIs(t, members[0].Leave(t.Context()), coord.ErrLost)
+				for _, told := range leaveAll(t, members[1:]...) {
+					requireMissing(t, told, 0)
+				}
+				empty(t, others[0])
+				if name != "process" {
+					again := entering(t.Context(), barrier(t, victim, w.Path("b"), 3))
+					a, b := entering(t.Context(), others[0]), entering(t.Context(), others[1])
+					require.Equal(t, make([]error, 3), leaveAll(t, entered(t, again), entered(t, a), entered(t, b)))
+				}
+			})
+		})
+	}
+}
+
+func TestWhenTheMonitorDiesTheNextTakesOver(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		const n = 5
+		var clients []*coord.Client
+		var bs []*doublebarrier.Barrier
+		for i := range n {
+			clients = append(clients, open(t, w.ConnectString()))
+			bs = append(bs, barrier(t, clients[i], w.Path("b"), n))
+		}
+		members := round(t, bs...)
+		byIndex := make([]*coord.Client, n)
+		for i, m := range members {
+			at := slices.IndexFunc(clients, func(c *coord.Client) bool { return owns(t, w, c, m) })
+			byIndex[i] = clients[at]
+		}
+		// All but the last are done, and the first looks after the others.
+		var left []<-chan error
+		for _, m := range members[:n-1] {
+			left = append(left, leaving(t.Context(), m))
+		}
+		finished(t, w, members[:n-1]...)
+		w.ExpireSession(byIndex[0].SessionID())
+		require.ErrorIs(t, zktest.Receive(t, soon, left[0], "the first monitor ends"), coord.ErrLost)
+		w.ExpireSession(byIndex[1].SessionID())
+		require.ErrorIs(t, zktest.Receive(t, soon, left[1], "the second monitor ends"), coord.ErrLost)
+		pending(t, left[2], "left before the last had finished")
+		pending(t, left[3], "left before the last had finished")
+		for _, told := range append(leaveAll(t, members[n-1]),
+			zktest.Receive(t, soon, left[2], "the third leaves"), zktest.Receive(t, soon, left[3], "the fourth leaves")) {
+			requireMissing(t, told, 0, 1)
+		}
+	})
+}
+
+func owns(t *testing.T, w *zktest.World, c *coord.Client, m *doublebarrier.Member) bool {
+	t.Helper()
+	_, stat, err := w.Admin().Exists(m.Node())
+	require.NoError(t, err)
+	return stat.EphemeralOwner == c.SessionID()
+}
+
+func TestACrashedRoundLetsNobodyThrough(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		crash(t, w, 2)
+		bs := several(t, w, 2)
+		first := entering(t.Context(), bs[0])
+		waiting(t, bs[1], 1)
+		pending(t, first, "entered by a stale ready")
+		second := entering(t.Context(), bs[1])
+		members := []*doublebarrier.Member{entered(t, first), entered(t, second)}
+		require.EqualValues(t, 2, members[0].Round())
+		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
+	})
+}
+
+func crash(t *testing.T, w *zktest.World, n int) {
+	t.Helper()
+	c := open(t, w.ConnectString())
+	b := barrier(t, c, w.Path("b"), n)
+	members := round(t, slices.Repeat([]*doublebarrier.Barrier{b}, n)...)
+	w.ExpireSession(c.SessionID())
+	for _, m := range members {
+		zktest.Receive(t, soon, m.Done(), "it is dead")
+	}
+}
+
+func TestThoseWhoWaitGoOnWhenAllMembersOfTheRoundCrash(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		doomed := []*coord.Client{open(t, w.ConnectString()), open(t, w.ConnectString())}
+		a, b := barrier(t, doomed[0], w.Path("b"), 2), barrier(t, doomed[1], w.Path("b"), 2)
+		members := round(t, a, b)
+		bs := several(t, w, 2, doublebarrier.WaitForNextRound())
+		first, second := entering(t.Context(), bs[0]), entering(t.Context(), bs[1])
+		waiting(t, bs[0], 2)
+		w.ExpireSession(doomed[1].SessionID())
+		for _, m := range members {
+			if !there(w, m) {
+				zktest.Receive(t, soon, m.Done(), "it is dead")
+			}
+		}
+		pending(t, first, "entered while a member is inside")
+		pending(t, second, "entered while a member is inside")
+		w.ExpireSession(doomed[0].SessionID())
+		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, first), entered(t, second)))
+	})
+}
+
+func there(w *zktest.World, m *doublebarrier.Member) bool {
+	is, _, err := w.Admin().Exists(m.Node())
+	return err == nil && is
+}
+
+func TestALeaveThatTimesOutDoesNotHoldTheOthersUp(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		members := round(t, several(t, w, 3)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err := members[0].Leave(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, err, members[0].Leave(t.Context()), "the answer stays")
+		for _, told := range leaveAll(t, members[1:]...) {
+			requireMissing(t, told, 0)
+		}
+	})
+}
+
+func TestAMemberThatAbandonsItsPlaceIsMissing(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		members := round(t, several(t, w, 3)...)
+		require.NoError(t, members[1].Abandon(t.Context()))
+		for _, told := range leaveAll(t, members[0], members[2]) {
+			requireMissing(t, told, 1)
+		}
+		require.ErrorIs(t, members[1].Leave(t.Context()), coord.ErrReleased)
+	})
+}
+
+func TestWorkInsideHearsWhenTheMembershipIsLost(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		b := barrier(t, c, w.Path("b"), 1)
+		err := b.Do(t.Context(), func(ctx context.Context, m *doublebarrier.Member) error {
+			w.ExpireSession(c.SessionID())
+			zktest.Receive(t, soon, ctx.Done(), "the context ends")
+			require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, coord.ErrSessionExpired)
+	})
+}

@@ -1,0 +1,119 @@
+package doublebarrier
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Member is one of the n of a round. It must be ended by [Member.Leave] or
+// [Member.Abandon]; until then the others wait for it. It is safe for
+// concurrent use.
+type Member struct {
+	barrier *Barrier
+	hold    *coord.Hold
+	round   int64
+	index   int
+	names   []string // the round's members
+	made    int64    // ready's czxid: which incarnation of the barrier this is
+
+	leaving chan struct{} // taken by the Leave that does it
+	ended   bool          // guarded by leaving
+	outcome error
+}
+
+func newMember(e *entrant, r reading, index int) *Member {
+	return &Member{
+		barrier: e.Barrier, hold: e.hold, round: r.Number, index: index, names: r.Members, made: r.stat.Czxid,
+		leaving: make(chan struct{}, 1),
+	}
+}
+
+// Round returns the number of the round, from 1. It grows from round to round.
+func (m *Member) Round() int64 { return m.round }
+
+// Index returns the member's number in the round, 0 to n-1, different for each:
+// good for sharing out the work.
+func (m *Member) Index() int { return m.index }
+
+// Count returns n.
+func (m *Member) Count() int { return len(m.names) }
+
+// Node returns the path of the member's node.
+func (m *Member) Node() string { return m.hold.Node() }
+
+// Hold returns the hold of the member's node, for whoever watches over it. To
+// release it is to abandon the place.
+func (m *Member) Hold() *coord.Hold { return m.hold }
+
+// Done is closed when the member has left, or can no longer be sure that the
+// others still count on it: see [coord.Hold].
+func (m *Member) Done() <-chan struct{} { return m.hold.Done() }
+
+// Err returns nil as long as the others count on the member. Afterwards it
+// matches [coord.ErrReleased] or [coord.ErrLost].
+func (m *Member) Err() error { return m.hold.Err() }
+
+// Context returns a context that ends with the membership; see
+// [coord.Hold.Context].
+func (m *Member) Context(parent context.Context) context.Context { return m.hold.Context(parent) }
+
+// Txn carries out all the operations or none, and only while the others count
+// on the member: what it writes is written before the round's end, unless the
+// member is missing in it. See [coord.Hold.Txn].
+func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, error) {
+	return m.hold.Txn(ctx, ops...)
+}
+
+// Leave tells that the member has finished and waits until every other member
+// has, or is gone. It returns nil when all n have finished, and otherwise an
+// [*IncompleteError]: all who leave a round get the same answer.
+//
+// With any other error the outcome is not known to the caller: [coord.ErrLost]
+// when the others do not count on it any more, ctx's error when that ended
+// first. Then the caller gives up its place, so that the others need not wait
+// for it, and may be missing in the outcome although it has finished. Leave may
+// be called again and gives the same answer.
+func (m *Member) Leave(ctx context.Context) error {
+	select {
+	case m.leaving <- struct{}{}: // also with a dead ctx, to give up the place
+	default:
+		select {
+		case m.leaving <- struct{}{}:
+		case <-ctx.Done():
+			return m.barrier.failure("leave", context.Cause(ctx))
+		}
+	}
+	defer func() { <-m.leaving }()
+	if !m.ended {
+		m.outcome = m.barrier.failure("leave", m.leave(ctx))
+		m.ended = true
+		withdraw(ctx, m.hold)
+	}
+	return m.outcome
+}
+
+// Abandon gives the place up without having finished: the member is missing in
+// the round's outcome. It answers and waits as [coord.Hold.Release] does.
+func (m *Member) Abandon(ctx context.Context) error { return m.hold.Release(ctx) }
+
+// Do enters, runs f, and leaves. f's context ends when the others do not count
+// on the member any more. When f fails or panics, the member is missing in the
+// round's outcome, and Do returns f's error without waiting for the others.
+func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
+	m, err := b.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer withdraw(ctx, m.hold) // has an effect unless Leave was called
+	if err := f(m.Context(ctx), m); err != nil {
+		if lost := m.Err(); lost != nil && !errors.Is(err, lost) {
+			err = multierror.Append(err, lost)
+		}
+		return err
+	}
+	return m.Leave(ctx)
+}
