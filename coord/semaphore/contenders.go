@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,7 +12,7 @@ import (
 // Contenders lists the leases, the oldest first, and then those who queue for
 // one, in order. As many of the oldest leases as the limit allows are said to
 // hold; a lease beyond that belongs to the first in the queue, which waits for
-// room. Kazoo's leases tell no order. Two listings and one read for each.
+// room. Two listings and one read for each.
 func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
 	limit, err := s.Limit(ctx)
 	if err != nil && !errors.Is(err, ErrLimit) {
@@ -38,18 +39,20 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, erro
 	return append(leases, queue...), nil
 }
 
-// describe reads the leases, those first that tell no order.
+// describe reads the leases and sorts them by age, which the names of Kazoo's do
+// not tell.
 func (s *Semaphore) describe(ctx context.Context, names []string) ([]coord.ContenderInfo, error) {
-	ordered := s.layout.leases.Order(names, s.client.Dialect())
-	var all []coord.Contender
-	for _, name := range slices.Sorted(slices.Values(names)) {
-		if !slices.ContainsFunc(ordered, func(c coord.Contender) bool { return c.Name == name }) {
-			all = append(all, coord.Contender{Name: name, Kind: coord.Lease, Dialect: s.client.Dialect()})
-		}
+	known := map[string]coord.Contender{}
+	for _, c := range s.layout.leases.Order(names, s.client.Dialect()) {
+		known[c.Name] = c
 	}
 	var infos []coord.ContenderInfo
-	for _, lease := range append(all, ordered...) {
-		node := s.layout.leases.Dir + "/" + lease.Name
+	for _, name := range names {
+		lease, ordered := known[name]
+		if !ordered {
+			lease = coord.Contender{Name: name, Kind: coord.Lease, Dialect: s.client.Dialect()}
+		}
+		node := s.layout.leases.Dir + "/" + name
 		data, stat, err := s.client.Get(ctx, node)
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
@@ -66,5 +69,6 @@ func (s *Semaphore) describe(ctx context.Context, names []string) ([]coord.Conte
 		}
 		infos = append(infos, info)
 	}
+	slices.SortFunc(infos, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
 	return infos, nil
 }

@@ -441,6 +441,7 @@ func TestContendersTellsWhoHoldsAndWhoWaits(t *testing.T) {
 			}
 		}
 		require.Equal(s, 2, holding)
+		require.False(s, all[2].Holds, "the youngest is the one that is waited for")
 		require.Equal(s, coord.Lock, all[3].Kind)
 		s.release(held)
 		s.release(s.granted(granted))
