@@ -49,6 +49,10 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	m, err := e.await(ctx)
 	if err != nil {
 		withdraw(ctx, hold)
+		if errors.Is(err, coord.ErrLost) {
+			// Its session may go on at the servers, and nobody may count twice.
+			_ = coord.Break(ctx, b.client, hold.Node())
+		}
 		return nil, err
 	}
 	return m, nil

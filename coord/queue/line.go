@@ -126,6 +126,9 @@ func (q *Queue) census(ctx context.Context) error {
 		if h.self == nil || h.self.Err() != nil {
 			spec := coord.Spec{Line: coord.Line{Dir: q.path + "/consumers"}, Name: rand.Text()}
 			self, err := q.client.Acquire(ctx, spec, coord.Alone)
+			if errors.Is(err, coord.ErrNodeExists) {
+				continue // made in a session that has ended here, but not yet at the servers
+			}
 			if err != nil {
 				return err
 			}
