@@ -89,7 +89,9 @@ func (s *shop) consume(k *worker, ctx context.Context, c *coord.Client) bool {
 		}
 		return s.receive(k, ctx, q.Receive)
 	}
-	for k.base.Err() == nil {
+	k.untimed()
+	ctx = k.base
+	for ctx.Err() == nil {
 		s.mu.Lock()
 		closed := len(s.done) == s.producers
 		s.mu.Unlock()
@@ -98,7 +100,7 @@ func (s *shop) consume(k *worker, ctx context.Context, c *coord.Client) bool {
 			if closed && err == nil && n == 0 {
 				return true
 			}
-			pause(k.part(k.r, 0.01, 0.05), k.base.Done())
+			pause(k.part(k.r, 0.01, 0.05), ctx.Done())
 		}
 	}
 	return false
