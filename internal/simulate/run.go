@@ -50,7 +50,7 @@ func run(seed uint64, res *Result) error {
 // lasting is for how long there is trouble: usually some T, rarely hours.
 func (w *world) lasting(r *rand.Rand) time.Duration {
 	if chance(r, 0.003) {
-		return time.Duration(1+r.IntN(4)) * time.Hour
+		return w.part(r, 150, 500)
 	}
 	return w.part(r, 12, 30)
 }
