@@ -72,12 +72,6 @@ func (h *history) strike(f fate) {
 	h.struck[f]++
 }
 
-func (h *history) reached(round int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last >= round
-}
-
 // check judges the history by what the package promises.
 func (h *history) check(t testing.TB, n int) {
 	t.Helper()
