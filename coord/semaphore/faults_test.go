@@ -177,14 +177,15 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.Proxy().Addr()), 2)
 		s.release(s.acquire(sem))
-		fresh := s.of(s.open(s.w.Proxy().Addr()), 2)
+		// What a client watches, it knows without asking.
+		one, other := s.of(s.open(s.w.Proxy().Addr()), 2), s.of(s.open(s.w.Proxy().Addr()), 2)
 		for name, call := range map[string]func(context.Context) error{
 			"acquire":    func(ctx context.Context) error { _, err := sem.Acquire(ctx); return err },
 			"try":        func(ctx context.Context) error { _, err := sem.TryAcquire(ctx); return err },
 			"many":       func(ctx context.Context) error { _, err := sem.AcquireN(ctx, 2); return err },
 			"set limit":  func(ctx context.Context) error { return sem.SetLimit(ctx, 2) },
-			"limit":      func(ctx context.Context) error { _, err := fresh.Limit(ctx); return err },
-			"contenders": func(ctx context.Context) error { _, err := fresh.Contenders(ctx); return err },
+			"limit":      func(ctx context.Context) error { _, err := one.Limit(ctx); return err },
+			"contenders": func(ctx context.Context) error { _, err := other.Contenders(ctx); return err },
 		} {
 			s.w.Proxy().Blackhole(proxy.Both)
 			ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
