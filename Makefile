@@ -10,7 +10,7 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers.
 test: deps lint
-	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -timeout 10m ./...
+	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -timeout 15m ./...
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees.
