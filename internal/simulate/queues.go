@@ -12,13 +12,16 @@ import (
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
+// stock is how many items the producers let lie in the queue, about.
+const stock = 30
+
 // shop is a queue, its producers and its consumers.
 type shop struct {
 	mu        sync.Mutex
 	queues    map[*coord.Client]*queue.Queue // one for all workers of a client
 	producers int
 	done      map[*worker]bool // producers that are
-	made      int
+	made, out int
 }
 
 func (s *shop) open(k *worker, c *coord.Client) *queue.Queue {
@@ -53,6 +56,10 @@ func outcome(err error) history.Outcome {
 // produce puts an item.
 func (s *shop) produce(k *worker, ctx context.Context, c *coord.Client) bool {
 	s.mu.Lock()
+	if s.made-s.out > stock && !k.isCalm() {
+		s.mu.Unlock()
+		return false
+	}
 	s.made++
 	item := fmt.Sprint("item ", s.made)
 	s.mu.Unlock()
@@ -115,7 +122,15 @@ func (s *shop) take(k *worker, ctx context.Context, take func(context.Context) (
 		return false
 	}
 	k.granted(k.recipe, k.key)
+	s.went()
 	return true
+}
+
+// went counts an item that went out for good.
+func (s *shop) went() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out++
 }
 
 func (s *shop) receive(k *worker, ctx context.Context, receive func(context.Context) (*queue.Item, error)) bool {
@@ -168,6 +183,9 @@ func (s *shop) finish(k *worker, ctx context.Context, received *history.Op, item
 	err := act(ctx)
 	k.waited(ctx, string(kind), err, queue.ErrStale, coord.ErrUnconfirmed)
 	op.End(outcome(err), err)
+	if err == nil && kind == history.Ack {
+		s.went()
+	}
 	if err != nil && item.Err() == nil {
 		k.count(k.counts, "items kept after a failed ack", 1)
 		k.waited(k.base, "Nack", item.Nack(k.base, 0), queue.ErrStale, coord.ErrUnconfirmed)

@@ -124,11 +124,11 @@ type slowConn struct {
 	up, down *rand.Rand // used by one goroutine each
 }
 
+// lag waits at least a moment: then a loss is on record before anybody else can
+// hear of what it led to.
 func (c *slowConn) lag(r *rand.Rand) {
-	d := time.Duration(r.Float64() * float64(c.station.latency))
-	if d += time.Duration(c.station.slow.Load()); d > 0 {
-		time.Sleep(d)
-	}
+	d := time.Duration(r.Float64()*float64(c.station.latency)) + time.Duration(c.station.slow.Load())
+	time.Sleep(d + time.Microsecond)
 }
 
 func (c *slowConn) Write(p []byte) (int, error) {
