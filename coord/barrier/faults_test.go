@@ -121,23 +121,28 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := zktest.NewEmbedded(t)
-		path := w.Path("barrier")
-		other, late := open(t, w.ConnectString()), open(t, w.ConnectString())
-		follower := w.Embedded().AddFollower(200*time.Millisecond, late.SessionID())
+		path, srv := w.Path("barrier"), w.Embedded()
+		other, late := at(t, open(t, w.ConnectString()), path), open(t, w.ConnectString())
 		if again {
-			require.NoError(t, at(t, other, path).Set(limited(t)))
-			_, seen, err := late.Exists(limited(t), path)
-			require.NoError(t, err)
-			if !seen {
-				require.NoError(t, late.Flush(limited(t)))
-			}
-			require.NoError(t, at(t, other, path).Remove(limited(t)))
+			require.NoError(t, other.Set(limited(t)))
 		}
-		require.NoError(t, at(t, other, path).Set(limited(t)))
-		require.Less(t, follower.Zxid(), w.Embedded().Zxid(), "the follower does not lag")
-		passed := waiting(t, w, t.Context(), at(t, late, path), path)
-		require.NoError(t, at(t, other, path).Remove(limited(t)))
+		follower := srv.AddFollower(time.Minute, late.SessionID())
+		if again {
+			require.NoError(t, other.Remove(limited(t)))
+		}
+		require.NoError(t, other.Set(limited(t)))
+		require.Less(t, follower.Zxid(), srv.Zxid(), "the follower does not lag")
+		before := srv.SessionCounts(late.SessionID()).Total()
+		b, ctx, passed := at(t, late, path), limited(t), make(chan error, 1)
+		go func() { passed <- b.Wait(ctx) }()
+		zktest.Eventually(t, soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
+		follower.Stop() // it has caught up
+		zktest.Eventually(t, soon, func() bool {
+			require.Empty(t, passed, "passed a closed barrier")
+			return watchers(w, path) == 1
+		}, "a watch on the barrier")
+		require.Empty(t, passed)
+		require.NoError(t, other.Remove(limited(t)))
 		passes(t, passed)
-		follower.Stop()
 	}
 }

@@ -151,23 +151,29 @@ func TestAnObserverEndsWhenItsClientIsClosed(t *testing.T) {
 
 func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	path := w.Path("election")
+	path, srv := w.Path("election"), w.Embedded()
 	e := at(t, open(t, w.ConnectString()), path)
 	old := elected(t, e, "old")
 	waiting := stand(t, w, t.Context(), e, path, "new", 2)
 	late := open(t, w.ConnectString())
-	_, err := late.Children(limited(t), path)
-	require.NoError(t, err)
-	follower := w.Embedded().AddFollower(300*time.Millisecond, late.SessionID())
+	follower := srv.AddFollower(time.Minute, late.SessionID())
 	require.NoError(t, old.Resign(limited(t)))
 	next := won(t, waiting)
 	stale, err := late.Children(limited(t), path)
 	require.NoError(t, err)
 	require.Len(t, stale, 2, "the follower does not lag")
-	leader, err := at(t, late, path).Leader(limited(t))
-	require.NoError(t, err)
-	require.Equal(t, next.Token(), leader.Token)
-	follower.Stop()
+	before := srv.SessionCounts(late.SessionID()).Total()
+	asking, ctx, answer := at(t, late, path), limited(t), make(chan int64, 1)
+	go func() {
+		leader, err := asking.Leader(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- leader.Token
+	}()
+	zktest.Eventually(t, soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
+	follower.Stop() // it has caught up
+	require.Equal(t, next.Token(), zktest.Receive(t, soon, answer, "the leader"))
 	require.NoError(t, next.Resign(limited(t)))
 }
 
