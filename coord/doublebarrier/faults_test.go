@@ -324,17 +324,3 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 		b.close(clients[:2*n]...)
 	})
 }
-
-func TestALeaveWithADeadContextGivesThePlaceUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, b bubble) {
-		cs, bs := b.pool(2, 2)
-		all := b.enter(bs...)
-		first, second := (<-all[0]).value, (<-all[1]).value
-		dead, cancel := context.WithCancel(b.Context())
-		cancel()
-		require.ErrorIs(t, first.Leave(dead), context.Canceled)
-		require.ErrorIs(t, first.Leave(b.Context()), context.Canceled, "the answer stays")
-		requireMissing(t, second.Leave(b.Context()), 0)
-		b.close(cs...)
-	})
-}

@@ -19,6 +19,7 @@ func TestALeaveWithADeadContextGivesUpThePlace(t *testing.T) {
 		for range 10 {
 			members := round(t, bs...)
 			require.ErrorIs(t, members[0].Leave(dead), context.Canceled)
+			require.ErrorIs(t, members[0].Leave(b.Context()), context.Canceled, "the answer stays")
 			require.ErrorIs(t, members[0].Err(), coord.ErrReleased)
 			require.ErrorIs(t, members[1].Leave(b.Context()), doublebarrier.ErrIncomplete)
 		}
