@@ -66,9 +66,12 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			unknown = true
 		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
 			cl.client.pause(ctx)
-		case errors.Is(err, ErrUnconfirmed):
+		case errors.Is(err, ErrUnconfirmed), unknown && refused == nil:
 			cl.stopSettling()
 			h.Abandon()
+			if !errors.Is(err, ErrUnconfirmed) { // an earlier attempt is
+				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			}
 			return err
 		default:
 			cl.stopSettling()

@@ -1,0 +1,32 @@
+package coord_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// The first attempt was carried out and its reply lost; the client is closed
+// before the second.
+func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		f := b.srv.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
+		failed := make(chan error, 1)
+		go func() { failed <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
+		<-f.Struck()
+		time.Sleep(time.Millisecond)
+		b.srv.Stop()
+		time.Sleep(time.Second)
+		require.Empty(b, failed)
+		b.close(c)
+		err := <-failed
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.ErrorIs(b, err, coord.ErrClosed)
+	})
+}
