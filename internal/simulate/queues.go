@@ -182,7 +182,11 @@ func (s *shop) finish(k *worker, ctx context.Context, received *history.Op, item
 	op := k.rec.Call(k.name, k.key, kind, history.Of(received))
 	err := act(ctx)
 	k.waited(ctx, string(kind), err, queue.ErrStale, coord.ErrUnconfirmed)
-	op.End(outcome(err), err)
+	if kind == history.Nack && err != nil {
+		op.End(history.Unknown, err) // a first attempt may have given it back
+	} else {
+		op.End(outcome(err), err)
+	}
 	if err == nil && kind == history.Ack {
 		s.went()
 	}
