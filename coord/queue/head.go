@@ -24,6 +24,10 @@ const (
 	mostCredit      = 4
 )
 
+// crowdedFor is how many items a consumer obtains without a sign of another
+// before it takes itself to be alone.
+const crowdedFor = 64
+
 // head is the front of the queue as the consumers of this object saw it last.
 // They share it; a candidate is handed out to one of them.
 type head struct {
@@ -43,7 +47,7 @@ type head struct {
 	credit  float64         // in listings
 	charged time.Time       // when credit was last counted
 	misses  int             // candidates of this listing that others had
-	crowded bool            // others consume, too
+	crowded int             // others consume, too; counts down with every item obtained
 	peers   peers
 	ahead   map[string]entry // read before it was asked for; one at most
 	picked  time.Time        // the last candidate
@@ -116,7 +120,7 @@ func (h *head) choose() int {
 		h.credit = max(0, h.credit-1)
 		return -1
 	}
-	if !h.crowded || h.peers.number < 2 {
+	if h.crowded == 0 || h.peers.number < 2 {
 		return 0
 	}
 	front := h.front()
@@ -202,6 +206,7 @@ func (h *head) obtained(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.trying, name)
+	h.crowded = max(0, h.crowded-1)
 }
 
 func (h *head) missed(name string) {
@@ -209,9 +214,10 @@ func (h *head) missed(name string) {
 	defer h.mu.Unlock()
 	delete(h.trying, name)
 	h.misses++
-	if !h.crowded {
-		h.crowded, h.changed = true, nil
+	if h.crowded == 0 {
+		h.changed = nil // ask for their claims, too
 	}
+	h.crowded = crowdedFor
 }
 
 func (h *head) failed(name string) {
@@ -261,7 +267,7 @@ func isClosed(c <-chan struct{}) bool {
 func (q *Queue) list(ctx context.Context) error {
 	h := &q.head
 	h.mu.Lock()
-	crowded := h.crowded
+	crowded := h.crowded > 0
 	h.misses = 0
 	h.mu.Unlock()
 	begun := time.Now()
@@ -289,7 +295,9 @@ func (q *Queue) list(ctx context.Context) error {
 	defer h.mu.Unlock()
 	h.names, h.fresh, h.length, h.took = free, true, len(free), time.Since(begun)
 	h.changed, h.freed, h.blind = entries.changed, taken.changed, taken.changed == nil && len(entries.names) > 0
-	h.crowded = others > 0 || h.misses > 0
+	if others > 0 {
+		h.crowded = crowdedFor
+	}
 	return nil
 }
 
