@@ -26,5 +26,6 @@
 // verdict. When the time is over, the faults end, everybody must be granted
 // something once more, then all stop, and nothing may be left behind.
 //
-// The report goes to standard output and to the folder of artefacts.
+// The report goes to standard output and to the folder of artefacts. An
+// interrupt ends the faults early; the verdict on the time until then follows.
 package soak

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/signal"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,11 +92,13 @@ func (r *run) prepare() error {
 	return err
 }
 
-// disturb runs all lanes of faults until the time is over. When it returns,
-// nothing is broken any more.
+// disturb runs all lanes of faults until the time is over, or until an interrupt
+// asks for the verdict early. When it returns, nothing is broken any more.
 func (r *run) disturb() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Duration)
 	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	var lanes sync.WaitGroup
 	lanes.Go(func() { r.troubleServers(ctx) })
 	lanes.Go(func() { r.tell(ctx) })
