@@ -39,3 +39,26 @@ func TestAConsumerIsNotStoppedByTheNodeOfItsFormerSession(t *testing.T) {
 		ack(b.T, r.item)
 	})
 }
+
+// Whether the claim was made is not known when the session ends, and does not
+// matter to who waits for an item.
+func TestAReceiveWhoseSessionEndsWhileItClaimsGoesOn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.open())
+		put(b.T, q, "x")
+		claim := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}, zkembed.DelayReply(time.Second))
+		got := make(chan error, 1)
+		var item *queue.Item
+		go func() {
+			var err error
+			item, err = q.Receive(b.Context())
+			got <- err
+		}()
+		<-claim.Struck()
+		time.Sleep(time.Second / 2)
+		b.srv.Restart(2 * T)
+		require.NoError(b, <-got)
+		require.Equal(b, "x", string(item.Data))
+		ack(b.T, item)
+	})
+}

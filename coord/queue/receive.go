@@ -144,9 +144,10 @@ func (q *Queue) candidate(ctx context.Context, name string) (e entry, join func(
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
 		err = errMissed
-	case err == nil && q.limit > 0 && e.stat.Version >= q.limit:
-		if err = q.bury(ctx, e); err == nil {
-			err = errMissed
+	case err == nil && q.limit > 0 && e.stat.Version >= q.limit && len(e.data) <= MaxSize:
+		err = q.bury(ctx, e)
+		if err == nil || errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil {
+			err = errMissed // whoever looks next finds out what became of it
 		}
 	}
 	var reading sync.WaitGroup
@@ -185,8 +186,8 @@ func (q *Queue) receive(ctx context.Context, name string) (*Item, error) {
 		Line: coord.Line{Dir: q.taken()}, Name: name, Data: []byte(id),
 		With: []coord.Op{count}, Proof: []coord.Op{coord.CheckOp(q.entry(name), item.version)},
 	})
-	if lostRace(err) {
-		return nil, errMissed
+	if lostRace(err) || ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired) {
+		return nil, errMissed // or a session that is over here has it, until the servers end it
 	}
 	if err != nil {
 		return nil, err
