@@ -41,7 +41,8 @@
 //     idempotent.
 //   - Fairness between consumers.
 //   - That [Item.Deliveries] counts deliveries to Kazoo, or of items beyond
-//     [MaxSize], which only Kazoo can put.
+//     [MaxSize], which only Kazoo can put. A Receive that was given up half-way
+//     may have counted.
 //   - That a delay is kept over the end of the process that asked for it.
 //
 // # When the session or connection fails

@@ -132,6 +132,10 @@ func (q *Queue) census(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if q.closing.Err() != nil {
+				self.Abandon()
+				return ErrClosed
+			}
 			h.self, h.peers.changed = self, nil
 		}
 		if h.peers.changed != nil && !isClosed(h.peers.changed) {

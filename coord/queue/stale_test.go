@@ -343,3 +343,48 @@ func giveUpAnywhere(b bubble, random *rand.Rand) {
 	b.Logf("%d items seen, %d takes unknown", len(seen), unknown)
 	require.LessOrEqual(b, n-len(seen), unknown)
 }
+
+func TestAReceiveWhoseSessionEndsWithAClaimUnderWayGoesOnInTheNext(t *testing.T) {
+	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
+		inBubble(t, func(b bubble) {
+			c := b.open()
+			q := b.queue(c)
+			put(b.T, q, "a")
+			f := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}, fault)
+			id := c.SessionID()
+			go func() {
+				<-f.Struck()
+				require.NoError(b, b.srv.ExpireSession(id))
+			}()
+			item := receive(b.T, q)
+			require.Equal(b, "a", string(item.Data))
+			require.NotEqual(b, id, c.SessionID())
+			ack(b.T, item)
+			require.Zero(b, length(b.T, q))
+		})
+	}
+}
+
+func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		got := make(chan *queue.Item, 6)
+		b.idle(3, got)
+		for range 3 {
+			q := b.queue(b.open(coord.WithDialect(coord.Kazoo)))
+			go func() {
+				item, err := q.Receive(b.Context())
+				if err == nil {
+					got <- item
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		producer := b.queue(b.open())
+		for range 6 {
+			put(b.T, producer, "a")
+		}
+		for range 6 {
+			ack(b.T, <-got)
+		}
+	})
+}
