@@ -8,9 +8,10 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 .PHONY: test lint fmt deps soak faults mutants simulate
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
-# since they depend on servers.
+# since they depend on servers. Two packages at a time: their session time-outs are short, and need a machine that
+# keeps up.
 test: deps lint
-	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -timeout 15m ./...
+	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -p 2 -timeout 15m ./...
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees.
