@@ -149,7 +149,7 @@ func (w *world) settle() {
 		}
 	}
 	w.finish()
-	time.Sleep(w.timeout + 2*time.Second)
+	time.Sleep(w.timeout + 2*w.tick + 2*time.Second)
 	for _, n := range w.srv.Nodes() {
 		if n.Stat.EphemeralOwner != 0 {
 			w.violated("left behind: %s of session 0x%x", n.Path, n.Stat.EphemeralOwner)

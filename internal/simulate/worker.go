@@ -127,6 +127,9 @@ func (k *worker) waited(ctx context.Context, what string, err error, allowed ...
 	if errors.Is(err, coord.ErrForeign) && k.foreigners() {
 		return
 	}
+	if ctx.Err() != nil && errors.Is(err, coord.ErrSessionExpired) {
+		return // came at the same time, and a repetition was not worth while
+	}
 	if !errors.Is(err, coord.ErrClosed) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		k.violated("%s: %s failed: %v", k.name, what, err)
 	}
