@@ -125,7 +125,7 @@ func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 			}()
 			synctest.Wait()
 			end(item)
-			again := <-got
+			again := b.next(got)
 			require.Equal(b, item.Deliveries+1, again.Deliveries)
 			require.NoError(b, again.Nack(b.Context(), 0))
 		}
@@ -192,7 +192,7 @@ func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
 		producer := b.queue(b.open())
 		for range clients {
 			put(b.T, producer, "a")
-			ack(b.T, <-got)
+			ack(b.T, b.next(got))
 		}
 	})
 }
@@ -384,7 +384,7 @@ func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 			put(b.T, producer, "a")
 		}
 		for range 6 {
-			ack(b.T, <-got)
+			ack(b.T, b.next(got))
 		}
 	})
 }
