@@ -74,8 +74,8 @@ func finished(t *testing.T, w *zktest.World, members ...*doublebarrier.Member) {
 	t.Helper()
 	for _, m := range members {
 		zktest.Eventually(t, soon, func() bool {
-			_, stat, err := w.Admin().Get(m.Node())
-			return err == nil && stat.Version > 0
+			data, _, err := w.Admin().Get(m.Node())
+			return err == nil && strings.HasSuffix(string(data), "\ndone")
 		}, "%s has finished", m.Node())
 	}
 }

@@ -202,6 +202,26 @@ func TestALeaveThatTimesOutDoesNotHoldTheOthersUp(t *testing.T) {
 	})
 }
 
+func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		bs := several(t, w, 3)
+		members := round(t, bs...)
+		asker := open(t, w.ConnectString())
+		require.NoError(t, coord.Revoke(t.Context(), asker, members[2].Node()), "before it finishes")
+		left := []<-chan error{leaving(t.Context(), members[1]), leaving(t.Context(), members[2])}
+		for range 3 {
+			finished(t, w, members[1:]...)
+			for _, m := range members[1:] {
+				require.NoError(t, coord.Revoke(t.Context(), asker, m.Node()))
+			}
+		}
+		require.Equal(t, []error{nil}, leaveAll(t, members[0]))
+		for _, l := range left {
+			require.NoError(t, zktest.Receive(t, soon, l, "a member leaves that was asked to give up"))
+		}
+	})
+}
+
 func TestAMemberThatAbandonsItsPlaceIsMissing(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 3)...)

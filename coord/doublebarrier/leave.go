@@ -20,17 +20,17 @@ const done = "\ndone"
 // round, so as to be the next monitor when all before it are gone.
 type leaving struct {
 	*Member
-	before  int   // the nearest before the own index that may be there; -1 if none is
-	next    int   // the monitor: whom to look after next; 0 before it begins
-	missing []int // the monitor: who was gone before having finished
+	marked  <-chan struct{} // closed when the own node is not as the mark left it
+	before  int             // the nearest before the own index that may be there; -1 if none is
+	next    int             // the monitor: whom to look after next; 0 before it begins
+	missing []int           // the monitor: who was gone before having finished
 }
 
 func (m *Member) leave(ctx context.Context) error {
-	mark := coord.SetOp(m.Node(), []byte(m.barrier.client.Identity()+done), -1)
-	if err := txn(ctx, m.barrier.client, m.hold, mark); err != nil {
+	l := &leaving{Member: m, before: m.index - 1}
+	if err := l.mark(ctx); err != nil {
 		return err
 	}
-	l := &leaving{Member: m, before: m.index - 1}
 	for {
 		r, err := m.barrier.watch(ctx)
 		if err = m.tampered(r, err); err != nil {
@@ -40,6 +40,9 @@ func (m *Member) leave(ctx context.Context) error {
 			return m.verdict(past)
 		}
 		if err := m.hold.Err(); err != nil {
+			return err
+		}
+		if err := l.keepMark(ctx); err != nil {
 			return err
 		}
 		wake, err := l.attend(ctx, r)
@@ -61,6 +64,39 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 }
 
+// mark tells the others that the member has finished.
+func (l *leaving) mark(ctx context.Context) error {
+	data := []byte(l.barrier.client.Identity() + done)
+	return txn(ctx, l.barrier.client, l.hold, coord.SetOp(l.Node(), data, -1))
+}
+
+func isMarked(data []byte) bool { return strings.HasSuffix(string(data), done) }
+
+// keepMark sees to it that the mark is there for the monitor to see, also when
+// somebody writes into the node, as [coord.Revoke] does.
+func (l *leaving) keepMark(ctx context.Context) error {
+	if l.marked != nil {
+		select {
+		case <-l.marked:
+		default:
+			return nil
+		}
+	}
+	for {
+		data, _, changed, err := l.barrier.client.Watch(ctx, l.Node())
+		switch {
+		case err == nil && isMarked(data):
+			l.marked = changed
+			return nil
+		case err != nil && !errors.Is(err, coord.ErrNoNode):
+			return err
+		}
+		if err := l.mark(ctx); err != nil { // a loss, when the node is gone
+			return err
+		}
+	}
+}
+
 // sleep waits until there is something to do, and tells whether that was the
 // end of the round. It reads the end without leaving a watch.
 func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) (over bool, err error) {
@@ -69,6 +105,8 @@ func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) (o
 		if !r.hasChanged() {
 			return false, nil
 		}
+	case <-l.marked:
+		return false, nil
 	case <-r.changed:
 	case <-l.hold.Done():
 		return false, l.hold.Err()
@@ -177,7 +215,7 @@ func (l *leaving) see(ctx context.Context, r reading, index int) sight {
 	if errors.Is(err, coord.ErrNoNode) && r.hasChanged() {
 		return sight{wake: r.changed}
 	}
-	return sight{strings.HasSuffix(string(data), done), wake, err}
+	return sight{isMarked(data), wake, err}
 }
 
 // close ends the round, unless somebody else has: then it tells so. As long as
