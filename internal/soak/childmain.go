@@ -30,8 +30,8 @@ func monotonic() time.Duration {
 
 // childMain is a client with its workers, like those in the soak's own process.
 // What it records goes to stdout: a line with the clock at the beginning, then
-// records, and lines that begin with "!" for problems and "#" for what is to be
-// counted. A line on stdin tells that the faults are over, its end to stop.
+// records, and lines that begin with "!" for problems, "#" for what is to be
+// counted, and ">" for passing the barrier. A line on stdin tells that the faults are over, its end to stop.
 func childMain(args []string) {
 	say, done := speak()
 	if err := childWork(args, say); err != nil {
@@ -98,6 +98,9 @@ func childWork(args []string, say func(string, ...any)) error {
 		count:   func(what string) { say("# %s", what) },
 		late:    func(string, time.Duration) {}, // a pause makes it late
 		wrote:   func(string, int64, int64) {},
+		passed: func(worker, key string, from, to time.Duration) {
+			say("> %s %s %d %d", worker, key, int64(from), int64(to))
+		},
 	}
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {

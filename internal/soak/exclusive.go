@@ -8,7 +8,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
@@ -31,16 +30,6 @@ func lockWorker(w *worker) (cycle, error) {
 	}, err
 }
 
-func writeWorker(w *worker) (cycle, error) {
-	l, err := rwlock.New(w.client, w.key)
-	return func(ctx context.Context) error { return occupy(ctx, w, history.Exclusive, l.AcquireWrite) }, err
-}
-
-func readWorker(w *worker) (cycle, error) {
-	l, err := rwlock.New(w.client, w.key)
-	return func(ctx context.Context) error { return occupy(ctx, w, history.Shared, l.AcquireRead) }, err
-}
-
 func electionWorker(w *worker) (cycle, error) {
 	e, err := election.New(w.client, w.key)
 	return func(ctx context.Context) error {
@@ -52,23 +41,32 @@ func electionWorker(w *worker) (cycle, error) {
 
 // occupy acquires, uses the resource for a while, and releases.
 func occupy[H history.Holder](ctx context.Context, w *worker, kind history.Kind, acquire func(context.Context) (H, error), details ...history.Detail) error {
+	g, err := obtain(ctx, w, kind, acquire, details...)
+	if err != nil {
+		return err
+	}
+	stay(ctx, w, g)
+	return w.release(g.Release)
+}
+
+// obtain acquires, with the patience that the worker has this time.
+func obtain[H history.Holder](ctx context.Context, w *worker, kind history.Kind, acquire func(context.Context) (H, error), details ...history.Detail) (*history.Grant[H], error) {
 	limited, cancel := w.patience(ctx)
-	g, err := history.Acquire(w.rec, w.name, w.key, kind, func() (H, error) {
+	defer cancel()
+	return history.Acquire(w.rec, w.name, w.key, kind, func() (H, error) {
 		begin := time.Now()
 		h, err := acquire(limited)
 		w.ended(limited, begin, err)
 		return h, err
 	}, details...)
-	cancel()
+}
+
+func (w *worker) release(release func(context.Context) error) error {
+	err := release(context.Background())
 	if err != nil {
-		return err
-	}
-	stay(ctx, w, g)
-	if err := g.Release(context.Background()); err != nil {
 		w.count("releases not confirmed")
-		return err
 	}
-	return nil
+	return err
 }
 
 // stay holds for a while. Each step uses the resource first and looks at the

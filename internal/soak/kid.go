@@ -49,6 +49,12 @@ func (r *run) listen(k *kid) {
 			r.tally.problem("%s", line[2:])
 		case strings.HasPrefix(line, "# "):
 			r.tally.count(line[2:])
+		case strings.HasPrefix(line, "> "):
+			var worker, key string
+			var from, to time.Duration
+			if _, err := fmt.Sscan(line[2:], &worker, &key, (*int64)(&from), (*int64)(&to)); err == nil {
+				r.passed(worker, key, from+shift, to+shift)
+			}
 		default:
 			var rec history.Record
 			if err := json.Unmarshal([]byte(line), &rec); err != nil {

@@ -41,12 +41,16 @@ var places = []place{
 	{"queue", short, []role{{".receive", nil, receiveWorker}}, drained},
 	{"queue-take", short, []role{{".take", nil, takeWorker}}, drained},
 	{"meeting", short, []role{{"", nil, meetWorker}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
+	{"gate", long, []role{{".keep", first, keepWorker}, {".pass", nil, passWorker}}, func(string) []history.Rule { return nil }},
 }
 
 // some and few tell which clients work at places where everybody would make for
 // too long a line.
 func some(client string) bool { return client[len(client)-1]%2 == 0 }
 func few(client string) bool  { return client[len(client)-1]%4 == 0 }
+
+// first is the client, in the soak's own process, that keeps the gate.
+func first(client string) bool { return client == "c0" }
 
 func counted(key string) []history.Rule { return []history.Rule{history.Leases(key, leases)} }
 func drained(key string) []history.Rule { return []history.Rule{history.Queue(key, true)} }

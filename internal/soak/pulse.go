@@ -34,19 +34,24 @@ func (p *pulse) see(r history.Record) {
 	default:
 		return
 	}
+	p.grant(r.Client, r.Key)
+}
+
+// grant counts that a worker was granted something.
+func (p *pulse) grant(worker, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	client, _, _ := strings.Cut(r.Client, ".")
-	p.grants[r.Key]++
+	client, _, _ := strings.Cut(worker, ".")
+	p.grants[key]++
 	if !p.over {
-		for _, what := range []string{r.Key, ""} {
+		for _, what := range []string{key, ""} {
 			if before, ok := p.last[what]; ok {
 				p.longest[what] = max(p.longest[what], now.Sub(before))
 			}
 		}
 	}
-	for _, what := range []string{"", r.Key, client, r.Client} {
+	for _, what := range []string{"", key, client, worker} {
 		p.last[what] = now
 	}
 	second := int(now.Sub(p.begin) / time.Second)

@@ -55,6 +55,7 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("  violations of the recipes' rules\t%d", v.sum())
 	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, v.staleWrites)
+	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", len(v.gate.shut), len(v.gate.passed), len(v.gate.violations()))
 	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
 	line("  nodes left\t%d", len(v.end.orphans))
 	line("  watches, goroutines, files left\t%d, %d, %d", v.end.watches, max(0, v.end.goroutines), max(0, v.end.files))

@@ -33,6 +33,7 @@ type run struct {
 	pulse    *pulse
 	register *register
 	fence    *fence
+	gate     gate
 	clock    clock
 	fleet    []*member
 

@@ -23,8 +23,10 @@ type site struct {
 	problem func(format string, args ...any)
 	count   func(what string)
 	late    func(worker string, d time.Duration)
-	wrote   func(place string, mzxid, token int64) // by a transaction
-	quiet   *atomic.Bool                           // faults are over: hold shortly
+	wrote   func(place string, mzxid, token int64)           // by a transaction
+	passed  func(worker, key string, from, to time.Duration) // the barrier, since the history's beginning
+	gate    *gate                                            // in the soak's own process only
+	quiet   *atomic.Bool                                     // faults are over: hold shortly
 }
 
 // worker does one recipe's work at one place, again and again.
