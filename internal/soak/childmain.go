@@ -96,7 +96,8 @@ func childWork(args []string, say func(string, ...any)) error {
 		name: name, client: c, rec: rec, root: root, seed: seed, quiet: &quiet, use: resource.use,
 		problem: func(format string, args ...any) { say("! "+format, args...) },
 		count:   func(what string) { say("# %s", what) },
-		late:    func(string, time.Duration) {}, // a pause makes it late
+		late:    func(string, time.Duration) {},  // a pause makes it late
+		heed:    func(string, history.Holder) {}, // likewise
 		wrote:   func(string, int64, int64) {},
 		passed: func(worker, key string, from, to time.Duration) {
 			say("> %s %s %d %d", worker, key, int64(from), int64(to))

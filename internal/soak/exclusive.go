@@ -57,6 +57,9 @@ func obtain[H history.Holder](ctx context.Context, w *worker, kind history.Kind,
 		begin := time.Now()
 		h, err := acquire(limited)
 		w.ended(limited, begin, err)
+		if err == nil {
+			w.heed(w.name, h)
+		}
 		return h, err
 	}, details...)
 }

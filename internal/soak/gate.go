@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"sort"
 	"sync"
 	"time"
 
@@ -53,10 +54,9 @@ func (g *gate) violations() (found []passage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.passed {
-		for i := len(g.shut) - 1; i >= 0 && p.from < g.shut[i].to; i-- { // in order, and apart
-			if s := g.shut[i]; s.from < p.from && p.to < s.to {
-				found = append(found, p)
-			}
+		i := sort.Search(len(g.shut), func(i int) bool { return g.shut[i].from >= p.from })
+		if i > 0 && p.to < g.shut[i-1].to { // the times are in order, and apart
+			found = append(found, p)
 		}
 	}
 	return found

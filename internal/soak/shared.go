@@ -31,6 +31,7 @@ func writeWorker(w *worker) (cycle, error) {
 			return err
 		}
 		w.count("downgrades")
+		w.heed(w.name, read.Hold)
 		stay(ctx, w, read)
 		return w.release(read.Release)
 	}, err

@@ -23,6 +23,7 @@ type site struct {
 	problem func(format string, args ...any)
 	count   func(what string)
 	late    func(worker string, d time.Duration)
+	heed    func(worker string, h history.Holder)
 	wrote   func(place string, mzxid, token int64)           // by a transaction
 	passed  func(worker, key string, from, to time.Duration) // the barrier, since the history's beginning
 	gate    *gate                                            // in the soak's own process only

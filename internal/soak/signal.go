@@ -1,0 +1,38 @@
+package soak
+
+import (
+	"errors"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/history"
+)
+
+// heed looks at when the loss of a hold is signalled. The window that the hold
+// tells then is that of its session, and only grows: a signal after its end is
+// too late, however the hold was lost.
+func (r *run) heed(worker string, h history.Holder) {
+	go func() {
+		<-h.Done()
+		now := time.Now()
+		after, err := now.Sub(h.Deadline()), h.Err()
+		if err == nil || errors.Is(err, coord.ErrReleased) {
+			return
+		}
+		r.tally.count("losses signalled")
+		if after <= 0 {
+			return
+		}
+		time.Sleep(2 * clockStep) // until the clock has seen what delayed the signal, if something did
+		r.signalled(worker, after, r.clock.lag())
+	}()
+}
+
+// signalled judges a signal that came so long after the end of the window, when
+// timers were late by lag. The machine's share is as for calls that return.
+func (r *run) signalled(worker string, after, lag time.Duration) {
+	r.tally.last("signal of a loss after the end of the window", after)
+	if after > promptly+lag {
+		r.tally.problem("%s: a loss was signalled %v after the end of the window; timers were late by %v", worker, after, lag)
+	}
+}
