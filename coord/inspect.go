@@ -34,15 +34,17 @@ func (c *Client) Contenders(ctx context.Context, line Line) ([]ContenderInfo, er
 }
 
 // Inspect lists every contender in dir, of any dialect and recipe, in order of
-// age, and says which of them hold.
-func Inspect(ctx context.Context, c *Client, dir string) ([]ContenderInfo, error) {
+// age, and says which of them hold. Kinds that are none of this package's are
+// listed if they are named: "member" of a double barrier, for instance, or your
+// own.
+func Inspect(ctx context.Context, c *Client, dir string, also ...Kind) ([]ContenderInfo, error) {
 	names, err := c.Children(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []Contender
 	for _, name := range names {
-		if m, known := parseName(name, nil); known {
+		if m, known := parseName(name, also); known {
 			all = append(all, m)
 		}
 	}

@@ -1,0 +1,30 @@
+package coord_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+func TestInspectListsOtherKindsIfTheyAreNamed(t *testing.T) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		inBubble(t, func(b bubble) {
+			c := b.open(coord.WithDialect(dialect))
+			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
+			require.NoError(t, err)
+			all, err := coord.Inspect(b.Context(), c, "/group")
+			require.NoError(t, err)
+			require.Empty(t, all)
+			all, err = coord.Inspect(b.Context(), c, "/group", "member")
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			require.Equal(t, coord.Kind("member"), all[0].Kind)
+			require.Equal(t, dialect, all[0].Dialect)
+			require.Equal(t, h.Node(), all[0].Node)
+			require.Equal(t, c.Identity(), all[0].Owner)
+			require.NoError(t, h.Release(b.Context()))
+		})
+	}
+}
