@@ -23,8 +23,16 @@
 //
 // Exclusive holders use a resource that refuses tokens smaller than the largest
 // it has seen, and write into ZooKeeper by transactions; both are part of the
-// verdict. When the time is over, the faults end, everybody must be granted
-// something once more, then all stop, and nothing may be left behind.
+// verdict. Writers of the read/write locks sometimes go on as readers, with no
+// gap on record. Nobody may pass the barrier within a time in which it was
+// certainly shut. A client of this process must be told of the loss of a hold by
+// the end of its window, plus what timers were late by.
+//
+// When the time is over, the faults end. Within T + 2 s, and the time for which
+// a hold lasts there, somebody must be granted something at each place where a
+// single client can be, and everybody soon after; then all stop, and nothing may
+// be left behind: nodes, watches, goroutines, open files, or more of the heap
+// than open clients account for. A child's heap is not looked at.
 //
 // The report goes to standard output and to the folder of artefacts. An
 // interrupt ends the faults early; the verdict on the time until then follows.

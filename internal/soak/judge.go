@@ -48,6 +48,9 @@ func (r *run) judge(end ending) {
 	none(end.watches, "watches left", r.w.Path(""))
 	none(end.goroutines, "goroutines left", "see the end of the output")
 	none(end.files, "files left open", "")
+	if allowed := float64(heapAllowance * r.opts.Clients); end.heap > allowed {
+		t.Errorf("the library has %.1f MiB of the heap in use at the end, allowed are %.1f", end.heap/(1<<20), allowed/(1<<20))
+	}
 	none(r.register.stale(), "stale tokens accepted by the resource", "")
 	none(v.staleWrites, "stale writes by transactions", "")
 	if r.tally.total() == 0 {

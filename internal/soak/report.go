@@ -57,6 +57,8 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, v.staleWrites)
 	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", len(v.gate.shut), len(v.gate.passed), len(v.gate.violations()))
 	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
+	line("  until the first grant at the slowest place\t%v", slowest(v.end.first).Round(time.Millisecond))
+	line("  heap of the library at the end, allowed\t%.1f MiB, %d MiB", v.end.heap/(1<<20), heapAllowance*v.opts.Clients>>20)
 	line("  nodes left\t%d", len(v.end.orphans))
 	line("  watches, goroutines, files left\t%d, %d, %d", v.end.watches, max(0, v.end.goroutines), max(0, v.end.files))
 	line("  other problems\t%d", len(v.tally.problems))
@@ -68,4 +70,11 @@ func (v *verdict) sum() (n int) {
 		n += k
 	}
 	return n
+}
+
+func slowest(first map[string]time.Duration) (most time.Duration) {
+	for _, took := range first {
+		most = max(most, took)
+	}
+	return most
 }

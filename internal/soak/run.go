@@ -54,7 +54,7 @@ func Run(t testing.TB, opts Options) {
 	if err := r.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	base := takeStock()
+	base, heap := takeStock(), libraryHeap()
 	r.pulse = newPulse()
 	r.rec.Sink(r.pulse.see)
 	for i := range opts.Clients {
@@ -72,7 +72,7 @@ func Run(t testing.TB, opts Options) {
 		workers.Go(func() { m.work(working) })
 	}
 	r.disturb()
-	end := r.wind(stop, &workers, base)
+	end := r.wind(stop, &workers, base, heap)
 	r.judge(end)
 }
 

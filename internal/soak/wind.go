@@ -30,20 +30,23 @@ type ending struct {
 	watches    int      // at the servers after all holds and waiters were gone, beyond one per client and place
 	goroutines int      // more than at the beginning
 	files      int
-	slowest    time.Duration // until the last worker was granted something
+	heap       float64                  // in use by the library, more than at the beginning
+	first      map[string]time.Duration // until somebody was granted something, by place
+	slowest    time.Duration            // until the last worker was granted something
 }
 
 // wind ends the soak: everybody is granted something once more, then all stop,
 // and what is left is counted.
-func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock) (end ending) {
+func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock, heap float64) (end ending) {
 	r.rec.Note("the faults are over")
 	r.quiet.Store(true)
 	for _, k := range r.kids {
 		k.proc.Send("quiet")
 	}
 	over := time.Now()
-	end.stuck = r.stuck(over)
+	end.stuck, end.first = r.stuck(over)
 	end.slowest = time.Since(over)
+	r.judgeRevival(end.first, r.clock.lag())
 	r.pulse.stop()
 	stop()
 	workers.Wait()
@@ -51,6 +54,7 @@ func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock)
 	r.drain()
 	await(context.Background(), T+2*time.Second, func() bool { end.orphans = r.ephemerals(); return len(end.orphans) == 0 })
 	end.watches = max(0, len(r.w.Watched())-len(r.fleet)*len(places))
+	end.heap = libraryHeap() - heap
 	for _, m := range r.fleet {
 		if err := m.close(context.Background()); err != nil {
 			r.tally.problem("closing %s: %v", m.name, err)
@@ -93,28 +97,6 @@ func (r *run) drain() {
 	if err := c.Close(ctx); err != nil {
 		r.tally.problem("draining: %v", err)
 	}
-}
-
-// stuck lists the workers that are granted nothing in time after the faults.
-func (r *run) stuck(over time.Time) (names []string) {
-	var clients []string
-	for _, m := range r.fleet {
-		clients = append(clients, m.name)
-	}
-	for _, k := range r.kids {
-		clients = append(clients, k.name)
-	}
-	all := r.pulse.workers(clients...)
-	await(context.Background(), stuckAfter, func() bool {
-		names = nil
-		for _, who := range all {
-			if !r.pulse.since(who, over) {
-				names = append(names, who)
-			}
-		}
-		return len(names) == 0
-	})
-	return names
 }
 
 // ephemerals lists the ephemeral nodes there are.
