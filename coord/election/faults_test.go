@@ -70,6 +70,21 @@ func TestALeaderWhoseNodeIsDeletedLeadsNoMore(t *testing.T) {
 	})
 }
 
+func TestAProclamationAfterTheSessionsEndFailsAtOnce(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := open(t, w.ConnectString())
+		term := elected(t, at(t, c, w.Path("election")), "leader")
+		w.ExpireSession(term.Session())
+		zktest.Receive(t, soon, term.Done(), "the end of the term")
+		failed := make(chan error, 1)
+		go func() { failed <- term.Proclaim(t.Context(), []byte("x")) }()
+		err := zktest.Receive(t, soon, failed, "the answer, though no deadline was given")
+		require.ErrorIs(t, err, coord.ErrLost)
+		require.ErrorIs(t, err, coord.ErrSessionExpired)
+		require.NoError(t, term.Resign(limited(t)))
+	})
+}
+
 func TestALeaderThatIsCutOffLeadsNoMoreBeforeTheNextDoes(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, p := w.Path("election"), w.Proxy()

@@ -1,6 +1,7 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -45,15 +46,18 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 		return &coord.OpError{Op: "proclaim", Path: t.Node(), Err: context.Cause(ctx)}
 	}
 	defer func() { t.version <- version }()
-	client := t.election.client
-	return client.Retry(ctx, func(ctx context.Context) error {
+	var lost error // is not repeated, though its cause may be that of a lost connection
+	err := t.election.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			results, err := t.Txn(ctx, coord.SetOp(t.Node(), data, version))
-			if err == nil {
+			switch {
+			case err == nil:
 				version = results[0].Stat.Version
 				return nil
-			}
-			if !errors.Is(err, coord.ErrBadVersion) {
+			case errors.Is(err, coord.ErrLost):
+				lost = err
+				return nil
+			case !errors.Is(err, coord.ErrBadVersion):
 				return err
 			}
 			if version, err = t.heed(ctx); err != nil {
@@ -61,6 +65,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 			}
 		}
 	})
+	return cmp.Or(lost, err)
 }
 
 // heed reads what somebody has written into the node, and returns its version.
