@@ -79,9 +79,13 @@ type Claim struct {
 // trip.
 func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
 	cl, err := c.join(ctx, spec)
-	return cl, opError("join", spec.Line.Dir, c.explain(err))
+	if err != nil {
+		return nil, opError("join", spec.Line.Dir, c.explain(err))
+	}
+	return cl, nil
 }
 
+// join returns the claim also when it fails, once a node may have been made.
 func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 	if err := c.checkSpec(&spec); err != nil {
 		return nil, err
@@ -101,7 +105,7 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 		return nil, err
 	}
 	if err := cl.awaitCreate(ctx, made, sent); err != nil {
-		return nil, err
+		return cl, err
 	}
 	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.czxid})
 	return cl, nil

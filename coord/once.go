@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-multierror"
@@ -134,45 +135,72 @@ func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
 		return nil, err
 	}
 	o.mu.Lock()
-	for len(o.idle) > 0 && !o.closed {
-		w := o.idle[len(o.idle)-1]
-		o.idle = o.idle[:len(o.idle)-1]
+	if o.closed {
+		o.mu.Unlock()
+		return nil, ErrReleased
+	}
+	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
+	for i, w := range slices.Backward(o.idle) {
 		if w.sess == s {
+			o.idle = slices.Delete(o.idle, i, i+1)
 			o.mu.Unlock()
 			return w, nil
 		}
 	}
-	closed := o.closed
 	o.mu.Unlock()
-	if closed {
-		return nil, ErrReleased
-	}
 	return o.make(ctx, s)
 }
 
-// make creates a witness's node. That its name is there already means that the
-// reply to the first attempt was lost, since the name is a GUID.
+// make creates a witness's node. Whoever gives up waiting for it leaves none:
+// what was sent is deleted only after it was answered, for a delete could
+// overtake it.
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
-	c := o.client
-	w := &witness{sess: s, node: join(o.dir, c.opts.dialect.newGUID())}
-	for {
-		_, err := c.txn(ctx, s, []Op{CreateOp(w.node, o.owner, Ephemeral)})
+	w := &witness{sess: s, node: join(o.dir, o.client.opts.dialect.newGUID())}
+	made := make(chan error, 1)
+	if err := s.Go(func() { made <- o.create(ctx, w) }); err != nil {
+		return o.take(ctx) // of the next session
+	}
+	select {
+	case err := <-made:
 		switch {
-		case err == nil || errors.Is(err, ErrNodeExists):
+		case err == nil:
 			return w, nil
 		case ctx.Err() != nil:
-			c.drop(w)
 			return nil, context.Cause(ctx)
 		case s.Err() != nil:
 			return o.take(ctx)
+		}
+		return nil, err
+	case <-ctx.Done():
+		_ = s.Go(func() { // refused when the session is over, and the node with it
+			if <-made == nil {
+				o.client.drop(w)
+			}
+		})
+		return nil, context.Cause(ctx)
+	}
+}
+
+// create makes a witness's node and blocks until that is certain, or certain
+// not to be, or the session is over. That its name is there already means that
+// the reply to the first attempt was lost, since the name is a GUID.
+func (o *ExactlyOnce) create(ctx context.Context, w *witness) error {
+	c := o.client
+	for {
+		_, err := c.txn(context.Background(), w.sess, []Op{CreateOp(w.node, o.owner, Ephemeral)})
+		switch {
+		case err == nil || errors.Is(err, ErrNodeExists):
+			return nil
+		case w.sess.Err() != nil:
+			return err
 		case errors.Is(err, ErrNoNode):
-			if err := s.EnsurePath(ctx, c.full(o.dir), aclOf(c.opts.acl)); err != nil && !transient(err) {
-				return nil, err
+			if err := w.sess.EnsurePath(ctx, c.full(o.dir), aclOf(c.opts.acl)); err != nil && !transient(err) {
+				return err
 			}
 		case errors.Is(err, ErrThrottled):
-			c.pause(ctx)
+			c.pause(context.Background())
 		case !errors.Is(err, ErrUnconfirmed):
-			return nil, err
+			return err
 		}
 	}
 }

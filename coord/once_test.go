@@ -167,6 +167,23 @@ func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T
 	})
 }
 
+func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/once"))
+		for range 500 {
+			ctx, cancel := context.WithCancel(b.Context())
+			go cancel() // before, while, or after the create is sent
+			o := b.once(c)
+			_, err := o.Txn(ctx, add)
+			require.Error(b, err)
+			require.NoError(b, o.Close(b.Context()))
+		}
+		time.Sleep(time.Second)
+		require.Zero(b, b.children("/once"))
+	})
+}
+
 func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.open()

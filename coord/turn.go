@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +68,50 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
+		if err := c.bury(ctx, cl); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// bury sees to it that the node of a claim whose session is over is gone before
+// the next one is made. A session that this client gave up can go on at the
+// servers for as long as it takes them to expire it, and whoever counts
+// contenders would count two.
+//
+// No create of it comes later than the write: this client was cut off for
+// longer than the session lasts, so that the servers have heard of the session
+// only by a newer connection, since which they refuse what the older one sends.
+func (c *Client) bury(ctx context.Context, cl *Claim) error {
+	if cl == nil || cl.sess.Err() == nil || cl.spec.Name != "" {
+		return nil
+	}
+	dir, nodes := cl.spec.Line.Dir, []string{cl.Node()}
+	if cl.node == "" { // it is not known whether there is one
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
+		names, err := c.Children(ctx, dir)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		prefix := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		nodes = names
+		for i, name := range names {
+			nodes[i] = join(dir, name)
+		}
+	}
+	for _, node := range nodes {
+		err := Break(ctx, c, node)
+		if errors.Is(err, ErrNoAuth) {
+			err = AwaitDeleted(ctx, c, node)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // giveUp leaves the line. Unless the caller is in a hurry, it waits until the
