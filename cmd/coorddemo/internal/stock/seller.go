@@ -3,13 +3,14 @@ package stock
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
 )
 
 // think is the longest time between reading the file and writing it.
@@ -142,10 +143,4 @@ func (s *Seller) halt(ctx context.Context, left int, at ...Point) bool {
 	return false
 }
 
-func (s *Seller) tell(m message) {
-	data, err := json.Marshal(m)
-	if err == nil {
-		// One write: a message that arrives has arrived whole. If the shop is gone, so is this seller soon.
-		_, _ = s.Out.Write(append(data, '\n'))
-	}
-}
+func (s *Seller) tell(m message) { crew.Tell(s.Out, m) }

@@ -133,7 +133,7 @@ func TestAllKillsAreMadeHoweverSmallTheStock(t *testing.T) {
 func TestAShopWhoseSellersFailGivesUp(t *testing.T) {
 	s, _ := shop(t, "broken", 2, 10, 0)
 	_, err := s.Run(within(t, time.Minute))
-	require.ErrorContains(t, err, "too many sellers failed")
+	require.ErrorContains(t, err, "too many processes failed")
 }
 
 func TestAShopEndsWithItsContextAndStillCounts(t *testing.T) {

@@ -2,10 +2,11 @@ package succession
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
 )
 
 // beat is the time between two entries of a leader.
@@ -30,12 +31,8 @@ type message struct {
 
 // Serve runs the replica until In ends.
 func (r *Replica) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := crew.UntilEOF(ctx, r.In)
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, r.In)
-		cancel()
-	}()
 	err := r.Run(ctx, r.lead)
 	if ctx.Err() != nil {
 		return nil // the demonstration is over
@@ -60,18 +57,12 @@ func (r *Replica) lead(ctx context.Context, token int64, lost func() error) erro
 			return err
 		}
 		if number == 1 {
-			r.tell(message{Leads: token})
+			crew.Tell(r.Out, message{Leads: token})
 		}
 		select {
 		case <-next.C:
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-func (r *Replica) tell(m message) {
-	if data, err := json.Marshal(m); err == nil {
-		_, _ = r.Out.Write(append(data, '\n')) // if the parent is gone, so is this replica soon
 	}
 }

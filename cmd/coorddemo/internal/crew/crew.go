@@ -1,0 +1,152 @@
+package crew
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+const (
+	// mostFailures is how many processes may end by themselves, with an error, before the demonstration gives up.
+	mostFailures = 5
+	// leaveWithin is how long processes have to end when they are told to.
+	leaveWithin = 5 * time.Second
+)
+
+// Crew is the processes of a demonstration, which tell messages of type M. One goroutine calls its methods.
+type Crew[M any] struct {
+	members  map[*Member]bool
+	events   chan Event[M]
+	started  int
+	failures int
+}
+
+// Member is one process.
+type Member struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	killed bool
+}
+
+// Event is a message from a member or, without one, its end.
+type Event[M any] struct {
+	From    *Member
+	Message *M
+	Err     error // of the end
+}
+
+// New returns a crew without members.
+func New[M any]() *Crew[M] {
+	return &Crew[M]{members: map[*Member]bool{}, events: make(chan Event[M])}
+}
+
+// Start runs a further process. command gets its number, from 1; standard input and output are set here.
+func (c *Crew[M]) Start(command func(number int) (*exec.Cmd, error)) (*Member, error) {
+	c.started++
+	cmd, err := command(c.started)
+	if err != nil {
+		return nil, err
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// A pipe of our own: Wait would close that of the command before it is read to its end.
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = theirs
+	ownGroup(cmd)
+	err = cmd.Start()
+	_ = theirs.Close()
+	if err != nil {
+		_, _ = out.Close(), in.Close()
+		return nil, fmt.Errorf("starting a process: %w", err)
+	}
+	m := &Member{cmd: cmd, in: in}
+	c.members[m] = true
+	go c.listen(m, out)
+	return m, nil
+}
+
+// listen passes on what a member tells, and its end after the last word.
+func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
+	defer out.Close()
+	for values := json.NewDecoder(bufio.NewReader(out)); ; {
+		message := new(M)
+		if values.Decode(message) != nil {
+			break
+		}
+		c.events <- Event[M]{From: from, Message: message}
+	}
+	_, _ = io.Copy(io.Discard, out) // of a member that tells what nobody understands
+	c.events <- Event[M]{From: from, Err: from.cmd.Wait()}
+}
+
+// Events gives what the members tell. Whoever receives the end of one calls Ended.
+func (c *Crew[M]) Events() <-chan Event[M] { return c.events }
+
+// Ended strikes a member off, whose end was received. It fails when too many have ended by themselves.
+func (c *Crew[M]) Ended(e Event[M]) error {
+	delete(c.members, e.From)
+	if e.From.killed {
+		return nil
+	}
+	if c.failures++; c.failures > mostFailures {
+		return fmt.Errorf("too many processes failed; the last one: %w", e.Failure())
+	}
+	return nil
+}
+
+// Failure tells why a member ended by itself.
+func (e Event[M]) Failure() error {
+	if e.Err == nil {
+		return fmt.Errorf("process %d ended before it was told to", e.From.PID())
+	}
+	return fmt.Errorf("process %d: %w", e.From.PID(), e.Err)
+}
+
+// Members are those that were started and have not been struck off.
+func (c *Crew[M]) Members() map[*Member]bool { return c.members }
+
+// Close tells everybody to end, and waits until they have. Those that do not go are killed. What they tell meanwhile
+// goes to hear.
+func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
+	for m := range c.members {
+		_ = m.in.Close()
+	}
+	for late := time.After(leaveWithin); len(c.members) > 0; {
+		select {
+		case e := <-c.events:
+			if e.Message == nil {
+				delete(c.members, e.From)
+			} else {
+				hear(e.From, e.Message)
+			}
+		case <-late:
+			for m := range c.members {
+				m.Kill()
+			}
+		}
+	}
+}
+
+// PID is the process's number.
+func (m *Member) PID() int { return m.cmd.Process.Pid }
+
+// Killed tells whether Kill was called.
+func (m *Member) Killed() bool { return m.killed }
+
+// Kill kills the process with SIGKILL.
+func (m *Member) Kill() {
+	m.killed = true
+	_ = m.cmd.Process.Kill() // it has ended already, or does so now
+}
+
+// Say writes a line to the process. If it has ended, that shows in the events.
+func (m *Member) Say(line any) { fmt.Fprintln(m.in, line) }
