@@ -3,6 +3,7 @@ package barrier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -15,11 +16,14 @@ type Barrier struct {
 	path   string
 }
 
-// New returns the barrier at path. It does no I/O. A path that cannot be right
-// fails with [coord.ErrInvalid].
+// New returns the barrier at path. It does no I/O. An argument that cannot be
+// right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Barrier, error) {
 	if err := coord.CheckPath(path); err != nil {
 		return nil, err
+	}
+	if client == nil {
+		return nil, fmt.Errorf("%w: the client of the barrier at %s is nil", coord.ErrInvalid, path)
 	}
 	return &Barrier{client, path}, nil
 }

@@ -175,13 +175,15 @@ func TestAClosedClientIsTold(t *testing.T) {
 	require.ErrorIs(t, b.Remove(limited(t)), coord.ErrClosed)
 }
 
-func TestBadPathsAreRefused(t *testing.T) {
+func TestBadInputIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := open(t, w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b", "/a/../b", "/a\x00b"} {
 		_, err := barrier.New(c, path)
 		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
 	}
+	_, err := barrier.New(nil, "/barrier")
+	require.ErrorIs(t, err, coord.ErrInvalid)
 }
 
 func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
