@@ -17,11 +17,14 @@ type Election struct {
 }
 
 // New returns the election at path, a directory that is made when it is
-// needed. It does no I/O. A path that cannot be right fails with
+// needed. It does no I/O. An argument that cannot be right fails with
 // [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Election, error) {
 	if err := coord.CheckPath(path); err != nil {
 		return nil, err
+	}
+	if client == nil {
+		return nil, fmt.Errorf("%w: the client of the election at %s is nil", coord.ErrInvalid, path)
 	}
 	return &Election{client, coord.Line{Dir: path, Kinds: []coord.Kind{coord.Latch}}}, nil
 }

@@ -211,13 +211,15 @@ func TestBadInputIsRefused(t *testing.T) {
 		_, err := election.New(c, path)
 		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
 	}
+	_, err := election.New(nil, "/election")
+	require.ErrorIs(t, err, coord.ErrInvalid)
 	e := at(t, c, w.Path("election"))
 	for _, request := range []string{"unlock", "__REVOKE__"} {
 		_, err := e.Campaign(limited(t), []byte(request))
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.ErrorContains(t, err, request)
 	}
-	_, err := e.Campaign(limited(t), make([]byte, 2<<20))
+	_, err = e.Campaign(limited(t), make([]byte, 2<<20))
 	require.ErrorIs(t, err, coord.ErrTooLarge)
 	term := elected(t, e, "fine")
 	require.ErrorIs(t, term.Proclaim(limited(t), []byte("unlock")), coord.ErrInvalid)
