@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func NewMulti(locks ...Acquirer) (*Multi, error) {
 		return nil, fmt.Errorf("%w: a multi-lock of no locks", coord.ErrInvalid)
 	}
 	for i, l := range locks {
-		if l == nil || l == Acquirer((*Mutex)(nil)) {
+		if l == nil || isNil(l) || l.Client() == nil {
 			return nil, fmt.Errorf("%w: lock %d of the multi-lock is nil", coord.ErrInvalid, i)
 		}
 		if l.Client() != locks[0].Client() {
@@ -63,6 +64,12 @@ func NewMulti(locks ...Acquirer) (*Multi, error) {
 		}
 	}
 	return &Multi{sorted}, nil
+}
+
+// isNil tells whether the lock is a pointer to nothing.
+func isNil(l Acquirer) bool {
+	v := reflect.ValueOf(l)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for

@@ -305,6 +305,8 @@ func TestAMultiLockThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 		"no locks":       {},
 		"lock 1":         {a, nil},
 		"lock 0":         {(*lock.Mutex)(nil)},
+		"lock 1 ":        {a, (*rwlock.Side)(nil)},
+		"lock 0 ":        {new(lock.Mutex)},
 		"/a twice":       {a, mutex(t, c, "/b"), shared(t, c, "/a").ReadSide()},
 		"another client": {a, b},
 	} {
