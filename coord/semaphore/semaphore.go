@@ -30,6 +30,9 @@ func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 	if err := coord.CheckPath(path); err != nil {
 		return nil, err
 	}
+	if client == nil {
+		return nil, fmt.Errorf("%w: the client of the semaphore at %s is nil", coord.ErrInvalid, path)
+	}
 	if limit < 0 || limit > math.MaxInt32 {
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
 		return nil, &coord.OpError{Op: "semaphore", Path: path, Err: err}

@@ -455,6 +455,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		_, err := semaphore.New(c, path, 1)
 		require.ErrorIs(s, err, coord.ErrInvalid, "%q", path)
 	}
+	_, err := semaphore.New(nil, "/semaphore", 1)
+	require.ErrorIs(s, err, coord.ErrInvalid)
 	for _, limit := range []int{-1, 1 << 31} {
 		_, err := semaphore.New(c, s.path(), limit)
 		require.ErrorIs(s, err, coord.ErrInvalid)
