@@ -71,10 +71,15 @@ func WithDeadLetters(deliveries int) Option {
 }
 
 // New returns the queue at path, whose nodes are made when they are needed. It
-// does no I/O.
+// does no I/O. An argument that cannot be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
-	if err := coord.CheckPath(path); err != nil {
+	switch err := coord.CheckPath(path); {
+	case err != nil:
 		return nil, err
+	case client == nil:
+		return nil, fmt.Errorf("%w: the client of the queue at %s is nil", coord.ErrInvalid, path)
+	case slices.ContainsFunc(opts, func(o Option) bool { return o == nil }):
+		return nil, fmt.Errorf("%w: an option of the queue at %s is nil", coord.ErrInvalid, path)
 	}
 	sends, err := client.ExactlyOnce(path + "/producers")
 	if err != nil {
@@ -145,6 +150,9 @@ func (q *Queue) Put(ctx context.Context, data []byte, opts ...PutOption) error {
 func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption) error {
 	set := put{priority: DefaultPriority}
 	for _, opt := range opts {
+		if opt == nil {
+			return q.explain("put", fmt.Errorf("%w: an option is nil", coord.ErrInvalid))
+		}
 		if err := opt(&set); err != nil {
 			return q.explain("put", err)
 		}
