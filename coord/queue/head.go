@@ -223,7 +223,7 @@ func (h *head) failed(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.trying, name)
-	h.changed = nil
+	h.recall()
 }
 
 // overtaken notes that this object put an item of this priority.
@@ -239,16 +239,26 @@ func (h *head) overtaken(by int) {
 func (h *head) returned() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.recall()
+}
+
+// recall has everybody of this object look again, who may have found nothing
+// only because of what one of them had in hand; h.mu is held.
+func (h *head) recall() {
 	h.changed = nil
 	close(h.back)
 	h.back = make(chan struct{})
 }
 
 // signals are what to wait for when there is no candidate. changed is nil when
-// there is no reason to wait.
+// there is no reason to wait: another of this object may have listed anew since
+// the caller found nothing.
 func (h *head) signals() (changed, freed, back <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.names) > 0 || h.blind {
+		return nil, nil, h.back
+	}
 	return h.changed, h.freed, h.back
 }
 

@@ -388,3 +388,41 @@ func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 		}
 	})
 }
+
+// The item that one consumer could not obtain is there for another of the same
+// object, which found nothing while the first tried.
+func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) {
+	for range 20 {
+		inBubble(t, func(b bubble) {
+			producer, c := b.queue(b.open()), b.open()
+			q := b.queue(c)
+			put(b.T, producer, "before")
+			_, err := producer.TryTake(b.Context())
+			require.NoError(b, err)
+			refused := b.srv.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+				return len(r.Parts) == 4 // the witness, and the three operations of a take
+			}}, zkembed.ReplyError(zkembed.CodeNoAuth))
+			taken, failed := make(chan string, 2), make(chan error, 2)
+			for range 2 {
+				go func() {
+					data, err := q.Take(b.Context())
+					if err != nil {
+						failed <- err
+						return
+					}
+					taken <- string(data)
+				}()
+			}
+			synctest.Wait()
+			put(b.T, producer, "a")
+			require.ErrorIs(b, <-failed, coord.ErrNoAuth)
+			require.Equal(b, 1, refused.Fired())
+			select {
+			case data := <-taken:
+				require.Equal(b, "a", data)
+			case <-time.After(T):
+				require.Fail(b, "nobody takes the item")
+			}
+		})
+	}
+}
