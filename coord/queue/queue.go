@@ -258,7 +258,8 @@ type Peeked struct {
 
 // Close gives back what the queue object holds in ZooKeeper: items received and
 // not acknowledged go back to the queue. The items in the queue stay. Whoever
-// still waits in this object is refused with [ErrClosed].
+// still waits in this object is refused with [ErrClosed]. With a dead ctx it
+// does all of this, too, as [coord.Hold.Release] does.
 func (q *Queue) Close(ctx context.Context) error {
 	q.close(ErrClosed)
 	q.mu.Lock()
@@ -272,14 +273,12 @@ func (q *Queue) Close(ctx context.Context) error {
 		}
 		holds = append(holds, item.hold)
 	}
-	leave, err := q.head.enter(ctx)
-	if err == nil {
-		if q.head.self != nil {
-			holds = append(holds, q.head.self)
-		}
-		leave()
+	q.head.gate <- struct{}{} // also with a dead ctx: whoever lists is told to end, too
+	if q.head.self != nil {
+		holds = append(holds, q.head.self)
 	}
-	failures := []error{err, q.sends.Close(ctx)}
+	<-q.head.gate
+	failures := []error{q.sends.Close(ctx)}
 	if len(holds) > 0 {
 		failures = append(failures, coord.NewGroup(holds[0], holds[1:]...).Release(ctx))
 	}

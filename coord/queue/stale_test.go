@@ -426,3 +426,25 @@ func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) 
 		})
 	}
 }
+
+func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
+	for range 10 {
+		inBubble(t, func(b bubble) {
+			c := b.open()
+			q := b.queue(c)
+			put(b.T, q, "a")
+			receive(b.T, q)
+			waiting, cancel := context.WithTimeout(b.Context(), time.Second)
+			defer cancel()
+			_, err := q.Receive(waiting)
+			require.ErrorIs(b, err, context.DeadlineExceeded)
+			dead, cancel := context.WithCancel(b.Context())
+			cancel()
+			_ = q.Close(dead)
+			time.Sleep(time.Second)
+			for _, node := range b.srv.Nodes() {
+				require.NotEqual(b, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
+			}
+		})
+	}
+}
