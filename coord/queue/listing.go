@@ -95,9 +95,11 @@ func (q *Queue) free(entries, taken dir) (free []string, others int) {
 func (q *Queue) own() map[string]bool {
 	own := map[string]bool{}
 	q.mu.Lock()
-	for item := range q.live {
+	for item, timer := range q.live {
 		if item.hold.Err() == nil {
 			own[item.name] = true
+		} else if timer == nil {
+			delete(q.live, item) // lost; its receiver need not come back with it
 		}
 	}
 	q.mu.Unlock()

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -447,4 +449,19 @@ func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		q := b.queue(c)
+		put(b.T, q, "a")
+		lost := weak.Make(receive(b.T, q))
+		require.NoError(b, coord.Break(b.Context(), c, "/q/taken/"+onlyName(b.T, c, "/q/taken")))
+		time.Sleep(time.Second)
+		again := receive(b.T, q)
+		runtime.GC()
+		require.Nil(b, lost.Value(), "held until Close")
+		ack(b.T, again)
+	})
 }
