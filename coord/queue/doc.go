@@ -40,6 +40,9 @@
 //     beyond its session, after the work and before the Ack. Make the work
 //     idempotent.
 //   - Fairness between consumers.
+//   - That an item is received at once when the first two in the line of the
+//     idle (see Cost) are both stopped or cut off: the others then hear of it
+//     when a session of those two ends, within the session time-out.
 //   - That [Item.Deliveries] counts deliveries to Kazoo, or of items beyond
 //     [MaxSize], which only Kazoo can put. A Receive that was given up half-way
 //     may have counted.
