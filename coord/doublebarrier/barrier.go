@@ -52,6 +52,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	if room := maxBytes/(n+1) - bytesPerMember; len(path) > room {
 		return nil, invalid(path, "%d members do not fit into one transaction at a path of %d bytes, only of %d", n, len(path), room)
 	}
+	if slices.ContainsFunc(opts, func(o Option) bool { return o == nil }) {
+		return nil, invalid(path, "an option is nil")
+	}
 	b := &Barrier{
 		client: client, path: path, ready: path + "/ready", size: n,
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []coord.Kind{kind}}, Kind: kind, Unlisted: true},

@@ -60,7 +60,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 
 // admit refuses before anything is written whom the barrier has no place for.
 func (b *Barrier) admit(ctx context.Context) error {
-	for flushed := false; ; flushed = true {
+	for flushed := false; ; {
 		r, err := b.look(ctx)
 		if err != nil || r.Size == b.size && (!r.Open || b.wait) {
 			return err
@@ -69,10 +69,14 @@ func (b *Barrier) admit(ctx context.Context) error {
 		if err != nil || r.Size == b.size && !r.alive(line) {
 			return err
 		}
+		if r.hasChanged() { // whom the list shows may have come since
+			continue
+		}
 		if !flushed { // the server may lag behind
 			if err := b.client.Flush(ctx); err != nil {
 				return err
 			}
+			flushed = true
 			continue
 		}
 		if r.Size == b.size {

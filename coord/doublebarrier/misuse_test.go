@@ -35,6 +35,30 @@ func TestTheNumberOfMembersCanOnlyBeChangedWhileNobodyIsThere(t *testing.T) {
 	})
 }
 
+func TestThoseWhoAgreeOnAnotherNumberDoNotRefuseEachOther(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		chance{}.shake(b.srv)
+		clients := []*coord.Client{b.open(), b.open(), b.open()}
+		for r := range 60 {
+			n := 2 + r%2
+			var members []<-chan outcome[*doublebarrier.Member]
+			for i := range n {
+				members = append(members, entering(b.Context(), barrier(t, clients[i], "/b", n)))
+			}
+			var left []<-chan error
+			for _, entering := range members {
+				o := <-entering
+				require.NoError(t, o.err, "round %d", r)
+				left = append(left, leaving(b.Context(), o.value))
+			}
+			for _, l := range left {
+				require.NoError(t, <-l)
+			}
+		}
+		b.close(clients...)
+	})
+}
+
 func TestABarrierOfAnotherProgramIsRefused(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := barrier(t, open(t, w.ConnectString()), w.Path("b"), 2)
@@ -119,6 +143,7 @@ func TestWhatCannotBeRightIsRefusedWithoutAskingAServer(t *testing.T) {
 	c := new(coord.Client)
 	for says, f := range map[string]func() (*doublebarrier.Barrier, error){
 		"client":                func() (*doublebarrier.Barrier, error) { return doublebarrier.New(nil, "/b", 1) },
+		"option":                func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", 1, nil) },
 		"must start with /":     func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "b", 1) },
 		"root":                  func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/", 1) },
 		"0 members: it must be": func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", 0) },
