@@ -5,15 +5,14 @@
 //
 //	go run ./internal/mutants            all, as "make mutants" does
 //	go run ./internal/mutants -run Vouch those whose name contains Vouch
+//	go run ./internal/mutants -show      with what the tests said, to see that
+//	                                     they failed for the right reason
 //
 // It fails when a mutant survives, when a test fails without a mutant, and when
 // the text that a mutant replaces is no longer in the file exactly once.
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -23,7 +22,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -51,14 +49,15 @@ type suite struct {
 func main() {
 	only := flag.String("run", "", "only mutants whose guard matches this regular expression")
 	jobs := flag.Int("jobs", max(1, runtime.NumCPU()/2), "how many mutants at a time")
+	show := flag.Bool("show", false, "print what the tests said that killed a mutant")
 	flag.Parse()
-	if err := run(*only, *jobs); err != nil {
+	if err := run(*only, *jobs, *show); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only string, jobs int) error {
+func run(only string, jobs int, show bool) error {
 	pattern, err := regexp.Compile("(?i)" + only)
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func run(only string, jobs int) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	b := bench{root: root, work: work, sick: map[suite]error{}}
+	b := bench{root: root, work: work, show: show, sick: map[suite]error{}}
 	begun := time.Now()
 	b.examine(chosen)
 	fmt.Printf("the tests were run without a mutant (%v)\n", time.Since(begun).Round(time.Second))
@@ -86,146 +85,4 @@ func moduleRoot() (string, error) {
 		return "", err
 	}
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
-}
-
-// bench runs mutants.
-type bench struct {
-	root, work string
-	sick       map[suite]error // packages, with their servers, whose tests fail without a mutant
-}
-
-// all runs the mutants, so many at a time, and tells of each.
-func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
-	limit := make(chan struct{}, jobs)
-	failures := make([]error, len(mutants))
-	var wg sync.WaitGroup
-	for i, m := range mutants {
-		limit <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-limit }()
-			from := time.Now()
-			by, err := b.kill(i, m)
-			if failures[i] = err; err != nil {
-				fmt.Printf("FAIL      %s: %v\n", m.guard, err)
-				return
-			}
-			fmt.Printf("killed    %s: by %s (%v)\n", m.guard, by, time.Since(from).Round(100*time.Millisecond))
-		})
-	}
-	wg.Wait()
-	failed := 0
-	for _, err := range failures {
-		if err != nil {
-			failed++
-		}
-	}
-	fmt.Printf("%d of %d mutants killed in %v\n", len(mutants)-failed, len(mutants), time.Since(begun).Round(time.Second))
-	if failed > 0 {
-		return fmt.Errorf("%d guards are missed by no test, or could not be switched off", failed)
-	}
-	return nil
-}
-
-// examine runs every suite without a mutant.
-func (b bench) examine(mutants []mutant) {
-	runs := map[suite][]string{}
-	for _, m := range mutants {
-		for _, s := range m.tests {
-			if !slices.Contains(runs[s.where()], s.run) {
-				runs[s.where()] = append(runs[s.where()], s.run)
-			}
-		}
-	}
-	for where, names := range runs {
-		all := where
-		all.run = strings.Join(names, "|")
-		out, err := b.test("", all)
-		if err != nil { // once more: a busy machine is no reason to stop
-			out, err = b.test("", all)
-		}
-		if err != nil {
-			b.sick[where] = fmt.Errorf("%s fails without a mutant:\n%s", where.pkg, out)
-		}
-	}
-}
-
-// where is the suite without the choice of its tests.
-func (s suite) where() suite { return suite{pkg: s.pkg, real: s.real} }
-
-var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-
-// kill switches the guard off and tells which test noticed.
-func (b bench) kill(i int, m mutant) (by string, err error) {
-	overlay, err := b.overlay(i, m)
-	if err != nil {
-		return "", err
-	}
-	for _, s := range m.tests {
-		if err := b.sick[s.where()]; err != nil {
-			return "", err
-		}
-		out, err := b.test(overlay, s)
-		switch found := failedTest.FindStringSubmatch(out); {
-		case err == nil && strings.Contains(out, "no tests to run"):
-			return "", fmt.Errorf("no test in %s matches %s", s.pkg, s.run)
-		case err == nil:
-		case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-			return "", fmt.Errorf("does not compile:\n%s", out)
-		case found != nil:
-			return found[1], nil
-		case strings.Contains(out, "panic: "):
-			line, _, _ := strings.Cut(out[strings.Index(out, "panic: "):], "\n")
-			return line, nil
-		default:
-			return "", fmt.Errorf("%s ended without a verdict:\n%s", s.pkg, out)
-		}
-	}
-	return "", errors.New("survived")
-}
-
-// overlay writes the changed files and the go command's description of them.
-func (b bench) overlay(i int, m mutant) (string, error) {
-	replace := map[string]string{}
-	for j, e := range append([]edit{m.edit}, m.also...) {
-		path := filepath.Join(b.root, filepath.FromSlash(e.file))
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		if n := strings.Count(string(source), e.old); n != 1 {
-			return "", fmt.Errorf("%s has the text to replace %d times; bring the table of mutants up to date:\n%s", e.file, n, e.old)
-		}
-		replace[path] = filepath.Join(b.work, fmt.Sprintf("%d-%d.go", i, j))
-		changed := strings.Replace(string(source), e.old, e.new, 1)
-		if err := os.WriteFile(replace[path], []byte(changed), 0o600); err != nil {
-			return "", err
-		}
-	}
-	description, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(b.work, fmt.Sprintf("%d.json", i))
-	return overlay, os.WriteFile(overlay, description, 0o600)
-}
-
-// limit bounds one run of tests; one that hangs has noticed, too.
-const limit = 60 * time.Second
-
-func (b bench) test(overlay string, s suite) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
-	defer cancel()
-	args := []string{"test", "-count=1", "-failfast", "-timeout", limit.String(), "-run", s.run}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
-	servers := "embedded"
-	if s.real {
-		servers = "real"
-	}
-	cmd.Dir = b.root
-	cmd.Env = append(os.Environ(), "ZKTEST_SERVERS="+servers, "ZKTEST_ARTEFACTS="+filepath.Join(b.work, "artefacts"))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }

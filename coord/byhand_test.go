@@ -1,0 +1,82 @@
+package coord_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		h := b.acquire(c)
+		time.Sleep(time.Second)
+		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
+		synctest.Wait()
+		require.True(t, ended(h))
+		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
+	})
+}
+
+func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		holder, waiter, admin := b.open(), b.open(), b.open()
+		h := b.acquire(holder)
+		waiting := b.acquireLater(waiter, mutex)
+		synctest.Wait()
+		before := b.nodesOf(waiter.SessionID())
+		require.Len(t, before, 1)
+		require.NoError(t, coord.Break(b.Context(), admin, before[0]))
+		synctest.Wait()
+		after := b.nodesOf(waiter.SessionID())
+		require.Len(t, after, 1, "it stands in the line no more")
+		require.NotEqual(t, before, after)
+		require.NoError(t, h.Release(b.Context()))
+		next := <-waiting
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+	})
+}
+
+func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		holder, middle, last := b.open(), b.open(), b.open()
+		h := b.acquire(holder)
+		ctx, cancel := context.WithCancel(b.Context())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := middle.Acquire(ctx, mutex, first)
+			gone <- err
+		}()
+		synctest.Wait()
+		waiting := b.acquireLater(last, mutex)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-gone, context.Canceled)
+		time.Sleep(time.Second)
+		require.Empty(t, b.nodesOf(middle.SessionID()))
+		require.Empty(t, waiting, "two holders")
+		require.NoError(t, h.Release(b.Context()))
+		next := <-waiting
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+	})
+}
+
+func TestAHoldIsLostWithItsSession(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		require.NoError(t, b.srv.ExpireSession(h.Session()))
+		next := b.acquire(b.open())
+		synctest.Wait()
+		require.True(t, ended(h), "two holders")
+		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
+		require.NoError(t, next.Release(b.Context()))
+	})
+}

@@ -1,0 +1,69 @@
+package coord_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// named is a claim of a name that others want, too, and what proves it.
+func (b bubble) named(c *coord.Client) *coord.Hold {
+	b.Helper()
+	require.NoError(b, c.EnsureDir(b.Context(), "/names"))
+	require.NoError(b, c.Create(b.Context(), "/proof", nil))
+	h, err := c.Acquire(b.Context(), coord.Spec{
+		Line: coord.Line{Dir: "/names"}, Name: "one", Data: []byte("mine"),
+		With:  []coord.Op{coord.SetOp("/proof", nil, 0)},
+		Proof: []coord.Op{coord.CheckOp("/proof", 1)},
+	}, coord.Alone)
+	require.NoError(b, err)
+	return h
+}
+
+// Nobody has changed the proof, so that only the version tells the two nodes
+// from each other.
+func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		h := b.named(c)
+		b.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		require.NoError(t, coord.Break(b.Context(), admin, "/names/one"))
+		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
+		require.NoError(t, err)
+		require.NoError(t, h.Err(), "it does not know")
+		require.NoError(t, h.Release(b.Context()))
+		data, _, err := admin.Get(b.Context(), "/names/one")
+		require.NoError(t, err)
+		require.Equal(t, "another's", string(data))
+	})
+}
+
+func TestAReleaseDeletesTheNodeAlsoWhenWhatProvedItIsGone(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.named(c)
+		require.NoError(t, c.Delete(b.Context(), "/proof", -1))
+		require.NoError(t, h.Release(b.Context()))
+		require.Zero(t, b.owned(h.Session()))
+	})
+}
+
+func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		h := b.named(c)
+		b.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		require.NoError(t, coord.Break(b.Context(), admin, "/names/one"))
+		// Another's claim of the same name, made in the same way.
+		_, err := admin.Txn(b.Context(),
+			coord.CreateOp("/names/one", nil, coord.Ephemeral), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))
+		require.NoError(t, err)
+		require.NoError(t, h.Release(b.Context()))
+		_, there, err := admin.Exists(b.Context(), "/names/one")
+		require.NoError(t, err)
+		require.True(t, there)
+	})
+}

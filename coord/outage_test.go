@@ -1,0 +1,112 @@
+package coord_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// A server that has lost its data turns away every client that has seen more
+// than it has, and never says that the session is over.
+func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		wiped, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(tick))
+		require.NoError(t, err)
+		b.Cleanup(func() { require.NoError(b, wiped.Close()) })
+		var server atomic.Pointer[zkembed.Server]
+		server.Store(b.srv)
+		c := b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			deadline, _ := ctx.Deadline()
+			return server.Load().Dial(network, addr, time.Until(deadline))
+		}))
+		h := b.acquire(c)
+		require.Greater(t, b.srv.Zxid(), wiped.Zxid())
+		b.srv.Stop()
+		server.Store(wiped)
+		<-h.Done()
+		ctx, cancel := context.WithTimeout(b.Context(), T)
+		defer cancel()
+		next, err := c.Acquire(ctx, mutex, first)
+		require.NoError(t, err)
+		require.NoError(t, next.Err())
+		require.NoError(t, next.Release(b.Context()))
+		b.close(c)
+	})
+}
+
+// The window leaves two hundredths of the session time-out for clocks that run
+// at different speeds, and for acting on its end.
+func TestAHoldEndsSomeTimeBeforeTheServerMayEndTheSession(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.open())
+		cut := b.srv.Partition(zkembed.Cut{})
+		begun := time.Now() // the session is not younger
+		<-h.Done()
+		require.LessOrEqual(t, time.Since(begun), T*98/100)
+		cut.Heal()
+	})
+}
+
+// A turn that came while nobody could be told of it is found by looking: the
+// client library is not to set the old watches again, and this server would not
+// let it.
+func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var away atomic.Bool
+		holder, waiter := b.open(), b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if away.Load() {
+				return nil, syscall.ECONNREFUSED
+			}
+			return b.dial(ctx, network, addr)
+		}))
+		h := b.acquire(holder)
+		waiting := b.acquireLater(waiter, mutex)
+		synctest.Wait()
+		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}}, zkembed.ReplyError(zkembed.CodeUnimplemented))
+		away.Store(true)
+		require.NoError(t, b.srv.DropConn(waiter.SessionID()))
+		require.NoError(t, h.Release(b.Context()))
+		time.Sleep(time.Second)
+		require.Empty(t, waiting)
+		away.Store(false)
+		next := <-waiting
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+	})
+}
+
+func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(t, b.acquire(c).Release(b.Context()))
+		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
+		defer cancel()
+		_, err := c.Acquire(ctx, mutex, first)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 1, slow.Fired())
+		require.Equal(t, 1, b.owned(c.SessionID()))
+		time.Sleep(time.Second)
+		require.Zero(t, b.owned(c.SessionID()))
+	})
+}
+
+func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.Drop())
+		require.NoError(t, h.Release(b.Context()))
+		require.Equal(t, 2, lost.Fired())
+		require.Zero(t, b.owned(h.Session()))
+	})
+}

@@ -1,0 +1,78 @@
+package coord_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// The transaction was carried out, its reply was lost, and nobody can tell any
+// more: whoever took the missing witness for a failure would carry it out again.
+func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/count"))
+		o := b.once(c)
+		lost := b.strike(zkembed.LoseReply(), 1)
+		repeat := b.strike(zkembed.Delay(tick), 1)
+		done := make(chan error, 1)
+		go func() {
+			_, err := o.Txn(b.Context(), add)
+			done <- err
+		}()
+		<-repeat.Struck()
+		require.Equal(t, 1, lost.Fired())
+		names, err := admin.Children(b.Context(), "/once")
+		require.NoError(t, err)
+		require.Len(t, names, 1)
+		require.NoError(t, admin.Delete(b.Context(), "/once/"+names[0], -1))
+		require.ErrorIs(t, <-done, coord.ErrUnconfirmed)
+		require.Equal(t, 1, b.children("/count"))
+	})
+}
+
+func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.open(), b.open()
+		h := b.acquire(c)
+		b.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
+		require.NoError(t, h.Err(), "it does not know")
+		require.ErrorIs(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)), coord.ErrLost)
+		_, made, err := admin.Exists(b.Context(), "/done")
+		require.NoError(t, err)
+		require.False(t, made)
+	})
+}
+
+// The news of the deletion comes before the answer to the transaction.
+func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.open())
+		time.Sleep(time.Second) // until the own watch is set
+		require.NoError(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)))
+		require.ErrorIs(t, h.Err(), coord.ErrReleased)
+	})
+}
+
+// The hold is lost while its transaction is repeated, and the server throttles
+// the repetition: the node must not be deleted in between, or the next one would
+// take the deletion for its own.
+func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		h := b.acquire(c)
+		lost := b.srv.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
+		throttled := b.srv.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		require.NoError(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)))
+		require.Equal(t, 1, lost.Fired())
+		require.Equal(t, 1, throttled.Fired())
+		_, made, err := c.Exists(b.Context(), "/done")
+		require.NoError(t, err)
+		require.True(t, made, "not carried out")
+	})
+}

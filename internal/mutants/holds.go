@@ -1,0 +1,92 @@
+package main
+
+// holds is how a hold hears of its end.
+var holds = []mutant{
+	{
+		guard: "a hold watches its own node",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `	cl.watchOwnSoon()`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldWhoseNodeIsDeletedByHand"}},
+	},
+	{
+		guard: "a waiter watches its own node",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `own.watch, own.err = cl.watchOwn(ctx)`,
+			new:  `own.watch, own.err = cl.sess.WatchData(ctx, cl.dir)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
+	},
+	{
+		guard: "the end of the session ends claims",
+		edit: edit{
+			file: "coord/own.go",
+			old:  `case change == session.Over:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldIsLostWithItsSession"}},
+	},
+	{
+		guard: "a transaction of a hold checks the hold's node",
+		edit: edit{
+			file: "coord/hold.go",
+			old:  `append([]Op{CheckOp(cl.Node(), cl.version())}, ops...)`,
+			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATxnOfALostHoldWritesNothing"}},
+	},
+	{
+		guard: "a hold's own watch sees whose the node is",
+		edit: edit{
+			file: "coord/own.go",
+			old:  `case w.Stat.Owner != cl.sess.ID():`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "."}, {pkg: items, run: "."}},
+	},
+	{
+		guard: "with LoseAtDisconnect a hold ends with its connection",
+		edit: edit{
+			file: "coord/own.go",
+			old:  `case change == session.Down && cl.client.opts.policy == LoseAtDisconnect:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestWithLoseAtDisconnectAHold"}},
+	},
+	{
+		guard: "with LoseAtDisconnect nothing is granted without a connection",
+		edit: edit{
+			file: "coord/hold.go",
+			old:  `case cl.client.opts.policy == LoseAtDisconnect && !cl.sess.Connected():`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestWithLoseAtDisconnectNothing"}},
+	},
+	{
+		guard: "holds end before the client says goodbye",
+		edit: edit{
+			file: "coord/internal/session/keeper.go",
+			old: `		k.cfg.Notify(Over, s)
+		if k.stop.Err() != nil {
+			s.closeInOrder()
+		}`,
+			new: `		if k.stop.Err() != nil {
+			s.closeInOrder()
+		}
+		k.cfg.Notify(Over, s)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldHasEndedWhenTheServerHears"}},
+	},
+	{
+		guard: "a node is deleted with the last of its handles",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `	if !last {`,
+			new:  `	if !last && false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestNestedHandles"}},
+	},
+}

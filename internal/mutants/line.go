@@ -1,0 +1,59 @@
+package main
+
+// line is the order of those who wait.
+var line = []mutant{
+	{
+		guard: "re-check: the rule is asked again after a wake-up",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `return cl.without(line, gone), nil`,
+			new:  `return line[indexOf(line, cl.name):], nil`,
+		},
+		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
+	},
+	{
+		guard: "re-check: a listing after a lost connection",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `for a := range w.watches {`,
+			new:  `for a := range map[armed]struct{}{} {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterThatWasCutOffAtItsTurnLooksAgain"}},
+	},
+	{
+		guard: "re-check: a listing after a writer's going",
+		edit: edit{
+			file: "coord/line.go",
+			old:  `return gone.Kind == Write || gone.Dialect == Kazoo && slices.Contains(l.Kinds, Read)`,
+			new:  `return false`,
+		},
+		tests: []suite{{pkg: rwlock, run: "TestWhoWaitsForAWriterThatDowngrades"}},
+	},
+	{
+		guard: "the end of the sequence numbers",
+		edit: edit{
+			file: "coord/line.go",
+			old:  `if self.Sequence < 0 || self.Sequence >= sequenceLimit {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestASequenceNearItsEndIsRefused"}},
+	},
+	{
+		guard: "the other dialect is refused",
+		edit: edit{
+			file: "coord/line.go",
+			old:  `if f.Sequence < self.Sequence {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: faults, run: "TestF40AContender"}},
+	},
+	{
+		guard: "names of no known shape are ignored",
+		edit: edit{
+			file: "coord/dialect.go",
+			old:  `if len(body) > n && body[n] == '-' && isHex(strings.ReplaceAll(body[:n], "-", "")) {`,
+			new:  `if body[n] == '-' {`,
+		},
+		tests: []suite{{pkg: faults, run: "TestF40Names"}},
+	},
+}

@@ -1,0 +1,121 @@
+package main
+
+// once is how transactions are carried out once, and what they leave.
+var once = []mutant{
+	{
+		guard: "exactly once: the witness's version",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `SetOp(w.node, nil, w.version)`,
+			new:  `SetOp(w.node, nil, -1)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATransactionWhoseReplyIsLost"}},
+	},
+	{
+		guard: "exactly once: a repeat that finds another version had taken effect",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `case refused != nil && unknown && errors.Is(err, ErrBadVersion):`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATransactionWhoseReplyIsLost"}},
+	},
+	{
+		guard: "exactly once: a first attempt that finds another version had not",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `case refused != nil && unknown && errors.Is(err, ErrBadVersion):`,
+			new:  `case refused != nil && errors.Is(err, ErrBadVersion):`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWitnessDeletedByHand"}},
+	},
+	{
+		guard: "exactly once: a repeat that finds no witness tells nothing",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `case refused != nil && unknown:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATransactionWhoseWitnessIsDeletedBeforeItsRepeat"}},
+	},
+	{
+		guard: "exactly once: another session has another witness",
+		edit: edit{
+			file: "coord/once.go",
+			old: `	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
+	for i, w := range slices.Backward(o.idle) {
+		if w.sess == s {`,
+			new: `	for i, w := range slices.Backward(o.idle) {
+		if true {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWitnessDeletedByHand"}},
+	},
+	{
+		guard: "exactly once: a witness that is of no more use is deleted",
+		edit: edit{
+			file: "coord/once.go",
+			old: `			o.client.drop(w)
+		}
+		if`,
+			new: `		}
+		if`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATransactionLeftInItsMiddle"}},
+	},
+	{
+		guard: "exactly once: a witness given up while it is made is deleted after its create",
+		edit: edit{
+			file: "coord/once.go",
+			old: `			if <-made == nil {
+				o.client.drop(w)
+			}`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestA.*Witness"}},
+	},
+	{
+		guard: "a release by transaction: a missing node after a lost reply is its own work",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `if unknown && errors.Is(err, ErrNoNode) {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: items, run: "TestLostReplies"}},
+	},
+	{
+		guard: "a release by transaction: a missing node at the first attempt is a loss",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `if unknown && errors.Is(err, ErrNoNode) {`,
+			new:  `if errors.Is(err, ErrNoNode) {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionOfAHoldThatWasBroken"}},
+	},
+	{
+		guard: "a release by transaction: the own deletion of the node waits for it",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `if settling != nil {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestTheNodeOfALostHoldStays"}},
+	},
+	{
+		guard: "a release by transaction: its own deletion of the node is no loss",
+		edit: edit{
+			file: "coord/own.go",
+			old:  ` || cl.settling != nil && errors.Is(cause, ErrNodeDeleted)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionIsNoLoss"}},
+	},
+	{
+		guard: "a release by transaction: unconfirmed if an earlier attempt was",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `case errors.Is(err, ErrUnconfirmed), unknown && refused == nil:`,
+			new:  `case errors.Is(err, ErrUnconfirmed):`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATransactionThatReleasesIsUnconfirmed"}},
+	},
+}

@@ -1,0 +1,150 @@
+package main
+
+// recovery is how a claim comes to be and goes, whatever becomes of the replies.
+var recovery = []mutant{
+	{
+		guard: "recovery: a write before the listing",
+		edit: edit{
+			file: "coord/claim.go",
+			old: `	if err := cl.sess.Flush(ctx); err != nil {
+		return false, err
+	}
+	names, err := cl.sess.Children(ctx, cl.dir)`,
+			new: `	names, err := cl.sess.Children(ctx, cl.dir)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
+	},
+	{
+		guard: "recovery: a lost create is looked for at all",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `if found, err := cl.recover(name); found || err != nil {`,
+			new:  `if found, err := false, error(nil); found || err != nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
+	},
+	{
+		guard: "recovery: the node's owner",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `node.Stat.Owner != cl.sess.ID() || `,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"}},
+	},
+	{
+		guard: "recovery: the GUID",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `return strings.HasPrefix(name, prefix)`,
+			new:  `return strings.HasPrefix(name, prefix[:3]) // _c_`,
+		},
+		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient"}},
+	},
+	{
+		guard: "janitor: an abandoned create",
+		edit: edit{
+			file: "coord/claim.go",
+			old: `			return
+		}
+		cl.leave()
+	}
+	if cl.sess.Go(finish) != nil {`,
+			new: `			return
+		}
+	}
+	if cl.sess.Go(finish) != nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreate"}},
+	},
+	{
+		guard: "janitor: a delete is repeated",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `case errors.Is(err, ErrDisconnected):`,
+			new:  `case errors.Is(err, ErrDisconnected): return nil`,
+		},
+		tests: []suite{{pkg: coord, run: "TestADeleteThatIsLostIsMadeAgain"}},
+	},
+	{
+		guard: "janitor: a lost hold's node is deleted",
+		edit: edit{
+			file: "coord/own.go",
+			old: `		cl.finish(ended, cause)
+		cl.leave()
+	}
+}`,
+			new: `		cl.finish(ended, cause)
+	}
+}`,
+		},
+		tests: []suite{{pkg: coord, run: "TestALostHoldsNodeIsDeletedWhenTheSessionSurvives"}},
+	},
+	{
+		guard: "a missing directory is made again",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `if err := cl.sess.EnsurePath(ctx, cl.dir, aclOf(c.opts.acl)); err != nil && !transient(err) {`,
+			new:  `if true {`,
+		},
+		tests: []suite{{pkg: faults, run: "TestF39AnAdmin"}},
+	},
+	{
+		guard: "a missing parent is made again",
+		edit: edit{
+			file: "coord/internal/session/ops.go",
+			old:  `case errors.Is(err, ErrNoNode):`,
+			new:  `case false && errors.Is(err, ErrNoNode):`,
+		},
+		tests: []suite{{pkg: coord, run: "TestADirectoryWhoseParentIsRemovedMeanwhile"}},
+	},
+	{
+		guard: "recovery: a claim among others of its name is told by its version, 1",
+		edit: edit{
+			file: "coord/claim.go",
+			old: `		return 1
+	}
+	return -1`,
+			new: `		return -1
+	}
+	return -1`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
+	},
+	{
+		guard: "recovery: a downgrade whose reply was lost is looked for",
+		edit: edit{
+			file: "coord/downgrade.go",
+			old:  `if found, err := next.recover(next.name); found || err != nil {`,
+			new:  `if found, err := false, error(nil); found || err != nil {`,
+		},
+		tests: []suite{{pkg: rwlock, run: "TestADowngradeWhoseReplyIsLostIsFoundByItsGUID"}},
+	},
+	{
+		guard: "janitor: a node that is another's by now is left alone",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `if errors.Is(err, ErrBadVersion) {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
+	},
+	{
+		guard: "janitor: a claim's node goes though what proved it is gone",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `refused.Index < len(cl.spec.Proof) && errors.Is(err, ErrNoNode) {`,
+			new:  `false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesTheNodeAlso"}},
+	},
+	{
+		guard: "janitor: a claim's node goes only while what proves it holds",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `append(slices.Clone(cl.spec.Proof), del)`,
+			new:  `append(slices.Clone(cl.spec.Proof[:0]), del)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesNothing"}},
+	},
+}

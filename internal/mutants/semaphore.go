@@ -1,0 +1,74 @@
+package main
+
+// semaphore is the semaphore with all its watches.
+var semaphore = []mutant{
+	{
+		guard: "semaphore: the watch on the leases",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `case <-left:`,
+			new:  `case <-make(chan struct{}):`,
+		},
+		tests: []suite{{pkg: sema, run: "TestNoWakeUpIsLost|TestWaitersAreServed"}},
+	},
+	{
+		guard: "semaphore: the watch on the limit",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `case <-changed:`,
+			new:  `case <-func(<-chan struct{}) chan struct{} { return nil }(changed):`,
+		},
+		tests: []suite{{pkg: sema, run: "TestARaisedLimit"}},
+	},
+	{
+		guard: "semaphore: leases are counted again after the own was made",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `return before+len(claims) <= limit, nil`,
+			new:  `return true, nil`,
+		},
+		tests: []suite{{pkg: sema, run: "TestNoMoreThanTheLimit"}},
+	},
+	{
+		guard: "semaphore: the queue",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old: `	switch self {
+	case 0:
+		return nil, true
+	case 1:`,
+			new: `	switch self {
+	case 0, 1:
+		return nil, true
+	case -1:`,
+		},
+		tests: []suite{{pkg: sema, run: "TestWhoWantsMany|TestWaitersAreServed"}},
+	},
+	{
+		guard: "semaphore: programs that disagree about the limit are refused",
+		edit: edit{
+			file: "coord/semaphore/limit.go",
+			old:  `case ok && s.limit != Stored && s.limit != limit:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: sema, run: "TestProgramsThatDisagree"}},
+	},
+	{
+		guard: "semaphore: the place in the queue lasts until Kazoo can count the lease",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `	_, err := queue.Txn(ctx)`,
+			new:  `	var err error`,
+		},
+		tests: []suite{{pkg: sema, run: "TestWhoLosesItsPlace"}},
+	},
+	{
+		guard: "semaphore: every child counts",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `!(ordered && last >= 0 && sequence > last)`,
+			new:  `ordered && sequence < last`,
+		},
+		tests: []suite{{pkg: sema, run: "TestEveryChildCounts"}},
+	},
+}
