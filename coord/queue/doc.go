@@ -46,7 +46,8 @@
 //   - That [Item.Deliveries] counts deliveries to Kazoo, or of items beyond
 //     [MaxSize], which only Kazoo can put. A Receive that was given up half-way
 //     may have counted.
-//   - That a delay is kept over the end of the process that asked for it.
+//   - That a delay is kept over the end of the process that asked for it, or of
+//     its session.
 //
 // # When the session or connection fails
 //

@@ -31,9 +31,9 @@ func (i *Item) Ack(ctx context.Context) error {
 }
 
 // Nack gives the item back, to its old place in the queue. With a delay, the
-// claim lasts for so long, and the item goes back at once if this process ends
-// or the queue is closed here; it cannot be acknowledged any more. [ErrStale]
-// as with Ack. One request, and another one after a delay.
+// claim lasts for so long, and the item goes back at once if this process or
+// its session ends, or the queue is closed here; it cannot be acknowledged any
+// more. [ErrStale] as with Ack. One request, and another one after a delay.
 func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 	own := coord.CheckOp(i.queue.entry(i.name), i.version)
 	if delay <= 0 {
