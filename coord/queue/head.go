@@ -36,11 +36,12 @@ type head struct {
 	mu      sync.Mutex
 	names   []string        // candidates, in order
 	fresh   bool            // none of this listing was handed out
-	trying  map[string]bool // handed out, and neither received nor missed yet
+	trying  map[string]int  // handed out, and neither received nor missed yet; the listing its entry was read after
 	changed <-chan struct{} // the entries are not those listed any more; nil: list in any case
 	freed   <-chan struct{} // nor the claims; nil: they were not asked for
 	blind   bool            // they were not, though they could end
 	back    chan struct{}   // closed when this object gave something back
+	listing int             // how many there were
 	length  int             // of the listing
 	took    time.Duration   // the listing
 	credit  float64         // in listings
@@ -48,7 +49,7 @@ type head struct {
 	misses  int             // candidates of this listing that others had
 	crowded int             // others consume, too; counts down with every item obtained
 	peers   peers
-	ahead   map[string]entry // read before it was asked for; one at most
+	ahead   map[string]early // read before it was asked for; one at most
 	picked  time.Time        // the last candidate
 }
 
@@ -102,7 +103,7 @@ func (h *head) pick() (string, bool) {
 	} else {
 		h.names = slices.Delete(h.names, at, at+1)
 	}
-	h.trying[name], h.fresh, h.picked = true, false, time.Now()
+	h.trying[name], h.fresh, h.picked = h.listing, false, time.Now()
 	return name, true
 }
 
@@ -168,21 +169,27 @@ func (h *head) current() bool {
 // worth reading ahead for.
 const quick = 20 * time.Millisecond
 
+// early is an entry that was read ahead, and the listing it was read after.
+type early struct {
+	entry
+	listing int
+}
+
 // likely returns the candidate that will probably be asked for next, if those
-// who ask do so in quick succession.
-func (h *head) likely() (string, bool) {
+// who ask do so in quick succession, and the number of its listing.
+func (h *head) likely() (name string, listing int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Since(h.picked) > quick || len(h.ahead) > 0 {
-		return "", false
+		return "", 0, false
 	}
 	fresh, credit := h.fresh, h.credit
 	at := h.choose()
 	h.fresh, h.credit = fresh, credit
 	if at < 0 {
-		return "", false
+		return "", 0, false
 	}
-	return h.names[at], true
+	return h.names[at], h.listing, true
 }
 
 // readAhead returns what was read of an entry before it was asked for.
@@ -191,13 +198,16 @@ func (h *head) readAhead(name string) (entry, bool) {
 	defer h.mu.Unlock()
 	e, known := h.ahead[name]
 	clear(h.ahead)
-	return e, known
+	if known {
+		h.trying[name] = e.listing
+	}
+	return e.entry, known
 }
 
-func (h *head) keepAhead(e entry) {
+func (h *head) keepAhead(e entry, listing int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ahead[e.name] = e
+	h.ahead[e.name] = early{e, listing}
 }
 
 // obtained, missed and failed say what became of a candidate that was tried.
@@ -211,11 +221,14 @@ func (h *head) obtained(name string) {
 func (h *head) missed(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.trying, name)
-	h.misses++
-	if h.crowded == 0 {
+	switch {
+	case h.trying[name] != h.listing:
+		h.recall() // it may have been delivered, and given back before the new listing
+	case h.crowded == 0:
 		h.changed = nil // ask for their claims, too
 	}
+	delete(h.trying, name)
+	h.misses++
 	h.crowded = crowdedFor
 }
 

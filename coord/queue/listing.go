@@ -41,7 +41,7 @@ func (q *Queue) list(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.names, h.fresh, h.length, h.took = free, true, len(free), time.Since(begun)
+	h.names, h.fresh, h.listing, h.length, h.took = free, true, h.listing+1, len(free), time.Since(begun)
 	h.changed, h.freed, h.blind = entries.changed, taken.changed, taken.changed == nil && len(entries.names) > 0
 	if others > 0 {
 		h.crowded = crowdedFor

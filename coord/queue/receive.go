@@ -151,10 +151,10 @@ func (q *Queue) candidate(ctx context.Context, name string) (e entry, join func(
 		}
 	}
 	var reading sync.WaitGroup
-	if next, ok := q.head.likely(); ok && err == nil {
+	if next, listing, ok := q.head.likely(); ok && err == nil {
 		reading.Go(func() {
 			if e, err := q.get(ctx, next); err == nil {
-				q.head.keepAhead(e)
+				q.head.keepAhead(e, listing)
 			}
 		})
 	}

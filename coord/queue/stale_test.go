@@ -465,3 +465,24 @@ func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 		ack(b.T, again)
 	})
 }
+
+// The next item is read ahead, and may have been delivered and given back
+// before it is asked for.
+func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		mine, other := b.queue(b.open()), b.queue(b.open())
+		put(b.T, other, "held", "first", "second")
+		held := receive(b.T, other) // so that mine knows of another consumer
+		first := receive(b.T, mine)
+		require.Equal(b, "first", string(first.Data))
+		second := receive(b.T, other)
+		require.Equal(b, "second", string(second.Data))
+		require.NoError(b, second.Nack(b.Context(), 0))
+		ack(b.T, first)
+		again := receive(b.T, mine)
+		require.Equal(b, "second", string(again.Data))
+		require.Equal(b, 2, again.Deliveries)
+		ack(b.T, again)
+		ack(b.T, held)
+	})
+}
