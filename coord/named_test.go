@@ -1,7 +1,10 @@
 package coord_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,5 +68,26 @@ func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
 		_, there, err := admin.Exists(b.Context(), "/names/one")
 		require.NoError(t, err)
 		require.True(t, there)
+	})
+}
+
+func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var away atomic.Bool
+		c, admin := b.open(b.leaving(&away)), b.open()
+		h := b.named(c)
+		time.Sleep(time.Second) // until the own watch is set
+		away.Store(true)
+		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, coord.Break(b.Context(), admin, "/names/one"))
+		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, h.Err(), "it does not know")
+		away.Store(false)
+		require.NoError(t, c.Flush(b.Context()))
+		synctest.Wait()
+		require.True(t, ended(h))
+		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
 	})
 }

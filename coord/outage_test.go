@@ -15,6 +15,16 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
+// leaving is for a client that reaches no server while it is away.
+func (b bubble) leaving(away *atomic.Bool) coord.Option {
+	return coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if away.Load() {
+			return nil, syscall.ECONNREFUSED
+		}
+		return b.dial(ctx, network, addr)
+	})
+}
+
 // A server that has lost its data turns away every client that has seen more
 // than it has, and never says that the session is over.
 func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
@@ -62,12 +72,7 @@ func TestAHoldEndsSomeTimeBeforeTheServerMayEndTheSession(t *testing.T) {
 func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var away atomic.Bool
-		holder, waiter := b.open(), b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if away.Load() {
-				return nil, syscall.ECONNREFUSED
-			}
-			return b.dial(ctx, network, addr)
-		}))
+		holder, waiter := b.open(), b.open(b.leaving(&away))
 		h := b.acquire(holder)
 		waiting := b.acquireLater(waiter, mutex)
 		synctest.Wait()

@@ -9,7 +9,7 @@ var connection = []mutant{
 			old:  `case id != known:`,
 			new:  `case id != known && id == 0:`,
 		},
-		tests: []suite{{pkg: faults, run: "TestF21"}},
+		tests: []suite{{pkg: coord, run: "TestAHoldIsLostWhenItsServerBegins"}},
 	},
 	{
 		guard: "a throttled request is repeated",
@@ -18,7 +18,7 @@ var connection = []mutant{
 			old:  `"unknown error: -127": ErrThrottled,`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: faults, run: "TestF24AThrottled"}},
+		tests: []suite{{pkg: coord, run: "TestWhateverTheServerThrottles"}},
 	},
 	{
 		guard: "oversized data are not sent",
@@ -27,7 +27,7 @@ var connection = []mutant{
 			old:  `if len(data) > maxData {`,
 			new:  `if false {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestDataThatAServerWouldNotAccept"}},
+		tests: []suite{{pkg: coord, run: "TestAClaimWithTooMuchData"}},
 	},
 	{
 		guard: "the client library never sees a write error",
@@ -38,7 +38,7 @@ var connection = []mutant{
 			new: `		return 0, err
 	} else if ok {`,
 		},
-		tests: []suite{{pkg: faults, run: "TestF42TheWrite"}},
+		tests: []suite{{pkg: coord, run: "TestAnErrorInWritingTheCredentials"}},
 	},
 	{
 		guard: "a server that does not answer a handshake is given up",
@@ -47,7 +47,7 @@ var connection = []mutant{
 			old:  `nearest(w.greeted.Add(w.limit))`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: faults, run: "TestF31|TestF13"}, {pkg: faults, run: "TestF22", real: true}},
+		tests: []suite{{pkg: coord, run: "TestAServerThatDoesNotAnswerTheHandshake"}},
 	},
 	{
 		guard: "calls end with their contexts",
@@ -63,5 +63,14 @@ var connection = []mutant{
 	}`,
 		},
 		tests: []suite{{pkg: gate, run: "TestEveryCallEndsWithItsContext"}},
+	},
+	{
+		guard: "a reply that says that the session has expired ends it",
+		edit: edit{
+			file: "coord/internal/session/session.go",
+			old:  `if code == codeExpired {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAServerThatSaysThatTheSessionHasExpired"}},
 	},
 }

@@ -45,7 +45,7 @@ var holds = []mutant{
 			old:  `case w.Stat.Owner != cl.sess.ID():`,
 			new:  `case false:`,
 		},
-		tests: []suite{{pkg: coord, run: "."}, {pkg: items, run: "."}},
+		tests: []suite{{pkg: coord, run: "TestAHoldWhoseNameIsAnothers"}},
 	},
 	{
 		guard: "with LoseAtDisconnect a hold ends with its connection",

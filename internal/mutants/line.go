@@ -45,7 +45,7 @@ var line = []mutant{
 			old:  `if f.Sequence < self.Sequence {`,
 			new:  `if false {`,
 		},
-		tests: []suite{{pkg: faults, run: "TestF40AContender"}},
+		tests: []suite{{pkg: coord, run: "TestAContenderOfTheOtherDialect"}},
 	},
 	{
 		guard: "names of no known shape are ignored",
@@ -54,6 +54,6 @@ var line = []mutant{
 			old:  `if len(body) > n && body[n] == '-' && isHex(strings.ReplaceAll(body[:n], "-", "")) {`,
 			new:  `if body[n] == '-' {`,
 		},
-		tests: []suite{{pkg: faults, run: "TestF40Names"}},
+		tests: []suite{{pkg: coord, run: "TestNamesOfNoKnownShape"}},
 	},
 }

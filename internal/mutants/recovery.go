@@ -87,7 +87,7 @@ var recovery = []mutant{
 			old:  `if err := cl.sess.EnsurePath(ctx, cl.dir, aclOf(c.opts.acl)); err != nil && !transient(err) {`,
 			new:  `if true {`,
 		},
-		tests: []suite{{pkg: faults, run: "TestF39AnAdmin"}},
+		tests: []suite{{pkg: coord, run: "TestADirectoryThatTheServerHasReaped"}},
 	},
 	{
 		guard: "a missing parent is made again",

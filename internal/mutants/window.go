@@ -41,7 +41,7 @@ var window = []mutant{
 			old:  `sent.Add(-t.lag), 0`,
 			new:  `sent, 0`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted"}},
+		tests: []suite{{pkg: coord, run: "TestAHoldBehindAFollowerIsolatedBeforeItsReport"}},
 	},
 	{
 		guard: "window: a follower heard of a request only when it was answered",
@@ -142,6 +142,6 @@ var window = []mutant{
 			old:  `sent = sent.Add(-slept)`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: inside, run: "Asleep"}},
+		tests: []suite{{pkg: inside, run: "TestTimeAsleep"}},
 	},
 }

@@ -1,0 +1,192 @@
+package coord_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// meddled is a connection whose outgoing packets are seen, and may be changed or
+// refused, before they are sent.
+type meddled struct {
+	net.Conn
+	meddle func(packet []byte) error
+}
+
+func (m meddled) Write(packet []byte) (int, error) {
+	if err := m.meddle(packet); err != nil {
+		return 0, err
+	}
+	return m.Conn.Write(packet)
+}
+
+func (b bubble) meddling(meddle func(packet []byte) error) coord.Option {
+	return coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := b.dial(ctx, network, addr)
+		return meddled{conn, meddle}, err
+	})
+}
+
+// Some servers begin another session where they should say that the old one has
+// expired.
+func TestAHoldIsLostWhenItsServerBeginsAnotherSessionInPlaceOfItsOwn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const session, end = 20, 28 // of a connect request
+		var forget atomic.Bool
+		c := b.open(b.meddling(func(packet []byte) error {
+			if forget.CompareAndSwap(true, false) {
+				clear(packet[session:end])
+			}
+			return nil
+		}))
+		h := b.acquire(c)
+		forget.Store(true)
+		require.NoError(t, b.srv.DropConn(h.Session()))
+		time.Sleep(time.Second)
+		require.False(t, forget.Load(), "it has not connected again")
+		require.True(t, ended(h))
+		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
+		next := b.acquire(c)
+		require.NotEqual(t, h.Session(), next.Session())
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
+// The credentials are presented again on every connection. Where that fails, the
+// connection is given up.
+func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var fail atomic.Bool
+		acl := coord.ACL{Perms: coord.PermAll, Scheme: "auth"}
+		c := b.open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL(acl), b.meddling(func(packet []byte) error {
+			if zkembed.Op(binary.BigEndian.Uint32(packet[8:])) == zkembed.OpAuth && fail.CompareAndSwap(true, false) {
+				return syscall.EPIPE
+			}
+			return nil
+		}))
+		h := b.acquire(c)
+		_, _, err := b.open().Get(b.Context(), h.Node())
+		require.ErrorIs(t, err, coord.ErrNoAuth, "others may not read it")
+		fail.Store(true)
+		require.NoError(t, b.srv.DropConn(h.Session()))
+		ctx, cancel := context.WithTimeout(b.Context(), T)
+		defer cancel()
+		_, _, err = c.Get(ctx, h.Node())
+		require.NoError(t, err)
+		require.False(t, fail.Load(), "no write failed")
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var silent atomic.Bool
+		c := b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if !silent.CompareAndSwap(true, false) {
+				return b.dial(ctx, network, addr)
+			}
+			near, far := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, far) }()
+			return near, nil
+		}))
+		h := b.acquire(c)
+		silent.Store(true)
+		require.NoError(t, b.srv.DropConn(h.Session()))
+		ctx, cancel := context.WithTimeout(b.Context(), T/2)
+		defer cancel()
+		require.NoError(t, c.Flush(ctx))
+		require.False(t, silent.Load(), "it was not called")
+		require.NoError(t, h.Err())
+		require.Equal(t, h.Session(), c.SessionID())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		holder, c := b.open(), b.open()
+		h := b.acquire(holder)
+		var throttled []*zkembed.Fault
+		for _, op := range []zkembed.Op{zkembed.OpCreate, zkembed.OpGetChildren2, zkembed.OpGetData, zkembed.OpDelete, zkembed.OpMulti} {
+			throttled = append(throttled, b.srv.Inject(
+				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
+		}
+		waiting := b.acquireLater(c, mutex)
+		time.Sleep(T)
+		require.Empty(t, waiting)
+		require.NoError(t, h.Release(b.Context()))
+		next := <-waiting
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+		require.NoError(t, c.Flush(b.Context()))
+		for i, fault := range throttled {
+			require.Equal(t, 3, fault.Fired(), "fault %d", i)
+		}
+		require.Zero(t, b.owned(c.SessionID()))
+	})
+}
+
+func TestADirectoryThatTheServerHasReapedIsMadeAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		require.NoError(t, h.Release(b.Context()))
+		require.Positive(t, b.srv.Reap())
+		again := b.acquire(c)
+		require.Greater(t, again.Token(), h.Token())
+		require.NoError(t, again.Release(b.Context()))
+	})
+}
+
+func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		kazoo, curator := b.open(coord.WithDialect(coord.Kazoo)), b.open()
+		h := b.acquire(kazoo)
+		_, err := curator.Acquire(b.Context(), mutex, first)
+		require.ErrorIs(t, err, coord.ErrForeign)
+		_, err = curator.TryAcquire(b.Context(), mutex, first)
+		require.ErrorIs(t, err, coord.ErrForeign)
+		require.Zero(t, b.owned(curator.SessionID()))
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		expired := b.srv.Inject(
+			zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 100},
+			zkembed.ReplyError(zkembed.CodeSessionExpired))
+		h := b.acquire(c)
+		require.Equal(t, 1, expired.Fired())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// A server closes the connection on whoever sends too much.
+func TestAClaimWithTooMuchDataIsRefusedBeforeItIsSent(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var dials atomic.Int32
+		c := b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return b.dial(ctx, network, addr)
+		}))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		large := mutex
+		large.Data = make([]byte, 1<<20)
+		_, err := c.Acquire(ctx, large, first)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.EqualValues(t, 1, dials.Load())
+	})
+}
