@@ -16,7 +16,7 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 // with its create, or lists them now if that listing did not succeed: no
 // request, or one. The list is no older than the create, so that whoever is
 // missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
-// claim's own node is gone.
+// claim's own node is gone, or with [ErrReleased] when the claim was left.
 func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 	if !slices.Contains(cl.view, cl.name) {
 		names, err := cl.list(ctx)
@@ -24,8 +24,7 @@ func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 			return nil, opError("list", cl.spec.Line.Dir, cl.client.explain(err))
 		}
 		if !slices.Contains(names, cl.name) {
-			cl.vanish(ErrNodeDeleted)
-			return nil, opError("list", cl.spec.Line.Dir, cl.why())
+			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
 		}
 		cl.view = names
 	}

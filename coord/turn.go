@@ -127,8 +127,9 @@ func (cl *Claim) giveUp(ctx context.Context, why error) {
 
 // Turn waits until rule grants the claim its turn. When it returns an error,
 // the claim is still there, unless its node or its session is gone: leave it,
-// or wait again. Each wake-up looks again before anything is granted, and a
-// grant needs an open trust window.
+// or wait again. When the claim is left meanwhile, the error is [ErrReleased].
+// Each wake-up looks again before anything is granted, and a grant needs an
+// open trust window.
 func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	h, err := cl.turn(ctx, rule, false)
 	return h, opError("wait", cl.spec.Line.Dir, cl.client.explain(err))
@@ -177,8 +178,7 @@ func (cl *Claim) look(ctx context.Context) (line []Contender, listed bool, err e
 		}
 		if !slices.Contains(names, cl.name) {
 			// The listing is not older than the create: the node is gone.
-			cl.vanish(ErrNodeDeleted)
-			return nil, false, cl.why()
+			return nil, false, cl.missed()
 		}
 	}
 	line, foreign := cl.spec.Line.parse(names, cl.client.opts.dialect)
@@ -229,8 +229,7 @@ func (cl *Claim) await(ctx context.Context, line []Contender, wait []int) ([]Con
 			gone, stale, armed = departed(watches)
 			switch {
 			case slices.Contains(gone, cl.name):
-				cl.vanish(ErrNodeDeleted)
-				return nil, cl.why()
+				return nil, cl.missed()
 			case stale:
 				return nil, nil
 			case len(gone) > 0:
@@ -358,6 +357,13 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// missed notes that the node is not there any more and tells why: the claim may
+// have been left meanwhile.
+func (cl *Claim) missed() error {
+	cl.vanish(ErrNodeDeleted)
+	return cmp.Or(cl.why(), ErrReleased)
 }
 
 // why tells why the claim's node is gone, or nil.

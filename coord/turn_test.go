@@ -1,0 +1,54 @@
+package coord_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Whoever wants a wait to end may leave the claim from elsewhere.
+func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		claim, err := c.Join(b.Context(), mutex)
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := claim.Turn(b.Context(), first)
+			ended <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, claim.Leave(b.Context()))
+		require.ErrorIs(t, <-ended, coord.ErrReleased)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		for _, spec := range []coord.Spec{
+			mutex,
+			{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true},
+			{Line: coord.Line{Dir: "/names"}, Name: "one"},
+		} {
+			claim, err := c.Join(b.Context(), spec)
+			require.NoError(t, err)
+			if spec.Kind == coord.Lock {
+				_, err = claim.Turn(b.Context(), first) // uses the listing of the join up
+				require.NoError(t, err)
+			}
+			require.NoError(t, claim.Leave(b.Context()))
+			_, err = claim.Turn(b.Context(), first)
+			require.ErrorIs(t, err, coord.ErrReleased)
+			if spec.Kind == coord.Lock {
+				_, err = claim.Listed(b.Context())
+				require.ErrorIs(t, err, coord.ErrReleased)
+			}
+		}
+	})
+}
