@@ -25,8 +25,7 @@ func (v *barrierSet) Run(s *streams, c *connection) error {
 		if err := b.Set(ctx); err != nil {
 			return err
 		}
-		s.print(map[string]any{"path": string(v.Path), "set": true}, "")
-		return nil
+		return s.print(map[string]any{"path": string(v.Path), "set": true}, "")
 	})
 }
 
@@ -40,8 +39,7 @@ func (v *barrierRemove) Run(s *streams, c *connection) error {
 		if err := b.Remove(ctx); err != nil {
 			return err
 		}
-		s.print(map[string]any{"path": string(v.Path), "set": false}, "")
-		return nil
+		return s.print(map[string]any{"path": string(v.Path), "set": false}, "")
 	})
 }
 
@@ -56,7 +54,7 @@ func atBarrier(c *connection, path nodePath, f func(ctx context.Context, b *barr
 }
 
 type barrierWait struct {
-	Timeout *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
+	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	Path    nodePath       `arg:"" help:"The barrier's path."`
 }
 
@@ -64,11 +62,8 @@ type barrierWait struct {
 func (v *barrierWait) Run(s *streams, c *connection) error {
 	ctx := context.Background()
 	if v.Timeout != nil {
-		if *v.Timeout <= 0 {
-			return usageError("--timeout %v: it must be positive", *v.Timeout)
-		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *v.Timeout)
+		ctx, cancel = within(ctx, *v.Timeout)
 		defer cancel()
 	}
 	client, err := c.open(ctx)
@@ -83,11 +78,10 @@ func (v *barrierWait) Run(s *streams, c *connection) error {
 	begin := time.Now()
 	err = b.Wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exitWith(exitTimeout, "%s was closed for all of %v: %w", v.Path, *v.Timeout, err)
+		return exitWith(exitTimeout, "the barrier is closed: %w", err)
 	}
 	if err != nil {
 		return failure(err)
 	}
-	s.print(map[string]any{"path": string(v.Path), "waited": seconds(time.Since(begin))}, "")
-	return nil
+	return s.print(map[string]any{"path": string(v.Path), "waited": seconds(time.Since(begin))}, "")
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -15,7 +14,7 @@ import (
 type verbs struct {
 	connection
 
-	JSON bool `help:"Write JSON, one object per line."`
+	JSON bool `group:"connection" help:"Write JSON, one object per line."`
 
 	Demo          demoVerbs         `cmd:"" help:"See coordination at work, with real processes that are really killed."`
 	Lock          lockVerb          `cmd:"" help:"Run a command while holding a lock."`
@@ -44,26 +43,39 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 
 // Main runs the command line args and returns the status to exit with.
 func Main(args []string) int {
-	var v verbs
-	std := &streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
-	parser, err := kong.New(&v, kong.Name("coorddemo"), kong.Description(about), kong.Writers(std.out, std.err),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)))
+	unsetEmptyVariables()
+	std := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: os.Stderr}
+	v, ctx, err := parseArgs(std, args)
 	if err != nil {
-		fmt.Fprintln(std.err, "coorddemo:", err)
-		return exitFailed
-	}
-	ctx, err := parser.Parse(args)
-	if err != nil {
-		var wrong *kong.ParseError
-		if errors.As(err, &wrong) && wrong.Context != nil {
-			parser.Stdout = std.err
-			_ = wrong.Context.PrintUsage(true)
-		}
-		return std.finish(&exitError{exitUsage, err})
+		return std.finish(err)
 	}
 	std.json = v.JSON
 	return std.finish(ctx.Run(std, &v.connection))
+}
+
+// parseArgs reads the command line, or tells what is wrong with it.
+func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
+	v := &verbs{}
+	parser, err := kong.New(v, kong.Name("coorddemo"), kong.Description(about), kong.Writers(std.out, std.err),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(columns(std.out), 100)}), kong.Help(help),
+		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)))
+	if err != nil {
+		return nil, nil, exitWith(exitFailed, "%w", err)
+	}
+	ctx, err := parser.Parse(args)
+	if err == nil {
+		return v, ctx, nil
+	}
+	if joined, ok := joinNegative(args, err); ok {
+		return parseArgs(std, joined)
+	}
+	if len(args) == 0 {
+		parser.Stdout = std.err
+		_ = help(kong.HelpOptions{Compact: true, WrapUpperBound: min(columns(std.err), 100)}, ctx)
+		return nil, nil, silently(exitUsage)
+	}
+	return nil, nil, wrong(err)
 }
 
 // duration reads Go's notation, and plain numbers as seconds, as other commands take them.
@@ -72,13 +84,15 @@ func duration(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
 		return err
 	}
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > -1e9 && seconds < 1e9 {
-		target.SetInt(int64(seconds * float64(time.Second)))
-		return nil
-	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if seconds, plain := strconv.ParseFloat(text, 64); plain == nil && seconds > -1e9 && seconds < 1e9 {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	switch {
+	case err != nil:
 		return fmt.Errorf("%q is not a duration; write for example 500ms, 10s or 10", text)
+	case d <= 0 && ctx.Value.Tag.Has("positive"):
+		return fmt.Errorf("%v: it must be positive", d)
 	}
 	target.SetInt(int64(d))
 	return nil

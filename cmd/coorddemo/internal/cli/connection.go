@@ -3,8 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
 	"github.com/zkcoord/zkcoord/coord"
 )
 
@@ -13,10 +19,23 @@ const closeWithin = 500 * time.Millisecond
 
 // connection says which servers to use, and how.
 type connection struct {
-	ZK             string        `name:"zk" env:"ZK_SERVERS" placeholder:"HOST:PORT,…" help:"The ZooKeeper servers, with a chroot if wanted."`
-	SessionTimeout time.Duration `placeholder:"10s" help:"After a crash, others wait so long. Demos use less."`
-	Dialect        string        `enum:"curator,kazoo" default:"curator" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
-	ConnectTimeout time.Duration `default:"10s" help:"How long to try to get a session."`
+	ZK   string   `name:"zk" env:"ZK_SERVERS" placeholder:"HOST:PORT,…" group:"connection" help:"The ZooKeeper servers, with a chroot if wanted."`
+	Auth []string `name:"auth" env:"ZK_AUTH" sep:"none" placeholder:"SCHEME:…" group:"connection" help:"Credentials to present, for example digest:user:password; may be repeated. Others can see a command line, so better put them into the environment, one per line."`
+	tlsOptions
+	SessionTimeout time.Duration `placeholder:"10s" positive:"" group:"connection" help:"After a crash, others wait so long. Demos use less."`
+	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
+	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
+}
+
+// environmentVariables are those of the options above. One that is empty is as good as none.
+var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
+
+func unsetEmptyVariables() {
+	for _, name := range environmentVariables {
+		if os.Getenv(name) == "" {
+			_ = os.Unsetenv(name) // fails for names that cannot be
+		}
+	}
 }
 
 func (c *connection) sessionTimeout() time.Duration {
@@ -33,29 +52,92 @@ func (c *connection) dialect() coord.Dialect {
 	return coord.Curator
 }
 
-// open connects. It takes no longer than ConnectTimeout and ctx allow.
-func (c *connection) open(ctx context.Context, more ...coord.Option) (*coord.Client, error) {
+// gaveUp is the end of a wait, which says how long it was.
+type gaveUp time.Duration
+
+func (g gaveUp) Error() string { return fmt.Sprintf("gave up after %v", time.Duration(g)) }
+
+func (g gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// within bounds a wait.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, gaveUp(d))
+}
+
+// options are those for the client.
+func (c *connection) options() ([]coord.Option, error) {
 	if c.ZK == "" {
 		return nil, usageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n" +
 			"(for development, \"coorddemo server\" runs one on 127.0.0.1:2181)")
 	}
-	if c.ConnectTimeout <= 0 {
-		return nil, usageError("--connect-timeout %v: it must be positive", c.ConnectTimeout)
-	}
-	connecting, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
-	defer cancel()
-	opts := append([]coord.Option{
+	opts := []coord.Option{
 		coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity("coorddemo"), coord.WithDialect(c.dialect()),
-	}, more...)
+	}
+	for _, credential := range strings.Split(strings.Join(c.Auth, "\n"), "\n") {
+		scheme, value, ok := strings.Cut(strings.TrimSuffix(credential, "\r"), ":")
+		switch {
+		case scheme == "" && !ok:
+		case scheme == "" || !ok: // without showing it
+			return nil, usageError("--auth or ZK_AUTH: write SCHEME:CREDENTIALS, for example digest:user:password")
+		default:
+			opts = append(opts, coord.WithAuth(scheme, value))
+		}
+	}
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		opts = append(opts, coord.WithTLS(config))
+	}
+	return opts, nil
+}
+
+// open connects. It takes no longer than ConnectTimeout and ctx allow.
+func (c *connection) open(ctx context.Context) (*coord.Client, error) {
+	opts, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	connecting, cancel := within(ctx, c.ConnectTimeout)
+	defer cancel()
 	client, err := coord.Open(connecting, c.ZK, opts...)
+	var told *coord.OpError
+	if errors.As(err, &told) && told.Op == "open" {
+		err = told.Err // that it was to open a connection goes without saying
+	}
 	switch {
 	case err == nil:
 		return client, nil
 	case errors.Is(err, coord.ErrInvalid):
 		return nil, &exitError{exitUsage, err}
-	default:
+	case errors.Is(err, coord.ErrAuthFailed):
+		return nil, &exitError{exitUnavailable, fmt.Errorf("%w: do the servers know the scheme of --auth or ZK_AUTH?", err)}
+	case ctx.Err() != nil:
 		return nil, &exitError{exitUnavailable, err}
+	default:
+		return nil, &exitError{exitUnavailable, fmt.Errorf("%w\n(do servers run there? --connect-timeout tells how long to try)", err)}
 	}
+}
+
+// child is a further process of this program, with the same servers. The environment carries the credentials, since
+// everybody can see a command line.
+func (c *connection) child(verb string, args ...string) (*exec.Cmd, error) {
+	all := append(strings.Fields(verb), "--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect)
+	if c.SessionTimeout != 0 {
+		all = append(all, "--session-timeout", c.SessionTimeout.String())
+	}
+	cmd, err := self.Command(append(all, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(environmentVariables, name)
+	})
+	cmd.Env = append(cmd.Env, "ZK_SERVERS="+c.ZK, "ZK_AUTH="+strings.Join(c.Auth, "\n"))
+	cmd.Env = append(cmd.Env, c.environment()...)
+	return cmd, nil
 }
 
 // with runs f with a connection, for verbs that ask one thing: f's context ends after ConnectTimeout, too.
@@ -65,7 +147,7 @@ func (c *connection) with(f func(ctx context.Context, client *coord.Client) erro
 		return err
 	}
 	defer hangUp(client)
-	ctx, cancel := context.WithTimeout(context.Background(), c.ConnectTimeout)
+	ctx, cancel := within(context.Background(), c.ConnectTimeout)
 	defer cancel()
 	return failure(f(ctx, client))
 }

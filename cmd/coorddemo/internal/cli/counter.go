@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 )
@@ -16,6 +18,24 @@ import (
 type counterVerb struct {
 	N    int
 	Path nodePath `arg:""` // below it are the barrier and the counts
+}
+
+// What a counting process tells of.
+const (
+	roundEntered    = "entered"
+	roundIncomplete = "incomplete"
+	roundComplete   = "complete"
+	roundMerged     = "merged"
+)
+
+// countNews is what a counting process tells.
+type countNews struct {
+	What    string `json:"what"`
+	Round   int64  `json:"round"`
+	Index   int    `json:"index"`
+	Files   int    `json:"files"`   // complete: its own; merged: all
+	Words   int    `json:"words"`   // likewise
+	Missing int    `json:"missing"` // incomplete
 }
 
 // share is what a member has counted.
@@ -28,13 +48,31 @@ type share struct {
 // thinks is how long a share takes at least, so that there is something to see.
 const thinks = 300 * time.Millisecond
 
-// Run takes part in rounds until one is complete. What happens is told line by line.
+// Run takes part in rounds until one is complete, and then waits for the end of its input.
 func (v *counterVerb) Run(s *streams, c *connection) error {
+	in := bufio.NewReader(s.in)
 	var files []string
-	if err := json.NewDecoder(s.in).Decode(&files); err != nil {
+	line, err := in.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &files)
+	}
+	if err != nil {
 		return usageError("the list of files: %w", err)
 	}
-	client, err := c.open(context.Background())
+	ctx, cancel := crew.UntilEOF(context.Background(), in)
+	defer cancel()
+	err = v.count(ctx, s, c, files)
+	if err == nil {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return nil // the demonstration is over
+	}
+	return err
+}
+
+func (v *counterVerb) count(ctx context.Context, s *streams, c *connection, files []string) error {
+	client, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +83,7 @@ func (v *counterVerb) Run(s *streams, c *connection) error {
 	}
 	for {
 		var incomplete *doublebarrier.IncompleteError
-		err := v.round(s, client, b, files)
+		err := v.round(ctx, s, client, b, files)
 		if errors.Is(err, coord.ErrLost) || errors.As(err, &incomplete) {
 			continue
 		}
@@ -53,28 +91,27 @@ func (v *counterVerb) Run(s *streams, c *connection) error {
 	}
 }
 
-func (v *counterVerb) round(s *streams, client *coord.Client, b *doublebarrier.Barrier, files []string) error {
-	ctx := context.Background()
+func (v *counterVerb) round(ctx context.Context, s *streams, client *coord.Client, b *doublebarrier.Barrier, files []string) error {
 	m, err := b.Enter(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "entered", m.Round(), m.Index())
-	mine, err := count(m, files)
+	crew.Tell(s.out, countNews{What: roundEntered, Round: m.Round(), Index: m.Index()})
+	mine, err := count(ctx, m, files)
 	if err == nil {
 		err = v.report(ctx, m, mine)
 	}
 	if err != nil {
-		_ = m.Abandon(ctx)
+		_ = m.Abandon(context.Background())
 		return err
 	}
 	err = m.Leave(ctx)
-	var incomplete *doublebarrier.IncompleteError
+	var missing *doublebarrier.IncompleteError
 	switch {
-	case errors.As(err, &incomplete):
-		fmt.Fprintln(s.out, "incomplete", m.Round(), m.Index(), len(incomplete.Missing))
+	case errors.As(err, &missing):
+		crew.Tell(s.out, countNews{What: roundIncomplete, Round: m.Round(), Index: m.Index(), Missing: len(missing.Missing)})
 	case err == nil:
-		fmt.Fprintln(s.out, "complete", m.Round(), m.Index(), mine.Files, mine.Words)
+		crew.Tell(s.out, countNews{What: roundComplete, Round: m.Round(), Index: m.Index(), Files: mine.Files, Words: mine.Words})
 		if m.Index() == 0 {
 			return v.merge(ctx, s, client, m)
 		}
@@ -83,7 +120,7 @@ func (v *counterVerb) round(s *streams, client *coord.Client, b *doublebarrier.B
 }
 
 // count counts every n-th file, from the index on.
-func count(m *doublebarrier.Member, files []string) (share, error) {
+func count(ctx context.Context, m *doublebarrier.Member, files []string) (share, error) {
 	mine := share{Index: m.Index()}
 	pause := thinks / time.Duration(len(files)/m.Count()+1)
 	for i := m.Index(); i < len(files); i += m.Count() {
@@ -93,10 +130,18 @@ func count(m *doublebarrier.Member, files []string) (share, error) {
 		}
 		mine.Files++
 		mine.Words += words
-		time.Sleep(pause)
+		rest(ctx, pause)
 	}
-	time.Sleep(pause)
-	return mine, nil
+	rest(ctx, pause)
+	return mine, context.Cause(ctx)
+}
+
+// rest lets time pass, until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 func (v *counterVerb) counted(round int64, index int) string {
@@ -135,6 +180,6 @@ func (v *counterVerb) merge(ctx context.Context, s *streams, client *coord.Clien
 		all.Files += one.Files
 		all.Words += one.Words
 	}
-	fmt.Fprintln(s.out, "merged", m.Round(), m.Index(), all.Files, all.Words)
+	crew.Tell(s.out, countNews{What: roundMerged, Round: m.Round(), Index: m.Index(), Files: all.Files, Words: all.Words})
 	return nil
 }

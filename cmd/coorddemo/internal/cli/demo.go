@@ -1,17 +1,23 @@
 package cli
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 const (
 	// demoLimit is when a demo ends, done or not.
-	demoLimit = 55 * time.Second
+	demoLimit = 50 * time.Second
+	// forgetWithin bounds the removal of what a demo leaves in ZooKeeper.
+	forgetWithin = 4 * time.Second
 	// demoSession is the longest session time-out of a demo. The killed wait so long for their successors.
 	demoSession = 4 * time.Second
 	// The demo's own server ticks fast, so that a killed process's session ends soon.
@@ -21,29 +27,110 @@ const (
 
 type demoVerbs struct {
 	All      allDemos     `cmd:"" help:"All of them, one after the other."`
+	Stock    stockVerb    `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
 	Batch    batchDemo    `cmd:"" help:"Processes start together, share the words of some files, and add them up when all are done, though one is killed."`
 	Election electionDemo `cmd:"" help:"Replicas stand for election while their leader is killed again and again; never two may lead."`
 	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
-	Stock    stockVerb    `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
 }
 
-// servers returns a connection for a demo: to the servers that were named, or else to one of its own. stop ends that.
-func (c connection) forDemo() (_ connection, where string, stop func(), err error) {
-	longest := demoSession
-	stop, where = func() {}, c.ZK
-	if c.ZK == "" {
+// stage is what a demo plays on.
+type stage struct {
+	connection
+	ctx    context.Context // ends at demoLimit, or by a signal
+	where  string          // the servers, for people
+	path   string          // below it is all that the demo makes in ZooKeeper
+	client *coord.Client
+	close  func()
+}
+
+// stage prepares a demo: on the servers that were named, or else on one of its own. check is given the session time-out.
+func (c connection) stage(name string, check func(session time.Duration) error) (*stage, error) {
+	st := &stage{connection: c, where: c.ZK, path: "/coorddemo/" + name + "-" + strings.ToLower(rand.Text()[:8])}
+	stop, err := st.servers()
+	if err != nil {
+		return nil, err
+	}
+	if err := check(st.SessionTimeout); err != nil {
+		stop()
+		return nil, err
+	}
+	ctx, calm := interruptible(context.Background())
+	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, errors.New("out of time"))
+	st.ctx = ctx
+	st.close = func() {
+		if st.client != nil {
+			forget(st.client, st.path)
+			hangUp(st.client)
+		}
+		cancel()
+		calm()
+		stop()
+	}
+	if st.client, err = st.open(ctx); err != nil {
+		st.close()
+		return nil, bySignal(ctx, err)
+	}
+	return st, nil
+}
+
+// servers starts a server if none are named, and finds the session time-out.
+func (st *stage) servers() (stop func(), err error) {
+	longest, stop := demoSession, func() {}
+	if st.ZK == "" {
 		server, err := zkembed.Start(zkembed.WithTick(embeddedTick))
 		if err != nil {
-			return c, "", nil, exitWith(exitFailed, "%w", err)
+			return nil, exitWith(exitFailed, "%w", err)
 		}
-		longest = embeddedSession
-		c.ZK, where, stop = server.ConnectString(), "an embedded server", func() { _ = server.Close() }
+		longest, stop = embeddedSession, func() { _ = server.Close() }
+		st.ZK, st.where = server.ConnectString(), "an embedded server"
+		st.tlsOptions = tlsOptions{} // it does not speak that
 	}
-	if c.SessionTimeout == 0 {
-		c.SessionTimeout = longest
+	if st.SessionTimeout == 0 {
+		st.SessionTimeout = longest
 	}
-	c.SessionTimeout = min(c.SessionTimeout, demoSession)
-	return c, where, stop, nil
+	st.SessionTimeout = min(st.SessionTimeout, demoSession)
+	return stop, nil
+}
+
+// process is the command of a further process of the demo.
+func (st *stage) process(s *streams, verb string, args ...string) (*exec.Cmd, error) {
+	cmd, err := st.child(verb, args...)
+	if err == nil {
+		cmd.Stderr = s.err
+	}
+	return cmd, err
+}
+
+// forget removes a node with all below it, as far as that is possible in time.
+func forget(client *coord.Client, path string) {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
+	defer cancel()
+	prune(ctx, client, path)
+}
+
+// atOnce is how many nodes are removed in one request.
+const atOnce = 500
+
+func prune(ctx context.Context, client *coord.Client, path string) {
+	names, err := client.Children(ctx, path)
+	if err != nil {
+		return // there is nothing, or nothing to be done
+	}
+	for len(names) > 0 {
+		some := names[:min(len(names), atOnce)]
+		names = names[len(some):]
+		ops := make([]coord.Op, len(some))
+		for i, name := range some {
+			ops[i] = coord.DeleteOp(path+"/"+name, -1)
+		}
+		if _, err := client.Txn(ctx, ops...); err == nil {
+			continue
+		}
+		for _, name := range some { // some have children, or are gone
+			prune(ctx, client, path+"/"+name)
+		}
+	}
+	_ = client.Delete(ctx, path, -1)
 }
 
 // outcome prints a demo's last line and gives its status.
@@ -53,51 +140,6 @@ func (s *streams) outcome(result any, ok bool) error {
 		return silently(exitFailed)
 	}
 	return nil
-}
-
-// progress is a line on a terminal that is written anew again and again. On anything else it is nothing.
-type progress struct {
-	streams *streams
-	live    bool
-	shown   time.Time
-}
-
-func newProgress(s *streams) *progress {
-	return &progress{streams: s, live: !s.json && isTerminal(s.out)}
-}
-
-// show replaces the line, but not more often than eyes can follow.
-func (p *progress) show(format string, args ...any) {
-	if !p.live || time.Since(p.shown) < 40*time.Millisecond {
-		return
-	}
-	p.shown = time.Now()
-	fmt.Fprintf(p.streams.out, "\r\x1b[K"+format, args...)
-}
-
-// tell prints a line for good, above the moving one.
-func (p *progress) tell(format string, args ...any) {
-	if p.streams.json {
-		return
-	}
-	p.clear()
-	fmt.Fprintf(p.streams.out, format+"\n", args...)
-}
-
-func (p *progress) clear() {
-	if p.live {
-		fmt.Fprint(p.streams.out, "\r\x1b[K")
-	}
-}
-
-// bar draws done of all.
-func bar(done, all int) string {
-	const width = 40
-	n := width
-	if all > 0 {
-		n = min(width, width*done/all)
-	}
-	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
 }
 
 // plural is "1 process", "2 processes".

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
 )
 
 type allDemos struct{}
@@ -18,24 +22,29 @@ var demoNames = []string{"stock", "batch", "election", "queue"}
 type allResult struct {
 	Demo  string                     `json:"demo"`
 	Demos map[string]json.RawMessage `json:"demos"` // their own last lines
+	Error string                     `json:"error,omitempty"`
 	OK    bool                       `json:"ok"`
 }
 
 // Run shows one demo after the other, each in a process of its own.
 func (*allDemos) Run(s *streams, c *connection) error {
+	ctx, calm := interruptible(context.Background())
+	defer calm()
 	all := allResult{Demo: "all", Demos: map[string]json.RawMessage{}, OK: true}
 	for i, name := range demoNames {
+		if ctx.Err() != nil {
+			all.OK, all.Error = false, briefly(context.Cause(ctx)).Error()
+			break
+		}
 		if !s.json {
 			fmt.Fprintf(s.out, "%d of %d: %s\n\n", i+1, len(demoNames), name)
 		}
-		result, err := runDemo(s, c, name)
+		result, err := runDemo(ctx, s, c, name)
 		if err != nil {
-			return exitWith(exitFailed, "demo %s: %w", name, err)
+			return err
 		}
 		var outcome struct{ OK bool }
-		if json.Unmarshal(result, &outcome) != nil {
-			result = json.RawMessage("null")
-		}
+		_ = json.Unmarshal(result, &outcome) // it comes from a JSON decoder's hands
 		all.Demos[name] = result
 		all.OK = all.OK && outcome.OK
 		if !s.json {
@@ -45,30 +54,36 @@ func (*allDemos) Run(s *streams, c *connection) error {
 	return s.outcome(all, all.OK)
 }
 
-// runDemo runs a demo, shows what it writes but its last line, and returns that.
-func runDemo(s *streams, c *connection, name string) (json.RawMessage, error) {
-	args := []string{"demo", name, "--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect}
-	if c.ZK != "" {
-		args = append(args, "--zk", c.ZK)
-	}
-	if c.SessionTimeout != 0 {
-		args = append(args, "--session-timeout", c.SessionTimeout.String())
-	}
-	cmd, err := self.Command(args...)
+// runDemo runs a demo, shows what it writes but its last line, and returns that. A demo is told when ctx ends, and
+// clears up.
+func runDemo(ctx context.Context, s *streams, c *connection, name string) (json.RawMessage, error) {
+	cmd, err := c.child("demo " + name)
 	if err != nil {
-		return nil, err
+		return nil, exitWith(exitFailed, "%w", err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return nil, exitWith(exitFailed, "%w", err)
 	}
 	cmd.Stderr = s.err
+	crew.OwnGroup(cmd) // it is told by us
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, exitWith(exitFailed, "demo %s: %w", name, err)
 	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(os.Interrupt) })()
 	last, err := passLines(s, out)
-	_ = cmd.Wait() // its last line tells how it went
-	return last, err
+	failed := cmd.Wait()
+	if err != nil {
+		return nil, exitWith(exitFailed, "demo %s: %w", name, err)
+	}
+	if !json.Valid(last) { // it has said why
+		var ended *exec.ExitError
+		if errors.As(failed, &ended) && ended.ExitCode() > 0 {
+			return nil, silently(ended.ExitCode())
+		}
+		return nil, exitWith(exitFailed, "demo %s did not tell how it went: %v", name, failed)
+	}
+	return last, nil
 }
 
 // passLines copies all lines but the last, which it returns.

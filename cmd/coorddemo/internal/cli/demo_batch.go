@@ -1,24 +1,16 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
-	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
 )
 
 type batchDemo struct {
@@ -53,7 +45,7 @@ func (v *batchDemo) check(session time.Duration) error {
 	if len(v.Files) == 0 {
 		files, err := ownFiles()
 		if err != nil || len(files) == 0 {
-			return usageError("no text files here: name some (%v)", err)
+			return usageError("there are no text files here: name some")
 		}
 		v.Files = files
 	}
@@ -74,38 +66,36 @@ func (v *batchDemo) check(session time.Duration) error {
 
 // Run plays it.
 func (v *batchDemo) Run(s *streams, c *connection) error {
-	conn, where, stop, err := c.forDemo()
+	st, err := c.stage("batch", v.check)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	if err := v.check(conn.SessionTimeout); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
-	defer cancel()
-	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stopSignals()
+	defer st.close()
 	p := newProgress(s)
 	b := &batch{
-		verb: v, streams: s, conn: &conn, progress: p, path: "/coorddemo/batch-" + strings.ToLower(rand.Text()[:8]),
-		reports: make(chan batchReport, 64), members: map[int]*exec.Cmd{},
+		verb: v, streams: s, stage: st, progress: p, crew: crew.New[countNews](), members: map[int]*crew.Member{},
 	}
 	p.tell("%s count the words of %s. They meet at the double barrier\n%s/barrier on %s,\n"+
 		"count a share each, and meet again; then one adds up.", plural(v.Members, "process", "processes"),
-		plural(len(v.Files), "file", "files"), b.path, where)
-	if v.Kill > 0 {
-		p.tell("%s, a process is killed with SIGKILL while it counts.\n", map[bool]string{true: "Once", false: "Again and again"}[v.Kill == 1])
+		plural(len(v.Files), "file", "files"), st.path, st.where)
+	switch {
+	case v.Kill == 1:
+		p.tell("Once, a process is killed with SIGKILL while it counts.\n")
+	case v.Kill > 1:
+		p.tell("%d times, a process is killed with SIGKILL while it counts.\n", v.Kill)
+	default:
+		p.tell("")
 	}
 	begun := time.Now()
-	err = b.run(ctx)
+	err = b.run(st.ctx)
+	b.crew.Close(func(*crew.Member, *countNews) {})
 	p.clear()
 	return v.conclude(s, p, b, time.Since(begun), err)
 }
 
 func (v *batchDemo) conclude(s *streams, p *progress, b *batch, took time.Duration, err error) error {
 	out := batchResult{
-		Demo: "batch", Members: v.Members, Files: len(v.Files), Words: b.words, Rounds: b.round, Kills: b.kills, Seconds: seconds(took),
+		Demo: "batch", Members: v.Members, Files: len(v.Files), Words: b.words, Rounds: int(b.round), Kills: b.kills, Seconds: seconds(took),
 	}
 	for _, file := range v.Files {
 		words, failed := countWords(file)
@@ -131,50 +121,32 @@ func (v *batchDemo) conclude(s *streams, p *progress, b *batch, took time.Durati
 type batch struct {
 	verb     *batchDemo
 	streams  *streams
-	conn     *connection
-	path     string
+	stage    *stage
 	progress *progress
-	reports  chan batchReport
-	running  sync.WaitGroup
+	crew     *crew.Crew[countNews]
 
-	round   int               // the newest
-	members map[int]*exec.Cmd // of that round, by index
-	told    int               // members that have told of its end
-	victims int               // members killed in it
+	round   int64                // the newest
+	members map[int]*crew.Member // of that round, by index
+	told    int                  // members that have told of its end
+	victims int                  // members killed in it
 	merged  bool
 	words   int
 	kills   int
 }
 
-// batchReport is a line of a process: what it has done, the round, its index, and two numbers more; or its end.
-type batchReport struct {
-	from *exec.Cmd
-	line string
-	err  error
-}
-
 func (b *batch) run(ctx context.Context) error {
-	client, err := b.conn.open(ctx)
-	if err != nil {
+	if err := b.stage.client.EnsureDir(ctx, b.stage.path+"/counts"); err != nil {
 		return err
 	}
-	defer hangUp(client)
-	defer b.forget(client)
-	if err := client.EnsureDir(ctx, b.path+"/counts"); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer b.running.Wait()
-	defer cancel() // ends all processes
 	for range b.verb.Members {
-		if err := b.start(ctx); err != nil {
+		if err := b.start(); err != nil {
 			return err
 		}
 	}
 	for !b.merged || b.told < b.verb.Members-b.victims {
 		select {
-		case r := <-b.reports:
-			if err := b.hear(ctx, r); err != nil {
+		case e := <-b.crew.Events():
+			if err := b.hear(e); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -184,80 +156,54 @@ func (b *batch) run(ctx context.Context) error {
 	return nil
 }
 
-// start runs a counting process and reports its lines until ctx ends it.
-func (b *batch) start(ctx context.Context) error {
-	cmd, err := self.Command("__counter", "--zk", b.conn.ZK, "--session-timeout", b.conn.SessionTimeout.String(),
-		"--connect-timeout", b.conn.ConnectTimeout.String(), "--dialect", b.conn.Dialect, fmt.Sprintf("--n=%d", b.verb.Members), b.path)
+// start runs a counting process, which gets the names of the files.
+func (b *batch) start() error {
+	m, err := b.crew.Start(func(int) (*exec.Cmd, error) {
+		return b.stage.process(b.streams, "__counter", fmt.Sprintf("--n=%d", b.verb.Members), b.stage.path)
+	})
 	if err != nil {
 		return err
 	}
 	files, err := json.Marshal(b.verb.Files)
-	if err != nil {
-		return err
-	}
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(files), b.streams.err
-	out, err := cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		m.Say(string(files))
 	}
-	if err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	b.running.Go(func() {
-		defer stop()
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			b.report(ctx, batchReport{from: cmd, line: lines.Text()})
-		}
-		if err := cmd.Wait(); err != nil {
-			b.report(ctx, batchReport{from: cmd, err: err})
-		}
-	})
-	return nil
+	return err
 }
 
-func (b *batch) report(ctx context.Context, r batchReport) {
-	select {
-	case b.reports <- r:
-	case <-ctx.Done():
-	}
-}
-
-// hear takes a report in.
-func (b *batch) hear(ctx context.Context, r batchReport) error {
-	if r.err != nil {
-		if r.from.ProcessState.ExitCode() >= 0 {
-			return fmt.Errorf("a process ended by itself: %w", r.err)
+// hear takes in what a process tells, or its end.
+func (b *batch) hear(e crew.Event[countNews]) error {
+	if e.Message == nil {
+		if err := b.crew.Ended(e); err != nil || e.From.Killed() {
+			return err
 		}
-		return nil // killed
+		return e.Failure()
 	}
-	var what string
-	var round, index, files, words int
-	_, _ = fmt.Sscan(r.line, &what, &round, &index, &files, &words)
-	if round > b.round {
-		b.round, b.told, b.victims = round, 0, 0
+	news := e.Message
+	if news.Round > b.round {
+		b.round, b.told, b.victims = news.Round, 0, 0
 		clear(b.members)
 	}
-	switch what {
-	case "entered":
-		b.members[index] = r.from
-		return b.entered(ctx)
-	case "incomplete":
+	switch news.What {
+	case roundEntered:
+		b.members[news.Index] = e.From
+		return b.entered()
+	case roundIncomplete:
 		if b.told++; b.told == 1 {
 			b.progress.tell("  ! round %d is over and incomplete: all %d that are left were told so, and nobody adds up",
-				round, b.verb.Members-files)
+				news.Round, b.verb.Members-news.Missing)
 		}
-	case "complete":
+	case roundComplete:
 		b.told++
-		b.progress.tell("  ✓ process %d counted %d words in %s", index, words, plural(files, "file", "files"))
-	case "merged":
-		b.merged, b.words = true, words
+		b.progress.tell("  ✓ process %d counted %d words in %s", news.Index, news.Words, plural(news.Files, "file", "files"))
+	case roundMerged:
+		b.merged, b.words = true, news.Words
 	}
 	return nil
 }
 
 // entered tells of a round that all have entered, and kills one of them if that is due.
-func (b *batch) entered(ctx context.Context) error {
+func (b *batch) entered() error {
 	if len(b.members) < b.verb.Members {
 		return nil
 	}
@@ -266,24 +212,9 @@ func (b *batch) entered(ctx context.Context) error {
 		return nil
 	}
 	victim := b.members[b.verb.Members-1]
-	if err := victim.Process.Kill(); err != nil {
-		return err
-	}
+	victim.Kill()
 	b.kills++
 	b.victims++
-	b.progress.tell("  ✗ killed process %d (pid %d) while it counted", b.verb.Members-1, victim.Process.Pid)
-	return b.start(ctx)
-}
-
-// forget removes what the demo leaves on servers that are not its own.
-func (b *batch) forget(client *coord.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-	defer cancel()
-	counts, _ := client.Children(ctx, b.path+"/counts")
-	for _, name := range counts {
-		_ = client.Delete(ctx, b.path+"/counts/"+name, -1)
-	}
-	for _, node := range []string{"/counts", "/barrier/ready", "/barrier", ""} {
-		_ = client.Delete(ctx, b.path+node, -1)
-	}
+	b.progress.tell("  ✗ killed process %d (pid %d) while it counted", b.verb.Members-1, victim.PID())
+	return b.start()
 }

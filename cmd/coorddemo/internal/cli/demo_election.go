@@ -2,17 +2,11 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
 	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/succession"
 	"github.com/zkcoord/zkcoord/coord/election"
 )
@@ -52,52 +46,28 @@ func (v *electionDemo) check(session time.Duration) error {
 
 // Run plays it.
 func (v *electionDemo) Run(s *streams, c *connection) error {
-	conn, where, stop, err := c.forDemo()
+	st, err := c.stage("election", v.check)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	if err := v.check(conn.SessionTimeout); err != nil {
-		return err
-	}
-	path := "/coorddemo/election-" + strings.ToLower(rand.Text()[:8])
-	client, err := conn.open(context.Background())
-	if err != nil {
-		return err
-	}
-	defer hangUp(client)
-	defer forget(client, path)
+	defer st.close()
 	dir, err := os.MkdirTemp("", "coorddemo-election-")
 	if err != nil {
 		return exitWith(exitFailed, "%w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
-	defer cancel()
-	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stopSignals()
 	p := newProgress(s)
-	p.tell("%s at %s on %s.\nWhoever leads writes to a log, every few milliseconds, and %s killed with SIGKILL.\n",
-		plural(v.Replicas, "process stands for election", "processes stand for election"), path, where,
+	p.tell("%s at %s\non %s. Whoever leads writes to a log, every few milliseconds,\nand %s killed with SIGKILL.\n",
+		plural(v.Replicas, "process stands for election", "processes stand for election"), st.path, st.where,
 		plural(v.Kill, "leader is", "leaders are"))
 	log := filepath.Join(dir, "log")
 	republic := &succession.Republic{
 		Replicas: v.Replicas, Kills: v.Kill, Log: log,
-		Command: func(int) (*exec.Cmd, error) { return v.replica(s, &conn, path, log) },
+		Command: func(int) (*exec.Cmd, error) { return st.process(s, "__replica", st.path, log) },
 		Watch:   func(e succession.Progress) { v.tell(p, e) },
 	}
-	result, err := republic.Run(ctx)
+	result, err := republic.Run(st.ctx)
 	return v.conclude(s, p, result, err)
-}
-
-// replica is the command of a candidate process.
-func (v *electionDemo) replica(s *streams, c *connection, path, log string) (*exec.Cmd, error) {
-	cmd, err := self.Command("__replica", "--zk", c.ZK, "--session-timeout", c.SessionTimeout.String(),
-		"--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect, path, log)
-	if err == nil {
-		cmd.Stderr = s.err
-	}
-	return cmd, err
 }
 
 func (v *electionDemo) tell(p *progress, e succession.Progress) {
@@ -111,14 +81,14 @@ func (v *electionDemo) tell(p *progress, e succession.Progress) {
 	case "killed":
 		p.tell("  ✗ process %d is killed, %v in office", e.PID, e.Reign.Round(time.Millisecond))
 	case "failed":
-		p.tell("  ! process %d ended by itself: %v", e.PID, e.Err)
+		p.tell("  ! a replica ended by itself: %v", e.Err)
 	}
 }
 
 func (v *electionDemo) conclude(s *streams, p *progress, r succession.Result, err error) error {
 	out := electionResult{
 		Demo: "election", Replicas: v.Replicas, Kills: r.Kills, Terms: r.Terms, Entries: r.Entries, Overlaps: r.Overlaps,
-		MaxGap: r.MaxGap.Milliseconds(), Seconds: seconds(r.Took),
+		MaxGap: milliseconds(r.MaxGap), Seconds: seconds(r.Took),
 	}
 	if err != nil {
 		out.Error = briefly(err).Error()

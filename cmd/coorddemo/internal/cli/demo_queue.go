@@ -1,20 +1,13 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"os/signal"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
 )
 
 type queueDemo struct {
@@ -39,7 +32,7 @@ type queueResult struct {
 	OK          bool    `json:"ok"`
 }
 
-func (v *queueDemo) check() error {
+func (v *queueDemo) check(time.Duration) error {
 	for name, n := range map[string]int{"--items": v.Items, "--producers": v.Producers, "--consumers": v.Consumers} {
 		if n < 1 || n > 10_000 || name != "--items" && n > 50 {
 			return usageError("%s %d: between 1 and %d", name, n, map[bool]int{true: 10_000, false: 50}[name == "--items"])
@@ -53,26 +46,22 @@ func (v *queueDemo) check() error {
 
 // Run plays it.
 func (v *queueDemo) Run(s *streams, c *connection) error {
-	if err := v.check(); err != nil {
-		return err
-	}
-	conn, where, stop, err := c.forDemo()
+	st, err := c.stage("queue", v.check)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	path := "/coorddemo/queue-" + strings.ToLower(rand.Text()[:8])
-	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
-	defer cancel()
-	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stopSignals()
+	defer st.close()
 	p := newProgress(s)
 	p.tell("%s put %d items into the queue %s\non %s; %s process them one by one,\nand %s killed with SIGKILL with an item in hand.\n",
-		plural(v.Producers, "process", "processes"), v.Items, path, where,
+		plural(v.Producers, "process", "processes"), v.Items, st.path, st.where,
 		plural(v.Consumers, "other", "others"), plural(v.Kill, "of those is", "of those are"))
-	m := &market{verb: v, streams: s, conn: &conn, path: path, progress: p, reports: make(chan marketReport, 64), state: map[string]itemState{}}
+	m := &market{
+		verb: v, streams: s, stage: st, progress: p, crew: crew.New[queueNews](),
+		state: map[string]itemState{}, victims: map[string]time.Time{},
+	}
 	begun := time.Now()
-	err = m.run(ctx)
+	err = m.run(st.ctx)
+	m.crew.Close(m.note)
 	p.clear()
 	return v.conclude(s, p, m, time.Since(begun), err)
 }
@@ -103,51 +92,38 @@ func (v *queueDemo) conclude(s *streams, p *progress, m *market, took time.Durat
 type market struct {
 	verb     *queueDemo
 	streams  *streams
-	conn     *connection
-	path     string
+	stage    *stage
 	progress *progress
-	reports  chan marketReport
-	workers  sync.WaitGroup
+	crew     *crew.Crew[queueNews]
 
 	state       map[string]itemState
 	acked       int
 	kills       int
 	redelivered int
-	victim      string // the item that a killed process had, until it is delivered again
-	killed      time.Time
+	victims     map[string]time.Time // when who had this item was killed, until it is delivered again
 }
 
 type itemState struct{ put, acked int }
 
-// marketReport is a line of a process: "put ITEM", "got ITEM DELIVERY", "acked ITEM"; or its end.
-type marketReport struct {
-	from *exec.Cmd
-	line string
-	end  error
-}
-
 func (m *market) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer m.workers.Wait()
-	defer cancel() // ends all processes
 	for n := range m.verb.Producers {
 		share := m.verb.Items / m.verb.Producers
 		if n < m.verb.Items%m.verb.Producers {
 			share++
 		}
-		if err := m.start(ctx, "__producer", fmt.Sprintf("--name=p%d", n+1), fmt.Sprintf("--items=%d", share)); err != nil {
+		if err := m.start("__producer", fmt.Sprintf("--name=p%d", n+1), fmt.Sprintf("--items=%d", share)); err != nil {
 			return err
 		}
 	}
 	for range m.verb.Consumers {
-		if err := m.start(ctx, "__consumer"); err != nil {
+		if err := m.start("__consumer"); err != nil {
 			return err
 		}
 	}
-	for m.acked < m.verb.Items || m.victim != "" {
+	for m.acked < m.verb.Items || len(m.victims) > 0 {
 		select {
-		case r := <-m.reports:
-			if err := m.hear(ctx, r); err != nil {
+		case e := <-m.crew.Events():
+			if err := m.hear(e); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -157,72 +133,47 @@ func (m *market) run(ctx context.Context) error {
 	return nil
 }
 
-// start runs a process of the demo and reports its lines until ctx ends it.
-func (m *market) start(ctx context.Context, verb string, args ...string) error {
-	args = append([]string{
-		verb, "--zk", m.conn.ZK, "--session-timeout", m.conn.SessionTimeout.String(),
-		"--connect-timeout", m.conn.ConnectTimeout.String(), "--dialect", m.conn.Dialect,
-	}, append(args, m.path)...)
-	cmd, err := self.Command(args...)
-	if err != nil {
-		return exitWith(exitFailed, "%w", err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		cmd.Stderr = m.streams.err
-		err = cmd.Start()
-	}
-	if err != nil {
-		return exitWith(exitFailed, "%w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	m.workers.Go(func() {
-		defer stop()
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			m.report(ctx, marketReport{from: cmd, line: lines.Text()})
-		}
-		m.report(ctx, marketReport{from: cmd, end: errors.Join(cmd.Wait(), errEnded)})
+func (m *market) start(verb string, args ...string) error {
+	_, err := m.crew.Start(func(int) (*exec.Cmd, error) {
+		return m.stage.process(m.streams, verb, append(args, m.stage.path)...)
 	})
+	return err
+}
+
+// hear takes in what a process tells, or its end. A consumer that has just received goes on at our word, or is killed
+// when it is time for that.
+func (m *market) hear(e crew.Event[queueNews]) error {
+	if e.Message == nil {
+		if err := m.crew.Ended(e); err != nil || e.From.Killed() {
+			return err
+		}
+		return e.Failure()
+	}
+	m.note(e.From, e.Message)
+	if e.Message.What != itemGot {
+		return nil
+	}
+	if m.due(e.Message.Item) {
+		return m.kill(e.From, e.Message.Item)
+	}
+	e.From.Say("go on")
 	return nil
 }
 
-var errEnded = errors.New("ended")
-
-func (m *market) report(ctx context.Context, r marketReport) {
-	select {
-	case m.reports <- r:
-	case <-ctx.Done():
-	}
-}
-
-// hear takes a report in. A consumer that has just received is killed when it is time for that.
-func (m *market) hear(ctx context.Context, r marketReport) error {
-	var item string
-	var delivery int
-	verb, _, _ := strings.Cut(r.line, " ")
-	_, _ = fmt.Sscanf(r.line, verb+" %s %d", &item, &delivery)
-	state := m.state[item]
-	switch verb {
-	case "put":
+// note takes down what a process tells.
+func (m *market) note(_ *crew.Member, news *queueNews) {
+	state := m.state[news.Item]
+	switch news.What {
+	case itemPut:
 		state.put++
-	case "acked":
+	case itemAcked:
 		state.acked++
 		m.acked++
-		m.progress.show("  %s %d of %d", bar(m.acked, m.verb.Items), m.acked, m.verb.Items)
-	case "got":
-		m.deliver(item, delivery)
-		if m.due() {
-			return m.kill(ctx, r.from, item)
-		}
-		return nil
-	default:
-		if r.from.ProcessState.ExitCode() > 0 {
-			return fmt.Errorf("a process ended by itself: %w", r.end)
-		}
-		return nil
+		m.progress.show(m.acked, m.verb.Items)
+	case itemGot:
+		m.deliver(news.Item, news.Delivery)
 	}
-	m.state[item] = state
-	return nil
+	m.state[news.Item] = state
 }
 
 func (m *market) deliver(item string, delivery int) {
@@ -230,39 +181,29 @@ func (m *market) deliver(item string, delivery int) {
 		return
 	}
 	m.redelivered++
-	if item == m.victim {
-		m.progress.tell("  ✓ %4d done  item %s came back %v later, to another", m.acked, item, time.Since(m.killed).Round(time.Millisecond))
-		m.victim = ""
+	if killed, ok := m.victims[item]; ok {
+		m.progress.tell("  ✓ %4d done  item %s came back %v later, to another", m.acked, item, time.Since(killed).Round(time.Millisecond))
+		delete(m.victims, item)
 	}
 }
 
-// due tells whether the next victim's time has come: spread over the run, one after the other.
-func (m *market) due() bool {
-	return m.kills < m.verb.Kill && m.victim == "" && m.acked >= (m.kills+1)*m.verb.Items/(m.verb.Kill+2)
+// due tells whether the next victim's time has come: they are spread over the run.
+func (m *market) due(item string) bool {
+	return m.kills < m.verb.Kill && m.state[item].acked == 0 && m.acked >= (m.kills+1)*m.verb.Items/(m.verb.Kill+2)
 }
 
-func (m *market) kill(ctx context.Context, cmd *exec.Cmd, item string) error {
-	if err := cmd.Process.Kill(); err != nil {
-		return nil // it was faster
-	}
+func (m *market) kill(victim *crew.Member, item string) error {
+	victim.Kill()
 	m.kills++
-	m.victim, m.killed = item, time.Now()
-	m.progress.tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", m.acked, cmd.Process.Pid, item)
-	return m.start(ctx, "__consumer")
+	m.victims[item] = time.Now()
+	m.progress.tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", m.acked, victim.PID(), item)
+	return m.start("__consumer")
 }
 
-// left counts what is still in the queue, and removes the demo's nodes.
+// left counts what is still in the queue.
 func (m *market) left(failed error) (int, error) {
-	client, err := m.conn.open(context.Background())
-	if err != nil {
-		return 0, errors.Join(failed, err)
-	}
-	defer hangUp(client)
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
 	defer cancel()
-	stat, _, err := client.Exists(ctx, m.path+"/entries")
-	for _, node := range []string{"/entries", "/taken", "/producers", ""} {
-		forget(client, m.path+node)
-	}
+	stat, _, err := m.stage.client.Exists(ctx, m.stage.path+"/entries")
 	return int(stat.Children), errors.Join(failed, err)
 }

@@ -1,20 +1,13 @@
 package cli
 
 import (
-	"context"
-	"crypto/rand"
-	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
 	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/stock"
-	"github.com/zkcoord/zkcoord/coord"
 )
 
 type stockVerb struct {
@@ -60,62 +53,38 @@ func (v *stockVerb) check(session time.Duration) error {
 
 // Run opens the shop.
 func (v *stockVerb) Run(s *streams, c *connection) error {
-	conn, where, stop, err := c.forDemo()
+	st, err := c.stage("stock", v.check)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	if err := v.check(conn.SessionTimeout); err != nil {
-		return err
-	}
-	path := "/coorddemo/stock-" + rand.Text()[:8]
-	if !v.Unsafe {
-		client, err := conn.open(context.Background())
-		if err != nil {
-			return err
-		}
-		defer hangUp(client)
-		defer forget(client, path)
-	}
+	defer st.close()
 	dir, err := os.MkdirTemp("", "coorddemo-stock-")
 	if err != nil {
 		return exitWith(exitFailed, "%w", err)
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), demoLimit, errors.New("out of time"))
-	defer cancel()
-	ctx, stopSignals := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stopSignals()
 	shop := &stock.Shop{
 		Sellers: v.Workers, Stock: v.Stock, Kills: v.Kill, File: filepath.Join(dir, "stock"),
-		Command: func(id int) (*exec.Cmd, error) { return v.seller(s, &conn, id, path, filepath.Join(dir, "stock")) },
+		Command: func(id int) (*exec.Cmd, error) { return v.seller(s, st, id, filepath.Join(dir, "stock")) },
 	}
 	p := newProgress(s)
-	v.introduce(p, where, path, shop.File)
+	v.introduce(p, st.where, st.path)
 	shop.Watch = func(e stock.Progress) { v.tell(p, e) }
-	result, err := shop.Run(ctx)
+	result, err := shop.Run(st.ctx)
 	p.clear()
 	return v.conclude(s, p, result, err)
 }
 
 // seller is the command of a selling process.
-func (v *stockVerb) seller(s *streams, c *connection, id int, path, file string) (*exec.Cmd, error) {
-	args := []string{
-		"__seller", "--zk", c.ZK, "--session-timeout", c.SessionTimeout.String(),
-		"--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect, "--id", strconv.Itoa(id), path, file,
-	}
+func (v *stockVerb) seller(s *streams, st *stage, id int, file string) (*exec.Cmd, error) {
+	args := []string{"--id", strconv.Itoa(id), st.path, file}
 	if v.Unsafe {
 		args = append(args, "--unsafe")
 	}
-	cmd, err := self.Command(args...)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stderr = s.err
-	return cmd, nil
+	return st.process(s, "__seller", args...)
 }
 
-func (v *stockVerb) introduce(p *progress, where, path, file string) {
+func (v *stockVerb) introduce(p *progress, where, path string) {
 	p.tell("%s sell %d units from one plain file, each like this: read it, think, write it.",
 		plural(v.Workers, "process", "processes"), v.Stock)
 	if v.Unsafe {
@@ -129,7 +98,7 @@ func (v *stockVerb) introduce(p *progress, where, path, file string) {
 func (v *stockVerb) tell(p *progress, e stock.Progress) {
 	switch e.Kind {
 	case "sold":
-		p.show("  %s %d of %d", bar(e.Sold, v.Stock), e.Sold, v.Stock)
+		p.show(e.Sold, v.Stock)
 	case "killed":
 		p.tell("  ✗ %4d sold  killed process %d %s (%d left)", e.Sold, e.PID, e.Point, e.Left)
 	case "resumed":
@@ -148,7 +117,7 @@ func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error)
 	out := stockResult{
 		Demo: "stock", Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers,
 		Sold: r.Sold, Left: r.Left, Oversold: r.Oversold(v.Stock), Kills: r.Kills, Losses: r.Losses, TokensUp: r.Growing,
-		MaxGap: r.MaxGap.Milliseconds(), Seconds: seconds(r.Took),
+		MaxGap: milliseconds(r.MaxGap), Seconds: seconds(r.Took),
 	}
 	if err != nil {
 		out.Error = briefly(err).Error()
@@ -167,12 +136,4 @@ func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error)
 		p.tell("  Without the lock, the processes overwrote each other's sales.")
 	}
 	return s.outcome(out, out.OK)
-}
-
-// forget removes what the demo leaves on servers that are not its own. Nobody is there any more; if that fails, the
-// servers remove the empty directory themselves.
-func forget(client *coord.Client, path string) {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-	defer cancel()
-	_ = client.Delete(ctx, path, -1)
 }

@@ -8,7 +8,7 @@ const exitMissing = 79
 type doubleBarrierVerb struct {
 	N         int            `short:"n" name:"members" required:"" placeholder:"N" help:"How many start together and finish together."`
 	Next      bool           `help:"When a round is under way without this process, wait for a place in a later one instead of exiting with 75."`
-	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
 	Path      nodePath       `arg:"" help:"The barrier's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`

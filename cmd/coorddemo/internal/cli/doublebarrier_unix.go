@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"slices"
 	"strconv"
@@ -24,35 +23,20 @@ func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	if err := verb.check(); err != nil {
 		return err
 	}
-	begin := time.Now()
-	ctx, cancel := context.WithCancel(context.Background())
-	if v.Timeout != nil {
-		ctx, cancel = context.WithTimeout(context.Background(), *v.Timeout)
-	}
-	defer cancel()
-	signals := make(chan os.Signal, 16)
-	forward(signals)
-	ctx, calm := untilSignal(ctx, signals)
-	client, err := c.open(ctx)
-	if err != nil {
-		return verb.giveUp(ctx, err)
-	}
-	defer hangUp(client)
-	killAfter, err := verb.killAfter(client.SessionTimeout())
+	w, err := verb.begin(c)
 	if err != nil {
 		return err
 	}
-	m, err := v.enter(ctx, s, client)
-	calm()
+	defer w.end()
+	m, err := v.enter(w.ctx, s, w.client)
+	w.calm()
 	if err != nil {
-		return v.giveUp(ctx, verb, err)
+		return v.giveUp(w.ctx, verb, err)
 	}
-	r := &run{
-		verb: verb, streams: s, hold: m.Hold(), client: client, killAfter: killAfter, signals: signals, granted: time.Now(),
-	}
-	status, err := v.takePart(ctx, r, m)
+	r := w.run(s, m.Hold())
+	status, err := v.takePart(w.ctx, r, m)
 	if s.json {
-		writeJSON(s.err, v.story(m, status, err, r.granted.Sub(begin), time.Since(r.granted)))
+		_ = writeJSON(s.err, v.story(m, status, err, r.granted.Sub(w.begun), time.Since(r.granted)))
 	}
 	if err != nil {
 		s.note("%v", err)
@@ -103,7 +87,7 @@ func (v *doubleBarrierVerb) giveUp(ctx context.Context, verb *lockVerb, err erro
 	case errors.Is(err, doublebarrier.ErrLate):
 		return &exitError{exitBusy, fmt.Errorf("%w (--next waits for a place in a later one)", err)}
 	case errors.Is(err, context.DeadlineExceeded):
-		return exitWith(exitTimeout, "not all %d came within %v: %w", v.N, *v.Timeout, err)
+		return exitWith(exitTimeout, "not all %d came: %w", v.N, err)
 	}
 	return verb.giveUp(ctx, err)
 }

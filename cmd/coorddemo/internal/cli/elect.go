@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -18,7 +15,7 @@ type electVerb struct {
 	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
 	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
 	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
-	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
 	Path      nodePath       `arg:"" help:"The election's path."`
@@ -62,6 +59,9 @@ func (v *electVerb) check() error {
 	if asks != 1 {
 		return usageError("say one of: a command to run while leading, after --; --who; --observe")
 	}
+	if len(v.Cmd) == 0 && (v.Again || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
+		return usageError("--data, --again, --timeout and --kill-after go with a command to run while leading")
+	}
 	return nil
 }
 
@@ -98,11 +98,11 @@ func (v *electVerb) who(s *streams, c *connection) error {
 }
 
 func (v *electVerb) observe(s *streams, c *connection) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, calm := interruptible(context.Background())
+	defer calm()
 	client, err := c.open(ctx)
 	if err != nil {
-		return err
+		return bySignal(ctx, err)
 	}
 	defer hangUp(client)
 	e, err := election.New(client, string(v.Path))

@@ -116,6 +116,9 @@ func common(sofar, next string) string {
 // seconds is d in seconds, to the millisecond.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
+// milliseconds is d rounded as it is printed.
+func milliseconds(d time.Duration) int64 { return d.Round(time.Millisecond).Milliseconds() }
+
 // holders are the contenders that hold.
 func (r report) holders() []contender {
 	var holders []contender

@@ -8,10 +8,10 @@ import (
 
 type lockVerb struct {
 	Shared    bool           `help:"Hold the lock together with others that say --shared. It excludes and is excluded by the plain lock."`
-	Slots     int            `placeholder:"N" help:"Let N hold at a time. All who use the path must say the same number."`
+	Slots     *int           `placeholder:"N" help:"Let N hold at a time. All who use the path must say the same number."`
 	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for everybody."`
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
-	Timeout   *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When somebody asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" help:"The lock's path."`
@@ -40,12 +40,12 @@ func (v *lockVerb) check() error {
 	switch {
 	case len(v.command()) == 0 || v.command()[0] == "":
 		return usageError("no command to run: write it after --, as in coorddemo lock %s -- make deploy", v.Path)
-	case v.Slots < 0 || v.Slots == 0 && v.Resize:
-		return usageError("--slots %d: it must be at least 1", v.Slots)
-	case v.Slots > 0 && v.Shared:
+	case v.Slots == nil && v.Resize:
+		return usageError("--resize changes the number of slots: say which with --slots")
+	case v.Slots != nil && *v.Slots < 1:
+		return usageError("--slots %d: it must be at least 1", *v.Slots)
+	case v.Slots != nil && v.Shared:
 		return usageError("--slots and --shared are two kinds of locks: choose one")
-	case v.Timeout != nil && *v.Timeout <= 0:
-		return usageError("--timeout %v: it must be positive; --try does not wait at all", *v.Timeout)
 	case v.KillAfter != nil && *v.KillAfter < 0:
 		return usageError("--kill-after %v: it must not be negative", *v.KillAfter)
 	}
@@ -61,7 +61,7 @@ func (v *lockVerb) killAfter(session time.Duration) (time.Duration, error) {
 	}
 	if limit := session / 3; *v.KillAfter > limit {
 		return 0, usageError("--kill-after %v does not fit: with a session time-out of %v it can be %v at most; "+
-			"ask for a longer one with --session-timeout", *v.KillAfter, session, limit)
+			"ask for a longer one with --session-timeout", *v.KillAfter, session, limit.Truncate(time.Millisecond))
 	}
 	return *v.KillAfter, nil
 }

@@ -19,7 +19,7 @@ func (v *lockVerb) locker(client *coord.Client) (locker, error) {
 	switch {
 	case v.stand != nil:
 		return v.stand(client)
-	case v.Slots > 0:
+	case v.Slots != nil:
 		return v.slots(client)
 	case !v.Shared:
 		m, err := lock.New(client, string(v.Path))

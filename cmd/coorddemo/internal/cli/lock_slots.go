@@ -12,7 +12,7 @@ import (
 
 // slots returns the lock of which several may hold a slot.
 func (v *lockVerb) slots(client *coord.Client) (locker, error) {
-	sem, err := semaphore.New(client, string(v.Path), v.Slots)
+	sem, err := semaphore.New(client, string(v.Path), *v.Slots)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (r resized) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 
 func (r resized) attempt(ctx context.Context, acquire func(context.Context) (*coord.Hold, error)) (*coord.Hold, error) {
 	if r.verb.Resize {
-		if err := r.SetLimit(ctx, r.verb.Slots); err != nil {
+		if err := r.SetLimit(ctx, *r.verb.Slots); err != nil {
 			return nil, err
 		}
 	}
@@ -43,7 +43,7 @@ func (r resized) attempt(ctx context.Context, acquire func(context.Context) (*co
 	if errors.Is(err, semaphore.ErrLimit) {
 		if stored, unknown := r.Limit(ctx); unknown == nil {
 			err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for everybody: %w",
-				r.verb.Path, stored, stored, r.verb.Slots, err)
+				r.verb.Path, stored, stored, *r.verb.Slots, err)
 		}
 	}
 	return h, err

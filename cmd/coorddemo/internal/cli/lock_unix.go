@@ -46,56 +46,81 @@ func forward(signals chan<- os.Signal) {
 	}
 }
 
-// signalled is why waiting ended when a signal came.
-type signalled struct{ syscall.Signal }
+// wait is the time before something is held.
+type wait struct {
+	ctx       context.Context // ends with the time-out or by a signal
+	calm      func()          // leaves the signals to others; to be called once
+	client    *coord.Client
+	verb      *lockVerb
+	killAfter time.Duration
+	signals   chan os.Signal
+	begun     time.Time
+	cancel    context.CancelFunc
+}
 
-func (s signalled) Error() string { return "ended by signal: " + s.String() }
+// begin connects. The error has its status.
+func (v *lockVerb) begin(c *connection) (w *wait, err error) {
+	w = &wait{verb: v, signals: make(chan os.Signal, 16), begun: time.Now()}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	if v.Timeout != nil {
+		w.ctx, w.cancel = within(context.Background(), *v.Timeout)
+	}
+	forward(w.signals)
+	w.ctx, w.calm = untilSignal(w.ctx, w.signals)
+	if w.client, err = c.open(w.ctx); err == nil {
+		if w.killAfter, err = v.killAfter(w.client.SessionTimeout()); err == nil {
+			return w, nil
+		}
+		hangUp(w.client)
+	}
+	w.calm()
+	w.cancel()
+	return nil, v.giveUp(w.ctx, err)
+}
+
+// end ends the session.
+func (w *wait) end() {
+	hangUp(w.client)
+	w.cancel()
+}
+
+// run is what comes after the wait.
+func (w *wait) run(s *streams, h *coord.Hold) *run {
+	return &run{
+		verb: w.verb, streams: s, hold: h, client: w.client, killAfter: w.killAfter, signals: w.signals, granted: time.Now(),
+	}
+}
 
 // Run waits for the lock, runs the command, and releases.
 func (v *lockVerb) Run(s *streams, c *connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	begin := time.Now()
-	ctx, cancel := context.WithCancel(context.Background())
-	if v.Timeout != nil {
-		ctx, cancel = context.WithTimeout(context.Background(), *v.Timeout)
-	}
-	defer cancel()
-	signals := make(chan os.Signal, 16)
-	forward(signals)
-	ctx, calm := untilSignal(ctx, signals)
-	client, err := c.open(ctx)
-	if err != nil {
-		return v.giveUp(ctx, err)
-	}
-	defer hangUp(client)
-	killAfter, err := v.killAfter(client.SessionTimeout())
+	w, err := v.begin(c)
 	if err != nil {
 		return err
 	}
-	h, err := v.acquire(ctx, s, c, client)
-	calm()
+	defer w.end()
+	h, err := v.acquire(w.ctx, s, c, w.client)
+	w.calm()
 	if err != nil {
-		return v.giveUp(ctx, err)
+		return v.giveUp(w.ctx, err)
 	}
 	var sig signalled
-	if errors.As(context.Cause(ctx), &sig) { // it came at the last moment
-		return errors.Join(v.release(h, client), v.giveUp(ctx, sig))
+	if errors.As(context.Cause(w.ctx), &sig) { // it came at the last moment
+		return errors.Join(v.release(h, w.client), v.giveUp(w.ctx, sig))
 	}
-	r := &run{
-		verb: v, streams: s, hold: h, client: client, killAfter: killAfter, signals: signals, granted: time.Now(),
-	}
+	r := w.run(s, h)
 	status, err := r.command()
 	if s.json {
 		story := map[string]any{
 			"path": v.Path, "node": h.Node(), "status": status, "lost": status == exitLost,
-			"waited": seconds(r.granted.Sub(begin)), "held": seconds(time.Since(r.granted)),
+			"waited": seconds(r.granted.Sub(w.begun)), "held": seconds(time.Since(r.granted)),
 		}
 		if h.Exclusive() {
 			story["token"] = h.Token()
 		}
-		writeJSON(s.err, story)
+		_ = writeJSON(s.err, story)
 	}
 	if err != nil {
 		s.note("%v", err)
@@ -129,11 +154,11 @@ func (v *lockVerb) acquire(ctx context.Context, s *streams, c *connection, clien
 		return nil, err
 	}
 	if v.Try {
-		trying, cancel := context.WithTimeout(ctx, c.ConnectTimeout)
+		trying, cancel := within(ctx, c.ConnectTimeout)
 		defer cancel()
 		h, err := m.TryAcquire(trying)
 		if err != nil && ctx.Err() == nil && trying.Err() != nil {
-			return nil, exitWith(exitUnavailable, "no answer within %v: %w", c.ConnectTimeout, err)
+			return nil, exitWith(exitUnavailable, "no answer: %w", err)
 		}
 		return h, err
 	}
@@ -171,7 +196,7 @@ func (v *lockVerb) giveUp(ctx context.Context, err error) error {
 	case errors.Is(err, coord.ErrBusy):
 		return &exitError{exitBusy, err}
 	case errors.Is(err, context.DeadlineExceeded):
-		return exitWith(exitTimeout, "no turn within %v: %w", *v.Timeout, err)
+		return exitWith(exitTimeout, "no turn: %w", err)
 	default:
 		return orUsage(err, exitOwnFault)
 	}

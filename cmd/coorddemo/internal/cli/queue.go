@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"os/signal"
-	"strconv"
-	"syscall"
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -35,14 +32,13 @@ type queuePut struct {
 	Priority int      `default:"100" help:"From 0, the first to be taken, to 999."`
 	Together bool     `help:"Add all items or none, in one request."`
 	Path     nodePath `arg:"" help:"The queue's path."`
-	Items    []string `arg:"" optional:"" help:"The items. Without any, each line of standard input is one."`
+	Items    []string `arg:"" optional:"" help:"The items. Without any, each line of standard input is one, and is put as soon as it is read."`
 }
 
 // Run adds the items, in order.
 func (v *queuePut) Run(s *streams, c *connection) error {
-	items, err := v.items(s)
-	if err != nil {
-		return exitWith(exitFailed, "%w", err)
+	if v.Priority < 0 || v.Priority > queue.MaxPriority {
+		return usageError("--priority %d: it must be between 0 and %d", v.Priority, queue.MaxPriority)
 	}
 	client, err := c.open(context.Background())
 	if err != nil {
@@ -53,81 +49,112 @@ func (v *queuePut) Run(s *streams, c *connection) error {
 	if err != nil {
 		return failure(err)
 	}
-	put := 0
-	for _, batch := range v.batches(items) {
-		ctx, cancel := context.WithTimeout(context.Background(), c.ConnectTimeout)
-		err := q.PutBatch(ctx, batch, queue.WithPriority(v.Priority))
-		cancel()
-		if err != nil {
-			s.note("%d of %d items were put", put, len(items))
-			return failure(err)
+	added := 0
+	for batch, err := range v.batches(s) {
+		if err == nil {
+			err = v.put(q, batch, c.ConnectTimeout)
 		}
-		put += len(batch)
+		if err != nil {
+			return failure(fmt.Errorf("%w (%s put before)", err, plural(added, "item was", "items were")))
+		}
+		added += len(batch)
 	}
-	if s.json {
-		writeJSON(s.out, map[string]any{"path": string(v.Path), "put": put})
-	}
-	return nil
+	return s.print(map[string]any{"path": string(v.Path), "put": added}, "")
 }
 
-func (v *queuePut) items(s *streams) ([][]byte, error) {
-	var items [][]byte
-	for _, item := range v.Items {
-		items = append(items, []byte(item))
-	}
-	if len(items) > 0 {
-		return items, nil
-	}
-	lines := bufio.NewScanner(s.in)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		items = append(items, []byte(lines.Text()))
-	}
-	return items, lines.Err()
+func (v *queuePut) put(q *queue.Queue, batch [][]byte, within time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), within, gaveUp(within))
+	defer cancel()
+	return q.PutBatch(ctx, batch, queue.WithPriority(v.Priority))
 }
 
-func (v *queuePut) batches(items [][]byte) [][][]byte {
-	if v.Together {
-		return [][][]byte{items}
+// batches gives what to put in one request each: item by item, or all together.
+func (v *queuePut) batches(s *streams) iter.Seq2[[][]byte, error] {
+	if !v.Together {
+		return func(yield func([][]byte, error) bool) {
+			for item, err := range v.items(s) {
+				if !yield([][]byte{item}, err) {
+					return
+				}
+			}
+		}
 	}
-	batches := make([][][]byte, len(items))
-	for i, item := range items {
-		batches[i] = [][]byte{item}
+	return func(yield func([][]byte, error) bool) {
+		var all [][]byte
+		for item, err := range v.items(s) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, item)
+		}
+		yield(all, nil)
 	}
-	return batches
+}
+
+// items gives the arguments, or the lines of standard input as they come.
+func (v *queuePut) items(s *streams) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, item := range v.Items {
+			if !yield([]byte(item), nil) {
+				return
+			}
+		}
+		if len(v.Items) > 0 {
+			return
+		}
+		if isTerminal(s.in) {
+			s.note("each line is an item; end with Ctrl-D")
+		}
+		lines := bufio.NewScanner(s.in)
+		lines.Buffer(nil, queue.MaxSize+2) // with the end of the line
+		for lines.Scan() {
+			if !yield([]byte(lines.Text()), nil) {
+				return
+			}
+		}
+		err := lines.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("a line is too long for an item, which has %d bytes at most", queue.MaxSize)
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("reading standard input: %w", err))
+		}
+	}
 }
 
 // waiting is for verbs that wait for an item.
 type waiting struct {
-	Timeout *time.Duration `placeholder:"D" help:"Wait so long at most, connecting included, then exit with 124."`
+	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 }
 
 // wait runs f with a queue and a context that ends with the time-out or by a signal.
-func (w *waiting) wait(c *connection, path nodePath, opts []queue.Option, f func(ctx context.Context, q *queue.Queue) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func (w *waiting) wait(c *connection, path nodePath, f func(ctx context.Context, q *queue.Queue) error) error {
+	ctx, calm := interruptible(context.Background())
+	defer calm()
 	if w.Timeout != nil {
-		if *w.Timeout <= 0 {
-			return usageError("--timeout %v: it must be positive", *w.Timeout)
-		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *w.Timeout)
+		ctx, cancel = within(ctx, *w.Timeout)
 		defer cancel()
 	}
 	client, err := c.open(ctx)
 	if err != nil {
-		return err
+		return bySignal(ctx, err)
 	}
 	defer hangUp(client)
-	q, err := queue.New(client, string(path), opts...)
+	q, err := queue.New(client, string(path))
 	if err != nil {
 		return failure(err)
 	}
 	err = f(ctx, q)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return exitWith(exitTimeout, "no item within %v: %w", *w.Timeout, err)
+	var known *exitError
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitWith(exitTimeout, "no item: %w", err)
 	}
-	return failure(err)
+	return bySignal(ctx, failure(err))
 }
 
 type queueTake struct {
@@ -137,112 +164,17 @@ type queueTake struct {
 
 // Run prints the item when it is removed.
 func (v *queueTake) Run(s *streams, c *connection) error {
-	return v.wait(c, v.Path, nil, func(ctx context.Context, q *queue.Queue) error {
+	return v.wait(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		data, err := q.Take(ctx)
-		if err == nil {
-			s.print(map[string]any{"path": string(v.Path), "data": string(data)}, "%s\n", data)
-		}
-		return err
-	})
-}
-
-type queueReceive struct {
-	waiting
-	Delay time.Duration `help:"How long an item of a failed command stays with this process before others can have it."`
-	Dead  int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead."`
-	Path  nodePath      `arg:"" help:"The queue's path."`
-	Cmd   []string      `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
-}
-
-// Help tells what does not fit beside the options.
-func (*queueReceive) Help() string {
-	return `CMD gets the item on its standard input, and COORD_PATH, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. If the claim on the item is lost meanwhile, CMD is killed, with its process group.
-
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim was lost before the item was removed; 124 no item in time; 69 no session with the servers; 64 usage.`
-}
-
-// Run receives one item and has the command process it.
-func (v *queueReceive) Run(s *streams, c *connection) error {
-	argv := v.Cmd
-	if len(argv) > 0 && argv[0] == "--" {
-		argv = argv[1:]
-	}
-	if len(argv) == 0 || argv[0] == "" {
-		return usageError("no command to run: write it after --, as in coorddemo queue receive %s -- ./work", v.Path)
-	}
-	var opts []queue.Option
-	if v.Dead != 0 {
-		opts = append(opts, queue.WithDeadLetters(v.Dead))
-	}
-	return v.wait(c, v.Path, opts, func(ctx context.Context, q *queue.Queue) error {
-		item, err := q.Receive(ctx)
 		if err != nil {
 			return err
 		}
-		status, err := runWithItem(s, v.Path, item, argv)
-		return v.settle(s, item, status, err)
-	})
-}
-
-// settle removes or gives back the item, by the command's status.
-func (v *queueReceive) settle(s *streams, item *queue.Item, status int, failed error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseItemWithin)
-	defer cancel()
-	if failed != nil {
-		s.note("%v", failed)
-	}
-	if status == 0 {
-		if err := item.Ack(ctx); err != nil {
-			return exitWith(exitLost, "%w", err)
+		if err := s.print(map[string]any{"path": string(v.Path), "data": string(data)}, "%s\n", data); err != nil {
+			// Nobody else will ever see it.
+			return exitWith(exitFailed, "the item has been removed, but could not be written: %w; it was %q", err, data)
 		}
 		return nil
-	}
-	if lost := item.Err(); lost != nil {
-		return exitWith(exitLost, "%w", lost)
-	}
-	if v.Delay > 0 {
-		// The claim has to last, and with it this process.
-		select {
-		case <-time.After(v.Delay):
-		case <-item.Done():
-		}
-	}
-	if err := item.Nack(ctx, 0); err != nil && !errors.Is(err, queue.ErrStale) {
-		s.note("%v", err)
-	}
-	return silently(status)
-}
-
-// releaseItemWithin bounds what happens after the command has ended.
-const releaseItemWithin = 10 * time.Second
-
-// itemCommand is the command for an item, in a process group of its own.
-func itemCommand(s *streams, path nodePath, item *queue.Item, argv []string) *exec.Cmd {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = s.out, s.err
-	cmd.Env = append(os.Environ(),
-		"COORD_PATH="+string(path),
-		"COORD_PRIORITY="+strconv.Itoa(item.Priority),
-		"COORD_DELIVERIES="+strconv.Itoa(item.Deliveries))
-	return cmd
-}
-
-// exitStatus is a command's status as a shell would tell it.
-func exitStatus(err error) (int, error) {
-	var ended *exec.ExitError
-	switch {
-	case err == nil:
-		return 0, nil
-	case errors.As(err, &ended):
-		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return 128 + int(status.Signal()), nil
-		}
-		return ended.ExitCode(), nil
-	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
-		return 127, err
-	default:
-		return 126, err
-	}
+	})
 }
 
 type queueLen struct {
@@ -257,10 +189,10 @@ func (v *queueLen) Run(s *streams, c *connection) error {
 			return err
 		}
 		n, err := q.Len(ctx)
-		if err == nil {
-			s.print(map[string]any{"path": string(v.Path), "len": n}, "%d\n", n)
+		if err != nil {
+			return err
 		}
-		return err
+		return s.print(map[string]any{"path": string(v.Path), "len": n}, "%d\n", n)
 	})
 }
 
@@ -283,7 +215,6 @@ func (v *queuePeek) Run(s *streams, c *connection) error {
 		if err != nil {
 			return err
 		}
-		s.print(queueItem{string(v.Path), string(item.Data), item.Priority, item.Deliveries}, "%s\n", item.Data)
-		return nil
+		return s.print(queueItem{string(v.Path), string(item.Data), item.Priority, item.Deliveries}, "%s\n", item.Data)
 	})
 }

@@ -12,7 +12,7 @@ type revokeVerb struct {
 	Node       string         `help:"Ask this contender, by its node's name or path, instead of the holders."`
 	Wait       bool           `help:"Wait until it has given up."`
 	ForceAfter *time.Duration `placeholder:"D" help:"Wait so long, then take the lock by force. Implies --wait."`
-	Timeout    *time.Duration `placeholder:"D" help:"Stop waiting after that time, and exit with 124."`
+	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Stop waiting after that time, and exit with 124. Implies --wait."`
 	Path       nodePath       `arg:"" help:"The lock's path."`
 }
 
@@ -20,9 +20,6 @@ type revokeVerb struct {
 func (v *revokeVerb) Run(s *streams, c *connection) error {
 	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
 		return usageError("--force-after %v: it must be positive; \"coorddemo break\" forces at once", *v.ForceAfter)
-	}
-	if v.Timeout != nil && *v.Timeout <= 0 {
-		return usageError("--timeout %v: it must be positive", *v.Timeout)
 	}
 	return c.with(func(ctx context.Context, client *coord.Client) error {
 		targets, err := targets(ctx, client, v.Path, v.Node)
@@ -56,7 +53,7 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 
 // await waits until the nodes are gone, if that is wanted, and tells whether they are.
 func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
-	if !v.Wait && v.ForceAfter == nil {
+	if !v.Wait && v.ForceAfter == nil && v.Timeout == nil {
 		return false, nil
 	}
 	ctx, force := context.Background(), time.Duration(0)

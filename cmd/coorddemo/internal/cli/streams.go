@@ -18,8 +18,26 @@ type streams struct {
 	json bool
 }
 
+// output is the standard output. It remembers that writing failed, so that a verb that was asked something does not
+// end well without having told it.
+type output struct {
+	*os.File
+	failed error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	if err != nil && o.failed == nil {
+		o.failed = err
+	}
+	return n, err
+}
+
 // finish reports a verb's error and returns the status to exit with.
 func (s *streams) finish(err error) int {
+	if o, ok := s.out.(*output); ok && err == nil && o.failed != nil {
+		err = exitWith(exitFailed, "the output could not be written: %w", o.failed)
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -37,24 +55,25 @@ func (s *streams) note(format string, args ...any) {
 }
 
 // print writes v as a line of JSON if that is wanted, and otherwise the text.
-func (s *streams) print(v any, format string, args ...any) {
+func (s *streams) print(v any, format string, args ...any) error {
 	if s.json {
-		writeJSON(s.out, v)
-		return
+		return writeJSON(s.out, v)
 	}
-	fmt.Fprintf(s.out, format, args...)
+	_, err := fmt.Fprintf(s.out, format, args...)
+	return err
 }
 
-func writeJSON(w io.Writer, v any) {
+func writeJSON(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // what is written here is made of strings, numbers and lists of them
 	}
-	fmt.Fprintf(w, "%s\n", data)
+	_, err = fmt.Fprintf(w, "%s\n", data)
+	return err
 }
 
 // isTerminal tells whether a reader or writer is a person's.
 func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }

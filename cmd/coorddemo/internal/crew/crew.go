@@ -61,7 +61,7 @@ func (c *Crew[M]) Start(command func(number int) (*exec.Cmd, error)) (*Member, e
 		return nil, err
 	}
 	cmd.Stdout = theirs
-	ownGroup(cmd)
+	OwnGroup(cmd)
 	err = cmd.Start()
 	_ = theirs.Close()
 	if err != nil {

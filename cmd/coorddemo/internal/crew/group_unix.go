@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps a process out of the reach of the terminal's keys.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// OwnGroup keeps a process that is not started yet out of the reach of the terminal's keys.
+func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

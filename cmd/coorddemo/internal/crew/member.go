@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -13,6 +14,23 @@ func Tell(out io.Writer, message any) {
 		panic(err) // messages are made of numbers and strings
 	}
 	_, _ = out.Write(append(data, '\n')) // if the parent is gone, so is this process soon
+}
+
+// Orders returns a context as UntilEOF does, and the lines that the parent says.
+func Orders(parent context.Context, in io.Reader) (ctx context.Context, orders <-chan string, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(parent)
+	lines := make(chan string)
+	go func() {
+		defer cancel()
+		for from := bufio.NewScanner(in); from.Scan(); {
+			select {
+			case lines <- from.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, lines, cancel
 }
 
 // UntilEOF returns a context that ends with in: when the parent says so, or is gone.

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signalled is why something ended when a signal came.
+type signalled struct{ syscall.Signal }
+
+func (s signalled) Error() string { return "ended by signal: " + s.String() }
+
+// interruptible returns a context that ends by a signal, also by the one that nobody reads the output any more. A second
+// signal ends the process at once.
+func interruptible(parent context.Context) (ctx context.Context, calm func()) {
+	ctx, end := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	// What is still written must not end the process before it has cleared up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go func() {
+		select {
+		case sig := <-signals:
+			signal.Stop(signals)
+			end(signalled{sig.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		end(context.Canceled)
+	}
+}
+
+// bySignal is the silent status of a process that a signal has ended, if that is why ctx has, and otherwise err.
+func bySignal(ctx context.Context, err error) error {
+	var sig signalled
+	if errors.As(context.Cause(ctx), &sig) {
+		return silently(128 + int(sig.Signal))
+	}
+	return err
+}

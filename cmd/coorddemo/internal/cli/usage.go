@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// negative is how a number below zero looks on a command line, which is also how a flag looks.
+var negative = regexp.MustCompile(`^-[0-9.]`)
+
+// joinNegative writes --flag -5 as --flag=-5 where that is what could not be read, so that the verb can say what is
+// wrong with the number.
+func joinNegative(args []string, err error) (joined []string, ok bool) {
+	if !strings.Contains(err.Error(), "(short flag)") {
+		return nil, false
+	}
+	for i := range len(args) - 1 {
+		if args[i] == "--" {
+			break
+		}
+		if strings.HasPrefix(args[i], "-") && !strings.Contains(args[i], "=") && negative.MatchString(args[i+1]) {
+			joined = append(joined, args[:i]...)
+			joined = append(joined, args[i]+"="+args[i+1])
+			return append(joined, args[i+2:]...), true
+		}
+	}
+	return nil, false
+}
+
+// wrong tells in brief what is wrong with the command line, and where to read on.
+func wrong(err error) error {
+	told := strings.NewReplacer(`expected "<`, `missing: "<`, "unexpected argument", "what is").Replace(err.Error())
+	more := "\"coorddemo --help\" lists the verbs"
+	var failed *kong.ParseError
+	if errors.As(err, &failed) && failed.Context != nil && failed.Context.Selected() != nil {
+		verb := failed.Context.Selected()
+		more = fmt.Sprintf("usage: coorddemo %s\n\"%s --help\" tells more", synopsis(verb), verb.FullPath())
+	}
+	return usageError("%s\n%s", told, more)
+}
+
+// synopsis is a verb's command line. Flags come before a command that is run: those behind it are its own.
+func synopsis(verb *kong.Node) string {
+	line, found := strings.CutSuffix(verb.Summary(), " [flags]")
+	if at := strings.Index(line, " <"); found && at >= 0 {
+		line = line[:at] + " [flags]" + line[at:]
+	}
+	return strings.NewReplacer(" <cmd> ...", " -- <cmd> ...", " [<cmd> ...]", " [-- <cmd> ...]").Replace(line)
+}
+
+// help is kong's, with that synopsis.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	out := ctx.Kong.Stdout
+	var text bytes.Buffer
+	ctx.Kong.Stdout = &text
+	err := kong.DefaultHelpPrinter(options, ctx)
+	ctx.Kong.Stdout = out
+	told := text.String()
+	if verb := ctx.Selected(); verb != nil {
+		told = strings.Replace(told, verb.Summary(), synopsis(verb), 1)
+	}
+	if err == nil {
+		_, err = io.WriteString(out, told)
+	}
+	return err
+}
