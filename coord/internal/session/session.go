@@ -87,8 +87,8 @@ func (s *Session) Timeout() time.Duration {
 // Done is closed when the session is over.
 func (s *Session) Done() <-chan struct{} { return s.ending.Done() }
 
-// Err tells why the session is over, or nil. It matches [ErrExpired] or
-// [ErrClosed].
+// Err tells why the session is over, or nil. It matches [ErrExpired],
+// [ErrClosed] or [ErrAuth].
 func (s *Session) Err() error {
 	if s.ending.Err() == nil {
 		return nil
@@ -169,7 +169,8 @@ func (s *Session) adopt(w *wire) bool {
 }
 
 // established implements tap. A server that answers with another session, or
-// with none, has ended this one, whatever else it says.
+// with none, has ended this one, whatever else it says; and so has one that
+// gives it less time.
 func (s *Session) established(id int64, timeout time.Duration, sent time.Time) error {
 	s.mu.Lock()
 	first := s.id == 0
@@ -181,7 +182,7 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 		}
 		s.trust.created(sent, timeout, tick/2)
 	}
-	known := s.id
+	known, granted := s.id, s.timeout
 	s.mu.Unlock()
 	switch {
 	case first && id == 0:
@@ -191,6 +192,11 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 		return ErrExpired
 	case id != known:
 		s.over(fmt.Errorf("%w: the server replaced it by another", ErrExpired))
+		return ErrExpired
+	case timeout < granted:
+		// The limits are each server's own. What was granted counts on the
+		// longer window.
+		s.over(fmt.Errorf("%w: the server grants it only %v, not %v any more", ErrExpired, timeout, granted))
 		return ErrExpired
 	}
 	if !first {

@@ -1,0 +1,60 @@
+package coord_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// rewriting is a connection whose packets are changed before they are sent.
+type rewriting struct {
+	net.Conn
+	change func(packet []byte)
+}
+
+func (r rewriting) Write(p []byte) (int, error) {
+	r.change(p)
+	return r.Conn.Write(p)
+}
+
+// The limits of session time-outs are each server's own.
+func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var dials atomic.Int32
+		var refused atomic.Bool
+		holder, other := b.open(coord.WithTick(tick), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if refused.Load() {
+				return nil, net.ErrClosed
+			}
+			later := dials.Add(1) > 1
+			conn, err := b.dial(ctx, network, addr)
+			return rewriting{conn, func(p []byte) {
+				if later && len(p) > 40 && binary.BigEndian.Uint32(p[4:]) == 0 {
+					binary.BigEndian.PutUint32(p[16:], uint32(2*tick/time.Millisecond))
+				}
+			}}, err
+		})), b.open()
+		h := b.acquire(holder)
+		require.NoError(t, b.srv.DropConn(h.Session()))
+		time.Sleep(time.Second)
+		require.Greater(t, dials.Load(), int32(1), "connected again")
+		refused.Store(true)
+		_ = b.srv.DropConn(h.Session())
+		next, err := other.Acquire(b.Context(), mutex, first)
+		require.NoError(t, err)
+		require.True(t, ended(h), "two holders")
+		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
+		refused.Store(false)
+		require.NoError(t, next.Release(b.Context()))
+		next = b.acquire(holder)
+		require.Equal(t, 2*tick, holder.SessionTimeout())
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
