@@ -14,7 +14,7 @@ var (
 	ErrBusy = errors.New("held by another")
 	// ErrLost: a hold ended before it was released. The cause is wrapped
 	// beside it: [ErrSessionExpired], [ErrNodeDeleted], [ErrClosed],
-	// [ErrWindowOver] or [ErrDisconnected].
+	// [ErrWindowOver], [ErrDisconnected] or [ErrAuthFailed].
 	ErrLost = errors.New("hold lost")
 	// ErrWindowOver: no write was acknowledged in time, so that the servers may
 	// have given the session up by now.

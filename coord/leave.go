@@ -134,7 +134,7 @@ func (cl *Claim) remove() error {
 		switch {
 		case err == nil, errors.Is(err, ErrNoNode):
 			return nil
-		case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
+		case cl.sess.Err() != nil:
 			return nil // the servers delete the session's nodes
 		case errors.Is(err, ErrDisconnected):
 		case errors.Is(err, ErrThrottled):

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // rewriting is a connection whose packets are changed before they are sent.
@@ -56,5 +57,34 @@ func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
 		next = b.acquire(holder)
 		require.Equal(t, 2*tick, holder.SessionTimeout())
 		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
+// The credentials are presented again on every connection.
+func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var stranded atomic.Int32
+		var refusing atomic.Bool
+		c := b.open(coord.WithAuth("digest", "user:password"),
+			coord.WithObserver(func(e coord.Event) {
+				if e.Kind == coord.NodeStranded {
+					stranded.Add(1)
+				}
+			}),
+			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := b.dial(ctx, network, addr)
+				return rewriting{conn, func(p []byte) {
+					if len(p) > 12 && int32(binary.BigEndian.Uint32(p[8:])) == int32(zkembed.OpAuth) && refusing.Load() {
+						p[20] = 'x' // of the scheme
+					}
+				}}, err
+			}))
+		h := b.acquire(c)
+		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Drop())
+		refusing.Store(true)
+		require.NoError(t, h.Release(b.Context()))
+		require.Equal(t, 1, lost.Fired())
+		require.Zero(t, stranded.Load())
+		refusing.Store(false)
 	})
 }
