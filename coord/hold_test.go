@@ -297,3 +297,16 @@ func TestCallsOfAClosedClientFailAtOnce(t *testing.T) {
 		require.NoError(t, c.Close(b.Context()))
 	})
 }
+
+// several is an error that is no key of a map.
+type several []error
+
+func (s several) Error() string { return s[0].Error() }
+
+func TestUseReturnsAnyError(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		err := c.Use(b.Context(), func(*zk.Conn) error { return several{zk.ErrNoNode} })
+		require.Equal(t, several{zk.ErrNoNode}, err)
+	})
+}

@@ -64,8 +64,10 @@ func translate(err error) error {
 	if err == nil {
 		return nil
 	}
-	if known, ok := translations[err]; ok {
-		return known
+	for theirs, ours := range translations {
+		if err == theirs { // no lookup: an error of a user's own may not be hashable
+			return ours
+		}
 	}
 	if known, ok := untyped[strings.TrimPrefix(err.Error(), "zk: ")]; ok {
 		return known
