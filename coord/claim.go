@@ -230,7 +230,7 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 	if err != nil {
 		return "", 0, err
 	}
-	return c.full(results[0].Path), 0, nil
+	return c.full(results[0].Path), results[1].Stat.Czxid, nil
 }
 
 // recover finds out what became of a create whose reply was lost. The write

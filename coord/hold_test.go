@@ -310,3 +310,20 @@ func TestUseReturnsAnyError(t *testing.T) {
 		require.Equal(t, several{zk.ErrNoNode}, err)
 	})
 }
+
+func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
+		require.NoError(t, c.Create(b.Context(), "/count", nil))
+		h, err := c.Acquire(b.Context(), coord.Spec{
+			Line: coord.Line{Dir: "/names"}, Name: "one", Exclusive: true,
+			With: []coord.Op{coord.SetOp("/count", nil, -1)},
+		}, coord.Alone)
+		require.NoError(t, err)
+		stat, _, err := c.Exists(b.Context(), h.Node())
+		require.NoError(t, err)
+		require.Equal(t, stat.Czxid, h.Token())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
