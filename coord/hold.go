@@ -3,6 +3,7 @@ package coord
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -104,8 +105,9 @@ func (h *Hold) Revoked() <-chan struct{} {
 
 // Txn carries out all the operations or none, and only while the hold's node
 // exists: what it writes into ZooKeeper cannot happen after the hold was lost.
-// One request. When the node is gone, the error matches [ErrLost]; when the
-// connection fails before the reply, [ErrUnconfirmed].
+// One request. When the node is gone, the error matches [ErrLost], or
+// [ErrReleased] when the hold was released meanwhile; when the connection fails
+// before the reply, [ErrUnconfirmed]. The ACL must permit reading the node.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {
@@ -125,12 +127,18 @@ func (cl *Claim) ownFailure(err error) error {
 	if !ok {
 		return err
 	}
-	if single.Index == 0 {
-		cl.vanish(ErrNodeDeleted)
-		return fmt.Errorf("%w: %w", ErrLost, cl.why())
+	switch {
+	case single.Index > 0:
+		single.Index--
+		return single
+	case !errors.Is(single, ErrNoNode) && !errors.Is(single, ErrBadVersion):
+		return fmt.Errorf("check of the own node: %w", single.Err) // which is there, for all we know
 	}
-	single.Index--
-	return single
+	why := cl.missed()
+	if errors.Is(why, ErrReleased) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", ErrLost, why)
 }
 
 // Nest returns another handle of the same hold, with a Release of its own; the

@@ -327,3 +327,16 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 		require.NoError(t, h.Release(b.Context()))
 	})
 }
+
+func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open(coord.WithACL(coord.ACL{Perms: coord.PermAll &^ coord.PermRead, Scheme: "world", ID: "anyone"}))
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
+		require.NoError(t, err)
+		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil, coord.Persistent))
+		require.ErrorIs(t, err, coord.ErrNoAuth)
+		require.NotErrorIs(t, err, coord.ErrLost)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
