@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -199,4 +200,36 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
 		require.NoError(t, h.Release(b.Context()))
 	})
+}
+
+// While replies take a good part of T, a window opens for a moment only, and
+// not while the supervisor looks.
+func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) {
+	for slow := T / 10; slow < T/2; slow += T / 50 {
+		t.Run(fmt.Sprint("replies take ", slow), func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c := b.open()
+				late := b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
+				time.Sleep(2 * T)
+				for range 5 {
+					ctx, cancel := context.WithTimeout(b.Context(), 5*T)
+					h, err := c.Acquire(ctx, mutex, first)
+					cancel()
+					if err != nil {
+						continue
+					}
+					for end := time.Now().Add(2 * T); !ended(h) && time.Now().Before(end); {
+						time.Sleep(max(time.Until(h.Deadline()), 0))
+						if time.Until(h.Deadline()) > 0 {
+							continue
+						}
+						time.Sleep(T / 100)
+						require.True(t, ended(h), "still held %v after the window's end", -time.Until(h.Deadline()))
+					}
+					h.Abandon()
+				}
+				late.Remove()
+			})
+		})
+	}
 }

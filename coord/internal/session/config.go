@@ -32,7 +32,7 @@ type Change int
 
 // The changes of a session's life. Up and Down alternate; Over comes once.
 // WindowClosed comes when the trust window ends with no write acknowledged in
-// time, and may come again after later windows.
+// time, and again and again until it is open.
 const (
 	Up Change = iota
 	Down
@@ -50,7 +50,10 @@ const (
 	// half an unknown tick may last and the time of a round trip (up to T/40),
 	// so that a window is renewed before less than T/2 of it is left.
 	probeShare = 8
-	dialLimit  = time.Second
+	// How often to look at a window that is closed: half of the margin that the
+	// window leaves for acting on its end.
+	lapsedShare = 100
+	dialLimit   = time.Second
 	// A session cannot last less than two ticks, so a tick nobody told is at
 	// most half the session time-out.
 	unknownTickShare = 2

@@ -169,6 +169,10 @@ func (s *Session) attend(now time.Time) time.Duration {
 		next = min(next, deadline.Sub(now))
 	} else {
 		s.cfg.Notify(WindowClosed, s)
+		if s.claims.Load() > 0 {
+			// An answer can open it for a moment, in which a turn is granted.
+			next = min(next, timeout/lapsedShare)
+		}
 	}
 	if isUp && s.claims.Load() > 0 {
 		interval, last := probeInterval(timeout), s.trust.lastWrite()
