@@ -35,9 +35,9 @@ func TestF24AThrottledRequestIsRepeated(t *testing.T) {
 		c := s.behind()
 		waiter := s.start(context.Background(), c)
 		zktest.Eventually(s, patience, func() bool { return rules[2].Fired() == 3 }, "the waiter does not watch")
+		released := time.Now()
 		s.release(holder)
-		h := s.granted(waiter)
-		s.release(h)
+		s.release(s.grantedWithin(progress, waiter, released))
 		require.NoError(s, c.Flush(s.Context()))
 		for i, rule := range rules {
 			require.Equal(s, 3, rule.Fired(), "rule %d", i)
@@ -133,7 +133,6 @@ func cpuTime() time.Duration {
 func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 	onReal(t, func(s scene) {
 		h := s.acquire(s.client())
-		s.w.Admin()
 		c := zktest.Child(s, "refused", s.w.ConnectString())
 		var ms, attempts int
 		var text string
@@ -151,8 +150,7 @@ func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 
 func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 	onReal(t, func(s scene) {
-		s.w.SetTimeout(5 * T)
-		c := s.client(coord.WithSessionTimeout(5 * T))
+		c := s.client()
 		var last int64
 		for range 3 {
 			h := s.acquire(c)
@@ -212,10 +210,13 @@ func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 		for _, name := range names {
 			all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
 		}
+		ended, deleted := s.endOf(h), time.Now()
 		_, err := s.w.Admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
 		require.NoError(s, err)
-		require.ErrorIs(s, s.lost(h, patience), coord.ErrNodeDeleted)
-		next := s.granted(waiter)
+		s.ends(ended)
+		require.ErrorIs(s, h.Err(), coord.ErrLost)
+		require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
+		next := s.grantedWithin(progress, waiter, deleted)
 		require.Greater(s, next.Token(), h.Token())
 		s.isSoleHolder(next)
 		s.release(next)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
@@ -38,18 +38,22 @@ func (s scene) foreignName(i int) string {
 
 func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
-		for _, name := range []string{"garbage", "_c_short", "_c_", "lock-", "日本語", "-lock-0000000001", "x-lock-99999999999"} {
+		names := []string{"garbage", "_c_short", "_c_", "lock-", "日本語", "-lock-0000000001", "x-lock-99999999999"}
+		for _, name := range names {
 			s.foreign(name)
 		}
 		c := s.behind()
 		s.release(s.acquire(c))
 		// The recovery of a lost create reads the names, too.
 		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
-		h := s.acquire(c)
+		begun := time.Now()
+		h := s.grantedWithin(progress, s.start(context.Background(), c), begun)
 		require.Equal(s, 1, lost.Fired())
 		waiter := s.start(context.Background(), s.client())
+		s.awaitNodes(len(names) + 2)
+		released := time.Now()
 		s.release(h)
-		s.release(s.granted(waiter))
+		s.release(s.grantedWithin(progress, waiter, released))
 	})
 }
 
@@ -57,7 +61,8 @@ func TestF40TenThousandForeignNamesAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
 		s.foreign("first")
 		s.crowd(10_000)
-		s.release(s.acquire(s.client()))
+		c, begun := s.client(), time.Now()
+		s.release(s.grantedWithin(progress, s.start(context.Background(), c), begun))
 	})
 }
 
@@ -79,42 +84,62 @@ func TestF40AContenderOfTheOtherDialectThatCameFirstIsRefused(t *testing.T) {
 // the create to the grant, nothing is left behind.
 func TestF44ACancelStormLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
-		clients := []*coord.Client{s.client(), s.client()}
-		const acquires = 1000
+		const storm, most = 1000, 10_000
+		var left atomic.Int64
+		clients := s.clients(2, coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimLeft {
+				left.Add(1)
+			}
+		}))
+		for _, c := range clients {
+			s.release(s.acquire(c))
+		}
+		took := time.Now()
+		for range 10 {
+			s.release(s.acquire(clients[0]))
+		}
+		one := time.Since(took) / 10
+		base := len(goroutines(s.Name()))
 		var wg sync.WaitGroup
-		var mu sync.Mutex
-		granted, cancelled := 0, 0
+		var granted, cancelled atomic.Int64
+		// stages tells how many were cancelled while they waited, and before.
+		stages := func() (waiting, before int64) { n := left.Load(); return n, cancelled.Load() - n }
+		enough := func() bool {
+			waiting, before := stages()
+			return waiting+before >= storm && waiting >= storm/10 && before >= storm/10
+		}
 		limit := make(chan struct{}, 50)
-		random := s.random()
-		begun := time.Now()
-		s.release(s.acquire(clients[0]))
-		longest := max(150*time.Millisecond, 100*time.Since(begun)) // on a busy machine
-		for i := range acquires {
-			m := s.mutex(clients[i%2])
+		random, begun := s.random(), 0
+		for ; !enough() && begun < most; begun++ {
+			m := s.mutex(clients[begun%2])
 			limit <- struct{}{}
-			after := time.Duration(random.Int64N(int64(longest)))
+			longest := []time.Duration{2, 40, 400}[begun/2%3] * one
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.Int64N(int64(longest))))
 			wg.Go(func() {
 				defer func() { <-limit }()
-				ctx, cancel := context.WithTimeout(context.Background(), after)
 				defer cancel()
 				h, err := m.Acquire(ctx)
-				mu.Lock()
-				defer mu.Unlock()
 				if err != nil {
-					cancelled++
+					cancelled.Add(1)
 					return
 				}
-				granted++
+				granted.Add(1)
+				s.wait(one, time.Now())
 				if err := h.Release(context.Background()); err != nil {
 					s.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		require.Positive(s, cancelled)
-		require.Positive(s, granted)
-		s.Logf("%d granted, %d cancelled", granted, cancelled)
+		waiting, before := stages()
+		s.Logf("of %d, %d granted, %d cancelled while waiting, %d before; one takes %v", begun, granted.Load(), waiting, before, one)
+		require.True(s, enough(), "too few were cancelled")
+		require.Positive(s, granted.Load())
 		s.release(s.acquire(clients[0]))
-		zktest.Eventually(s, T, func() bool { return len(s.nodes()) == 0 }, "nodes are left: %v", s.nodes())
+		s.leavesNothing()
+		require.Empty(s, s.drained(T, func() []string {
+			now := goroutines(s.Name())
+			return now[:max(0, len(now)-base)]
+		}), "more goroutines than before")
 	})
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,12 +13,17 @@ import (
 
 func TestF06TheReplyToADeleteIsLost(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.behind()
-		h := s.acquire(c)
+		m := s.mutex(s.behind())
+		h, err := m.Acquire(s.Context())
+		require.NoError(s, err)
 		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.CutOnReply})
 		s.release(h)
 		require.Equal(s, 1, lost.Fired())
-		s.release(s.acquire(c))
+		require.Empty(s, s.nodes())
+		again, err := m.Acquire(s.Context())
+		require.NoError(s, err)
+		s.isSoleHolder(again)
+		s.release(again)
 	})
 }
 
@@ -28,9 +34,10 @@ func TestF07ADeleteIsLost(t *testing.T) {
 		waiter := s.start(context.Background(), s.client())
 		s.awaitNodes(2)
 		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.DropAndCut})
+		begun := time.Now()
 		s.release(h)
 		require.Equal(s, 1, lost.Fired())
-		s.release(s.granted(waiter))
+		s.release(s.grantedWithin(2*time.Second, waiter, begun))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -30,37 +31,55 @@ const (
 	tick = zktest.DefaultTick
 	// patience bounds what must happen but has no promised time of its own.
 	patience = 30 * time.Second
+	// progress is how long after the last fault the lock is granted again (l), and
+	// an abandoned node is gone (o).
+	progress = T + 2*time.Second
+	// expiry is how long after its last sign of life a client's nodes are gone, and
+	// the next in line is granted the lock: the server counts in ticks.
+	expiry = T + 2*tick + 500*time.Millisecond
 )
 
 // scene is one test's lock path and the clients around it.
 type scene struct {
 	*testing.T
-	w *zktest.World
+	w       *zktest.World
+	control *control
+}
+
+// play runs a scenario, and the checks that all have in common. What belongs to
+// the world is made before, so that it is not taken for the scenario's.
+func play(t *testing.T, w *zktest.World, f func(s scene)) {
+	w.Proxies()
+	w.Admin()
+	s := scene{t, w, startControl(t)}
+	s.endsEveryGoroutine()
+	f(s)
+	s.leavesNothing()
 }
 
 // each runs a scenario on the embedded server and on a real one that all
 // scenarios share; eachPrivate on servers of its own.
 func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w}) }, backends...)
+	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
 func eachPrivate(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Parallel()
-	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { f(scene{t, w}) }, backends...)
+	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
 // onReal runs a scenario on a real server of its own, onEnsemble on an ensemble.
 func onReal(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
 	t.Parallel()
-	f(scene{t, zktest.NewPrivate(t, zktest.Real, opts...)})
+	play(t, zktest.NewPrivate(t, zktest.Real, opts...), f)
 }
 
 func onEnsemble(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
 	t.Parallel()
 	ensembles <- struct{}{}
 	t.Cleanup(func() { <-ensembles })
-	f(scene{t, zktest.NewPrivate(t, zktest.Ensemble, opts...)})
+	play(t, zktest.NewPrivate(t, zktest.Ensemble, opts...), f)
 }
 
 // ensembles bounds how many there are at a time: each is three JVMs.
@@ -129,9 +148,11 @@ func (s scene) acquire(c *coord.Client) *coord.Hold {
 	return h
 }
 
+// result is how an acquire ended, and when.
 type result struct {
 	hold *coord.Hold
 	err  error
+	at   time.Time
 }
 
 // start acquires in the background.
@@ -140,16 +161,28 @@ func (s scene) start(ctx context.Context, c *coord.Client) <-chan result {
 	m, done := s.mutex(c), make(chan result, 1)
 	go func() {
 		h, err := m.Acquire(ctx)
-		done <- result{h, err}
+		done <- result{h, err, time.Now()}
 	}()
 	return done
 }
 
-func (s scene) granted(done <-chan result) *coord.Hold {
+// granted waits for the hold, and tells when it was there.
+func (s scene) granted(done <-chan result) (*coord.Hold, time.Time) {
 	s.Helper()
 	r := zktest.Receive(s, patience, done, "the acquire does not return")
 	require.NoError(s, r.err)
-	return r.hold
+	return r.hold, r.at
+}
+
+// grantedWithin waits for a hold that comes so soon after a moment, and not
+// before it.
+func (s scene) grantedWithin(promised time.Duration, done <-chan result, after time.Time) *coord.Hold {
+	s.Helper()
+	h, at := s.granted(done)
+	require.False(s, at.Before(after), "granted %v too early", after.Sub(at))
+	s.onTime("granted", after, promised, at)
+	s.Logf("granted after %v", at.Sub(after))
+	return h
 }
 
 func (s scene) release(h *coord.Hold) {
@@ -157,13 +190,14 @@ func (s scene) release(h *coord.Hold) {
 	require.NoError(s, h.Release(context.Background()))
 }
 
-// nodes lists the lock's directory as the server has it.
-func (s scene) nodes() []string {
+// nodes lists the lock's directory as the server has it; a missing one is empty.
+func (s scene) nodes() (names []string) {
 	s.Helper()
-	names, _, err := s.w.Admin().Children(s.dir())
-	if err != nil {
-		return nil
-	}
+	var err error
+	zktest.Eventually(s, patience, func() bool {
+		names, _, err = s.w.Admin().Children(s.dir())
+		return err == nil || err == zk.ErrNoNode
+	}, "the directory cannot be listed")
 	return names
 }
 
@@ -192,16 +226,69 @@ func (s scene) lost(h *coord.Hold, within time.Duration) error {
 	return err
 }
 
+// ending is when a hold's Done was closed, and the end of its window as known
+// then: from there on Err tells, too.
+type ending struct{ done, window time.Time }
+
+// trusted is until when the hold was.
+func (e ending) trusted() time.Time {
+	if e.window.Before(e.done) {
+		return e.window
+	}
+	return e.done
+}
+
+// endOf tells when h has ended.
+func (s scene) endOf(h *coord.Hold) <-chan ending {
+	ended := make(chan ending, 1)
+	go func() {
+		<-h.Done()
+		ended <- ending{time.Now(), h.Deadline()}
+	}()
+	return ended
+}
+
+// ends waits for the end of a hold, which must not come later than that of its
+// window, and returns until when it was trusted.
+func (s scene) ends(ended <-chan ending) (trusted time.Time) {
+	s.Helper()
+	e := zktest.Receive(s, patience, ended, "the hold does not end")
+	s.onTime("lost", e.window, prompt, e.done)
+	return e.trusted()
+}
+
+// endWithTheirWindow waits for the end of holds that end for no other reason
+// than that their window is over.
+func (s scene) endWithTheirWindow(holds ...*coord.Hold) {
+	s.Helper()
+	var ended []<-chan ending
+	for _, h := range holds {
+		ended = append(ended, s.endOf(h))
+	}
+	for i, h := range holds {
+		e := zktest.Receive(s, patience, ended[i], "the hold does not end")
+		require.ErrorIs(s, h.Err(), coord.ErrWindowOver)
+		require.False(s, e.done.Before(e.window), "lost %v before the window was over", e.window.Sub(e.done))
+		s.onTime("lost", e.window, prompt, e.done)
+		s.Logf("lost %v after the window's end", e.done.Sub(e.window))
+	}
+}
+
 // fails checks that an acquire ends by its context, on time (d), with an error
 // that tells.
 func (s scene) fails(done <-chan result, deadline time.Time) {
 	s.Helper()
 	r := zktest.Receive(s, patience, done, "the acquire does not return")
-	require.Less(s, time.Since(deadline), 50*time.Millisecond+schedulingSlack, "returned too late")
+	s.onTime("failed", deadline, prompt, r.at)
 	require.Error(s, r.err)
 	require.True(s, errors.Is(r.err, context.DeadlineExceeded) || errors.Is(r.err, context.Canceled), "%v", r.err)
 }
 
-// schedulingSlack is what a busy two-core machine may add to the 50 ms within
-// which a call must return after its context ended.
-const schedulingSlack = 500 * time.Millisecond
+// wait waits until so long after a moment.
+func (s scene) wait(d time.Duration, after time.Time) { s.waitUntil(after.Add(d)) }
+
+func (s scene) waitUntil(at time.Time) {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	<-timer.C
+}

@@ -17,8 +17,9 @@ func TestF08TheConnectionIsCutAtTheInstantThePredecessorGoes(t *testing.T) {
 		h := s.acquire(s.client())
 		waiter := s.waitBehindProxy(2)
 		event := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.dir(), Do: proxy.CutOnReply})
+		released := time.Now()
 		s.release(h)
-		next := s.granted(waiter)
+		next := s.grantedWithin(progress, waiter, released)
 		require.Equal(s, 1, event.Fired(), "the news of the release was lost")
 		s.isSoleHolder(next)
 		s.release(next)
@@ -39,8 +40,9 @@ func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
 		s.release(h)
 		zktest.Eventually(s, patience, func() bool { return p.Stats().Refused > 0 }, "the waiter does not try to connect")
 		require.Empty(s, waiter)
+		healed := time.Now()
 		p.Heal()
-		next := s.granted(waiter)
+		next := s.grantedWithin(progress, waiter, healed)
 		requests := p.Requests()
 		require.Zero(s, requests[proxy.OpSetWatches]+requests[proxy.OpSetWatches2])
 		s.isSoleHolder(next)
@@ -60,7 +62,7 @@ func TestF10TheConnectionFlaps(t *testing.T) {
 		defer flapping.Stop()
 		var cut int
 		for flaps := true; flaps; {
-			c.progresses(T + 2*time.Second)
+			c.progresses(progress)
 			select {
 			case <-flapping.C:
 				flaps = false
@@ -69,7 +71,7 @@ func TestF10TheConnectionFlaps(t *testing.T) {
 		}
 		cut = stop()
 		require.Greater(s, cut, 20)
-		c.progresses(T + 2*time.Second)
+		c.progresses(progress)
 		c.stop()
 		require.Zero(s, c.lost, "no hold is lost: the session lives on")
 		s.Logf("%d connections cut", cut)

@@ -1,0 +1,109 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// leavesNothing checks at the end of a scenario, while its clients are still
+// open, that none of them has left a node (o) or a watch (w).
+func (s scene) leavesNothing() {
+	s.Helper()
+	require.Empty(s, s.drained(progress, s.ephemerals), "ephemeral nodes are left")
+	require.Empty(s, s.drained(progress, s.w.Watched), "watches are left")
+}
+
+// drained waits until there is nothing to list, and returns what there is after
+// the given time.
+func (s scene) drained(within time.Duration, list func() []string) (left []string) {
+	s.Helper()
+	end := time.Now().Add(within)
+	zktest.Eventually(s, within+patience, func() bool {
+		left = list()
+		return len(left) == 0 || time.Now().After(end)
+	}, "time stands still")
+	return left
+}
+
+// ephemerals lists the scenario's ephemeral nodes, whatever their ACL.
+func (s scene) ephemerals() (found []string) {
+	s.Helper()
+	root := s.w.Path("") + "/"
+	switch s.w.Backend() {
+	case zktest.Embedded:
+		for _, node := range s.w.Embedded().Nodes() {
+			if node.Stat.EphemeralOwner != 0 && strings.HasPrefix(node.Path, root) {
+				found = append(found, node.Path)
+			}
+		}
+		return found
+	case zktest.Real:
+		return dumped(s.w.Real(), root)
+	}
+	for _, server := range s.w.Ensemble().Servers() {
+		found = append(found, dumped(server, root)...)
+	}
+	return found
+}
+
+// dumped lists the ephemeral nodes below root that a server has.
+func dumped(server *zktest.Server, root string) (found []string) {
+	answer, err := server.FourLetter("dump")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for line := range strings.Lines(answer) {
+		if node := strings.TrimSpace(line); strings.HasPrefix(node, root) {
+			found = append(found, node)
+		}
+	}
+	return found
+}
+
+// label marks the calling goroutine and all that it starts from now on, and
+// theirs. What a callback of a timer starts is not marked.
+func (s scene) label(value string) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(labelKey, value)))
+}
+
+const labelKey = "scenario"
+
+// endsEveryGoroutine checks after a scenario that its clients, which are closed
+// by then, have left no goroutine (g).
+func (s scene) endsEveryGoroutine() {
+	s.Helper()
+	s.label(s.Name())
+	s.Cleanup(func() {
+		left := s.drained(T, func() []string { return goroutines(s.Name()) })
+		require.Empty(s, left, "goroutines are left")
+	})
+}
+
+var countOfStack = regexp.MustCompile(`(?m)^(\d+) @`)
+
+// goroutines lists the stacks of the marked goroutines that are in the library
+// or the client library.
+func goroutines(label string) (stacks []string) {
+	var profile bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&profile, 1)
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		marked := strings.Contains(stack, fmt.Sprintf("%q:%q", labelKey, label))
+		ours := strings.Contains(stack, "zkcoord/zkcoord/coord") || strings.Contains(stack, "go-zookeeper/zk")
+		if count := countOfStack.FindStringSubmatch(stack); marked && ours && count != nil {
+			n, _ := strconv.Atoi(count[1])
+			stacks = append(stacks, slices.Repeat([]string{stack}, n)...)
+		}
+	}
+	return stacks
+}
