@@ -240,8 +240,11 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 func (cl *Claim) recover(name string) (found bool, err error) {
 	for {
 		found, err = cl.find(name)
-		if err == nil || !errors.Is(err, ErrDisconnected) && !errors.Is(err, ErrThrottled) {
+		if err == nil || errors.Is(err, ErrNoAuth) || cl.sess.Err() != nil {
 			return found, err
+		}
+		if !errors.Is(err, ErrDisconnected) {
+			cl.client.pause(context.Background())
 		}
 	}
 }

@@ -201,3 +201,27 @@ func (b bubble) nodesOf(session int64) (paths []string) {
 	}
 	return paths
 }
+
+// An answer that is not the ensemble's settles nothing.
+func TestACreateWhoseReplyIsLostIsNotMadeAgainWhenTheWriteThatSettlesItFails(t *testing.T) {
+	for _, code := range []zkembed.Code{zkembed.CodeSystemError, zkembed.CodeThrottledOp} {
+		inBubble(t, func(b bubble) {
+			c := b.open()
+			require.NoError(t, b.acquire(c).Release(b.Context()))
+			session := c.SessionID()
+			b.srv.AddFollower(T/20, session)
+			time.Sleep(T)
+			acquired := b.acquireLater(c, mutex)
+			for b.owned(session) == 0 {
+				time.Sleep(T / 1000)
+			}
+			refused := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3}, zkembed.ReplyError(code))
+			require.NoError(t, b.srv.DropConn(session))
+			h := <-acquired
+			require.NoError(t, h.err)
+			require.Equal(t, 3, refused.Fired())
+			require.Equal(t, 1, b.owned(session))
+			require.NoError(t, h.hold.Release(b.Context()))
+		})
+	}
+}

@@ -130,11 +130,13 @@ func (s *Session) Delete(ctx context.Context, path string) error {
 // the ensemble must agree. When it has returned nil, the server this session
 // is connected to has applied whatever was committed before the call, so that
 // a following read shows it. A sync is not enough: a superseded leader
-// acknowledges one. The check's own result does not matter.
+// acknowledges one. The check's own result does not matter, as long as it is
+// the ensemble's.
 func (s *Session) Flush(ctx context.Context) error {
 	_, err := Call(ctx, s, func(c *zk.Conn) (struct{}, error) {
 		_, err := c.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
-		if known := translate(err); known != ErrConnection && known != ErrThrottled && known != ErrExpired {
+		switch translate(err) {
+		case ErrNoAuth, ErrNoNode, ErrBadVersion:
 			err = nil
 		}
 		return struct{}{}, err
