@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
@@ -79,4 +80,24 @@ func TestAHoldIsLostWithItsSession(t *testing.T) {
 		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
 		require.NoError(t, next.Release(b.Context()))
 	})
+}
+
+func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
+	for name, ask := range map[string]func(b bubble, c *coord.Client, node string) error{
+		"revoke": func(b bubble, c *coord.Client, node string) error { return coord.Revoke(b.Context(), c, node) },
+		"break":  func(b bubble, c *coord.Client, node string) error { return coord.Break(b.Context(), c, node) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, admin := b.open(), b.open()
+				h := b.acquire(c)
+				refused := b.srv.Inject(zkembed.Match{Session: admin.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+				begun := time.Now()
+				require.NoError(t, ask(b, admin, h.Node()))
+				require.Equal(t, 3, refused.Fired())
+				require.GreaterOrEqual(t, time.Since(begun), 3*T/50)
+				require.NoError(t, h.Release(b.Context()))
+			})
+		})
+	}
 }

@@ -22,17 +22,11 @@ func Revoke(ctx context.Context, c *Client, node string) error {
 	if c.opts.dialect == Kazoo {
 		request = revokePlain
 	}
-	for {
+	err := c.Retry(ctx, func(ctx context.Context) error { // to ask twice is to ask once
 		_, err := c.Set(ctx, node, []byte(request), -1)
-		switch {
-		case err == nil, errors.Is(err, ErrNoNode):
-			return nil
-		case ctx.Err() == nil && transient(err):
-			// To ask twice is to ask once.
-		default:
-			return opError("revoke", node, err)
-		}
-	}
+		return err
+	})
+	return unlessGone("revoke", node, err)
 }
 
 // RevokeAndWait asks as [Revoke] does and waits until the node is gone. When
@@ -59,16 +53,15 @@ func RevokeAndWait(ctx context.Context, c *Client, node string, forceAfter time.
 // former holder sees its loss as soon as the news reaches it, and may have
 // acted on the hold until then.
 func Break(ctx context.Context, c *Client, node string) error {
-	for {
-		err := c.Delete(ctx, node, -1)
-		switch {
-		case err == nil, errors.Is(err, ErrNoNode):
-			return nil
-		case ctx.Err() == nil && transient(err):
-		default:
-			return opError("break", node, err)
-		}
+	err := c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, node, -1) })
+	return unlessGone("break", node, err)
+}
+
+func unlessGone(op, node string, err error) error {
+	if errors.Is(err, ErrNoNode) {
+		return nil
 	}
+	return opError(op, node, err)
 }
 
 // AwaitDeleted waits until a node is gone.
