@@ -67,7 +67,8 @@
 //
 // In the Kazoo dialect, that of Kazoo's Semaphore: the queue is a Kazoo lock at
 // <path>-__lock__, the leases are the children of the path, and its data are N
-// in digits, which Kazoo checks, too.
+// in digits, which Kazoo checks, too. The two layouts do not see each other: use
+// a path in one dialect only.
 //
 // # Cost
 //
