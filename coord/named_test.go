@@ -91,3 +91,32 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
 	})
 }
+
+func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
+		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.DelayReply(time.Second))
+		holds := make(chan *coord.Hold, 2)
+		for _, data := range []string{"one", "other"} {
+			go func() {
+				h, err := c.Acquire(b.Context(), coord.Spec{
+					Line: coord.Line{Dir: "/names"}, Name: "name", Data: []byte(data), Exclusive: true,
+				}, coord.Alone)
+				if err != nil {
+					require.ErrorIs(t, err, coord.ErrNodeExists)
+				}
+				holds <- h
+			}()
+		}
+		h := <-holds
+		if other := <-holds; other != nil {
+			require.Nil(t, h)
+			h = other
+		}
+		stat, _, err := c.Exists(b.Context(), h.Node())
+		require.NoError(t, err)
+		require.Equal(t, stat.Czxid, h.Token())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}

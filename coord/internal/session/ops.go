@@ -96,16 +96,24 @@ func (s *Session) translate(err error) error {
 // server has answered or the session is over: call it where nobody waits for
 // it in vain, and see to it that an unknown outcome ([ErrConnection]) is
 // resolved. sent is called, unless nil, when the request was written: what is
-// asked after that is answered after the create.
+// asked after that is answered after the create. Creates of one path wait for each
+// other.
 func (s *Session) Create(path string, data []byte, flags int32, acl []ACL, sent func()) (string, int64, error) {
-	c := &creation{sent: sent}
+	c := &creation{sent: sent, done: make(chan struct{})}
 	s.mu.Lock()
+	for s.creates[path] != nil { // the replies could not be told apart
+		other := s.creates[path].done
+		s.mu.Unlock()
+		<-other
+		s.mu.Lock()
+	}
 	s.creates[path] = c
 	s.mu.Unlock()
 	made, err := s.conn.Create(path, data, flags, zkACL(acl))
 	s.mu.Lock()
 	zxid := c.zxid
 	delete(s.creates, path)
+	close(c.done)
 	s.mu.Unlock()
 	return made, zxid, s.translate(err)
 }

@@ -223,8 +223,9 @@ func (s *Session) answered(r request, zxid int64, code int32) {
 
 // creation is a create under way.
 type creation struct {
-	zxid int64  // of its reply
-	sent func() // called when it was written; nil afterwards
+	zxid int64         // of its reply
+	sent func()        // called when it was written; nil afterwards
+	done chan struct{} // closed when it is over
 }
 
 // sent implements tap.
