@@ -24,8 +24,8 @@ type Spec struct {
 	// unique if two claims of one client may want the same name.
 	Data []byte
 	// With are operations that take effect along with the create of the node, or
-	// not at all. With them the directory must exist, and others may want the
-	// same Name. So that the node is told from one of theirs, its version is 1,
+	// not at all. With them there must be a Name, the directory must exist, and
+	// others may want the same Name. So that the node is told from one of theirs, its version is 1,
 	// where a node just created has 0.
 	With []Op
 	// Proof are checks that hold as long as the claim is this one's and no other
@@ -149,6 +149,9 @@ func (c *Client) checkSpec(spec *Spec) error {
 		}
 	} else if spec.Kind == "" || strings.ContainsFunc(string(spec.Kind), notAlphanumeric) {
 		return invalid("kind %q: letters and digits only", spec.Kind)
+	}
+	if len(spec.With) > 0 && spec.Name == "" {
+		return invalid("a claim with operations needs a name: its node must be known beforehand")
 	}
 	if spec.Data == nil {
 		spec.Data = []byte(c.opts.owner())

@@ -150,3 +150,13 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 		require.NoError(t, h.Release(b.Context()))
 	})
 }
+
+func TestAClaimWithOperationsNeedsAName(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		spec := mutex
+		spec.With = []coord.Op{coord.CheckOp("/", -1)}
+		_, err := c.Join(b.Context(), spec)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+	})
+}
