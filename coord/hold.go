@@ -143,15 +143,18 @@ func (cl *Claim) ownFailure(err error) error {
 
 // Nest returns another handle of the same hold, with a Release of its own; the
 // node is deleted when the last handle is released. It fails when the hold has
-// ended.
+// ended, and with [ErrInvalid] while [Hold.ReleaseTxn] is under way.
 func (h *Hold) Nest() (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
-	if h.err != nil {
+	switch {
+	case h.err != nil:
 		return nil, opError("nest", h.Node(), h.err)
+	case h.claim.settling != nil:
+		return nil, opError("nest", h.Node(), invalid("a transaction is releasing the hold"))
 	}
 	return h.claim.newHold(), nil
 }

@@ -3,6 +3,8 @@ package coord_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,5 +33,20 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 			}
 			require.ErrorIs(b, h.Err(), coord.ErrLost)
 		}
+	})
+}
+
+// The node goes with the transaction, and what a new handle stands for.
+func TestAHoldThatATransactionIsReleasingCannotBeNested(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		b.srv.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
+		released := make(chan error, 1)
+		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
+		synctest.Wait()
+		_, err := h.Nest()
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.NoError(t, <-released)
 	})
 }
