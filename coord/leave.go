@@ -38,8 +38,7 @@ func (h *Hold) giveUp() *removal {
 	last := len(cl.holds) == 0
 	cl.mu.Unlock()
 	if first {
-		h.cancelContexts()
-		cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+		h.tellReleased()
 	}
 	if !last {
 		return nil
@@ -66,9 +65,16 @@ func (cl *Claim) endAndLeave() *removal {
 	}
 	cl.mu.Unlock()
 	for _, h := range released {
-		h.cancelContexts()
+		h.tellReleased()
 	}
 	return cl.leave()
+}
+
+// tellReleased tells the contexts of a hold that was released, and the observer.
+func (h *Hold) tellReleased() {
+	h.cancelContexts()
+	cl := h.claim
+	cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
 }
 
 // removal is the deletion of an own node, once it has begun.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // ReleaseTxn releases the hold and carries out the operations, both or neither:
@@ -117,7 +116,6 @@ func (cl *Claim) settled() {
 	cl.mu.Unlock()
 	cl.client.unregister(cl)
 	for _, h := range released {
-		h.cancelContexts()
-		cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+		h.tellReleased()
 	}
 }

@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -50,5 +51,26 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 				require.ErrorIs(t, err, coord.ErrReleased)
 			}
 		}
+	})
+}
+
+func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var granted, released atomic.Int32
+		c := b.open(coord.WithObserver(func(e coord.Event) {
+			switch e.Kind {
+			case coord.ClaimGranted:
+				granted.Add(1)
+			case coord.ClaimReleased:
+				released.Add(1)
+			}
+		}))
+		claim, err := c.Join(b.Context(), mutex)
+		require.NoError(t, err)
+		_, err = claim.Turn(b.Context(), first)
+		require.NoError(t, err)
+		require.NoError(t, claim.Leave(b.Context()))
+		require.EqualValues(t, 1, granted.Load())
+		require.EqualValues(t, 1, released.Load())
 	})
 }
