@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -18,7 +19,7 @@ type verbs struct {
 
 	Demo          demoVerbs         `cmd:"" help:"See coordination at work, with real processes that are really killed."`
 	Lock          lockVerb          `cmd:"" help:"Run a command while holding a lock."`
-	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it."`
+	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`
 	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
 	Break         breakVerb         `cmd:"" help:"Take a lock from its holder by force."`
 	Elect         electVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
@@ -70,9 +71,10 @@ func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	if joined, ok := joinNegative(args, err); ok {
 		return parseArgs(std, joined)
 	}
-	if len(args) == 0 {
+	var failed *kong.ParseError
+	if len(args) == 0 && errors.As(err, &failed) {
 		parser.Stdout = std.err
-		_ = help(kong.HelpOptions{Compact: true, WrapUpperBound: min(columns(std.err), 100)}, ctx)
+		_ = failed.Context.PrintUsage(false)
 		return nil, nil, silently(exitUsage)
 	}
 	return nil, nil, wrong(err)

@@ -116,8 +116,16 @@ func (c *connection) open(ctx context.Context) (*coord.Client, error) {
 	case ctx.Err() != nil:
 		return nil, &exitError{exitUnavailable, err}
 	default:
-		return nil, &exitError{exitUnavailable, fmt.Errorf("%w\n(do servers run there? --connect-timeout tells how long to try)", err)}
+		return nil, &exitError{exitUnavailable, fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.doubt())}
 	}
+}
+
+// doubt is what to look at when no server answers.
+func (c *connection) doubt() string {
+	if config, err := c.config(); err == nil && config != nil {
+		return "do servers run there, and speak TLS at that port?"
+	}
+	return "do servers run there?"
 }
 
 // child is a further process of this program, with the same servers. The environment carries the credentials, since

@@ -6,28 +6,38 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 type inspectVerb struct {
-	Path nodePath `arg:"" help:"The lock's path."`
+	Path nodePath `arg:"" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
 // report is what inspect tells about a path.
 type report struct {
-	Path       string      `json:"path"`
-	Kind       string      `json:"kind"`    // of all contenders; rwlock; semaphore; mixed; "" if there are none
-	Dialect    string      `json:"dialect"` // of all contenders; mixed; "" if there are none
-	Contenders []contender `json:"contenders"`
+	Path       string       `json:"path"`
+	Kind       string       `json:"kind"`    // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
+	Dialect    string       `json:"dialect"` // of all contenders; mixed; "" if there are none
+	Contenders []contender  `json:"contenders"`
+	Round      *roundReport `json:"round,omitempty"` // of a double barrier
+	Queue      *queueReport `json:"queue,omitempty"`
+	Closed     *closing     `json:"closed,omitempty"` // where there is nothing else: somebody has set a barrier
+}
+
+// closing is who has set a barrier, and when.
+type closing struct {
+	By  string  `json:"by"`
+	Age float64 `json:"age"`
 }
 
 type contender struct {
 	Position int     `json:"position"` // 1 is first
 	Holds    bool    `json:"holds"`
+	State    string  `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
 	Kind     string  `json:"kind"`
 	Owner    string  `json:"owner"`
 	Session  string  `json:"session"` // as ZooKeeper's own tools write it
@@ -45,8 +55,7 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 			return err
 		}
 		if s.json {
-			writeJSON(s.out, r)
-			return nil
+			return writeJSON(s.out, r)
 		}
 		return r.table(s.out)
 	})
@@ -56,9 +65,9 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 // looks before its first contender, and after its last.
 func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
 	r := report{Path: string(path), Contenders: []contender{}}
-	line, slots, err := contendersAt(ctx, client, path)
-	if err == nil && len(line) == 0 {
-		line, err = leases(ctx, client, path)
+	line, err := coord.Inspect(ctx, client, string(path), memberKind)
+	if err == nil && (len(line) == 0 || line[0].Kind == memberKind) {
+		line, err = r.special(ctx, client, path, line)
 	}
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return r, err
@@ -66,38 +75,72 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 	for i, info := range line {
 		r.Kind = common(r.Kind, family(info.Kind))
 		r.Dialect = common(r.Dialect, info.Dialect.String())
-		r.Contenders = append(r.Contenders, contender{
-			Position: i + 1, Holds: info.Holds, Kind: string(info.Kind), Owner: info.Owner,
-			Session: fmt.Sprintf("0x%x", uint64(info.Session)), Age: seconds(max(0, time.Since(info.Since))),
-			Node: info.Node, Token: info.Token, Revoked: info.Revoked,
-		})
-	}
-	if slots {
-		r.Kind = slotsKind
+		r.Contenders = append(r.Contenders, r.contender(i+1, info))
 	}
 	return r, nil
 }
 
-// leases lists the contenders of a semaphore, whose nodes are below directories of their own. A path that is none has
-// none.
-func leases(ctx context.Context, client *coord.Client, path nodePath) ([]coord.ContenderInfo, error) {
-	if _, exists, err := client.Exists(ctx, string(path)+"/leases"); err != nil || !exists {
-		return nil, err
+// special looks for what is more than a line: a double barrier, a semaphore, a queue.
+func (r *report) special(ctx context.Context, client *coord.Client, path nodePath, line []coord.ContenderInfo) ([]coord.ContenderInfo, error) {
+	found, err := r.inRounds(ctx, client, path, line)
+	if found || err != nil {
+		return line, err
 	}
-	s, err := semaphore.New(client, string(path), 1) // the limit that is stored counts
-	if err != nil {
-		return nil, err
+	line, err = r.inQueue(ctx, client, path)
+	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return line, err
 	}
-	return s.Contenders(ctx)
+	line, err = slotsOf(ctx, client, path)
+	if err != nil || len(line) > 0 {
+		r.Kind = slotsKind
+		return line, err
+	}
+	return nil, r.asBarrier(ctx, client, path)
 }
+
+// asBarrier looks whether the node itself says who made it. A barrier does that, and nothing else here.
+func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodePath) error {
+	data, stat, err := client.Get(ctx, string(path))
+	if err == nil && len(data) > 0 && stat.Children == 0 && stat.Owner == 0 {
+		r.Kind = "barrier"
+		r.Closed = &closing{By: beginning(data), Age: seconds(max(0, time.Since(stat.Created)))}
+	}
+	return err
+}
+
+func (r *report) contender(position int, info coord.ContenderInfo) contender {
+	c := contender{
+		Position: position, Holds: info.Holds, State: "waits", Kind: string(info.Kind), Owner: info.Owner,
+		Session: sessionName(info.Session), Age: seconds(max(0, time.Since(info.Since))),
+		Node: info.Node, Token: info.Token, Revoked: info.Revoked,
+	}
+	if c.Holds {
+		c.State = "holds"
+	}
+	switch {
+	case r.Round != nil:
+		r.Round.place(&c)
+	case r.Queue != nil:
+		r.Queue.place(&c)
+	}
+	return c
+}
+
+// sessionName is a session as ZooKeeper's own tools write it.
+func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
 // family is the recipe a kind belongs to. A plain lock is at home in the line of a shared one, too.
 func family(k coord.Kind) string {
 	if k == coord.Read || k == coord.Write {
 		return "rwlock"
 	}
-	if k == coord.Lease {
-		return "semaphore"
+	switch k {
+	case coord.Lease:
+		return slotsKind
+	case memberKind:
+		return roundsKind
+	case consumerKind:
+		return queueKind
 	}
 	return string(k)
 }
@@ -107,7 +150,7 @@ func common(sofar, next string) string {
 	switch {
 	case sofar == "" || sofar == next || sofar == string(coord.Lock) && next == "rwlock":
 		return next
-	case (sofar == "rwlock" || sofar == "semaphore") && next == string(coord.Lock):
+	case (sofar == "rwlock" || sofar == slotsKind) && next == string(coord.Lock):
 		return sofar // a semaphore's queue is a lock
 	}
 	return "mixed"
@@ -131,28 +174,41 @@ func (r report) holders() []contender {
 }
 
 func (r report) table(to io.Writer) error {
-	if len(r.Contenders) == 0 {
+	switch {
+	case r.Queue != nil:
+		return r.Queue.table(to, r)
+	case r.Round != nil:
+		fmt.Fprintf(to, "%s: %s\n", r.Path, r.Round)
+	case r.Closed != nil:
+		_, err := fmt.Fprintf(to, "%s: a closed barrier, set %s ago by %q\n", r.Path, age(r.Closed.Age), r.Closed.By)
+		return err
+	case len(r.Contenders) == 0:
 		_, err := fmt.Fprintf(to, "%s: nobody holds it, nobody waits\n", r.Path)
 		return err
+	default:
+		fmt.Fprintf(to, "%s: %s, %s dialect\n", r.Path, r.Kind, r.Dialect)
 	}
-	fmt.Fprintf(to, "%s: %s, %s dialect\n", r.Path, r.Kind, r.Dialect)
+	return r.contenderTable(to)
+}
+
+func (r report) contenderTable(to io.Writer) error {
+	if len(r.Contenders) == 0 {
+		return nil
+	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tSTATE\tKIND\tOWNER\tAGE\tSESSION\tNODE")
 	for _, c := range r.Contenders {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Position, c.state(), c.Kind, c.owner(), c.age(), c.Session, c.Node)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Position, c.state(), c.Kind, c.owner(), age(c.Age), c.Session,
+			strings.TrimPrefix(c.Node, r.Path+"/"))
 	}
 	return w.Flush()
 }
 
 func (c contender) state() string {
-	state := "waits"
-	if c.Holds {
-		state = "holds"
-	}
 	if c.Revoked {
-		state += ", asked to give up"
+		return c.State + ", asked to give up"
 	}
-	return state
+	return c.State
 }
 
 func (c contender) owner() string {
@@ -162,8 +218,9 @@ func (c contender) owner() string {
 	return fmt.Sprintf("%.60q", c.Owner)
 }
 
-func (c contender) age() string {
-	d := time.Duration(c.Age * float64(time.Second))
+// age is a number of seconds as people write it.
+func age(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
 	switch {
 	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
@@ -10,17 +11,14 @@ import (
 // slotsKind is the kind of a path whose lock has slots.
 const slotsKind = "semaphore"
 
-// contendersAt lists who stands in the line at path, or, if nobody does, who has or wants a slot there, in this
-// client's dialect.
-func contendersAt(ctx context.Context, client *coord.Client, path nodePath) (line []coord.ContenderInfo, slots bool, err error) {
-	line, err = coord.Inspect(ctx, client, string(path))
-	if err != nil || len(line) > 0 {
-		return line, false, err
-	}
+// slotsOf lists who has or wants a slot at path, in this client's dialect. The leases that a path of Curator's layout
+// has below it tell that it is one, too.
+func slotsOf(ctx context.Context, client *coord.Client, path nodePath) ([]coord.ContenderInfo, error) {
 	sem, err := semaphore.New(client, string(path), semaphore.Stored)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	line, err = sem.Contenders(ctx)
-	return line, len(line) > 0, err
+	line, err := sem.Contenders(ctx)
+	// Kazoo's leases have no names that tell; but they belong to a session.
+	return slices.DeleteFunc(line, func(c coord.ContenderInfo) bool { return c.Session == 0 }), err
 }

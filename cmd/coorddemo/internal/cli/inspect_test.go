@@ -3,7 +3,10 @@
 package cli
 
 import (
+	"path"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -80,7 +83,7 @@ func TestInspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		table := on(t, w, "inspect", w.Path("l"))
 		require.Equal(t, 0, table.exit())
 		text := table.output()
-		require.Regexp(t, `(?m)^1 +holds +lock .*`+told[0], text)
+		require.Regexp(t, `(?m)^1 +holds +lock .* `+path.Base(told[0])+`$`, text)
 		require.Regexp(t, `(?m)^2 +waits +lock `, text)
 
 		require.NoError(t, holder.in.Close())
@@ -130,6 +133,128 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 			require.Len(t, r.holders(), c.holders)
 		})
 	}
+}
+
+func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		look := func() (r report, text string) {
+			text = on(t, w, "inspect", w.Path("b")).output()
+			r = parse[report](t, on(t, w, "--json", "inspect", w.Path("b")).line())
+			return r, text
+		}
+		first := member(t, w, 2, "exit 0")
+		inBarrier(t, w, 1)
+		r, text := look()
+		require.Equal(t, "doublebarrier", r.Kind)
+		require.Equal(t, &roundReport{Members: 2, Waiting: 1}, r.Round)
+		require.Equal(t, "waits", r.Contenders[0].State)
+		require.Empty(t, r.holders())
+		require.Contains(t, text, "double barrier of 2, no round yet; 1 of 2 have come")
+
+		second := member(t, w, 2, `echo $$; cat >/dev/null`)
+		second.line()
+		zktest.Eventually(t, soon, func() bool { return marked(t, w) == 1 }, "the first has finished")
+		late := member(t, w, 2, "exit 0", "--next")
+		inBarrier(t, w, 3)
+		r, text = look()
+		require.Equal(t, &roundReport{Number: 1, Open: true, Members: 2, Inside: 1, Finished: 1, Waiting: 1}, r.Round)
+		states := []string{}
+		for _, c := range r.Contenders {
+			states = append(states, c.State)
+			require.NotContains(t, c.Owner, "\n")
+			require.Contains(t, c.Owner, "coorddemo")
+		}
+		require.Equal(t, []string{"finished", "inside", "waits"}, states)
+		require.Len(t, r.holders(), 2)
+		require.Contains(t, text, "round 1 is open: 1 inside, 1 finished, 0 gone; 1 for the next round")
+		require.Regexp(t, `(?m)^2 +inside +member +"coorddemo `, text)
+
+		require.NoError(t, second.in.Close())
+		require.Equal(t, 0, first.exit())
+		require.Equal(t, 0, second.exit())
+		late.signal(syscall.SIGTERM)
+		require.Equal(t, 128+int(syscall.SIGTERM), late.exit())
+		r, text = look()
+		require.Equal(t, &roundReport{Number: 1, Members: 2}, r.Round)
+		require.Empty(t, r.Contenders)
+		require.Contains(t, text, "round 1 is over; nobody waits")
+	})
+}
+
+func TestInspectShowsWhatIsInAQueue(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		putItems(t, w, "first", strings.Repeat("ü", 100), "third")
+		consumer := receive(t, w, `echo $$; sleep 600`)
+		consumer.line()
+		r := parse[report](t, on(t, w, "--json", "inspect", w.Path("q")).line())
+		require.Equal(t, "queue", r.Kind)
+		require.Empty(t, r.holders())
+		require.Equal(t, 3, r.Queue.Items)
+		require.Equal(t, 1, r.Queue.InHand)
+		require.Len(t, r.Queue.First, 3)
+		inHand, next := r.Queue.First[0], r.Queue.First[1]
+		require.True(t, inHand.InHand)
+		require.Equal(t, "first", inHand.Data)
+		require.Equal(t, 1, inHand.Deliveries)
+		require.Equal(t, 100, inHand.Priority)
+		require.Regexp(t, "^0x[0-9a-f]+$", inHand.Session)
+		require.False(t, next.InHand)
+		require.Equal(t, 200, next.Size)
+		require.Equal(t, strings.Repeat("ü", 20)+"…", next.Data)
+
+		text := on(t, w, "inspect", w.Path("q")).output()
+		require.Contains(t, text, "queue of 3 items, 1 in hand")
+		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +session 0x`, text)
+		consumer.signal(syscall.SIGTERM)
+		require.Equal(t, 143, consumer.exit())
+	})
+}
+
+func TestInspectShowsWhoConsumes(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "item")
+	require.Equal(t, 0, receive(t, w, "true").exit())
+	one, two := receive(t, w, "echo works; exec sleep 600"), receive(t, w, "echo works; exec sleep 600")
+	awaitContenders(t, w.Admin(), w.Path("q/consumers"), 2)
+	r := parse[report](t, on(t, w, "--json", "inspect", w.Path("q")).line())
+	require.Len(t, r.Contenders, 2)
+	require.Equal(t, 2, r.Queue.Consumers)
+	for _, c := range r.Contenders {
+		require.Equal(t, "waits", c.State)
+		require.Contains(t, c.Owner, "coorddemo")
+	}
+	require.Contains(t, on(t, w, "inspect", w.Path("q")).output(), "2 consumers")
+
+	putItems(t, w, "item")
+	worker, idle := one, two
+	select {
+	case <-one.lines:
+	case <-two.lines:
+		worker, idle = two, one
+	}
+	r = parse[report](t, on(t, w, "--json", "inspect", w.Path("q")).line())
+	require.Len(t, r.Queue.First, 1)
+	require.Contains(t, r.Queue.First[0].Owner, strconv.Itoa(worker.pid()))
+	for _, c := range r.Contenders {
+		want := "waits"
+		if strings.HasSuffix(c.Owner, " "+strconv.Itoa(worker.pid())) {
+			want = "works"
+		}
+		require.Equal(t, want, c.State, c.Owner)
+	}
+	require.NoError(t, w.Admin().Delete(w.Path("q/taken/"+r.Queue.First[0].Name), -1))
+	require.Equal(t, exitLost, worker.exit())
+	idle.signal(syscall.SIGTERM)
+	require.Equal(t, 143, idle.exit())
+}
+
+func TestInspectShowsAClosedBarrier(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	require.Equal(t, 0, on(t, w, "barrier", "set", w.Path("b")).exit())
+	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "a closed barrier")
+	require.Equal(t, "barrier", parse[report](t, on(t, w, "--json", "inspect", w.Path("b")).line()).Kind)
+	require.Equal(t, 0, on(t, w, "barrier", "remove", w.Path("b")).exit())
+	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "nobody")
 }
 
 func TestVerbsThatAskSayWhatIsMissing(t *testing.T) {

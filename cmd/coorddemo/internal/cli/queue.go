@@ -107,7 +107,7 @@ func (v *queuePut) items(s *streams) iter.Seq2[[]byte, error] {
 			s.note("each line is an item; end with Ctrl-D")
 		}
 		lines := bufio.NewScanner(s.in)
-		lines.Buffer(nil, queue.MaxSize+2) // with the end of the line
+		lines.Buffer(nil, queue.MaxSize+1) // with the end of the line
 		for lines.Scan() {
 			if !yield([]byte(lines.Text()), nil) {
 				return

@@ -3,9 +3,16 @@
 package cli
 
 import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -66,6 +73,178 @@ func TestACommandWhoseItemIsLostIsKilled(t *testing.T) {
 	require.NoError(t, w.Admin().Delete(w.Path("q/taken/"+claims[0]), -1))
 	require.Equal(t, exitLost, p.exit())
 	requireGone(t, pid)
+}
+
+// receive starts a process that has the first item processed by a script.
+func receive(t *testing.T, w *zktest.World, script string, options ...string) *process {
+	t.Helper()
+	return on(t, w, append(append([]string{"queue", "receive"}, options...), w.Path("q"), "--", "sh", "-c", script)...)
+}
+
+func putItems(t *testing.T, w *zktest.World, items ...string) {
+	t.Helper()
+	require.Equal(t, 0, on(t, w, append([]string{"queue", "put", w.Path("q")}, items...)...).exit())
+}
+
+func TestAKilledReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		putItems(t, w, "item")
+		victim := receive(t, w, stubborn)
+		pid := victim.number()
+		next := receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
+		victim.signal(syscall.SIGKILL)
+		require.Equal(t, 0, next.exit())
+		require.Equal(t, "item", next.output())
+		requireGone(t, pid)
+	})
+}
+
+func TestAFrozenReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		putItems(t, w, "item")
+		frozen := receive(t, w, stubborn)
+		pid := frozen.number()
+		next := receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
+		frozen.signal(syscall.SIGSTOP)
+		require.Equal(t, 0, next.exit())
+		require.Equal(t, "item", next.output())
+		frozen.signal(syscall.SIGCONT)
+		require.Equal(t, exitLost, frozen.exit())
+	})
+}
+
+func TestACommandGetsTheWholeItem(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	line := strings.Repeat("0123456789", 50_000) // more than a pipe holds
+	p := on(t, w, "queue", "put", w.Path("q"))
+	_, err := p.in.Write([]byte(line))
+	require.NoError(t, err)
+	require.NoError(t, p.in.Close())
+	require.Equal(t, 0, p.exit())
+	require.Equal(t, "500000", strings.TrimSpace(receive(t, w, "wc -c").output()))
+	require.Equal(t, 0, on(t, w, "queue", "len", w.Path("q")).exit())
+}
+
+func TestASignalEndsTheWaitForAnItem(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, args := range [][]string{{"take", w.Path("q")}, {"receive", w.Path("q"), "--", "true"}} {
+			p := on(t, w, append([]string{"queue"}, args...)...)
+			awaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+			p.signal(syscall.SIGINT)
+			require.Equal(t, 128+int(syscall.SIGINT), p.exit(), "%q", args)
+			require.Empty(t, p.stderr.String(), "%q", args)
+		}
+	})
+}
+
+func TestASignalEndsTheDelayOfAFailedItem(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		putItems(t, w, "item")
+		p := receive(t, w, "echo failed; exit 3", "--delay", "10m")
+		require.Equal(t, "failed", p.line())
+		require.Equal(t, exitTimeout, receive(t, w, "cat", "--timeout", "300ms").exit())
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 3, p.exit())
+		require.Equal(t, "item", receive(t, w, "cat").output())
+	})
+}
+
+func TestReceiveTellsItsStoryInJSON(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "item")
+	p := receive(t, w, "exit 7", "--json")
+	require.Equal(t, 7, p.exit())
+	story := parse[map[string]any](t, strings.TrimSpace(p.stderr.String()))
+	require.Equal(t, w.Path("q"), story["path"])
+	require.EqualValues(t, 7, story["status"])
+	require.EqualValues(t, 1, story["deliveries"])
+	require.Equal(t, false, story["lost"])
+}
+
+func TestATakenItemThatCannotBeWrittenIsToldOf(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("left out: needs /dev/full")
+	}
+	defer full.Close()
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "precious", "other")
+	for _, args := range [][]string{{"take"}, {"len"}} {
+		cmd := exec.Command(os.Args[0], append(target(w), "queue", args[0], w.Path("q"))...)
+		cmd.Env = environment()
+		cmd.Stdout = full
+		var told strings.Builder
+		cmd.Stderr = &told
+		var ended *exec.ExitError
+		require.ErrorAs(t, cmd.Run(), &ended)
+		require.Equal(t, exitFailed, ended.ExitCode())
+		require.Contains(t, told.String(), "no space left")
+		require.Equal(t, args[0] == "take", strings.Contains(told.String(), `"precious"`))
+	}
+}
+
+func TestLinesArePutAsTheyComeUnlessTogether(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "queue", "put", w.Path("q"))
+	_, err := p.in.Write([]byte("first\nsec"))
+	require.NoError(t, err)
+	require.Equal(t, "first", on(t, w, "queue", "take", w.Path("q")).output())
+	_, err = p.in.Write([]byte("ond\n"))
+	require.NoError(t, err)
+	require.NoError(t, p.in.Close())
+	require.Equal(t, 0, p.exit())
+
+	long := strings.Repeat("x", 1_000_002)
+	p = on(t, w, "queue", "put", w.Path("r"), "--together")
+	_, err = p.in.Write([]byte("first\n" + long + "\n"))
+	require.NoError(t, err)
+	require.Equal(t, exitFailed, p.exit())
+	require.Contains(t, p.stderr.String(), "too long")
+	require.Contains(t, p.stderr.String(), "0 items were put")
+	require.Equal(t, "0", on(t, w, "queue", "len", w.Path("r")).output())
+}
+
+func TestAnInterruptedQueueDemoLeavesNothing(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, "demo", "queue", "--items", "5000")
+		for !strings.Contains(p.line(), "killed process") {
+		}
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, exitFailed, p.exit())
+		r := parse[queueResult](t, p.last())
+		require.False(t, r.OK)
+		require.Zero(t, r.Lost, "%+v", r)
+		require.Positive(t, r.Left)
+		require.Contains(t, r.Error, "terminated")
+		requireNoDemo(t, w)
+	})
+}
+
+func TestADemoWhoseOutputNobodyReadsAnyMoreClearsUp(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	cmd := exec.Command(os.Args[0], append(target(w), "demo", "queue")...)
+	cmd.Env = environment()
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
+	requireNoDemo(t, w)
+}
+
+// requireNoDemo waits until the servers have nothing of a demo's.
+func requireNoDemo(t *testing.T, w *zktest.World) {
+	t.Helper()
+	left, _, err := w.Admin().Children("/coorddemo")
+	if err != nil {
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	}
+	for _, name := range left {
+		require.NotContains(t, name, "queue")
+	}
 }
 
 func TestTheQueueDemoLosesNothingThoughConsumersAreKilled(t *testing.T) {

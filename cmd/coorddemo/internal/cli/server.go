@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,13 +21,18 @@ func (v *serverVerb) Run(s *streams) error {
 	if v.Tick <= 0 {
 		return usageError("--tick %v: it must be positive", v.Tick)
 	}
+	if _, _, err := net.SplitHostPort(v.Addr); err != nil {
+		return usageError("--addr: %w; write HOST:PORT", err)
+	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	server, err := zkembed.Start(zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick))
 	if err != nil {
 		return exitWith(exitFailed, "%w", err)
 	}
-	s.print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString())
+	if err := s.print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString()); err != nil {
+		return errors.Join(exitWith(exitFailed, "the address could not be written: %w", err), server.Close())
+	}
 	if isTerminal(s.err) {
 		s.note("serving until interrupted; everything is kept in memory, for development and tests only")
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // streams is where a verb reads and writes.
@@ -45,6 +47,9 @@ func (s *streams) finish(err error) int {
 	errors.As(err, &status)
 	if status.err != nil {
 		s.note("%v", status.err)
+	}
+	if errors.Is(err, coord.ErrNoAuth) {
+		fmt.Fprintln(s.err, "(--auth or ZK_AUTH presents credentials)")
 	}
 	return status.code
 }

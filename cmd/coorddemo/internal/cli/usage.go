@@ -35,12 +35,15 @@ func joinNegative(args []string, err error) (joined []string, ok bool) {
 
 // wrong tells in brief what is wrong with the command line, and where to read on.
 func wrong(err error) error {
-	told := strings.NewReplacer(`expected "<`, `missing: "<`, "unexpected argument", "what is").Replace(err.Error())
+	told := strings.NewReplacer(`expected "<`, `missing: "<`, `<cmd> ...`, `-- <cmd> ...`).Replace(err.Error())
 	more := "\"coorddemo --help\" lists the verbs"
 	var failed *kong.ParseError
 	if errors.As(err, &failed) && failed.Context != nil && failed.Context.Selected() != nil {
 		verb := failed.Context.Selected()
 		more = fmt.Sprintf("usage: coorddemo %s\n\"%s --help\" tells more", synopsis(verb), verb.FullPath())
+	}
+	if args, ok := strings.CutPrefix(told, "unexpected argument "); ok && strings.HasPrefix(more, `"`) {
+		told = "there is no verb " + args
 	}
 	return usageError("%s\n%s", told, more)
 }

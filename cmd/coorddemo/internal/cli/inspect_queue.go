@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+const (
+	queueKind = "queue"
+	// consumerKind is the kind of those who consume from a queue.
+	consumerKind coord.Kind = "consumer"
+	// mostShown is how many items in hand are shown, and how many of those that come next.
+	mostShown = 10
+	// mostClaims is how many items in hand are looked at.
+	mostClaims = 200
+	// mostData is how much of an item is shown.
+	mostData = 40
+)
+
+// queueReport is what inspect tells about a queue.
+type queueReport struct {
+	Items     int          `json:"items"`     // those in hand counted
+	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
+	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
+	Dead      int          `json:"dead"`      // in the queue below, at dead
+	First     []itemReport `json:"first"`     // some in hand, and those that come next
+
+	claims map[string]coord.Stat // of the items in hand
+	owners map[int64]string      // of the consumers' sessions
+}
+
+type itemReport struct {
+	Name       string  `json:"name"` // of its node
+	Priority   int     `json:"priority"`
+	Deliveries int     `json:"deliveries"` // so far
+	Age        float64 `json:"age"`        // seconds since it was put
+	Size       int     `json:"size"`       // bytes
+	Data       string  `json:"data"`       // its beginning
+	InHand     bool    `json:"in_hand"`
+	Held       float64 `json:"held"`    // in hand: for so many seconds
+	Session    string  `json:"session"` // in hand: of the consumer
+	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
+}
+
+// inQueue finds out whether there is a queue at path, and returns those who consume from it.
+func (r *report) inQueue(ctx context.Context, client *coord.Client, path nodePath) ([]coord.ContenderInfo, error) {
+	at := string(path)
+	entries, err := client.Children(ctx, at+"/entries")
+	if err != nil {
+		return nil, err
+	}
+	taken, err := children(ctx, client, at+"/taken")
+	if err != nil {
+		return nil, err
+	}
+	entries = slices.DeleteFunc(entries, func(name string) bool { return !strings.HasPrefix(name, "entry-") })
+	slices.Sort(entries)
+	slices.Sort(taken)
+	q := &queueReport{
+		Items: len(entries), InHand: len(taken), First: []itemReport{},
+		claims: map[string]coord.Stat{}, owners: map[int64]string{},
+	}
+	r.Kind, r.Queue = queueKind, q
+	if dead, found, err := client.Exists(ctx, at+"/dead/entries"); err == nil && found {
+		q.Dead = int(dead.Children)
+	}
+	for _, name := range taken[:min(len(taken), mostClaims)] {
+		if claim, found, err := client.Exists(ctx, at+"/taken/"+name); err == nil && found {
+			q.claims[name] = claim
+		}
+	}
+	consumers, err := q.consumers(ctx, client, at)
+	if err != nil {
+		return nil, err
+	}
+	for _, inHand := range []bool{true, false} {
+		if err := q.list(ctx, client, at, entries, taken, inHand); err != nil {
+			return nil, err
+		}
+	}
+	return consumers, nil
+}
+
+// consumers lists those who share the queue or wait, by age.
+func (q *queueReport) consumers(ctx context.Context, client *coord.Client, path string) ([]coord.ContenderInfo, error) {
+	dir := path + "/consumers"
+	names, err := children(ctx, client, dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []coord.ContenderInfo
+	for _, name := range names {
+		data, stat, err := client.Get(ctx, dir+"/"+name)
+		if err != nil {
+			continue // it is gone, or need not be known
+		}
+		q.owners[stat.Owner] = string(data)
+		all = append(all, coord.ContenderInfo{
+			Contender: coord.Contender{Name: name, Kind: consumerKind, Dialect: client.Dialect()},
+			Node:      dir + "/" + name, Owner: string(data), Session: stat.Owner, Since: stat.Created, Token: stat.Czxid,
+		})
+	}
+	q.Consumers = len(all)
+	slices.SortFunc(all, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
+	return all, nil
+}
+
+// place tells whether a consumer has something to do.
+func (q *queueReport) place(c *contender) {
+	for _, claim := range q.claims {
+		if sessionName(claim.Owner) == c.Session {
+			c.State = "works"
+		}
+	}
+}
+
+// list adds the first items that are in hand, or those that are not.
+func (q *queueReport) list(ctx context.Context, client *coord.Client, path string, entries, taken []string, inHand bool) error {
+	shown := 0
+	for _, name := range entries {
+		if shown == mostShown {
+			return nil
+		}
+		if _, found := slices.BinarySearch(taken, name); found != inHand {
+			continue
+		}
+		data, stat, err := client.Get(ctx, path+"/entries/"+name)
+		if errors.Is(err, coord.ErrNoNode) {
+			continue // it is done
+		}
+		if err != nil {
+			return err
+		}
+		q.First = append(q.First, q.item(name, data, stat))
+		shown++
+	}
+	return nil
+}
+
+func (q *queueReport) item(name string, data []byte, stat coord.Stat) itemReport {
+	item := itemReport{
+		Name: name, Deliveries: int(stat.Version), Age: seconds(max(0, time.Since(stat.Created))),
+		Size: len(data), Data: beginning(data),
+	}
+	_, _ = fmt.Sscanf(name, "entry-%03d-", &item.Priority)
+	if claim, found := q.claims[name]; found {
+		item.InHand, item.Held = true, seconds(max(0, time.Since(claim.Created)))
+		item.Session, item.Owner = sessionName(claim.Owner), q.owners[claim.Owner]
+	}
+	return item
+}
+
+// beginning is as much of an item as a person wants to see.
+func beginning(data []byte) string {
+	text := strings.ToValidUTF8(string(data), "�")
+	if len(text) <= mostData {
+		return text
+	}
+	for at := mostData; ; at-- {
+		if utf8.RuneStart(text[at]) {
+			return text[:at] + "…"
+		}
+	}
+}
+
+func (q *queueReport) table(to io.Writer, r report) error {
+	fmt.Fprintf(to, "%s: queue of %s, %d in hand", r.Path, plural(q.Items, "item", "items"), q.InHand)
+	if q.Consumers > 0 {
+		fmt.Fprintf(to, "; %s", plural(q.Consumers, "consumer", "consumers"))
+	}
+	if q.Dead > 0 {
+		fmt.Fprintf(to, "; %s (%s/dead)", plural(q.Dead, "dead letter", "dead letters"), r.Path)
+	}
+	fmt.Fprintln(to)
+	if len(q.First) > 0 {
+		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ITEM\tDATA\tPRIORITY\tDELIVERED\tAGE\tIN HAND\tCONSUMER")
+		for _, item := range q.First {
+			inHand, consumer := "", ""
+			if item.InHand {
+				inHand, consumer = "for "+age(item.Held), "session "+item.Session
+				if item.Owner != "" {
+					consumer = fmt.Sprintf("%.60q", item.Owner)
+				}
+			}
+			fmt.Fprintf(w, "%s\t%q\t%d\t%d\t%s\t%s\t%s\n", item.Name, item.Data, item.Priority, item.Deliveries, age(item.Age), inHand, consumer)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if more := q.Items - len(q.First); more > 0 {
+		fmt.Fprintf(to, "… and %d more\n", more)
+	}
+	return r.contenderTable(to)
+}
