@@ -92,6 +92,7 @@ func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 		q, producer := b.queue(c), b.queue(b.open())
 		_, err := q.TryTake(b.Context())
 		require.ErrorIs(b, err, queue.ErrEmpty)
+		b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Second))
 		put(b.T, producer, "a")
 		data, err := q.TryTake(b.Context())
 		require.NoError(b, err)

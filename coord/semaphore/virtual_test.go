@@ -15,9 +15,6 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// T is the session time-out in bubbles.
-const T = 30 * time.Second
-
 // bubble is a server in virtual time, where nothing that happens at all takes
 // long.
 type bubble struct {
@@ -35,18 +32,26 @@ func inBubble(t *testing.T, f func(b bubble)) {
 }
 
 // semaphore returns the one at /s for a client of its own.
-func (b bubble) semaphore(limit int) *semaphore.Semaphore {
+func (b bubble) semaphore(limit int, opts ...coord.Option) *semaphore.Semaphore {
 	b.Helper()
-	c, err := coord.Open(b.Context(), b.srv.ConnectString(), coord.WithSessionTimeout(T),
+	s, err := semaphore.New(b.client(opts...), "/s", limit)
+	require.NoError(b, err)
+	return s
+}
+
+func (b bubble) client(opts ...coord.Option) *coord.Client {
+	b.Helper()
+	opts = append([]coord.Option{
+		coord.WithSessionTimeout(T),
 		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			deadline, _ := ctx.Deadline()
 			return b.srv.Dial(network, addr, time.Until(deadline))
-		}))
+		}),
+	}, opts...)
+	c, err := coord.Open(b.Context(), b.srv.ConnectString(), opts...)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, c.Close(context.Background())) })
-	s, err := semaphore.New(c, "/s", limit)
-	require.NoError(b, err)
-	return s
+	return c
 }
 
 // wait acquires n leases in the background, and gives up after an hour.
@@ -116,18 +121,18 @@ func TestAWaiterHearsThatTheLimitIsRaised(t *testing.T) {
 	})
 }
 
-func TestWhoComesLaterAndWantsLessWaitsItsTurn(t *testing.T) {
+// Leases that were made in turns would keep each other waiting for ever.
+func TestTwoThatWantAllLeasesAtTheSameTimeGetThemOneAfterTheOther(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		one, two := b.hold(b.semaphore(4), 1), b.hold(b.semaphore(4), 2)
-		many := b.wait(b.semaphore(4), 3)
-		few := b.wait(b.semaphore(4), 1)
-		require.Empty(b, many)
-		require.Empty(b, few, "overtaken")
-		b.release(two)
-		three := b.granted(many)
-		require.Empty(b, few, "more than the limit")
-		b.release(one)
-		b.release(b.granted(few), three)
+		held := b.hold(b.semaphore(2), 1)
+		b.srv.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/s/leases/", Skip: 1, Times: 1,
+		}, zkembed.Delay(2*time.Second))
+		one, other := b.wait(b.semaphore(2), 2), b.wait(b.semaphore(2), 2)
+		time.Sleep(T)
+		b.release(held)
+		b.release(b.granted(one))
+		b.release(b.granted(other))
 	})
 }
 
@@ -161,14 +166,45 @@ func TestAWaiterThatLosesItsLeaseMakesAnother(t *testing.T) {
 	})
 }
 
+func TestAChildThatNobodyKnowsIsALeaseToThoseWhoWait(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		held := b.hold(b.semaphore(2), 1)
+		require.NoError(b, b.client().Create(b.Context(), "/s/leases/whatever this is", nil))
+		waiting := b.wait(b.semaphore(2), 1)
+		require.Empty(b, waiting, "more than the limit")
+		b.delete("/s/leases/whatever this is")
+		b.release(b.granted(waiting), held)
+	})
+}
+
+// Kazoo counts the leases while it is the first in the queue, then makes its
+// own, and does not count again.
+func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		kazoo := coord.WithDialect(coord.Kazoo)
+		b.release(b.hold(b.semaphore(1, kazoo), 1))
+		late := b.srv.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/s-__lock__/", Times: 1,
+		}, zkembed.Delay(2*time.Second))
+		waiting := b.wait(b.semaphore(1, kazoo), 1)
+		select {
+		case <-late.Struck(): // its lease is made and counted
+		case <-waiting:
+			require.FailNow(b, "granted without a look at the place")
+		}
+		const other = "/s/0123456789abcdef0123456789abcdef"
+		_, err := b.client().Txn(b.Context(), coord.DeleteOp(b.children("/s-__lock__")[0], -1), coord.CreateOp(other, nil, coord.Ephemeral))
+		require.NoError(b, err)
+		time.Sleep(T)
+		require.Empty(b, waiting, "two hold")
+		b.delete(other)
+		b.release(b.granted(waiting))
+	})
+}
+
 // delete deletes a node by hand, and returns when everybody has heard of it.
 func (b bubble) delete(node string) {
 	b.Helper()
-	c, err := coord.Open(b.Context(), b.srv.ConnectString(), coord.WithDialer(func(_ context.Context, network, addr string) (net.Conn, error) {
-		return b.srv.Dial(network, addr, T)
-	}))
-	require.NoError(b, err)
-	require.NoError(b, coord.Break(b.Context(), c, node))
-	require.NoError(b, c.Close(context.Background()))
+	require.NoError(b, coord.Break(b.Context(), b.client(), node))
 	time.Sleep(time.Second)
 }

@@ -18,7 +18,7 @@ var election = []mutant{
 			old:  `case closed != 0 && closed != stat.Czxid:`,
 			new:  `case closed != 0 && closed != stat.Czxid && false:`,
 		},
-		tests: []suite{{pkg: gate, run: "ClosedAgain|BetweenItsSessions"}},
+		tests: []suite{{pkg: gate, run: "TestAWaiterThatWasAway"}},
 	},
 	{
 		guard: "election: a request to step down outlives a proclamation",
@@ -27,7 +27,7 @@ var election = []mutant{
 			old:  `if coord.IsRevocation(data) {`,
 			new:  `if coord.IsRevocation(data) && false {`,
 		},
-		tests: []suite{{pkg: elect, run: "TestARequestToStepDownSurvives"}},
+		tests: []suite{{pkg: elect, run: "TestARequestToStepDownIsHeededBefore"}},
 	},
 	{
 		guard: "election: what a lost leader says does not end Run",
@@ -36,7 +36,7 @@ var election = []mutant{
 			old:  `if lost {`,
 			new:  `if lost && false {`,
 		},
-		tests: []suite{{pkg: elect, run: "TestRunWaits"}},
+		tests: []suite{{pkg: elect, run: "TestRunCampaignsAgain"}},
 	},
 	{
 		guard: "election: short terms follow one another slowly",

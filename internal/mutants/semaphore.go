@@ -9,7 +9,7 @@ var semaphore = []mutant{
 			old:  `case <-left:`,
 			new:  `case <-make(chan struct{}):`,
 		},
-		tests: []suite{{pkg: sema, run: "TestNoWakeUpIsLost|TestWaitersAreServed"}},
+		tests: []suite{{pkg: sema, run: "TestALeaseThatIsReleased"}},
 	},
 	{
 		guard: "semaphore: the watch on the limit",
@@ -18,7 +18,7 @@ var semaphore = []mutant{
 			old:  `case <-changed:`,
 			new:  `case <-func(<-chan struct{}) chan struct{} { return nil }(changed):`,
 		},
-		tests: []suite{{pkg: sema, run: "TestARaisedLimit"}},
+		tests: []suite{{pkg: sema, run: "TestAWaiterHearsThatTheLimit"}},
 	},
 	{
 		guard: "semaphore: leases are counted again after the own was made",
@@ -27,7 +27,7 @@ var semaphore = []mutant{
 			old:  `return before+len(claims) <= limit, nil`,
 			new:  `return true, nil`,
 		},
-		tests: []suite{{pkg: sema, run: "TestNoMoreThanTheLimit"}},
+		tests: []suite{{pkg: sema, run: "TestALeaseThatIsReleased"}},
 	},
 	{
 		guard: "semaphore: the queue",
@@ -42,7 +42,7 @@ var semaphore = []mutant{
 		return nil, true
 	case -1:`,
 		},
-		tests: []suite{{pkg: sema, run: "TestWhoWantsMany|TestWaitersAreServed"}},
+		tests: []suite{{pkg: sema, run: "TestTwoThatWantAllLeases"}},
 	},
 	{
 		guard: "semaphore: programs that disagree about the limit are refused",
@@ -60,7 +60,7 @@ var semaphore = []mutant{
 			old:  `	_, err := queue.Txn(ctx)`,
 			new:  `	var err error`,
 		},
-		tests: []suite{{pkg: sema, run: "TestWhoLosesItsPlace"}},
+		tests: []suite{{pkg: sema, run: "TestAPlaceInTheQueueThatWasLost"}},
 	},
 	{
 		guard: "semaphore: every child counts",
@@ -69,6 +69,25 @@ var semaphore = []mutant{
 			old:  `!(ordered && last >= 0 && sequence > last)`,
 			new:  `ordered && sequence < last`,
 		},
-		tests: []suite{{pkg: sema, run: "TestEveryChildCounts"}},
+		tests: []suite{{pkg: sema, run: "TestAChildThatNobodyKnows"}},
+	},
+	{
+		guard: "semaphore: the watch on the place in the queue",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old: `		case <-queue.Done():
+			return queue.Err()`,
+			new: ``,
+		},
+		tests: []suite{{pkg: sema, run: "TestAWaiterThatLosesItsPlace"}},
+	},
+	{
+		guard: "semaphore: the own leases are among those that are counted",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `if !slices.Contains(names, name) {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: sema, run: "TestAWaiterThatLosesItsLease"}},
 	},
 }

@@ -1,0 +1,152 @@
+package doublebarrier_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// inside waits until everybody has entered.
+func (b bubble) inside(entering ...<-chan outcome[*doublebarrier.Member]) (members []*doublebarrier.Member) {
+	b.Helper()
+	for _, e := range entering {
+		o := <-e
+		require.NoError(b, o.err)
+		members = append(members, o.value)
+	}
+	return members
+}
+
+func TestAPlaceThatWasGivenUpHoldsNoRoundUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2)
+		ctx, cancel := context.WithCancel(b.Context())
+		given := entering(ctx, bs[0])
+		time.Sleep(lasts)
+		cancel()
+		require.ErrorIs(t, (<-given).err, context.Canceled)
+		b.leaveAll(nil, b.enter(bs[1:]...)...)
+		b.close(cs...)
+	})
+}
+
+func TestARoundWhoseMembersHaveAllCrashedHoldsNobodyUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(4, 2)
+		b.inside(b.enter(bs[:2]...)...)
+		b.kill(cs[0])
+		b.kill(cs[1])
+		next := b.enter(bs[2:]...)
+		b.leaveAll(nil, next...)
+		b.close(cs[2:]...)
+	})
+}
+
+func TestThoseWhoWaitHearThatTheMembersOfTheRoundHaveAllCrashed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(4, 2, doublebarrier.WaitForNextRound())
+		b.inside(b.enter(bs[:2]...)...)
+		next := b.enter(bs[2:]...)
+		b.kill(cs[0])
+		time.Sleep(lasts)
+		pending(t, next[0], "entered while a member is inside")
+		b.kill(cs[1])
+		b.leaveAll(nil, next...)
+		b.close(cs[2:]...)
+	})
+}
+
+func TestNobodyLeavesBeforeTheLastIsDone(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 3)
+		members := b.inside(b.enter(bs...)...)
+		var left []<-chan error
+		for i, m := range members {
+			for _, l := range left {
+				pending(t, l, "left before all were done")
+			}
+			left = append(left, leaving(b.Context(), m))
+			if i < len(members)-1 {
+				time.Sleep(lasts)
+			}
+		}
+		for _, l := range left {
+			require.NoError(t, <-l)
+		}
+		b.close(cs...)
+	})
+}
+
+func TestTheNextMemberClosesTheRoundWhenTheOnesBeforeItAreGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(4, 4)
+		members := b.inside(b.enter(bs...)...)
+		second, third, fourth := leaving(b.Context(), members[1]), leaving(b.Context(), members[2]), leaving(b.Context(), members[3])
+		time.Sleep(lasts)
+		b.kill(cs[0])
+		told := []error{<-second, <-third, <-fourth}
+		for _, err := range told {
+			requireMissing(t, err, 0)
+		}
+		b.close(cs[1:]...)
+	})
+}
+
+func TestAMemberThatDiesBeforeItHasFinishedIsMissing(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 3)
+		members := b.inside(b.enter(bs...)...)
+		monitor := leaving(b.Context(), members[0])
+		time.Sleep(lasts)
+		b.kill(cs[1])
+		time.Sleep(lasts)
+		pending(t, monitor, "left before the last was done")
+		requireMissing(t, members[2].Leave(b.Context()), 1)
+		requireMissing(t, <-monitor, 1)
+		b.close(cs[0], cs[2])
+	})
+}
+
+// A request to give up overwrites the mark by which the others are to see that
+// the member has finished, just before it dies.
+func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		early := leaving(b.Context(), members[1])
+		time.Sleep(lasts)
+		require.NoError(t, coord.Revoke(b.Context(), cs[0], members[1].Node()))
+		time.Sleep(lasts)
+		require.NoError(t, members[0].Leave(b.Context()))
+		require.NoError(t, <-early)
+		b.close(cs...)
+	})
+}
+
+// It saw the size that it wants, and its node is made only after somebody who
+// saw nobody there has set another.
+func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, two := b.pool(3, 2)
+		b.leaveAll(nil, b.enter(two[:2]...)...)
+		b.srv.Inject(zkembed.Match{
+			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1,
+		}, zkembed.Delay(lasts))
+		late := entering(b.Context(), two[2])
+		time.Sleep(lasts / 2)
+		three := []*doublebarrier.Barrier{barrier(b, cs[0], "/b", 3), barrier(b, cs[1], "/b", 3)}
+		ctx, cancel := context.WithTimeout(b.Context(), 3*lasts)
+		defer cancel()
+		one, other := entering(ctx, three[0]), entering(ctx, three[1])
+		require.ErrorIs(t, (<-late).err, doublebarrier.ErrSize)
+		require.ErrorIs(t, (<-one).err, context.DeadlineExceeded)
+		require.ErrorIs(t, (<-other).err, context.DeadlineExceeded)
+		b.close(cs...)
+	})
+}

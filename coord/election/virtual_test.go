@@ -1,0 +1,66 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func (b bubble) at(c *coord.Client) *election.Election {
+	b.Helper()
+	e, err := election.New(c, electionPath)
+	require.NoError(b, err)
+	return e
+}
+
+// The leader looks at the request when it hears of it, and that look is
+// throttled: it comes after the proclamation, unless that waits for it.
+func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		term, err := b.at(c).Campaign(b.Context(), []byte("leader"))
+		require.NoError(t, err)
+		time.Sleep(time.Second) // until the own watch is set
+		look := b.srv.Inject(zkembed.Match{
+			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
+		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		require.NoError(t, coord.Revoke(b.Context(), b.open(), term.Node()))
+		time.Sleep(T / 100) // half of the time until it looks again
+		require.Equal(t, 1, look.Fired())
+		require.NoError(t, term.Proclaim(b.Context(), []byte("news")))
+		time.Sleep(T)
+		select {
+		case <-term.Revoked():
+		default:
+			require.Fail(t, "the request was overwritten")
+		}
+		require.NoError(t, term.Resign(b.Context()))
+	})
+}
+
+func TestRunCampaignsAgainAfterALossWhateverItsFunctionReturns(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		ctx, cancel := context.WithTimeout(b.Context(), 10*T)
+		defer cancel()
+		terms := 0
+		enough := errors.New("enough")
+		err := b.at(c).Run(ctx, nil, func(ctx context.Context, term *election.Term) error {
+			if terms++; terms == 2 {
+				return enough
+			}
+			require.NoError(t, b.srv.ExpireSession(term.Session()))
+			<-ctx.Done()
+			return errors.New("lost")
+		})
+		require.Equal(t, enough, err)
+		require.Equal(t, 2, terms)
+	})
+}

@@ -1,0 +1,24 @@
+package coord_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		line := coord.Line{Dir: "/lock", Kinds: []coord.Kind{coord.Read, coord.Write}}
+		shared, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: coord.Read}, coord.Alone)
+		require.NoError(t, err)
+		for _, reentrant := range []bool{false, true} {
+			_, decided, err := c.Inside(shared.Context(b.Context()), coord.Spec{Line: line, Kind: coord.Write, Exclusive: true}, reentrant)
+			require.True(t, decided)
+			require.ErrorIs(t, err, coord.ErrUpgrade)
+		}
+		require.NoError(t, shared.Release(b.Context()))
+	})
+}

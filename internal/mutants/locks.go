@@ -1,0 +1,59 @@
+package main
+
+// locks is who excludes whom, and what is refused instead of a deadlock.
+var locks = []mutant{
+	{
+		guard: "shared lock: a mutex is a writer to those who read",
+		edit: edit{
+			file: "coord/rwlock/rwlock.go",
+			old:  `if line[i].Kind != coord.Read {`,
+			new:  `if line[i].Kind == coord.Write {`,
+		},
+		tests: []suite{{pkg: rwlock, run: "TestAMutexOnTheSamePath"}},
+	},
+	{
+		guard: "shared lock: an upgrade is refused",
+		edit: edit{
+			file: "coord/inside.go",
+			old:  `case spec.Exclusive && !held.Exclusive():`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAnExclusiveClaimInside"}},
+	},
+	{
+		guard: "shared lock: a hold with other handles is not downgraded",
+		edit: edit{
+			file: "coord/downgrade.go",
+			old:  `case len(cl.holds) > 1:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: rwlock, run: "TestADowngradeThatCannotBe"}},
+	},
+	{
+		guard: "multi-lock: one order for everybody",
+		edit: edit{
+			file: "coord/lock/multi.go",
+			old:  `return strings.Compare(a.Path(), b.Path())`,
+			new:  `return 0 * strings.Compare(a.Path(), b.Path())`,
+		},
+		tests: []suite{{pkg: lock, run: "TestAMultiLockHoldsLocksOfAllKinds"}},
+	},
+	{
+		guard: "multi-lock: all or none",
+		edit: edit{
+			file: "coord/lock/multi.go",
+			old:  `return nil, lost, undo(ctx, holds, err)`,
+			new:  `return nil, lost, err`,
+		},
+		tests: []suite{{pkg: lock, run: "TestAMultiLockThatCannotHaveAll"}},
+	},
+	{
+		guard: "multi-lock: a lock that is lost ends the wait for the others",
+		edit: edit{
+			file: "coord/lock/multi.go",
+			old:  `waiting = h.Context(waiting)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestAMultiLockThatWaitsAcquiresAgain"}},
+	},
+}
