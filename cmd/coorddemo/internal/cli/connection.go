@@ -125,7 +125,7 @@ func (c *connection) doubt() string {
 	if config, err := c.config(); err == nil && config != nil {
 		return "do servers run there, and speak TLS at that port?"
 	}
-	return "do servers run there?"
+	return "do servers run there? do they want --tls?"
 }
 
 // child is a further process of this program, with the same servers. The environment carries the credentials, since

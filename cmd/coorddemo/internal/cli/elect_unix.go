@@ -53,7 +53,9 @@ func (v *electVerb) lead(s *streams, c *connection) error {
 		if status.code != exitLost && (!led || status.code != exitUnavailable) {
 			return err
 		}
-		s.note("%v", err)
+		if status.err != nil {
+			s.note("%v", status.err) // else it has been told
+		}
 		s.note("stands for election at %s again", v.Path)
 	}
 }
