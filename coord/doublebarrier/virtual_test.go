@@ -150,3 +150,30 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 		b.close(cs...)
 	})
 }
+
+// The reply to the close is lost, and when it is repeated the next round is open
+// already, with the one that closes still there.
+func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(3, 2)
+		members := b.inside(b.enter(bs[:2]...)...)
+		closes := zkembed.Match{
+			Session: cs[0].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1,
+		}
+		lost, repeated := b.srv.Inject(closes, zkembed.LoseReply()), b.srv.Inject(closes, zkembed.Delay(4*lasts))
+		first, second := leaving(b.Context(), members[0]), leaving(b.Context(), members[1])
+		require.NoError(t, <-second)
+		next := b.inside(b.enter(bs[1:]...)...)
+		require.NoError(t, <-first)
+		require.Equal(t, 1, lost.Fired())
+		require.Equal(t, 1, repeated.Fired())
+		s, err := bs[0].Status(b.Context())
+		require.NoError(t, err)
+		require.True(t, s.Open)
+		require.EqualValues(t, 2, s.Round)
+		for _, l := range []<-chan error{leaving(b.Context(), next[0]), leaving(b.Context(), next[1])} {
+			require.NoError(t, <-l)
+		}
+		b.close(cs...)
+	})
+}

@@ -19,7 +19,7 @@ import (
 type bench struct {
 	root, work string
 	show       bool
-	sick       map[suite]error // packages, with their servers, whose tests fail without a mutant
+	sick       map[string]error // packages whose tests fail without a mutant
 }
 
 // all runs the mutants, so many at a time, and tells of each.
@@ -56,29 +56,25 @@ func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 
 // examine runs every suite without a mutant.
 func (b bench) examine(mutants []mutant) {
-	runs := map[suite][]string{}
+	runs := map[string][]string{}
 	for _, m := range mutants {
 		for _, s := range m.tests {
-			if !slices.Contains(runs[s.where()], s.run) {
-				runs[s.where()] = append(runs[s.where()], s.run)
+			if !slices.Contains(runs[s.pkg], s.run) {
+				runs[s.pkg] = append(runs[s.pkg], s.run)
 			}
 		}
 	}
-	for where, names := range runs {
-		all := where
-		all.run = strings.Join(names, "|")
+	for pkg, names := range runs {
+		all := suite{pkg, strings.Join(names, "|")}
 		out, err := b.test("", all)
 		if err != nil { // once more: a busy machine is no reason to stop
 			out, err = b.test("", all)
 		}
 		if err != nil {
-			b.sick[where] = fmt.Errorf("%s fails without a mutant:\n%s", where.pkg, out)
+			b.sick[pkg] = fmt.Errorf("%s fails without a mutant:\n%s", pkg, out)
 		}
 	}
 }
-
-// where is the suite without the choice of its tests.
-func (s suite) where() suite { return suite{pkg: s.pkg, real: s.real} }
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
@@ -89,7 +85,7 @@ func (b bench) kill(i int, m mutant) (by string, err error) {
 		return "", err
 	}
 	for _, s := range m.tests {
-		if err := b.sick[s.where()]; err != nil {
+		if err := b.sick[s.pkg]; err != nil {
 			return "", err
 		}
 		out, err := b.test(overlay, s)
@@ -154,12 +150,8 @@ func (b bench) test(overlay string, s suite) (string, error) {
 		args = append(args, "-overlay", overlay)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
-	servers := "embedded"
-	if s.real {
-		servers = "real"
-	}
 	cmd.Dir = b.root
-	cmd.Env = append(os.Environ(), "ZKTEST_SERVERS="+servers, "ZKTEST_ARTEFACTS="+filepath.Join(b.work, "artefacts"))
+	cmd.Env = append(os.Environ(), "ZKTEST_SERVERS=embedded", "ZKTEST_ARTEFACTS="+filepath.Join(b.work, "artefacts"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

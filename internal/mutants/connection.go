@@ -73,4 +73,13 @@ var connection = []mutant{
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatSaysThatTheSessionHasExpired"}},
 	},
+	{
+		guard: "a server that does not answer a request is given up after T/2",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `nearest(from.Add(w.stall))`,
+			new:  `_ = from`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAServerThatHangs"}},
+	},
 }

@@ -147,4 +147,13 @@ var recovery = []mutant{
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesNothing"}},
 	},
+	{
+		guard: "janitor: a node of a session that was given up goes before the next is made",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if err := c.bury(ctx, cl); err != nil {`,
+			new:  `if err := error(nil); err != nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAContenderWhoseSessionWasGivenUp"}},
+	},
 }

@@ -13,8 +13,7 @@ const (
 	sema    = "./coord/semaphore"
 	items   = "./coord/queue"
 	elect   = "./coord/election"
-	faults  = "./internal/faults"
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, doubleBarrier, semaphore, queue, election)
+var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, doubleBarrier, leaving, semaphore, queue, election)

@@ -144,4 +144,13 @@ var window = []mutant{
 		},
 		tests: []suite{{pkg: inside, run: "TestTimeAsleep"}},
 	},
+	{
+		guard: "window: more probes where replies are slow",
+		edit: edit{
+			file: "coord/internal/session/keeper.go",
+			old:  `interval /= 4`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldOverASlowConnection"}},
+	},
 }

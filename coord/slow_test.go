@@ -1,0 +1,45 @@
+package coord_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// The slower the replies are, the more often they are asked for: otherwise
+// hardly anything of the window would be left when the next one comes.
+func TestAHoldOverASlowConnectionHasTimeForAnOutageLeft(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.open(coord.WithTick(tick)))
+		b.srv.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpPing}}, zkembed.DelayReply(T*3/10))
+		least := T
+		for begun := time.Now(); time.Since(begun) < 20*T; time.Sleep(T / 100) {
+			require.NoError(t, h.Err())
+			least = min(least, time.Until(h.Deadline()))
+		}
+		require.Greater(t, least, T/6)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// A server that has hung answers nothing, and its connection stays open. Half of
+// the session time-out is left for the way to another.
+func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		h := b.acquire(c)
+		hung := b.srv.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
+		ctx, cancel := context.WithTimeout(b.Context(), T*6/10)
+		defer cancel()
+		require.NoError(t, c.Flush(ctx))
+		require.Equal(t, 1, hung.Fired())
+		require.NoError(t, h.Err())
+		require.Equal(t, h.Session(), c.SessionID())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
