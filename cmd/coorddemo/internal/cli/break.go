@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -43,8 +44,7 @@ func (v *breakVerb) Run(s *streams, c *connection) error {
 		}
 		return nil
 	})
-	s.print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(broken))
-	return err
+	return errors.Join(err, s.print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(broken)))
 }
 
 func (v *breakVerb) told(broken []string) string {

@@ -135,11 +135,11 @@ func prune(ctx context.Context, client *coord.Client, path string) {
 
 // outcome prints a demo's last line and gives its status.
 func (s *streams) outcome(result any, ok bool) error {
-	writeJSON(s.out, result)
-	if !ok {
+	err := writeJSON(s.out, result)
+	if err == nil && !ok {
 		return silently(exitFailed)
 	}
-	return nil
+	return err
 }
 
 // plural is "1 process", "2 processes".

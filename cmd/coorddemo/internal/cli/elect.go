@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -39,14 +40,14 @@ type leaderNews struct {
 }
 
 // tell prints a leader, or that there is none.
-func (v *electVerb) tell(s *streams, l election.Leader) {
+func (v *electVerb) tell(s *streams, l election.Leader) error {
 	news := leaderNews{Path: string(v.Path), Leads: !l.None(), Data: string(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
 	line := "nobody leads"
 	if news.Leads {
 		news.Session = fmt.Sprintf("0x%x", uint64(l.Session))
 		line = string(l.Data)
 	}
-	s.print(news, "%s\n", line)
+	return s.print(news, "%s\n", line)
 }
 
 func (v *electVerb) check() error {
@@ -89,11 +90,11 @@ func (v *electVerb) who(s *streams, c *connection) error {
 		if err != nil && !errors.Is(err, election.ErrNoLeader) {
 			return err
 		}
-		v.tell(s, leader)
-		if leader.None() {
+		err = v.tell(s, leader)
+		if err == nil && leader.None() {
 			return silently(exitFailed)
 		}
-		return nil
+		return err
 	})
 }
 
@@ -116,7 +117,13 @@ func (v *electVerb) observe(s *streams, c *connection) error {
 		case err != nil:
 			return failure(err)
 		}
-		v.tell(s, leader)
+		err = v.tell(s, leader)
+		if errors.Is(err, syscall.EPIPE) {
+			return nil // who read it has enough
+		}
+		if err != nil {
+			return failure(err)
+		}
 	}
 	return nil
 }

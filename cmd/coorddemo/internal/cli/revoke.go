@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -33,21 +34,20 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 			}
 			asked = append(asked, t.Node)
 			if !s.json {
-				s.print(nil, "asked %s to give up %s\n", t.owner(), t.Node)
+				fmt.Fprintf(s.out, "asked %s to give up %s\n", t.owner(), t.Node)
 			}
 		}
 		gone, err := v.await(client, asked)
 		if err != nil {
 			return err
 		}
-		if s.json {
-			writeJSON(s.out, map[string]any{"path": v.Path, "asked": asked, "gone": gone})
-		} else if len(asked) == 0 {
-			s.print(nil, "nobody holds %s\n", v.Path)
+		told := ""
+		if len(asked) == 0 {
+			told = fmt.Sprintf("nobody holds %s\n", v.Path)
 		} else if gone {
-			s.print(nil, "given up\n")
+			told = "given up\n"
 		}
-		return nil
+		return s.print(map[string]any{"path": v.Path, "asked": asked, "gone": gone}, "%s", told)
 	})
 }
 

@@ -28,7 +28,7 @@ func (v *serverVerb) Run(s *streams) error {
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	server, err := zkembed.Start(zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick))
 	if err != nil {
-		return exitWith(exitFailed, "%w", err)
+		return exitWith(exitFailed, "%w (--addr tells where to listen)", err)
 	}
 	if err := s.print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString()); err != nil {
 		return errors.Join(exitWith(exitFailed, "the address could not be written: %w", err), server.Close())

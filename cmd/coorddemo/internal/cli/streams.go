@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -37,7 +38,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 // finish reports a verb's error and returns the status to exit with.
 func (s *streams) finish(err error) int {
-	if o, ok := s.out.(*output); ok && err == nil && o.failed != nil {
+	if o, ok := s.out.(*output); ok && err == nil && o.failed != nil && !errors.Is(o.failed, syscall.EPIPE) {
 		err = exitWith(exitFailed, "the output could not be written: %w", o.failed)
 	}
 	if err == nil {

@@ -23,6 +23,5 @@ func (versionVerb) Run(s *streams) error {
 	if v.Commit != "" {
 		commit = ", commit " + v.Commit
 	}
-	s.print(v, "coorddemo %s (%s%s)\n", v.Version, v.Go, commit)
-	return nil
+	return s.print(v, "coorddemo %s (%s%s)\n", v.Version, v.Go, commit)
 }
