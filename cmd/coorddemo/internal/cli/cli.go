@@ -20,6 +20,7 @@ type verbs struct {
 	Demo          demoVerbs         `cmd:"" help:"See coordination at work, with real processes that are really killed."`
 	Lock          lockVerb          `cmd:"" help:"Run a command while holding a lock."`
 	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`
+	Top           topVerb           `cmd:"" help:"The same again and again, until interrupted."`
 	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
 	Break         breakVerb         `cmd:"" help:"Take a lock from its holder by force."`
 	Elect         electVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`

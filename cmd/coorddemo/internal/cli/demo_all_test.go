@@ -4,6 +4,8 @@ package cli
 
 import (
 	"encoding/json"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,4 +29,18 @@ func TestAllDemosRunInTurnAndTellTogether(t *testing.T) {
 		require.Equal(t, name, outcome.Demo)
 		require.True(t, outcome.OK, name)
 	}
+}
+
+func TestAllDemosEndWhenTheyAreInterrupted(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "demo", "all")
+	for !strings.Contains(p.line(), "killed process") {
+	}
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, exitFailed, p.exit())
+	r := parse[allResult](t, p.last())
+	require.False(t, r.OK)
+	require.Contains(t, r.Error, "terminated")
+	require.Len(t, r.Demos, 1, "it has gone on")
+	requireNoDemo(t, w, "stock")
 }

@@ -3,6 +3,9 @@
 package cli
 
 import (
+	"os"
+	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -55,4 +58,20 @@ func TestTheElectionDemoRefusesWhatCannotBe(t *testing.T) {
 	for _, args := range [][]string{{"--replicas", "0"}, {"--kill", "-1"}, {"--kill", "1000"}, {"--replicas", "many"}} {
 		require.Equal(t, exitUsage, start(t, append([]string{"demo", "election"}, args...)...).exit(), "%q", args)
 	}
+}
+
+func TestTheTerminalsInterruptEndsADemoInGoodOrder(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	cmd := exec.Command(os.Args[0], append(target(w), "demo", "election")...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := startAs(t, cmd)
+	for !strings.Contains(p.line(), "leads") {
+	}
+	require.NoError(t, syscall.Kill(-p.pid(), syscall.SIGINT)) // as the key does
+	require.Equal(t, exitFailed, p.exit())
+	r := parse[electionResult](t, p.last())
+	require.Contains(t, r.Error, "interrupt")
+	require.NotContains(t, r.Error, "process")
+	require.Empty(t, p.stderr.String(), "the replicas were interrupted as well")
+	requireNoDemo(t, w, "election")
 }

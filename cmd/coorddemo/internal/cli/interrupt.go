@@ -18,9 +18,10 @@ func (s signalled) Error() string { return "ended by signal: " + s.String() }
 func interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
-		signal.Notify(signals, syscall.SIGHUP)
+	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE} {
+		if !signal.Ignored(sig) { // as under nohup, or by a shell for its background processes
+			signal.Notify(signals, sig)
+		}
 	}
 	// What is still written must not end the process before it has cleared up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

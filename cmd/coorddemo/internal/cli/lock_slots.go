@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
@@ -16,7 +16,7 @@ func (v *lockVerb) slots(client *coord.Client) (locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apart{resized{sem, v}, client, v.Path, locksAt}, nil
+	return apart{resized{sem, v}, client, v.Path, foreignAt}, nil
 }
 
 // resized stores the number of slots first, if that is wanted, and says what to do when it is another.
@@ -86,7 +86,7 @@ func (a apart) check(ctx context.Context) error {
 	if err != nil || node == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s is there; a path is used either with --slots or without", coord.ErrForeign, node)
+	return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect", coord.ErrForeign, node)
 }
 
 // locksAt finds somebody who stands in the line of a lock without slots.
@@ -94,17 +94,36 @@ func locksAt(ctx context.Context, client *coord.Client, path string) (string, er
 	return standing(ctx, client, path, coord.Lock, coord.Read, coord.Write)
 }
 
-// slotsAt finds a slot that is held, or waited for, in either dialect. Kazoo's are children of the path without a number.
+// slotsAt finds a slot that is held, or waited for, in either dialect.
 func slotsAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	node, err := standing(ctx, client, path+"/leases", coord.Lease)
+	node, err := curatorSlotAt(ctx, client, path)
 	if err != nil || node != "" {
 		return node, err
 	}
+	return kazooSlotAt(ctx, client, path)
+}
+
+// foreignAt finds whoever cannot be seen by those who hold slots in this client's dialect.
+func foreignAt(ctx context.Context, client *coord.Client, path string) (string, error) {
+	node, err := locksAt(ctx, client, path)
+	switch {
+	case err != nil || node != "":
+		return node, err
+	case client.Dialect() == coord.Kazoo:
+		return curatorSlotAt(ctx, client, path)
+	}
+	return kazooSlotAt(ctx, client, path)
+}
+
+func curatorSlotAt(ctx context.Context, client *coord.Client, path string) (string, error) {
+	return standing(ctx, client, path+"/leases", coord.Lease)
+}
+
+// kazooSlotAt finds one of Kazoo's, which are children of the path without a number.
+func kazooSlotAt(ctx context.Context, client *coord.Client, path string) (string, error) {
 	names, err := children(ctx, client, path)
-	for _, name := range names {
-		if len(name) == 32 && strings.Trim(name, "0123456789abcdef") == "" {
-			return path + "/" + name, nil
-		}
+	if i := slices.IndexFunc(names, isKazooLease); i >= 0 {
+		return path + "/" + names[i], nil
 	}
 	return "", err
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +77,26 @@ func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestSlotsOfOneDialectAreShownInTheOtherAndRefusedThere(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for dialect, other := range map[string]string{"kazoo": "curator", "curator": "kazoo"} {
+		path := w.Path(dialect)
+		holder := on(t, w, append([]string{"--dialect", dialect}, sh(path, untilEOF, "--slots", "2")...)...)
+		holder.line()
+		refused := on(t, w, append([]string{"--dialect", other}, sh(path, "echo never", "--slots", "2")...)...)
+		require.Equal(t, exitOwnFault, refused.exit())
+		require.Contains(t, refused.stderr.String(), "in one dialect")
+		require.Empty(t, refused.output())
+		r := parse[report](t, on(t, w, "--json", "--dialect", other, "inspect", path).line())
+		require.Equal(t, slotsKind, r.Kind)
+		require.Equal(t, dialect, r.Dialect)
+		require.Len(t, r.holders(), 1)
+		require.Contains(t, r.holders()[0].Owner, strconv.Itoa(holder.pid()))
+		require.NoError(t, holder.in.Close())
+		require.Equal(t, 5, holder.exit())
 	}
 }
 
