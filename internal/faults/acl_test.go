@@ -21,7 +21,7 @@ func world(perms int32) coord.ACL { return coord.ACL{Perms: perms, Scheme: "worl
 // makeDir creates the lock's directory with an ACL of its own.
 func (s scene) makeDir(perms int32) {
 	s.Helper()
-	admin := s.w.Admin()
+	admin := s.admin()
 	_, err := admin.Create(s.w.Path(""), nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(s, err)
 	_, err = admin.Create(s.dir(), nil, 0, zk.WorldACL(perms))
@@ -33,7 +33,7 @@ func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
 		s.makeDir(zk.PermAll)
 		secret := coord.WithACL(world(coord.PermWrite | coord.PermDelete))
 		h := s.acquire(s.client(secret))
-		_, _, err := s.w.Admin().Get(h.Node())
+		_, _, err := s.admin().Get(h.Node())
 		require.ErrorIs(s, err, zk.ErrNoAuth)
 		waiter := s.start(context.Background(), s.client(secret))
 		s.awaitNodes(2)
@@ -80,7 +80,7 @@ func TestF42ADirectoryThatMayNotBeListedIsToldAndNothingIsLeft(t *testing.T) {
 		require.ErrorIs(s, err, coord.ErrNoAuth)
 		require.Equal(s, 1, creates.Fired(), "a node was made, and must go again")
 		stat := func() *zk.Stat {
-			_, stat, err := s.w.Admin().Exists(s.dir())
+			_, stat, err := s.admin().Exists(s.dir())
 			require.NoError(s, err)
 			return stat
 		}
@@ -104,7 +104,7 @@ func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 				return &failingAuth{raw, &failed}, err
 			}))
 		h := s.acquire(c)
-		_, _, err := s.w.Admin().Get(h.Node())
+		_, _, err := s.admin().Get(h.Node())
 		require.ErrorIs(s, err, zk.ErrNoAuth, "others may not read it")
 		failed.Store(1)
 		require.Equal(s, 1, s.w.Proxy().CutAll())
@@ -171,7 +171,7 @@ func TestF43ThirtyThousandChildrenAndOversizedDataHarmNobody(t *testing.T) {
 func (s scene) awaitChildren(n int32) {
 	s.Helper()
 	zktest.Eventually(s, patience, func() bool {
-		_, stat, err := s.w.Admin().Exists(s.dir())
+		_, stat, err := s.admin().Exists(s.dir())
 		return err == nil && stat.NumChildren == n
 	}, "the directory never has %d nodes", n)
 }
@@ -186,7 +186,7 @@ func (s scene) crowd(n int) {
 			for i := range 1000 {
 				batch = append(batch, request(s.foreignName(done+i)))
 			}
-			_, err := s.w.Admin().Multi(batch...)
+			_, err := s.admin().Multi(batch...)
 			require.NoError(s, err)
 		}
 	}

@@ -32,7 +32,7 @@ func TestF41TheSequenceCounterIsNearItsEnd(t *testing.T) {
 			}
 		}
 		require.Empty(s, s.nodes())
-		name, err := s.w.Admin().Create(s.dir()+"/x-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		name, err := s.admin().Create(s.dir()+"/x-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		require.NoError(s, err)
 		require.True(s, strings.HasSuffix(name, "2147483647"), "%s: the counter has not reached its end", name)
 	}, withoutDigest)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -106,4 +107,19 @@ func goroutines(label string) (stacks []string) {
 		}
 	}
 	return stacks
+}
+
+// admin is the world's client for tampering. It outlives the scenario, so its
+// goroutines are not marked.
+func (s scene) admin() *zk.Conn {
+	s.Helper()
+	made := make(chan *zk.Conn, 1)
+	go func() {
+		defer close(made)
+		pprof.SetGoroutineLabels(context.Background())
+		made <- s.w.Admin()
+	}()
+	conn := <-made
+	require.NotNil(s, conn)
+	return conn
 }

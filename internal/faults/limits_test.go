@@ -99,12 +99,12 @@ func TestF24AQuotaThatIsUsedUpIsToldAtOnce(t *testing.T) {
 			{limits + "/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"},
 			{limits + "/zookeeper_stats", "count=1,bytes=0"},
 		} {
-			_, err := s.w.Admin().Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll))
+			_, err := s.admin().Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll))
 			require.NoError(s, err)
 		}
 		_, err := s.mutex(c).Acquire(s.Context())
 		require.ErrorIs(s, err, coord.ErrQuota)
-		require.NoError(s, s.w.Admin().Delete(limits+"/zookeeper_limits", -1))
+		require.NoError(s, s.admin().Delete(limits+"/zookeeper_limits", -1))
 		s.release(s.acquire(c))
 	}, zktest.WithProperty("zookeeper.enforceQuota", "true"))
 }
@@ -135,6 +135,7 @@ func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 		const timeout = 10 * T // whoever has a place shall keep it, whatever the machine does
 		s.w.SetTimeout(timeout)
 		h := s.acquire(s.client(coord.WithSessionTimeout(timeout)))
+		s.admin()
 		c := zktest.Child(s, "refused", s.w.ConnectString())
 		var ms, attempts int
 		var text string
@@ -162,7 +163,7 @@ func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 			last = h.Token()
 			s.release(h)
 			zktest.Eventually(s, patience, func() bool {
-				exists, _, err := s.w.Admin().Exists(s.dir())
+				exists, _, err := s.admin().Exists(s.dir())
 				return err == nil && !exists
 			}, "the empty container is not reaped")
 		}
@@ -214,7 +215,7 @@ func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 			all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
 		}
 		ended, deleted := s.endOf(h), time.Now()
-		_, err := s.w.Admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
+		_, err := s.admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
 		require.NoError(s, err)
 		s.ends(ended)
 		require.ErrorIs(s, h.Err(), coord.ErrLost)

@@ -56,7 +56,7 @@ func TestF35TheConnectionIsCutOneWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(s scene) {
 				h := s.acquire(s.behind())
-				exists, _, removed, err := s.w.Admin().ExistsW(h.Node())
+				exists, _, removed, err := s.admin().ExistsW(h.Node())
 				require.NoError(s, err)
 				require.True(s, exists)
 				ended, gone := s.endOf(h), make(chan time.Time, 1)

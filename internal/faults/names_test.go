@@ -21,13 +21,13 @@ func (s scene) foreign(name string) {
 	acl := zk.WorldACL(zk.PermAll)
 	for at, c := range s.dir() {
 		if c == '/' && at > 0 {
-			_, err := s.w.Admin().Create(s.dir()[:at], nil, 0, acl)
+			_, err := s.admin().Create(s.dir()[:at], nil, 0, acl)
 			require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
 		}
 	}
-	_, err := s.w.Admin().Create(s.dir(), nil, 0, acl)
+	_, err := s.admin().Create(s.dir(), nil, 0, acl)
 	require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
-	_, err = s.w.Admin().Create(s.dir()+"/"+name, nil, 0, acl)
+	_, err = s.admin().Create(s.dir()+"/"+name, nil, 0, acl)
 	require.NoError(s, err)
 }
 

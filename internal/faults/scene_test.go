@@ -46,11 +46,10 @@ type scene struct {
 	control *control
 }
 
-// play runs a scenario, and the checks that all have in common. What belongs to
-// the world is made before, so that it is not taken for the scenario's.
+// play runs a scenario, and the checks that all have in common. The world's
+// proxies are made before, so that they are not taken for the scenario's.
 func play(t *testing.T, w *zktest.World, f func(s scene)) {
 	w.Proxies()
-	w.Admin()
 	s := scene{t, w, startControl(t)}
 	s.endsEveryGoroutine()
 	f(s)
@@ -195,7 +194,7 @@ func (s scene) nodes() (names []string) {
 	s.Helper()
 	var err error
 	zktest.Eventually(s, patience, func() bool {
-		names, _, err = s.w.Admin().Children(s.dir())
+		names, _, err = s.admin().Children(s.dir())
 		return err == nil || err == zk.ErrNoNode
 	}, "the directory cannot be listed")
 	return names
@@ -211,7 +210,7 @@ func (s scene) isSoleHolder(h *coord.Hold) {
 	s.Helper()
 	require.NoError(s, h.Err())
 	require.Len(s, s.nodes(), 1)
-	_, stat, err := s.w.Admin().Get(h.Node())
+	_, stat, err := s.admin().Get(h.Node())
 	require.NoError(s, err)
 	require.Equal(s, h.Session(), stat.EphemeralOwner)
 	require.Equal(s, stat.Czxid, h.Token())
