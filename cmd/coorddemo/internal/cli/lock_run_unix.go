@@ -186,7 +186,7 @@ func (r *run) lost(end guard.Event) error {
 		return errors.New("the process that guards the command was killed")
 	case end.Cause == guard.ByDeadline && err == nil:
 		return errors.New("the servers did not confirm it any more, so the command was ended in time")
-	case errors.Is(err, coord.ErrWindowOver) && end.Cause != guard.ByDeadline && end.At < r.deadline:
+	case r.overSince(err) && end.Cause != guard.ByDeadline && end.Cause != guard.ByKill && end.At < r.deadline:
 		return nil // over by now, but not when the command ended: this process was frozen in between
 	case err != nil:
 		return err
@@ -199,4 +199,10 @@ func (r *run) lost(end guard.Event) error {
 		return err
 	}
 	return nil
+}
+
+// overSince tells whether the hold ended because its time was over: no server has confirmed it until the deadline. The
+// session may have been given up for the same reason by then.
+func (r *run) overSince(err error) bool {
+	return errors.Is(err, coord.ErrWindowOver) || errors.Is(err, coord.ErrSessionExpired) && guard.Now() >= r.deadline
 }
