@@ -89,7 +89,11 @@ func chaos(s scene) {
 	s.Log(strings.Join(timeline, ", "))
 	s.awaitNodes(0)
 	for kind, n := range kinds {
-		require.GreaterOrEqual(s, hits[kind](), n, "%s: not all of them happened", kind)
+		s.Logf("%s: %d of %d hit something", kind, hits[kind](), n)
+		require.Positive(s, hits[kind](), kind)
+		if kind != "black hole" && kind != "one way" { // in which everybody may be silent
+			require.Equal(s, n, hits[kind](), kind)
+		}
 	}
 	require.GreaterOrEqual(s, within, kazooGrants*int(lasts)/int(full))
 	require.LessOrEqual(s, gap(grants), kazooGap)
@@ -136,7 +140,10 @@ func (s scene) script(random *rand.Rand) (faults []scripted) {
 		}
 	}
 	oneWay := []proxy.Direction{proxy.ToServer, proxy.ToClient}
-	add(28, "cut", func() int { return min(1, p.CutAll()) })
+	add(28, "cut", func() int { // just after a kill there may be nothing to cut yet
+		zktest.Eventually(s, patience, func() bool { return p.CutAll() > 0 }, "nobody connects")
+		return 1
+	})
 	add(17, "black hole", condition(func() proxy.Direction { return proxy.Both }))
 	add(13, "one way", condition(func() proxy.Direction { return oneWay[random.IntN(2)] }))
 	lose(13, "lost create", proxy.Creates)
