@@ -64,6 +64,7 @@ type Claim struct {
 	gone     error          // why the node is not ours any more, or nil
 	watch    *session.Watch // the newest on the own node
 	asked    bool           // for the hold, by a revocation
+	written  int32          // how often, as far as that is known; see version
 	revoked  chan struct{}  // closed when asked
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	removal  *removal       // once somebody wants the node deleted
@@ -303,10 +304,41 @@ func (cl *Claim) Node() string { return cl.client.relative(cl.node) }
 // version is what the node's version must be for the node to be this claim's:
 // any, where nobody else can make a node of its name.
 func (cl *Claim) version() int32 {
-	if len(cl.spec.With) > 0 {
-		return 1
+	if len(cl.spec.With) == 0 {
+		return -1
 	}
-	return -1
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return 1 + cl.written
+}
+
+// wasAsked tells whether the node is not of the claim's version only because
+// somebody has asked for it, which writes into it, and takes note of the new
+// one. If it should be that of another claim of this session, what proves this
+// claim tells ([Spec.Proof]). It fails when ctx or the session ends first.
+func (cl *Claim) wasAsked(ctx context.Context) (bool, error) {
+	if len(cl.spec.With) == 0 {
+		return false, nil
+	}
+	node, err := cl.sess.Get(ctx, cl.node)
+	for err != nil && transient(err) && ctx.Err() == nil && cl.sess.Err() == nil {
+		if errors.Is(err, ErrThrottled) {
+			cl.client.pause(ctx)
+		}
+		node, err = cl.sess.Get(ctx, cl.node)
+	}
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return false, nil
+	case err != nil:
+		return false, err
+	case node.Stat.Owner != cl.sess.ID() || !IsRevocation(node.Data):
+		return false, nil
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.written = node.Stat.Version - 1
+	return true, nil
 }
 
 func join(dir, name string) string {

@@ -114,6 +114,15 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 		return nil, opError("transaction", cl.Node(), err)
 	}
 	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), cl.version())}, ops...))
+	if single, ok := err.(*TxnError); ok && single.Index == 0 && errors.Is(err, ErrBadVersion) {
+		asked, unknown := cl.wasAsked(ctx)
+		if asked {
+			return h.Txn(ctx, ops...)
+		}
+		if unknown != nil {
+			return nil, opError("transaction", cl.Node(), cl.client.explain(unknown))
+		}
+	}
 	if err != nil {
 		return nil, opError("transaction", cl.Node(), cl.client.explain(cl.ownFailure(err)))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // Release gives the hold up and deletes its node. It returns nil only when the
@@ -164,8 +166,15 @@ func (cl *Claim) removeOnce() error {
 	if errors.As(err, &refused) && refused.Index < len(cl.spec.Proof) && errors.Is(err, ErrNoNode) {
 		_, err = cl.client.txn(context.Background(), cl.sess, []Op{del})
 	}
-	if errors.Is(err, ErrBadVersion) {
-		return nil // it is another's by now
+	if !errors.Is(err, ErrBadVersion) {
+		return err
 	}
-	return err
+	if refused != nil && refused.Op == opNames[session.OpDelete] {
+		asked, err := cl.wasAsked(context.Background())
+		if asked {
+			return cl.removeOnce()
+		}
+		return err // or else it is another's by now
+	}
+	return nil // it is another's by now
 }

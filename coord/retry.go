@@ -9,11 +9,12 @@ import (
 // time: when the connection or the session failed before the reply came, or
 // the server throttled it. It is for requests that do no harm when they are
 // carried out twice; f finds out what is different the second time. It returns
-// f's last error when ctx ends.
+// f's last error when ctx ends. A hold that is lost ([ErrLost]) does not come
+// back, for whatever reason it was lost.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
-		if err == nil || ctx.Err() != nil || !transient(err) {
+		if err == nil || ctx.Err() != nil || !transient(err) || errors.Is(err, ErrLost) {
 			return err
 		}
 		if errors.Is(err, ErrThrottled) {

@@ -58,6 +58,18 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 				cl.settled()
 				return nil
 			}
+			if errors.Is(err, ErrBadVersion) {
+				asked, unknown := cl.wasAsked(ctx)
+				if asked {
+					ops[0] = DeleteOp(h.Node(), cl.version())
+					continue
+				}
+				if unknown != nil {
+					cl.stopSettling()
+					h.Abandon()
+					return fmt.Errorf("%w: %w", ErrUnconfirmed, unknown)
+				}
+			}
 			cl.stopSettling()
 			cl.vanish(ErrNodeDeleted)
 			return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)

@@ -129,6 +129,7 @@ func TestTwoHundredLeadersAreKilled(t *testing.T) {
 			r = next
 		}
 		b.Logf("%d kills, longest gap %v", kills, worst)
+		rec.Break("replica", electionPath, "the test is over", time.Now(), T)
 		b.closeAll()
 		running.Wait()
 	})

@@ -1,7 +1,6 @@
 package election
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -46,18 +45,14 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 		return &coord.OpError{Op: "proclaim", Path: t.Node(), Err: context.Cause(ctx)}
 	}
 	defer func() { t.version <- version }()
-	var lost error // is not repeated, though its cause may be that of a lost connection
-	err := t.election.client.Retry(ctx, func(ctx context.Context) error {
+	return t.election.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			results, err := t.Txn(ctx, coord.SetOp(t.Node(), data, version))
-			switch {
-			case err == nil:
+			if err == nil {
 				version = results[0].Stat.Version
 				return nil
-			case errors.Is(err, coord.ErrLost):
-				lost = err
-				return nil
-			case !errors.Is(err, coord.ErrBadVersion):
+			}
+			if !errors.Is(err, coord.ErrBadVersion) {
 				return err
 			}
 			if version, err = t.heed(ctx); err != nil {
@@ -65,7 +60,6 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 			}
 		}
 	})
-	return cmp.Or(lost, err)
 }
 
 // heed reads what somebody has written into the node, and returns its version.

@@ -92,6 +92,10 @@ func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
 // Err returns nil while the claim can be trusted; see [coord.Hold.Err].
 func (i *Item) Err() error { return i.hold.Err() }
 
+// Revoked is closed when somebody asked for the item; see [coord.Revoke]. The
+// receiver decides.
+func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
+
 // Context returns a context that ends when the claim or parent does.
 func (i *Item) Context(parent context.Context) context.Context { return i.hold.Context(parent) }
 

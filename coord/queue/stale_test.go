@@ -486,3 +486,38 @@ func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T
 		ack(b.T, held)
 	})
 }
+
+// Who asks for a claim, as for any other hold, writes into its node. It is the
+// receiver's all the same.
+func TestAClaimThatSomebodyAskedForIsSettledAllTheSame(t *testing.T) {
+	settlements := map[string]func(context.Context, *queue.Queue, *queue.Item) error{
+		"ack":             func(ctx context.Context, _ *queue.Queue, i *queue.Item) error { return i.Ack(ctx) },
+		"nack":            func(ctx context.Context, _ *queue.Queue, i *queue.Item) error { return i.Nack(ctx, 0) },
+		"nack with delay": func(ctx context.Context, _ *queue.Queue, i *queue.Item) error { return i.Nack(ctx, time.Second) },
+		"close":           func(ctx context.Context, q *queue.Queue, _ *queue.Item) error { return q.Close(ctx) },
+	}
+	for name, settle := range settlements {
+		for _, heard := range []time.Duration{0, time.Second} {
+			inBubble(t, func(b bubble) {
+				admin := b.open()
+				q := b.queue(b.open())
+				put(b.T, q, "a")
+				item := receive(b.T, q)
+				for range 2 {
+					require.NoError(b, coord.Revoke(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+					time.Sleep(heard)
+				}
+				require.NoError(b, item.Err(), "to be asked is not to lose")
+				if heard > 0 {
+					<-item.Revoked()
+				}
+				require.NoError(b, settle(b.Context(), q, item), name)
+				time.Sleep(2 * time.Second)
+				names, err := admin.Children(b.Context(), "/q/taken")
+				require.NoError(b, err)
+				require.Empty(b, names, name)
+				require.Equal(b, name == "ack", length(b.T, b.queue(admin)) == 0, name)
+			})
+		}
+	}
+}

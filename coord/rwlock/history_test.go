@@ -21,6 +21,7 @@ type crew struct {
 	scene
 	rec     *history.Recorder
 	clients []*coord.Client
+	expired [clients]int64 // the session of each that was ended last
 	rand    *rand.Rand
 	workers sync.WaitGroup
 	faults  map[string]int
@@ -102,15 +103,13 @@ func (c *crew) stay(g *history.Grant[*coord.Hold], r *rand.Rand) {
 }
 
 func (c *crew) downgrade(name string, g *history.Grant[*coord.Hold]) (read *history.Grant[*coord.Hold]) {
-	var shared *coord.Hold
-	err := g.End(history.Release, nil, func() (err error) {
-		shared, err = g.Hold.Downgrade(c.Context())
-		return err
+	read, _ = history.Acquire(c.rec, name, c.path, history.Shared, func() (shared *coord.Hold, err error) {
+		err = g.End(history.Release, nil, func() (err error) {
+			shared, err = g.Hold.Downgrade(c.Context())
+			return err
+		})
+		return shared, err
 	})
-	if err != nil {
-		return nil
-	}
-	read, _ = history.Acquire(c.rec, name, c.path, history.Shared, func() (*coord.Hold, error) { return shared, nil })
 	return read
 }
 
@@ -141,12 +140,13 @@ func (c *crew) disturb() {
 func (c *crew) fault(kind int) {
 	i := c.rand.IntN(clients)
 	session := c.clients[i].SessionID()
-	if session == 0 {
+	if session == 0 || session == c.expired[i] { // of which it has not heard yet
 		return
 	}
 	names := c.line()
 	switch {
 	case kind == 0:
+		c.expired[i] = session
 		c.breaks(i, "session expired", func() { c.w.ExpireSession(session) })
 	case kind == 1:
 		c.faults["connection cut"]++
