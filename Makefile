@@ -46,7 +46,7 @@ faults: deps
 	done
 
 # Switches off one guard at a time and expects the tests to fail: make mutants, or make mutants RUN=window
-mutants: deps
+mutants:
 	go run ./internal/mutants -run '$(RUN)'
 
 # All recipes under faults in virtual time, by seed: until stopped, or make simulate SEEDS=1000 FROM=1; or one seed again:

@@ -169,12 +169,12 @@ func (cl *Claim) removeOnce() error {
 	if !errors.Is(err, ErrBadVersion) {
 		return err
 	}
-	if refused != nil && refused.Op == opNames[session.OpDelete] {
-		asked, err := cl.wasAsked(context.Background())
-		if asked {
-			return cl.removeOnce()
-		}
-		return err // or else it is another's by now
+	if !errors.As(err, &refused) || refused.Op != opNames[session.OpDelete] {
+		return nil // the proof tells that it is another's by now
 	}
-	return nil // it is another's by now
+	asked, err := cl.wasAsked(context.Background())
+	if asked {
+		return cl.removeOnce()
+	}
+	return err // if it is nil, the node is another's by now
 }

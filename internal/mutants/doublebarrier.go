@@ -112,4 +112,13 @@ var doubleBarrier = []mutant{
 		},
 		tests: []suite{{pkg: barrier, run: "TestAMemberIsRefusedWhenTheSize"}},
 	},
+	{
+		guard: "double barrier: a newcomer looks again before it refuses",
+		edit: edit{
+			file: "coord/doublebarrier/enter.go",
+			old:  `if r.hasChanged() { // whom`,
+			new:  `if false { // whom`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestThoseWhoAgreeOnAnotherNumber"}},
+	},
 }

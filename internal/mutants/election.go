@@ -58,4 +58,13 @@ var election = []mutant{
 		},
 		tests: []suite{{pkg: elect, run: "TestAFirstThatGoes"}},
 	},
+	{
+		guard: "Retry: a lost hold does not come back",
+		edit: edit{
+			file: "coord/retry.go",
+			old:  ` || errors.Is(err, ErrLost)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: elect, run: "TestAProclamationAfterTheSessionsEnd"}},
+	},
 }

@@ -131,4 +131,13 @@ var queue = []mutant{
 		},
 		tests: []suite{{pkg: items, run: "TestNothingIsPutWhenTheSequenceNumbers"}},
 	},
+	{
+		guard: "queue: a claim that somebody asked for is still its receiver's",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `node.Stat.Owner != cl.sess.ID() || !IsRevocation(node.Data)`,
+			new:  `true`,
+		},
+		tests: []suite{{pkg: items, run: "TestAClaimThatSomebodyAskedFor"}},
+	},
 }

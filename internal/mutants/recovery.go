@@ -27,8 +27,8 @@ var recovery = []mutant{
 		guard: "recovery: the node's owner",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `node.Stat.Owner != cl.sess.ID() || `,
-			new:  ``,
+			old:  `node.Stat.Owner != cl.sess.ID() || cl.spec.Name`,
+			new:  `cl.spec.Name`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"}},
 	},
@@ -102,12 +102,8 @@ var recovery = []mutant{
 		guard: "recovery: a claim among others of its name is told by its version, 1",
 		edit: edit{
 			file: "coord/claim.go",
-			old: `		return 1
-	}
-	return -1`,
-			new: `		return -1
-	}
-	return -1`,
+			old:  `return 1 + cl.written`,
+			new:  `return -1`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
 	},
@@ -124,8 +120,8 @@ var recovery = []mutant{
 		guard: "janitor: a node that is another's by now is left alone",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `if errors.Is(err, ErrBadVersion) {`,
-			new:  `if false {`,
+			old:  `if !errors.Is(err, ErrBadVersion) {`,
+			new:  `if err != nil {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
 	},
