@@ -124,14 +124,14 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 		}
 	}
 	if err != nil {
-		return nil, opError("transaction", cl.Node(), cl.client.explain(cl.ownFailure(err)))
+		return nil, opError("transaction", cl.Node(), cl.client.explain(h.ownFailure(err)))
 	}
 	return results[1:], nil
 }
 
-// ownFailure turns the failure of the leading check into a loss, and counts
-// the operations from the caller's first.
-func (cl *Claim) ownFailure(err error) error {
+// ownFailure turns the failure of the leading check into the end of the hold,
+// and counts the operations from the caller's first.
+func (h *Hold) ownFailure(err error) error {
 	single, ok := err.(*TxnError)
 	if !ok {
 		return err
@@ -143,11 +143,8 @@ func (cl *Claim) ownFailure(err error) error {
 	case !errors.Is(single, ErrNoNode) && !errors.Is(single, ErrBadVersion):
 		return fmt.Errorf("check of the own node: %w", single.Err) // which is there, for all we know
 	}
-	why := cl.missed()
-	if errors.Is(why, ErrReleased) {
-		return why
-	}
-	return fmt.Errorf("%w: %w", ErrLost, why)
+	h.claim.vanish(ErrNodeDeleted)
+	return cmp.Or(h.Err(), ErrReleased)
 }
 
 // Nest returns another handle of the same hold, with a Release of its own; the

@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -113,5 +114,36 @@ func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 2, lost.Fired())
 		require.Zero(t, b.owned(h.Session()))
+	})
+}
+
+// A transaction that waits for a connection can come after the deletion of the
+// lost hold's node.
+func TestATransactionOverAnOutageTellsThatTheHoldWasLost(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.open()
+		require.NoError(b, c.Create(b.Context(), "/fence", nil))
+		late := 0
+		for range 30 {
+			h := b.acquire(c)
+			cut := b.srv.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+			require.NoError(b, b.srv.DropConn(h.Session()))
+			synctest.Wait()
+			failed := make(chan error, 1)
+			go func() {
+				_, err := h.Txn(b.Context(), coord.SetOp("/fence", nil, -1))
+				failed <- err
+			}()
+			synctest.Wait()
+			time.Sleep(time.Until(h.Deadline()))
+			<-h.Done()
+			cut.Heal()
+			err := <-failed
+			require.NotErrorIs(b, err, coord.ErrReleased)
+			if errors.Is(err, coord.ErrLost) {
+				late++
+			}
+		}
+		require.Positive(b, late)
 	})
 }
