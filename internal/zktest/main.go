@@ -3,6 +3,8 @@ package zktest
 import (
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ const leaksWithin = 10 * time.Second
 // a goroutine is left. In a child process started by Child it runs that child's main function instead.
 func Main(m *testing.M) {
 	runChild()
+	HeedSignals()
 	code := m.Run()
 	host.close(code != 0)
 	if code == 0 {
@@ -24,6 +27,16 @@ func Main(m *testing.M) {
 	}
 	sayLeftOut()
 	os.Exit(code)
+}
+
+// HeedSignals gives the processes that the tests start the usual signals, also when this process was started with some
+// of them ignored: by nohup, or in the background of a shell without job control.
+func HeedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // a program that is executed gets the default back
+		}
+	}
 }
 
 func checkGoroutines() int {

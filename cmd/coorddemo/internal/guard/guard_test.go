@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,6 +51,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(job.Process.Pid)
 		_ = job.Wait()
 	default:
+		zktest.HeedSignals()
 		goleak.VerifyTestMain(m)
 	}
 }
