@@ -101,7 +101,11 @@ func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
 		end.End(history.OK, nil)
 	case errors.Is(err, queue.ErrStale):
 		w.count("items lost to others before their ack")
-		end.End(history.Failed, err)
+		outcome := history.Failed
+		if kind == history.Nack { // a first attempt, whose reply was lost, may have given it back
+			outcome = history.Unknown
+		}
+		end.End(outcome, err)
 		err = nil
 	default:
 		end.End(history.Unknown, err)
