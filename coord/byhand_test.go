@@ -14,7 +14,7 @@ import (
 
 func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		time.Sleep(time.Second)
 		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
@@ -26,7 +26,7 @@ func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
 
 func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		holder, waiter, admin := b.open(), b.open(), b.open()
+		holder, waiter, admin := b.Open(), b.Open(), b.Open()
 		h := b.acquire(holder)
 		waiting := b.acquireLater(waiter, mutex)
 		synctest.Wait()
@@ -46,7 +46,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 
 func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		holder, middle, last := b.open(), b.open(), b.open()
+		holder, middle, last := b.Open(), b.Open(), b.Open()
 		h := b.acquire(holder)
 		ctx, cancel := context.WithCancel(b.Context())
 		gone := make(chan error, 1)
@@ -71,10 +71,10 @@ func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 
 func TestAHoldIsLostWithItsSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		require.NoError(t, b.srv.ExpireSession(h.Session()))
-		next := b.acquire(b.open())
+		require.NoError(t, b.Server.ExpireSession(h.Session()))
+		next := b.acquire(b.Open())
 		synctest.Wait()
 		require.True(t, ended(h), "two holders")
 		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
@@ -89,9 +89,9 @@ func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				c, admin := b.open(), b.open()
+				c, admin := b.Open(), b.Open()
 				h := b.acquire(c)
-				refused := b.srv.Inject(zkembed.Match{Session: admin.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+				refused := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 				begun := time.Now()
 				require.NoError(t, ask(b, admin, h.Node()))
 				require.Equal(t, 3, refused.Fired())

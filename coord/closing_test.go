@@ -13,10 +13,10 @@ import (
 // goodbye that deletes it.
 func TestAHoldThatEndsWithItsClientSaysSoAlsoWhenItsNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		time.Sleep(time.Second) // until the own watch is set
-		b.close(c)
+		b.Close(c)
 		<-h.Done()
 		require.ErrorIs(t, h.Err(), coord.ErrClosed)
 		require.NotErrorIs(t, h.Err(), coord.ErrNodeDeleted)

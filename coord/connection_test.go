@@ -32,7 +32,7 @@ func (m meddled) Write(packet []byte) (int, error) {
 
 func (b bubble) meddling(meddle func(packet []byte) error) coord.Option {
 	return coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := b.dial(ctx, network, addr)
+		conn, err := b.Server.DialContext(ctx, network, addr)
 		return meddled{conn, meddle}, err
 	})
 }
@@ -43,7 +43,7 @@ func TestAHoldIsLostWhenItsServerBeginsAnotherSessionInPlaceOfItsOwn(t *testing.
 	inBubble(t, func(b bubble) {
 		const session, end = 20, 28 // of a connect request
 		var forget atomic.Bool
-		c := b.open(b.meddling(func(packet []byte) error {
+		c := b.Open(b.meddling(func(packet []byte) error {
 			if forget.CompareAndSwap(true, false) {
 				clear(packet[session:end])
 			}
@@ -51,7 +51,7 @@ func TestAHoldIsLostWhenItsServerBeginsAnotherSessionInPlaceOfItsOwn(t *testing.
 		}))
 		h := b.acquire(c)
 		forget.Store(true)
-		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, b.Server.DropConn(h.Session()))
 		time.Sleep(time.Second)
 		require.False(t, forget.Load(), "it has not connected again")
 		require.True(t, ended(h))
@@ -68,17 +68,17 @@ func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *tes
 	inBubble(t, func(b bubble) {
 		var fail atomic.Bool
 		acl := coord.ACL{Perms: coord.PermAll, Scheme: "auth"}
-		c := b.open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL(acl), b.meddling(func(packet []byte) error {
+		c := b.Open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL(acl), b.meddling(func(packet []byte) error {
 			if zkembed.Op(binary.BigEndian.Uint32(packet[8:])) == zkembed.OpAuth && fail.CompareAndSwap(true, false) {
 				return syscall.EPIPE
 			}
 			return nil
 		}))
 		h := b.acquire(c)
-		_, _, err := b.open().Get(b.Context(), h.Node())
+		_, _, err := b.Open().Get(b.Context(), h.Node())
 		require.ErrorIs(t, err, coord.ErrNoAuth, "others may not read it")
 		fail.Store(true)
-		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, b.Server.DropConn(h.Session()))
 		ctx, cancel := context.WithTimeout(b.Context(), T)
 		defer cancel()
 		_, _, err = c.Get(ctx, h.Node())
@@ -91,9 +91,9 @@ func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *tes
 func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var silent atomic.Bool
-		c := b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if !silent.CompareAndSwap(true, false) {
-				return b.dial(ctx, network, addr)
+				return b.Server.DialContext(ctx, network, addr)
 			}
 			near, far := net.Pipe()
 			go func() { _, _ = io.Copy(io.Discard, far) }()
@@ -101,7 +101,7 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
 		}))
 		h := b.acquire(c)
 		silent.Store(true)
-		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, b.Server.DropConn(h.Session()))
 		ctx, cancel := context.WithTimeout(b.Context(), T/2)
 		defer cancel()
 		require.NoError(t, c.Flush(ctx))
@@ -114,11 +114,11 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
 
 func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		holder, c := b.open(), b.open()
+		holder, c := b.Open(), b.Open()
 		h := b.acquire(holder)
 		var throttled []*zkembed.Fault
 		for _, op := range []zkembed.Op{zkembed.OpCreate, zkembed.OpGetChildren2, zkembed.OpGetData, zkembed.OpDelete, zkembed.OpMulti} {
-			throttled = append(throttled, b.srv.Inject(
+			throttled = append(throttled, b.Server.Inject(
 				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
 		}
 		waiting := b.acquireLater(c, mutex)
@@ -138,10 +138,10 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 
 func TestADirectoryThatTheServerHasReapedIsMadeAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
-		require.Positive(t, b.srv.Reap())
+		require.Positive(t, b.Server.Reap())
 		again := b.acquire(c)
 		require.Greater(t, again.Token(), h.Token())
 		require.NoError(t, again.Release(b.Context()))
@@ -150,7 +150,7 @@ func TestADirectoryThatTheServerHasReapedIsMadeAgain(t *testing.T) {
 
 func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		kazoo, curator := b.open(coord.WithDialect(coord.Kazoo)), b.open()
+		kazoo, curator := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
 		h := b.acquire(kazoo)
 		_, err := curator.Acquire(b.Context(), mutex, first)
 		require.ErrorIs(t, err, coord.ErrForeign)
@@ -163,8 +163,8 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 
 func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
-		expired := b.srv.Inject(
+		c := b.Open()
+		expired := b.Server.Inject(
 			zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 100},
 			zkembed.ReplyError(zkembed.CodeSessionExpired))
 		h := b.acquire(c)
@@ -177,9 +177,9 @@ func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 func TestAClaimWithTooMuchDataIsRefusedBeforeItIsSent(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var dials atomic.Int32
-		c := b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dials.Add(1)
-			return b.dial(ctx, network, addr)
+			return b.Server.DialContext(ctx, network, addr)
 		}))
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()

@@ -17,7 +17,7 @@ func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 	for name, joined := range map[string]bool{"its node known": true, "the reply to its create lost": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				c, other := b.open(), b.open()
+				c, other := b.Open(), b.Open()
 				h := b.acquire(other)
 				waiting := make(<-chan granted)
 				if joined {
@@ -25,7 +25,7 @@ func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 					synctest.Wait()
 				}
 				former := c.SessionID()
-				deaf := b.srv.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{former}})
+				deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{former}})
 				if !joined {
 					waiting = b.acquireLater(c, mutex)
 				}
@@ -39,7 +39,7 @@ func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 				next := <-waiting
 				require.NoError(t, next.err)
 				require.NoError(t, next.hold.Release(b.Context()))
-				b.close(c, other)
+				b.Close(c, other)
 			})
 		})
 	}
@@ -47,7 +47,7 @@ func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 
 // sessions are those that the server keeps.
 func (b bubble) sessions() (ids []int64) {
-	for _, s := range b.srv.Sessions() {
+	for _, s := range b.Server.Sessions() {
 		ids = append(ids, s.ID)
 	}
 	return ids

@@ -14,9 +14,9 @@ import (
 
 func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, other := b.open(), b.open()
+		c, other := b.Open(), b.Open()
 		h := b.acquire(c)
-		goodbye := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Second/2))
+		goodbye := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Second/2))
 		closed := make(chan error, 1)
 		go func() { closed <- c.Close(context.Background()) }()
 		next := b.acquire(other)
@@ -33,9 +33,9 @@ func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
 // close the connection.
 func TestASessionThatTheServerCallsExpiredIsOver(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		before := c.SessionID()
-		b.srv.Inject(
+		b.Server.Inject(
 			zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}},
 			zkembed.ReplyError(zkembed.CodeSessionExpired))
 		h := b.acquire(c)

@@ -27,7 +27,7 @@ func groupLine(i int) coord.Line { return coord.Line{Dir: "/" + string(rune('0'+
 
 func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		g, holds := b.inGroup(c, 4)
 		ctx := g.Context(b.Context())
 		time.Sleep(time.Minute)
@@ -48,28 +48,28 @@ func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted, "the loss is told also afterwards")
-		b.close(c)
+		b.Close(c)
 	})
 }
 
 func TestAGroupEndsWithTheTrustWindowAtOnceAlsoAfterAPause(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		g, _ := b.inGroup(c, 3)
-		b.srv.Partition(zkembed.Cut{})
+		b.Server.Partition(zkembed.Cut{})
 		deadline := g.Deadline()
 		time.Sleep(time.Until(deadline) - time.Nanosecond)
 		require.NoError(t, g.Err())
 		time.Sleep(time.Nanosecond)
 		require.ErrorIs(t, g.Err(), coord.ErrWindowOver)
-		b.srv.Heal()
-		b.close(c)
+		b.Server.Heal()
+		b.Close(c)
 	})
 }
 
 func TestAGroupsContextCarriesEveryMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		g, holds := b.inGroup(c, 3)
 		ctx := g.Context(b.Context())
 		for i, h := range holds {
@@ -79,13 +79,13 @@ func TestAGroupsContextCarriesEveryMember(t *testing.T) {
 		}
 		require.NoError(t, g.Release(b.Context()))
 		<-ctx.Done()
-		b.close(c)
+		b.Close(c)
 	})
 }
 
 func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		g, holds := b.inGroup(c, 3)
 		select {
 		case <-g.Revoked():
@@ -104,45 +104,45 @@ func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
 			t.Fatal("a release is no request")
 		case <-time.After(time.Minute):
 		}
-		b.close(c)
+		b.Close(c)
 	})
 }
 
 func TestAGroupTellsEveryReleaseThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		g, holds := b.inGroup(c, 3)
-		before := b.srv.Counts()[zkembed.OpDelete]
-		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		before := b.Server.Counts()[zkembed.OpDelete]
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.ReplyError(zkembed.CodeNoAuth))
 		err := g.Release(b.Context())
 		require.ErrorIs(t, err, coord.ErrNoAuth)
 		require.ErrorContains(t, err, "2 errors occurred")
-		require.Equal(t, before+3, b.srv.Counts()[zkembed.OpDelete])
+		require.Equal(t, before+3, b.Server.Counts()[zkembed.OpDelete])
 		require.ErrorIs(t, holds[0].Err(), coord.ErrReleased)
-		b.close(c)
+		b.Close(c)
 	})
 }
 
 func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
 		first, err := c.Join(b.Context(), spec)
 		require.NoError(t, err)
 		second, err := c.Join(b.Context(), spec)
 		require.NoError(t, err)
-		before := b.srv.Counts()
+		before := b.Server.Counts()
 		names, err := second.Listed(b.Context())
 		require.NoError(t, err)
 		line := coord.Line{Dir: "/line", Kinds: []coord.Kind{"member"}}.Order(append(names, "else"), coord.Curator)
 		require.Len(t, line, 2)
 		require.Equal(t, first.Node(), "/line/"+line[0].Name)
 		require.Equal(t, second.Node(), "/line/"+line[1].Name)
-		require.LessOrEqual(t, b.srv.Counts().Since(before).Total(), 1)
-		before = b.srv.Counts()
+		require.LessOrEqual(t, b.Server.Counts().Since(before).Total(), 1)
+		before = b.Server.Counts()
 		_, err = second.Listed(b.Context())
 		require.NoError(t, err)
-		require.Zero(t, b.srv.Counts().Since(before).Total())
+		require.Zero(t, b.Server.Counts().Since(before).Total())
 		spec.Unlisted = true
 		third, err := c.Join(b.Context(), spec)
 		require.NoError(t, err)
@@ -154,6 +154,6 @@ func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
 		require.NoError(t, coord.Break(b.Context(), c, fourth.Node()))
 		_, err = fourth.Listed(b.Context())
 		require.ErrorIs(t, err, coord.ErrNodeDeleted)
-		b.close(c)
+		b.Close(c)
 	})
 }

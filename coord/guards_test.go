@@ -35,16 +35,16 @@ func (b bubble) acquireLater(c *coord.Client, spec coord.Spec) <-chan granted {
 // Whoever believed it would make another.
 func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
 		session := c.SessionID()
-		b.srv.AddFollower(T/20, session)
+		b.Server.AddFollower(T/20, session)
 		time.Sleep(T)
 		acquired := b.acquireLater(c, mutex)
 		for b.owned(session) == 0 {
 			time.Sleep(T / 1000)
 		}
-		require.NoError(t, b.srv.DropConn(session))
+		require.NoError(t, b.Server.DropConn(session))
 		h := <-acquired
 		require.NoError(t, h.err)
 		require.Equal(t, 1, b.owned(session))
@@ -60,9 +60,9 @@ func TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted(t
 	for after := time.Duration(0); after < T/4; after += 700 * time.Millisecond {
 		t.Run(fmt.Sprint("isolated after ", after), func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				holder, other := b.open(coord.WithTick(tick)), b.open(coord.WithTick(tick))
+				holder, other := b.Open(coord.WithTick(tick)), b.Open(coord.WithTick(tick))
 				h := b.acquire(holder)
-				follower := b.srv.AddFollower(100*time.Millisecond, h.Session())
+				follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
 				time.Sleep(after)
 				follower.Isolate()
 				reading, stop := context.WithCancel(b.Context())
@@ -93,7 +93,7 @@ func TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted(t
 func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		stuck := make(chan struct{})
-		c := b.open(coord.WithObserver(func(e coord.Event) {
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			if e.Kind == coord.ClaimLost {
 				<-stuck
 			}
@@ -104,7 +104,7 @@ func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}
-		cut := b.srv.Partition(zkembed.Cut{})
+		cut := b.Server.Partition(zkembed.Cut{})
 		time.Sleep(T)
 		require.True(t, ended(holds[0]) != ended(holds[1]), "the loss of one is being told, and keeps the other waiting")
 		errs := make(chan error, 2)
@@ -121,9 +121,9 @@ func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
 
 func TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.Drop())
 		second := b.acquireLater(c, mutex)
 		time.Sleep(T / 4)
 		require.Equal(t, 1, lost.Fired())
@@ -141,11 +141,11 @@ func TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient(t *testing.T) {
 // again may meet the node of the session it had before.
 func TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		one, other := b.open(), b.open()
+		one, other := b.Open(), b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/names"}, Name: "primary", Data: []byte("the same")}
 		h, err := one.Acquire(b.Context(), spec, coord.Alone)
 		require.NoError(t, err)
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
 		_, err = other.Acquire(b.Context(), spec, coord.Alone)
 		require.Equal(t, 1, lost.Fired())
 		require.ErrorIs(t, err, coord.ErrNodeExists)
@@ -158,18 +158,18 @@ func TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession(t *testing.T) {
 // opened the window again.
 func TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		holder, waiter := b.open(), b.open()
+		holder, waiter := b.Open(), b.Open()
 		h := b.acquire(holder)
 		waiting := b.acquireLater(waiter, mutex)
 		synctest.Wait()
 		place, session := b.nodesOf(waiter.SessionID()), waiter.SessionID()
 		require.Len(t, place, 1)
 		time.Sleep(T)
-		b.srv.Stop()
+		b.Server.Stop()
 		time.Sleep(T * 97 / 100)
 		require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
-		refused := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		b.srv.Resume()
+		refused := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		b.Server.Resume()
 		next := <-waiting
 		require.NoError(t, next.err)
 		require.NoError(t, next.hold.Err())
@@ -184,8 +184,8 @@ func TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen(t *testing.T) {
 // way.
 func TestADirectoryWhoseParentIsRemovedMeanwhileIsMadeFromTheBeginning(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
-		reaped := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(zkembed.CodeNoNode))
+		c := b.Open()
+		reaped := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(zkembed.CodeNoNode))
 		h := b.acquire(c)
 		require.Equal(t, 3, reaped.Fired())
 		require.NoError(t, h.Release(b.Context()))
@@ -194,7 +194,7 @@ func TestADirectoryWhoseParentIsRemovedMeanwhileIsMadeFromTheBeginning(t *testin
 
 // nodesOf lists the nodes that belong to a session.
 func (b bubble) nodesOf(session int64) (paths []string) {
-	for _, node := range b.srv.Nodes() {
+	for _, node := range b.Server.Nodes() {
 		if node.Stat.EphemeralOwner == session {
 			paths = append(paths, node.Path)
 		}
@@ -206,17 +206,17 @@ func (b bubble) nodesOf(session int64) (paths []string) {
 func TestACreateWhoseReplyIsLostIsNotMadeAgainWhenTheWriteThatSettlesItFails(t *testing.T) {
 	for _, code := range []zkembed.Code{zkembed.CodeSystemError, zkembed.CodeThrottledOp} {
 		inBubble(t, func(b bubble) {
-			c := b.open()
+			c := b.Open()
 			require.NoError(t, b.acquire(c).Release(b.Context()))
 			session := c.SessionID()
-			b.srv.AddFollower(T/20, session)
+			b.Server.AddFollower(T/20, session)
 			time.Sleep(T)
 			acquired := b.acquireLater(c, mutex)
 			for b.owned(session) == 0 {
 				time.Sleep(T / 1000)
 			}
-			refused := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3}, zkembed.ReplyError(code))
-			require.NoError(t, b.srv.DropConn(session))
+			refused := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: session, Times: 3}, zkembed.ReplyError(code))
+			require.NoError(t, b.Server.DropConn(session))
 			h := <-acquired
 			require.NoError(t, h.err)
 			require.Equal(t, 3, refused.Fired())

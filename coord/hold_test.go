@@ -18,11 +18,11 @@ import (
 
 func TestAHoldsContextEndsWithItAndTellsWhy(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		ctx := h.Context(b.Context())
 		require.NoError(t, ctx.Err())
-		require.NoError(t, b.srv.ExpireSession(h.Session()))
+		require.NoError(t, b.Server.ExpireSession(h.Session()))
 		<-ctx.Done()
 		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
 		require.ErrorIs(t, context.Cause(ctx), coord.ErrSessionExpired)
@@ -37,7 +37,7 @@ func TestAHoldsContextEndsWithItAndTellsWhy(t *testing.T) {
 
 func TestAHoldsContextEndsWithItsParent(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		parent, cancel := context.WithCancel(b.Context())
 		ctx := h.Context(parent)
@@ -51,7 +51,7 @@ func TestAHoldsContextEndsWithItsParent(t *testing.T) {
 
 func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		h, err := c.Acquire(ctx, mutex, first)
 		require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
 
 func TestATokenIsTheNodesCzxidAndGrows(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		last := int64(0)
 		for range 5 {
 			h := b.acquire(c)
@@ -75,21 +75,21 @@ func TestATokenIsTheNodesCzxidAndGrows(t *testing.T) {
 			require.Greater(t, h.Token(), last)
 			last = h.Token()
 			require.NoError(t, h.Release(b.Context()))
-			require.Equal(t, 1, b.srv.Reap(), "the sequence starts anew, the token does not")
+			require.Equal(t, 1, b.Server.Reap(), "the sequence starts anew, the token does not")
 		}
 	})
 }
 
 func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		require.NoError(t, c.Create(b.Context(), "/report", nil))
 		h := b.acquire(c)
 		_, err := h.Txn(b.Context(), coord.SetOp("/report", []byte("mine"), -1))
 		require.NoError(t, err)
 
 		// The holder does not know yet that its node is gone.
-		late := b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
+		late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
 		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
 		require.NoError(t, h.Err())
 		_, err = h.Txn(b.Context(), coord.SetOp("/report", []byte("too late"), -1))
@@ -105,7 +105,7 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 
 func TestATxnTellsWhichOperationFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		_, err := h.Txn(b.Context(), coord.CreateOp("/a", nil, coord.Persistent), coord.SetOp("/missing", nil, -1))
 		var failed *coord.TxnError
@@ -123,8 +123,8 @@ func TestATxnTellsWhichOperationFailed(t *testing.T) {
 
 func TestATxnWithALostReplyIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
+		c := b.Open()
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
 		err := c.Create(b.Context(), "/a", nil)
 		require.Equal(t, 1, lost.Fired())
 		require.ErrorIs(t, err, coord.ErrUnconfirmed)
@@ -137,7 +137,7 @@ func TestATxnWithALostReplyIsUnconfirmed(t *testing.T) {
 func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		inBubble(t, func(b bubble) {
-			c, admin := b.open(coord.WithDialect(dialect)), b.open(coord.WithDialect(dialect))
+			c, admin := b.Open(coord.WithDialect(dialect)), b.Open(coord.WithDialect(dialect))
 			h := b.acquire(c)
 			granted := make(chan *coord.Hold, 1)
 			go func() {
@@ -170,7 +170,7 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 
 func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		begun := time.Now()
 		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute))
@@ -204,7 +204,7 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 
 func TestNestedHandlesShareTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		inner, err := h.Nest()
 		require.NoError(t, err)
@@ -222,13 +222,13 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		stranded := make(chan coord.Event, 1)
-		admin := b.open(coord.WithAuth("digest", "admin:secret"))
+		admin := b.Open(coord.WithAuth("digest", "admin:secret"))
 		acl := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"}}
 		require.NoError(t, admin.Use(b.Context(), func(conn *zk.Conn) error {
 			_, err := conn.Create("/lock", nil, 0, append(acl, zk.DigestACL(zk.PermAll, "admin", "secret")...))
 			return err
 		}))
-		c := b.open(coord.WithObserver(func(e coord.Event) {
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			if e.Kind == coord.NodeStranded {
 				stranded <- e
 			}
@@ -243,8 +243,8 @@ func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 
 func TestAChrootIsPrefixedToEverythingAndNeverShown(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		plain := b.open()
-		c, err := coord.Open(b.Context(), b.srv.ConnectString()+"/apps/one", coord.WithSessionTimeout(T), coord.WithDialer(b.dial))
+		plain := b.Open()
+		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/apps/one", coord.WithSessionTimeout(T), coord.WithDialer(b.Server.DialContext))
 		require.NoError(t, err)
 		h := b.acquire(c)
 		require.Regexp(t, `^/lock/_c_`, h.Node())
@@ -254,7 +254,7 @@ func TestAChrootIsPrefixedToEverythingAndNeverShown(t *testing.T) {
 		_, _, err = c.Get(b.Context(), "/missing")
 		require.ErrorContains(t, err, "get /missing:")
 		require.NoError(t, h.Release(b.Context()))
-		b.close(c)
+		b.Close(c)
 	})
 }
 
@@ -262,7 +262,7 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var mu sync.Mutex
 		var kinds []string
-		c := b.open(coord.WithObserver(func(e coord.Event) {
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			kinds = append(kinds, e.Kind.String())
@@ -270,7 +270,7 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
 		h = b.acquire(c)
-		require.NoError(t, b.srv.ExpireSession(h.Session()))
+		require.NoError(t, b.Server.ExpireSession(h.Session()))
 		<-h.Done()
 		time.Sleep(2 * time.Second)
 		mu.Lock()
@@ -285,9 +285,9 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 
 func TestCallsOfAClosedClientFailAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		b.close(c)
+		b.Close(c)
 		require.ErrorIs(t, h.Err(), coord.ErrLost)
 		require.ErrorIs(t, h.Err(), coord.ErrClosed)
 		require.NoError(t, h.Release(b.Context()))
@@ -305,7 +305,7 @@ func (s several) Error() string { return s[0].Error() }
 
 func TestUseReturnsAnyError(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		err := c.Use(b.Context(), func(*zk.Conn) error { return several{zk.ErrNoNode} })
 		require.Equal(t, several{zk.ErrNoNode}, err)
 	})
@@ -313,7 +313,7 @@ func TestUseReturnsAnyError(t *testing.T) {
 
 func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
 		require.NoError(t, c.Create(b.Context(), "/count", nil))
 		h, err := c.Acquire(b.Context(), coord.Spec{
@@ -330,7 +330,7 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 
 func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open(coord.WithACL(coord.ACL{Perms: coord.PermAll &^ coord.PermRead, Scheme: "world", ID: "anyone"}))
+		c := b.Open(coord.WithACL(coord.ACL{Perms: coord.PermAll &^ coord.PermRead, Scheme: "world", ID: "anyone"}))
 		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
 		require.NoError(t, err)
 		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil, coord.Persistent))

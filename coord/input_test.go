@@ -72,7 +72,7 @@ func TestOpenEndsByItsContextWhenNoServerAnswers(t *testing.T) {
 
 func TestPathsThatCannotBeRightAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		for path, hint := range map[string]string{
 			"": "empty", "/": "root", "relative": "start with /", "/a/": "end with /", "/a//b": "name is empty",
 			"/a/./b": "not allowed", "/nul\x00": "U+0000", "/\xff": "UTF-8", "/private\ue000": "U+E000",
@@ -90,7 +90,7 @@ func TestPathsThatCannotBeRightAreRefusedBeforeAnythingIsSent(t *testing.T) {
 
 func TestDataThatAServerWouldNotAcceptIsRefusedAndNothingElseIsHarmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		large := []byte(strings.Repeat("x", 1<<20))
 		require.ErrorIs(t, c.Create(b.Context(), "/large", large), coord.ErrTooLarge)
@@ -105,14 +105,14 @@ func TestDataThatAServerWouldNotAcceptIsRefusedAndNothingElseIsHarmed(t *testing
 
 func TestASequenceNearItsEndIsRefused(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/lock"))
-		require.NoError(t, b.srv.SetSequence("/lock", 1<<31-1-1<<16))
+		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1-1<<16))
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
 		_, err := c.Acquire(b.Context(), mutex, first)
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
-		require.NoError(t, b.srv.SetSequence("/lock", 1<<31-1))
+		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
 		_, err = c.Acquire(b.Context(), mutex, first)
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		require.Zero(t, b.owned(c.SessionID()))
@@ -121,7 +121,7 @@ func TestASequenceNearItsEndIsRefused(t *testing.T) {
 
 func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		_, _, err := c.Get(b.Context(), "/missing")
 		var op *coord.OpError
 		require.ErrorAs(t, err, &op)
@@ -134,7 +134,7 @@ func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 
 func TestOpenTellsThatTheServerRefusesTheCredentials(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		_, err := coord.Open(b.Context(), b.srv.ConnectString(), coord.WithDialer(b.dial), coord.WithAuth("no-such-scheme", "x"))
+		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialer(b.Server.DialContext), coord.WithAuth("no-such-scheme", "x"))
 		require.ErrorIs(t, err, coord.ErrAuthFailed)
 		time.Sleep(10 * time.Second) // the client closes in the background
 	})
@@ -143,7 +143,7 @@ func TestOpenTellsThatTheServerRefusesTheCredentials(t *testing.T) {
 // A server may grant less than was asked for; the limits follow what it granted.
 func TestTheGrantedTimeoutCounts(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open(coord.WithSessionTimeout(time.Hour))
+		c := b.Open(coord.WithSessionTimeout(time.Hour))
 		require.Equal(t, 20*tick, c.SessionTimeout())
 		h := b.acquire(c)
 		require.LessOrEqual(t, time.Until(h.Deadline()), 20*tick)
@@ -153,7 +153,7 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 
 func TestAClaimWithOperationsNeedsAName(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		spec := mutex
 		spec.With = []coord.Op{coord.CheckOp("/", -1)}
 		_, err := c.Join(b.Context(), spec)

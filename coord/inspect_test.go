@@ -11,7 +11,7 @@ import (
 func TestInspectListsOtherKindsIfTheyAreNamed(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		inBubble(t, func(b bubble) {
-			c := b.open(coord.WithDialect(dialect))
+			c := b.Open(coord.WithDialect(dialect))
 			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
 			require.NoError(t, err)
 			all, err := coord.Inspect(b.Context(), c, "/group")

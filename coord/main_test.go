@@ -1,64 +1,29 @@
 package coord_test
 
 import (
-	"context"
-	"net"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// bubble is a server in virtual time.
-type bubble struct {
-	*testing.T
-	srv *zkembed.Server
-}
-
-// T is the session time-out in bubbles, tick the server's.
 const (
-	T    = 30 * time.Second
-	tick = 2 * time.Second
+	T    = coordtest.T
+	tick = coordtest.Tick
 )
 
+// bubble is a test in virtual time, with what the tests of this package ask for
+// there.
+type bubble struct{ coordtest.Bubble }
+
 func inBubble(t *testing.T, f func(b bubble)) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(tick), zkembed.WithReaper(0))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, srv.Close()) })
-		f(bubble{t, srv})
-	})
-}
-
-func (b bubble) open(opts ...coord.Option) *coord.Client {
-	b.Helper()
-	opts = append([]coord.Option{
-		coord.WithSessionTimeout(T),
-		coord.WithDialer(b.dial),
-	}, opts...)
-	c, err := coord.Open(b.Context(), b.srv.ConnectString(), opts...)
-	require.NoError(b, err)
-	b.Cleanup(func() { b.close(c) })
-	return c
-}
-
-func (b bubble) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	deadline, _ := ctx.Deadline()
-	return b.srv.Dial(network, addr, time.Until(deadline))
-}
-
-func (b bubble) close(clients ...*coord.Client) {
-	b.Helper()
-	for _, c := range clients {
-		require.NoError(b, c.Close(context.Background()))
-	}
+	t.Helper()
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
 }
 
 var mutex = coord.Spec{Line: coord.Line{Dir: "/lock"}, Kind: coord.Lock, Exclusive: true}
@@ -79,7 +44,7 @@ func (b bubble) acquire(c *coord.Client) *coord.Hold {
 
 // owned tells how many nodes belong to a session.
 func (b bubble) owned(session int64) (n int) {
-	for _, node := range b.srv.Nodes() {
+	for _, node := range b.Server.Nodes() {
 		if node.Stat.EphemeralOwner == session {
 			n++
 		}

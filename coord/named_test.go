@@ -30,9 +30,9 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 // from each other.
 func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		h := b.named(c)
-		b.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, coord.Break(b.Context(), admin, "/names/one"))
 		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
 		require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 
 func TestAReleaseDeletesTheNodeAlsoWhenWhatProvedItIsGone(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.named(c)
 		require.NoError(t, c.Delete(b.Context(), "/proof", -1))
 		require.NoError(t, h.Release(b.Context()))
@@ -56,9 +56,9 @@ func TestAReleaseDeletesTheNodeAlsoWhenWhatProvedItIsGone(t *testing.T) {
 
 func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		h := b.named(c)
-		b.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, coord.Break(b.Context(), admin, "/names/one"))
 		// Another's claim of the same name, made in the same way.
 		_, err := admin.Txn(b.Context(),
@@ -74,11 +74,11 @@ func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
 func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var away atomic.Bool
-		c, admin := b.open(b.leaving(&away)), b.open()
+		c, admin := b.Open(b.leaving(&away)), b.Open()
 		h := b.named(c)
 		time.Sleep(time.Second) // until the own watch is set
 		away.Store(true)
-		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, b.Server.DropConn(h.Session()))
 		require.NoError(t, coord.Break(b.Context(), admin, "/names/one"))
 		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
 		require.NoError(t, err)
@@ -94,9 +94,9 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 
 func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
-		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.DelayReply(time.Second))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.DelayReply(time.Second))
 		holds := make(chan *coord.Hold, 2)
 		for _, data := range []string{"one", "other"} {
 			go func() {

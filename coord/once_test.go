@@ -26,7 +26,7 @@ func (b bubble) once(c *coord.Client) *coord.ExactlyOnce {
 var add = coord.CreateOp("/count/n-", nil, coord.PersistentSequential)
 
 func (b bubble) children(path string) (n int) {
-	for _, node := range b.srv.Nodes() {
+	for _, node := range b.Server.Nodes() {
 		if strings.HasPrefix(node.Path, path+"/") {
 			n++
 		}
@@ -37,7 +37,7 @@ func (b bubble) children(path string) (n int) {
 // strike makes the server lose, or never see, the transactions of an
 // ExactlyOnce with one operation.
 func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
-	return b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: times, Func: func(r zkembed.Request) bool {
+	return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: times, Func: func(r zkembed.Request) bool {
 		return len(r.Parts) == 2
 	}}, a)
 }
@@ -45,7 +45,7 @@ func (b bubble) strike(a zkembed.Action, times int) *zkembed.Fault {
 func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			c := b.open()
+			c := b.Open()
 			require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 			o := b.once(c)
 			for times := range 4 {
@@ -68,7 +68,7 @@ func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
 
 func TestARefusedTransactionTellsWhichOperationFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		for _, fault := range []int{0, 1} {
@@ -91,7 +91,7 @@ func TestARefusedTransactionTellsWhichOperationFailed(t *testing.T) {
 
 func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		var wg sync.WaitGroup
@@ -113,19 +113,19 @@ func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 
 func TestAnIdleWitnessIsNotProbedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		_, err := b.once(c).Txn(b.Context(), add)
 		require.NoError(b, err)
-		before := b.srv.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.SessionID())
 		time.Sleep(10 * T)
-		require.Zero(b, b.srv.SessionCounts(c.SessionID()).Since(before).Total())
+		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
 	})
 }
 
 func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		_, err := o.Txn(b.Context(), add)
@@ -141,7 +141,7 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 		require.NoError(b, err)
 		_, err = o.Txn(b.Context(), add)
 		require.NoError(b, err, "somebody else wrote the witness")
-		require.NoError(b, b.srv.ExpireSession(c.SessionID()))
+		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		require.NoError(b, c.Flush(b.Context()), "the client has another session")
 		_, err = o.Txn(b.Context(), add)
 		require.NoError(b, err)
@@ -151,7 +151,7 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 
 func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		f := b.strike(zkembed.DelayReply(time.Second), 1)
@@ -169,7 +169,7 @@ func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T
 
 func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/once"))
 		for range 500 {
 			ctx, cancel := context.WithCancel(b.Context())
@@ -186,14 +186,14 @@ func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
 
 func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		f := b.strike(zkembed.LoseReply(), 1)
 		id := c.SessionID()
 		go func() {
 			<-f.Struck()
-			require.NoError(b, b.srv.ExpireSession(id))
+			require.NoError(b, b.Server.ExpireSession(id))
 		}()
 		_, err := o.Txn(b.Context(), add)
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
@@ -206,10 +206,10 @@ func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
 
 func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		o := b.once(c)
-		b.srv.Stop()
-		defer b.srv.Resume()
+		b.Server.Stop()
+		defer b.Server.Resume()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()

@@ -22,7 +22,7 @@ func (b bubble) leaving(away *atomic.Bool) coord.Option {
 		if away.Load() {
 			return nil, syscall.ECONNREFUSED
 		}
-		return b.dial(ctx, network, addr)
+		return b.Server.DialContext(ctx, network, addr)
 	})
 }
 
@@ -34,14 +34,13 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		require.NoError(t, err)
 		b.Cleanup(func() { require.NoError(b, wiped.Close()) })
 		var server atomic.Pointer[zkembed.Server]
-		server.Store(b.srv)
-		c := b.open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			deadline, _ := ctx.Deadline()
-			return server.Load().Dial(network, addr, time.Until(deadline))
+		server.Store(b.Server)
+		c := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return server.Load().DialContext(ctx, network, addr)
 		}))
 		h := b.acquire(c)
-		require.Greater(t, b.srv.Zxid(), wiped.Zxid())
-		b.srv.Stop()
+		require.Greater(t, b.Server.Zxid(), wiped.Zxid())
+		b.Server.Stop()
 		server.Store(wiped)
 		<-h.Done()
 		ctx, cancel := context.WithTimeout(b.Context(), T)
@@ -50,7 +49,8 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Release(b.Context()))
-		b.close(c)
+		b.Close(c)
+		b.Server.Resume() // so that the first session's node goes
 	})
 }
 
@@ -58,8 +58,8 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 // at different speeds, and for acting on its end.
 func TestAHoldEndsSomeTimeBeforeTheServerMayEndTheSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.acquire(b.open())
-		cut := b.srv.Partition(zkembed.Cut{})
+		h := b.acquire(b.Open())
+		cut := b.Server.Partition(zkembed.Cut{})
 		begun := time.Now() // the session is not younger
 		<-h.Done()
 		require.LessOrEqual(t, time.Since(begun), T*98/100)
@@ -73,13 +73,13 @@ func TestAHoldEndsSomeTimeBeforeTheServerMayEndTheSession(t *testing.T) {
 func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var away atomic.Bool
-		holder, waiter := b.open(), b.open(b.leaving(&away))
+		holder, waiter := b.Open(), b.Open(b.leaving(&away))
 		h := b.acquire(holder)
 		waiting := b.acquireLater(waiter, mutex)
 		synctest.Wait()
-		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}}, zkembed.ReplyError(zkembed.CodeUnimplemented))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpSetWatches, zkembed.OpSetWatches2}}, zkembed.ReplyError(zkembed.CodeUnimplemented))
 		away.Store(true)
-		require.NoError(t, b.srv.DropConn(waiter.SessionID()))
+		require.NoError(t, b.Server.DropConn(waiter.SessionID()))
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Second)
 		require.Empty(t, waiting)
@@ -92,9 +92,9 @@ func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {
 
 func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
-		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
 		defer cancel()
 		_, err := c.Acquire(ctx, mutex, first)
@@ -108,9 +108,9 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 
 func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.Drop())
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 2, lost.Fired())
 		require.Zero(t, b.owned(h.Session()))
@@ -121,13 +121,13 @@ func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
 // lost hold's node.
 func TestATransactionOverAnOutageTellsThatTheHoldWasLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/fence", nil))
 		late := 0
 		for range 30 {
 			h := b.acquire(c)
-			cut := b.srv.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-			require.NoError(b, b.srv.DropConn(h.Session()))
+			cut := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+			require.NoError(b, b.Server.DropConn(h.Session()))
 			synctest.Wait()
 			failed := make(chan error, 1)
 			go func() {

@@ -30,24 +30,24 @@ func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var dials atomic.Int32
 		var refused atomic.Bool
-		holder, other := b.open(coord.WithTick(tick), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		holder, other := b.Open(coord.WithTick(tick), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if refused.Load() {
 				return nil, net.ErrClosed
 			}
 			later := dials.Add(1) > 1
-			conn, err := b.dial(ctx, network, addr)
+			conn, err := b.Server.DialContext(ctx, network, addr)
 			return rewriting{conn, func(p []byte) {
 				if later && len(p) > 40 && binary.BigEndian.Uint32(p[4:]) == 0 {
 					binary.BigEndian.PutUint32(p[16:], uint32(2*tick/time.Millisecond))
 				}
 			}}, err
-		})), b.open()
+		})), b.Open()
 		h := b.acquire(holder)
-		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, b.Server.DropConn(h.Session()))
 		time.Sleep(time.Second)
 		require.Greater(t, dials.Load(), int32(1), "connected again")
 		refused.Store(true)
-		_ = b.srv.DropConn(h.Session())
+		_ = b.Server.DropConn(h.Session())
 		next, err := other.Acquire(b.Context(), mutex, first)
 		require.NoError(t, err)
 		require.True(t, ended(h), "two holders")
@@ -65,14 +65,14 @@ func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T)
 	inBubble(t, func(b bubble) {
 		var stranded atomic.Int32
 		var refusing atomic.Bool
-		c := b.open(coord.WithAuth("digest", "user:password"),
+		c := b.Open(coord.WithAuth("digest", "user:password"),
 			coord.WithObserver(func(e coord.Event) {
 				if e.Kind == coord.NodeStranded {
 					stranded.Add(1)
 				}
 			}),
 			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := b.dial(ctx, network, addr)
+				conn, err := b.Server.DialContext(ctx, network, addr)
 				return rewriting{conn, func(p []byte) {
 					if len(p) > 12 && int32(binary.BigEndian.Uint32(p[8:])) == int32(zkembed.OpAuth) && refusing.Load() {
 						p[20] = 'x' // of the scheme
@@ -80,7 +80,7 @@ func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T)
 				}}, err
 			}))
 		h := b.acquire(c)
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Drop())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Drop())
 		refusing.Store(true)
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 1, lost.Fired())

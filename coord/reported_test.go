@@ -18,10 +18,10 @@ func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t
 	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond { // of the reports against the leader's ticks
 		t.Run(fmt.Sprint("phase ", phase), func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				holder, other := b.open(coord.WithTick(tick)), b.open(coord.WithTick(tick))
+				holder, other := b.Open(coord.WithTick(tick)), b.Open(coord.WithTick(tick))
 				h := b.acquire(holder)
 				time.Sleep(phase)
-				follower := b.srv.AddFollower(time.Millisecond, h.Session())
+				follower := b.Server.AddFollower(time.Millisecond, h.Session())
 				time.Sleep(T)
 				for isolated := time.Now().Add(report * 99 / 100); time.Now().Before(isolated); {
 					require.NoError(t, holder.Flush(b.Context()))

@@ -16,13 +16,13 @@ import (
 // that; the repetition must not take the deletion for its own.
 func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwhile(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
 		for range 20 {
 			h := b.acquire(c)
-			f := b.srv.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
+			f := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
 			err := h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent))
 			require.Equal(b, 1, f.Fired())
-			made := slices.ContainsFunc(b.srv.Nodes(), func(n zkembed.Node) bool { return n.Path == "/done" })
+			made := slices.ContainsFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return n.Path == "/done" })
 			if err == nil {
 				require.True(b, made, "not carried out")
 			} else {
@@ -39,9 +39,9 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 // The node goes with the transaction, and what a new handle stands for.
 func TestAHoldThatATransactionIsReleasingCannotBeNested(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		b.srv.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
+		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := make(chan error, 1)
 		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
 		synctest.Wait()

@@ -15,8 +15,8 @@ import (
 // hardly anything of the window would be left when the next one comes.
 func TestAHoldOverASlowConnectionHasTimeForAnOutageLeft(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.acquire(b.open(coord.WithTick(tick)))
-		b.srv.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpPing}}, zkembed.DelayReply(T*3/10))
+		h := b.acquire(b.Open(coord.WithTick(tick)))
+		b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpPing}}, zkembed.DelayReply(T*3/10))
 		least := T
 		for begun := time.Now(); time.Since(begun) < 20*T; time.Sleep(T / 100) {
 			require.NoError(t, h.Err())
@@ -31,9 +31,9 @@ func TestAHoldOverASlowConnectionHasTimeForAnOutageLeft(t *testing.T) {
 // the session time-out is left for the way to another.
 func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		hung := b.srv.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
+		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
 		ctx, cancel := context.WithTimeout(b.Context(), T*6/10)
 		defer cancel()
 		require.NoError(t, c.Flush(ctx))

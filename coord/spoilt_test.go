@@ -14,7 +14,7 @@ import (
 // more: whoever took the missing witness for a failure would carry it out again.
 func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		lost := b.strike(zkembed.LoseReply(), 1)
@@ -37,9 +37,9 @@ func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testin
 
 func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.open(), b.open()
+		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
-		b.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
 		require.NoError(t, h.Err(), "it does not know")
 		require.ErrorIs(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)), coord.ErrLost)
@@ -52,7 +52,7 @@ func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) 
 // The news of the deletion comes before the answer to the transaction.
 func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.acquire(b.open())
+		h := b.acquire(b.Open())
 		time.Sleep(time.Second) // until the own watch is set
 		require.NoError(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
@@ -64,10 +64,10 @@ func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 // take the deletion for its own.
 func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
 		h := b.acquire(c)
-		lost := b.srv.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
-		throttled := b.srv.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
+		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		require.NoError(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)))
 		require.Equal(t, 1, lost.Fired())
 		require.Equal(t, 1, throttled.Fired())

@@ -42,7 +42,7 @@ type attached struct {
 }
 
 func (o *oldLeader) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	server, err := o.bubble.dial(ctx, network, addr)
+	server, err := o.Server.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +133,9 @@ func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted
 		t.Run(fmt.Sprint("superseded after ", after), func(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				old := &oldLeader{bubble: b}
-				holder, other := b.open(coord.WithTick(tick), coord.WithDialer(old.dial)), b.open(coord.WithTick(tick))
+				holder, other := b.Open(coord.WithTick(tick), coord.WithDialer(old.dial)), b.Open(coord.WithTick(tick))
 				h := b.acquire(holder)
-				old.follower = b.srv.AddFollower(time.Millisecond, h.Session())
+				old.follower = b.Server.AddFollower(time.Millisecond, h.Session())
 				time.Sleep(after)
 				old.supersede()
 				require.NoError(t, holder.Use(b.Context(), func(conn *zk.Conn) error {

@@ -13,7 +13,7 @@ import (
 // Whoever wants a wait to end may leave the claim from elsewhere.
 func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		claim, err := c.Join(b.Context(), mutex)
 		require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 
 func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		for _, spec := range []coord.Spec{
 			mutex,
 			{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true},
@@ -57,7 +57,7 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var granted, released atomic.Int32
-		c := b.open(coord.WithObserver(func(e coord.Event) {
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			switch e.Kind {
 			case coord.ClaimGranted:
 				granted.Add(1)

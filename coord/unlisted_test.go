@@ -13,40 +13,40 @@ import (
 
 func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
 		never := func([]coord.Contender, int) ([]int, bool) { return nil, false }
 		first, err := c.Acquire(b.Context(), spec, never)
 		require.NoError(t, err)
-		before := b.srv.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.SessionID())
 		second, err := c.Acquire(b.Context(), spec, never)
 		require.NoError(t, err)
-		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.srv.SessionCounts(c.SessionID()).Since(before))
+		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.Server.SessionCounts(c.SessionID()).Since(before))
 		line, err := c.Children(b.Context(), "/group")
 		require.NoError(t, err)
 		require.Len(t, line, 2)
 		require.NoError(t, first.Release(b.Context()))
 		require.NoError(t, second.Release(b.Context()))
-		b.close(c)
+		b.Close(c)
 	})
 }
 
 func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
-		require.NoError(t, b.srv.SetSequence("/group", 2147483600))
+		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
 		_, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.SessionID()))
-		b.close(c)
+		b.Close(c)
 	})
 }
 
 func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		id := c.SessionID()
 		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
 		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 101 bytes each
@@ -59,6 +59,6 @@ func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
 		_, err = c.Txn(b.Context(), ops[:10_300]...)
 		require.ErrorIs(t, err, coord.ErrNoNode, "the server has looked at it")
 		require.Equal(t, id, c.SessionID())
-		b.close(c)
+		b.Close(c)
 	})
 }

@@ -14,17 +14,17 @@ import (
 // before the second.
 func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
-		f := b.srv.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
+		f := b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
 		failed := make(chan error, 1)
 		go func() { failed <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
 		<-f.Struck()
 		time.Sleep(time.Millisecond)
-		b.srv.Stop()
+		b.Server.Stop()
 		time.Sleep(time.Second)
 		require.Empty(b, failed)
-		b.close(c)
+		b.Close(c)
 		err := <-failed
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorIs(b, err, coord.ErrClosed)

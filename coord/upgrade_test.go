@@ -10,7 +10,7 @@ import (
 
 func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		line := coord.Line{Dir: "/lock", Kinds: []coord.Kind{coord.Read, coord.Write}}
 		shared, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: coord.Read}, coord.Alone)
 		require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 
 func TestAHoldLastsForHoursWhileNothingFails(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		time.Sleep(11 * time.Hour)
 		require.NoError(t, h.Err())
@@ -45,13 +45,13 @@ func TestAHoldSurvivesAnOutage(t *testing.T) {
 }
 
 func survive(b bubble, after, outage time.Duration, opts []coord.Option) {
-	c := b.open(opts...)
+	c := b.Open(opts...)
 	h := b.acquire(c)
 	time.Sleep(after)
-	cut := b.srv.Partition(zkembed.Cut{})
+	cut := b.Server.Partition(zkembed.Cut{})
 	time.Sleep(outage)
 	cut.Heal()
-	b.srv.DropConns()
+	b.Server.DropConns()
 	time.Sleep(T)
 	require.NoError(b, h.Err())
 	require.NoError(b, h.Release(b.Context()))
@@ -71,10 +71,10 @@ func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
 		for after := time.Duration(0); after < T/2; after += 3700 * time.Millisecond {
 			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
 				inBubble(t, func(b bubble) {
-					c := b.open(coord.WithTick(tick))
+					c := b.Open(coord.WithTick(tick))
 					h := b.acquire(c)
 					time.Sleep(after)
-					p := b.srv.Partition(cut)
+					p := b.Server.Partition(cut)
 					<-h.Done()
 					require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
 					require.Equal(t, 1, b.owned(h.Session()), "the server was faster")
@@ -92,9 +92,9 @@ func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := time.Duration(0); after < T; after += 1700 * time.Millisecond {
 		t.Run(fmt.Sprint("isolated after ", after), func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				holder, other := b.open(), b.open()
+				holder, other := b.Open(), b.Open()
 				h := b.acquire(holder)
-				follower := b.srv.AddFollower(100*time.Millisecond, h.Session())
+				follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
 				time.Sleep(after)
 				follower.Isolate()
 				next, err := other.Acquire(b.Context(), mutex, first)
@@ -115,11 +115,11 @@ func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *te
 	for after := time.Duration(0); after < tick/2; after += tick / 9 {
 		t.Run(fmt.Sprint("stalled after ", T+after), func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				holder, other := b.open(coord.WithTick(tick)), b.open()
+				holder, other := b.Open(coord.WithTick(tick)), b.Open()
 				h := b.acquire(holder)
-				follower := b.srv.AddFollower(time.Millisecond, h.Session())
+				follower := b.Server.AddFollower(time.Millisecond, h.Session())
 				time.Sleep(T + after)
-				stall := b.srv.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
+				stall := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
 				time.Sleep(T * 45 / 100)
 				require.NoError(t, h.Err())
 				stall.Heal()
@@ -138,9 +138,9 @@ func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *te
 
 func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
 		h := b.acquire(c)
-		require.NoError(t, b.srv.DropConn(h.Session()))
+		require.NoError(t, b.Server.DropConn(h.Session()))
 		synctest.Wait()
 		require.True(t, ended(h))
 		require.ErrorIs(t, h.Err(), coord.ErrDisconnected)
@@ -153,13 +153,13 @@ func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 
 func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
 		claim, err := c.Join(b.Context(), mutex)
 		require.NoError(t, err)
 		_, err = claim.Listed(b.Context())
 		require.NoError(t, err)
-		outage := b.srv.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-		b.srv.DropConns()
+		outage := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+		b.Server.DropConns()
 		synctest.Wait()
 		_, err = claim.Turn(b.Context(), first) // needs no request
 		require.ErrorIs(t, err, coord.ErrLost)
@@ -170,12 +170,12 @@ func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 
 func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		h := b.acquire(c)
 		time.Sleep(T)
-		b.srv.Stop() // sessions survive that
+		b.Server.Stop() // sessions survive that
 		<-h.Done()
-		b.srv.Resume()
+		b.Server.Resume()
 		time.Sleep(T / 4)
 		require.Equal(t, h.Session(), c.SessionID(), "the session survived")
 		require.Zero(t, b.owned(h.Session()))
@@ -184,16 +184,16 @@ func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 
 func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
-		before := b.srv.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.SessionID())
 		time.Sleep(time.Hour)
-		idle := b.srv.SessionCounts(c.SessionID()).Since(before)
+		idle := b.Server.SessionCounts(c.SessionID()).Since(before)
 		require.Zero(t, idle.Total(), "%v", idle)
 		h := b.acquire(c)
-		before = b.srv.SessionCounts(c.SessionID())
+		before = b.Server.SessionCounts(c.SessionID())
 		time.Sleep(time.Hour)
-		holding := b.srv.SessionCounts(c.SessionID()).Since(before)
+		holding := b.Server.SessionCounts(c.SessionID()).Since(before)
 		// One write every T/8 and a tenth, and the own watch.
 		writes := time.Hour / (T / 8 * 11 / 10)
 		require.InDelta(t, writes, holding[zkembed.OpMulti], 0.05*float64(writes))
@@ -208,8 +208,8 @@ func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) 
 	for slow := T / 10; slow < T/2; slow += T / 50 {
 		t.Run(fmt.Sprint("replies take ", slow), func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				c := b.open()
-				late := b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
+				c := b.Open()
+				late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
 				time.Sleep(2 * T)
 				for range 5 {
 					ctx, cancel := context.WithTimeout(b.Context(), 5*T)

@@ -1,6 +1,8 @@
 package zkembed
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -8,18 +10,24 @@ import (
 	"time"
 )
 
-// Dial connects in memory. It has the signature of go-zookeeper's Dialer; the
-// network and address are not looked at. Inside a testing/synctest bubble it
-// is the way to connect.
+// Dial connects in memory, within timeout; zero is no limit. It has the
+// signature of go-zookeeper's Dialer; see [Server.DialContext].
 func (s *Server) Dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	ctx := context.Background()
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	return s.DialContext(ctx, network, addr)
+}
+
+// DialContext connects in memory until ctx ends. It has the signature of
+// [net.Dialer.DialContext]; the network and address are not looked at. Inside a
+// testing/synctest bubble it is the way to connect.
+func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, error) {
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
-	}
-	var limit <-chan time.Time // as for net.Dialer, zero is no limit
-	if timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		limit = timer.C
 	}
 	for {
 		s.mu.Lock()
@@ -36,8 +44,11 @@ func (s *Server) Dial(network, addr string, timeout time.Duration) (net.Conn, er
 		}
 		select {
 		case <-changed:
-		case <-limit:
-			return fail(os.ErrDeadlineExceeded)
+		case <-ctx.Done():
+			if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
+				return fail(err)
+			}
+			return fail(os.ErrDeadlineExceeded) // as of net.Dialer
 		case <-s.done:
 		}
 	}

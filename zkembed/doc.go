@@ -39,7 +39,7 @@
 //
 // # Virtual time
 //
-// Inside a testing/synctest bubble, with [Server.Dial] as the client's dialer
+// Inside a testing/synctest bubble, with [Server.DialContext] as the client's dialer
 // and WithAddr(""), hours of heartbeats and expiries take milliseconds. Start
 // the server inside the bubble, and close it and its clients before the
 // bubble ends. go-zookeeper needs two more things: a HostProvider whose Next

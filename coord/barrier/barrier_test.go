@@ -10,33 +10,11 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
-
-// soon is how long a test waits for what must happen.
-const soon = 20 * time.Second
-
-// open returns a client of the world's servers that is closed with the test.
-func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
-	t.Helper()
-	opts = append([]coord.Option{
-		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick),
-	}, opts...)
-	c, err := coord.Open(limited(t), servers, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return c
-}
-
-// limited returns a context in which what must happen has to happen.
-func limited(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func at(t *testing.T, c *coord.Client, path string) *barrier.Barrier {
 	t.Helper()
@@ -51,7 +29,7 @@ func waiting(t *testing.T, w *zktest.World, ctx context.Context, b *barrier.Barr
 	before := watchers(w, path)
 	passed := make(chan error, 1)
 	go func() { passed <- b.Wait(ctx) }()
-	zktest.Eventually(t, soon, func() bool {
+	zktest.Eventually(t, coordtest.Soon, func() bool {
 		require.Empty(t, passed, "passed, or failed, at a closed barrier")
 		return watchers(w, path) > before
 	}, "a watch on the barrier")
@@ -70,21 +48,21 @@ func watchers(w *zktest.World, path string) (n int) {
 func passes(t *testing.T, waits ...<-chan error) {
 	t.Helper()
 	for _, passed := range waits {
-		require.NoError(t, zktest.Receive(t, soon, passed, "the way is open"))
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, passed, "the way is open"))
 	}
 }
 
 func TestARemovalLetsEverybodyThrough(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		path, own := w.Path("barrier"), open(t, w.ConnectString())
+		path, own := w.Path("barrier"), coordtest.Open(t, w.ConnectString())
 		require.NoError(t, at(t, own, path).Set(t.Context()))
-		first := waiting(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path)
+		first := waiting(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path)
 		all := []<-chan error{first}
 		for range 3 {
-			b := at(t, open(t, w.ConnectString()), path)
+			b := at(t, coordtest.Open(t, w.ConnectString()), path)
 			for range 3 {
 				passed := make(chan error, 1)
-				go func() { passed <- b.Wait(limited(t)) }()
+				go func() { passed <- b.Wait(coordtest.Limited(t)) }()
 				all = append(all, passed)
 			}
 		}
@@ -98,21 +76,21 @@ func TestARemovalLetsEverybodyThrough(t *testing.T) {
 
 func TestABarrierNobodySetIsOpen(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		b := at(t, open(t, w.ConnectString()), w.Path("a/b"))
-		require.NoError(t, b.Wait(limited(t)))
-		require.NoError(t, b.Remove(limited(t)))
+		b := at(t, coordtest.Open(t, w.ConnectString()), w.Path("a/b"))
+		require.NoError(t, b.Wait(coordtest.Limited(t)))
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
 	})
 }
 
 func TestToSetOrRemoveTwiceIsToDoItOnce(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("deep/down/barrier")
-		one, other := at(t, open(t, w.ConnectString()), path), at(t, open(t, w.ConnectString()), path)
-		require.NoError(t, one.Set(limited(t)))
-		require.NoError(t, other.Set(limited(t)))
+		one, other := at(t, coordtest.Open(t, w.ConnectString()), path), at(t, coordtest.Open(t, w.ConnectString()), path)
+		require.NoError(t, one.Set(coordtest.Limited(t)))
+		require.NoError(t, other.Set(coordtest.Limited(t)))
 		passed := waiting(t, w, t.Context(), one, path)
-		require.NoError(t, other.Remove(limited(t)))
-		require.NoError(t, one.Remove(limited(t)))
+		require.NoError(t, other.Remove(coordtest.Limited(t)))
+		require.NoError(t, one.Remove(coordtest.Limited(t)))
 		passes(t, passed)
 	})
 }
@@ -120,16 +98,16 @@ func TestToSetOrRemoveTwiceIsToDoItOnce(t *testing.T) {
 func TestTheBarrierOutlivesWhoeverSetItAndTellsWhoThatWas(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
-		setter := open(t, w.ConnectString(), coord.WithIdentity("the-setter"))
-		require.NoError(t, at(t, setter, path).Set(limited(t)))
+		setter := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("the-setter"))
+		require.NoError(t, at(t, setter, path).Set(coordtest.Limited(t)))
 		require.NoError(t, setter.Close(context.Background()))
 		data, stat, err := w.Admin().Get(path)
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(string(data), "the-setter "), "%s", data)
 		require.Zero(t, stat.EphemeralOwner)
-		b := at(t, open(t, w.ConnectString()), path)
+		b := at(t, coordtest.Open(t, w.ConnectString()), path)
 		passed := waiting(t, w, t.Context(), b, path)
-		require.NoError(t, b.Remove(limited(t)))
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
 		passes(t, passed)
 	})
 }
@@ -137,21 +115,21 @@ func TestTheBarrierOutlivesWhoeverSetItAndTellsWhoThatWas(t *testing.T) {
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
-		b := at(t, open(t, w.ConnectString()), path)
-		require.NoError(t, b.Set(limited(t)))
+		b := at(t, coordtest.Open(t, w.ConnectString()), path)
+		require.NoError(t, b.Set(coordtest.Limited(t)))
 		ctx, cancel := context.WithCancel(t.Context())
 		passed := waiting(t, w, ctx, b, path)
 		cancel()
-		err := zktest.Receive(t, soon, passed, "the end of the wait")
+		err := zktest.Receive(t, coordtest.Soon, passed, "the end of the wait")
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, path)
-		require.NoError(t, b.Remove(limited(t)))
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
 	})
 }
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		b := at(t, open(t, w.Proxy().Addr()), w.Path("barrier"))
+		b := at(t, coordtest.Open(t, w.Proxy().Addr()), w.Path("barrier"))
 		for name, call := range map[string]func(context.Context) error{"set": b.Set, "remove": b.Remove, "wait": b.Wait} {
 			w.Proxy().Blackhole(1 | 2)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -159,25 +137,25 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			cancel()
 			w.Proxy().Heal()
 		}
-		require.NoError(t, b.Remove(limited(t)))
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
 	})
 }
 
 func TestAClosedClientIsTold(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	b := at(t, c, w.Path("barrier"))
-	require.NoError(t, b.Set(limited(t)))
+	require.NoError(t, b.Set(coordtest.Limited(t)))
 	passed := waiting(t, w, t.Context(), b, w.Path("barrier"))
 	require.NoError(t, c.Close(context.Background()))
-	require.ErrorIs(t, zktest.Receive(t, soon, passed, "the end of the wait"), coord.ErrClosed)
-	require.ErrorIs(t, b.Set(limited(t)), coord.ErrClosed)
-	require.ErrorIs(t, b.Remove(limited(t)), coord.ErrClosed)
+	require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, passed, "the end of the wait"), coord.ErrClosed)
+	require.ErrorIs(t, b.Set(coordtest.Limited(t)), coord.ErrClosed)
+	require.ErrorIs(t, b.Remove(coordtest.Limited(t)), coord.ErrClosed)
 }
 
 func TestBadInputIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b", "/a/../b", "/a\x00b"} {
 		_, err := barrier.New(c, path)
 		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
@@ -188,11 +166,11 @@ func TestBadInputIsRefused(t *testing.T) {
 
 func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		b := at(t, c, w.Path("barrier"))
-		require.NoError(t, b.Set(limited(t)))
-		require.NoError(t, c.Create(limited(t), w.Path("barrier/child"), nil))
-		err := b.Remove(limited(t))
+		require.NoError(t, b.Set(coordtest.Limited(t)))
+		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("barrier/child"), nil))
+		err := b.Remove(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrNotEmpty)
 		require.ErrorContains(t, err, w.Path("barrier"))
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -14,17 +15,17 @@ import (
 func TestWhatABarrierCosts(t *testing.T) {
 	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
 	w.SetTimeout(time.Minute)
-	c := open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute)) // no probe, no ping meanwhile
+	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute)) // no probe, no ping meanwhile
 	path := w.Path("barrier")
 	b := at(t, c, path)
-	require.NoError(t, b.Set(limited(t)))
-	require.NoError(t, b.Remove(limited(t)))
+	require.NoError(t, b.Set(coordtest.Limited(t)))
+	require.NoError(t, b.Remove(coordtest.Limited(t)))
 	spent := func(f func()) zkembed.Counts {
 		before := w.Embedded().SessionCounts(c.SessionID())
 		f()
 		return w.Embedded().SessionCounts(c.SessionID()).Since(before)
 	}
-	set := spent(func() { require.NoError(t, b.Set(limited(t))) })
+	set := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
 	require.Equal(t, 1, set.Total(), "%v", set)
 	var all []<-chan error
 	waits := spent(func() {
@@ -36,16 +37,16 @@ func TestWhatABarrierCosts(t *testing.T) {
 	waits = spent(func() {
 		for range more {
 			passed := make(chan error, 1)
-			go func() { passed <- b.Wait(limited(t)) }()
+			go func() { passed <- b.Wait(coordtest.Limited(t)) }()
 			all = append(all, passed)
 		}
-		zktest.Eventually(t, soon, func() bool {
+		zktest.Eventually(t, coordtest.Soon, func() bool {
 			return w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti] == flushed+more
 		}, "all wait")
 	})
 	require.Zero(t, waits[zkembed.OpGetData], "all who wait in one process share one watch")
 	opened := spent(func() {
-		require.NoError(t, b.Remove(limited(t)))
+		require.NoError(t, b.Remove(coordtest.Limited(t)))
 		passes(t, all...)
 	})
 	require.Equal(t, 1, opened[zkembed.OpNotify])

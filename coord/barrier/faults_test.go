@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -27,17 +28,17 @@ func TestAWaiterThatWasCutOffSeesTheRemovalThoughTheBarrierIsClosedAgain(t *test
 func cutOff(t *testing.T, do func(t *testing.T, remove, set func() error)) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
-		other := at(t, open(t, w.ConnectString()), path)
-		require.NoError(t, other.Set(limited(t)))
+		other := at(t, coordtest.Open(t, w.ConnectString()), path)
+		require.NoError(t, other.Set(coordtest.Limited(t)))
 		p := w.Proxy()
-		passed := waiting(t, w, t.Context(), at(t, open(t, p.Addr()), path), path)
+		passed := waiting(t, w, t.Context(), at(t, coordtest.Open(t, p.Addr()), path), path)
 		p.Refuse()
 		require.Positive(t, p.CutAll())
-		do(t, func() error { return other.Remove(limited(t)) }, func() error { return other.Set(limited(t)) })
+		do(t, func() error { return other.Remove(coordtest.Limited(t)) }, func() error { return other.Set(coordtest.Limited(t)) })
 		require.Empty(t, passed)
 		p.Heal()
 		passes(t, passed)
-		require.NoError(t, other.Remove(limited(t)))
+		require.NoError(t, other.Remove(coordtest.Limited(t)))
 	})
 }
 
@@ -45,19 +46,19 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
 		over := make(chan struct{}, 10)
-		c := open(t, w.ConnectString(), coord.WithObserver(func(e coord.Event) {
+		c := coordtest.Open(t, w.ConnectString(), coord.WithObserver(func(e coord.Event) {
 			if e.Kind == coord.SessionOver {
 				over <- struct{}{}
 			}
 		}))
-		b, other := at(t, c, path), at(t, open(t, w.ConnectString()), path)
-		require.NoError(t, other.Set(limited(t)))
+		b, other := at(t, c, path), at(t, coordtest.Open(t, w.ConnectString()), path)
+		require.NoError(t, other.Set(coordtest.Limited(t)))
 		passed := waiting(t, w, t.Context(), b, path)
 		w.ExpireSession(c.SessionID())
-		zktest.Receive(t, soon, over, "the end of the session")
-		zktest.Eventually(t, soon, func() bool { return watchers(w, path) == 1 }, "a watch in the new session")
+		zktest.Receive(t, coordtest.Soon, over, "the end of the session")
+		zktest.Eventually(t, coordtest.Soon, func() bool { return watchers(w, path) == 1 }, "a watch in the new session")
 		require.Empty(t, passed, "passed a closed barrier")
-		require.NoError(t, other.Remove(limited(t)))
+		require.NoError(t, other.Remove(coordtest.Limited(t)))
 		passes(t, passed)
 	})
 }
@@ -66,17 +67,17 @@ func TestAWaiterSeesARemovalBetweenItsSessions(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
 		p := w.Proxy()
-		c := open(t, p.Addr())
-		b, other := at(t, c, path), at(t, open(t, w.ConnectString()), path)
-		require.NoError(t, other.Set(limited(t)))
+		c := coordtest.Open(t, p.Addr())
+		b, other := at(t, c, path), at(t, coordtest.Open(t, w.ConnectString()), path)
+		require.NoError(t, other.Set(coordtest.Limited(t)))
 		passed := waiting(t, w, t.Context(), b, path)
 		p.Refuse()
 		w.ExpireSession(c.SessionID())
-		require.NoError(t, other.Remove(limited(t)))
-		require.NoError(t, other.Set(limited(t)))
+		require.NoError(t, other.Remove(coordtest.Limited(t)))
+		require.NoError(t, other.Set(coordtest.Limited(t)))
 		p.Heal()
 		passes(t, passed)
-		require.NoError(t, other.Remove(limited(t)))
+		require.NoError(t, other.Remove(coordtest.Limited(t)))
 	})
 }
 
@@ -85,20 +86,20 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
 				path, p := w.Path("barrier"), w.Proxy()
-				b := at(t, open(t, p.Addr()), path)
-				require.NoError(t, b.Set(limited(t))) // makes the parent
-				require.NoError(t, b.Remove(limited(t)))
+				b := at(t, coordtest.Open(t, p.Addr()), path)
+				require.NoError(t, b.Set(coordtest.Limited(t))) // makes the parent
+				require.NoError(t, b.Remove(coordtest.Limited(t)))
 				lost := p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Set(limited(t)))
+				require.NoError(t, b.Set(coordtest.Limited(t)))
 				require.Equal(t, 1, lost.Fired())
 				exists, _, err := w.Admin().Exists(path)
 				require.NoError(t, err)
 				require.True(t, exists)
 				lost = p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Remove(limited(t)))
+				require.NoError(t, b.Remove(coordtest.Limited(t)))
 				require.Equal(t, 1, lost.Fired())
 				lost = p.Inject(proxy.Fault{Path: path, Do: action})
-				require.NoError(t, b.Wait(limited(t)))
+				require.NoError(t, b.Wait(coordtest.Limited(t)))
 				require.Equal(t, 1, lost.Fired())
 			})
 		})
@@ -108,11 +109,11 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 func TestAThrottledRequestIsRepeated(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	path := w.Path("barrier")
-	b := at(t, open(t, w.ConnectString()), path)
+	b := at(t, coordtest.Open(t, w.ConnectString()), path)
 	throttle := w.Embedded().Inject(zkembed.Match{PathPrefix: path, Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-	require.NoError(t, b.Set(limited(t)))
-	require.NoError(t, b.Remove(limited(t)))
-	require.NoError(t, b.Wait(limited(t)))
+	require.NoError(t, b.Set(coordtest.Limited(t)))
+	require.NoError(t, b.Remove(coordtest.Limited(t)))
+	require.NoError(t, b.Wait(coordtest.Limited(t)))
 	require.Equal(t, 3, throttle.Fired())
 }
 
@@ -122,27 +123,27 @@ func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := zktest.NewEmbedded(t)
 		path, srv := w.Path("barrier"), w.Embedded()
-		other, late := at(t, open(t, w.ConnectString()), path), open(t, w.ConnectString())
+		other, late := at(t, coordtest.Open(t, w.ConnectString()), path), coordtest.Open(t, w.ConnectString())
 		if again {
-			require.NoError(t, other.Set(limited(t)))
+			require.NoError(t, other.Set(coordtest.Limited(t)))
 		}
 		follower := srv.AddFollower(time.Minute, late.SessionID())
 		if again {
-			require.NoError(t, other.Remove(limited(t)))
+			require.NoError(t, other.Remove(coordtest.Limited(t)))
 		}
-		require.NoError(t, other.Set(limited(t)))
+		require.NoError(t, other.Set(coordtest.Limited(t)))
 		require.Less(t, follower.Zxid(), srv.Zxid(), "the follower does not lag")
 		before := srv.SessionCounts(late.SessionID()).Total()
-		b, ctx, passed := at(t, late, path), limited(t), make(chan error, 1)
+		b, ctx, passed := at(t, late, path), coordtest.Limited(t), make(chan error, 1)
 		go func() { passed <- b.Wait(ctx) }()
-		zktest.Eventually(t, soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
+		zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
 		follower.Stop() // it has caught up
-		zktest.Eventually(t, soon, func() bool {
+		zktest.Eventually(t, coordtest.Soon, func() bool {
 			require.Empty(t, passed, "passed a closed barrier")
 			return watchers(w, path) == 1
 		}, "a watch on the barrier")
 		require.Empty(t, passed)
-		require.NoError(t, other.Remove(limited(t)))
+		require.NoError(t, other.Remove(coordtest.Limited(t)))
 		passes(t, passed)
 	}
 }

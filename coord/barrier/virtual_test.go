@@ -13,26 +13,19 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, srv.Close()) }()
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		t := b.T
 		var away atomic.Bool
-		open := func(away *atomic.Bool) *coord.Client {
-			c, err := coord.Open(t.Context(), srv.ConnectString(), coord.WithDialer(func(_ context.Context, network, addr string) (net.Conn, error) {
-				if away.Load() {
-					return nil, syscall.ECONNREFUSED
-				}
-				return srv.Dial(network, addr, time.Second)
-			}))
-			require.NoError(t, err)
-			return c
-		}
-		waiter, other := open(&away), open(new(atomic.Bool))
+		waiter, other := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if away.Load() {
+				return nil, syscall.ECONNREFUSED
+			}
+			return b.Server.DialContext(ctx, network, addr)
+		})), b.Open()
 		there, err := barrier.New(other, "/b")
 		require.NoError(t, err)
 		require.NoError(t, there.Set(t.Context()))
@@ -48,13 +41,11 @@ func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
 		}()
 		synctest.Wait()
 		away.Store(true)
-		require.NoError(t, srv.DropConn(waiter.SessionID()))
+		require.NoError(t, b.Server.DropConn(waiter.SessionID()))
 		require.NoError(t, there.Remove(t.Context()))
 		require.NoError(t, there.Set(t.Context()))
 		require.Empty(t, passed)
 		away.Store(false)
 		require.NoError(t, <-passed)
-		require.NoError(t, waiter.Close(context.Background()))
-		require.NoError(t, other.Close(context.Background()))
 	})
 }

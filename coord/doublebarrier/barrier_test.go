@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -60,8 +61,8 @@ func TestMembersEnterTogetherAndLeaveTogether(t *testing.T) {
 		pending(t, gone, "left before the others")
 		pending(t, next, "left before the others")
 		require.Equal(t, []error{nil}, leaveAll(t, members[1]))
-		require.NoError(t, zktest.Receive(t, soon, gone, "the first leaves"))
-		require.NoError(t, zktest.Receive(t, soon, next, "the second leaves"))
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, gone, "the first leaves"))
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, next, "the second leaves"))
 		for _, m := range members {
 			require.ErrorIs(t, m.Err(), coord.ErrReleased)
 		}
@@ -73,7 +74,7 @@ func TestMembersEnterTogetherAndLeaveTogether(t *testing.T) {
 func finished(t *testing.T, w *zktest.World, members ...*doublebarrier.Member) {
 	t.Helper()
 	for _, m := range members {
-		zktest.Eventually(t, soon, func() bool {
+		zktest.Eventually(t, coordtest.Soon, func() bool {
 			data, _, err := w.Admin().Get(m.Node())
 			return err == nil && strings.HasSuffix(string(data), "\ndone")
 		}, "%s has finished", m.Node())
@@ -155,8 +156,8 @@ func TestLeaveMayBeCalledAgainAndTogether(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, members[0].Leave(ctx), context.Canceled, "the second in line gives up, not the member")
 		require.Equal(t, []error{nil}, leaveAll(t, members[1]))
-		require.NoError(t, zktest.Receive(t, soon, once, "it leaves"))
-		require.NoError(t, zktest.Receive(t, soon, twice, "it leaves"))
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, once, "it leaves"))
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, twice, "it leaves"))
 		require.NoError(t, members[0].Leave(t.Context()))
 	})
 }
@@ -208,7 +209,7 @@ func TestDoLeavesWithWhatItsFunctionCameTo(t *testing.T) {
 		}
 		var all []string
 		for range 3 {
-			all = append(all, zktest.Receive(t, soon, told, "Do returns").Error())
+			all = append(all, zktest.Receive(t, coordtest.Soon, told, "Do returns").Error())
 		}
 		require.Contains(t, all, "bad")
 		require.Contains(t, all, "panicked")

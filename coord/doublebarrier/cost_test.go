@@ -21,16 +21,13 @@ const calm = time.Hour
 
 // inCalm is a bubble with n clients whose sessions last that long.
 func inCalm(t *testing.T, n int, f func(t *testing.T, b bubble, clients []*coord.Client)) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t, zkembed.WithSessionTimeouts(0, calm))
+	inBubble(t, func(t *testing.T, b bubble) {
 		var clients []*coord.Client
 		for range n {
-			clients = append(clients, b.open(coord.WithSessionTimeout(calm)))
+			clients = append(clients, b.Open(coord.WithSessionTimeout(calm)))
 		}
 		f(t, b, clients)
-		b.close(clients...)
-		require.NoError(t, b.srv.Close())
-	})
+	}, zkembed.WithSessionTimeouts(0, calm))
 }
 
 // spent is what a session asked for and was told in a phase.
@@ -41,7 +38,7 @@ func (b bubble) phase(clients []*coord.Client, f func(i int)) []spent {
 	synctest.Wait()
 	var before []zkembed.Counts
 	for _, c := range clients {
-		before = append(before, b.srv.SessionCounts(c.SessionID()))
+		before = append(before, b.Server.SessionCounts(c.SessionID()))
 	}
 	var wg sync.WaitGroup
 	for i := range clients {
@@ -51,7 +48,7 @@ func (b bubble) phase(clients []*coord.Client, f func(i int)) []spent {
 	time.Sleep(time.Second) // whatever comes late, such as the watch on the own node
 	var all []spent
 	for i, c := range clients {
-		counts := b.srv.SessionCounts(c.SessionID()).Since(before[i])
+		counts := b.Server.SessionCounts(c.SessionID()).Since(before[i])
 		all = append(all, spent{counts.Total(), counts[zkembed.OpNotify]})
 	}
 	return all
@@ -132,7 +129,7 @@ func TestADeathInLeaveWakesTheNextOnly(t *testing.T) {
 		for i := range deaths {
 			all := b.phase(clients[i+1:], func(at int) {
 				if at == 0 {
-					require.NoError(t, b.srv.ExpireSession(clients[i].SessionID()))
+					require.NoError(t, b.Server.ExpireSession(clients[i].SessionID()))
 				}
 			})
 			require.Equal(t, 1, all[0].wakeUps)
@@ -166,7 +163,7 @@ func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
 			members[i] = m
 		})
 		slow := clients[n-1].SessionID()
-		b.srv.Inject(zkembed.Match{Session: slow, PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
+		b.Server.Inject(zkembed.Match{Session: slow, PathPrefix: members[n-2].Node(), Times: 1}, zkembed.Delay(time.Minute))
 		all := b.phase(clients, func(i int) { require.NoError(t, members[i].Leave(b.Context())) })
 		require.LessOrEqual(t, all[n-1].requests, 5)
 	})

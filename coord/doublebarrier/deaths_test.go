@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -22,7 +23,7 @@ func TestAMemberThatGivesUpWaitingLeavesNothingAndIsNotCounted(t *testing.T) {
 		waiting(t, bs[1], 1)
 		why := errors.New("no patience")
 		cancel(why)
-		require.ErrorIs(t, zktest.Receive(t, soon, first, "Enter ends").err, why)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, first, "Enter ends").err, why)
 		waiting(t, bs[1], 0)
 		second := entering(t.Context(), bs[1])
 		waiting(t, bs[0], 1)
@@ -46,11 +47,11 @@ func TestAMemberWhoseNodeOrSessionGoesWhileItWaitsComesAgain(t *testing.T) {
 			now, err := second.Status(t.Context())
 			return err == nil && len(now.Waiting) == 1 && now.Waiting[0] != s.Waiting[0]
 		}
-		zktest.Eventually(t, soon, came, "it comes again after its node was deleted")
+		zktest.Eventually(t, coordtest.Soon, came, "it comes again after its node was deleted")
 		s, err = second.Status(t.Context())
 		require.NoError(t, err)
 		w.ExpireSession(a.SessionID())
-		zktest.Eventually(t, soon, came, "it comes again after its session expired")
+		zktest.Eventually(t, coordtest.Soon, came, "it comes again after its session expired")
 		late := entering(t.Context(), second)
 		require.Equal(t, []error{nil, nil}, leaveAll(t, entered(t, early), entered(t, late)))
 	})
@@ -80,7 +81,7 @@ func TestAMemberThatDiesInsideIsMissingInEverybodysVerdict(t *testing.T) {
 				members := []*doublebarrier.Member{entered(t, early), entered(t, a), entered(t, b)}
 				require.Zero(t, members[0].Index())
 				kill(w, victim, members[0])
-				zktest.Receive(t, soon, members[0].Done(), "the victim knows")
+				zktest.Receive(t, coordtest.Soon, members[0].Done(), "the victim knows")
 				require.ErrorIs(t, members[0].Leave(t.Context()), coord.ErrLost)
 				for _, told := range leaveAll(t, members[1:]...) {
 					requireMissing(t, told, 0)
@@ -118,13 +119,13 @@ func TestWhenTheMonitorDiesTheNextTakesOver(t *testing.T) {
 		}
 		finished(t, w, members[:n-1]...)
 		w.ExpireSession(byIndex[0].SessionID())
-		require.ErrorIs(t, zktest.Receive(t, soon, left[0], "the first monitor ends"), coord.ErrLost)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, left[0], "the first monitor ends"), coord.ErrLost)
 		w.ExpireSession(byIndex[1].SessionID())
-		require.ErrorIs(t, zktest.Receive(t, soon, left[1], "the second monitor ends"), coord.ErrLost)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, left[1], "the second monitor ends"), coord.ErrLost)
 		pending(t, left[2], "left before the last had finished")
 		pending(t, left[3], "left before the last had finished")
 		for _, told := range append(leaveAll(t, members[n-1]),
-			zktest.Receive(t, soon, left[2], "the third leaves"), zktest.Receive(t, soon, left[3], "the fourth leaves")) {
+			zktest.Receive(t, coordtest.Soon, left[2], "the third leaves"), zktest.Receive(t, coordtest.Soon, left[3], "the fourth leaves")) {
 			requireMissing(t, told, 0, 1)
 		}
 	})
@@ -158,7 +159,7 @@ func crash(t *testing.T, w *zktest.World, n int) {
 	members := round(t, slices.Repeat([]*doublebarrier.Barrier{b}, n)...)
 	w.ExpireSession(c.SessionID())
 	for _, m := range members {
-		zktest.Receive(t, soon, m.Done(), "it is dead")
+		zktest.Receive(t, coordtest.Soon, m.Done(), "it is dead")
 	}
 }
 
@@ -173,7 +174,7 @@ func TestThoseWhoWaitGoOnWhenAllMembersOfTheRoundCrash(t *testing.T) {
 		w.ExpireSession(doomed[1].SessionID())
 		for _, m := range members {
 			if !there(w, m) {
-				zktest.Receive(t, soon, m.Done(), "it is dead")
+				zktest.Receive(t, coordtest.Soon, m.Done(), "it is dead")
 			}
 		}
 		pending(t, first, "entered while a member is inside")
@@ -217,7 +218,7 @@ func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
 		}
 		require.Equal(t, []error{nil}, leaveAll(t, members[0]))
 		for _, l := range left {
-			require.NoError(t, zktest.Receive(t, soon, l, "a member leaves that was asked to give up"))
+			require.NoError(t, zktest.Receive(t, coordtest.Soon, l, "a member leaves that was asked to give up"))
 		}
 	})
 }
@@ -239,7 +240,7 @@ func TestWorkInsideHearsWhenTheMembershipIsLost(t *testing.T) {
 		b := barrier(t, c, w.Path("b"), 1)
 		err := b.Do(t.Context(), func(ctx context.Context, m *doublebarrier.Member) error {
 			w.ExpireSession(c.SessionID())
-			zktest.Receive(t, soon, ctx.Done(), "the context ends")
+			zktest.Receive(t, coordtest.Soon, ctx.Done(), "the context ends")
 			require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
 			return ctx.Err()
 		})

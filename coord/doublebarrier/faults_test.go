@@ -24,7 +24,7 @@ func (b bubble) pool(clients, n int, opts ...doublebarrier.Option) ([]*coord.Cli
 	var cs []*coord.Client
 	var bs []*doublebarrier.Barrier
 	for range clients {
-		cs = append(cs, b.open())
+		cs = append(cs, b.Open())
 		bs = append(bs, barrier(b, cs[len(cs)-1], "/b", n, opts...))
 	}
 	return cs, bs
@@ -43,8 +43,8 @@ func (b bubble) enter(bs ...*doublebarrier.Barrier) (all []<-chan outcome[*doubl
 // kill ends a process as a crash does, with its session.
 func (b bubble) kill(c *coord.Client) {
 	b.Helper()
-	require.NoError(b, b.srv.ExpireSession(c.SessionID()))
-	b.close(c)
+	require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+	b.Close(c)
 }
 
 func (b bubble) leaveAll(want error, entered ...<-chan outcome[*doublebarrier.Member]) {
@@ -75,7 +75,7 @@ func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
 				t.Run(fmt.Sprint(op, " ", skip, " ", name), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, b bubble) {
 						cs, bs := b.pool(3, 3)
-						fault := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Skip: skip, Times: 1}, loss)
+						fault := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Skip: skip, Times: 1}, loss)
 						for range 2 {
 							var all []<-chan outcome[*doublebarrier.Member]
 							for _, each := range bs {
@@ -83,7 +83,7 @@ func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
 							}
 							b.leaveAll(nil, all...)
 						}
-						b.close(cs...)
+						b.Close(cs...)
 						more = fault.Fired() > 0
 						struck += fault.Fired()
 					})
@@ -98,7 +98,7 @@ func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		b.enter(bs[0])
-		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
 		second := b.enter(bs[1])[0]
 		<-slow.Struck()
 		b.kill(cs[0])
@@ -106,7 +106,7 @@ func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
 		pending(t, second, "entered with a dead one")
 		third := b.enter(bs[2])[0]
 		b.leaveAll(nil, second, third)
-		b.close(cs[1:]...)
+		b.Close(cs[1:]...)
 	})
 }
 
@@ -114,12 +114,12 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		b.enter(bs[0])
-		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
 		rest := b.enter(bs[1:]...)
 		require.Equal(t, 2, slow.Fired())
 		b.kill(cs[0])
 		b.leaveAll(nil, rest...)
-		b.close(cs[1:]...)
+		b.Close(cs[1:]...)
 	})
 }
 
@@ -127,11 +127,11 @@ func TestOneTooManyIsToldSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		first := b.enter(bs[0])[0]
-		b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.Delay(3*lasts))
 		rest := b.enter(bs[1:]...)
 		require.ErrorIs(t, (<-rest[1]).err, doublebarrier.ErrLate)
 		b.leaveAll(nil, first, rest[0])
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -156,7 +156,7 @@ func TestWhoWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing.T) {
 			b.leaveAll(nil, pair...)
 			synctest.Wait()
 		}
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -173,7 +173,7 @@ func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 		b.kill(cs[1])
 		slow := leaving(t.Context(), ms[2])
 		synctest.Wait()
-		cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{cs[2].SessionID()}, Direction: zkembed.ToClient})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[2].SessionID()}, Direction: zkembed.ToClient})
 		told := ms[0].Leave(b.Context())
 		requireMissing(t, told, 1)
 		for range 3 {
@@ -186,14 +186,14 @@ func TestTheOutcomeIsKeptForAMemberThatIsSlowToReadIt(t *testing.T) {
 		data, _, err := cs[0].Get(b.Context(), "/b/ready")
 		require.NoError(t, err)
 		require.NotContains(t, string(data), "past", "nobody is left to read it")
-		b.close(cs[0], cs[2], cs[3], cs[4])
+		b.Close(cs[0], cs[2], cs[3], cs[4])
 	})
 }
 
 func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(4, 2)
-		b.srv.AddFollower(2*time.Second, cs[2].SessionID())
+		b.Server.AddFollower(2*time.Second, cs[2].SessionID())
 		members := b.enter(bs[:2]...)
 		b.leaveAll(nil, members...)
 		// For two seconds its server shows the round open and its members there.
@@ -201,7 +201,7 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 		time.Sleep(lasts)
 		pending(t, third, "came to an end")
 		b.leaveAll(nil, third, entering(b.Context(), bs[3]))
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -221,20 +221,20 @@ func TestEveryCallEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 				inBubble(t, func(t *testing.T, b bubble) {
 					cs, bs := b.pool(3, 2)
 					b.leaveAll(nil, entering(b.Context(), bs[0]), entering(b.Context(), bs[1]))
-					b.srv.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
+					b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
 					ctx, cancel := context.WithTimeout(b.Context(), limit)
 					defer cancel()
 					begun := time.Now()
 					enter := entering(ctx, bs[0])
 					time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
-					heal := trouble(b.srv)
+					heal := trouble(b.Server)
 					require.ErrorIs(t, (<-enter).err, context.DeadlineExceeded)
 					require.LessOrEqual(t, time.Since(begun), limit+grace)
 					heal()
 					time.Sleep(T)
 					empty(t, bs[1])
 
-					b.close(cs...)
+					b.Close(cs...)
 				})
 			})
 		}
@@ -249,20 +249,20 @@ func TestALeaveEndsWithItsContextWhateverTheServerDoes(t *testing.T) {
 				cs, bs := b.pool(2, 2)
 				all := b.enter(bs...)
 				first, second := (<-all[0]).value, (<-all[1]).value
-				b.srv.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
+				b.Server.Inject(zkembed.Match{}, zkembed.Delay(time.Millisecond))
 				ctx, cancel := context.WithTimeout(b.Context(), limit)
 				defer cancel()
 				begun := time.Now()
 				left := leaving(ctx, first)
 				time.Sleep(time.Duration(step)*time.Millisecond + 500*time.Microsecond)
-				cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}})
+				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[0].SessionID()}})
 				require.ErrorIs(t, <-left, context.DeadlineExceeded)
 				require.LessOrEqual(t, time.Since(begun), limit+grace)
 				cut.Heal()
 				requireMissing(t, second.Leave(b.Context()), 0)
 				time.Sleep(T)
 				empty(t, bs[1])
-				b.close(cs...)
+				b.Close(cs...)
 			})
 		})
 	}
@@ -272,15 +272,15 @@ func TestClosingTheClientEndsWhoWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		alone := b.enter(bs[0])[0]
-		b.close(cs[0])
+		b.Close(cs[0])
 		require.ErrorIs(t, (<-alone).err, coord.ErrClosed)
 		members := b.enter(bs[1:]...)
 		early := leaving(b.Context(), (<-members[0]).value)
 		synctest.Wait()
-		b.close(cs[1])
+		b.Close(cs[1])
 		require.ErrorIs(t, <-early, coord.ErrClosed)
 		requireMissing(t, (<-members[1]).value.Leave(b.Context()), 0)
-		b.close(cs[2])
+		b.Close(cs[2])
 	})
 }
 
@@ -298,7 +298,7 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 		rest := clients[n:]
 		deaths := b.phase(rest, func(i int) {
 			if i < n-1 {
-				require.NoError(t, b.srv.ExpireSession(clients[i].SessionID()))
+				require.NoError(t, b.Server.ExpireSession(clients[i].SessionID()))
 			}
 		})
 		require.Less(t, total(deaths), 3*n+3)
@@ -317,10 +317,10 @@ func TestThoseWhoWaitForTheNextRoundAreNoHerd(t *testing.T) {
 			require.EqualValues(t, 2, (<-w).value.Round())
 		}
 		pending(t, waiters[n], "one too many entered")
-		b.close(rest[n:]...)
+		b.Close(rest[n:]...)
 		for _, w := range waiters[n:] {
 			require.ErrorIs(t, (<-w).err, coord.ErrClosed)
 		}
-		b.close(clients[:2*n]...)
+		b.Close(clients[:2*n]...)
 	})
 }

@@ -2,24 +2,19 @@ package doublebarrier_test
 
 import (
 	"context"
-	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
-
-// soon is how long anything may take that should happen at once, on a busy
-// machine.
-const soon = 20 * time.Second
 
 // steady is a session time-out that a busy machine can keep. Where a session has
 // to end, the tests end it.
@@ -28,13 +23,7 @@ const steady = 20 * time.Second
 // open returns a client of the servers that is closed with the test.
 func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
 	t.Helper()
-	opts = append([]coord.Option{coord.WithSessionTimeout(steady), coord.WithTick(zktest.DefaultTick)}, opts...)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	c, err := coord.Open(ctx, servers, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return c
+	return coordtest.Open(t, servers, append([]coord.Option{coord.WithSessionTimeout(steady)}, opts...)...)
 }
 
 func barrier(t testing.TB, c *coord.Client, path string, n int, opts ...doublebarrier.Option) *doublebarrier.Barrier {
@@ -69,7 +58,7 @@ func leaving(ctx context.Context, m *doublebarrier.Member) <-chan error {
 
 func entered(t testing.TB, entering <-chan outcome[*doublebarrier.Member]) *doublebarrier.Member {
 	t.Helper()
-	o := zktest.Receive(t, soon, entering, "a member enters")
+	o := zktest.Receive(t, coordtest.Soon, entering, "a member enters")
 	require.NoError(t, o.err)
 	return o.value
 }
@@ -100,7 +89,7 @@ func leaveAll(t testing.TB, members ...*doublebarrier.Member) []error {
 	}
 	var told []error
 	for _, l := range all {
-		told = append(told, zktest.Receive(t, soon, l, "a member leaves"))
+		told = append(told, zktest.Receive(t, coordtest.Soon, l, "a member leaves"))
 	}
 	return told
 }
@@ -108,7 +97,7 @@ func leaveAll(t testing.TB, members ...*doublebarrier.Member) []error {
 // waiting waits until n members wait for a round to begin.
 func waiting(t testing.TB, b *doublebarrier.Barrier, n int) {
 	t.Helper()
-	zktest.Eventually(t, soon, func() bool {
+	zktest.Eventually(t, coordtest.Soon, func() bool {
 		s, err := b.Status(t.Context())
 		return err == nil && len(s.Waiting) == n
 	}, "%d members wait", n)
@@ -124,60 +113,13 @@ func pending[T any](t testing.TB, c <-chan T, what string) {
 	}
 }
 
-// T is the session time-out in bubbles.
-const T = 30 * time.Second
+const T = coordtest.T
 
-// bubble is a server in virtual time.
-type bubble struct {
-	*testing.T
-	srv *zkembed.Server
-	ctx context.Context
-}
+// bubble is a test in virtual time, with what the tests of this package ask for
+// there.
+type bubble struct{ coordtest.Bubble }
 
-// patience is how long a test in a bubble may take, so that whoever hangs fails.
-const patience = 2 * time.Hour
-
-func newBubble(t *testing.T, opts ...zkembed.Option) bubble {
-	srv, err := zkembed.Start(append(opts, zkembed.WithAddr(""), zkembed.WithReaper(0))...)
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return bubble{t, srv, ctx}
-}
-
-// Context ends when the patience does.
-func (b bubble) Context() context.Context { return b.ctx }
-
-func inBubble(t *testing.T, f func(t *testing.T, b bubble)) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t)
-		srv := b.srv
-		defer func() { require.NoError(t, srv.Close()) }()
-		f(t, b)
-		time.Sleep(2 * T) // for sessions whose goodbye did not arrive
-		for _, n := range srv.Nodes() {
-			require.Zero(t, n.Stat.EphemeralOwner, "%s is left behind", n.Path)
-		}
-		require.Zero(t, srv.WatchCount(), "watches left: %q", srv.Watched())
-	})
-}
-
-func (b bubble) open(opts ...coord.Option) *coord.Client {
-	b.Helper()
-	opts = append([]coord.Option{coord.WithSessionTimeout(T), coord.WithDialer(b.dial)}, opts...)
-	c, err := coord.Open(b.Context(), b.srv.ConnectString(), opts...)
-	require.NoError(b, err)
-	return c
-}
-
-func (b bubble) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	deadline, _ := ctx.Deadline()
-	return b.srv.Dial(network, addr, time.Until(deadline))
-}
-
-func (b bubble) close(clients ...*coord.Client) {
-	b.Helper()
-	for _, c := range clients {
-		require.NoError(b, c.Close(context.Background()))
-	}
+func inBubble(t *testing.T, f func(t *testing.T, b bubble), opts ...zkembed.Option) {
+	t.Helper()
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(b.T, bubble{b}) }, opts...)
 }

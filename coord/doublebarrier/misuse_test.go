@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -37,8 +38,8 @@ func TestTheNumberOfMembersCanOnlyBeChangedWhileNobodyIsThere(t *testing.T) {
 
 func TestThoseWhoAgreeOnAnotherNumberDoNotRefuseEachOther(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
-		chance{}.shake(b.srv)
-		clients := []*coord.Client{b.open(), b.open(), b.open()}
+		chance{}.shake(b.Server)
+		clients := []*coord.Client{b.Open(), b.Open(), b.Open()}
 		for r := range 60 {
 			n := 2 + r%2
 			var members []<-chan outcome[*doublebarrier.Member]
@@ -55,7 +56,7 @@ func TestThoseWhoAgreeOnAnotherNumberDoNotRefuseEachOther(t *testing.T) {
 				require.NoError(t, <-l)
 			}
 		}
-		b.close(clients...)
+		b.Close(clients...)
 	})
 }
 
@@ -102,12 +103,12 @@ func TestInsideTheDeletionOfReadyIsNoticed(t *testing.T) {
 		early := leaving(t.Context(), members[0])
 		finished(t, w, members[0])
 		require.NoError(t, w.Admin().Delete(w.Path("b/ready"), -1))
-		require.ErrorIs(t, zktest.Receive(t, soon, early, "it ends"), doublebarrier.ErrBroken)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, early, "it ends"), doublebarrier.ErrBroken)
 		require.ErrorIs(t, members[1].Leave(t.Context()), doublebarrier.ErrBroken)
 		other := barrier(t, open(t, w.ConnectString()), w.Path("b"), 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		entry := entering(ctx, other)
-		zktest.Eventually(t, soon, func() bool { _, err := other.Status(t.Context()); return err == nil }, "the barrier is made again")
+		zktest.Eventually(t, coordtest.Soon, func() bool { _, err := other.Status(t.Context()); return err == nil }, "the barrier is made again")
 		require.ErrorIs(t, members[2].Leave(t.Context()), doublebarrier.ErrBroken)
 		cancel()
 		<-entry

@@ -23,7 +23,7 @@ func TestALeaveWithADeadContextGivesUpThePlace(t *testing.T) {
 			require.ErrorIs(t, members[0].Err(), coord.ErrReleased)
 			require.ErrorIs(t, members[1].Leave(b.Context()), doublebarrier.ErrIncomplete)
 		}
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -33,11 +33,11 @@ func TestAMemberThatComesAgainIsNotCountedBesideItsFormerSelf(t *testing.T) {
 		cs, bs := b.pool(2, 2)
 		first := b.enter(bs[0])[0]
 		before := cs[0].SessionID()
-		b.srv.Restart(2 * time.Minute)
+		b.Server.Restart(2 * time.Minute)
 		time.Sleep(lasts)
 		require.NotEqual(t, before, cs[0].SessionID())
 		pending(t, first, "entered with nobody but its former self")
 		b.leaveAll(nil, first, b.enter(bs[1])[0])
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }

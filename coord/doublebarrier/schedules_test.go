@@ -67,13 +67,13 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 					w.odds[f] = r.IntN(60)
 				}
 				w.open = func() *coord.Client {
-					client := b.open()
+					client := b.Open()
 					if id := client.SessionID(); c.of(30, "lag", id) {
-						b.srv.AddFollower(time.Duration(id%97)*time.Millisecond, id)
+						b.Server.AddFollower(time.Duration(id%97)*time.Millisecond, id)
 					}
 					return client
 				}
-				faults := c.shake(b.srv)
+				faults := c.shake(b.Server)
 				w.run(n+r.IntN(n+3), seed)
 				w.check(t, n)
 				for f, times := range w.struck {

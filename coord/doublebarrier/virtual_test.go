@@ -32,7 +32,7 @@ func TestAPlaceThatWasGivenUpHoldsNoRoundUp(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, (<-given).err, context.Canceled)
 		b.leaveAll(nil, b.enter(bs[1:]...)...)
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -44,7 +44,7 @@ func TestARoundWhoseMembersHaveAllCrashedHoldsNobodyUp(t *testing.T) {
 		b.kill(cs[1])
 		next := b.enter(bs[2:]...)
 		b.leaveAll(nil, next...)
-		b.close(cs[2:]...)
+		b.Close(cs[2:]...)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestThoseWhoWaitHearThatTheMembersOfTheRoundHaveAllCrashed(t *testing.T) {
 		pending(t, next[0], "entered while a member is inside")
 		b.kill(cs[1])
 		b.leaveAll(nil, next...)
-		b.close(cs[2:]...)
+		b.Close(cs[2:]...)
 	})
 }
 
@@ -79,7 +79,7 @@ func TestNobodyLeavesBeforeTheLastIsDone(t *testing.T) {
 		for _, l := range left {
 			require.NoError(t, <-l)
 		}
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -94,7 +94,7 @@ func TestTheNextMemberClosesTheRoundWhenTheOnesBeforeItAreGone(t *testing.T) {
 		for _, err := range told {
 			requireMissing(t, err, 0)
 		}
-		b.close(cs[1:]...)
+		b.Close(cs[1:]...)
 	})
 }
 
@@ -109,7 +109,7 @@ func TestAMemberThatDiesBeforeItHasFinishedIsMissing(t *testing.T) {
 		pending(t, monitor, "left before the last was done")
 		requireMissing(t, members[2].Leave(b.Context()), 1)
 		requireMissing(t, <-monitor, 1)
-		b.close(cs[0], cs[2])
+		b.Close(cs[0], cs[2])
 	})
 }
 
@@ -125,7 +125,7 @@ func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
 		time.Sleep(lasts)
 		require.NoError(t, members[0].Leave(b.Context()))
 		require.NoError(t, <-early)
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -135,7 +135,7 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, two := b.pool(3, 2)
 		b.leaveAll(nil, b.enter(two[:2]...)...)
-		b.srv.Inject(zkembed.Match{
+		b.Server.Inject(zkembed.Match{
 			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1,
 		}, zkembed.Delay(lasts))
 		late := entering(b.Context(), two[2])
@@ -147,7 +147,7 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 		require.ErrorIs(t, (<-late).err, doublebarrier.ErrSize)
 		require.ErrorIs(t, (<-one).err, context.DeadlineExceeded)
 		require.ErrorIs(t, (<-other).err, context.DeadlineExceeded)
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }
 
@@ -160,7 +160,7 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 		closes := zkembed.Match{
 			Session: cs[0].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b/ready", Times: 1,
 		}
-		lost, repeated := b.srv.Inject(closes, zkembed.LoseReply()), b.srv.Inject(closes, zkembed.Delay(4*lasts))
+		lost, repeated := b.Server.Inject(closes, zkembed.LoseReply()), b.Server.Inject(closes, zkembed.Delay(4*lasts))
 		first, second := leaving(b.Context(), members[0]), leaving(b.Context(), members[1])
 		require.NoError(t, <-second)
 		next := b.inside(b.enter(bs[1:]...)...)
@@ -174,6 +174,6 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 		for _, l := range []<-chan error{leaving(b.Context(), next[0]), leaving(b.Context(), next[1])} {
 			require.NoError(t, <-l)
 		}
-		b.close(cs...)
+		b.Close(cs...)
 	})
 }

@@ -166,10 +166,10 @@ func (w *workers) fate(r *rand.Rand) fate {
 // in makes the workers use a server in a bubble.
 func (w *workers) in(b bubble) *workers {
 	w.T, w.path = b.T, "/b"
-	w.open = func() *coord.Client { return b.open() }
-	w.expire = func(session int64) { _ = b.srv.ExpireSession(session) } // unless it is gone already
+	w.open = func() *coord.Client { return b.Open() }
+	w.expire = func(session int64) { _ = b.Server.ExpireSession(session) } // unless it is gone already
 	w.hide = func(session int64) {
-		cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{session}})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{session}})
 		defer cut.Heal()
 		time.Sleep(T + T/2)
 	}

@@ -10,33 +10,11 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
-
-// soon is how long a test waits for what must happen.
-const soon = 20 * time.Second
-
-// open returns a client of the world's servers that is closed with the test.
-func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
-	t.Helper()
-	opts = append([]coord.Option{
-		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick),
-	}, opts...)
-	c, err := coord.Open(limited(t), servers, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return c
-}
-
-// limited returns a context in which what must happen has to happen.
-func limited(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func at(t *testing.T, c *coord.Client, path string) *election.Election {
 	t.Helper()
@@ -47,7 +25,7 @@ func at(t *testing.T, c *coord.Client, path string) *election.Election {
 
 func elected(t *testing.T, e *election.Election, data string) *election.Term {
 	t.Helper()
-	term, err := e.Campaign(limited(t), []byte(data))
+	term, err := e.Campaign(coordtest.Limited(t), []byte(data))
 	require.NoError(t, err)
 	return term
 }
@@ -75,7 +53,7 @@ func stand(t *testing.T, w *zktest.World, ctx context.Context, e *election.Elect
 func lined(t *testing.T, w *zktest.World, path string, n int) {
 	t.Helper()
 	var names []string
-	zktest.Eventually(t, soon, func() bool {
+	zktest.Eventually(t, coordtest.Soon, func() bool {
 		names, _, _ = w.Admin().Children(path)
 		return len(names) == n
 	}, "%d candidates in line", n)
@@ -83,7 +61,7 @@ func lined(t *testing.T, w *zktest.World, path string, n int) {
 
 func won(t *testing.T, done <-chan outcome) *election.Term {
 	t.Helper()
-	o := zktest.Receive(t, soon, done, "an election")
+	o := zktest.Receive(t, coordtest.Soon, done, "an election")
 	require.NoError(t, o.err)
 	return o.term
 }
@@ -91,10 +69,10 @@ func won(t *testing.T, done <-chan outcome) *election.Term {
 func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, names := w.Path("election"), []string{"a", "b", "c", "d"}
-		watcher := at(t, open(t, w.ConnectString()), path)
+		watcher := at(t, coordtest.Open(t, w.ConnectString()), path)
 		var waits []<-chan outcome
 		for i, name := range names {
-			waits = append(waits, stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, name, i+1))
+			waits = append(waits, stand(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path, name, i+1))
 		}
 		last := int64(0)
 		for i, name := range names {
@@ -104,21 +82,21 @@ func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 			for _, later := range waits[i+1:] {
 				require.Empty(t, later, "two lead")
 			}
-			leader, err := watcher.Leader(limited(t))
+			leader, err := watcher.Leader(coordtest.Limited(t))
 			require.NoError(t, err)
 			require.Equal(t, name, string(leader.Data))
 			require.Equal(t, term.Token(), leader.Token)
 			require.Equal(t, term.Session(), leader.Session)
 			require.Equal(t, term.Node(), leader.Node)
-			line, err := watcher.Candidates(limited(t))
+			line, err := watcher.Candidates(coordtest.Limited(t))
 			require.NoError(t, err)
 			require.Len(t, line, len(names)-i)
 			require.Equal(t, term.Node(), line[0].Node)
 			require.True(t, line[0].Holds)
-			require.NoError(t, term.Resign(limited(t)))
+			require.NoError(t, term.Resign(coordtest.Limited(t)))
 			require.ErrorIs(t, term.Err(), coord.ErrReleased)
 		}
-		_, err := watcher.Leader(limited(t))
+		_, err := watcher.Leader(coordtest.Limited(t))
 		require.ErrorIs(t, err, election.ErrNoLeader)
 		require.ErrorContains(t, err, path)
 	})
@@ -126,29 +104,29 @@ func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 
 func TestTwoCandidatesOfOneClientDoNotBothLead(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		e := at(t, open(t, w.ConnectString()), w.Path("election"))
+		e := at(t, coordtest.Open(t, w.ConnectString()), w.Path("election"))
 		first := elected(t, e, "first")
 		second := stand(t, w, t.Context(), e, w.Path("election"), "second", 2)
 		require.Empty(t, second)
-		require.NoError(t, first.Resign(limited(t)))
-		require.NoError(t, won(t, second).Resign(limited(t)))
+		require.NoError(t, first.Resign(coordtest.Limited(t)))
+		require.NoError(t, won(t, second).Resign(coordtest.Limited(t)))
 	})
 }
 
 func TestACandidateThatGivesUpLeavesTheLine(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
-		e := at(t, open(t, w.ConnectString()), path)
+		e := at(t, coordtest.Open(t, w.ConnectString()), path)
 		leader := elected(t, e, "leader")
 		ctx, cancel := context.WithCancel(t.Context())
 		second := stand(t, w, ctx, e, path, "second", 2)
-		third := stand(t, w, t.Context(), at(t, open(t, w.ConnectString()), path), path, "third", 3)
+		third := stand(t, w, t.Context(), at(t, coordtest.Open(t, w.ConnectString()), path), path, "third", 3)
 		cancel()
-		require.ErrorIs(t, zktest.Receive(t, soon, second, "the end of the campaign").err, context.Canceled)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, second, "the end of the campaign").err, context.Canceled)
 		lined(t, w, path, 2)
 		require.Empty(t, third)
-		require.NoError(t, leader.Resign(limited(t)))
-		require.NoError(t, won(t, third).Resign(limited(t)))
+		require.NoError(t, leader.Resign(coordtest.Limited(t)))
+		require.NoError(t, won(t, third).Resign(coordtest.Limited(t)))
 	})
 }
 
@@ -161,7 +139,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 		t.Run(dialect.String(), func(t *testing.T) {
 			w := zktest.New(t, zktest.Embedded)
 			path := w.Path("election")
-			e := at(t, open(t, w.ConnectString(), coord.WithDialect(dialect)), path)
+			e := at(t, coordtest.Open(t, w.ConnectString(), coord.WithDialect(dialect)), path)
 			term := elected(t, e, "the data")
 			second := stand(t, w, t.Context(), e, path, "second", 2)
 			names, _, err := w.Admin().Children(path)
@@ -172,41 +150,41 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 			data, _, err := w.Admin().Get(term.Node())
 			require.NoError(t, err)
 			require.Equal(t, "the data", string(data))
-			leader, err := e.Leader(limited(t))
+			leader, err := e.Leader(coordtest.Limited(t))
 			require.NoError(t, err)
 			require.Equal(t, term.Node(), leader.Node)
-			require.NoError(t, term.Resign(limited(t)))
-			require.NoError(t, won(t, second).Resign(limited(t)))
+			require.NoError(t, term.Resign(coordtest.Limited(t)))
+			require.NoError(t, won(t, second).Resign(coordtest.Limited(t)))
 		})
 	}
 }
 
 func TestWithoutDataACandidateTellsItsIdentity(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c := open(t, w.ConnectString(), coord.WithIdentity("somebody"))
+	c := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("somebody"))
 	e := at(t, c, w.Path("election"))
-	term, err := e.Campaign(limited(t), nil)
+	term, err := e.Campaign(coordtest.Limited(t), nil)
 	require.NoError(t, err)
-	leader, err := e.Leader(limited(t))
+	leader, err := e.Leader(coordtest.Limited(t))
 	require.NoError(t, err)
 	require.Equal(t, c.Identity(), string(leader.Data))
-	require.NoError(t, term.Resign(limited(t)))
+	require.NoError(t, term.Resign(coordtest.Limited(t)))
 }
 
 func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
-		lock, err := c.Join(limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: coord.Lock})
+		c := coordtest.Open(t, w.ConnectString())
+		lock, err := c.Join(coordtest.Limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: coord.Lock})
 		require.NoError(t, err)
-		_, err = at(t, c, w.Path("election")).Campaign(limited(t), nil)
+		_, err = at(t, c, w.Path("election")).Campaign(coordtest.Limited(t), nil)
 		require.ErrorIs(t, err, coord.ErrForeign)
-		require.NoError(t, lock.Leave(limited(t)))
+		require.NoError(t, lock.Leave(coordtest.Limited(t)))
 	})
 }
 
 func TestBadInputIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
 		_, err := election.New(c, path)
 		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
@@ -215,22 +193,22 @@ func TestBadInputIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, coord.ErrInvalid)
 	e := at(t, c, w.Path("election"))
 	for _, request := range []string{"unlock", "__REVOKE__"} {
-		_, err := e.Campaign(limited(t), []byte(request))
+		_, err := e.Campaign(coordtest.Limited(t), []byte(request))
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.ErrorContains(t, err, request)
 	}
-	_, err = e.Campaign(limited(t), make([]byte, 2<<20))
+	_, err = e.Campaign(coordtest.Limited(t), make([]byte, 2<<20))
 	require.ErrorIs(t, err, coord.ErrTooLarge)
 	term := elected(t, e, "fine")
-	require.ErrorIs(t, term.Proclaim(limited(t), []byte("unlock")), coord.ErrInvalid)
-	require.ErrorIs(t, term.Proclaim(limited(t), make([]byte, 2<<20)), coord.ErrTooLarge)
-	require.NoError(t, term.Proclaim(limited(t), []byte("still fine")))
-	require.NoError(t, term.Resign(limited(t)))
+	require.ErrorIs(t, term.Proclaim(coordtest.Limited(t), []byte("unlock")), coord.ErrInvalid)
+	require.ErrorIs(t, term.Proclaim(coordtest.Limited(t), make([]byte, 2<<20)), coord.ErrTooLarge)
+	require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("still fine")))
+	require.NoError(t, term.Resign(coordtest.Limited(t)))
 }
 
 func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		e := at(t, open(t, w.Proxy().Addr()), w.Path("election"))
+		e := at(t, coordtest.Open(t, w.Proxy().Addr()), w.Path("election"))
 		term := elected(t, e, "leader")
 		calls := map[string]func(context.Context) error{
 			"campaign":   func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
@@ -251,7 +229,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			cancel()
 			w.Proxy().Heal()
 		}
-		require.NoError(t, term.Resign(limited(t)))
+		require.NoError(t, term.Resign(coordtest.Limited(t)))
 		lined(t, w, w.Path("election"), 0)
 	})
 }

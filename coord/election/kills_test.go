@@ -4,61 +4,31 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// T is the session time-out in bubbles, tick the server's.
 const (
-	T    = 10 * time.Second
-	tick = time.Second
+	T    = coordtest.T
+	tick = coordtest.Tick
 )
 
-// bubble is a server in virtual time. Its clients are closed at its end.
-type bubble struct {
-	*testing.T
-	srv     *zkembed.Server
-	clients *[]*coord.Client
-}
+// bubble is a test in virtual time, with what the tests of this package ask for
+// there.
+type bubble struct{ coordtest.Bubble }
 
 func inBubble(t *testing.T, f func(b bubble)) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(tick), zkembed.WithReaper(0))
-		require.NoError(t, err)
-		b := bubble{t, srv, new([]*coord.Client)}
-		// Also when a test fails: what goes on in a bubble keeps its time going.
-		defer func() { require.NoError(t, srv.Close()) }()
-		defer b.closeAll()
-		f(b)
-	})
-}
-
-func (b bubble) open() *coord.Client {
-	b.Helper()
-	c, err := coord.Open(b.Context(), b.srv.ConnectString(), coord.WithSessionTimeout(T), coord.WithTick(tick),
-		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			deadline, _ := ctx.Deadline()
-			return b.srv.Dial(network, addr, time.Until(deadline))
-		}))
-	require.NoError(b, err)
-	*b.clients = append(*b.clients, c)
-	return c
-}
-
-func (b bubble) closeAll() {
-	for _, c := range *b.clients {
-		require.NoError(b, c.Close(context.Background()))
-	}
+	t.Helper()
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
 }
 
 // reign is a term, and what is needed to end it.
@@ -100,9 +70,12 @@ func TestTwoHundredLeadersAreKilled(t *testing.T) {
 		rec = history.New()
 		begun := make(chan reign, 10)
 		var running sync.WaitGroup
+		var clients []*coord.Client
 		replica := func() {
 			ctx, cancel := context.WithCancel(b.Context())
-			c, name := b.open(), fmt.Sprintf("replica %d.", len(*b.clients))
+			c := b.Open(coord.WithTick(tick))
+			clients = append(clients, c)
+			name := fmt.Sprintf("replica %d.", len(clients))
 			e, err := election.New(c, electionPath)
 			require.NoError(b, err)
 			running.Go(func() { _ = e.Run(ctx, nil, lead(rec, name, begun, cancel)) })
@@ -130,7 +103,7 @@ func TestTwoHundredLeadersAreKilled(t *testing.T) {
 		}
 		b.Logf("%d kills, longest gap %v", kills, worst)
 		rec.Break("replica", electionPath, "the test is over", time.Now(), T)
-		b.closeAll()
+		b.Close(clients...)
 		running.Wait()
 	})
 	require.GreaterOrEqual(t, rec.Len(), kills)
@@ -140,11 +113,11 @@ func TestTwoHundredLeadersAreKilled(t *testing.T) {
 func (b bubble) kill(rec *history.Recorder, r reign, kind int) *zkembed.Partition {
 	b.Helper()
 	if kind != expires {
-		return b.srv.Partition(zkembed.Cut{Sessions: []int64{r.session}})
+		return b.Server.Partition(zkembed.Cut{Sessions: []int64{r.session}})
 	}
 	from := time.Now()
 	time.Sleep(time.Millisecond) // virtual time stands still otherwise
-	require.NoError(b, b.srv.ExpireSession(r.session))
+	require.NoError(b, b.Server.ExpireSession(r.session))
 	rec.Break(r.name, electionPath, "session ended by an operator", from, 0) // the leader hears of it later
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -45,7 +46,7 @@ func observe(t *testing.T, e *election.Election) *observer {
 
 func (o *observer) sees(want string) {
 	o.t.Helper()
-	require.Equal(o.t, want, zktest.Receive(o.t, soon, o.lines, "news: %s", want))
+	require.Equal(o.t, want, zktest.Receive(o.t, coordtest.Soon, o.lines, "news: %s", want))
 }
 
 func (o *observer) ends() {
@@ -62,26 +63,26 @@ func seen(data string, term *election.Term, revoked bool) string {
 
 func TestAnObserverSeesEachLeaderItsNewsAndThatThereIsNone(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		path, c := w.Path("election"), open(t, w.ConnectString())
+		path, c := w.Path("election"), coordtest.Open(t, w.ConnectString())
 		e := at(t, c, path)
-		o := observe(t, at(t, open(t, w.ConnectString()), path))
+		o := observe(t, at(t, coordtest.Open(t, w.ConnectString()), path))
 		o.sees("none")
 		a := elected(t, e, "a")
 		o.sees(seen("a", a, false))
-		require.NoError(t, a.Proclaim(limited(t), []byte("a2")))
+		require.NoError(t, a.Proclaim(coordtest.Limited(t), []byte("a2")))
 		o.sees(seen("a2", a, false))
-		require.NoError(t, coord.Revoke(limited(t), c, a.Node()))
+		require.NoError(t, coord.Revoke(coordtest.Limited(t), c, a.Node()))
 		o.sees(seen("a2", a, true))
 		waiting := stand(t, w, t.Context(), e, path, "b", 2)
-		require.NoError(t, a.Resign(limited(t)))
+		require.NoError(t, a.Resign(coordtest.Limited(t)))
 		b := won(t, waiting)
 		o.sees(seen("b", b, false))
-		require.NoError(t, b.Resign(limited(t)))
+		require.NoError(t, b.Resign(coordtest.Limited(t)))
 		o.sees("none")
 		require.NoError(t, w.Admin().Delete(path, -1)) // as the server does with an empty container
 		again := elected(t, e, "c")
 		o.sees(seen("c", again, false))
-		require.NoError(t, again.Resign(limited(t)))
+		require.NoError(t, again.Resign(coordtest.Limited(t)))
 		o.sees("none")
 		o.ends()
 	})
@@ -90,51 +91,51 @@ func TestAnObserverSeesEachLeaderItsNewsAndThatThereIsNone(t *testing.T) {
 func TestAnObserverSeesTheLatestOnly(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
-		e := at(t, open(t, w.ConnectString()), path)
+		e := at(t, coordtest.Open(t, w.ConnectString()), path)
 		term := elected(t, e, "0")
-		next, stop := iter.Pull2(e.Observe(limited(t)))
+		next, stop := iter.Pull2(e.Observe(coordtest.Limited(t)))
 		defer stop()
 		leader, err, ok := next()
 		require.True(t, ok)
 		require.NoError(t, err)
 		require.Equal(t, "0", string(leader.Data))
 		for i := range 9 {
-			require.NoError(t, term.Proclaim(limited(t), fmt.Append(nil, i+1)))
+			require.NoError(t, term.Proclaim(coordtest.Limited(t), fmt.Append(nil, i+1)))
 		}
 		leader, err, ok = next()
 		require.True(t, ok)
 		require.NoError(t, err)
 		require.Equal(t, "9", string(leader.Data))
-		require.NoError(t, term.Resign(limited(t)))
+		require.NoError(t, term.Resign(coordtest.Limited(t)))
 	})
 }
 
 func TestAnObserverThatStopsIsGone(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	e := at(t, open(t, w.ConnectString()), w.Path("election"))
+	e := at(t, coordtest.Open(t, w.ConnectString()), w.Path("election"))
 	term := elected(t, e, "leader")
-	for range e.Observe(limited(t)) {
+	for range e.Observe(coordtest.Limited(t)) {
 		break
 	}
-	require.NoError(t, term.Resign(limited(t)))
+	require.NoError(t, term.Resign(coordtest.Limited(t)))
 }
 
 func TestAnObserverGoesOnInANewSession(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, p := w.Path("election"), w.Proxy()
-		e := at(t, open(t, w.ConnectString()), path)
-		watching := open(t, p.Addr())
+		e := at(t, coordtest.Open(t, w.ConnectString()), path)
+		watching := coordtest.Open(t, p.Addr())
 		o := observe(t, at(t, watching, path))
 		o.sees("none")
 		a := elected(t, e, "a")
 		o.sees(seen("a", a, false))
 		p.Refuse()
 		w.ExpireSession(watching.SessionID())
-		require.NoError(t, a.Resign(limited(t)))
+		require.NoError(t, a.Resign(coordtest.Limited(t)))
 		b := elected(t, e, "b")
 		p.Heal()
 		o.sees(seen("b", b, false))
-		require.NoError(t, b.Resign(limited(t)))
+		require.NoError(t, b.Resign(coordtest.Limited(t)))
 		o.sees("none")
 		o.ends()
 	})
@@ -142,7 +143,7 @@ func TestAnObserverGoesOnInANewSession(t *testing.T) {
 
 func TestAnObserverEndsWhenItsClientIsClosed(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	o := observe(t, at(t, c, w.Path("election")))
 	o.sees("none")
 	require.NoError(t, c.Close(context.Background()))
@@ -152,18 +153,18 @@ func TestAnObserverEndsWhenItsClientIsClosed(t *testing.T) {
 func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
 	w := zktest.NewEmbedded(t)
 	path, srv := w.Path("election"), w.Embedded()
-	e := at(t, open(t, w.ConnectString()), path)
+	e := at(t, coordtest.Open(t, w.ConnectString()), path)
 	old := elected(t, e, "old")
 	waiting := stand(t, w, t.Context(), e, path, "new", 2)
-	late := open(t, w.ConnectString())
+	late := coordtest.Open(t, w.ConnectString())
 	follower := srv.AddFollower(time.Minute, late.SessionID())
-	require.NoError(t, old.Resign(limited(t)))
+	require.NoError(t, old.Resign(coordtest.Limited(t)))
 	next := won(t, waiting)
-	stale, err := late.Children(limited(t), path)
+	stale, err := late.Children(coordtest.Limited(t), path)
 	require.NoError(t, err)
 	require.Len(t, stale, 2, "the follower does not lag")
 	before := srv.SessionCounts(late.SessionID()).Total()
-	asking, ctx, answer := at(t, late, path), limited(t), make(chan int64, 1)
+	asking, ctx, answer := at(t, late, path), coordtest.Limited(t), make(chan int64, 1)
 	go func() {
 		leader, err := asking.Leader(ctx)
 		if err != nil {
@@ -171,32 +172,32 @@ func TestALeaderOfThePastIsNotReportedByAServerThatLags(t *testing.T) {
 		}
 		answer <- leader.Token
 	}()
-	zktest.Eventually(t, soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
+	zktest.Eventually(t, coordtest.Soon, func() bool { return srv.SessionCounts(late.SessionID()).Total() > before }, "a request")
 	follower.Stop() // it has caught up
-	require.Equal(t, next.Token(), zktest.Receive(t, soon, answer, "the leader"))
-	require.NoError(t, next.Resign(limited(t)))
+	require.Equal(t, next.Token(), zktest.Receive(t, coordtest.Soon, answer, "the leader"))
+	require.NoError(t, next.Resign(coordtest.Limited(t)))
 }
 
 func TestAFirstThatGoesWhileItIsReadIsNotReported(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, p := w.Path("election"), w.Proxy()
-		e := at(t, open(t, w.ConnectString()), path)
+		e := at(t, coordtest.Open(t, w.ConnectString()), path)
 		old := elected(t, e, "old")
 		waiting := stand(t, w, t.Context(), e, path, "new", 2)
 		goOn := make(chan struct{})
 		held := p.Inject(proxy.Fault{On: []int32{proxy.OpGetData}, Path: path, Do: proxy.Hold(goOn)})
-		asking := at(t, open(t, p.Addr()), path)
+		asking := at(t, coordtest.Open(t, p.Addr()), path)
 		answer := make(chan string, 1)
 		go func() {
-			leader, err := asking.Leader(limited(t))
+			leader, err := asking.Leader(coordtest.Limited(t))
 			answer <- fmt.Sprint(string(leader.Data), err)
 		}()
-		zktest.Receive(t, soon, held.First(), "the line was listed")
-		require.NoError(t, old.Resign(limited(t)))
+		zktest.Receive(t, coordtest.Soon, held.First(), "the line was listed")
+		require.NoError(t, old.Resign(coordtest.Limited(t)))
 		next := won(t, waiting)
 		close(goOn)
-		require.Equal(t, "new<nil>", zktest.Receive(t, soon, answer, "the leader"))
-		require.NoError(t, next.Resign(limited(t)))
+		require.Equal(t, "new<nil>", zktest.Receive(t, coordtest.Soon, answer, "the leader"))
+		require.NoError(t, next.Resign(coordtest.Limited(t)))
 	})
 }
 
@@ -204,29 +205,29 @@ func TestALeaderWhoseDataMayNotBeReadIsStillALeader(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
 		hidden := coord.WithACL(coord.ACL{Perms: coord.PermAll, Scheme: "digest", ID: "u:p"})
-		secret := open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"), hidden)
-		c := open(t, w.ConnectString())
-		require.NoError(t, c.EnsureDir(limited(t), path))
+		secret := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"), hidden)
+		c := coordtest.Open(t, w.ConnectString())
+		require.NoError(t, c.EnsureDir(coordtest.Limited(t), path))
 		term := elected(t, at(t, secret, path), "secret")
-		leader, err := at(t, c, path).Leader(limited(t))
+		leader, err := at(t, c, path).Leader(coordtest.Limited(t))
 		require.NoError(t, err)
 		require.Equal(t, term.Token(), leader.Token)
 		require.Empty(t, leader.Data)
-		require.NoError(t, term.Resign(limited(t)))
+		require.NoError(t, term.Resign(coordtest.Limited(t)))
 	})
 }
 
 func TestWhoMayNotReadIsTold(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
-		secret := open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"),
+		secret := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"),
 			coord.WithACL(coord.ACL{Perms: coord.PermAll, Scheme: "auth"}))
-		require.NoError(t, secret.EnsureDir(limited(t), path))
-		e := at(t, open(t, w.ConnectString()), path)
-		_, err := e.Leader(limited(t))
+		require.NoError(t, secret.EnsureDir(coordtest.Limited(t), path))
+		e := at(t, coordtest.Open(t, w.ConnectString()), path)
+		_, err := e.Leader(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrNoAuth)
 		n := 0
-		for _, err := range e.Observe(limited(t)) {
+		for _, err := range e.Observe(coordtest.Limited(t)) {
 			require.ErrorIs(t, err, coord.ErrNoAuth)
 			n++
 		}
@@ -244,35 +245,35 @@ func TestWhatAnElectionCosts(t *testing.T) {
 		f()
 		return w.Embedded().SessionCounts(c.SessionID()).Since(before)
 	}
-	mine, others := open(t, w.ConnectString(), minute), open(t, w.ConnectString(), minute)
+	mine, others := coordtest.Open(t, w.ConnectString(), minute), coordtest.Open(t, w.ConnectString(), minute)
 	e := at(t, mine, path)
 	var term *election.Term
-	require.NoError(t, elected(t, e, "makes the directory").Resign(limited(t)))
+	require.NoError(t, elected(t, e, "makes the directory").Resign(coordtest.Limited(t)))
 	campaign := spent(mine, func() { term = elected(t, e, "leader") })
 	require.Equal(t, 1, campaign[zkembed.OpCreate])
 	require.Equal(t, 1, campaign[zkembed.OpGetChildren2])
 	require.LessOrEqual(t, campaign.Total(), 3, "%v", campaign) // a slow machine's hold reads its node
 	require.Equal(t, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1}, spent(others, func() {
-		_, err := at(t, others, path).Leader(limited(t))
+		_, err := at(t, others, path).Leader(coordtest.Limited(t))
 		require.NoError(t, err)
 	}))
-	proclaimed := spent(mine, func() { require.NoError(t, term.Proclaim(limited(t), []byte("x"))) })
+	proclaimed := spent(mine, func() { require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("x"))) })
 	require.Equal(t, 1, proclaimed[zkembed.OpMulti])
 	o := observe(t, at(t, others, path))
 	o.sees(seen("x", term, false))
 	change := spent(others, func() {
-		require.NoError(t, term.Proclaim(limited(t), []byte("y")))
+		require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("y")))
 		o.sees(seen("y", term, false))
 	})
 	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1}, change)
 	quiet := spent(others, func() {
 		waiting := stand(t, w, t.Context(), e, path, "next", 2)
-		require.NoError(t, term.Resign(limited(t)))
+		require.NoError(t, term.Resign(coordtest.Limited(t)))
 		term = won(t, waiting)
 		o.sees(seen("next", term, false))
 	})
 	require.Equal(t, zkembed.Counts{zkembed.OpNotify: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1}, quiet,
 		"an observer is not woken by candidates")
 	o.ends()
-	require.NoError(t, term.Resign(limited(t)))
+	require.NoError(t, term.Resign(coordtest.Limited(t)))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -121,7 +122,7 @@ func (r *republic) leader() *term {
 
 func (r *republic) hear(wanted string) {
 	r.t.Helper()
-	n := zktest.Receive(r.t, soon, r.news, "%s", wanted)
+	n := zktest.Receive(r.t, coordtest.Soon, r.news, "%s", wanted)
 	if n.what == "lead" {
 		r.terms = append(r.terms, &term{news: n})
 		return

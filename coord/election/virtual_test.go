@@ -24,14 +24,14 @@ func (b bubble) at(c *coord.Client) *election.Election {
 // throttled: it comes after the proclamation, unless that waits for it.
 func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		term, err := b.at(c).Campaign(b.Context(), []byte("leader"))
 		require.NoError(t, err)
 		time.Sleep(time.Second) // until the own watch is set
-		look := b.srv.Inject(zkembed.Match{
+		look := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
 		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		require.NoError(t, coord.Revoke(b.Context(), b.open(), term.Node()))
+		require.NoError(t, coord.Revoke(b.Context(), b.Open(), term.Node()))
 		time.Sleep(T / 100) // half of the time until it looks again
 		require.Equal(t, 1, look.Fired())
 		require.NoError(t, term.Proclaim(b.Context(), []byte("news")))
@@ -47,7 +47,7 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 
 func TestRunCampaignsAgainAfterALossWhateverItsFunctionReturns(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		ctx, cancel := context.WithTimeout(b.Context(), 10*T)
 		defer cancel()
 		terms := 0
@@ -56,7 +56,7 @@ func TestRunCampaignsAgainAfterALossWhateverItsFunctionReturns(t *testing.T) {
 			if terms++; terms == 2 {
 				return enough
 			}
-			require.NoError(t, b.srv.ExpireSession(term.Session()))
+			require.NoError(t, b.Server.ExpireSession(term.Session()))
 			<-ctx.Done()
 			return errors.New("lost")
 		})

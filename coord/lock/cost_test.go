@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -16,7 +17,7 @@ import (
 // a session of that time-out would send meanwhile.
 func quietly(t *testing.T, w *zktest.World, f func(*coord.Client)) zkembed.Counts {
 	t.Helper()
-	c := open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"))
 	require.NoError(t, acquire(t, m).Release(t.Context())) // makes the directory
 	before := w.Embedded().SessionCounts(c.SessionID())
@@ -48,7 +49,7 @@ func TestAnUncontendedAcquireAndReleaseAreThreeRequests(t *testing.T) {
 
 func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 	w := embedded(t)
-	c := open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	w.SetTimeout(time.Minute)
 	m := mutex(t, c, w.Path("lock"))
 	require.NoError(t, acquire(t, m).Release(t.Context()))
@@ -67,7 +68,7 @@ func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 
 func TestABusyTryIsOneRead(t *testing.T) {
 	w := embedded(t)
-	h := acquire(t, mutex(t, open(t, w.ConnectString()), w.Path("other")))
+	h := acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("other")))
 	counts := quietly(t, w, func(c *coord.Client) {
 		_, err := mutex(t, c, w.Path("other")).TryAcquire(t.Context())
 		require.ErrorIs(t, err, coord.ErrBusy)

@@ -10,24 +10,13 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 const sessionTimeout = 2 * time.Second
-
-// open returns a client of the world's servers that is closed with the test.
-func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
-	t.Helper()
-	opts = append([]coord.Option{coord.WithSessionTimeout(sessionTimeout), coord.WithTick(200 * time.Millisecond)}, opts...)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	c, err := coord.Open(ctx, servers, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return c
-}
 
 func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *lock.Mutex {
 	t.Helper()
@@ -50,7 +39,7 @@ func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 		var wg sync.WaitGroup
 		inside, rounds, last := 0, 0, int64(0)
 		for range 3 {
-			m := mutex(t, open(t, w.ConnectString()), w.Path("lock"))
+			m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 			for range 4 {
 				wg.Go(func() {
 					for range 10 {
@@ -81,7 +70,7 @@ func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 
 func TestTryAcquireFailsAtOnceWhenTheLockIsHeld(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		m := mutex(t, open(t, w.ConnectString()), w.Path("lock"))
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := acquire(t, m)
 		_, err := m.TryAcquire(t.Context())
 		require.ErrorIs(t, err, coord.ErrBusy)

@@ -3,12 +3,10 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -17,19 +15,10 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
-	"github.com/zkcoord/zkcoord/zkembed"
 )
-
-const patience = 20 * time.Second
-
-func limited(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func multi(t *testing.T, locks ...lock.Acquirer) *lock.Multi {
 	t.Helper()
@@ -63,7 +52,7 @@ func nodes(w *zktest.World, paths ...string) []int {
 
 func awaitNodes(t *testing.T, w *zktest.World, want []int, paths ...string) {
 	t.Helper()
-	zktest.Eventually(t, patience, func() bool { return slices.Equal(want, nodes(w, paths...)) }, "%v nodes in %v", want, paths)
+	zktest.Eventually(t, coordtest.Soon, func() bool { return slices.Equal(want, nodes(w, paths...)) }, "%v nodes in %v", want, paths)
 }
 
 // acquireAll acquires in the background.
@@ -83,8 +72,8 @@ type result struct {
 
 func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c, other := open(t, w.ConnectString()), open(t, w.ConnectString())
-		g, err := three(t, w, c).Acquire(limited(t))
+		c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
+		g, err := three(t, w, c).Acquire(coordtest.Limited(t))
 		require.NoError(t, err)
 		require.NoError(t, g.Err())
 		require.Equal(t, []int{1, 1, 1}, nodes(w, "a", "b", "c"))
@@ -94,19 +83,19 @@ func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 		require.Zero(t, holds[1].Token(), "a reader has none")
 		require.Greater(t, holds[2].Token(), holds[0].Token())
 
-		_, err = three(t, w, other).TryAcquire(limited(t))
+		_, err = three(t, w, other).TryAcquire(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
 		require.ErrorContains(t, err, w.Path("a"), "it says which lock is busy")
-		_, err = mutex(t, other, w.Path("a")).TryAcquire(limited(t))
+		_, err = mutex(t, other, w.Path("a")).TryAcquire(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
-		_, err = shared(t, other, w.Path("c")).TryAcquireRead(limited(t))
+		_, err = shared(t, other, w.Path("c")).TryAcquireRead(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
-		reads, err := shared(t, other, w.Path("b")).TryAcquireRead(limited(t))
+		reads, err := shared(t, other, w.Path("b")).TryAcquireRead(coordtest.Limited(t))
 		require.NoError(t, err)
 
-		require.NoError(t, g.Release(limited(t)))
+		require.NoError(t, g.Release(coordtest.Limited(t)))
 		require.ErrorIs(t, g.Err(), coord.ErrReleased)
-		require.NoError(t, reads.Release(limited(t)))
+		require.NoError(t, reads.Release(coordtest.Limited(t)))
 		require.Equal(t, []int{0, 0, 0}, nodes(w, "a", "b", "c"))
 	})
 }
@@ -117,12 +106,12 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 		var inside atomic.Int64
 		var wg sync.WaitGroup
 		for _, order := range orders {
-			c := open(t, w.ConnectString())
+			c := coordtest.Open(t, w.ConnectString())
 			m := multi(t, shared(t, c, w.Path(order[0])).WriteSide(), mutex(t, c, w.Path(order[1])), mutex(t, c, w.Path(order[2])))
 			for range 2 {
 				wg.Go(func() {
 					for range 10 {
-						err := m.Do(limited(t), func(context.Context, *coord.Group) error {
+						err := m.Do(coordtest.Limited(t), func(context.Context, *coord.Group) error {
 							defer inside.Add(-1)
 							if n := inside.Add(1); n != 1 {
 								t.Errorf("%d hold all the locks", n)
@@ -144,34 +133,34 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 
 func TestAMultiLockThatCannotHaveAllHoldsNone(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c, other := open(t, w.ConnectString()), open(t, w.ConnectString())
+		c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
 		h := acquire(t, mutex(t, other, w.Path("c")))
-		_, err := three(t, w, c).TryAcquire(limited(t))
+		_, err := three(t, w, c).TryAcquire(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
 		require.ErrorContains(t, err, w.Path("c"))
 		require.Equal(t, []int{0, 0, 1}, nodes(w, "a", "b", "c"))
 
-		ctx, cancel := context.WithCancel(limited(t))
+		ctx, cancel := context.WithCancel(coordtest.Limited(t))
 		done := acquireAll(ctx, three(t, w, c))
 		awaitNodes(t, w, []int{1, 1, 2}, "a", "b", "c")
 		cancel()
-		require.ErrorIs(t, zktest.Receive(t, patience, done, "the acquire ends").err, context.Canceled)
+		require.ErrorIs(t, zktest.Receive(t, coordtest.Soon, done, "the acquire ends").err, context.Canceled)
 		awaitNodes(t, w, []int{0, 0, 1}, "a", "b", "c")
-		require.NoError(t, h.Release(limited(t)))
+		require.NoError(t, h.Release(coordtest.Limited(t)))
 	})
 }
 
 func TestAMultiLockReturnsAtTheEndOfItsContextAlsoWhenNoServerAnswers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ProxyConnectString())
+		c := coordtest.Open(t, w.ProxyConnectString())
 		arrive := make(chan struct{})
 		held := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: w.Path("b"), Do: proxy.Hold(arrive)})
-		ctx, cancel := context.WithCancel(limited(t))
+		ctx, cancel := context.WithCancel(coordtest.Limited(t))
 		done := acquireAll(ctx, three(t, w, c))
-		zktest.Receive(t, patience, held.First(), "the second lock's create is sent")
+		zktest.Receive(t, coordtest.Soon, held.First(), "the second lock's create is sent")
 		require.Equal(t, []int{1, 0, 0}, nodes(w, "a", "b", "c"))
 		cancel()
-		err := zktest.Receive(t, patience, done, "the acquire ends while no server answers").err
+		err := zktest.Receive(t, coordtest.Soon, done, "the acquire ends while no server answers").err
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, []int{1, 0, 0}, nodes(w, "a", "b", "c"), "the servers have not heard of it yet")
 		close(arrive)
@@ -180,22 +169,9 @@ func TestAMultiLockReturnsAtTheEndOfItsContextAlsoWhenNoServerAnswers(t *testing
 }
 
 func TestTheDeadlineOfAMultiLockIsForAllItsLocksTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := zkembed.Start(zkembed.WithAddr(""))
-		require.NoError(t, err)
-		defer s.Close()
-		dial := func() *coord.Client {
-			c, err := coord.Open(t.Context(), s.ConnectString(), coord.WithDialer(
-				func(ctx context.Context, network, addr string) (net.Conn, error) {
-					deadline, _ := ctx.Deadline()
-					return s.Dial(network, addr, time.Until(deadline))
-				}))
-			require.NoError(t, err)
-			return c
-		}
-		c, other := dial(), dial()
-		defer c.Close(context.Background())
-		defer other.Close(context.Background())
+	coordtest.InBubble(t, func(bubble coordtest.Bubble) {
+		t := bubble.T
+		c, other := bubble.Open(), bubble.Open()
 		a, err := mutex(t, other, "/a").Acquire(t.Context())
 		require.NoError(t, err)
 		b, err := mutex(t, other, "/b").Acquire(t.Context())
@@ -220,23 +196,23 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 	for name, lose := range lose {
 		t.Run(name, func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				c, other := open(t, w.ConnectString()), open(t, w.ConnectString())
+				c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
 				h := acquire(t, mutex(t, other, w.Path("b")))
-				done := acquireAll(limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))))
+				done := acquireAll(coordtest.Limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))))
 				awaitNodes(t, w, []int{1, 2}, "a", "b")
 				names, _, err := w.Admin().Children(w.Path("a"))
 				require.NoError(t, err)
 				first := w.Path("a") + "/" + names[0]
 				lose(w, c, first)
-				zktest.Eventually(t, patience, func() bool {
+				zktest.Eventually(t, coordtest.Soon, func() bool {
 					again, _, _ := w.Admin().Children(w.Path("a"))
 					return len(again) == 1 && again[0] != names[0]
 				}, "the first lock is acquired again")
-				require.NoError(t, h.Release(limited(t)))
-				got := zktest.Receive(t, patience, done, "all locks")
+				require.NoError(t, h.Release(coordtest.Limited(t)))
+				got := zktest.Receive(t, coordtest.Soon, done, "all locks")
 				require.NoError(t, got.err)
 				require.NoError(t, got.group.Err())
-				require.NoError(t, got.group.Release(limited(t)))
+				require.NoError(t, got.group.Release(coordtest.Limited(t)))
 			})
 		})
 	}
@@ -244,27 +220,27 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 
 func TestAMultiLockEndsWhenItLosesOneOfItsLocks(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
-		g, err := three(t, w, c).Acquire(limited(t))
+		c := coordtest.Open(t, w.ConnectString())
+		g, err := three(t, w, c).Acquire(coordtest.Limited(t))
 		require.NoError(t, err)
-		ctx := g.Context(limited(t))
+		ctx := g.Context(coordtest.Limited(t))
 		lost := g.Holds()[1]
 		require.NoError(t, w.Admin().Delete(lost.Node(), -1))
-		zktest.Receive(t, patience, g.Done(), "the end of the whole")
+		zktest.Receive(t, coordtest.Soon, g.Done(), "the end of the whole")
 		require.ErrorIs(t, g.Err(), coord.ErrLost)
 		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted)
-		zktest.Receive(t, patience, ctx.Done(), "the end of its context")
+		zktest.Receive(t, coordtest.Soon, ctx.Done(), "the end of its context")
 		require.ErrorIs(t, context.Cause(ctx), coord.ErrNodeDeleted)
 		require.NoError(t, g.Holds()[0].Err(), "the others are held until released")
-		require.NoError(t, g.Release(limited(t)))
+		require.NoError(t, g.Release(coordtest.Limited(t)))
 		require.ErrorIs(t, g.Err(), coord.ErrLost, "the release does not hide the loss")
 	})
 }
 
 func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ProxyConnectString())
-		g, err := three(t, w, c).Acquire(limited(t))
+		c := coordtest.Open(t, w.ProxyConnectString())
+		g, err := three(t, w, c).Acquire(coordtest.Limited(t))
 		require.NoError(t, err)
 		arrive := make(chan struct{})
 		w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Times: proxy.Always, Do: proxy.Hold(arrive)})
@@ -285,21 +261,21 @@ func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 
 func TestWhatAMultiLockCannotGiveUpIsReportedWithWhyItFailed(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c, other := open(t, w.ProxyConnectString()), open(t, w.ConnectString())
+		c, other := coordtest.Open(t, w.ProxyConnectString()), coordtest.Open(t, w.ConnectString())
 		h := acquire(t, mutex(t, other, w.Path("c")))
 		const noAuth = -102
 		w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: w.Path("a"), Do: proxy.Reject(noAuth)})
-		_, err := three(t, w, c).TryAcquire(limited(t))
+		_, err := three(t, w, c).TryAcquire(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
 		require.ErrorIs(t, err, coord.ErrNoAuth)
 		require.ErrorContains(t, err, w.Path("a")+"/")
-		require.NoError(t, h.Release(limited(t)))
+		require.NoError(t, h.Release(coordtest.Limited(t)))
 	})
 }
 
 func TestAMultiLockThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c, other := open(t, w.ConnectString()), open(t, w.ConnectString())
+	c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
 	a, b := mutex(t, c, "/a"), mutex(t, other, "/b")
 	for message, locks := range map[string][]lock.Acquirer{
 		"no locks":       {},
@@ -319,10 +295,10 @@ func TestAMultiLockThatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 
 func TestTheContextOfAMultiLockCarriesItsHolds(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		again := mutex(t, c, w.Path("a"), lock.Reentrant())
 		failed := errors.New("the work failed")
-		err := multi(t, again, mutex(t, c, w.Path("b"))).Do(limited(t), func(ctx context.Context, g *coord.Group) error {
+		err := multi(t, again, mutex(t, c, w.Path("b"))).Do(coordtest.Limited(t), func(ctx context.Context, g *coord.Group) error {
 			h, err := again.Acquire(ctx)
 			require.NoError(t, err)
 			require.Equal(t, g.Holds()[0].Node(), h.Node())

@@ -10,12 +10,13 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		m := mutex(t, c, w.Path("lock"))
 		h := acquire(t, m)
 		order := make(chan int, 10)
@@ -45,7 +46,7 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 
 func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		m := mutex(t, c, w.Path("lock"))
 		h := acquire(t, m)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -68,7 +69,7 @@ func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 
 func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	plain := mutex(t, c, w.Path("lock"))
 	h := acquire(t, plain)
 	_, err := plain.TryAcquire(h.Context(t.Context()))
@@ -78,7 +79,7 @@ func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 
 func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
 	outer := acquire(t, m)
 	before := w.Embedded().SessionCounts(c.SessionID()).Total()
@@ -103,7 +104,7 @@ func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 
 func TestDoReleasesWhateverHappens(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	m := mutex(t, c, w.Path("lock"))
 	failure := errors.New("failure")
 	require.NoError(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return nil }))
@@ -118,7 +119,7 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 
 func TestDoTellsThatTheLockWasLostMeanwhile(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	m := mutex(t, c, w.Path("lock"))
 	err := m.Do(t.Context(), func(ctx context.Context, h *coord.Hold) error {
 		w.ExpireSession(h.Session())
@@ -132,8 +133,8 @@ func TestDoTellsThatTheLockWasLostMeanwhile(t *testing.T) {
 
 func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		a := open(t, w.ConnectString(), coord.WithIdentity("first"))
-		b := open(t, w.ConnectString(), coord.WithIdentity("second"))
+		a := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("first"))
+		b := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("second"))
 		h := acquire(t, mutex(t, a, w.Path("lock")))
 		m := mutex(t, b, w.Path("lock"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -165,7 +166,7 @@ func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
 // A shared hold of the same line is no leave to enter alone.
 func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 	w := zktest.NewEmbedded(t)
-	c := open(t, w.ConnectString())
+	c := coordtest.Open(t, w.ConnectString())
 	for _, opts := range [][]lock.Option{nil, {lock.Reentrant()}} {
 		m := mutex(t, c, w.Path("lock"), opts...)
 		shared, err := c.Acquire(t.Context(), coord.Spec{Line: lock.Line(w.Path("lock")), Kind: coord.Read}, coord.Alone)

@@ -2,34 +2,20 @@ package lock_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, srv.Close()) }()
-		open := func() *coord.Client {
-			c, err := coord.Open(t.Context(), srv.ConnectString(), coord.WithDialer(
-				func(_ context.Context, network, addr string) (net.Conn, error) {
-					return srv.Dial(network, addr, time.Second)
-				}))
-			require.NoError(t, err)
-			return c
-		}
-		c, other := open(), open()
-		defer func() { require.NoError(t, c.Close(context.Background())) }()
-		defer func() { require.NoError(t, other.Close(context.Background())) }()
+	coordtest.InBubble(t, func(bubble coordtest.Bubble) {
+		t, srv := bubble.T, bubble.Server
+		c, other := bubble.Open(), bubble.Open()
 		first := func() (node string) {
 			for _, n := range srv.Nodes() {
 				if strings.HasPrefix(n.Path, "/a/") {

@@ -38,13 +38,13 @@ func chaos(b bubble, random *rand.Rand) {
 	ctx, stop := context.WithCancel(context.Background())
 	var acked, redelivered atomic.Int64
 	for n := range 4 {
-		c := b.open()
+		c := b.Open()
 		clients = append(clients, c)
 		q := b.queue(c)
 		producing.Go(func() { produce(b, rec, q, n) })
 	}
 	for n := range 4 {
-		c := b.open()
+		c := b.Open()
 		clients = append(clients, c)
 		q, seed := b.queue(c), random.Uint64()
 		consuming.Go(func() { consume(ctx, b, rec, q, n, seed, &acked, &redelivered) })
@@ -55,7 +55,7 @@ func chaos(b bubble, random *rand.Rand) {
 	producing.Wait()
 	close(quiet)
 	troubles.Wait()
-	last := b.queue(b.open())
+	last := b.queue(b.Open())
 	for {
 		n, err := last.Len(b.Context())
 		require.NoError(b, err)
@@ -146,16 +146,16 @@ func trouble(b bubble, rec *history.Recorder, clients []*coord.Client, random *r
 		switch random.IntN(5) {
 		case 0:
 			from := time.Now()
-			_ = b.srv.ExpireSession(victim)
+			_ = b.Server.ExpireSession(victim)
 			rec.Break(fmt.Sprint("consumer ", n-4), "/q", "its session was killed", from, 50*time.Millisecond)
 		case 1:
-			_ = b.srv.DropConn(victim)
+			_ = b.Server.DropConn(victim)
 		case 2:
-			b.srv.Inject(multi, zkembed.LoseReply())
+			b.Server.Inject(multi, zkembed.LoseReply())
 		case 3:
-			b.srv.Inject(multi, zkembed.Drop())
+			b.Server.Inject(multi, zkembed.Drop())
 		case 4:
-			cut := b.srv.Partition(zkembed.Cut{Sessions: []int64{victim}})
+			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{victim}})
 			time.Sleep(time.Duration(random.IntN(int(2 * T))))
 			cut.Heal()
 		}

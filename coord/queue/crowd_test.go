@@ -26,7 +26,7 @@ import (
 // an eighth of the session time-out passes.
 func (b bubble) idle(n int, got chan<- *queue.Item) (clients []*coord.Client) {
 	for range n {
-		c := b.open(coord.WithSessionTimeout(40 * time.Second))
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
 		q := b.queue(c)
 		clients = append(clients, c)
 		go func() {
@@ -59,15 +59,15 @@ func TestAPutToManyIdleConsumersCostsNoMoreThanToAFew(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			got := make(chan *queue.Item, n)
 			b.idle(n, got)
-			producer := b.queue(b.open())
+			producer := b.queue(b.Open())
 			put(b.T, producer, "first") // makes the producer's node
 			ack(b.T, b.next(got))
 			time.Sleep(time.Second)
-			before := b.srv.Counts()
+			before := b.Server.Counts()
 			put(b.T, producer, "second")
 			ack(b.T, b.next(got))
 			time.Sleep(time.Second)
-			costs[n] = b.srv.Counts().Since(before)
+			costs[n] = b.Server.Counts().Since(before)
 			b.Logf("%d idle consumers: %v", n, costs[n])
 			for range n - 2 {
 				put(b.T, producer, "more")
@@ -93,7 +93,7 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 			still[c.SessionID()] = true
 		}
 		var line []zkembed.Node
-		for _, node := range b.srv.Nodes() {
+		for _, node := range b.Server.Nodes() {
 			if strings.HasPrefix(node.Path, "/q/waiting/") {
 				line = append(line, node)
 			}
@@ -103,9 +103,9 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 		for _, node := range line[1:] {
 			delete(still, node.Stat.EphemeralOwner)
 		}
-		cut := b.srv.Partition(zkembed.Cut{Sessions: slices.Collect(maps.Keys(still))})
+		cut := b.Server.Partition(zkembed.Cut{Sessions: slices.Collect(maps.Keys(still))})
 		defer cut.Heal()
-		producer := b.queue(b.open())
+		producer := b.queue(b.Open())
 		begun := time.Now()
 		put(b.T, producer, "a")
 		ack(b.T, b.next(got))
@@ -138,7 +138,7 @@ func TestConsumersBesideEachOtherSeldomTryTheSame(t *testing.T) {
 // in vain.
 func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) {
 	const n, consumers = 2000, 4
-	producer := b.queue(b.open())
+	producer := b.queue(b.Open())
 	var batch [][]byte
 	for i := range n {
 		batch = append(batch, []byte(fmt.Sprint(i)))
@@ -146,11 +146,11 @@ func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) 
 	require.NoError(b, producer.PutBatch(b.Context(), batch))
 	var all []*queue.Queue
 	for range consumers {
-		all = append(all, b.queue(b.open()))
+		all = append(all, b.queue(b.Open()))
 	}
-	slow := b.srv.Inject(zkembed.Match{}, zkembed.DelayReply(time.Millisecond))
+	slow := b.Server.Inject(zkembed.Match{}, zkembed.DelayReply(time.Millisecond))
 	defer slow.Remove()
-	before, begun := b.srv.Counts(), time.Now()
+	before, begun := b.Server.Counts(), time.Now()
 	var mu sync.Mutex
 	var order []int
 	var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) 
 		})
 	}
 	wg.Wait()
-	counts, took := b.srv.Counts().Since(before), time.Since(begun)
+	counts, took := b.Server.Counts().Since(before), time.Since(begun)
 	b.Logf("%v: %.2f requests per item, %.2f ms per item and consumer", counts, float64(counts.Total())/n, took.Seconds()*1000*consumers/n)
 	require.Len(b, order, n)
 	require.LessOrEqual(b, counts.Total(), requests*n+n/2)
@@ -183,7 +183,7 @@ func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) 
 
 func TestAnUrgentItemIsReceivedNextWhoeverPutIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q, other := b.queue(b.open()), b.queue(b.open())
+		q, other := b.queue(b.Open()), b.queue(b.Open())
 		put(b.T, q, "1", "2", "3", "4")
 		for _, producer := range []*queue.Queue{q, other} {
 			item := receive(b.T, q)
@@ -210,7 +210,7 @@ func TestAnUrgentItemIsReceivedNextWhoeverPutIt(t *testing.T) {
 
 func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, producer := b.open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.open())
+		c, producer := b.Open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.Open())
 		q := b.queue(c)
 		put(b.T, producer, "0")
 		ack(b.T, receive(b.T, q))
@@ -225,13 +225,13 @@ func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 		}()
 		put(b.T, producer, "1")
 		synctest.Wait()
-		before := b.srv.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.SessionID())
 		const n = 10
 		for range n {
 			put(b.T, producer, "2")
 			synctest.Wait()
 		}
-		counts := b.srv.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
 		b.Log(counts)
 		// A listing after the put and one after the ack; read, claim and ack.
 		require.LessOrEqual(b, counts.Total(), 5*n)
@@ -241,7 +241,7 @@ func TestAConsumerAloneAndIdleCostsFewRequests(t *testing.T) {
 func TestOfThirtyThousandItemsTheFirstAreReceivedInOrderAndCheaply(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		const all, batch, some = 30_000, 1_000, 200
-		c := b.open(coord.WithSessionTimeout(40 * time.Second))
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
 		q := b.queue(c)
 		for i := 0; i < all; i += batch {
 			var items [][]byte
@@ -250,13 +250,13 @@ func TestOfThirtyThousandItemsTheFirstAreReceivedInOrderAndCheaply(t *testing.T)
 			}
 			require.NoError(b, q.PutBatch(b.Context(), items))
 		}
-		before := b.srv.SessionCounts(c.SessionID())
+		before := b.Server.SessionCounts(c.SessionID())
 		for i := range some {
 			item := receive(b.T, q)
 			require.Equal(b, fmt.Sprint(i), string(item.Data))
 			ack(b.T, item)
 		}
-		counts := b.srv.SessionCounts(c.SessionID()).Since(before)
+		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
 		b.Log(counts)
 		require.LessOrEqual(b, counts[zkembed.OpGetChildren2], 3)
 		require.Equal(b, all-some, length(b.T, q))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -30,7 +31,7 @@ func TestOnAnEnsembleThatLosesItsLeaderNothingIsLost(t *testing.T) {
 	var put, settled atomic.Int64
 	var consumers []*coord.Client
 	for n := range 4 {
-		q := newQueue(t, open(t, w.ConnectString()), path)
+		q := newQueue(t, coordtest.Open(t, w.ConnectString()), path)
 		producing.Go(func() {
 			for i := range each {
 				item := fmt.Sprintf("%d-%d", n, i)
@@ -47,7 +48,7 @@ func TestOnAnEnsembleThatLosesItsLeaderNothingIsLost(t *testing.T) {
 				put.Add(1)
 			}
 		})
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		consumers = append(consumers, c)
 		mine := newQueue(t, c, path)
 		consuming.Go(func() { receiveAll(ctx, rec, mine, fmt.Sprint("consumer ", n), path, &settled) })
@@ -68,7 +69,7 @@ func TestOnAnEnsembleThatLosesItsLeaderNothingIsLost(t *testing.T) {
 		}
 	}
 	producing.Wait()
-	last := newQueue(t, open(t, w.ConnectString()), path)
+	last := newQueue(t, coordtest.Open(t, w.ConnectString()), path)
 	zktest.Eventually(t, time.Minute, func() bool { return length(t, last) == 0 }, "the queue is emptied")
 	stop()
 	consuming.Wait()

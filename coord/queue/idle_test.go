@@ -61,11 +61,11 @@ func restless(ctx context.Context, c *chance, q *queue.Queue) {
 func (b bubble) disturb(c *chance, victim *coord.Client) {
 	switch c.n(6) {
 	case 0, 1:
-		_ = b.srv.DropConn(victim.SessionID())
+		_ = b.Server.DropConn(victim.SessionID())
 	case 2:
-		_ = b.srv.ExpireSession(victim.SessionID())
+		_ = b.Server.ExpireSession(victim.SessionID())
 	case 3:
-		for _, node := range b.srv.Nodes() {
+		for _, node := range b.Server.Nodes() {
 			if strings.HasPrefix(node.Path, "/q/taken/") {
 				_ = coord.Break(b.Context(), victim, node.Path)
 			}
@@ -77,8 +77,8 @@ func TestWhoeverWaitsGetsWhatTheOthersLeave(t *testing.T) {
 	for seed := range uint64(20) {
 		inBubble(t, func(b bubble) {
 			c := &chance{r: rand.New(rand.NewPCG(seed, 0))}
-			b.srv.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Xid%2 == 0 }}, zkembed.DelayReply(time.Millisecond))
-			clients := []*coord.Client{b.open(), b.open()}
+			b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Xid%2 == 0 }}, zkembed.DelayReply(time.Millisecond))
+			clients := []*coord.Client{b.Open(), b.Open()}
 			objects := []*queue.Queue{b.queue(clients[0]), b.queue(clients[0]), b.queue(clients[1])}
 			patient := objects[c.n(len(objects))]
 			ctx, stop := context.WithCancel(b.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -61,7 +62,7 @@ func consumerMain(args []string) {
 
 func TestWhenConsumersAreKilledBetweenReceiveAndAckNothingIsLost(t *testing.T) {
 	w := zktest.New(t, zktest.Real)
-	watcher := newQueue(t, open(t, w.ConnectString()), w.Path("q"))
+	watcher := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 	for n := range 4 {
 		zktest.Child(t, "producer", w.ConnectString(), w.Path("q"), fmt.Sprint(n))
 	}

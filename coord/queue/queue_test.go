@@ -11,13 +11,14 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestAConsumerAloneReceivesInOrder(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		q := newQueue(t, open(t, w.ConnectString()), w.Path("q"))
+		q := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		for i := range 100 {
 			put(t, q, fmt.Sprint(i))
 		}
@@ -35,7 +36,7 @@ func TestAConsumerAloneReceivesInOrder(t *testing.T) {
 
 func TestAWaitingConsumerIsWokenByAPut(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		q := newQueue(t, open(t, w.ConnectString()), w.Path("q"))
+		q := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		got := make(chan *queue.Item, 1)
 		go func() {
 			item, err := q.Receive(context.Background())
@@ -44,7 +45,7 @@ func TestAWaitingConsumerIsWokenByAPut(t *testing.T) {
 			}
 			got <- item
 		}()
-		other := newQueue(t, open(t, w.ConnectString()), w.Path("q"))
+		other := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		put(t, other, "late")
 		item := zktest.Receive(t, patience, got, "the consumer sleeps on")
 		require.Equal(t, "late", string(item.Data))
@@ -54,7 +55,7 @@ func TestAWaitingConsumerIsWokenByAPut(t *testing.T) {
 
 func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		q := newQueue(t, open(t, w.ConnectString()), w.Path("q"))
+		q := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		put(t, q, "ordinary")
 		require.NoError(t, q.Put(t.Context(), []byte("idle"), queue.WithPriority(999)))
 		require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("urgent 1"), []byte("urgent 2")}, queue.WithPriority(0)))
@@ -74,7 +75,7 @@ func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 func TestWhatCannotBeRightIsRefused(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open()
+		c := b.Open()
 		_, err := queue.New(c, "relative")
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		_, err = queue.New(c, "/q", queue.WithDeadLetters(0))
@@ -96,7 +97,7 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 func TestReceiveAndTakeEndWithTheirContext(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		for name, wait := range map[string]func(context.Context) error{
 			"receive": func(ctx context.Context) error { _, err := q.Receive(ctx); return err },
 			"take":    func(ctx context.Context) error { _, err := q.Take(ctx); return err },
@@ -107,7 +108,7 @@ func TestReceiveAndTakeEndWithTheirContext(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(begun), name)
 			cancel()
 		}
-		cut := b.srv.Partition(zkembed.Cut{})
+		cut := b.Server.Partition(zkembed.Cut{})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, q.Put(ctx, nil), context.DeadlineExceeded)
@@ -118,13 +119,13 @@ func TestReceiveAndTakeEndWithTheirContext(t *testing.T) {
 func TestANackedItemComesBackInItsPlaceAndIsCounted(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		put(t, q, "a", "b")
 		item := receive(t, q)
 		require.NoError(t, item.Nack(b.Context(), 0))
 		require.ErrorIs(t, item.Ack(b.Context()), queue.ErrStale)
 		<-item.Done()
-		again := b.queue(b.open())
+		again := b.queue(b.Open())
 		item = receive(t, again)
 		require.Equal(t, "a", string(item.Data))
 		require.Equal(t, 2, item.Deliveries)
@@ -137,11 +138,11 @@ func TestANackedItemComesBackInItsPlaceAndIsCounted(t *testing.T) {
 func TestAnItemNackedWithADelayComesBackAfterIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		put(t, q, "a")
 		begun := time.Now()
 		require.NoError(t, receive(t, q).Nack(b.Context(), 10*time.Second))
-		item := receive(t, b.queue(b.open()))
+		item := receive(t, b.queue(b.Open()))
 		require.Equal(t, 10*time.Second, time.Since(begun))
 		require.Equal(t, 2, item.Deliveries)
 		ack(t, item)
@@ -151,15 +152,15 @@ func TestAnItemNackedWithADelayComesBackAfterIt(t *testing.T) {
 func TestAnItemOfAConsumerThatDiedComesBack(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		dying := b.open()
-		q, other := b.queue(dying), b.queue(b.open())
+		dying := b.Open()
+		q, other := b.queue(dying), b.queue(b.Open())
 		put(t, q, "a")
 		item := receive(t, q)
 		got := make(chan *queue.Item, 1)
 		go func() { got <- receive(t, other) }()
 		synctest.Wait()
 		require.Empty(t, got)
-		require.NoError(t, b.srv.ExpireSession(dying.SessionID()))
+		require.NoError(t, b.Server.ExpireSession(dying.SessionID()))
 		again := <-got
 		require.Equal(t, "a", string(again.Data))
 		require.Equal(t, 2, again.Deliveries)
@@ -179,16 +180,16 @@ func TestAnItemOfAConsumerThatDiedComesBack(t *testing.T) {
 func TestAnAckOfAnItemThatAnotherHasRemovesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open()
-		q, other := b.queue(c), b.queue(b.open())
+		c := b.Open()
+		q, other := b.queue(c), b.queue(b.Open())
 		put(t, q, "a")
 		stale := receive(t, q)
-		late := b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
+		late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
 		taken, err := c.Children(b.Context(), "/q/taken")
 		require.NoError(t, err)
 		require.Len(t, taken, 1)
 		require.NoError(t, other.Put(b.Context(), []byte("b")))
-		admin := b.open()
+		admin := b.Open()
 		require.NoError(t, coord.Break(b.Context(), admin, "/q/taken/"+taken[0]))
 		item := receive(t, other)
 		require.Equal(t, "a", string(item.Data))
@@ -206,10 +207,10 @@ func TestLostRepliesNeitherLoseNorDoubleAnything(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
 			t := b.T
-			q := b.queue(b.open())
+			q := b.queue(b.Open())
 			put(t, q, "first")
 			strike := func() *zkembed.Fault {
-				return b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, fault)
+				return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, fault)
 			}
 			f := strike()
 			put(t, q, "second")
@@ -232,7 +233,7 @@ func TestLostRepliesNeitherLoseNorDoubleAnything(t *testing.T) {
 			require.Equal(t, 1, f.Fired())
 			require.Equal(t, "second", string(data))
 			require.Zero(t, length(t, q))
-			taken, err := b.open().Children(b.Context(), "/q/taken")
+			taken, err := b.Open().Children(b.Context(), "/q/taken")
 			require.NoError(t, err)
 			require.Empty(t, taken)
 		})
@@ -242,17 +243,17 @@ func TestLostRepliesNeitherLoseNorDoubleAnything(t *testing.T) {
 func TestAReceiveThatIsCancelledMidWayLeavesNoClaim(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open()
+		c := b.Open()
 		q := b.queue(c)
 		put(t, q, "a")
-		slow := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(time.Second))
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(time.Second))
 		ctx, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
 		defer cancel()
 		_, err := q.Receive(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		time.Sleep(2 * time.Second)
-		item := receive(t, b.queue(b.open()))
+		item := receive(t, b.queue(b.Open()))
 		require.Equal(t, "a", string(item.Data))
 		ack(t, item)
 	})
@@ -261,7 +262,7 @@ func TestAReceiveThatIsCancelledMidWayLeavesNoClaim(t *testing.T) {
 func TestAnItemDeliveredTooOftenIsMovedToTheDeadLetters(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open()
+		c := b.Open()
 		q := b.queue(c, queue.WithDeadLetters(2))
 		require.NoError(t, q.Put(b.Context(), []byte("poison"), queue.WithPriority(7)))
 		put(t, q, "good")
@@ -286,7 +287,7 @@ func TestAnItemDeliveredTooOftenIsMovedToTheDeadLetters(t *testing.T) {
 func TestEntriesOfUnknownShapeAreIgnored(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open()
+		c := b.Open()
 		q := b.queue(c)
 		put(t, q, "a")
 		for _, name := range []string{"garbage", "entry-", "entry-1-2", "entry-100-00000000xx"} {
@@ -305,13 +306,13 @@ func TestEntriesOfUnknownShapeAreIgnored(t *testing.T) {
 func TestCloseGivesItemsBackAndLeavesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open()
+		c := b.Open()
 		q := b.queue(c)
 		put(t, q, "a", "b", "c")
 		held, parked := receive(t, q), receive(t, q)
 		require.NoError(t, parked.Nack(b.Context(), time.Hour))
 		require.NoError(t, q.Close(b.Context()))
-		for _, node := range b.srv.Nodes() {
+		for _, node := range b.Server.Nodes() {
 			require.NotEqual(t, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
 		}
 		require.ErrorIs(t, held.Ack(b.Context()), queue.ErrStale)
@@ -328,14 +329,14 @@ func TestCloseGivesItemsBackAndLeavesNothing(t *testing.T) {
 func TestRequestsPerItem(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
-		c := b.open(coord.WithSessionTimeout(40 * time.Second))
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
 		q := b.queue(c)
 		put(t, q, "first")
 		ack(t, receive(t, q))
 		count := func(f func()) zkembed.Counts {
-			before := b.srv.SessionCounts(c.SessionID())
+			before := b.Server.SessionCounts(c.SessionID())
 			f()
-			counts := b.srv.SessionCounts(c.SessionID()).Since(before)
+			counts := b.Server.SessionCounts(c.SessionID()).Since(before)
 			t.Log(counts)
 			return counts
 		}

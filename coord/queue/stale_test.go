@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -48,11 +49,11 @@ func TestNothingIsRemovedThatAKazooConsumerHasByNow(t *testing.T) {
 	}
 	for name, settle := range settlements {
 		inBubble(t, func(b bubble) {
-			c, admin := b.open(), b.open()
+			c, admin := b.Open(), b.Open()
 			q := b.queue(c)
 			put(b.T, q, "a")
 			stale := receive(b.T, q)
-			b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
+			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
 			claim := "/q/taken/" + onlyName(b.T, admin, "/q/taken")
 			require.NoError(b, coord.Break(b.Context(), admin, claim))
 			kazooTakes(b.T, admin, claim)
@@ -69,7 +70,7 @@ func TestNothingIsRemovedThatAKazooConsumerHasByNow(t *testing.T) {
 
 func TestAnAckOfAnItemThatWasDeletedByHandIsStaleAndLeavesNoClaim(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		q := newQueue(t, c, w.Path("q"))
 		put(t, q, "a")
 		item := receive(t, q)
@@ -86,7 +87,7 @@ func TestAnAckOfAnItemThatWasDeletedByHandIsStaleAndLeavesNoClaim(t *testing.T) 
 
 func TestAnItemIsSettledOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		put(b.T, q, "a", "b")
 		first, second := receive(b.T, q), receive(b.T, q)
 		require.NoError(b, first.Ack(b.Context()))
@@ -107,7 +108,7 @@ func TestAnItemIsSettledOnce(t *testing.T) {
 // consumers of the very object that had it.
 func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		q := b.queue(c)
 		put(b.T, q, "a")
 		for _, end := range []func(*queue.Item){
@@ -137,7 +138,7 @@ func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 // Kazoo puts items so large that a claim cannot carry them again.
 func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		c := open(t, w.ConnectString())
+		c := coordtest.Open(t, w.ConnectString())
 		q := newQueue(t, c, w.Path("q"))
 		put(t, q, "small")
 		large := bytes.Repeat([]byte("x"), 0xfffff-1000)
@@ -162,16 +163,16 @@ func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 
 func TestNothingIsPutWhenTheSequenceNumbersAreUsedUp(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		put(b.T, q, "a")
-		require.NoError(b, b.srv.SetSequence("/q/entries", 1<<31-1<<16))
+		require.NoError(b, b.Server.SetSequence("/q/entries", 1<<31-1<<16))
 		put(b.T, q, "b")
 		require.ErrorIs(b, q.Put(b.Context(), nil), coord.ErrSequenceExhausted)
-		require.NoError(b, b.srv.SetSequence("/q/entries", 1<<31-1))
-		other := b.queue(b.open())
+		require.NoError(b, b.Server.SetSequence("/q/entries", 1<<31-1))
+		other := b.queue(b.Open())
 		put(b.T, other, "c")
 		require.ErrorIs(b, other.Put(b.Context(), nil), coord.ErrSequenceExhausted)
-		require.ErrorIs(b, b.queue(b.open()).Put(b.Context(), nil), coord.ErrSequenceExhausted)
+		require.ErrorIs(b, b.queue(b.Open()).Put(b.Context(), nil), coord.ErrSequenceExhausted)
 		for _, want := range []string{"a", "b", "c"} {
 			data, err := q.Take(b.Context())
 			require.NoError(b, err)
@@ -186,12 +187,12 @@ func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
 		clients := b.idle(4, got)
 		for _, c := range clients {
 			id := c.SessionID()
-			require.NoError(b, b.srv.ExpireSession(id))
+			require.NoError(b, b.Server.ExpireSession(id))
 			for c.SessionID() == id || c.SessionID() == 0 {
 				time.Sleep(time.Second)
 			}
 		}
-		producer := b.queue(b.open())
+		producer := b.queue(b.Open())
 		for range clients {
 			put(b.T, producer, "a")
 			ack(b.T, b.next(got))
@@ -201,7 +202,7 @@ func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
 
 func TestTryFormsFailOnAnEmptyQueue(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q, other := b.queue(b.open()), b.queue(b.open())
+		q, other := b.queue(b.Open()), b.queue(b.Open())
 		_, err := q.TryReceive(b.Context())
 		require.ErrorIs(b, err, queue.ErrEmpty)
 		_, err = q.TryTake(b.Context())
@@ -223,7 +224,7 @@ func TestTryFormsFailOnAnEmptyQueue(t *testing.T) {
 func TestCloseFreesThoseWhoWait(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		b.idle(4, make(chan *queue.Item, 4))
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		ended := make(chan error, 6)
 		for range 3 {
 			go func() { _, err := q.Receive(context.Background()); ended <- err }()
@@ -241,10 +242,10 @@ func TestCloseFreesThoseWhoWait(t *testing.T) {
 
 func TestAPutThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		put(b.T, q, "a")
-		b.srv.Stop()
-		defer b.srv.Resume()
+		b.Server.Stop()
+		defer b.Server.Resume()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
@@ -257,16 +258,16 @@ func TestAPutThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 
 func TestAPutWhoseSessionEndedBeforeItsReplyIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, other := b.open(), b.queue(b.open())
+		c, other := b.Open(), b.queue(b.Open())
 		q := b.queue(c)
 		put(b.T, q, "a")
-		lost := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
 			return len(r.Parts) == 2
 		}}, zkembed.LoseReply())
 		cut := make(chan struct{})
 		go func() {
 			<-lost.Struck()
-			require.NoError(b, b.srv.ExpireSession(c.SessionID()))
+			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 			close(cut)
 		}()
 		err := q.Put(b.Context(), []byte("b"))
@@ -288,16 +289,16 @@ func TestConsumersThatGiveUpAnywhereLeaveNoClaim(t *testing.T) {
 
 func giveUpAnywhere(b bubble, random *rand.Rand) {
 	const n = 150
-	producer := b.queue(b.open())
+	producer := b.queue(b.Open())
 	for i := range n {
 		put(b.T, producer, fmt.Sprint(i))
 	}
-	slow := b.srv.Inject(zkembed.Match{}, zkembed.DelayReply(time.Millisecond))
+	slow := b.Server.Inject(zkembed.Match{}, zkembed.DelayReply(time.Millisecond))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	seen, unknown := map[string]int{}, 0
 	for k := range 4 {
-		q := b.queue(b.open())
+		q := b.queue(b.Open())
 		pause := func() time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
@@ -331,7 +332,7 @@ func giveUpAnywhere(b bubble, random *rand.Rand) {
 	wg.Wait()
 	slow.Remove()
 	time.Sleep(T)
-	names, err := b.open().Children(b.Context(), "/q/taken")
+	names, err := b.Open().Children(b.Context(), "/q/taken")
 	require.NoError(b, err)
 	require.Empty(b, names)
 	for left := length(b.T, producer); left > 0; left-- {
@@ -349,14 +350,14 @@ func giveUpAnywhere(b bubble, random *rand.Rand) {
 func TestAReceiveWhoseSessionEndsWithAClaimUnderWayGoesOnInTheNext(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		inBubble(t, func(b bubble) {
-			c := b.open()
+			c := b.Open()
 			q := b.queue(c)
 			put(b.T, q, "a")
-			f := b.srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}, fault)
+			f := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}, fault)
 			id := c.SessionID()
 			go func() {
 				<-f.Struck()
-				require.NoError(b, b.srv.ExpireSession(id))
+				require.NoError(b, b.Server.ExpireSession(id))
 			}()
 			item := receive(b.T, q)
 			require.Equal(b, "a", string(item.Data))
@@ -372,7 +373,7 @@ func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 		got := make(chan *queue.Item, 6)
 		b.idle(3, got)
 		for range 3 {
-			q := b.queue(b.open(coord.WithDialect(coord.Kazoo)))
+			q := b.queue(b.Open(coord.WithDialect(coord.Kazoo)))
 			go func() {
 				item, err := q.Receive(b.Context())
 				if err == nil {
@@ -381,7 +382,7 @@ func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
-		producer := b.queue(b.open())
+		producer := b.queue(b.Open())
 		for range 6 {
 			put(b.T, producer, "a")
 		}
@@ -396,12 +397,12 @@ func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) {
 	for range 20 {
 		inBubble(t, func(b bubble) {
-			producer, c := b.queue(b.open()), b.open()
+			producer, c := b.queue(b.Open()), b.Open()
 			q := b.queue(c)
 			put(b.T, producer, "before")
 			_, err := producer.TryTake(b.Context())
 			require.NoError(b, err)
-			refused := b.srv.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+			refused := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
 				return len(r.Parts) == 4 // the witness, and the three operations of a take
 			}}, zkembed.ReplyError(zkembed.CodeNoAuth))
 			taken, failed := make(chan string, 2), make(chan error, 2)
@@ -432,7 +433,7 @@ func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) 
 func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 	for range 10 {
 		inBubble(t, func(b bubble) {
-			c := b.open()
+			c := b.Open()
 			q := b.queue(c)
 			put(b.T, q, "a")
 			receive(b.T, q)
@@ -444,7 +445,7 @@ func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 			cancel()
 			_ = q.Close(dead)
 			time.Sleep(time.Second)
-			for _, node := range b.srv.Nodes() {
+			for _, node := range b.Server.Nodes() {
 				require.NotEqual(b, c.SessionID(), node.Stat.EphemeralOwner, node.Path)
 			}
 		})
@@ -453,7 +454,7 @@ func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 
 func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
+		c := b.Open()
 		q := b.queue(c)
 		put(b.T, q, "a")
 		lost := weak.Make(receive(b.T, q))
@@ -470,7 +471,7 @@ func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 // before it is asked for.
 func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		mine, other := b.queue(b.open()), b.queue(b.open())
+		mine, other := b.queue(b.Open()), b.queue(b.Open())
 		put(b.T, other, "held", "first", "second")
 		held := receive(b.T, other) // so that mine knows of another consumer
 		first := receive(b.T, mine)
@@ -499,8 +500,8 @@ func TestAClaimThatSomebodyAskedForIsSettledAllTheSame(t *testing.T) {
 	for name, settle := range settlements {
 		for _, heard := range []time.Duration{0, time.Second} {
 			inBubble(t, func(b bubble) {
-				admin := b.open()
-				q := b.queue(b.open())
+				admin := b.Open()
+				q := b.queue(b.Open())
 				put(b.T, q, "a")
 				item := receive(b.T, q)
 				for range 2 {

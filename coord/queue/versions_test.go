@@ -20,11 +20,11 @@ func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
 		"with a delay": func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, time.Second) },
 	} {
 		inBubble(t, func(b bubble) {
-			c, admin := b.open(), b.open()
-			q, other := b.queue(c), b.queue(b.open())
+			c, admin := b.Open(), b.Open()
+			q, other := b.queue(c), b.queue(b.Open())
 			put(b.T, q, "a")
 			stale := receive(b.T, q)
-			b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
+			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
 			require.NoError(b, coord.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 			item := receive(b.T, other)
 			require.NoError(b, stale.Err(), "it does not know")
@@ -39,7 +39,7 @@ func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
 // between has one consumer receive the only item and give it back after another
 // has read it and before it claims or removes it.
 func (b bubble) between(slow *coord.Client, quick *queue.Queue) {
-	late := b.srv.Inject(zkembed.Match{
+	late := b.Server.Inject(zkembed.Match{
 		Session: slow.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1,
 	}, zkembed.Delay(time.Second))
 	go func() {
@@ -56,8 +56,8 @@ func (b bubble) between(slow *coord.Client, quick *queue.Queue) {
 
 func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
-		q, quick := b.queue(c), b.queue(b.open())
+		c := b.Open()
+		q, quick := b.queue(c), b.queue(b.Open())
 		put(b.T, quick, "a")
 		b.between(c, quick)
 		item := receive(b.T, q)
@@ -69,8 +69,8 @@ func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
 
 func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
-		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(b.open(), queue.WithDeadLetters(1))
+		c := b.Open()
+		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(b.Open(), queue.WithDeadLetters(1))
 		put(b.T, quick, "poison")
 		b.between(c, quick)
 		ctx, cancel := context.WithTimeout(b.Context(), T)
@@ -88,11 +88,11 @@ func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 // still on their way.
 func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.open()
-		q, producer := b.queue(c), b.queue(b.open())
+		c := b.Open()
+		q, producer := b.queue(c), b.queue(b.Open())
 		_, err := q.TryTake(b.Context())
 		require.ErrorIs(b, err, queue.ErrEmpty)
-		b.srv.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Second))
+		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Second))
 		put(b.T, producer, "a")
 		data, err := q.TryTake(b.Context())
 		require.NoError(b, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -31,7 +32,7 @@ type counted struct {
 
 func (s scene) counted() *counted {
 	s.Helper()
-	c := open(s.T, s.w.ConnectString(), coord.WithSessionTimeout(time.Hour))
+	c := coordtest.Open(s.T, s.w.ConnectString(), coord.WithSessionTimeout(time.Hour))
 	return &counted{c, rw(s.T, c, s.path), s, s.w.Embedded().SessionCounts(c.SessionID())}
 }
 
@@ -46,7 +47,7 @@ func (c *counted) since() zkembed.Counts {
 // watches waits until the client has n watches.
 func (c *counted) watches(n int) {
 	c.s.Helper()
-	zktest.Eventually(c.s, soon, func() bool {
+	zktest.Eventually(c.s, coordtest.Soon, func() bool {
 		for _, session := range c.s.w.Embedded().Sessions() {
 			if session.ID == c.SessionID() {
 				return session.Watches == n
@@ -137,16 +138,16 @@ func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
 	s := embedded(t)
 	h := hold(t, s.lock().ReadSide())
 	c := s.counted()
-	_, err := c.TryAcquireWrite(limited(t))
+	_, err := c.TryAcquireWrite(coordtest.Limited(t))
 	require.ErrorIs(t, err, coord.ErrBusy)
 	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1}, c.since())
 	mine := hold(t, c.ReadSide())
 	c.watches(1) // the own node's, which every hold that lasts has
 	c.since()
-	_, err = c.AcquireWrite(mine.Context(limited(t)))
+	_, err = c.AcquireWrite(mine.Context(coordtest.Limited(t)))
 	require.ErrorIs(t, err, coord.ErrUpgrade)
 	again := rw(t, c.Client, s.path, rwlock.Reentrant())
-	inner, err := again.AcquireRead(mine.Context(limited(t)))
+	inner, err := again.AcquireRead(mine.Context(coordtest.Limited(t)))
 	require.NoError(t, err)
 	require.Zero(t, c.since().Total())
 	release(t, inner, mine, h)
@@ -158,7 +159,7 @@ func TestADowngradeIsOneRequest(t *testing.T) {
 	h := hold(t, c.WriteSide())
 	c.watches(1)
 	c.since()
-	r, err := h.Downgrade(limited(t))
+	r, err := h.Downgrade(coordtest.Limited(t))
 	require.NoError(t, err)
 	made := c.since()
 	require.Equal(t, 1, made[zkembed.OpMulti], "%v", made)

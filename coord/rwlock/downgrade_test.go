@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -16,7 +17,7 @@ import (
 // behind returns the lock as a client behind the proxy sees it.
 func (s scene) behind(opts ...coord.Option) (*coord.Client, acquirer) {
 	s.Helper()
-	c := open(s.T, s.w.ProxyConnectString(), opts...)
+	c := coordtest.Open(s.T, s.w.ProxyConnectString(), opts...)
 	return c, rw(s.T, c, s.path).WriteSide()
 }
 
@@ -50,7 +51,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 		late := s.joins(s.lock().WriteSide())
 		last := s.joins(s.lock().ReadSide())
 		before := s.line()
-		r, err := h.Downgrade(limited(s.T))
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		readers := []*coord.Hold{r, turn(s.T, one), turn(s.T, two)}
 		after := s.line()
@@ -74,7 +75,7 @@ func TestWhoWaitsForAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 			next := s.joins(side)
 			before := s.line()
 			s.watch(before, 0, 1)
-			r, err := h.Downgrade(limited(s.T))
+			r, err := h.Downgrade(coordtest.Limited(s.T))
 			require.NoError(s, err)
 			after := s.line()
 			require.Equal(s, before[1], after[1])
@@ -89,22 +90,22 @@ func TestWhoWaitsForAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 
 func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 	each(t, func(s scene) {
-		c := open(s.T, s.w.ConnectString())
+		c := coordtest.Open(s.T, s.w.ConnectString())
 		l := rw(s.T, c, s.path)
 		h := hold(s.T, l.WriteSide())
-		old := h.Context(limited(s.T))
+		old := h.Context(coordtest.Limited(s.T))
 		r, err := h.Downgrade(old) // its own context does not stop it
 		require.NoError(s, err)
 		require.ErrorIs(s, h.Err(), coord.ErrReleased)
-		zktest.Receive(s, soon, h.Done(), "the old hold's end")
-		zktest.Receive(s, soon, old.Done(), "the old context's end")
+		zktest.Receive(s, coordtest.Soon, h.Done(), "the old hold's end")
+		zktest.Receive(s, coordtest.Soon, old.Done(), "the old context's end")
 		require.ErrorIs(s, context.Cause(old), coord.ErrReleased)
-		require.NoError(s, h.Release(limited(s.T)), "a deferred release of the old hold does no harm")
-		_, err = h.Downgrade(limited(s.T))
+		require.NoError(s, h.Release(coordtest.Limited(s.T)), "a deferred release of the old hold does no harm")
+		_, err = h.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrReleased)
 
 		require.Equal(s, h.Session(), r.Session())
-		carried, ok := coord.HeldIn(r.Context(limited(s.T)), c, s.path)
+		carried, ok := coord.HeldIn(r.Context(coordtest.Limited(s.T)), c, s.path)
 		require.True(s, ok)
 		require.Same(s, r, carried)
 		s.isReader(r, "0000000000")
@@ -115,27 +116,27 @@ func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 
 func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 	each(t, func(s scene) {
-		c := open(s.T, s.w.ConnectString())
+		c := coordtest.Open(s.T, s.w.ConnectString())
 		reader := hold(s.T, rw(s.T, c, s.path).ReadSide())
-		_, err := reader.Downgrade(limited(s.T))
+		_, err := reader.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "not a writer's")
 		release(s.T, reader)
 
 		m := hold(s.T, mutex(s.T, c, s.path))
-		_, err = m.Downgrade(limited(s.T))
+		_, err = m.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		release(s.T, m)
 
 		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
 		inner, err := h.Nest()
 		require.NoError(s, err)
-		_, err = h.Downgrade(limited(s.T))
+		_, err = h.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "1 other handles")
 		require.NoError(s, h.Err(), "nothing has happened to the hold")
 		release(s.T, inner)
-		r, err := h.Downgrade(limited(s.T))
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		release(s.T, r)
 	})
@@ -146,7 +147,7 @@ func TestADowngradeWhoseReplyIsLostIsFoundByItsGUID(t *testing.T) {
 		_, side := s.behind()
 		h := hold(s.T, side)
 		lost := s.exchanges(proxy.CutOnReply)
-		r, err := h.Downgrade(limited(s.T))
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		require.Equal(s, 1, lost.Fired())
 		s.isReader(r, "0000000000")
@@ -159,7 +160,7 @@ func TestADowngradeThatNeverArrivedIsMadeAgain(t *testing.T) {
 		_, side := s.behind()
 		h := hold(s.T, side)
 		lost := s.exchanges(proxy.DropAndCut)
-		r, err := h.Downgrade(limited(s.T))
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		require.Equal(s, 1, lost.Fired())
 		s.isReader(r, "0000000000")
@@ -176,7 +177,7 @@ func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struc
 		r, err := h.Downgrade(ctx)
 		done <- grant{r, err}
 	}()
-	zktest.Receive(s, soon, held.First(), "the transaction is sent")
+	zktest.Receive(s, coordtest.Soon, held.First(), "the transaction is sent")
 	return done
 }
 
@@ -186,10 +187,10 @@ func TestADowngradeEndsWithItsContextAndLeavesNothing(t *testing.T) {
 		h := hold(s.T, side)
 		next := s.joins(s.lock().WriteSide())
 		arrive := make(chan struct{})
-		ctx, cancel := context.WithCancel(limited(s.T))
+		ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
 		done := s.downgrade(ctx, h, arrive)
 		cancel()
-		g := zktest.Receive(s, soon, done, "the downgrade ends while no server answers")
+		g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends while no server answers")
 		require.ErrorIs(s, g.err, context.Canceled)
 		require.Nil(s, g.hold)
 		require.ErrorIs(s, h.Err(), coord.ErrReleased, "the hold may be a reader's by now")
@@ -219,10 +220,10 @@ func TestADowngradeOfAHoldWhoseSessionExpiresFails(t *testing.T) {
 		_, side := s.behind()
 		h := hold(s.T, side)
 		arrive := make(chan struct{})
-		done := s.downgrade(limited(s.T), h, arrive)
+		done := s.downgrade(coordtest.Limited(s.T), h, arrive)
 		s.w.ExpireSession(h.Session())
 		close(arrive)
-		g := zktest.Receive(s, soon, done, "the downgrade ends")
+		g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends")
 		require.ErrorIs(s, g.err, coord.ErrLost)
 		require.ErrorIs(s, g.err, coord.ErrSessionExpired)
 		require.Nil(s, g.hold)
@@ -235,10 +236,10 @@ func TestADowngradeOfAHoldWhoseNodeWasDeletedFails(t *testing.T) {
 		_, side := s.behind()
 		h := hold(s.T, side)
 		arrive := make(chan struct{})
-		done := s.downgrade(limited(s.T), h, arrive)
+		done := s.downgrade(coordtest.Limited(s.T), h, arrive)
 		require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
 		close(arrive)
-		g := zktest.Receive(s, soon, done, "the downgrade ends")
+		g := zktest.Receive(s, coordtest.Soon, done, "the downgrade ends")
 		require.ErrorIs(s, g.err, coord.ErrLost)
 		require.ErrorIs(s, g.err, coord.ErrNodeDeleted)
 		require.Empty(s, s.line())
@@ -251,7 +252,7 @@ func TestADowngradeThatTheServerRefusesReleases(t *testing.T) {
 		h := hold(s.T, side)
 		const noAuth = -102
 		s.exchanges(proxy.Reject(noAuth))
-		r, err := h.Downgrade(limited(s.T))
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrNoAuth)
 		require.Nil(s, r)
 		require.Empty(s, s.line())
@@ -265,7 +266,7 @@ func TestOfTwoDowngradesOfOneHoldOneSucceeds(t *testing.T) {
 		var both sync.WaitGroup
 		for i := range results {
 			both.Go(func() {
-				r, err := h.Downgrade(limited(s.T))
+				r, err := h.Downgrade(coordtest.Limited(s.T))
 				results[i] = grant{r, err}
 			})
 		}

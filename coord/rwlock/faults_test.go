@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -23,7 +24,7 @@ func sides(t *testing.T, f func(s scene, side func(*rwlock.Lock) *rwlock.Side)) 
 // rejoined waits until the second in line stands there with another node.
 func (s scene) rejoined(line []string) {
 	s.Helper()
-	zktest.Eventually(s, soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] }, "it joins again")
+	zktest.Eventually(s, coordtest.Soon, func() bool { now := s.line(); return len(now) == 2 && now[1] != line[1] }, "it joins again")
 }
 
 func TestAWaiterWhoseNodeIsDeletedJoinsAgain(t *testing.T) {
@@ -43,7 +44,7 @@ func TestAWaiterWhoseNodeIsDeletedJoinsAgain(t *testing.T) {
 func TestAWaiterWhoseSessionExpiresJoinsAgainInAnother(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 		h := hold(s.T, s.lock().WriteSide())
-		c := open(s.T, s.w.ConnectString())
+		c := coordtest.Open(s.T, s.w.ConnectString())
 		waiter := s.joins(side(rw(s.T, c, s.path)))
 		old := c.SessionID()
 		line := s.line()
@@ -63,11 +64,11 @@ func TestAHoldOfAnExpiredSessionIsLostAndTheNextHolds(t *testing.T) {
 		h := hold(s.T, side(l))
 		next := s.joins(s.lock().WriteSide())
 		s.w.ExpireSession(h.Session())
-		zktest.Receive(s, soon, h.Done(), "the loss")
+		zktest.Receive(s, coordtest.Soon, h.Done(), "the loss")
 		require.ErrorIs(s, h.Err(), coord.ErrLost)
 		got := turn(s.T, next)
 		require.Greater(s, got.Token(), h.Token())
-		require.NoError(s, h.Release(limited(s.T)))
+		require.NoError(s, h.Release(coordtest.Limited(s.T)))
 		release(s.T, got)
 		release(s.T, hold(s.T, side(l))) // the lock is usable again
 	})
@@ -76,7 +77,7 @@ func TestAHoldOfAnExpiredSessionIsLostAndTheNextHolds(t *testing.T) {
 func TestAWaiterThatIsCutOffAsItsTurnComesLooksAgain(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 		h := hold(s.T, s.lock().WriteSide())
-		c := open(s.T, s.w.ProxyConnectString())
+		c := coordtest.Open(s.T, s.w.ProxyConnectString())
 		waiter := s.joins(side(rw(s.T, c, s.path)))
 		s.watch(s.line(), 0, 1)
 		cut := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.path, Do: proxy.CutOnReply})
@@ -89,7 +90,7 @@ func TestAWaiterThatIsCutOffAsItsTurnComesLooksAgain(t *testing.T) {
 func TestAClaimWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 		release(s.T, hold(s.T, s.lock().WriteSide())) // makes the directory
-		c := open(s.T, s.w.ProxyConnectString())
+		c := coordtest.Open(s.T, s.w.ProxyConnectString())
 		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpCreate}, Path: s.path, Do: proxy.CutOnReply})
 		h := hold(s.T, side(rw(s.T, c, s.path)))
 		require.Equal(s, 1, lost.Fired())
@@ -109,36 +110,36 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 				h := hold(s.T, s.lock().WriteSide())
-				c := open(s.T, s.w.ProxyConnectString())
+				c := coordtest.Open(s.T, s.w.ProxyConnectString())
 				arrive := make(chan struct{})
 				held := s.w.Proxy().Inject(proxy.Fault{On: []int32{op}, Path: s.path, Do: proxy.Hold(arrive)})
-				ctx, cancel := context.WithCancel(limited(s.T))
+				ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
 				done := make(chan grant, 1)
 				go func() {
 					h, err := side(rw(s.T, c, s.path)).Acquire(ctx)
 					done <- grant{h, err}
 				}()
-				zktest.Receive(s, soon, held.First(), "the request is sent")
+				zktest.Receive(s, coordtest.Soon, held.First(), "the request is sent")
 				waiting(s.T, done)
 				cancel()
-				g := zktest.Receive(s, soon, done, "the acquire ends while no server answers")
+				g := zktest.Receive(s, coordtest.Soon, done, "the acquire ends while no server answers")
 				require.ErrorIs(s, g.err, context.Canceled)
 				require.Nil(s, g.hold)
 				close(arrive)
 				lined(s.T, s.w, s.path, 1)
 				release(s.T, h)
-				zktest.Eventually(s, soon, func() bool { return len(s.line()) == 0 }, "nothing is left")
+				zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 0 }, "nothing is left")
 			})
 		})
 	}
 	t.Run("wait", func(t *testing.T) {
 		sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 			h := hold(s.T, s.lock().WriteSide())
-			ctx, cancel := context.WithCancel(limited(s.T))
+			ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
 			done := queue(s.T, s.w, ctx, s.path, 2, side(s.lock()))
 			s.watch(s.line(), 1)
 			cancel()
-			require.ErrorIs(s, zktest.Receive(s, soon, done, "the acquire ends").err, context.Canceled)
+			require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, done, "the acquire ends").err, context.Canceled)
 			lined(s.T, s.w, s.path, 1)
 			release(s.T, h)
 		})
@@ -156,10 +157,10 @@ func TestAContenderThatCannotBeHonouredIsRefused(t *testing.T) {
 				release(s.T, hold(s.T, l.ReadSide())) // makes the directory
 				_, err := s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 				require.NoError(s, err)
-				_, err = side(l).Acquire(limited(s.T))
+				_, err = side(l).Acquire(coordtest.Limited(s.T))
 				require.ErrorIs(s, err, coord.ErrForeign)
 				require.ErrorContains(s, err, node)
-				_, err = side(l).TryAcquire(limited(s.T))
+				_, err = side(l).TryAcquire(coordtest.Limited(s.T))
 				require.ErrorIs(s, err, coord.ErrForeign)
 				require.Equal(s, []string{node}, s.line())
 				require.NoError(s, s.w.Admin().Delete(s.path+"/"+node, -1))
@@ -171,7 +172,7 @@ func TestAContenderThatCannotBeHonouredIsRefused(t *testing.T) {
 func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 	each(t, func(s scene) {
 		lock := func() *rwlock.Lock {
-			return rw(s.T, open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
+			return rw(s.T, coordtest.Open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
 		}
 		h := hold(s.T, lock().WriteSide())
 		reader, writer := s.joins(lock().ReadSide()), s.joins(lock().WriteSide())
@@ -180,15 +181,15 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		for i, want := range []string{"__lock__", "__rlock__", "__lock__", "__rlock__"} {
 			require.Regexp(s, "^[0-9a-f]{32}"+want+"000000000"+string(rune('0'+i))+"$", line[i])
 		}
-		r, err := h.Downgrade(limited(s.T))
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		require.Regexp(s, "/[0-9a-f]{32}__rlock__0000000000$", r.Node())
 		also := turn(s.T, reader)
 		s.watch(s.line(), 1, 2, 3)
 		waiting(s.T, writer, last)
 		release(s.T, r, also)
-		m := mutex(s.T, open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
-		_, err = m.TryAcquire(limited(s.T))
+		m := mutex(s.T, coordtest.Open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
+		_, err = m.TryAcquire(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		release(s.T, turn(s.T, writer))
 		release(s.T, turn(s.T, last))
@@ -210,7 +211,7 @@ func TestAReadNodeAtAWritersPlaceIsHonoured(t *testing.T) {
 		release(s.T, h)
 		reads := turn(s.T, reader)
 		release(s.T, reads)
-		_, err = s.lock().TryAcquireWrite(limited(s.T))
+		_, err = s.lock().TryAcquireWrite(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		waiting(s.T, writer)
 		require.NoError(s, s.w.Admin().Delete(tied, -1))

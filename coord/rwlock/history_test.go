@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -43,7 +44,7 @@ func TestTheHistoryUnderFaultsIsThatOfAReadersWriterLock(t *testing.T) {
 		c := &crew{scene: s, rec: history.New(), rand: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}}
 		c.rec.Note("seed %d", seed)
 		for i := range clients {
-			c.clients = append(c.clients, open(s.T, s.w.ConnectString()))
+			c.clients = append(c.clients, coordtest.Open(s.T, s.w.ConnectString()))
 			for j := range workers {
 				r := rand.New(rand.NewPCG(seed, uint64(1+i*workers+j)))
 				l := rw(s.T, c.clients[i], s.path)
@@ -63,7 +64,7 @@ func TestTheHistoryUnderFaultsIsThatOfAReadersWriterLock(t *testing.T) {
 			require.Positive(s, c.faults[fault], fault)
 		}
 		require.Greater(s, granted, clients*workers*rounds/3)
-		zktest.Eventually(s, soon, func() bool { return len(s.line()) == 0 }, "nothing is left")
+		zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 0 }, "nothing is left")
 	}, zktest.Embedded, zktest.Ensemble)
 }
 
@@ -74,7 +75,7 @@ func (c *crew) work(name string, l *rwlock.Lock, r *rand.Rand) {
 		if r.IntN(3) == 0 {
 			kind, side = history.Exclusive, l.AcquireWrite
 		}
-		patience := soon
+		patience := coordtest.Soon
 		if r.IntN(8) == 0 {
 			patience = time.Duration(r.IntN(20)) * time.Millisecond
 		}

@@ -9,16 +9,17 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 	each(t, func(s scene) {
-		c := open(s.T, s.w.ConnectString())
+		c := coordtest.Open(s.T, s.w.ConnectString())
 		for _, opts := range [][]rwlock.Option{nil, {rwlock.Reentrant()}} {
 			l := rw(s.T, c, s.path, opts...)
 			r := hold(s.T, l.ReadSide())
-			inside := r.Context(limited(s.T))
+			inside := r.Context(coordtest.Limited(s.T))
 			_, err := l.AcquireWrite(inside)
 			require.ErrorIs(s, err, coord.ErrUpgrade)
 			require.ErrorContains(s, err, s.path)
@@ -28,7 +29,7 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			require.Len(s, s.line(), 1, "nobody has joined")
 			require.NoError(s, r.Err())
 			release(s.T, r)
-			h, err := l.AcquireWrite(limited(s.T))
+			h, err := l.AcquireWrite(coordtest.Limited(s.T))
 			require.NoError(s, err)
 			release(s.T, h)
 		}
@@ -38,9 +39,9 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 func TestAnUpgradeAfterADowngradeIsRefusedToo(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock(rwlock.Reentrant())
-		r, err := hold(s.T, l.WriteSide()).Downgrade(limited(s.T))
+		r, err := hold(s.T, l.WriteSide()).Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
-		_, err = l.AcquireWrite(r.Context(limited(s.T)))
+		_, err = l.AcquireWrite(r.Context(coordtest.Limited(s.T)))
 		require.ErrorIs(s, err, coord.ErrUpgrade)
 		release(s.T, r)
 	})
@@ -55,9 +56,9 @@ func TestAReentrantLockLetsItsHolderInAgain(t *testing.T) {
 			"write in write": {l.WriteSide(), l.WriteSide()},
 		} {
 			outer := hold(s.T, sides[0])
-			inner, err := sides[1].Acquire(outer.Context(limited(s.T)))
+			inner, err := sides[1].Acquire(outer.Context(coordtest.Limited(s.T)))
 			require.NoError(s, err, name)
-			third, err := sides[1].TryAcquire(inner.Context(limited(s.T)))
+			third, err := sides[1].TryAcquire(inner.Context(coordtest.Limited(s.T)))
 			require.NoError(s, err, name)
 			require.Equal(s, outer.Node(), third.Node(), name)
 			require.Len(s, s.line(), 1, name)
@@ -74,13 +75,13 @@ func TestWithoutTheOptionAHolderWaitsForItself(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
 		h := hold(s.T, l.WriteSide())
-		_, err := l.TryAcquireRead(h.Context(limited(s.T)))
+		_, err := l.TryAcquireRead(h.Context(coordtest.Limited(s.T)))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		ctx, cancel := context.WithTimeout(h.Context(s.Context()), 50*time.Millisecond)
 		defer cancel()
 		_, err = l.AcquireRead(ctx)
 		require.ErrorIs(s, err, context.DeadlineExceeded)
-		zktest.Eventually(s, soon, func() bool { return len(s.line()) == 1 }, "the waiter has left")
+		zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 1 }, "the waiter has left")
 		release(s.T, h)
 	})
 }
@@ -88,21 +89,21 @@ func TestWithoutTheOptionAHolderWaitsForItself(t *testing.T) {
 func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
 	each(t, func(s scene) {
 		l, other := s.lock(), s.lock()
-		err := l.DoWrite(limited(s.T), func(ctx context.Context, h *coord.Hold) error {
+		err := l.DoWrite(coordtest.Limited(s.T), func(ctx context.Context, h *coord.Hold) error {
 			require.Positive(s, h.Token())
 			_, err := other.TryAcquireRead(ctx)
 			require.ErrorIs(s, err, coord.ErrBusy)
 			r, err := h.Downgrade(ctx)
 			require.NoError(s, err)
-			require.NoError(s, other.DoRead(limited(s.T), func(context.Context, *coord.Hold) error { return nil }))
-			return r.Release(limited(s.T))
+			require.NoError(s, other.DoRead(coordtest.Limited(s.T), func(context.Context, *coord.Hold) error { return nil }))
+			return r.Release(coordtest.Limited(s.T))
 		})
 		require.NoError(s, err)
 		require.Empty(s, s.line())
 
-		err = l.DoRead(limited(s.T), func(ctx context.Context, h *coord.Hold) error {
+		err = l.DoRead(coordtest.Limited(s.T), func(ctx context.Context, h *coord.Hold) error {
 			require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
-			zktest.Receive(s, soon, ctx.Done(), "the context ends with the hold")
+			zktest.Receive(s, coordtest.Soon, ctx.Done(), "the context ends with the hold")
 			return nil
 		})
 		require.ErrorIs(s, err, coord.ErrLost, "what the function did may not have been protected")
@@ -111,21 +112,21 @@ func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
 
 func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 	each(t, func(s scene) {
-		admin := open(s.T, s.w.ConnectString())
+		admin := coordtest.Open(s.T, s.w.ConnectString())
 		l := s.lock()
 		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
 			h := hold(s.T, side)
-			require.NoError(s, coord.Revoke(limited(s.T), admin, h.Node()))
-			zktest.Receive(s, soon, h.Revoked(), "the request")
+			require.NoError(s, coord.Revoke(coordtest.Limited(s.T), admin, h.Node()))
+			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			require.NoError(s, h.Err(), "the holder decides")
 			gone := make(chan error, 1)
-			go func() { gone <- coord.RevokeAndWait(limited(s.T), admin, h.Node(), 0) }()
+			go func() { gone <- coord.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0) }()
 			release(s.T, h)
-			require.NoError(s, zktest.Receive(s, soon, gone, "the answer"))
+			require.NoError(s, zktest.Receive(s, coordtest.Soon, gone, "the answer"))
 
 			stubborn := hold(s.T, side)
-			require.NoError(s, coord.RevokeAndWait(limited(s.T), admin, stubborn.Node(), time.Millisecond))
-			zktest.Receive(s, soon, stubborn.Done(), "the loss")
+			require.NoError(s, coord.RevokeAndWait(coordtest.Limited(s.T), admin, stubborn.Node(), time.Millisecond))
+			zktest.Receive(s, coordtest.Soon, stubborn.Done(), "the loss")
 			require.ErrorIs(s, stubborn.Err(), coord.ErrNodeDeleted)
 			release(s.T, stubborn)
 		}
@@ -134,17 +135,17 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 
 func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 	each(t, func(s scene) {
-		admin := open(s.T, s.w.ConnectString())
+		admin := coordtest.Open(s.T, s.w.ConnectString())
 		h := hold(s.T, s.lock().WriteSide())
 		reader, writer := s.joins(s.lock().ReadSide()), s.joins(s.lock().WriteSide())
 		line := s.line()
 		for _, name := range line[1:] {
-			require.NoError(s, coord.Revoke(limited(s.T), admin, s.path+"/"+name))
+			require.NoError(s, coord.Revoke(coordtest.Limited(s.T), admin, s.path+"/"+name))
 		}
 		release(s.T, h)
 		for _, waiter := range []<-chan grant{reader, writer} {
 			h := turn(s.T, waiter)
-			zktest.Receive(s, soon, h.Revoked(), "the request")
+			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			release(s.T, h)
 		}
 	})
@@ -152,14 +153,14 @@ func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 
 func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 	each(t, func(s scene) {
-		admin, c := open(s.T, s.w.ConnectString()), open(s.T, s.w.ConnectString())
+		admin, c := coordtest.Open(s.T, s.w.ConnectString()), coordtest.Open(s.T, s.w.ConnectString())
 		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := make(chan error, 1)
-		go func() { asked <- coord.RevokeAndWait(limited(s.T), admin, h.Node(), 0) }()
-		zktest.Receive(s, soon, h.Revoked(), "the request")
-		r, err := h.Downgrade(limited(s.T))
+		go func() { asked <- coord.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0) }()
+		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
+		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
-		require.NoError(s, zktest.Receive(s, soon, asked, "the answer"))
+		require.NoError(s, zktest.Receive(s, coordtest.Soon, asked, "the answer"))
 		select {
 		case <-r.Revoked():
 			s.Fatal("nobody has asked for the read hold")
@@ -168,14 +169,14 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		data, _, err := s.w.Admin().Get(r.Node())
 		require.NoError(s, err)
 		require.Equal(s, c.Identity(), string(data), "the node names its owner")
-		require.NoError(s, coord.Revoke(limited(s.T), admin, r.Node()))
-		zktest.Receive(s, soon, r.Revoked(), "the request for the read hold")
+		require.NoError(s, coord.Revoke(coordtest.Limited(s.T), admin, r.Node()))
+		zktest.Receive(s, coordtest.Soon, r.Revoked(), "the request for the read hold")
 		release(s.T, r)
 	})
 }
 
 func TestWhatCannotBeRightIsRefusedAtOnce(t *testing.T) {
-	c := open(t, zktest.NewEmbedded(t).ConnectString())
+	c := coordtest.Open(t, zktest.NewEmbedded(t).ConnectString())
 	for path, message := range map[string]string{
 		"": "empty", "lock": "start with /", "/": "root", "/a/": "end with /", "/a//b": "empty", "/a/../b": `".."`, "/a\x00": "does not allow",
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -52,7 +53,7 @@ func TestReadersShareAndWritersAndMutexesExcludeEverybody(t *testing.T) {
 			}
 		}
 		for range 3 {
-			c := open(t, w.ConnectString())
+			c := coordtest.Open(t, w.ConnectString())
 			l, m := rw(t, c, w.Path("lock")), mutex(t, c, w.Path("lock"))
 			for worker := range 4 {
 				wg.Go(func() {
@@ -106,19 +107,19 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 // lock returns the lock as another client sees it.
 func (s scene) lock(opts ...rwlock.Option) *rwlock.Lock {
 	s.Helper()
-	return rw(s.T, open(s.T, s.w.ConnectString()), s.path, opts...)
+	return rw(s.T, coordtest.Open(s.T, s.w.ConnectString()), s.path, opts...)
 }
 
 func (s scene) mutex() *lock.Mutex {
 	s.Helper()
-	return mutex(s.T, open(s.T, s.w.ConnectString()), s.path)
+	return mutex(s.T, coordtest.Open(s.T, s.w.ConnectString()), s.path)
 }
 
 // joins acquires in the background and returns when the claim stands at the
 // end of the line.
 func (s scene) joins(a acquirer) <-chan grant {
 	s.Helper()
-	return queue(s.T, s.w, limited(s.T), s.path, len(s.line())+1, a)
+	return queue(s.T, s.w, coordtest.Limited(s.T), s.path, len(s.line())+1, a)
 }
 
 // line lists the nodes in their order.
@@ -137,7 +138,7 @@ func digits(name string) string { return name[len(name)-10:] }
 // while.)
 func (s scene) watch(line []string, places ...int) {
 	s.Helper()
-	zktest.Eventually(s, soon, func() bool {
+	zktest.Eventually(s, coordtest.Soon, func() bool {
 		watched := s.w.Watched()
 		return !slices.ContainsFunc(places, func(at int) bool { return !slices.Contains(watched, s.path+"/"+line[at]) })
 	}, "the nodes at %v of %q are watched", places, line)
@@ -162,13 +163,13 @@ func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
 func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 	each(t, func(s scene) {
 		first := hold(s.T, s.lock().WriteSide())
-		ctx, giveUp := context.WithCancel(limited(s.T))
+		ctx, giveUp := context.WithCancel(coordtest.Limited(s.T))
 		second := queue(s.T, s.w, ctx, s.path, 2, s.lock().WriteSide())
 		reader := s.joins(s.lock().ReadSide())
 		line := s.line()
 		s.watch(line, 0, 1, 2)
 		giveUp()
-		require.ErrorIs(s, zktest.Receive(s, soon, second, "the second gives up").err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the second gives up").err, context.Canceled)
 		s.watch(line, 0, 2)
 		waiting(s.T, reader)
 		release(s.T, first)
@@ -179,7 +180,7 @@ func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 func TestNoReaderWaitsForALaterWriter(t *testing.T) {
 	each(t, func(s scene) {
 		release(s.T, hold(s.T, s.lock().ReadSide())) // makes the directory
-		c := open(s.T, s.w.ProxyConnectString())
+		c := coordtest.Open(s.T, s.w.ProxyConnectString())
 		look := make(chan struct{}) // until then the reader has joined but not looked
 		s.w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Path: s.path, Do: proxy.Hold(look)})
 		reader := s.joins(rw(s.T, c, s.path).ReadSide())
@@ -237,7 +238,7 @@ func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 		m := hold(s.T, s.mutex())
 		require.Positive(s, m.Token())
 		for _, side := range []acquirer{s.lock().ReadSide(), s.lock().WriteSide(), s.mutex()} {
-			_, err := side.TryAcquire(limited(s.T))
+			_, err := side.TryAcquire(coordtest.Limited(s.T))
 			require.ErrorIs(s, err, coord.ErrBusy)
 		}
 		reader := s.joins(s.lock().ReadSide())
@@ -260,24 +261,24 @@ func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		r, err := l.TryAcquireRead(limited(s.T))
+		r, err := l.TryAcquireRead(coordtest.Limited(s.T))
 		require.NoError(s, err)
-		again, err := l.TryAcquireRead(limited(s.T))
+		again, err := l.TryAcquireRead(coordtest.Limited(s.T))
 		require.NoError(s, err)
-		_, err = l.TryAcquireWrite(limited(s.T))
+		_, err = l.TryAcquireWrite(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		require.ErrorContains(s, err, s.path)
 
 		writer := s.joins(s.lock().WriteSide())
-		_, err = l.TryAcquireRead(limited(s.T))
+		_, err = l.TryAcquireRead(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy, "a writer waits that came earlier")
 		release(s.T, r, again)
 		writes := turn(s.T, writer)
-		_, err = l.TryAcquireRead(limited(s.T))
+		_, err = l.TryAcquireRead(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		release(s.T, writes)
 		require.Empty(s, s.line())
-		writes, err = l.TryAcquireWrite(limited(s.T))
+		writes, err = l.TryAcquireWrite(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		release(s.T, writes)
 	})
@@ -286,13 +287,13 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		none, err := l.Contenders(limited(s.T))
+		none, err := l.Contenders(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		require.Empty(s, none)
 
 		one, two := hold(s.T, l.ReadSide()), hold(s.T, s.lock().ReadSide())
 		writer, reader := s.joins(s.lock().WriteSide()), s.joins(s.lock().ReadSide())
-		all, err := l.Contenders(limited(s.T))
+		all, err := l.Contenders(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		require.Len(s, all, 4)
 		for i, want := range []struct {

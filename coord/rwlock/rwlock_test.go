@@ -3,39 +3,16 @@ package rwlock_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
-
-// soon is how long a test waits for what must happen.
-const soon = 20 * time.Second
-
-// open returns a client of the world's servers that is closed with the test.
-func open(t *testing.T, servers string, opts ...coord.Option) *coord.Client {
-	t.Helper()
-	opts = append([]coord.Option{
-		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick),
-	}, opts...)
-	c, err := coord.Open(limited(t), servers, opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return c
-}
-
-// limited returns a context in which what must happen has to happen.
-func limited(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func rw(t *testing.T, c *coord.Client, path string, opts ...rwlock.Option) *rwlock.Lock {
 	t.Helper()
@@ -52,7 +29,7 @@ type acquirer interface {
 
 func hold(t *testing.T, a acquirer) *coord.Hold {
 	t.Helper()
-	h, err := a.Acquire(limited(t))
+	h, err := a.Acquire(coordtest.Limited(t))
 	require.NoError(t, err)
 	return h
 }
@@ -60,7 +37,7 @@ func hold(t *testing.T, a acquirer) *coord.Hold {
 func release(t *testing.T, holds ...*coord.Hold) {
 	t.Helper()
 	for _, h := range holds {
-		require.NoError(t, h.Release(limited(t)))
+		require.NoError(t, h.Release(coordtest.Limited(t)))
 	}
 }
 
@@ -87,7 +64,7 @@ func queue(t *testing.T, w *zktest.World, ctx context.Context, path string, n in
 func lined(t *testing.T, w *zktest.World, path string, n int) {
 	t.Helper()
 	var names []string
-	zktest.Eventually(t, soon, func() bool {
+	zktest.Eventually(t, coordtest.Soon, func() bool {
 		names, _, _ = w.Admin().Children(path)
 		return len(names) == n
 	}, "%d nodes in line", n)
@@ -96,7 +73,7 @@ func lined(t *testing.T, w *zktest.World, path string, n int) {
 // turn waits for a grant.
 func turn(t *testing.T, granted <-chan grant) *coord.Hold {
 	t.Helper()
-	g := zktest.Receive(t, soon, granted, "a turn")
+	g := zktest.Receive(t, coordtest.Soon, granted, "a turn")
 	require.NoError(t, g.err)
 	return g.hold
 }

@@ -4,49 +4,33 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// T is the session time-out in bubbles, tick the server's.
 const (
-	T    = 10 * time.Second
-	tick = time.Second
+	T    = coordtest.T
+	tick = coordtest.Tick
 )
 
-// storm is a server in virtual time, its clients, and what they did.
+// storm is a test in virtual time, its clients, and what they did.
 type storm struct {
-	*testing.T
-	srv     *zkembed.Server
-	dialect coord.Dialect
+	bubble
 	rec     *history.Recorder
 	clients []*coord.Client
 	struck  map[string]int
 }
 
 const stormPath, stormLimit = "/semaphore", 3
-
-func (s *storm) open() *coord.Client {
-	s.Helper()
-	c, err := coord.Open(s.Context(), s.srv.ConnectString(), coord.WithSessionTimeout(T), coord.WithTick(tick),
-		coord.WithDialect(s.dialect),
-		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			deadline, _ := ctx.Deadline()
-			return s.srv.Dial(network, addr, time.Until(deadline))
-		}))
-	require.NoError(s, err)
-	return c
-}
 
 // work acquires and releases leases until ctx ends, and gives up now and then.
 func (s *storm) work(ctx context.Context, i int) {
@@ -87,30 +71,30 @@ func (s *storm) strike() {
 		if kind == "half cut" {
 			cut.Direction = zkembed.ToClient
 		}
-		p := s.srv.Partition(cut)
+		p := s.Server.Partition(cut)
 		time.Sleep(rand.N(3 * T / 2))
 		p.Heal()
 		s.struck[kind]++
 	case "expired":
 		from := time.Now()
 		time.Sleep(time.Millisecond) // virtual time stands still otherwise
-		if s.srv.ExpireSession(id) == nil {
+		if s.Server.ExpireSession(id) == nil {
 			s.rec.Break(name, stormPath, kind, from, T)
 			s.struck[kind]++
 		}
 	case "dropped":
-		if s.srv.DropConn(id) == nil {
+		if s.Server.DropConn(id) == nil {
 			s.struck[kind]++
 		}
 	case "lost replies":
-		f := s.srv.Inject(zkembed.Match{
+		f := s.Server.Inject(zkembed.Match{
 			Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpDelete, zkembed.OpGetChildren2}, Session: id, Times: 2,
 		}, zkembed.LoseReply())
 		time.Sleep(rand.N(T / 2))
 		f.Remove()
 		s.struck[kind] += f.Fired()
 	case "restart":
-		s.srv.Restart(rand.N(T / 2))
+		s.Server.Restart(rand.N(T / 2))
 		s.struck[kind]++
 	}
 }
@@ -121,25 +105,21 @@ func TestNeverMoreThanTheLimitHoldInAStorm(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		t.Run(dialect.String(), func(t *testing.T) {
 			rec := history.New()
-			synctest.Test(t, func(t *testing.T) {
-				srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(tick), zkembed.WithReaper(0))
-				require.NoError(t, err)
+			inBubble(t, func(b bubble) {
 				rec = history.New()
-				s := &storm{T: t, srv: srv, dialect: dialect, rec: rec, struck: map[string]int{}}
-				defer func() { require.NoError(t, srv.Close()) }()
-				defer s.end()
-				s.blow(15 * time.Minute)
-				t.Logf("%d records, struck: %v", rec.Len(), s.struck)
+				s := &storm{bubble: b, rec: rec, struck: map[string]int{}}
+				s.blow(15*time.Minute, dialect)
+				b.Logf("%d records, struck: %v", rec.Len(), s.struck)
 			})
 			history.Check(t, rec, history.Leases(stormPath, stormLimit))
 		})
 	}
 }
 
-func (s *storm) blow(d time.Duration) {
+func (s *storm) blow(d time.Duration, dialect coord.Dialect) {
 	s.Helper()
 	for range 5 {
-		s.clients = append(s.clients, s.open())
+		s.clients = append(s.clients, s.Open(coord.WithTick(tick), coord.WithDialect(dialect)))
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
@@ -160,12 +140,6 @@ func (s *storm) blow(d time.Duration) {
 	sem, err := semaphore.New(s.clients[0], stormPath, stormLimit)
 	require.NoError(s, err)
 	held, err := sem.TryAcquireN(s.Context(), stormLimit)
-	require.NoError(s, err, "every lease is free after the storm: %v", s.srv.Nodes())
+	require.NoError(s, err, "every lease is free after the storm: %v", s.Server.Nodes())
 	require.NoError(s, held.Release(s.Context()))
-}
-
-func (s *storm) end() {
-	for _, c := range s.clients {
-		require.NoError(s, c.Close(context.Background()))
-	}
 }

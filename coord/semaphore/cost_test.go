@@ -1,16 +1,14 @@
 package semaphore_test
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -49,7 +47,7 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 	require.LessOrEqual(s, counts.Total(), 6*cycles+cycles/2)
 
 	counts = spent(c, func() {
-		group, err := sem.AcquireN(s.limited(), 5)
+		group, err := sem.AcquireN(coordtest.Limited(s), 5)
 		require.NoError(s, err)
 		s.release(group)
 		s.nodes(s.queue(), 0)
@@ -59,10 +57,10 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 	require.Equal(s, 2, counts[zkembed.OpGetChildren2])
 	require.LessOrEqual(s, counts.Total(), 14+6)
 
-	group, err := s.client(5).AcquireN(s.limited(), 5)
+	group, err := s.client(5).AcquireN(coordtest.Limited(s), 5)
 	require.NoError(s, err)
 	counts = spent(c, func() {
-		_, err := sem.TryAcquire(s.limited())
+		_, err := sem.TryAcquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, coord.ErrBusy)
 	})
 	require.Equal(s, zkembed.Counts{zkembed.OpGetChildren2: 1}, counts)
@@ -87,31 +85,24 @@ func TestKazoosLayoutCostsOneRequestMore(t *testing.T) {
 // In virtual time only what is delayed takes time: the replies to creates, with
 // what stands behind them, and to deletes.
 func TestAnAcquireWaitsForTwoCreatesAndForNoDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(tick), zkembed.WithReaper(0))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, srv.Close()) }()
-		st := &storm{T: t, srv: srv}
-		c := st.open()
-		defer func() { require.NoError(t, c.Close(context.Background())) }()
-		sem, err := semaphore.New(c, stormPath, stormLimit)
-		require.NoError(t, err)
-		h, err := sem.Acquire(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, h.Release(t.Context()))
+	inBubble(t, func(b bubble) {
+		sem := b.semaphore(2)
+		h, err := sem.Acquire(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, h.Release(b.Context()))
 		const way = 100 * time.Millisecond
-		srv.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpDelete}}, zkembed.DelayReply(way))
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpDelete}}, zkembed.DelayReply(way))
 		begun := time.Now()
-		h, err = sem.Acquire(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, 2*way, time.Since(begun))
-		require.NoError(t, h.Release(t.Context()))
+		h, err = sem.Acquire(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 2*way, time.Since(begun))
+		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
 func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 	s, open, spent := counted(t)
-	held, err := s.of(open(), 3).AcquireN(s.limited(), 3)
+	held, err := s.of(open(), 3).AcquireN(coordtest.Limited(s), 3)
 	require.NoError(s, err)
 	var clients []*coord.Client
 	var waits []<-chan grant
@@ -120,7 +111,7 @@ func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 		waits = append(waits, s.wait(s.Context(), s.of(clients[i], 3), 2, i+1))
 	}
 	last := clients[5]
-	zktest.Eventually(s, soon, func() bool {
+	zktest.Eventually(s, coordtest.Soon, func() bool {
 		return slices.Contains(s.w.Embedded().Watched(), s.leases()) &&
 			s.w.Embedded().SessionCounts(last.SessionID())[zkembed.OpGetData] == 4
 	}, "the first watches the leases; the last the limit, its own place, and the two before it")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -40,12 +41,12 @@ func TestAWaiterWhoseNodesAreDeletedQueuesAgain(t *testing.T) {
 				second := s.wait(s.Context(), s.client(1), 1, 2)
 				node := s.youngest(s.leases())
 				if which != "lease" {
-					line, err := sem.Contenders(s.limited())
+					line, err := sem.Contenders(coordtest.Limited(s))
 					require.NoError(s, err)
 					node = line[2].Node
 				}
 				require.NoError(s, s.w.Admin().Delete(node, -1))
-				zktest.Eventually(s, soon, func() bool {
+				zktest.Eventually(s, coordtest.Soon, func() bool {
 					exists, _, err := s.w.Admin().Exists(node)
 					require.NoError(s, err)
 					queue, _, err := s.w.Admin().Children(s.queue())
@@ -69,7 +70,7 @@ func TestALeaseWhoseNodeIsDeletedIsLost(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client(2))
 		require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
-		zktest.Receive(s, soon, h.Done(), "the loss")
+		zktest.Receive(s, coordtest.Soon, h.Done(), "the loss")
 		require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
 		s.release(h)
 	})
@@ -78,12 +79,12 @@ func TestALeaseWhoseNodeIsDeletedIsLost(t *testing.T) {
 func TestTheLeasesOfADeadSessionAreFree(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
-		held, err := s.of(c, 3).AcquireN(s.limited(), 3)
+		held, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 3)
 		require.NoError(s, err)
 		waits := s.wait(s.Context(), s.client(3), 2, 1)
 		s.w.ExpireSession(c.SessionID())
 		other := s.granted(waits)
-		zktest.Receive(s, soon, held.Done(), "the loss")
+		zktest.Receive(s, coordtest.Soon, held.Done(), "the loss")
 		require.ErrorIs(s, held.Err(), coord.ErrLost)
 		s.release(held, other)
 	})
@@ -122,7 +123,7 @@ func TestAHolderThatIsCutOffLosesItsLeaseBeforeAnotherGetsIt(t *testing.T) {
 			require.Empty(s, waits, "two hold")
 		case <-waits:
 			s.Fatal("another has the lease before its holder gave it up")
-		case <-s.limited().Done():
+		case <-coordtest.Limited(s).Done():
 			s.Fatal("the hold does not end")
 		}
 		other := s.granted(waits)
@@ -155,7 +156,7 @@ func TestALostRequestOrReplyIsMadeGood(t *testing.T) {
 				for _, ops := range [][]int32{proxy.Creates, proxy.Lists} {
 					for _, dir := range []string{s.queue(), s.leases()} {
 						lost := p.Inject(proxy.Fault{On: ops, Path: dir, Do: action})
-						group, err := sem.AcquireN(s.limited(), 2)
+						group, err := sem.AcquireN(coordtest.Limited(s), 2)
 						require.NoError(s, err)
 						require.Equal(s, 1, lost.Fired(), "%v in %s", ops, dir)
 						s.nodes(s.leases(), 2)
@@ -224,7 +225,7 @@ func TestAClosedClientEndsItsWaits(t *testing.T) {
 	second := s.wait(s.Context(), s.of(c, 1), 1, 2)
 	require.NoError(s, c.Close(context.Background()))
 	for _, waits := range []<-chan grant{first, second} {
-		require.ErrorIs(s, zktest.Receive(s, soon, waits, "the end of the wait").err, coord.ErrClosed)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, waits, "the end of the wait").err, coord.ErrClosed)
 	}
 	s.release(held)
 }
@@ -234,9 +235,9 @@ func TestLeasesAreRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 	sem := s.client(3)
 	s.release(s.acquire(sem))
 	require.NoError(s, s.w.Embedded().SetSequence(s.leases(), 2147483600))
-	_, err := sem.AcquireN(s.limited(), 2)
+	_, err := sem.AcquireN(coordtest.Limited(s), 2)
 	require.ErrorIs(s, err, coord.ErrSequenceExhausted)
-	_, err = sem.TryAcquire(s.limited())
+	_, err = sem.TryAcquire(coordtest.Limited(s))
 	require.ErrorIs(s, err, coord.ErrSequenceExhausted)
 	s.nodes(s.leases(), 0)
 	s.nodes(s.queue(), 0)
@@ -261,7 +262,7 @@ func TestTheDirectoriesMayBeReapedMeanwhile(t *testing.T) {
 		s.nodes(s.queue(), 0)
 		require.Positive(s, s.w.Embedded().Reap())
 	}
-	limit, err := sem.Limit(s.limited())
+	limit, err := sem.Limit(coordtest.Limited(s))
 	require.NoError(s, err, "the limit is kept")
 	require.Equal(s, 1, limit)
 }
@@ -279,7 +280,7 @@ func TestWhoLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T) {
 			g, err := sem.AcquireN(s.Context(), 1)
 			granted <- grant{g, err}
 		}()
-		zktest.Receive(s, soon, held.First(), "the own lease is made and counted")
+		zktest.Receive(s, coordtest.Soon, held.First(), "the own lease is made and counted")
 		require.NoError(s, w.Admin().Delete(s.youngest(s.queue()), -1))
 		kazoo, err := w.Admin().Create(s.leases()+"/0123456789abcdef0123456789abcdef", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(s, err)

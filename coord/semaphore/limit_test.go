@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -15,10 +16,10 @@ func TestProgramsThatDisagreeAboutTheLimitAreRefused(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client(3))
 		other := s.client(5)
-		_, err := other.Acquire(s.limited())
+		_, err := other.Acquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, semaphore.ErrLimit)
 		require.ErrorContains(s, err, s.limit()+" says 3, this program 5")
-		_, err = other.TryAcquire(s.limited())
+		_, err = other.TryAcquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, semaphore.ErrLimit)
 		s.nodes(s.queue(), 0)
 		s.release(h)
@@ -28,13 +29,13 @@ func TestProgramsThatDisagreeAboutTheLimitAreRefused(t *testing.T) {
 func TestTheFirstProgramStoresTheLimit(t *testing.T) {
 	each(t, func(s scene) {
 		follower := s.client(semaphore.Stored)
-		_, err := follower.Limit(s.limited())
+		_, err := follower.Limit(coordtest.Limited(s))
 		require.ErrorIs(s, err, semaphore.ErrLimit)
-		_, err = follower.Acquire(s.limited())
+		_, err = follower.Acquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, semaphore.ErrLimit)
 		require.ErrorContains(s, err, "SetLimit")
 		s.release(s.acquire(s.client(2)))
-		limit, err := follower.Limit(s.limited())
+		limit, err := follower.Limit(coordtest.Limited(s))
 		require.NoError(s, err)
 		require.Equal(s, 2, limit)
 		s.release(s.acquire(follower))
@@ -44,14 +45,14 @@ func TestTheFirstProgramStoresTheLimit(t *testing.T) {
 func TestARaisedLimitIsFollowedAtOnce(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(semaphore.Stored)
-		require.NoError(s, sem.SetLimit(s.limited(), 1))
+		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
 		held := s.acquire(sem)
 		first := s.wait(s.Context(), s.client(semaphore.Stored), 1, 1)
 		second := s.wait(s.Context(), sem, 1, 2)
-		require.NoError(s, s.client(7).SetLimit(s.limited(), 2))
+		require.NoError(s, s.client(7).SetLimit(coordtest.Limited(s), 2))
 		one := s.granted(first)
 		require.Empty(s, second)
-		require.NoError(s, sem.SetLimit(s.limited(), 3))
+		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 3))
 		s.release(s.granted(second), one, held)
 	})
 }
@@ -59,14 +60,14 @@ func TestARaisedLimitIsFollowedAtOnce(t *testing.T) {
 func TestALoweredLimitTakesNothingBack(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(semaphore.Stored)
-		require.NoError(s, sem.SetLimit(s.limited(), 3))
+		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 3))
 		a, b, c := s.acquire(sem), s.acquire(sem), s.acquire(sem)
 		waits := s.wait(s.Context(), sem, 1, 1)
-		require.NoError(s, sem.SetLimit(s.limited(), 1))
+		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
 		s.release(a)
 		s.release(b)
 		require.NoError(s, c.Err())
-		_, err := sem.TryAcquire(s.limited())
+		_, err := sem.TryAcquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		require.Empty(s, waits, "more than the lowered limit")
 		s.release(c)
@@ -77,15 +78,15 @@ func TestALoweredLimitTakesNothingBack(t *testing.T) {
 func TestAWaiterThatDisagreesWithAChangedLimitIsTold(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(2)
-		held, err := sem.AcquireN(s.limited(), 2)
+		held, err := sem.AcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
 		first := s.wait(s.Context(), sem, 1, 1)
 		second := s.wait(s.Context(), s.client(2), 1, 2)
 		tooMany := s.wait(s.Context(), s.client(semaphore.Stored), 2, 3)
-		require.NoError(s, sem.SetLimit(s.limited(), 1))
-		require.ErrorIs(s, zktest.Receive(s, soon, first, "the news").err, semaphore.ErrLimit)
-		require.ErrorIs(s, zktest.Receive(s, soon, second, "the news").err, semaphore.ErrLimit)
-		err = zktest.Receive(s, soon, tooMany, "the news").err
+		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 1))
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the news").err, semaphore.ErrLimit)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the news").err, semaphore.ErrLimit)
+		err = zktest.Receive(s, coordtest.Soon, tooMany, "the news").err
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "2 leases at once, of a semaphore of 1")
 		require.NoError(s, held.Err(), "who holds is not affected")
@@ -100,19 +101,19 @@ func TestDataThatAreNoLimitAreToldAndCanBeReplaced(t *testing.T) {
 		sem := s.of(c, 2)
 		s.release(s.acquire(sem))
 		for _, garbage := range []string{"x", "-1", "\x00\x00\x00\x00", "\xff\xff\xff\xff", "99999999999999999999"} {
-			_, err := c.Set(s.limited(), s.limit(), []byte(garbage), -1)
+			_, err := c.Set(coordtest.Limited(s), s.limit(), []byte(garbage), -1)
 			require.NoError(s, err)
-			_, err = sem.Acquire(s.limited())
+			_, err = sem.Acquire(coordtest.Limited(s))
 			require.ErrorIs(s, err, semaphore.ErrLimit, "%q", garbage)
 			require.ErrorContains(s, err, s.limit())
-			require.NoError(s, sem.SetLimit(s.limited(), 2))
+			require.NoError(s, sem.SetLimit(coordtest.Limited(s), 2))
 			s.release(s.acquire(sem))
 		}
 		// Kazoo makes the node before it has a limit.
-		_, err := c.Set(s.limited(), s.limit(), nil, -1)
+		_, err := c.Set(coordtest.Limited(s), s.limit(), nil, -1)
 		require.NoError(s, err)
 		s.release(s.acquire(sem))
-		limit, err := sem.Limit(s.limited())
+		limit, err := sem.Limit(coordtest.Limited(s))
 		require.NoError(s, err)
 		require.Equal(s, 2, limit)
 	})
@@ -128,9 +129,9 @@ func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
 				s.release(s.acquire(sem)) // stores its own
 				require.Equal(s, 1, lost.Fired())
 				lost = p.Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.limit(), Do: action})
-				require.NoError(s, sem.SetLimit(s.limited(), 4))
+				require.NoError(s, sem.SetLimit(coordtest.Limited(s), 4))
 				require.Equal(s, 1, lost.Fired())
-				limit, err := sem.Limit(s.limited())
+				limit, err := sem.Limit(coordtest.Limited(s))
 				require.NoError(s, err)
 				require.Equal(s, 4, limit)
 			})

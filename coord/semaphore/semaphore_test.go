@@ -7,19 +7,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
-
-// soon is how long a test waits for what must happen.
-const soon = 20 * time.Second
 
 // scene is a semaphore's path on some server, in some dialect.
 type scene struct {
@@ -65,21 +62,7 @@ func (s scene) limit() string {
 // open returns a client of some servers that is closed with the test.
 func (s scene) open(servers string, opts ...coord.Option) *coord.Client {
 	s.Helper()
-	opts = append([]coord.Option{
-		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick), coord.WithDialect(s.dialect),
-	}, opts...)
-	c, err := coord.Open(s.limited(), servers, opts...)
-	require.NoError(s, err)
-	s.Cleanup(func() { require.NoError(s, c.Close(context.Background())) })
-	return c
-}
-
-// limited returns a context in which what must happen has to happen.
-func (s scene) limited() context.Context {
-	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), soon)
-	s.Cleanup(cancel)
-	return ctx
+	return coordtest.Open(s, servers, append([]coord.Option{coord.WithDialect(s.dialect)}, opts...)...)
 }
 
 // of returns the semaphore for a client.
@@ -98,7 +81,7 @@ func (s scene) client(limit int) *semaphore.Semaphore {
 
 func (s scene) acquire(sem *semaphore.Semaphore) *coord.Hold {
 	s.Helper()
-	h, err := sem.Acquire(s.limited())
+	h, err := sem.Acquire(coordtest.Limited(s))
 	require.NoError(s, err)
 	return h
 }
@@ -108,7 +91,7 @@ type releaser interface{ Release(context.Context) error }
 func (s scene) release(holds ...releaser) {
 	s.Helper()
 	for _, h := range holds {
-		require.NoError(s, h.Release(s.limited()))
+		require.NoError(s, h.Release(coordtest.Limited(s)))
 	}
 }
 
@@ -139,7 +122,7 @@ func (s scene) wait(ctx context.Context, sem *semaphore.Semaphore, n, position i
 func (s scene) nodes(dir string, n int) {
 	s.Helper()
 	var names []string
-	zktest.Eventually(s, soon, func() bool {
+	zktest.Eventually(s, coordtest.Soon, func() bool {
 		names, _, _ = s.w.Admin().Children(dir)
 		return len(names) == n
 	}, "%d nodes in %s", n, dir)
@@ -147,7 +130,7 @@ func (s scene) nodes(dir string, n int) {
 
 func (s scene) granted(granted <-chan grant) *coord.Group {
 	s.Helper()
-	g := zktest.Receive(s, soon, granted, "leases")
+	g := zktest.Receive(s, coordtest.Soon, granted, "leases")
 	require.NoError(s, g.err)
 	return g.group
 }
@@ -162,7 +145,7 @@ func TestNoMoreThanTheLimitHoldAtATime(t *testing.T) {
 			for range 3 {
 				wg.Go(func() {
 					for range 8 {
-						err := sem.Do(s.limited(), func(ctx context.Context, h *coord.Hold) error {
+						err := sem.Do(coordtest.Limited(s), func(ctx context.Context, h *coord.Hold) error {
 							now := inside.Add(1)
 							for most.Load() < now && !most.CompareAndSwap(most.Load(), now) {
 							}
@@ -242,7 +225,7 @@ func TestWhoWantsManyIsNotOvertakenByThoseWhoWantFew(t *testing.T) {
 		held := []*coord.Hold{s.acquire(sem), s.acquire(sem), s.acquire(sem)}
 		many := s.wait(s.Context(), s.client(4), 3, 1)
 		few := s.wait(s.Context(), sem, 1, 2)
-		_, err := sem.TryAcquire(s.limited())
+		_, err := sem.TryAcquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, coord.ErrBusy, "a lease is free, but it is waited for")
 		s.release(held[2])
 		require.Empty(s, few)
@@ -260,18 +243,18 @@ func TestWhoWantsManyIsNotOvertakenByThoseWhoWantFew(t *testing.T) {
 func TestAllLeasesOfAGroupAreOneHold(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(5)
-		group, err := sem.AcquireN(s.limited(), 5)
+		group, err := sem.AcquireN(coordtest.Limited(s), 5)
 		require.NoError(s, err)
 		require.NoError(s, group.Err())
 		ctx := group.Context(s.Context())
 		lost := group.Holds()[2]
 		require.NoError(s, s.w.Admin().Delete(lost.Node(), -1))
-		zktest.Receive(s, soon, group.Done(), "the end of the group")
+		zktest.Receive(s, coordtest.Soon, group.Done(), "the end of the group")
 		require.ErrorIs(s, group.Err(), coord.ErrNodeDeleted)
-		zktest.Receive(s, soon, ctx.Done(), "the end of the context")
+		zktest.Receive(s, coordtest.Soon, ctx.Done(), "the end of the context")
 		require.ErrorIs(s, context.Cause(ctx), coord.ErrLost)
 		s.release(group)
-		again, err := sem.AcquireN(s.limited(), 5)
+		again, err := sem.AcquireN(coordtest.Limited(s), 5)
 		require.NoError(s, err, "all are free again")
 		s.release(again)
 	})
@@ -280,19 +263,19 @@ func TestAllLeasesOfAGroupAreOneHold(t *testing.T) {
 func TestATryFindsItBusyWithoutAWrite(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(2)
-		held, err := sem.TryAcquireN(s.limited(), 2)
+		held, err := sem.TryAcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
 		_, before, err := s.w.Admin().Children(s.leases())
 		require.NoError(s, err)
-		_, err = s.client(2).TryAcquire(s.limited())
+		_, err = s.client(2).TryAcquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		_, after, err := s.w.Admin().Children(s.leases())
 		require.NoError(s, err)
 		require.Equal(s, before.Cversion, after.Cversion)
 		s.release(held.Holds()[0])
-		one, err := sem.TryAcquire(s.limited())
+		one, err := sem.TryAcquire(coordtest.Limited(s))
 		require.NoError(s, err)
-		_, err = sem.TryAcquireN(s.limited(), 2)
+		_, err = sem.TryAcquireN(coordtest.Limited(s), 2)
 		require.ErrorIs(s, err, coord.ErrBusy)
 		s.release(one, held)
 	})
@@ -309,7 +292,7 @@ func TestAsManyTriesAtTheSameTimeSucceedAsThereAreLeases(t *testing.T) {
 				sem := s.client(limit)
 				go func() {
 					<-start
-					h, err := sem.TryAcquire(s.limited())
+					h, err := sem.TryAcquire(coordtest.Limited(s))
 					if err != nil {
 						require.ErrorIs(s, err, coord.ErrBusy)
 					}
@@ -319,7 +302,7 @@ func TestAsManyTriesAtTheSameTimeSucceedAsThereAreLeases(t *testing.T) {
 			close(start)
 			var held []*coord.Hold
 			for range tries {
-				if h := zktest.Receive(s, soon, results, "a try"); h != nil {
+				if h := zktest.Receive(s, coordtest.Soon, results, "a try"); h != nil {
 					held = append(held, h)
 				}
 			}
@@ -337,12 +320,12 @@ func TestEveryChildCountsAsALease(t *testing.T) {
 		sem := s.client(2)
 		h := s.acquire(sem)
 		c := s.open(s.w.ConnectString())
-		require.NoError(s, c.Create(s.limited(), s.leases()+"/whatever this is", nil))
-		_, err := sem.TryAcquire(s.limited())
+		require.NoError(s, c.Create(coordtest.Limited(s), s.leases()+"/whatever this is", nil))
+		_, err := sem.TryAcquire(coordtest.Limited(s))
 		require.ErrorIs(s, err, coord.ErrBusy)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		require.Empty(s, granted)
-		require.NoError(s, c.Delete(s.limited(), s.leases()+"/whatever this is", -1))
+		require.NoError(s, c.Delete(coordtest.Limited(s), s.leases()+"/whatever this is", -1))
 		s.release(s.granted(granted), h)
 	})
 }
@@ -356,7 +339,7 @@ func TestOnlyASemaphoreOfOneHasAToken(t *testing.T) {
 			last = h.Token()
 			s.release(h)
 		}
-		require.NoError(s, sem.SetLimit(s.limited(), 2))
+		require.NoError(s, sem.SetLimit(coordtest.Limited(s), 2))
 		h := s.acquire(s.client(2))
 		require.Zero(s, h.Token())
 		s.release(h)
@@ -372,8 +355,8 @@ func TestAnAcquireThatIsGivenUpLeavesNothingBehind(t *testing.T) {
 		second := s.wait(ctx, sem, 2, 2)
 		third := s.wait(s.Context(), s.client(3), 1, 3)
 		cancel()
-		require.ErrorIs(s, zktest.Receive(s, soon, first, "the end of the first").err, context.Canceled)
-		require.ErrorIs(s, zktest.Receive(s, soon, second, "the end of the second").err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, first, "the end of the first").err, context.Canceled)
+		require.ErrorIs(s, zktest.Receive(s, coordtest.Soon, second, "the end of the second").err, context.Canceled)
 		held = append(held, s.granted(third))
 		s.nodes(s.queue(), 0)
 		s.nodes(s.leases(), 3)
@@ -385,10 +368,10 @@ func TestAnAcquireThatIsGivenUpLeavesNothingBehind(t *testing.T) {
 func TestALeaseCanBeAskedFor(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
-		group, err := s.of(c, 3).AcquireN(s.limited(), 2)
+		group, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
-		require.NoError(s, coord.Revoke(s.limited(), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
-		zktest.Receive(s, soon, group.Revoked(), "the request")
+		require.NoError(s, coord.Revoke(coordtest.Limited(s), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
+		zktest.Receive(s, coordtest.Soon, group.Revoked(), "the request")
 		require.NoError(s, group.Err())
 		s.release(group)
 	})
@@ -401,7 +384,7 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 	}
 	each(t, func(s scene) {
 		sem := s.client(2)
-		held, err := sem.AcquireN(s.limited(), 2)
+		held, err := sem.AcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		for i, dir := range []string{s.queue(), s.leases()} {
@@ -423,13 +406,13 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 func TestContendersTellsWhoHoldsAndWhoWaits(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.ConnectString(), coord.WithIdentity("somebody")), 2)
-		none, err := sem.Contenders(s.limited())
+		none, err := sem.Contenders(coordtest.Limited(s))
 		require.NoError(s, err)
 		require.Empty(s, none)
-		held, err := sem.AcquireN(s.limited(), 2)
+		held, err := sem.AcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
 		granted := s.wait(s.Context(), sem, 1, 1)
-		all, err := sem.Contenders(s.limited())
+		all, err := sem.Contenders(coordtest.Limited(s))
 		require.NoError(s, err)
 		require.Len(s, all, 4) // two leases, one more that is waited for, and its place in the queue
 		holding := 0
@@ -464,13 +447,13 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 	sem := s.of(c, 3)
 	for _, n := range []int{0, -1, 4, 1 << 40} {
-		_, err := sem.AcquireN(s.limited(), n)
+		_, err := sem.AcquireN(coordtest.Limited(s), n)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, fmt.Sprint(n))
-		_, err = sem.TryAcquireN(s.limited(), n)
+		_, err = sem.TryAcquireN(coordtest.Limited(s), n)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 	}
 	for _, limit := range []int{0, -5, 1 << 31} {
-		require.ErrorIs(s, sem.SetLimit(s.limited(), limit), coord.ErrInvalid)
+		require.ErrorIs(s, sem.SetLimit(coordtest.Limited(s), limit), coord.ErrInvalid)
 	}
 }

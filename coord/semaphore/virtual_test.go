@@ -2,56 +2,33 @@ package semaphore_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// bubble is a server in virtual time, where nothing that happens at all takes
-// long.
-type bubble struct {
-	*testing.T
-	srv *zkembed.Server
-}
+// bubble is a test in virtual time, with what the tests of this package ask for
+// there.
+type bubble struct{ coordtest.Bubble }
 
 func inBubble(t *testing.T, f func(b bubble)) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithReaper(0))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, srv.Close()) })
-		f(bubble{t, srv})
-	})
+	t.Helper()
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
 }
 
 // semaphore returns the one at /s for a client of its own.
 func (b bubble) semaphore(limit int, opts ...coord.Option) *semaphore.Semaphore {
 	b.Helper()
-	s, err := semaphore.New(b.client(opts...), "/s", limit)
+	s, err := semaphore.New(b.Open(opts...), "/s", limit)
 	require.NoError(b, err)
 	return s
-}
-
-func (b bubble) client(opts ...coord.Option) *coord.Client {
-	b.Helper()
-	opts = append([]coord.Option{
-		coord.WithSessionTimeout(T),
-		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			deadline, _ := ctx.Deadline()
-			return b.srv.Dial(network, addr, time.Until(deadline))
-		}),
-	}, opts...)
-	c, err := coord.Open(b.Context(), b.srv.ConnectString(), opts...)
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, c.Close(context.Background())) })
-	return c
 }
 
 // wait acquires n leases in the background, and gives up after an hour.
@@ -89,7 +66,7 @@ func (b bubble) release(groups ...*coord.Group) {
 // children lists the nodes in a directory, the youngest first.
 func (b bubble) children(dir string) (paths []string) {
 	var newest int64
-	for _, node := range b.srv.Nodes() {
+	for _, node := range b.Server.Nodes() {
 		switch {
 		case !strings.HasPrefix(node.Path, dir+"/"):
 		case node.Stat.Czxid > newest:
@@ -125,7 +102,7 @@ func TestAWaiterHearsThatTheLimitIsRaised(t *testing.T) {
 func TestTwoThatWantAllLeasesAtTheSameTimeGetThemOneAfterTheOther(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		held := b.hold(b.semaphore(2), 1)
-		b.srv.Inject(zkembed.Match{
+		b.Server.Inject(zkembed.Match{
 			Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/s/leases/", Skip: 1, Times: 1,
 		}, zkembed.Delay(2*time.Second))
 		one, other := b.wait(b.semaphore(2), 2), b.wait(b.semaphore(2), 2)
@@ -169,7 +146,7 @@ func TestAWaiterThatLosesItsLeaseMakesAnother(t *testing.T) {
 func TestAChildThatNobodyKnowsIsALeaseToThoseWhoWait(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		held := b.hold(b.semaphore(2), 1)
-		require.NoError(b, b.client().Create(b.Context(), "/s/leases/whatever this is", nil))
+		require.NoError(b, b.Open().Create(b.Context(), "/s/leases/whatever this is", nil))
 		waiting := b.wait(b.semaphore(2), 1)
 		require.Empty(b, waiting, "more than the limit")
 		b.delete("/s/leases/whatever this is")
@@ -183,7 +160,7 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		kazoo := coord.WithDialect(coord.Kazoo)
 		b.release(b.hold(b.semaphore(1, kazoo), 1))
-		late := b.srv.Inject(zkembed.Match{
+		late := b.Server.Inject(zkembed.Match{
 			Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/s-__lock__/", Times: 1,
 		}, zkembed.Delay(2*time.Second))
 		waiting := b.wait(b.semaphore(1, kazoo), 1)
@@ -193,7 +170,7 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 			require.FailNow(b, "granted without a look at the place")
 		}
 		const other = "/s/0123456789abcdef0123456789abcdef"
-		_, err := b.client().Txn(b.Context(), coord.DeleteOp(b.children("/s-__lock__")[0], -1), coord.CreateOp(other, nil, coord.Ephemeral))
+		_, err := b.Open().Txn(b.Context(), coord.DeleteOp(b.children("/s-__lock__")[0], -1), coord.CreateOp(other, nil, coord.Ephemeral))
 		require.NoError(b, err)
 		time.Sleep(T)
 		require.Empty(b, waiting, "two hold")
@@ -205,6 +182,6 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 // delete deletes a node by hand, and returns when everybody has heard of it.
 func (b bubble) delete(node string) {
 	b.Helper()
-	require.NoError(b, coord.Break(b.Context(), b.client(), node))
+	require.NoError(b, coord.Break(b.Context(), b.Open(), node))
 	time.Sleep(time.Second)
 }

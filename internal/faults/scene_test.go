@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -122,13 +123,7 @@ func (s scene) behind(opts ...coord.Option) *coord.Client {
 
 func (s scene) open(servers string, opts ...coord.Option) *coord.Client {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	opts = append([]coord.Option{coord.WithSessionTimeout(T), coord.WithTick(tick)}, opts...)
-	c, err := coord.Open(ctx, servers, opts...)
-	require.NoError(s, err)
-	s.Cleanup(func() { require.NoError(s, c.Close(context.Background())) })
-	return c
+	return coordtest.Open(s, servers, append([]coord.Option{coord.WithSessionTimeout(T), coord.WithTick(tick)}, opts...)...)
 }
 
 func (s scene) mutex(c *coord.Client) *lock.Mutex {

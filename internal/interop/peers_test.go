@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/barrier"
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -22,11 +23,8 @@ import (
 // openAs returns a client of this module, closed with the test.
 func openAs(t *testing.T, w *zktest.World, dialect coord.Dialect) *coord.Client {
 	t.Helper()
-	c, err := coord.Open(patient(t), w.ConnectString(),
+	return coordtest.Open(t, w.ConnectString(),
 		coord.WithSessionTimeout(contenderSession*time.Second), coord.WithDialect(dialect))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return c
 }
 
 // patient returns a context that bounds what must happen.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -34,10 +34,7 @@ func (k kazooQueue) ask(format string, args ...any) string {
 // goQueue is this module's queue on the same path.
 func goQueue(t *testing.T, w *zktest.World) *queue.Queue {
 	t.Helper()
-	c, err := coord.Open(t.Context(), w.ConnectString(), coord.WithSessionTimeout(zktest.SessionTimeout))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	q, err := queue.New(c, w.Path("queue"))
+	q, err := queue.New(coordtest.Open(t, w.ConnectString()), w.Path("queue"))
 	require.NoError(t, err)
 	return q
 }

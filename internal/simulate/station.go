@@ -103,8 +103,7 @@ func (s *station) broken(key, how string) {
 }
 
 func (s *station) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	deadline, _ := ctx.Deadline()
-	nc, err := s.w.srv.Dial(network, addr, time.Until(deadline))
+	nc, err := s.w.srv.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

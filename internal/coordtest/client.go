@@ -1,0 +1,36 @@
+package coordtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// Soon is how long a test waits for what must happen, on a busy machine too.
+const Soon = 20 * time.Second
+
+// Limited returns a context in which what must happen has to happen.
+func Limited(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Soon)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Open returns a client of the servers that is closed with the test. Its
+// session lasts [zktest.SessionTimeout], if opts do not say otherwise.
+func Open(t testing.TB, servers string, opts ...coord.Option) *coord.Client {
+	t.Helper()
+	opts = append([]coord.Option{
+		coord.WithSessionTimeout(zktest.SessionTimeout), coord.WithTick(zktest.DefaultTick),
+	}, opts...)
+	c, err := coord.Open(Limited(t), servers, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return c
+}
