@@ -35,6 +35,10 @@ type Spec struct {
 	// Exclusive: at most one claim of this line holds at a time, so that its
 	// hold has a token.
 	Exclusive bool
+	// Reentrant: inside of a hold of the same line (see [HeldIn]) that covers
+	// it, the claim is another handle of that hold ([Hold.Nest]), without a
+	// request.
+	Reentrant bool
 	// Unlisted is for claims that stand in a line, in the order of their
 	// arrival, but wait for something else than their turn in it: Join does not
 	// list the directory, and Turn grants at once, without asking the rule. The
@@ -81,7 +85,7 @@ type Claim struct {
 func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
 	cl, err := c.join(ctx, spec)
 	if err != nil {
-		return nil, opError("join", spec.Line.Dir, c.explain(err))
+		return nil, c.Failure("join", spec.Line.Dir, err)
 	}
 	return cl, nil
 }
@@ -300,6 +304,9 @@ func (cl *Claim) settle(node string, czxid int64) {
 
 // Node returns the path of the claim's node.
 func (cl *Claim) Node() string { return cl.client.relative(cl.node) }
+
+// Name returns the name of the claim's node in its directory.
+func (cl *Claim) Name() string { return cl.name }
 
 // version is what the node's version must be for the node to be this claim's:
 // any, where nobody else can make a node of its name.

@@ -47,7 +47,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 	}
 	if err != nil {
 		go func() { _ = c.Close(context.Background()) }()
-		return nil, opError("open", "", fmt.Errorf("no session with %s: %w", servers, c.explain(err)))
+		return nil, c.Failure("open", "", fmt.Errorf("no session with %s: %w", servers, err))
 	}
 	return c, nil
 }
@@ -95,7 +95,7 @@ func (c *Client) Close(ctx context.Context) error {
 func (c *Client) Use(ctx context.Context, f func(*zk.Conn) error) error {
 	s, err := c.keeper.Session(ctx)
 	if err != nil {
-		return opError("use", "", c.explain(err))
+		return c.Failure("use", "", err)
 	}
 	_, err = session.Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, f(conn)
@@ -111,6 +111,10 @@ func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Time
 
 // Identity returns the line that names this process in the data of its nodes.
 func (c *Client) Identity() string { return c.opts.owner() }
+
+// Chroot returns the path that the connect string puts before every other, or
+// "".
+func (c *Client) Chroot() string { return c.chroot }
 
 // Dialect returns whose node names this client uses.
 func (c *Client) Dialect() Dialect { return c.opts.dialect }
@@ -131,6 +135,13 @@ func (c *Client) relative(full string) string {
 		return rest
 	}
 	return "/"
+}
+
+// Failure wraps err in an [OpError], unless it is nil or says already what was
+// being done; and adds the likely cause when a context has ended while no
+// server could be reached.
+func (c *Client) Failure(op, path string, err error) error {
+	return opError(op, path, c.explain(err))
 }
 
 // explain adds the likely cause to the error of a context that ended while no

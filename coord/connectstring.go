@@ -112,6 +112,28 @@ func checkData(data []byte) error {
 	return nil
 }
 
+// Check tells what is wrong with what a recipe's constructor was given, if
+// anything, in an error that matches [ErrInvalid].
+func Check(c *Client, path string) error {
+	if c == nil {
+		return opError("new", path, invalid("the client is nil"))
+	}
+	return CheckPath(path)
+}
+
+// Configure has a recipe's options set what they say about r.
+func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
+	for _, set := range opts {
+		if set == nil {
+			return opError("new", path, invalid("an option is nil"))
+		}
+		if err := set(r); err != nil {
+			return opError("new", path, err)
+		}
+	}
+	return nil
+}
+
 // CheckPath tells what is wrong with a path, if anything, in an error that
 // matches [ErrInvalid]. The root is no place for a recipe.
 func CheckPath(path string) error {

@@ -3,6 +3,8 @@ package coord
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 )
@@ -14,22 +16,50 @@ type Held interface {
 	Release(ctx context.Context) error
 }
 
-// Do runs f while held lasts and then releases it, also when f panics. f's
-// context ends when the hold does; its cause tells why. Do returns f's error,
-// joined with that of the release, and with the loss if the hold was lost
-// before f returned: then what f did may not have been alone.
-func Do(ctx context.Context, held Held, f func(ctx context.Context) error) error {
-	defer func() { _ = held.Release(ctx) }() // comes first only when f panics; the answer is sticky
-	result := f(held.Context(ctx))
-	var failed *multierror.Error
-	if result != nil {
-		failed = multierror.Append(failed, result)
+// Do acquires, runs f while what was acquired lasts, and releases it, also when
+// f panics. f's context ends when the hold does; its cause tells why. Do
+// returns f's error as it is, or joined (by go-multierror) with the loss, if
+// the hold was lost before f returned: then what f did may not have been alone;
+// and with the error of the release. It ends with ctx, but for f: a release
+// then has the time of [Grace].
+//
+// acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
+func Do[H Held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
+	held, err := acquire(ctx)
+	if err != nil {
+		return err
 	}
-	if lost := held.Err(); lost != nil && !errors.Is(lost, ErrReleased) && !errors.Is(result, lost) {
-		failed = multierror.Append(failed, lost)
+	defer func() {
+		lost := held.Err()
+		if errors.Is(lost, ErrReleased) || errors.Is(err, lost) {
+			lost = nil
+		}
+		releasing, cancel := Grace(ctx)
+		defer cancel()
+		err = joined(err, lost, held.Release(releasing))
+	}()
+	return f(held.Context(ctx), held)
+}
+
+// Grace returns ctx, or when that has ended already, a context that lasts for
+// another 50 ms: for a release that is to be tried, and that servers in good
+// health answer in that time, but that nobody can wait for. What is not
+// confirmed by then goes on in the background.
+func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
 	}
-	if err := held.Release(ctx); err != nil {
-		failed = multierror.Append(failed, err)
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), 50*time.Millisecond, context.Cause(ctx))
+}
+
+// joined returns the only error as it is, and several in one.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
 	}
-	return failed.ErrorOrNil()
+	return multierror.Append(nil, errs...)
 }

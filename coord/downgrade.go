@@ -28,7 +28,7 @@ import (
 // [Client.Join] does, and tries again if it must. One request, one round trip.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	shared, err := h.downgrade(ctx)
-	return shared, opError("downgrade", h.Node(), h.claim.client.explain(err))
+	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
 }
 
 func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
 )
 
 // Group is several holds as one: it ends when the first of them does. Like a
@@ -95,5 +93,5 @@ func (g *Group) Release(ctx context.Context) error {
 		releasing.Go(func() { failures[i] = h.Release(ctx) })
 	}
 	releasing.Wait()
-	return multierror.Append(nil, failures...).ErrorOrNil()
+	return joined(failures...)
 }

@@ -93,6 +93,9 @@ func (h *Hold) Token() int64 {
 // Node returns the path of the hold's node.
 func (h *Hold) Node() string { return h.claim.Node() }
 
+// Name returns the name of the hold's node in its directory.
+func (h *Hold) Name() string { return h.claim.name }
+
 // Session returns the id of the session the hold belongs to.
 func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 
@@ -120,11 +123,11 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 			return h.Txn(ctx, ops...)
 		}
 		if unknown != nil {
-			return nil, opError("transaction", cl.Node(), cl.client.explain(unknown))
+			return nil, cl.client.Failure("transaction", cl.Node(), unknown)
 		}
 	}
 	if err != nil {
-		return nil, opError("transaction", cl.Node(), cl.client.explain(h.ownFailure(err)))
+		return nil, cl.client.Failure("transaction", cl.Node(), h.ownFailure(err))
 	}
 	return results[1:], nil
 }

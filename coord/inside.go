@@ -16,20 +16,20 @@ var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: rel
 // a hold has a [Hold.Token].
 func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
 
-// Inside decides what an acquire by spec is answered with inside of a hold of
+// inside decides what an acquire by spec is answered with inside of a hold of
 // the same line, that is, with a context that carries one (see [HeldIn]). If
-// the hold covers what is asked for, and the recipe is re-entrant, it is another
+// the hold covers what is asked for, and the claim is re-entrant, it is another
 // handle of the hold, without a request. An exclusive claim inside of a shared
 // hold is refused with [ErrUpgrade]. In all other cases there is no decision:
 // claim and wait.
-func (c *Client) Inside(ctx context.Context, spec Spec, reentrant bool) (h *Hold, decided bool, err error) {
+func (c *Client) inside(ctx context.Context, spec Spec) (h *Hold, decided bool, err error) {
 	held, ok := HeldIn(ctx, c, spec.Line.Dir)
 	switch {
-	case !ok:
+	case !ok || ctx.Err() != nil:
 		return nil, false, nil
 	case spec.Exclusive && !held.Exclusive():
-		return nil, true, opError("acquire", spec.Line.Dir, ErrUpgrade)
-	case !reentrant:
+		return nil, true, ErrUpgrade
+	case !spec.Reentrant:
 		return nil, false, nil
 	}
 	h, err = held.Nest()

@@ -30,7 +30,7 @@ func (c *Client) Contenders(ctx context.Context, line Line) ([]ContenderInfo, er
 		return nil, err
 	}
 	members, _ := line.parse(names, c.opts.dialect)
-	return c.describe(ctx, line.Dir, members)
+	return marked(c.Describe(ctx, line.Dir, members))
 }
 
 // Inspect lists every contender in dir, of any dialect and recipe, in order of
@@ -49,10 +49,12 @@ func Inspect(ctx context.Context, c *Client, dir string, also ...Kind) ([]Conten
 		}
 	}
 	slices.SortFunc(all, byAge)
-	return c.describe(ctx, dir, all)
+	return marked(c.Describe(ctx, dir, all))
 }
 
-func (c *Client) describe(ctx context.Context, dir string, members []Contender) ([]ContenderInfo, error) {
+// Describe reads the nodes of contenders in dir: one request for each. Nodes that
+// are gone are left out. It does not tell who holds, which is up to the recipe.
+func (c *Client) Describe(ctx context.Context, dir string, members []Contender) ([]ContenderInfo, error) {
 	infos := make([]ContenderInfo, 0, len(members))
 	for _, m := range members {
 		node := join(dir, m.Name)
@@ -72,20 +74,14 @@ func (c *Client) describe(ctx context.Context, dir string, members []Contender) 
 			Since: stat.Created, Token: stat.Czxid, Revoked: revoked,
 		})
 	}
-	markHolders(infos)
 	return infos, nil
 }
 
-// markHolders applies the rules of locks: the first holds, and so do readers
-// with nothing but readers before them.
-func markHolders(line []ContenderInfo) {
+// marked applies the rules of locks: the first holds, and so do readers with
+// nothing but readers before them.
+func marked(line []ContenderInfo, err error) ([]ContenderInfo, error) {
 	for i := range line {
-		if i > 0 && line[i].Kind != Read {
-			return
-		}
-		line[i].Holds = true
-		if line[i].Kind != Read {
-			return
-		}
+		line[i].Holds = i == 0 || line[i].Kind == Read && line[i-1].Holds && line[i-1].Kind == Read
 	}
+	return line, err
 }

@@ -19,6 +19,21 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // made only if it still says no.
 type Rule func(line []Contender, self int) (wait []int, granted bool)
 
+// First is the rule of mutual exclusion: the first in line holds. The others
+// wait for the one before them; they also watch the one before that, and look
+// when it goes, so that they know, when their turn comes, that nobody else is
+// left: the listing is off the way from one holder to the next. It is for lines
+// in which nobody can come to stand before another.
+func First(_ []Contender, self int) (wait []int, granted bool) {
+	switch self {
+	case 0:
+		return nil, true
+	case 1:
+		return []int{0}, false
+	}
+	return []int{self - 1, self - 2}, false
+}
+
 // Alone is the rule of a claim whose existence is all that matters.
 func Alone([]Contender, int) ([]int, bool) { return nil, true }
 
@@ -30,6 +45,11 @@ type Line struct {
 	// leave ([ErrForeign]). Names of no known shape are ignored.
 	Kinds []Kind
 }
+
+// LockLine is the line of the locks at dir: mutexes, and both sides of
+// read/write locks, which exclude each other. A mutex stands in it like a
+// writer.
+func LockLine(dir string) Line { return Line{Dir: dir, Kinds: []Kind{Lock, Read, Write}} }
 
 // mayReturn tells whether a contender that is gone may stand in the line under
 // another name: a write claim that was downgraded has left a read claim in its

@@ -55,14 +55,14 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 	for {
 		s, err := c.keeper.Session(ctx)
 		if err != nil {
-			return zero, opError(op, path, c.explain(err))
+			return zero, c.Failure(op, path, err)
 		}
 		value, err := f(s, c.full(path))
 		if err == nil {
 			return value, nil
 		}
 		if ctx.Err() != nil || !transient(err) {
-			return zero, opError(op, path, c.explain(err))
+			return zero, c.Failure(op, path, err)
 		}
 		if errors.Is(err, ErrThrottled) {
 			c.pause(ctx)

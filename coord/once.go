@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hashicorp/go-multierror"
-
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
@@ -61,7 +59,7 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 // when the transaction took effect and its reply was lost.
 func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := o.txn(ctx, ops)
-	return results, opError("transaction", o.dir, o.client.explain(err))
+	return results, o.client.Failure("transaction", o.dir, err)
 }
 
 func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
@@ -247,5 +245,5 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 		})
 	}
 	deleting.Wait()
-	return opError("close", o.dir, multierror.Append(nil, failures...).ErrorOrNil())
+	return opError("close", o.dir, joined(failures...))
 }

@@ -21,7 +21,7 @@ func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 	if !slices.Contains(cl.view, cl.name) {
 		names, err := cl.list(ctx)
 		if err != nil {
-			return nil, opError("list", cl.spec.Line.Dir, cl.client.explain(err))
+			return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
 		}
 		if !slices.Contains(names, cl.name) {
 			return nil, opError("list", cl.spec.Line.Dir, cl.missed())

@@ -77,7 +77,7 @@ func AwaitDeleted(ctx context.Context, c *Client, node string) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return opError("wait", node, c.explain(context.Cause(ctx)))
+			return c.Failure("wait", node, context.Cause(ctx))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
 		return opError("release", h.Node(), err)
 	}
 	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), h.claim.version())}, ops...))
-	return opError("release", h.Node(), h.claim.client.explain(err))
+	return h.claim.client.Failure("release", h.Node(), err)
 }
 
 func (h *Hold) beginSettling() error {

@@ -18,18 +18,27 @@ import (
 // When the own node is deleted or the session ends while waiting, it joins
 // again, at the end of the line. When it returns an error, nothing is left
 // behind: what could not be deleted yet is deleted in the background. When ctx
-// ends, it returns at once. ctx bounds the waiting only, not the hold.
+// ends, it returns at once. ctx bounds the waiting only, not the hold. With a
+// ctx that carries a hold of the same line, see [Spec.Reentrant] and
+// [ErrUpgrade].
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	h, err := c.acquire(ctx, spec, rule, false)
-	return h, opError("acquire", spec.Line.Dir, c.explain(err))
+	h, decided, err := c.inside(ctx, spec)
+	if !decided {
+		h, err = c.acquire(ctx, spec, rule, false)
+	}
+	return h, c.Failure("acquire", spec.Line.Dir, err)
 }
 
-// TryAcquire is Acquire without waiting: [ErrBusy] when it is not the claim's
-// turn at once. It looks before it writes, so that a busy line costs one
-// request and no write.
+// TryAcquire is Acquire without waiting for others: [ErrBusy] when it is not
+// the claim's turn at once. It looks before it writes, so that a busy line costs
+// one request and no write. While no server can be reached, it waits for one
+// until ctx ends.
 func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	h, err := c.tryAcquire(ctx, spec, rule)
-	return h, opError("try", spec.Line.Dir, c.explain(err))
+	h, decided, err := c.inside(ctx, spec)
+	if !decided {
+		h, err = c.tryAcquire(ctx, spec, rule)
+	}
+	return h, c.Failure("try", spec.Line.Dir, err)
 }
 
 func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
@@ -132,7 +141,7 @@ func (cl *Claim) giveUp(ctx context.Context, why error) {
 // open trust window.
 func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	h, err := cl.turn(ctx, rule, false)
-	return h, opError("wait", cl.spec.Line.Dir, cl.client.explain(err))
+	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
 }
 
 func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {

@@ -76,10 +76,10 @@ func (e *TxnError) Unwrap() error { return e.Err }
 func (c *Client) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	s, err := c.keeper.Session(ctx)
 	if err != nil {
-		return nil, opError("transaction", "", c.explain(err))
+		return nil, c.Failure("transaction", "", err)
 	}
 	results, err := c.txn(ctx, s, ops)
-	return results, opError("transaction", "", c.explain(err))
+	return results, c.Failure("transaction", "", err)
 }
 
 // txn runs a transaction in session s.
@@ -154,6 +154,21 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 // connection fails before the reply, the error matches [ErrUnconfirmed].
 func (c *Client) Create(ctx context.Context, path string, data []byte) error {
 	return c.one(ctx, CreateOp(path, data, Persistent))
+}
+
+// CreateAll is [Client.Create], and makes the parents where they are missing;
+// see [Client.EnsureDir]. One request when the parent is there.
+func (c *Client) CreateAll(ctx context.Context, path string, data []byte) error {
+	for {
+		err := c.Create(ctx, path, data)
+		if !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		// The parent is missing, or its container was just reaped.
+		if err := c.EnsureDir(ctx, session.Parent(path)); err != nil {
+			return err
+		}
+	}
 }
 
 // Set replaces the data of a node that has this version; -1 matches any. One

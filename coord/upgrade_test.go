@@ -15,8 +15,10 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 		shared, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: coord.Read}, coord.Alone)
 		require.NoError(t, err)
 		for _, reentrant := range []bool{false, true} {
-			_, decided, err := c.Inside(shared.Context(b.Context()), coord.Spec{Line: line, Kind: coord.Write, Exclusive: true}, reentrant)
-			require.True(t, decided)
+			write := coord.Spec{Line: line, Kind: coord.Write, Exclusive: true, Reentrant: reentrant}
+			_, err := c.Acquire(shared.Context(b.Context()), write, coord.First)
+			require.ErrorIs(t, err, coord.ErrUpgrade)
+			_, err = c.TryAcquire(shared.Context(b.Context()), write, coord.First)
 			require.ErrorIs(t, err, coord.ErrUpgrade)
 		}
 		require.NoError(t, shared.Release(b.Context()))

@@ -3,8 +3,6 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -19,11 +17,8 @@ type Barrier struct {
 // New returns the barrier at path. It does no I/O. An argument that cannot be
 // right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Barrier, error) {
-	if err := coord.CheckPath(path); err != nil {
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
-	}
-	if client == nil {
-		return nil, fmt.Errorf("%w: the client of the barrier at %s is nil", coord.ErrInvalid, path)
 	}
 	return &Barrier{client, path}, nil
 }
@@ -34,20 +29,19 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 // repeats itself over lost connections and sessions until ctx ends.
 func (b *Barrier) Set(ctx context.Context) error {
 	return b.client.Retry(ctx, func(ctx context.Context) error {
-		for {
-			err := b.client.Create(ctx, b.path, []byte(b.client.Identity()))
-			if errors.Is(err, coord.ErrNodeExists) {
-				return nil
-			}
-			if !errors.Is(err, coord.ErrNoNode) {
-				return err
-			}
-			// The parent is missing, or its container was just reaped.
-			if err := b.client.EnsureDir(ctx, parent(b.path)); err != nil {
-				return err
-			}
+		err := b.client.CreateAll(ctx, b.path, []byte(b.client.Identity()))
+		if errors.Is(err, coord.ErrNodeExists) {
+			return nil
 		}
+		return err
 	})
+}
+
+// Closed tells whether the barrier is closed, as the server that is asked knows
+// it: for people to look at. Whoever depends on it waits. One request.
+func (b *Barrier) Closed(ctx context.Context) (bool, error) {
+	_, closed, err := b.client.Exists(ctx, b.path)
+	return closed, err
 }
 
 // Remove opens the barrier; one that is open stays so. Everybody who waits goes
@@ -86,9 +80,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return &coord.OpError{Op: "wait", Path: b.path, Err: context.Cause(ctx)}
+			return b.client.Failure("wait", b.path, context.Cause(ctx))
 		}
 	}
 }
-
-func parent(path string) string { return path[:max(1, strings.LastIndexByte(path, '/'))] }

@@ -49,3 +49,19 @@ func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
 		require.NoError(t, <-passed)
 	})
 }
+
+func TestClosedTellsWhetherTheBarrierIsClosed(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		gate, err := barrier.New(b.Open(), "/b")
+		require.NoError(b, err)
+		for _, change := range []struct {
+			make   func(context.Context) error
+			closed bool
+		}{{gate.Remove, false}, {gate.Set, true}, {gate.Set, true}, {gate.Remove, false}} {
+			require.NoError(b, change.make(b.Context()))
+			closed, err := gate.Closed(b.Context())
+			require.NoError(b, err)
+			require.Equal(b, change.closed, closed)
+		}
+	})
+}

@@ -30,37 +30,39 @@ type Barrier struct {
 }
 
 // Option sets something about a [Barrier].
-type Option func(*Barrier)
+type Option func(*Barrier) error
 
 // WaitForNextRound lets Enter wait when a round is under way without the
 // caller, until that round is over and it finds a place in a later one. Places
 // are given in the order of arrival. Without it, Enter fails with [ErrLate].
-func WaitForNextRound() Option { return func(b *Barrier) { b.wait = true } }
+func WaitForNextRound() Option {
+	return func(b *Barrier) error {
+		b.wait = true
+		return nil
+	}
+}
 
 // New returns the barrier at path for n members per round, 1 to [MaxMembers].
 // It does no I/O. Arguments that cannot be right fail with [coord.ErrInvalid].
 func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, error) {
-	if client == nil {
-		return nil, invalid(path, "the client is nil")
-	}
-	if err := coord.CheckPath(path); err != nil {
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
+	invalid := func(format string, args ...any) error {
+		return &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: "+format, append([]any{coord.ErrInvalid}, args...)...)}
+	}
 	if n < 1 || n > MaxMembers {
-		return nil, invalid(path, "%d members: it must be 1 to %d", n, MaxMembers)
+		return nil, invalid("%d members: it must be 1 to %d", n, MaxMembers)
 	}
-	if room := maxBytes/(n+1) - bytesPerMember; len(path) > room {
-		return nil, invalid(path, "%d members do not fit into one transaction at a path of %d bytes, only of %d", n, len(path), room)
-	}
-	if slices.ContainsFunc(opts, func(o Option) bool { return o == nil }) {
-		return nil, invalid(path, "an option is nil")
+	if length, room := len(client.Chroot())+len(path), maxBytes/(n+1)-bytesPerMember; length > room {
+		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
 		client: client, path: path, ready: path + "/ready", size: n,
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []coord.Kind{kind}}, Kind: kind, Unlisted: true},
 	}
-	for _, set := range opts {
-		set(b)
+	if err := coord.Configure(b, path, opts); err != nil {
+		return nil, err
 	}
 	return b, nil
 }
@@ -71,19 +73,6 @@ const (
 	maxBytes       = 0xfffff - 8192
 	bytesPerMember = 2*57 + 30
 )
-
-func invalid(path, format string, args ...any) error {
-	return &coord.OpError{Op: "double barrier", Path: path, Err: fmt.Errorf("%w: "+format, append([]any{coord.ErrInvalid}, args...)...)}
-}
-
-// failure tells what was being done, unless err says it already.
-func (b *Barrier) failure(op string, err error) error {
-	var known *coord.OpError
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	return &coord.OpError{Op: op, Path: b.path, Err: err}
-}
 
 // reading is the node ready as it was read, and what tells of its next change.
 type reading struct {
@@ -130,14 +119,7 @@ func (b *Barrier) watch(ctx context.Context) (reading, error) {
 
 // found makes ready, and the directory, of a barrier that nobody has used.
 func (b *Barrier) found(ctx context.Context) error {
-	err := b.client.Create(ctx, b.ready, encode(state{Format: format, Size: b.size}))
-	if !errors.Is(err, coord.ErrNoNode) {
-		return err
-	}
-	if err := b.client.EnsureDir(ctx, b.path); err != nil {
-		return err
-	}
-	return b.client.Create(ctx, b.ready, encode(state{Format: format, Size: b.size}))
+	return b.client.CreateAll(ctx, b.ready, encode(state{Format: format, Size: b.size}))
 }
 
 // list lists the members, of every round, by age.
@@ -180,15 +162,15 @@ type Status struct {
 func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	data, _, err := b.client.Get(ctx, b.ready)
 	if err != nil {
-		return Status{}, b.failure("status", err)
+		return Status{}, b.client.Failure("status", b.path, err)
 	}
 	s, err := decode(data)
 	if err != nil {
-		return Status{}, b.failure("status", err)
+		return Status{}, b.client.Failure("status", b.path, err)
 	}
 	line, err := b.list(ctx)
 	if err != nil {
-		return Status{}, b.failure("status", err)
+		return Status{}, b.client.Failure("status", b.path, err)
 	}
 	out := Status{Size: s.Size, Round: s.Number, Open: s.Open}
 	for _, c := range line {
@@ -221,5 +203,5 @@ func (b *Barrier) Remove(ctx context.Context) error {
 	case errors.Is(err, coord.ErrNotEmpty), errors.Is(err, coord.ErrBadVersion):
 		err = fmt.Errorf("%w: the barrier is in use", coord.ErrBusy)
 	}
-	return b.failure("remove", err)
+	return b.client.Failure("remove", b.path, err)
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -32,7 +30,7 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 			err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
 		if !lost || ctx.Err() != nil {
-			return nil, b.failure("enter", err)
+			return nil, b.client.Failure("enter", b.path, err)
 		}
 	}
 }
@@ -45,7 +43,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entrant{Barrier: b, hold: hold, self: b.order([]string{name(hold)})[0]}
+	e := &entrant{Barrier: b, hold: hold, self: b.order([]string{hold.Name()})[0]}
 	m, err := e.await(ctx)
 	if err != nil {
 		withdraw(ctx, hold)
@@ -237,19 +235,10 @@ func txn(ctx context.Context, c *coord.Client, h *coord.Hold, ops ...coord.Op) e
 	return cmp.Or(lost, err)
 }
 
-// name is the name of a hold's node.
-func name(h *coord.Hold) string {
-	node := h.Node()
-	return node[strings.LastIndexByte(node, '/')+1:]
-}
-
-// withdraw deletes the own node. A caller whose context has ended is kept
-// waiting for hardly longer than a server in good health takes.
+// withdraw deletes the own node. A caller whose context has ended is hardly kept
+// waiting.
 func withdraw(ctx context.Context, h *coord.Hold) {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 20*time.Millisecond)
-		defer cancel()
-	}
+	ctx, cancel := coord.Grace(ctx)
+	defer cancel()
 	_ = h.Release(ctx) // what is not deleted yet is deleted in the background
 }

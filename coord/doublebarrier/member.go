@@ -73,8 +73,8 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 // [*IncompleteError]: all who leave a round get the same answer.
 //
 // With any other error the outcome is not known to the caller: [coord.ErrLost]
-// when the others do not count on it any more, ctx's error when that ended
-// first. Then the caller gives up its place, so that the others need not wait
+// when the others do not count on it any more, [coord.ErrReleased] after an
+// Abandon, ctx's error when that ended first. Then the caller gives up its place, so that the others need not wait
 // for it, and may be missing in the outcome although it has finished. Leave may
 // be called again and gives the same answer.
 func (m *Member) Leave(ctx context.Context) error {
@@ -84,12 +84,12 @@ func (m *Member) Leave(ctx context.Context) error {
 		select {
 		case m.leaving <- struct{}{}:
 		case <-ctx.Done():
-			return m.barrier.failure("leave", context.Cause(ctx))
+			return m.barrier.client.Failure("leave", m.barrier.path, context.Cause(ctx))
 		}
 	}
 	defer func() { <-m.leaving }()
 	if !m.ended {
-		m.outcome = m.barrier.failure("leave", m.leave(ctx))
+		m.outcome = m.barrier.client.Failure("leave", m.barrier.path, m.leave(ctx))
 		m.ended = true
 		withdraw(ctx, m.hold)
 	}
@@ -110,7 +110,7 @@ func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member)
 	}
 	defer withdraw(ctx, m.hold) // has an effect unless Leave was called
 	if err := f(m.Context(ctx), m); err != nil {
-		if lost := m.Err(); lost != nil && !errors.Is(err, lost) {
+		if lost := m.Err(); errors.Is(lost, coord.ErrLost) && !errors.Is(err, lost) {
 			err = multierror.Append(err, lost)
 		}
 		return err

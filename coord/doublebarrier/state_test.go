@@ -1,6 +1,7 @@
 package doublebarrier
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // line makes members with these sequence numbers.
@@ -61,6 +63,20 @@ func TestAnOutcomeIsKeptAsLongAsAMemberOfItsRoundIsThere(t *testing.T) {
 	open()
 	_, over = s.outcome(1)
 	require.False(t, over)
+}
+
+func TestAChrootCountsForTheSizeOfTheLargestRound(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		const chroot = "/chroot"
+		c, err := coord.Open(b.Context(), b.Server.ConnectString()+chroot, coord.WithDialer(b.Server.DialContext))
+		require.NoError(b, err)
+		defer func() { require.NoError(b, c.Close(context.Background())) }()
+		path := "/" + strings.Repeat("p", maxBytes/(MaxMembers+1)-bytesPerMember-1-len(chroot))
+		_, err = New(c, path, MaxMembers)
+		require.NoError(b, err)
+		_, err = New(c, path+"p", MaxMembers)
+		require.ErrorIs(b, err, coord.ErrInvalid)
+	})
 }
 
 func TestReadyCanBeReadBack(t *testing.T) {

@@ -20,26 +20,10 @@ type Election struct {
 // needed. It does no I/O. An argument that cannot be right fails with
 // [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Election, error) {
-	if err := coord.CheckPath(path); err != nil {
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	if client == nil {
-		return nil, fmt.Errorf("%w: the client of the election at %s is nil", coord.ErrInvalid, path)
-	}
 	return &Election{client, coord.Line{Dir: path, Kinds: []coord.Kind{coord.Latch}}}, nil
-}
-
-// rule: the first in line leads. The others wait for the one before them; they
-// also watch the one before that, and look when it goes, so that they know,
-// when their turn comes, that nobody else is left.
-func rule(_ []coord.Contender, self int) (wait []int, elected bool) {
-	switch self {
-	case 0:
-		return nil, true
-	case 1:
-		return []int{0}, false
-	}
-	return []int{self - 1, self - 2}, false
 }
 
 // Campaign stands for election until it is won or ctx ends. ctx bounds the
@@ -48,11 +32,22 @@ func rule(_ []coord.Contender, self int) (wait []int, elected bool) {
 // whose node is deleted, or whose session ends, stands again, at the end of
 // the line. When Campaign returns an error, nothing is left behind.
 func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
-	if err := e.checkData("campaign", data); err != nil {
+	return e.stand(ctx, "campaign", data, e.client.Acquire)
+}
+
+// TryCampaign is Campaign for one who does not want to wait: it fails with
+// [coord.ErrBusy] when anybody stands for election already, which costs one
+// read and no write. While no server can be reached, it waits for one until ctx
+// ends.
+func (e *Election) TryCampaign(ctx context.Context, data []byte) (*Term, error) {
+	return e.stand(ctx, "try to campaign", data, e.client.TryAcquire)
+}
+
+func (e *Election) stand(ctx context.Context, op string, data []byte, acquire func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error)) (*Term, error) {
+	if err := e.checkData(op, data); err != nil {
 		return nil, err
 	}
-	spec := coord.Spec{Line: e.line, Kind: coord.Latch, Data: data, Exclusive: true}
-	h, err := e.client.Acquire(ctx, spec, rule)
+	h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: coord.Latch, Data: data, Exclusive: true}, coord.First)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +65,6 @@ func (e *Election) checkData(op string, data []byte) error {
 	if !coord.IsRevocation(data) {
 		return nil
 	}
-	return &coord.OpError{Op: op, Path: e.line.Dir, Err: fmt.Errorf(
-		"%w: the data %q mean a request to step down", coord.ErrInvalid, data)}
+	return e.client.Failure(op, e.line.Dir,
+		fmt.Errorf("%w: the data %q mean a request to step down", coord.ErrInvalid, data))
 }

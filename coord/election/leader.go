@@ -47,7 +47,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		return err
 	})
 	if err == nil && leader.None() {
-		err = &coord.OpError{Op: "leader", Path: e.line.Dir, Err: ErrNoLeader}
+		err = e.client.Failure("leader", e.line.Dir, ErrNoLeader)
 	}
 	return leader, err
 }
@@ -115,7 +115,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			select {
 			case <-changed:
 			case <-ctx.Done():
-				yield(Leader{}, &coord.OpError{Op: "observe", Path: e.line.Dir, Err: context.Cause(ctx)})
+				yield(Leader{}, e.client.Failure("observe", e.line.Dir, context.Cause(ctx)))
 				return
 			}
 		}

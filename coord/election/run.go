@@ -24,7 +24,7 @@ const shortestPause = 10 * time.Millisecond
 // a candidate that cannot lead does not keep the others from it.
 //
 // When ctx ends, Run returns its error after lead has returned and the term has
-// been resigned. It returns the errors of [Election.Campaign], too.
+// been resigned, as far as [coord.Grace] gives time for that. It returns the errors of [Election.Campaign], too.
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
 	for pause := shortestPause; ; {
 		term, err := e.Campaign(ctx, data)
@@ -47,26 +47,27 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 }
 
 // serve runs lead for one term. It returns nil if Run is to go on.
-func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) error {
-	defer func() { _ = t.Resign(ctx) }() // reached first only when lead panics
-	err := lead(t.Context(ctx), t)
-	lost := errors.Is(t.Err(), coord.ErrLost)
-	// A deletion that is not confirmed goes on in the background.
-	_ = t.Resign(ctx)
-	if lost {
-		return nil
-	}
-	return err
+func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
+	defer func() { // also when lead panics
+		lost := errors.Is(t.Err(), coord.ErrLost)
+		resigning, cancel := coord.Grace(ctx)
+		defer cancel()
+		_ = t.Resign(resigning) // a deletion that is not confirmed goes on in the background
+		if lost {
+			err = nil
+		}
+	}()
+	return lead(t.Context(ctx), t)
 }
 
-// rest waits for about d.
+// rest waits for at most d, and for half of it at least.
 func (e *Election) rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d/2 + rand.N(d))
+	timer := time.NewTimer(d/2 + rand.N(d/2))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return &coord.OpError{Op: "run", Path: e.line.Dir, Err: context.Cause(ctx)}
+		return e.client.Failure("run", e.line.Dir, context.Cause(ctx))
 	}
 }

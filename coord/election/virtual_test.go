@@ -64,3 +64,40 @@ func TestRunCampaignsAgainAfterALossWhateverItsFunctionReturns(t *testing.T) {
 		require.Equal(t, 2, terms)
 	})
 }
+
+func TestRunEndsSoonAfterItsContextAlsoWhenTheServerHangs(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		var begun time.Time
+		err := b.at(c).Run(ctx, nil, func(_ context.Context, term *election.Term) error {
+			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{term.Session()}, NewConns: zkembed.HangDial})
+			b.Cleanup(cut.Heal)
+			begun = time.Now()
+			cancel()
+			return nil
+		})
+		require.ErrorIs(b, err, context.Canceled)
+		require.LessOrEqual(b, time.Since(begun), 50*time.Millisecond)
+	})
+}
+
+func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		first, second := b.at(b.Open()), b.at(b.Open())
+		term, err := first.TryCampaign(b.Context(), []byte("first"))
+		require.NoError(b, err)
+		leader, err := second.Leader(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, "first", string(leader.Data))
+		_, err = second.TryCampaign(b.Context(), nil)
+		require.ErrorIs(b, err, coord.ErrBusy)
+		_, err = second.TryCampaign(b.Context(), []byte("unlock"))
+		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.NoError(b, term.Resign(b.Context()))
+		term, err = second.TryCampaign(b.Context(), nil)
+		require.NoError(b, err)
+		require.NoError(b, term.Resign(b.Context()))
+	})
+}

@@ -2,8 +2,6 @@ package lock
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -12,86 +10,57 @@ import (
 // the [coord.Hold] that Acquire returns. It is safe for concurrent use, and two
 // goroutines of one process exclude each other as two processes do.
 type Mutex struct {
-	client    *coord.Client
-	spec      coord.Spec
-	reentrant bool
+	client *coord.Client
+	spec   coord.Spec
 }
 
 // Option sets something about a [Mutex].
-type Option func(*Mutex)
+type Option func(*Mutex) error
 
 // Reentrant lets a goroutine acquire again what it holds: given a context made
 // by [coord.Hold.Context], Acquire returns at once another handle of the same
 // hold, without a request. The node is deleted when every handle is released.
 // The context carries the right: whoever gets it may enter, so do not pass it
 // to two goroutines that must exclude each other.
-func Reentrant() Option { return func(m *Mutex) { m.reentrant = true } }
+func Reentrant() Option {
+	return func(m *Mutex) error {
+		m.spec.Reentrant = true
+		return nil
+	}
+}
 
 // New returns the mutex at path, a directory that is made when it is needed.
 // It does no I/O. A path that cannot be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
-	switch err := coord.CheckPath(path); {
-	case err != nil:
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
-	case client == nil:
-		return nil, fmt.Errorf("%w: the client of the lock at %s is nil", coord.ErrInvalid, path)
-	case slices.ContainsFunc(opts, func(o Option) bool { return o == nil }):
-		return nil, fmt.Errorf("%w: an option of the lock at %s is nil", coord.ErrInvalid, path)
 	}
-	m := &Mutex{client: client, spec: coord.Spec{Line: Line(path), Kind: coord.Lock, Exclusive: true}}
-	for _, set := range opts {
-		set(m)
+	m := &Mutex{client, coord.Spec{Line: coord.LockLine(path), Kind: coord.Lock, Exclusive: true}}
+	if err := coord.Configure(m, path, opts); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
-// Line is the line of a mutex at path. Nodes of a read/write lock in the same
-// directory take part: a mutex stands in it like a writer.
-func Line(path string) coord.Line {
-	return coord.Line{Dir: path, Kinds: []coord.Kind{coord.Lock, coord.Read, coord.Write}}
-}
-
-// rule: the first in line holds. The others wait for the one before them; they
-// also watch the one before that, and look when it goes, so that they know,
-// when their turn comes, that nobody else is left.
-func rule(_ []coord.Contender, self int) (wait []int, granted bool) {
-	switch self {
-	case 0:
-		return nil, true
-	case 1:
-		return []int{0}, false
-	}
-	return []int{self - 1, self - 2}, false
-}
-
 // Acquire waits for the lock until ctx ends. ctx bounds the waiting, not the
-// hold. When it returns an error, nothing is left behind.
+// hold. When it returns an error, nothing is left behind. With a context that
+// carries a read hold of a read/write lock on the same path it fails with
+// [coord.ErrUpgrade].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
-	if h, decided, err := m.client.Inside(ctx, m.spec, m.reentrant); decided {
-		return h, err
-	}
-	return m.client.Acquire(ctx, m.spec, rule)
+	return m.client.Acquire(ctx, m.spec, coord.First)
 }
 
 // TryAcquire takes the lock if it is free and fails with [coord.ErrBusy] if it
-// is not. A busy lock costs one read and no write.
+// is not. A busy lock costs one read and no write. While no server can be
+// reached, it waits for one until ctx ends.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	if h, decided, err := m.client.Inside(ctx, m.spec, m.reentrant); decided {
-		return h, err
-	}
-	return m.client.TryAcquire(ctx, m.spec, rule)
+	return m.client.TryAcquire(ctx, m.spec, coord.First)
 }
 
-// Do runs f while holding the lock. f's context ends when the hold does; its
-// cause tells why. Do returns f's error, joined with that of the release, and
-// with the loss, if the hold was lost before f returned: then what f did may
-// not have been alone.
+// Do runs f while holding the lock; see [coord.Do] for what it returns. For a
+// lock that is worth it only if it is free, there is coord.Do with TryAcquire.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	h, err := m.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
+	return coord.Do(ctx, m.Acquire, f)
 }
 
 // Contenders lists who holds and who waits, in order: one listing and one read

@@ -98,11 +98,7 @@ func (m *Multi) TryAcquire(ctx context.Context) (*coord.Group, error) {
 
 // Do runs f while holding all the locks; see [coord.Do] for what it returns.
 func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *coord.Group) error) error {
-	g, err := m.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return coord.Do(ctx, g, func(ctx context.Context) error { return f(ctx, g) })
+	return coord.Do(ctx, m.Acquire, f)
 }
 
 // all acquires the locks in turn. It tells whether it failed because a lock

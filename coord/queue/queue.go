@@ -73,13 +73,8 @@ func WithDeadLetters(deliveries int) Option {
 // New returns the queue at path, whose nodes are made when they are needed. It
 // does no I/O. An argument that cannot be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
-	switch err := coord.CheckPath(path); {
-	case err != nil:
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
-	case client == nil:
-		return nil, fmt.Errorf("%w: the client of the queue at %s is nil", coord.ErrInvalid, path)
-	case slices.ContainsFunc(opts, func(o Option) bool { return o == nil }):
-		return nil, fmt.Errorf("%w: an option of the queue at %s is nil", coord.ErrInvalid, path)
 	}
 	sends, err := client.ExactlyOnce(path + "/producers")
 	if err != nil {
@@ -93,10 +88,8 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 		},
 	}
 	q.closing, q.close = context.WithCancelCause(context.Background())
-	for _, set := range opts {
-		if err := set(q); err != nil {
-			return nil, err
-		}
+	if err := coord.Configure(q, path, opts); err != nil {
+		return nil, err
 	}
 	return q, nil
 }

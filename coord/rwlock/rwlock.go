@@ -2,8 +2,6 @@ package rwlock
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -14,11 +12,10 @@ import (
 // processes do.
 type Lock struct {
 	read, write Side
-	line        coord.Line
 }
 
 // Option sets something about a [Lock].
-type Option func(*Lock)
+type Option func(*Lock) error
 
 // Reentrant lets a goroutine acquire again what it holds: given a context made
 // by [coord.Hold.Context], a read inside a read, a read inside a write, and a
@@ -28,36 +25,27 @@ type Option func(*Lock)
 // token. The context carries the right: whoever gets it may enter, so do not
 // pass it to two goroutines that must exclude each other.
 func Reentrant() Option {
-	return func(l *Lock) { l.read.reentrant, l.write.reentrant = true, true }
+	return func(l *Lock) error {
+		l.read.spec.Reentrant, l.write.spec.Reentrant = true, true
+		return nil
+	}
 }
 
 // New returns the lock at path, a directory that is made when it is needed. It
 // does no I/O. An argument that cannot be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
-	switch err := coord.CheckPath(path); {
-	case err != nil:
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
-	case client == nil:
-		return nil, fmt.Errorf("%w: the client of the lock at %s is nil", coord.ErrInvalid, path)
-	case slices.ContainsFunc(opts, func(o Option) bool { return o == nil }):
-		return nil, fmt.Errorf("%w: an option of the lock at %s is nil", coord.ErrInvalid, path)
 	}
-	line := Line(path)
+	line := coord.LockLine(path)
 	l := &Lock{
-		line:  line,
-		read:  Side{client: client, spec: coord.Spec{Line: line, Kind: coord.Read}, rule: readRule},
-		write: Side{client: client, spec: coord.Spec{Line: line, Kind: coord.Write, Exclusive: true}, rule: writeRule},
+		read:  Side{client, coord.Spec{Line: line, Kind: coord.Read}, readRule},
+		write: Side{client, coord.Spec{Line: line, Kind: coord.Write, Exclusive: true}, writeRule},
 	}
-	for _, set := range opts {
-		set(l)
+	if err := coord.Configure(l, path, opts); err != nil {
+		return nil, err
 	}
 	return l, nil
-}
-
-// Line is the line of a read/write lock at path. Nodes of a mutex in the same
-// directory take part: a mutex stands in it like a writer.
-func Line(path string) coord.Line {
-	return coord.Line{Dir: path, Kinds: []coord.Kind{coord.Lock, coord.Read, coord.Write}}
 }
 
 // readRule: a reader holds when no writer came before it. Else it waits for
@@ -126,5 +114,5 @@ func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord
 // Contenders lists who holds and who waits, in order: one listing and one read
 // for each.
 func (l *Lock) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return l.read.client.Contenders(ctx, l.line)
+	return l.read.client.Contenders(ctx, l.read.spec.Line)
 }

@@ -9,10 +9,9 @@ import (
 // Side is one side of a [Lock], with the methods of any lock: it can take
 // part in a multi-lock. It is safe for concurrent use.
 type Side struct {
-	client    *coord.Client
-	spec      coord.Spec
-	rule      coord.Rule
-	reentrant bool
+	client *coord.Client
+	spec   coord.Spec
+	rule   coord.Rule
 }
 
 // Client returns the client the lock was made with.
@@ -25,26 +24,16 @@ func (s *Side) Path() string { return s.spec.Line.Dir }
 // the hold. When it returns an error, nothing is left behind. See
 // [Lock.AcquireRead] and [Lock.AcquireWrite].
 func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
-	if h, decided, err := s.client.Inside(ctx, s.spec, s.reentrant); decided {
-		return h, err
-	}
 	return s.client.Acquire(ctx, s.spec, s.rule)
 }
 
 // TryAcquire takes the side's hold if it is free at once and fails with
 // [coord.ErrBusy] if it is not.
 func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	if h, decided, err := s.client.Inside(ctx, s.spec, s.reentrant); decided {
-		return h, err
-	}
 	return s.client.TryAcquire(ctx, s.spec, s.rule)
 }
 
 // Do acquires, runs f, and releases; see [coord.Do] for what it returns.
 func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	h, err := s.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
+	return coord.Do(ctx, s.Acquire, f)
 }

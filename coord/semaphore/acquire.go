@@ -12,14 +12,14 @@ import (
 )
 
 // acquire attempts until it succeeds, fails for good, or ctx ends.
-func (s *Semaphore) acquire(ctx context.Context, n int, attempt func(context.Context, int) ([]*coord.Hold, error)) ([]*coord.Hold, error) {
+func (s *Semaphore) acquire(ctx context.Context, op string, n int, attempt func(context.Context, int) ([]*coord.Hold, error)) ([]*coord.Hold, error) {
 	if n < 1 {
-		return nil, s.failed("acquire", fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
+		return nil, s.client.Failure(op, s.path, fmt.Errorf("%w: %d leases: it must be at least 1", coord.ErrInvalid, n))
 	}
 	for {
 		holds, err := attempt(ctx, n)
 		if err == nil || ctx.Err() != nil || !again(err) {
-			return holds, s.failed("acquire", err)
+			return holds, s.client.Failure(op, s.path, err)
 		}
 	}
 }
@@ -37,24 +37,13 @@ func again(err error) bool {
 	return false
 }
 
-// rule is that of the queue, a mutex: see package lock.
-func rule(_ []coord.Contender, self int) (wait []int, granted bool) {
-	switch self {
-	case 0:
-		return nil, true
-	case 1:
-		return []int{0}, false
-	}
-	return []int{self - 1, self - 2}, false
-}
-
 // attempt queues, makes the leases when it is first in the queue, waits until
 // there is room for them, and leaves the queue.
 func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
 	if _, _, err := s.agree(ctx, n); err != nil {
 		return nil, err
 	}
-	queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, rule)
+	queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.First)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +73,7 @@ func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
 	}
 	var queue *coord.Hold
 	if s.layout.kazoo { // see stillFirst
-		queue, err = s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, rule)
+		queue, err = s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.First)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +206,7 @@ func (s *Semaphore) room(claims []*coord.Claim, names []string, limit int) (bool
 	}
 	own := map[string]bool{}
 	for _, cl := range claims {
-		name := cl.Node()[len(s.layout.leases.Dir)+1:]
+		name := cl.Name()
 		if !slices.Contains(names, name) {
 			return false, fmt.Errorf("lease %s: %w", name, coord.ErrNodeDeleted)
 		}

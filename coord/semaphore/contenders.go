@@ -42,33 +42,13 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, erro
 // describe reads the leases and sorts them by age, which the names of Kazoo's do
 // not tell.
 func (s *Semaphore) describe(ctx context.Context, names []string) ([]coord.ContenderInfo, error) {
-	known := map[string]coord.Contender{}
-	for _, c := range s.layout.leases.Order(names, s.client.Dialect()) {
-		known[c.Name] = c
-	}
-	var infos []coord.ContenderInfo
+	leases := s.layout.leases.Order(names, s.client.Dialect())
 	for _, name := range names {
-		lease, ordered := known[name]
-		if !ordered {
-			lease = coord.Contender{Name: name, Kind: coord.Lease, Dialect: s.client.Dialect()}
+		if !slices.ContainsFunc(leases, func(c coord.Contender) bool { return c.Name == name }) {
+			leases = append(leases, coord.Contender{Name: name, Kind: coord.Lease, Dialect: s.client.Dialect()})
 		}
-		node := s.layout.leases.Dir + "/" + name
-		data, stat, err := s.client.Get(ctx, node)
-		if errors.Is(err, coord.ErrNoNode) {
-			continue
-		}
-		if err != nil && !errors.Is(err, coord.ErrNoAuth) {
-			return nil, err
-		}
-		info := coord.ContenderInfo{
-			Contender: lease, Node: node, Owner: string(data), Session: stat.Owner,
-			Since: stat.Created, Token: stat.Czxid, Revoked: coord.IsRevocation(data),
-		}
-		if info.Revoked {
-			info.Owner = ""
-		}
-		infos = append(infos, info)
 	}
+	infos, err := s.client.Describe(ctx, s.layout.leases.Dir, leases)
 	slices.SortFunc(infos, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
-	return infos, nil
+	return infos, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -28,7 +27,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if err == nil && !ok {
 		err = s.unset()
 	}
-	return limit, s.failed("limit", err)
+	return limit, s.client.Failure("limit", s.path, err)
 }
 
 // SetLimit changes the limit, or stores the first. Programs that ask for
@@ -38,7 +37,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // been released. It repeats itself over lost connections until ctx ends.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
-		return s.failed("set limit", fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
+		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
 	return s.client.Retry(ctx, func(ctx context.Context) error {
 		for {
@@ -55,16 +54,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 
 // store makes the node of the limit, and the directory it is in.
 func (s *Semaphore) store(ctx context.Context, limit int) error {
-	for {
-		err := s.client.Create(ctx, s.layout.limit, s.layout.encode(limit))
-		if !errors.Is(err, coord.ErrNoNode) {
-			return err
-		}
-		dir := s.layout.limit[:max(1, strings.LastIndexByte(s.layout.limit, '/'))]
-		if err := s.client.EnsureDir(ctx, dir); err != nil {
-			return err
-		}
-	}
+	return s.client.CreateAll(ctx, s.layout.limit, s.layout.encode(limit))
 }
 
 // agree returns the limit in force, and a channel that is closed when it may

@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -27,15 +26,12 @@ type Semaphore struct {
 // the limit is the stored one is looked up when a lease is wanted. What cannot
 // be right fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
-	if err := coord.CheckPath(path); err != nil {
+	if err := coord.Check(client, path); err != nil {
 		return nil, err
-	}
-	if client == nil {
-		return nil, fmt.Errorf("%w: the client of the semaphore at %s is nil", coord.ErrInvalid, path)
 	}
 	if limit < 0 || limit > math.MaxInt32 {
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
-		return nil, &coord.OpError{Op: "semaphore", Path: path, Err: err}
+		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
 	return &Semaphore{client, path, limit, layoutOf(client.Dialect(), path)}, nil
 }
@@ -45,25 +41,25 @@ func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 // deleted yet is deleted in the background. The hold has a token only if the
 // limit is 1.
 func (s *Semaphore) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return first(s.acquire(ctx, 1, s.attempt))
+	return first(s.acquire(ctx, "acquire", 1, s.attempt))
 }
 
 // TryAcquire takes a lease if one is free and fails with [coord.ErrBusy] if none
 // is, which costs one read and no write.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return first(s.acquire(ctx, 1, s.try))
+	return first(s.acquire(ctx, "try", 1, s.try))
 }
 
 // AcquireN is [Semaphore.Acquire] for n leases at once, all or none. The group
 // ends when any of them does. More than the limit fail with
 // [coord.ErrInvalid].
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*coord.Group, error) {
-	return group(s.acquire(ctx, n, s.attempt))
+	return group(s.acquire(ctx, "acquire", n, s.attempt))
 }
 
 // TryAcquireN is [Semaphore.TryAcquire] for n leases at once, all or none.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*coord.Group, error) {
-	return group(s.acquire(ctx, n, s.try))
+	return group(s.acquire(ctx, "try", n, s.try))
 }
 
 func first(holds []*coord.Hold, err error) (*coord.Hold, error) {
@@ -83,17 +79,5 @@ func group(holds []*coord.Hold, err error) (*coord.Group, error) {
 // Do acquires a lease, runs f, and releases; see [coord.Do] for what it
 // returns.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	h, err := s.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return coord.Do(ctx, h, func(ctx context.Context) error { return f(ctx, h) })
-}
-
-func (s *Semaphore) failed(op string, err error) error {
-	var known *coord.OpError
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	return &coord.OpError{Op: op, Path: s.path, Err: err}
+	return coord.Do(ctx, s.Acquire, f)
 }

@@ -33,14 +33,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the queue",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old: `	switch self {
-	case 0:
-		return nil, true
-	case 1:`,
-			new: `	switch self {
-	case 0, 1:
-		return nil, true
-	case -1:`,
+			old:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.First)`,
+			new:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.Alone)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestTwoThatWantAllLeases"}},
 	},

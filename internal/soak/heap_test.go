@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/lock"
 )
 
 func TestTheHeapThatTheLibraryKeepsIsSeenAndThatOfTheHarnessIsNot(t *testing.T) {
@@ -16,7 +15,7 @@ func TestTheHeapThatTheLibraryKeepsIsSeenAndThatOfTheHarnessIsNot(t *testing.T) 
 	require.Less(t, libraryHeap()-before, float64(4<<20))
 	var kept []coord.Line
 	for i := range 300_000 {
-		kept = append(kept, lock.Line(fmt.Sprint("/lock/", i)))
+		kept = append(kept, coord.LockLine(fmt.Sprint("/lock/", i)))
 	}
 	require.Greater(t, libraryHeap()-before, float64(4<<20))
 	require.NotEmpty(t, own)
