@@ -133,7 +133,7 @@ func (cl *Claim) awaitCreate(ctx context.Context, made <-chan error, sent <-chan
 		return cl.created(err)
 	case <-ctx.Done():
 		cl.abandon(made)
-		return context.Cause(ctx)
+		return Ended(ctx)
 	}
 }
 
@@ -221,7 +221,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return Ended(ctx)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 	ops := append([]Op{CreateOp(node, cl.spec.Data, Mode(flags)), SetOp(node, cl.spec.Data, 0)}, cl.spec.With...)
 	results, err := c.txn(context.Background(), cl.sess, ops) // ends with the session
 	if err != nil {
-		return "", 0, err
+		return "", 0, callersOwn(err, 2)
 	}
 	return c.full(results[0].Path), results[1].Stat.Czxid, nil
 }
@@ -248,6 +248,11 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 func (cl *Claim) recover(name string) (found bool, err error) {
 	for {
 		found, err = cl.find(name)
+		if errors.Is(err, ErrNoAuth) {
+			cl.client.opts.log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
+				"dir", cl.spec.Line.Dir, "name begins with", name, "session", sessionName(cl.sess.ID()), "err", err)
+			cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: join(cl.spec.Line.Dir, name), Err: err})
+		}
 		if err == nil || errors.Is(err, ErrNoAuth) || cl.sess.Err() != nil {
 			return found, err
 		}
@@ -274,20 +279,44 @@ func (cl *Claim) find(prefix string) (bool, error) {
 			continue
 		}
 		node, err := cl.sess.Get(ctx, join(cl.dir, name))
-		if errors.Is(err, ErrNoAuth) {
+		unreadable := errors.Is(err, ErrNoAuth)
+		if unreadable {
 			node, err = cl.sess.Exists(ctx, join(cl.dir, name))
 		}
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return false, err
 		}
-		if node.Stat.Owner != cl.sess.ID() || cl.spec.Name != "" && string(node.Data) != string(cl.spec.Data) {
+		if node.Stat.Owner != cl.sess.ID() {
 			continue
+		}
+		if cl.spec.Name != "" && string(node.Data) != string(cl.spec.Data) {
+			// Not as it was made: it may have been asked for meanwhile.
+			if !unreadable && !IsRevocation(node.Data) {
+				continue
+			}
+			if proven, err := cl.proven(ctx); err != nil || !proven {
+				return false, err
+			}
 		}
 		cl.settle(join(cl.dir, name), node.Stat.Czxid)
 		cl.client.emit(Event{Kind: ClaimRecovered, Session: cl.sess.ID(), Path: cl.Node()})
 		return true, nil
 	}
 	return false, nil
+}
+
+// proven tells whether what proves the claim holds: that a node of its name and
+// session is its own, and not another claim's ([Spec.Proof]).
+func (cl *Claim) proven(ctx context.Context) (bool, error) {
+	if len(cl.spec.Proof) == 0 {
+		return true, nil
+	}
+	_, err := cl.client.txn(ctx, cl.sess, cl.spec.Proof)
+	var refused *TxnError
+	if errors.As(err, &refused) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (cl *Claim) isOwn(name, prefix string) bool {

@@ -174,12 +174,20 @@ func (c *Client) pause(ctx context.Context) {
 }
 
 // notify passes a session's changes on to the claims born in it.
+//
+// Who holds something hears of it before the log and the observer do, which may
+// take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
+	var tell []func()
+	for _, cl := range c.claimsOf(s) {
+		if f := cl.sessionChanged(change); f != nil {
+			tell = append(tell, f)
+		}
+	}
 	switch change {
 	case session.Up:
 		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
 		c.emit(Event{Kind: SessionUp, Session: s.ID()})
-		return
 	case session.Down:
 		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
 		c.emit(Event{Kind: SessionDown, Session: s.ID()})
@@ -187,8 +195,8 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 		c.opts.log.Warn("session over", "session", sessionName(s.ID()), "err", s.Err())
 		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
 	}
-	for _, cl := range c.claimsOf(s) {
-		cl.sessionChanged(change)
+	for _, f := range tell {
+		f()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // Held is a [Hold], or something that stands for several.
@@ -40,6 +42,10 @@ func Do[H Held](ctx context.Context, acquire func(context.Context) (H, error), f
 	}()
 	return f(held.Context(ctx), held)
 }
+
+// Ended tells why ctx has ended: its error, and its cause beside that if it is
+// another. Both match errors.Is.
+func Ended(ctx context.Context) error { return session.Ended(ctx) }
 
 // Grace returns ctx, or when that has ended already, a context that lasts for
 // another 50 ms: for a release that is to be tried, and that servers in good

@@ -40,13 +40,12 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, err := h.handOver()
-	if err != nil {
+	if err := h.handOver(); err != nil {
 		return nil, err
 	}
 	defer h.cancelContexts()
 	cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
-	if err := cl.exchange(ctx, next, left); err != nil {
+	if err := cl.exchange(ctx, next); err != nil {
 		return nil, err
 	}
 	cl.client.emit(Event{Kind: ClaimJoined, Session: cl.sess.ID(), Path: next.Node()})
@@ -76,36 +75,28 @@ func (cl *Claim) successor(kind Kind) (*Claim, error) {
 
 // handOver ends h and marks the claim as leaving, so that its node's deletion
 // is no loss. Whoever calls it must see to the deletion and tell of it.
-func (h *Hold) handOver() (*removal, error) {
+func (h *Hold) handOver() error {
 	cl := h.claim
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	switch {
 	case h.err != nil:
-		return nil, h.err
+		return h.err
 	case cl.gone != nil || cl.removal != nil:
-		return nil, fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
 	case len(cl.holds) > 1:
-		return nil, invalid("%d other handles of the hold are not released", len(cl.holds)-1)
+		return invalid("%d other handles of the hold are not released", len(cl.holds)-1)
 	}
 	h.end(ErrReleased)
-	cl.removal = &removal{done: make(chan struct{})}
-	if cl.lazy != nil {
-		cl.lazy.Stop()
-	}
-	return cl.removal, nil
+	cl.beginRemoval()
+	return nil
 }
 
 // exchange puts next's node in the place of cl's, or deletes cl's. It returns
 // when that is done, or when ctx ends: then both nodes are deleted in the
 // background.
-func (cl *Claim) exchange(ctx context.Context, next *Claim, left *removal) error {
+func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 	done := make(chan error)
-	finish := func(err error) {
-		left.err = err
-		cl.client.unregister(cl)
-		close(left.done)
-	}
 	cl.client.register(next)
 	err := cl.sess.Go(func() {
 		var rest error
@@ -123,18 +114,18 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim, left *removal) error
 				rest = r.err
 			}
 		}
-		finish(rest)
+		cl.removed(rest)
 	})
 	if err != nil {
 		cl.client.unregister(next)
-		finish(nil)
+		cl.removed(nil)
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return Ended(ctx)
 	}
 }
 
@@ -161,7 +152,7 @@ func (cl *Claim) swap(ctx context.Context, next *Claim) error {
 			return lostBy(err)
 		}
 	}
-	return context.Cause(ctx)
+	return Ended(ctx)
 }
 
 // lostBy tells the failures that mean that the own node is gone.

@@ -6,8 +6,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// The errors of this module, for errors.Is. Every error returned is an
-// [*OpError] that wraps one of them, a context's error, or both. The client
+// The errors of this module, for errors.Is. What a call that asks the servers
+// returns is an [*OpError] that wraps one of them, a context's error, or both;
+// an answer of the server that is none of these comes as text. The client
 // library's error values never appear.
 var (
 	// ErrBusy: a try found the turn taken.

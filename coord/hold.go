@@ -64,11 +64,13 @@ func (h *Hold) Err() error {
 // or nil. A claim that is granted just after the connection was lost is not told
 // of that any more.
 func (cl *Claim) distrust() error {
-	switch {
+	switch over := cl.sess.Err(); {
+	case over != nil:
+		return over
 	case !time.Now().Before(cl.sess.Deadline()):
 		return ErrWindowOver
 	case cl.client.opts.policy == LoseAtDisconnect && !cl.sess.Connected():
-		return cmp.Or(cl.sess.Err(), ErrDisconnected)
+		return ErrDisconnected
 	}
 	return nil
 }
@@ -179,34 +181,47 @@ func (h *Hold) end(err error) bool {
 	return true
 }
 
-// endAll ends every handle as lost; cl.mu is held.
-func (cl *Claim) endAll(cause error) []*Hold {
+// endAll ends every handle; cl.mu is held.
+func (cl *Claim) endAll(err error) []*Hold {
 	ended := slices.Clone(cl.holds)
 	for _, h := range ended {
-		h.end(fmt.Errorf("%w: %w", ErrLost, cause))
+		h.end(err)
 	}
 	return ended
 }
 
-// finish tells the contexts of lost holds, and the observer.
-func (cl *Claim) finish(ended []*Hold, cause error) {
+// endLost ends every handle as lost; cl.mu is held.
+func (cl *Claim) endLost(cause error) []*Hold {
+	return cl.endAll(fmt.Errorf("%w: %w", ErrLost, cause))
+}
+
+// finishLost ends the contexts of lost holds. It returns what tells the log and
+// the observer, which may take their time: first everybody must know who acts
+// on the hold.
+func (cl *Claim) finishLost(ended []*Hold, cause error) (tell func()) {
 	for _, h := range ended {
 		h.cancelContexts()
-		cl.client.opts.log.Warn("hold lost", "node", cl.Node(), "cause", cause)
-		cl.client.emit(Event{Kind: ClaimLost, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted), Err: cause})
+	}
+	return func() {
+		for _, h := range ended {
+			cl.client.opts.log.Warn("hold lost", "node", cl.Node(), "cause", cause)
+			cl.client.emit(Event{Kind: ClaimLost, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted), Err: cause})
+		}
 	}
 }
 
 // heldContext is a context that ends with a hold.
 type heldContext struct {
 	context.Context
+	parent context.Context
 	hold   *Hold
 	cancel context.CancelCauseFunc
 }
 
-// Err looks at the clock as [Hold.Err] does.
+// Err looks at the clock as [Hold.Err] does, and so do the parents that are of
+// other holds.
 func (c *heldContext) Err() error {
-	_ = c.hold.Err() // cancels the context if the window is over
+	_, _ = c.hold.Err(), c.parent.Err() // which cancel the context if a window is over
 	return c.Context.Err()
 }
 
@@ -216,11 +231,13 @@ type heldKey struct {
 }
 
 // Context returns a context that ends when the hold or parent does;
-// context.Cause tells which. It carries the hold: see [HeldIn].
+// context.Cause tells which. It carries the hold: see [HeldIn]. It is kept until
+// one of the two has ended: where many are made of a long hold, give each a
+// parent that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	key := heldKey{h.claim.client, h.claim.spec.Line.Dir}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, key, h))
-	held := &heldContext{ctx, h, cancel}
+	held := &heldContext{ctx, parent, h, cancel}
 	h.claim.mu.Lock()
 	err := h.err
 	if err == nil {

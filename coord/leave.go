@@ -59,12 +59,7 @@ func (cl *Claim) Abandon() { cl.endAndLeave() }
 
 func (cl *Claim) endAndLeave() *removal {
 	cl.mu.Lock()
-	var released []*Hold
-	for _, h := range append([]*Hold(nil), cl.holds...) {
-		if h.end(ErrReleased) {
-			released = append(released, h)
-		}
-	}
+	released := cl.endAll(ErrReleased)
 	cl.mu.Unlock()
 	for _, h := range released {
 		h.tellReleased()
@@ -98,7 +93,7 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	case <-r.done:
 		return r.err
 	case <-ended:
-		return fmt.Errorf("%w: %w", ErrUnconfirmed, context.Cause(ctx))
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
 	case <-timer.C:
 		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)
 	}
@@ -111,49 +106,63 @@ func (cl *Claim) leave() *removal {
 	if cl.removal != nil {
 		return cl.removal
 	}
-	r := &removal{done: make(chan struct{})}
-	cl.removal = r
-	if cl.lazy != nil {
-		cl.lazy.Stop()
-	}
-	finish := func(err error) {
-		r.err = err
-		cl.client.unregister(cl)
-		close(r.done)
-	}
-	settling := cl.settling
+	r, settling := cl.beginRemoval(), cl.settling
 	remove := func() {
 		if settling != nil {
 			<-settling // it would take a deletion by us for its own
 		}
-		finish(cl.remove())
+		cl.removed(cl.remove())
 	}
 	if cl.gone != nil || cl.sess.Go(remove) != nil {
-		finish(nil)
+		cl.removed(nil)
 	}
 	return r
+}
+
+// beginRemoval notes that the node is about to be deleted; cl.mu is held, and
+// nobody else deletes it.
+func (cl *Claim) beginRemoval() *removal {
+	cl.removal = &removal{done: make(chan struct{})}
+	if cl.lazy != nil {
+		cl.lazy.Stop()
+	}
+	return cl.removal
+}
+
+// removed ends the claim: its node is deleted, or cannot be.
+func (cl *Claim) removed(err error) {
+	cl.removal.err = err
+	cl.client.unregister(cl)
+	close(cl.removal.done)
 }
 
 // remove deletes the node, for as long as that takes: until it or the session
 // is gone.
 func (cl *Claim) remove() error {
-	for {
+	for attempts := 1; ; attempts++ {
 		err := cl.removeOnce()
 		switch {
 		case err == nil, errors.Is(err, ErrNoNode):
 			return nil
 		case cl.sess.Err() != nil:
 			return nil // the servers delete the session's nodes
-		case errors.Is(err, ErrDisconnected):
-		case errors.Is(err, ErrThrottled):
-			cl.client.pause(context.Background())
-		default:
-			cl.client.opts.log.Error("own node cannot be deleted; it stays until the session ends",
-				"node", cl.Node(), "session", sessionName(cl.sess.ID()), "err", err)
-			cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: cl.Node(), Err: err})
+		case errors.Is(err, ErrNoAuth):
+			cl.stranded(err)
 			return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
+		case !transient(err) && attempts == 1:
+			cl.client.opts.log.Error("own node not deleted; trying again", "node", cl.Node(), "err", err)
+		}
+		if !errors.Is(err, ErrDisconnected) {
+			cl.client.pause(context.Background())
 		}
 	}
+}
+
+// stranded reports an own node that may not be deleted.
+func (cl *Claim) stranded(err error) {
+	cl.client.opts.log.Error("own node cannot be deleted; it stays until the session ends",
+		"node", cl.Node(), "session", sessionName(cl.sess.ID()), "err", err)
+	cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: cl.Node(), Err: err})
 }
 
 func (cl *Claim) removeOnce() error {

@@ -58,7 +58,7 @@ func (l Line) mayReturn(gone Contender) bool {
 	return gone.Kind == Write || gone.Dialect == Kazoo && slices.Contains(l.Kinds, Read)
 }
 
-// line sorts the children of a directory into those that take part and those
+// parse sorts the children of a directory into those that take part and those
 // that cannot be honoured.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	for _, name := range names {

@@ -123,8 +123,8 @@ func (c *Client) Flush(ctx context.Context) error {
 // Watch reads a node and watches it. The channel is closed at the first change
 // of the node, at its deletion, and also when the connection is lost: in every
 // case, look again. One request, or none when this process watches the path
-// already: all who watch a path share one watch, and whoever gives up leaves
-// nothing behind. A missing node answers [ErrNoNode] and leaves no watch.
+// already: all who watch a path share one watch, which stays until it fires,
+// however many come and go. A missing node answers [ErrNoNode] and leaves no watch.
 func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan struct{}, error) {
 	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {
 		return s.WatchData(ctx, full)

@@ -11,8 +11,8 @@ type EventKind int
 // The kinds of events.
 const (
 	SessionUp      EventKind = iota + 1 // connected with a session
-	SessionDown                         // connection lost, session perhaps alive
-	SessionOver                         // session over; a new one is being opened
+	SessionDown                         // connection lost, session perhaps alive; not when that ends it
+	SessionOver                         // session over; unless the client is closed, a new one is being opened
 	ClaimJoined                         // a claim's node was created
 	ClaimGranted                        // its turn came; Took is the wait
 	ClaimLost                           // a hold ended before its release; Took is how long it lasted

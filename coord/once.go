@@ -69,7 +69,7 @@ func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
 	select {
 	case o.places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, Ended(ctx)
 	}
 	defer func() { <-o.places }()
 	for {
@@ -105,8 +105,7 @@ func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Resul
 			w.version++
 			return results[1:], false, nil
 		case refused != nil && refused.Index > 0:
-			refused.Index--
-			return nil, false, err
+			return nil, false, callersOwn(err, 1)
 		case refused != nil && unknown && errors.Is(err, ErrBadVersion):
 			w.version++ // the first one took effect
 			return nil, false, nil
@@ -121,7 +120,7 @@ func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Resul
 		case unknown && !errors.Is(err, ErrUnconfirmed):
 			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 		default:
-			return nil, true, err
+			return nil, true, callersOwn(err, 1)
 		}
 	}
 }
@@ -164,7 +163,7 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 		case err == nil:
 			return w, nil
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return nil, Ended(ctx)
 		case s.Err() != nil:
 			return o.take(ctx)
 		}
@@ -175,7 +174,7 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 				o.client.drop(w)
 			}
 		})
-		return nil, context.Cause(ctx)
+		return nil, Ended(ctx)
 	}
 }
 

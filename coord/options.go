@@ -23,7 +23,9 @@ const (
 	// LoseAtWindowEnd keeps a hold over a short disconnection: it ends when the
 	// trust window does. The default.
 	LoseAtWindowEnd LossPolicy = iota
-	// LoseAtDisconnect ends every hold as soon as the connection is lost.
+	// LoseAtDisconnect ends every hold as soon as the connection is lost. A place
+	// in a semaphore's queue and one in a double barrier are holds, too: whoever
+	// waits there begins anew after each disconnection.
 	LoseAtDisconnect
 )
 
@@ -131,7 +133,8 @@ func WithTLS(config *tls.Config) Option {
 }
 
 // WithLogger sets where to log: sessions and losses at Info and Warn, the rest
-// at Debug. Nothing is logged by default.
+// at Debug. Nothing is logged by default. A handler that blocks delays the
+// session's probes, and so ends the holds.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {

@@ -61,7 +61,11 @@ func (cl *Claim) watchOwnNow() {
 	_ = cl.sess.Go(func() { // fails only when the session is over
 		for !cl.finished() {
 			_, err := cl.watchOwn(context.Background())
-			if err == nil || !transient(err) {
+			if err == nil || cl.sess.Err() != nil {
+				break
+			}
+			if errors.Is(err, ErrNoAuth) {
+				cl.client.opts.log.Warn("the own node cannot be watched: its deletion by others will not be noticed", "node", cl.Node(), "err", err)
 				break
 			}
 			cl.client.pause(context.Background())
@@ -117,22 +121,26 @@ func (cl *Claim) poke() {
 	}
 }
 
-// sessionChanged runs in the goroutines of the session and must not block.
-func (cl *Claim) sessionChanged(change session.Change) {
+// sessionChanged runs in the goroutines of the session and must not block. It
+// returns what tells the log and the observer, or nil.
+func (cl *Claim) sessionChanged(change session.Change) (tell func()) {
 	switch {
 	case change == session.Over:
-		cl.vanish(cl.sess.Err())
+		tell = cl.vanished(cl.sess.Err())
 	case change == session.Down && cl.client.opts.policy == LoseAtDisconnect:
-		cl.lose(ErrDisconnected)
+		tell = cl.lost(ErrDisconnected)
 	case change == session.WindowClosed:
-		cl.lose(ErrWindowOver)
+		tell = cl.lost(ErrWindowOver)
 	}
 	cl.poke()
+	return tell
 }
 
 // vanish notes that the node is not ours any more, and ends the holds. That the
 // claim deleted it itself is no news.
-func (cl *Claim) vanish(cause error) {
+func (cl *Claim) vanish(cause error) { cl.vanished(cause)() }
+
+func (cl *Claim) vanished(cause error) (tell func()) {
 	select {
 	case <-cl.client.closed:
 		cause = ErrClosed // whose goodbye deletes the node; its event may come first
@@ -141,26 +149,31 @@ func (cl *Claim) vanish(cause error) {
 	cl.mu.Lock()
 	if cl.removal != nil && len(cl.holds) == 0 || cl.settling != nil && errors.Is(cause, ErrNodeDeleted) {
 		cl.mu.Unlock()
-		return
+		return func() {}
 	}
 	if cl.gone == nil {
 		cl.gone = cause
 	}
-	ended := cl.endAll(cause)
+	ended := cl.endLost(cause)
 	cl.mu.Unlock()
-	cl.finish(ended, cause)
+	tell = cl.finishLost(ended, cause)
 	cl.leave()
 	cl.poke()
+	return tell
 }
 
 // lose ends the holds that can no longer be trusted and deletes the node,
 // should it still be there. A claim that only waits is not affected.
-func (cl *Claim) lose(cause error) {
+func (cl *Claim) lose(cause error) { cl.lost(cause)() }
+
+func (cl *Claim) lost(cause error) (tell func()) {
 	cl.mu.Lock()
-	ended := cl.endAll(cause)
+	ended := cl.endLost(cause)
 	cl.mu.Unlock()
-	if len(ended) > 0 {
-		cl.finish(ended, cause)
-		cl.leave()
+	if len(ended) == 0 {
+		return func() {}
 	}
+	tell = cl.finishLost(ended, cause)
+	cl.leave()
+	return tell
 }

@@ -77,7 +77,7 @@ func AwaitDeleted(ctx context.Context, c *Client, node string) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return c.Failure("wait", node, context.Cause(ctx))
+			return c.Failure("wait", node, Ended(ctx))
 		}
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // ReleaseTxn releases the hold and carries out the operations, both or neither:
-// one request, one round trip. When it returns nil, the hold has ended as
-// released. When the ensemble refused it, the error wraps a [*TxnError] and the
+// one request, one round trip. When it returns nil, both were done while the
+// hold's node existed, and the hold has ended (as released, unless it was lost
+// while the reply was under way). When the ensemble refused it, the error wraps a [*TxnError] and the
 // hold goes on; when the hold was lost, the error matches [ErrLost] and nothing
 // was carried out. A lost reply is found out by asking again. When ctx ends
 // before that, the error matches [ErrUnconfirmed], and the node, if it is still
@@ -86,10 +86,7 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			return err
 		default:
 			cl.stopSettling()
-			if refused != nil {
-				refused.Index--
-			}
-			return err
+			return callersOwn(err, 1)
 		}
 	}
 }
@@ -113,18 +110,10 @@ func (cl *Claim) endSettling() {
 func (cl *Claim) settled() {
 	cl.mu.Lock()
 	cl.endSettling()
-	r := &removal{done: make(chan struct{})}
 	if cl.removal == nil {
-		cl.removal = r
-		close(r.done)
+		close(cl.beginRemoval().done)
 	}
-	if cl.lazy != nil {
-		cl.lazy.Stop()
-	}
-	released := slices.Clone(cl.holds)
-	for _, h := range released {
-		h.end(ErrReleased)
-	}
+	released := cl.endAll(ErrReleased)
 	cl.mu.Unlock()
 	cl.client.unregister(cl)
 	for _, h := range released {

@@ -75,7 +75,7 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+			return nil, fmt.Errorf("%w (%w)", Ended(ctx), err)
 		}
 		if err := c.bury(ctx, cl); err != nil {
 			return nil, err
@@ -178,10 +178,7 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 func (cl *Claim) look(ctx context.Context) (line []Contender, listed bool, err error) {
 	names := cl.view
 	cl.view = nil
-	for {
-		if slices.Contains(names, cl.name) {
-			break
-		}
+	if !slices.Contains(names, cl.name) {
 		if names, err = cl.list(ctx); err != nil {
 			return nil, false, err
 		}
@@ -216,7 +213,7 @@ func (cl *Claim) list(ctx context.Context) ([]string, error) {
 			return names, err
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, Ended(ctx)
 		}
 	}
 }
@@ -343,7 +340,7 @@ func (cl *Claim) sleep(ctx context.Context, all []awaited) error {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(a.watch.Done())})
 	}
 	if chosen, _, _ := reflect.Select(cases); chosen == 0 {
-		return context.Cause(ctx)
+		return Ended(ctx)
 	}
 	return cl.why()
 }

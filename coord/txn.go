@@ -67,6 +67,21 @@ func (e *TxnError) Error() string {
 	return fmt.Sprintf("operation %d (%s %s): %v", e.Index, e.Op, e.Path, e.Err)
 }
 
+// callersOwn counts a refused transaction's operations from the caller's first,
+// before which own come: those that this package put in. That one of them was
+// refused is no [*TxnError] to the caller.
+func callersOwn(err error, own int) error {
+	var refused *TxnError
+	switch {
+	case !errors.As(err, &refused):
+		return err
+	case refused.Index < own:
+		return fmt.Errorf("own node: %s %s: %w", refused.Op, refused.Path, refused.Err)
+	}
+	refused.Index -= own
+	return err
+}
+
 func (e *TxnError) Unwrap() error { return e.Err }
 
 // Txn carries out all the operations or none: one request. It is not repeated

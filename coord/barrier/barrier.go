@@ -80,7 +80,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return b.client.Failure("wait", b.path, context.Cause(ctx))
+			return b.client.Failure("wait", b.path, coord.Ended(ctx))
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 		}
 		lost := errors.Is(err, coord.ErrLost)
 		if lost && ctx.Err() != nil {
-			err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+			err = fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
 		}
 		if !lost || ctx.Err() != nil {
 			return nil, b.client.Failure("enter", b.path, err)
@@ -136,7 +136,7 @@ func (e *entrant) await(ctx context.Context) (*Member, error) {
 		case <-e.hold.Done():
 			return nil, e.hold.Err()
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, coord.Ended(ctx)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) (o
 	case <-l.hold.Done():
 		return false, l.hold.Err()
 	case <-ctx.Done():
-		return false, context.Cause(ctx)
+		return false, coord.Ended(ctx)
 	}
 	data, stat, err := l.barrier.client.Get(ctx, l.barrier.ready)
 	if err == nil {

@@ -84,7 +84,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		select {
 		case m.leaving <- struct{}{}:
 		case <-ctx.Done():
-			return m.barrier.client.Failure("leave", m.barrier.path, context.Cause(ctx))
+			return m.barrier.client.Failure("leave", m.barrier.path, coord.Ended(ctx))
 		}
 	}
 	defer func() { <-m.leaving }()

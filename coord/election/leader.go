@@ -115,7 +115,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			select {
 			case <-changed:
 			case <-ctx.Done():
-				yield(Leader{}, e.client.Failure("observe", e.line.Dir, context.Cause(ctx)))
+				yield(Leader{}, e.client.Failure("observe", e.line.Dir, coord.Ended(ctx)))
 				return
 			}
 		}

@@ -68,6 +68,6 @@ func (e *Election) rest(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return e.client.Failure("run", e.line.Dir, context.Cause(ctx))
+		return e.client.Failure("run", e.line.Dir, coord.Ended(ctx))
 	}
 }

@@ -42,7 +42,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	select {
 	case version = <-t.version:
 	case <-ctx.Done():
-		return t.election.client.Failure("proclaim", t.Node(), context.Cause(ctx))
+		return t.election.client.Failure("proclaim", t.Node(), coord.Ended(ctx))
 	}
 	defer func() { t.version <- version }()
 	return t.election.client.Retry(ctx, func(ctx context.Context) error {
@@ -73,7 +73,7 @@ func (t *Term) heed(ctx context.Context) (int32, error) {
 		case <-t.Revoked():
 		case <-t.Done():
 		case <-ctx.Done():
-			return 0, t.election.client.Failure("proclaim", t.Node(), context.Cause(ctx))
+			return 0, t.election.client.Failure("proclaim", t.Node(), coord.Ended(ctx))
 		}
 	}
 	return stat.Version, nil

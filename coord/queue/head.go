@@ -84,7 +84,7 @@ func (h *head) enter(ctx context.Context) (leave func(), err error) {
 	case h.gate <- struct{}{}:
 		return func() { <-h.gate }, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, coord.Ended(ctx)
 	}
 }
 

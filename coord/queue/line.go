@@ -86,7 +86,7 @@ func (q *Queue) await(ctx context.Context, p *place) (held bool, err error) {
 	case <-over:
 		return false, nil
 	case <-ctx.Done():
-		return true, context.Cause(ctx)
+		return true, coord.Ended(ctx)
 	}
 	return true, q.giveWay(ctx, p)
 }
@@ -112,7 +112,7 @@ func (q *Queue) giveWay(ctx context.Context, p *place) error {
 	case <-gone:
 	case <-late.C:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return coord.Ended(ctx)
 	}
 	return nil
 }

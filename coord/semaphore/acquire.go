@@ -188,7 +188,7 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 		case <-queue.Done():
 			return queue.Err()
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return coord.Ended(ctx)
 		}
 	}
 }

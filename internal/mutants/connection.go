@@ -56,7 +56,7 @@ var connection = []mutant{
 			old: `	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
-		return zero, context.Cause(ctx)
+		return zero, Ended(ctx)
 	}`,
 			new: `	case r := <-done:
 		return r.value, r.err

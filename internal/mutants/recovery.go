@@ -27,8 +27,8 @@ var recovery = []mutant{
 		guard: "recovery: the node's owner",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `node.Stat.Owner != cl.sess.ID() || cl.spec.Name`,
-			new:  `cl.spec.Name`,
+			old:  `if node.Stat.Owner != cl.sess.ID() {`,
+			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"}},
 	},
@@ -61,7 +61,7 @@ var recovery = []mutant{
 		guard: "janitor: a delete is repeated",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `case errors.Is(err, ErrDisconnected):`,
+			old:  `case !transient(err) && attempts == 1:`,
 			new:  `case errors.Is(err, ErrDisconnected): return nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADeleteThatIsLostIsMadeAgain"}},
@@ -70,13 +70,10 @@ var recovery = []mutant{
 		guard: "janitor: a lost hold's node is deleted",
 		edit: edit{
 			file: "coord/own.go",
-			old: `		cl.finish(ended, cause)
-		cl.leave()
-	}
-}`,
-			new: `		cl.finish(ended, cause)
-	}
-}`,
+			old: `	tell = cl.finishLost(ended, cause)
+	cl.leave()
+	return tell`,
+			new: `	return cl.finishLost(ended, cause)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostHoldsNodeIsDeletedWhenTheSessionSurvives"}},
 	},

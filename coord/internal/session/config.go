@@ -30,7 +30,8 @@ type Config struct {
 // Change is what happens to a session.
 type Change int
 
-// The changes of a session's life. Up and Down alternate; Over comes once.
+// The changes of a session's life. Up and Down alternate; Over comes once, and
+// takes the place of the last Down.
 // WindowClosed comes when the trust window ends with no write acknowledged in
 // time, and again and again until it is open.
 const (

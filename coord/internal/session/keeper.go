@@ -98,7 +98,7 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, Ended(ctx)
 		case <-k.stop.Done():
 			return nil, ErrClosed
 		}
@@ -124,7 +124,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return Ended(ctx)
 	}
 }
 
@@ -229,7 +229,7 @@ func (s *Session) Vouch(ctx context.Context) error {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return context.Cause(ctx)
+			return Ended(ctx)
 		case <-s.ending.Done():
 			pause.Stop()
 			return s.Err()

@@ -11,23 +11,22 @@ import (
 
 // awaitUp waits until requests can be sent.
 func (s *Session) awaitUp(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		up := s.up
-		s.mu.Unlock()
-		select {
-		case <-s.ending.Done():
-			return s.Err()
-		default:
-		}
-		select {
-		case <-up:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.ending.Done():
-			return s.Err()
-		}
+	s.mu.Lock()
+	up := s.up
+	s.mu.Unlock()
+	switch { // for select takes any of several
+	case s.ending.Err() != nil:
+		return s.Err()
+	case ctx.Err() != nil:
+		return Ended(ctx)
+	}
+	select {
+	case <-up:
+		return nil
+	case <-ctx.Done():
+		return Ended(ctx)
+	case <-s.ending.Done():
+		return s.Err()
 	}
 }
 
@@ -79,7 +78,7 @@ func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 	case r := <-done:
 		return r.value, r.err
 	case <-ctx.Done():
-		return zero, context.Cause(ctx)
+		return zero, Ended(ctx)
 	}
 }
 

@@ -176,9 +176,12 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 	first := s.id == 0
 	if first && id != 0 {
 		s.id, s.timeout = id, timeout
-		tick := s.cfg.Tick
-		if tick == 0 {
-			tick = timeout / unknownTickShare
+		tick, most := s.cfg.Tick, timeout/unknownTickShare
+		if tick > most {
+			s.log.Warn("the servers' tick cannot be that long: they do not grant a session less than two", "tick", tick, "timeout", timeout)
+		}
+		if tick == 0 || tick > most {
+			tick = most
 		}
 		s.trust.created(sent, timeout, tick/2)
 	}
@@ -254,8 +257,11 @@ func (s *Session) authenticated(code int32) {
 }
 
 // failed implements tap.
-func (s *Session) failed(w *wire) {
+func (s *Session) failed(w *wire, open bool, err error) {
 	s.mu.Lock()
+	if !open {
+		s.trouble = err
+	}
 	changed := s.wire == w && s.setDown()
 	s.mu.Unlock()
 	if changed {

@@ -64,6 +64,11 @@ func (t *trust) ack(sent, now time.Time, write bool) {
 	if slept := asleep(sent, sent.Round(0), now, now.Round(0)); slept > t.margin() {
 		sent = sent.Add(-slept)
 	}
+	// What is older than a window opens none. Without writes nobody else would
+	// drop it.
+	for len(t.acked) > 1 && sent.Sub(t.acked[0].sent) > t.timeout {
+		t.acked = t.acked[1:]
+	}
 	if n := len(t.acked); n == 0 || sent.Sub(t.acked[n-1].sent) >= t.timeout/100 {
 		t.acked = append(t.acked, answer{sent, now})
 	}

@@ -134,3 +134,11 @@ func TestAClockThatIsSetBackChangesNothing(t *testing.T) {
 	deadline := tr.deadline(c.at(1000), c.at(1000).Round(0).Add(-time.Hour))
 	require.Equal(t, c.start.Add(timeout-tr.margin()), deadline)
 }
+
+func TestAClientThatOnlyReadsRemembersNoMoreThanAWindow(t *testing.T) {
+	tr, c := begun(0)
+	for at := time.Duration(0); at < 100*timeout; at += timeout / 100 {
+		tr.ack(c.start.Add(at), c.start.Add(at), false)
+	}
+	require.LessOrEqual(t, len(tr.acked), 101)
+}

@@ -66,9 +66,14 @@ func (s *Session) watch(ctx context.Context, key armed) (*Watch, error) {
 	s.mu.Unlock()
 	select {
 	case <-w.ready:
+		if shared && w.err != nil {
+			// A failure may be older than the call, and there is no watch to tell
+			// what has happened since: the node may be there by now.
+			return s.watch(ctx, key)
+		}
 		return w, w.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, Ended(ctx)
 	case <-s.ending.Done():
 		return nil, s.Err()
 	}

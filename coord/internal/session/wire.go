@@ -23,7 +23,7 @@ type tap interface {
 	// authenticated notes the reply to one of the session's credentials.
 	authenticated(code int32)
 	// failed notes that the connection is gone.
-	failed(w *wire)
+	failed(w *wire, open bool, err error)
 }
 
 // request is a request on its way.
@@ -183,7 +183,13 @@ func (w *wire) rest() {
 // connection is gone before those who wake ask it.
 func (w *wire) stop(err error) {
 	_ = w.Conn.Close()
-	w.tap.failed(w)
+	w.mu.Lock()
+	open := w.open
+	w.mu.Unlock()
+	if !open {
+		err = fmt.Errorf("%v accepts connections and does not open a session: %w", w.RemoteAddr(), err)
+	}
+	w.tap.failed(w, open, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end = err
@@ -266,7 +272,11 @@ func (w *wire) examineHandshake(body []byte, greeted time.Time) error {
 		return errHandshake
 	}
 	timeout := time.Duration(int32At(body, 4)) * time.Millisecond
-	if err := w.tap.established(int64At(body, 8), timeout, greeted); err != nil {
+	id := int64At(body, 8)
+	if id != 0 && timeout <= 0 {
+		return errHandshake
+	}
+	if err := w.tap.established(id, timeout, greeted); err != nil {
 		return err
 	}
 	w.mu.Lock()

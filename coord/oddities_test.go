@@ -1,0 +1,218 @@
+package coord_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// systemError is what a server answers when the request made it stumble.
+const systemError = zkembed.Code(-1)
+
+// Whoever watches a path shares one watch, also a failing one: its "no node" may
+// be older than the node.
+func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		ctx, stop := context.WithCancel(b.Context())
+		var watching sync.WaitGroup
+		for range 8 {
+			watching.Go(func() {
+				for ctx.Err() == nil {
+					if _, _, changed, err := c.Watch(ctx, "/x"); err == nil {
+						select {
+						case <-changed:
+						case <-ctx.Done():
+						}
+					}
+				}
+			})
+		}
+		for range 2000 {
+			require.NoError(b, c.Create(b.Context(), "/x", nil))
+			_, _, _, err := c.Watch(b.Context(), "/x")
+			require.NoError(b, err)
+			require.NoError(b, c.Delete(b.Context(), "/x", -1))
+		}
+		stop()
+		watching.Wait()
+	})
+}
+
+func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		h := b.acquire(c)
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(systemError))
+		time.Sleep(T)
+		require.Equal(b, 1, stumble.Fired())
+		require.NoError(b, coord.Break(b.Context(), admin, h.Node()))
+		time.Sleep(time.Second)
+		require.ErrorIs(b, h.Err(), coord.ErrNodeDeleted)
+	})
+}
+
+func TestAServerThatStumblesOverTheDeletionDoesNotStrandTheNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		h := b.acquire(c)
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.ReplyError(systemError))
+		require.NoError(b, h.Release(b.Context()))
+		require.Equal(b, 1, stumble.Fired())
+		require.NoError(b, b.acquire(other).Release(b.Context()))
+	})
+}
+
+// The window of such a tick would never be open.
+func TestATickLongerThanTheSessionAllowsIsNotBelieved(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.Open(coord.WithTick(3 * T)))
+		time.Sleep(5 * T)
+		require.NoError(b, h.Err())
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
+		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
+		joined := make(chan *coord.Claim, 1)
+		go func() {
+			cl, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/d"}, Name: "n"})
+			require.NoError(b, err)
+			joined <- cl
+		}()
+		for b.owned(c.SessionID()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		require.NoError(b, coord.Revoke(b.Context(), admin, "/d/n"))
+		cl := <-joined
+		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
+		h, err := cl.Turn(b.Context(), coord.Alone)
+		require.NoError(b, err)
+		<-h.Revoked()
+		require.NoError(b, h.Release(b.Context()))
+		require.Zero(b, b.owned(c.SessionID()))
+	})
+}
+
+// What the ensemble refuses of a transaction is counted as the caller counts.
+func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		undeletable := coord.WithACL(coord.ACL{Perms: coord.PermRead | coord.PermCreate, Scheme: "world", ID: "anyone"})
+		c := b.Open(undeletable)
+		var refused *coord.TxnError
+		h := b.acquire(c)
+		err := h.ReleaseTxn(b.Context(), coord.CheckOp("/", -1))
+		require.ErrorIs(b, err, coord.ErrNoAuth)
+		require.NotErrorAs(b, err, &refused)
+
+		once, err := c.ExactlyOnce("/once")
+		require.NoError(b, err)
+		_, err = once.Txn(b.Context(), coord.CheckOp("/", -1))
+		require.ErrorIs(b, err, coord.ErrNoAuth)
+		require.NotErrorAs(b, err, &refused)
+
+		c = b.Open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
+		with := []coord.Op{coord.CheckOp("/d", -1), coord.CheckOp("/missing", -1)}
+		_, err = c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/d"}, Name: "n", With: with})
+		require.ErrorAs(b, err, &refused)
+		require.Equal(b, 1, refused.Index)
+	})
+}
+
+func TestAContextsErrorStaysVisibleBesideItsCause(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, shutdown := b.Open(), errors.New("shutting down")
+		h := b.acquire(c)
+		ctx, cancel := context.WithCancelCause(b.Context())
+		time.AfterFunc(time.Second, func() { cancel(shutdown) })
+		_, err := c.Acquire(ctx, mutex, coord.First)
+		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, err, shutdown)
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestNothingIsAskedOfTheServerForAContextThatHasEnded(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(b, c.EnsureDir(b.Context(), "/lock"))
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		before := b.Server.Counts()
+		for range 50 {
+			_, err := c.Acquire(ctx, mutex, coord.First)
+			require.ErrorIs(b, err, context.Canceled)
+		}
+		time.Sleep(time.Second) // what was sent has arrived
+		require.Zero(b, b.Server.Counts().Since(before)[zkembed.OpCreate])
+	})
+}
+
+// Inside of a hold, too.
+func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, reentrant := b.Open(), mutex
+		reentrant.Reentrant = true
+		ctx, cancel := context.WithCancel(b.Context())
+		h, err := c.Acquire(ctx, reentrant, coord.First)
+		require.NoError(b, err)
+		inside := h.Context(ctx)
+		nested, err := c.Acquire(inside, reentrant, coord.First)
+		require.NoError(b, err)
+		require.NoError(b, nested.Release(b.Context()))
+		cancel()
+		_, err = c.Acquire(inside, reentrant, coord.First)
+		require.ErrorIs(b, err, context.Canceled)
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer func() { require.NoError(t, listener.Close()) }()
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer func() { _ = conn.Close() }()
+				length := make([]byte, 4)
+				_, _ = io.ReadFull(conn, length)
+				_, _ = io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(length)))
+				reply := make([]byte, 4+36) // length, version, time-out, session, password
+				binary.BigEndian.PutUint32(reply, 36)
+				binary.BigEndian.PutUint64(reply[12:], 7)
+				binary.BigEndian.PutUint32(reply[20:], 16)
+				_, _ = conn.Write(reply)
+				_, _ = io.Copy(io.Discard, conn)
+			})
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = coord.Open(ctx, listener.Addr().String())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, coord.ErrDisconnected)
+	require.ErrorContains(t, err, "does not open a session")
+}

@@ -1,0 +1,96 @@
+package main
+
+// calls: what every call promises of its context, of odd answers, and of what
+// is told to whom.
+var calls = []mutant{
+	{
+		guard: "watches: a failure that is older than the call is no answer to it",
+		edit: edit{
+			file: "coord/internal/session/watch.go",
+			old:  `if shared && w.err != nil {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWatchSeesWhat"}},
+	},
+	{
+		guard: "window: answers too old to open it are forgotten",
+		edit: edit{
+			file: "coord/internal/session/trust.go",
+			old:  `for len(t.acked) > 1 && sent.Sub(t.acked[0].sent) > t.timeout {`,
+			new:  `for false {`,
+		},
+		tests: []suite{{pkg: inside, run: "TestAClientThatOnlyReads"}},
+	},
+	{
+		guard: "window: a tick that the session does not allow is not believed",
+		edit: edit{
+			file: "coord/internal/session/session.go",
+			old:  `if tick == 0 || tick > most {`,
+			new:  `if tick == 0 {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATickLongerThan"}},
+	},
+	{
+		guard: "losses: all holds are told before the observer is",
+		edit: edit{
+			file: "coord/client.go",
+			old:  `			tell = append(tell, f)`,
+			new:  `			f()`,
+		},
+		tests: []suite{{pkg: coord, run: "TestEverybodyIsTold"}},
+	},
+	{
+		guard: "the own watch is tried again whatever the server answers",
+		edit: edit{
+			file: "coord/own.go",
+			old:  `if err == nil || cl.sess.Err() != nil {`,
+			new:  `if err == nil || !transient(err) {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAServerThatStumblesOverTheOwnWatch"}},
+	},
+	{
+		guard: "the deletion is tried again whatever the server answers",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `case errors.Is(err, ErrNoAuth):`,
+			new:  `case !transient(err):`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAServerThatStumblesOverTheDeletion"}},
+	},
+	{
+		guard: "recovery: a named claim that was asked for is still known",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `if !unreadable && !IsRevocation(node.Data) {`,
+			new:  `if true {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestANamedClaimThatIsAskedFor"}},
+	},
+	{
+		guard: "nothing is sent for a context that has ended",
+		edit: edit{
+			file: "coord/internal/session/ops.go",
+			old:  `case ctx.Err() != nil:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestNothingIsAskedOfTheServer"}},
+	},
+	{
+		guard: "Do: a release does not outlive its context for long",
+		edit: edit{
+			file: "coord/do.go",
+			old:  `releasing, cancel := Grace(ctx)`,
+			new:  `releasing, cancel := ctx, func() {}`,
+		},
+		tests: []suite{{pkg: coord, run: "TestDoEndsWithItsContext"}},
+	},
+	{
+		guard: "double barrier: the chroot counts for what fits into a transaction",
+		edit: edit{
+			file: "coord/doublebarrier/barrier.go",
+			old:  `len(client.Chroot())+len(path)`,
+			new:  `len(path)`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestAChrootCounts"}},
+	},
+}
