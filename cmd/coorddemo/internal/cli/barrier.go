@@ -22,7 +22,11 @@ type barrierSet struct {
 // Run closes the barrier.
 func (v *barrierSet) Run(s *streams, c *connection) error {
 	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
-		if err := b.Set(ctx); err != nil {
+		err := b.Set(ctx)
+		if errors.Is(err, barrier.ErrNoBarrier) {
+			return usageError("%w; a barrier needs a path of its own", err)
+		}
+		if err != nil {
 			return err
 		}
 		return s.print(map[string]any{"path": string(v.Path), "set": true}, "")
