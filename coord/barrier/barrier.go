@@ -3,9 +3,14 @@ package barrier
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
+
+// ErrNoBarrier: there is a node at the path, but it is no barrier, so that
+// nothing would keep the way shut. The message tells what it is.
+var ErrNoBarrier = errors.New("the node exists, but is no barrier")
 
 // Barrier is a barrier at a path: closed while the node exists, open while it
 // does not. It is configuration, not state, and safe for concurrent use.
@@ -25,16 +30,42 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 
 // Set closes the barrier; one that is closed stays so. When it has returned
 // nil, every [Barrier.Wait] that begins afterwards waits, whatever server it
-// asks. The node's data name who closed it, and missing parents are made. Set
-// repeats itself over lost connections and sessions until ctx ends.
+// asks. The node's data name who closed it, and missing parents are made. A node
+// that was there before and belongs to a session, or has children or once had
+// some, is not taken for a barrier: [ErrNoBarrier]. Set repeats itself over lost
+// connections and sessions until ctx ends.
 func (b *Barrier) Set(ctx context.Context) error {
-	return b.client.Retry(ctx, func(ctx context.Context) error {
-		err := b.client.CreateAll(ctx, b.path, []byte(b.client.Identity()))
-		if errors.Is(err, coord.ErrNodeExists) {
-			return nil
+	for {
+		err := b.client.Retry(ctx, func(ctx context.Context) error {
+			return b.client.CreateAll(ctx, b.path, []byte(b.client.Identity()))
+		})
+		if !errors.Is(err, coord.ErrNodeExists) {
+			return err
 		}
-		return err
-	})
+		stat, exists, err := b.client.Exists(ctx, b.path)
+		if err != nil {
+			return err
+		}
+		if !exists {
+			continue // removed since
+		}
+		return b.client.Failure("set", b.path, other(stat))
+	}
+}
+
+// other tells why a node cannot be a barrier, or nil if it can. A container
+// shows only by the children it has or had, and the servers delete it only if
+// it had some: without any it stays, whatever it is.
+func other(stat coord.Stat) error {
+	switch {
+	case stat.Owner != 0:
+		return fmt.Errorf("%w: it goes with a session", ErrNoBarrier)
+	case stat.Children > 0:
+		return fmt.Errorf("%w: it has children (%d)", ErrNoBarrier, stat.Children)
+	case stat.Cversion != 0:
+		return fmt.Errorf("%w: it had children, so that the servers may be about to delete it", ErrNoBarrier)
+	}
+	return nil
 }
 
 // Closed tells whether the barrier is closed, as the server that is asked knows

@@ -175,3 +175,27 @@ func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
 		require.ErrorContains(t, err, w.Path("barrier"))
 	})
 }
+
+func TestWhatIsNoBarrierIsNotTakenForOne(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := coordtest.Open(t, w.ConnectString())
+		refused := func(path, why string) {
+			t.Helper()
+			err := at(t, c, w.Path(path)).Set(coordtest.Limited(t))
+			require.ErrorIs(t, err, barrier.ErrNoBarrier, path)
+			require.ErrorContains(t, err, "set "+w.Path(path), path)
+			require.ErrorContains(t, err, why, path)
+		}
+		require.NoError(t, c.EnsureDir(coordtest.Limited(t), w.Path("container")))
+		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("container/child"), nil))
+		refused("container", "has children (1)")
+		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("container/child"), -1))
+		refused("container", "had children")
+		_, err := c.Txn(coordtest.Limited(t), coord.CreateOp(w.Path("ephemeral"), nil, coord.Ephemeral))
+		require.NoError(t, err)
+		refused("ephemeral", "session")
+		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("ephemeral"), -1))
+		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("by-hand"), nil))
+		require.NoError(t, at(t, c, w.Path("by-hand")).Set(coordtest.Limited(t)), "a node that somebody made by hand is one")
+	})
+}

@@ -27,6 +27,8 @@ func TestWhatABarrierCosts(t *testing.T) {
 	}
 	set := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
 	require.Equal(t, 1, set.Total(), "%v", set)
+	again := spent(func() { require.NoError(t, b.Set(coordtest.Limited(t))) })
+	require.Equal(t, 2, again.Total(), "%v", again)
 	var all []<-chan error
 	waits := spent(func() {
 		all = append(all, waiting(t, w, t.Context(), b, path))

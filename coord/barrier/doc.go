@@ -20,6 +20,9 @@
 //     session at that time, and when the barrier has been set again meanwhile.
 //   - Wait does not return without one: it looks again after every wake-up.
 //   - Set and Remove are idempotent: nobody needs to know who was first.
+//   - Set does not take another recipe's node for a barrier: one that belongs to
+//     a session, or that is or was the parent of others, is refused with
+//     [ErrNoBarrier].
 //   - The barrier outlives the process and the session that set it.
 //   - Every call ends with its context, also when no server answers.
 //
@@ -31,6 +34,12 @@
 //   - A barrier that nobody removes stays shut: it does not end with the session
 //     of whoever set it. A barrier that nobody has set lets everybody through:
 //     set it before those who wait are started.
+//   - A barrier's path must not be the parent of anything. What makes missing
+//     parents makes them as containers, which the servers delete some time after
+//     their last child went; Set refuses those, but for one that has never had a
+//     child, which the servers do not tell from any other node: it stays as long
+//     as nothing is put below it. Nor do they tell of a node with a time to live.
+//     And a barrier that has children cannot be removed before they are.
 //   - Set and Remove are carried out at least once. When a reply is lost and
 //     another process does the opposite in that very moment, the repetition
 //     comes after it. Let one process decide, if that matters.
@@ -50,7 +59,8 @@
 //
 // # Cost
 //
-// Set: one request; the missing parents come on top. Remove: one. Wait: an empty
+// Set: one request, two when there is a node already; the missing parents come
+// on top. Remove: one. Wait: an empty
 // write and a read, which leaves the watch, and a read after the removal. All
 // who wait in one process share one watch. The herd is the purpose: a removal
 // wakes everybody.

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
@@ -63,5 +64,46 @@ func TestClosedTellsWhetherTheBarrierIsClosed(t *testing.T) {
 			require.NoError(b, err)
 			require.Equal(b, change.closed, closed)
 		}
+	})
+}
+
+// A container without children is deleted by the servers: a barrier that were
+// one would open by itself.
+func TestTheParentOfAnotherBarrierIsNoBarrierAndNobodyPassesOneThatWasSet(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		gate := func(path string) *barrier.Barrier {
+			gate, err := barrier.New(c, path)
+			require.NoError(b, err)
+			return gate
+		}
+		phase, job := gate("/job/phase1"), gate("/job")
+		require.NoError(b, phase.Set(b.Context()))
+		require.ErrorIs(b, job.Set(b.Context()), barrier.ErrNoBarrier)
+		require.NoError(b, phase.Remove(b.Context()))
+		set := job.Set(b.Context())
+		require.ErrorIs(b, set, barrier.ErrNoBarrier)
+		require.ErrorContains(b, set, "/job")
+		require.Equal(b, 1, b.Server.Reap())
+		require.NoError(b, job.Set(b.Context()), "now the path is free")
+		require.Zero(b, b.Server.Reap())
+		ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+		defer cancel()
+		require.ErrorIs(b, job.Wait(ctx), context.DeadlineExceeded)
+		require.NoError(b, job.Remove(b.Context()))
+	})
+}
+
+func TestANodeThatVanishesWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		gate, err := barrier.New(c, "/b")
+		require.NoError(b, err)
+		once := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 2}, zkembed.ReplyError(zkembed.CodeNodeExists))
+		require.NoError(b, gate.Set(b.Context()))
+		require.Equal(b, 2, once.Fired())
+		closed, err := gate.Closed(b.Context())
+		require.NoError(b, err)
+		require.True(b, closed)
 	})
 }

@@ -16,4 +16,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, doubleBarrier, leaving, semaphore, queue, election, calls)
+var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, calls)

@@ -22,7 +22,11 @@ type barrierSet struct {
 // Run closes the barrier.
 func (v *barrierSet) Run(s *streams, c *connection) error {
 	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
-		if err := b.Set(ctx); err != nil {
+		err := b.Set(ctx)
+		if errors.Is(err, barrier.ErrNoBarrier) {
+			return usageError("%w; a barrier needs a path of its own", err)
+		}
+		if err != nil {
 			return err
 		}
 		return s.print(map[string]any{"path": string(v.Path), "set": true}, "")
@@ -68,7 +72,7 @@ func (v *barrierWait) Run(s *streams, c *connection) error {
 	}
 	client, err := c.open(ctx)
 	if err != nil {
-		return err
+		return s.inVain(s.out, v.Path, err)
 	}
 	defer hangUp(client)
 	b, err := barrier.New(client, string(v.Path))
@@ -78,10 +82,10 @@ func (v *barrierWait) Run(s *streams, c *connection) error {
 	begin := time.Now()
 	err = b.Wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exitWith(exitTimeout, "the barrier is closed: %w", err)
+		err = exitWith(exitTimeout, "the barrier is closed: %w", err)
 	}
 	if err != nil {
-		return failure(err)
+		return s.inVain(s.out, v.Path, failure(err))
 	}
 	return s.print(map[string]any{"path": string(v.Path), "waited": seconds(time.Since(begin))}, "")
 }

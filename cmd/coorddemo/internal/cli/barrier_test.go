@@ -37,6 +37,16 @@ func TestABarrierThatCannotBe(t *testing.T) {
 	require.Equal(t, exitUnavailable, start(t, "--zk", silentServer(t), "barrier", "wait", "--timeout", "0.3", "/b").exit())
 }
 
+func TestTheDirectoryOfAQueueIsNoBarrier(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		putItems(t, w, "item")
+		p := on(t, w, "barrier", "set", w.Path("q"))
+		require.Equal(t, exitUsage, p.exit())
+		require.Contains(t, p.stderr.String(), "no barrier: it has children")
+		require.Equal(t, 0, on(t, w, "barrier", "set", w.Path("q/entries/barrier")).exit())
+	})
+}
+
 func ended(p *process) bool {
 	select {
 	case <-p.exited:

@@ -46,6 +46,7 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 // Main runs the command line args and returns the status to exit with.
 func Main(args []string) int {
 	unsetEmptyVariables()
+	args = withVerbs(args)
 	std := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: os.Stderr}
 	v, ctx, err := parseArgs(std, args)
 	if err != nil {
@@ -53,6 +54,14 @@ func Main(args []string) int {
 	}
 	std.json = v.JSON
 	return std.finish(ctx.Run(std, &v.connection))
+}
+
+// withVerbs writes --version, as other commands have it, as the verb that it is here.
+func withVerbs(args []string) []string {
+	if len(args) > 0 && args[0] == "--version" {
+		return append([]string{"version"}, args[1:]...)
+	}
+	return args
 }
 
 // parseArgs reads the command line, or tells what is wrong with it.

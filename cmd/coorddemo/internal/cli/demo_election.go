@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,9 +23,9 @@ type electionResult struct {
 	Replicas int     `json:"replicas"`
 	Kills    int     `json:"kills"`
 	Terms    int     `json:"terms"`
-	Entries  int     `json:"entries"`  // of the leaders in their log
-	Overlaps int     `json:"overlaps"` // entries by a former leader, after one of a newer
-	MaxGap   int64   `json:"max_gap_ms"`
+	Entries  int     `json:"entries"`              // of the leaders in their log
+	Overlaps int     `json:"overlaps"`             // entries by a former leader, after one of a newer
+	MaxGap   int64   `json:"max_gap_ms,omitempty"` // from a kill to the next leader; none if that did not happen
 	Seconds  float64 `json:"seconds"`
 	Error    string  `json:"error,omitempty"`
 	OK       bool    `json:"ok"`
@@ -94,9 +95,12 @@ func (v *electionDemo) conclude(s *streams, p *progress, r succession.Result, er
 		out.Error = briefly(err).Error()
 	}
 	out.OK = err == nil && r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill
-	p.tell("\n  %s, %s, never longer than %v without a leader; %.1f s.\n  The log has %s, %d of them by a former leader.",
-		plural(r.Terms, "term", "terms"), plural(r.Kills, "leader killed", "leaders killed"), r.MaxGap.Round(time.Millisecond),
-		r.Took.Seconds(), plural(r.Entries, "entry", "entries"), r.Overlaps)
+	gap := ""
+	if r.MaxGap > 0 {
+		gap = fmt.Sprintf(", never longer than %v without a leader", r.MaxGap.Round(time.Millisecond))
+	}
+	p.tell("\n  %s, %s%s; %.1f s.\n  The log has %s, %d of them by a former leader.",
+		plural(r.Terms, "term", "terms"), plural(r.Kills, "leader killed", "leaders killed"), gap, r.Took.Seconds(), plural(r.Entries, "entry", "entries"), r.Overlaps)
 	if err != nil {
 		p.tell("  Not finished: %s.", out.Error)
 	}

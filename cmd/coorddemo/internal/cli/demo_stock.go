@@ -29,7 +29,7 @@ type stockResult struct {
 	Kills    int     `json:"kills"`
 	Losses   int     `json:"losses"` // holds lost in the middle of a sale; the seller noticed and did not sell
 	TokensUp bool    `json:"tokens_grow"`
-	MaxGap   int64   `json:"max_gap_ms"` // from a kill to the next sale
+	MaxGap   int64   `json:"max_gap_ms,omitempty"` // from a kill to the next sale; none if that did not happen
 	Seconds  float64 `json:"seconds"`
 	Error    string  `json:"error,omitempty"`
 	OK       bool    `json:"ok"`

@@ -25,13 +25,13 @@ func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	}
 	w, err := verb.begin(c)
 	if err != nil {
-		return err
+		return s.inVain(s.err, v.Path, err)
 	}
 	defer w.end()
 	m, err := v.enter(w.ctx, s, w.client)
 	w.calm()
 	if err != nil {
-		return v.giveUp(w.ctx, verb, err)
+		return s.inVain(s.err, v.Path, v.giveUp(w.ctx, verb, err))
 	}
 	r := w.run(s, m.Hold())
 	status, err := v.takePart(w.ctx, r, m)
@@ -159,8 +159,10 @@ func (v *doubleBarrierVerb) story(m *doublebarrier.Member, status int, err error
 	if errors.As(err, &incomplete) {
 		missing = incomplete.Missing
 	}
-	return map[string]any{
+	story := map[string]any{
 		"path": v.Path, "node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(),
 		"status": status, "lost": status == exitLost, "missing": missing, "waited": seconds(waited), "inside": seconds(inside),
 	}
+	addError(story, err)
+	return story
 }

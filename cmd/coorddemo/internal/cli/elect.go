@@ -30,9 +30,9 @@ func (*electVerb) Help() string {
 
 // leaderNews is a leader in JSON.
 type leaderNews struct {
-	Path    string `json:"path"`
-	Leads   bool   `json:"leads"` // somebody does
-	Data    string `json:"data"`
+	Path  string `json:"path"`
+	Leads bool   `json:"leads"` // somebody does
+	nodeData
 	Node    string `json:"node"`
 	Session string `json:"session"`
 	Token   int64  `json:"token"`
@@ -41,7 +41,7 @@ type leaderNews struct {
 
 // tell prints a leader, or that there is none.
 func (v *electVerb) tell(s *streams, l election.Leader) error {
-	news := leaderNews{Path: string(v.Path), Leads: !l.None(), Data: string(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
+	news := leaderNews{Path: string(v.Path), Leads: !l.None(), nodeData: dataOf(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
 	line := "nobody leads"
 	if news.Leads {
 		news.Session = fmt.Sprintf("0x%x", uint64(l.Session))

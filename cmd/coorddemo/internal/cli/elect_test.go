@@ -28,7 +28,7 @@ func TestElectRunsItsCommandWhileItLeads(t *testing.T) {
 		awaitContenders(t, w.Admin(), path, 2)
 		who := parse[leaderNews](t, on(t, w, "--json", "elect", "--who", path).line())
 		require.True(t, who.Leads)
-		require.Equal(t, "one:80", who.Data)
+		require.Equal(t, "one:80", *who.Data)
 		require.NoError(t, one.in.Close())
 		require.Equal(t, 5, one.exit())
 		require.Greater(t, int64(two.number()), who.Token)

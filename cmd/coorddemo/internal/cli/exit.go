@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -26,6 +27,9 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string {
+	if e.err == nil && e.code > 128 {
+		return signalled{syscall.Signal(e.code - 128)}.Error()
+	}
 	if e.err == nil {
 		return fmt.Sprintf("exit status %d", e.code)
 	}

@@ -22,6 +22,8 @@ type report struct {
 	Path       string       `json:"path"`
 	Kind       string       `json:"kind"`    // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
 	Dialect    string       `json:"dialect"` // of all contenders; mixed; "" if there are none
+	Exists     bool         `json:"exists"`  // the node at the path does
+	Others     int          `json:"others"`  // nodes below it, where nobody and nothing is that inspect knows
 	Contenders []contender  `json:"contenders"`
 	Round      *roundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *queueReport `json:"queue,omitempty"`
@@ -40,8 +42,9 @@ type contender struct {
 	State    string  `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
 	Kind     string  `json:"kind"`
 	Owner    string  `json:"owner"`
-	Session  string  `json:"session"` // as ZooKeeper's own tools write it
-	Age      float64 `json:"age"`     // seconds since the node was made, by the servers' clock against ours
+	OwnerRaw []byte  `json:"owner_base64,omitempty"` // if it is no text
+	Session  string  `json:"session"`                // as ZooKeeper's own tools write it
+	Age      float64 `json:"age"`                    // seconds since the node was made, by the servers' clock against ours
 	Node     string  `json:"node"`
 	Token    int64   `json:"token"`
 	Revoked  bool    `json:"revoked"`
@@ -61,15 +64,16 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 	})
 }
 
-// inspect lists the line at path. A path that does not exist is a line in which nobody stands: that is how a line
-// looks before its first contender, and after its last.
+// inspect lists the line at path. A path that does not exist is no error: that is how a line looks before its
+// first contender, and after its last.
 func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
 	r := report{Path: string(path), Contenders: []contender{}}
 	line, err := coord.Inspect(ctx, client, string(path), memberKind)
 	if err == nil && (len(line) == 0 || line[0].Kind == memberKind) {
 		line, err = r.special(ctx, client, path, line)
 	}
-	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+	r.Exists = !errors.Is(err, coord.ErrNoNode)
+	if err != nil && r.Exists {
 		return r, err
 	}
 	for i, info := range line {
@@ -101,6 +105,7 @@ func (r *report) special(ctx context.Context, client *coord.Client, path nodePat
 // asBarrier looks whether the node itself says who made it. A barrier does that, and nothing else here.
 func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodePath) error {
 	data, stat, err := client.Get(ctx, string(path))
+	r.Others = int(stat.Children)
 	if err == nil && len(data) > 0 && stat.Children == 0 && stat.Owner == 0 {
 		r.Kind = "barrier"
 		r.Closed = &closing{By: beginning(data), Age: seconds(max(0, time.Since(stat.Created)))}
@@ -123,6 +128,7 @@ func (r *report) contender(position int, info coord.ContenderInfo) contender {
 	case r.Queue != nil:
 		r.Queue.place(&c)
 	}
+	c.OwnerRaw = notText([]byte(c.Owner))
 	return c
 }
 
@@ -183,12 +189,23 @@ func (r report) table(to io.Writer) error {
 		_, err := fmt.Fprintf(to, "%s: a closed barrier, set %s ago by %q\n", r.Path, age(r.Closed.Age), r.Closed.By)
 		return err
 	case len(r.Contenders) == 0:
-		_, err := fmt.Fprintf(to, "%s: nobody holds it, nobody waits\n", r.Path)
+		_, err := fmt.Fprintf(to, "%s: %s\n", r.Path, r.nobody())
 		return err
 	default:
 		fmt.Fprintf(to, "%s: %s, %s dialect\n", r.Path, r.Kind, r.Dialect)
 	}
 	return r.contenderTable(to)
+}
+
+// nobody tells what there is when nobody is there.
+func (r report) nobody() string {
+	switch {
+	case !r.Exists:
+		return "there is nothing"
+	case r.Others > 0:
+		return fmt.Sprintf("nobody holds it, nobody waits; %s below it", plural(r.Others, "other node is", "other nodes are"))
+	}
+	return "nobody holds it, nobody waits"
 }
 
 func (r report) contenderTable(to io.Writer) error {

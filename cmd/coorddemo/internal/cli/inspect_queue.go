@@ -42,10 +42,11 @@ type queueReport struct {
 type itemReport struct {
 	Name       string  `json:"name"` // of its node
 	Priority   int     `json:"priority"`
-	Deliveries int     `json:"deliveries"` // so far
-	Age        float64 `json:"age"`        // seconds since it was put
-	Size       int     `json:"size"`       // bytes
-	Data       string  `json:"data"`       // its beginning
+	Deliveries int     `json:"deliveries"`            // so far
+	Age        float64 `json:"age"`                   // seconds since it was put
+	Size       int     `json:"size"`                  // bytes
+	Data       string  `json:"data"`                  // its beginning, for people to look at
+	DataBase64 []byte  `json:"data_base64,omitempty"` // its beginning, if it is no text
 	InHand     bool    `json:"in_hand"`
 	Held       float64 `json:"held"`    // in hand: for so many seconds
 	Session    string  `json:"session"` // in hand: of the consumer
@@ -150,8 +151,9 @@ func (q *queueReport) list(ctx context.Context, client *coord.Client, path strin
 func (q *queueReport) item(name string, data []byte, stat coord.Stat) itemReport {
 	item := itemReport{
 		Name: name, Deliveries: int(stat.Version), Age: seconds(max(0, time.Since(stat.Created))),
-		Size: len(data), Data: beginning(data),
+		Size: len(data), Data: beginning(data), DataBase64: notText(data),
 	}
+	item.DataBase64 = item.DataBase64[:min(len(item.DataBase64), mostData)]
 	_, _ = fmt.Sscanf(name, "entry-%03d-", &item.Priority)
 	if claim, found := q.claims[name]; found {
 		item.InHand, item.Held = true, seconds(max(0, time.Since(claim.Created)))

@@ -96,10 +96,27 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	p := on(t, w, "--json", "inspect", w.Path("none"))
 	require.Equal(t, 0, p.exit())
-	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","contenders":[]}`, p.line())
+	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","exists":false,"others":0,"contenders":[]}`, p.line())
 	p = on(t, w, "inspect", w.Path("none"))
 	require.Equal(t, 0, p.exit())
-	require.Contains(t, p.output(), "nobody holds it")
+	require.Equal(t, w.Path("none")+": there is nothing", p.output())
+}
+
+func TestInspectTellsOfOtherNodesWhereNobodyIs(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, name := range []string{"dir/a", "dir/b"} {
+			require.Equal(t, 0, on(t, w, "barrier", "set", w.Path(name)).exit())
+		}
+		_, err := w.Admin().Create(w.Path("empty"), nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		p := on(t, w, "inspect", w.Path("dir"))
+		require.Equal(t, 0, p.exit())
+		require.Contains(t, p.output(), "nobody waits; 2 other nodes are below it")
+		r := parse[report](t, on(t, w, "--json", "inspect", w.Path("dir")).line())
+		require.True(t, r.Exists)
+		require.Equal(t, 2, r.Others)
+		require.Equal(t, w.Path("empty")+": nobody holds it, nobody waits", on(t, w, "inspect", w.Path("empty")).output())
+	})
 }
 
 func TestInspectRecognisesKindsAndDialects(t *testing.T) {
@@ -254,7 +271,7 @@ func TestInspectShowsAClosedBarrier(t *testing.T) {
 	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "a closed barrier")
 	require.Equal(t, "barrier", parse[report](t, on(t, w, "--json", "inspect", w.Path("b")).line()).Kind)
 	require.Equal(t, 0, on(t, w, "barrier", "remove", w.Path("b")).exit())
-	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "nobody")
+	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "there is nothing")
 }
 
 func TestVerbsThatAskSayWhatIsMissing(t *testing.T) {

@@ -18,6 +18,7 @@ type lockVerb struct {
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 
 	stand func(*coord.Client) (locker, error) // for verbs that hold something else
+	what  string                              // that is waited for, if it is not a turn
 }
 
 // Help tells what does not fit beside the options.

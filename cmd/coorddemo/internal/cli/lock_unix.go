@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,12 @@ type wait struct {
 	cancel    context.CancelFunc
 }
 
-// begin connects. The error has its status.
+// begin connects. What cannot be run is not waited for: it would spoil a turn, or an item's delivery, for nothing. The
+// error has its status.
 func (v *lockVerb) begin(c *connection) (w *wait, err error) {
+	if status, err := guard.Runnable(v.command()[0]); err != nil {
+		return nil, &exitError{status, err}
+	}
 	w = &wait{verb: v, signals: make(chan os.Signal, 16), begun: time.Now()}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	if v.Timeout != nil {
@@ -98,17 +103,17 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 	}
 	w, err := v.begin(c)
 	if err != nil {
-		return err
+		return s.inVain(s.err, v.Path, err)
 	}
 	defer w.end()
 	h, err := v.acquire(w.ctx, s, c, w.client)
 	w.calm()
 	if err != nil {
-		return v.giveUp(w.ctx, err)
+		return s.inVain(s.err, v.Path, v.giveUp(w.ctx, err))
 	}
 	var sig signalled
 	if errors.As(context.Cause(w.ctx), &sig) { // it came at the last moment
-		return errors.Join(v.release(h, w.client), v.giveUp(w.ctx, sig))
+		return s.inVain(s.err, v.Path, errors.Join(v.release(h, w.client), v.giveUp(w.ctx, sig)))
 	}
 	r := w.run(s, h)
 	status, err := r.command()
@@ -120,12 +125,20 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 		if h.Exclusive() {
 			story["token"] = h.Token()
 		}
+		addError(story, err)
 		_ = writeJSON(s.err, story)
 	}
 	if err != nil {
 		s.note("%v", err)
 	}
 	return silently(status)
+}
+
+// addError completes the story of a command that JSON tells.
+func addError(story map[string]any, err error) {
+	if err != nil {
+		story["error"] = briefly(err).Error()
+	}
 }
 
 // untilSignal makes a context that ends at the first signal; calm leaves the signals to others again.
@@ -196,7 +209,7 @@ func (v *lockVerb) giveUp(ctx context.Context, err error) error {
 	case errors.Is(err, coord.ErrBusy):
 		return &exitError{exitBusy, err}
 	case errors.Is(err, context.DeadlineExceeded):
-		return exitWith(exitTimeout, "no turn: %w", err)
+		return exitWith(exitTimeout, "no %s: %w", cmp.Or(v.what, "turn"), err)
 	default:
 		return orUsage(err, exitOwnFault)
 	}

@@ -22,10 +22,16 @@ type queueVerbs struct {
 
 // queueItem is an item in JSON.
 type queueItem struct {
-	Path       string `json:"path"`
-	Data       string `json:"data"`
-	Priority   int    `json:"priority"`
-	Deliveries int    `json:"deliveries"`
+	Path string `json:"path"`
+	nodeData
+	Priority   int `json:"priority"`
+	Deliveries int `json:"deliveries"`
+}
+
+// takenItem is one that is not in the queue any more.
+type takenItem struct {
+	Path string `json:"path"`
+	nodeData
 }
 
 type queuePut struct {
@@ -128,8 +134,9 @@ type waiting struct {
 	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 }
 
-// wait runs f with a queue and a context that ends with the time-out or by a signal.
-func (w *waiting) wait(c *connection, path nodePath, f func(ctx context.Context, q *queue.Queue) error) error {
+// wait runs f with a queue and a context that ends with the time-out or by a signal. In JSON, a wait that ended without
+// an item is told of, too.
+func (w *waiting) wait(s *streams, c *connection, path nodePath, f func(ctx context.Context, q *queue.Queue) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
 	if w.Timeout != nil {
@@ -139,7 +146,7 @@ func (w *waiting) wait(c *connection, path nodePath, f func(ctx context.Context,
 	}
 	client, err := c.open(ctx)
 	if err != nil {
-		return bySignal(ctx, err)
+		return s.inVain(s.out, path, bySignal(ctx, err))
 	}
 	defer hangUp(client)
 	q, err := queue.New(client, string(path))
@@ -152,9 +159,9 @@ func (w *waiting) wait(c *connection, path nodePath, f func(ctx context.Context,
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return exitWith(exitTimeout, "no item: %w", err)
+		return s.inVain(s.out, path, exitWith(exitTimeout, "no item: %w", err))
 	}
-	return bySignal(ctx, failure(err))
+	return s.inVain(s.out, path, bySignal(ctx, failure(err)))
 }
 
 type queueTake struct {
@@ -164,12 +171,12 @@ type queueTake struct {
 
 // Run prints the item when it is removed.
 func (v *queueTake) Run(s *streams, c *connection) error {
-	return v.wait(c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return v.wait(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
 		data, err := q.Take(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.print(map[string]any{"path": string(v.Path), "data": string(data)}, "%s\n", data); err != nil {
+		if err := s.print(takenItem{string(v.Path), dataOf(data)}, "%s\n", data); err != nil {
 			// Nobody else will ever see it.
 			return exitWith(exitFailed, "the item has been removed, but could not be written: %w; it was %q", err, data)
 		}
@@ -209,12 +216,11 @@ func (v *queuePeek) Run(s *streams, c *connection) error {
 		}
 		item, err := q.Peek(ctx)
 		if errors.Is(err, queue.ErrEmpty) {
-			s.note("%s is empty, or others have all its items", v.Path)
-			return silently(exitFailed)
+			return s.inVain(s.out, v.Path, exitWith(exitFailed, "%s is empty, or others have all its items", v.Path))
 		}
 		if err != nil {
 			return err
 		}
-		return s.print(queueItem{string(v.Path), string(item.Data), item.Priority, item.Deliveries}, "%s\n", item.Data)
+		return s.print(queueItem{string(v.Path), dataOf(item.Data), item.Priority, item.Deliveries}, "%s\n", item.Data)
 	})
 }

@@ -20,7 +20,7 @@ Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be
 
 // asLock is what the two verbs have in common.
 func (v *queueReceive) asLock() *lockVerb {
-	return &lockVerb{Timeout: v.Timeout, KillAfter: v.KillAfter, OnRevoke: "ignore", Path: v.Path, Cmd: v.Cmd}
+	return &lockVerb{Timeout: v.Timeout, KillAfter: v.KillAfter, OnRevoke: "ignore", Path: v.Path, Cmd: v.Cmd, what: "item"}
 }
 
 func (v *queueReceive) check() error {

@@ -29,7 +29,7 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	}
 	w, err := verb.begin(c)
 	if err != nil {
-		return err
+		return s.inVain(s.err, v.Path, err)
 	}
 	defer w.end()
 	var opts []queue.Option
@@ -43,15 +43,17 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	item, err := q.Receive(w.ctx)
 	w.calm()
 	if err != nil {
-		return verb.giveUp(w.ctx, err)
+		return s.inVain(s.err, v.Path, verb.giveUp(w.ctx, err))
 	}
 	received := time.Now()
 	status, err := v.process(s, w, item)
 	if s.json {
-		_ = writeJSON(s.err, map[string]any{
+		story := map[string]any{
 			"path": v.Path, "priority": item.Priority, "deliveries": item.Deliveries, "status": status,
 			"lost": status == exitLost, "waited": seconds(received.Sub(w.begun)), "held": seconds(time.Since(received)),
-		})
+		}
+		addError(story, err)
+		_ = writeJSON(s.err, story)
 	}
 	if err != nil {
 		s.note("%v", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +37,6 @@ func TestQueueVerbsPutTakeReceiveCountAndPeek(t *testing.T) {
 		require.Equal(t, "a 1", ask(0, "receive", q, "--", "sh", "-c", "echo $(cat) $COORD_DELIVERIES"))
 		ask(3, "receive", q, "--", "sh", "-c", "exit 3")
 		require.Equal(t, "b 2", ask(0, "receive", q, "--", "sh", "-c", "echo $(cat) $COORD_DELIVERIES"))
-		ask(127, "receive", q, "--", "no-such-command")
 		ask(143, "receive", q, "--", "sh", "-c", "kill $$")
 		require.Equal(t, "c", ask(0, "take", q))
 		require.Equal(t, "0", ask(0, "len", q))
@@ -159,6 +159,106 @@ func TestReceiveTellsItsStoryInJSON(t *testing.T) {
 	require.EqualValues(t, 7, story["status"])
 	require.EqualValues(t, 1, story["deliveries"])
 	require.Equal(t, false, story["lost"])
+}
+
+func TestACommandThatCannotBeRunIsNoDelivery(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "item")
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	for command, want := range map[string]int{"no-such-command": 127, "/no/such/file": 127, plain: 126} {
+		for range 2 {
+			p := on(t, w, "--json", "queue", "receive", "--dead", "1", w.Path("q"), "--", command)
+			require.Equal(t, want, p.exit())
+			story := parse[map[string]any](t, strings.SplitN(p.stderr.String(), "\n", 2)[0])
+			require.EqualValues(t, want, story["status"])
+			require.Contains(t, story["error"], command)
+		}
+	}
+	require.Equal(t, "item 1", receive(t, w, "echo $(cat) $COORD_DELIVERIES", "--dead", "1").output())
+}
+
+func TestItemsThatAreNoTextAreGivenInBase64(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	data := []byte("\xff\x00\xfe")
+	p := on(t, w, "queue", "put", w.Path("q"))
+	_, err := p.in.Write(append(data, "\ntext\n\n"...))
+	require.NoError(t, err)
+	require.NoError(t, p.in.Close())
+	require.Equal(t, 0, p.exit())
+	r := parse[report](t, on(t, w, "--json", "inspect", w.Path("q")).line())
+	require.Equal(t, data, r.Queue.First[0].DataBase64)
+	require.Equal(t, "text", r.Queue.First[1].Data)
+	require.Empty(t, r.Queue.First[1].DataBase64)
+	for _, verb := range []string{"peek", "take"} {
+		line := on(t, w, "--json", "queue", verb, w.Path("q")).line()
+		require.Equal(t, data, parse[nodeData](t, line).Base64, verb)
+		require.NotContains(t, line, `"data":`)
+	}
+	for _, text := range []string{"text", ""} {
+		line := on(t, w, "--json", "queue", "take", w.Path("q")).line()
+		require.JSONEq(t, fmt.Sprintf(`{"path":%q,"data":%q}`, w.Path("q"), text), line)
+	}
+}
+
+func TestAWaitInVainIsToldOfInJSON(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+	holder.line()
+	require.Equal(t, 0, on(t, w, "barrier", "set", w.Path("b")).exit())
+	for _, c := range []struct {
+		status int
+		says   string
+		args   []string
+	}{
+		{exitBusy, "held by another", sh(w.Path("l"), "echo never", "--try")},
+		{exitTimeout, "no turn", sh(w.Path("l"), "echo never", "--timeout", "0.3")},
+		{127, "command not found", []string{"lock", w.Path("l"), "--", "no-such-command"}},
+		{exitTimeout, "no item", []string{"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "echo", "never"}},
+		{exitTimeout, "no item", []string{"queue", "take", "--timeout", "0.3", w.Path("q")}},
+		{exitFailed, "is empty", []string{"queue", "peek", w.Path("q")}},
+		{exitTimeout, "is closed", []string{"barrier", "wait", "--timeout", "0.3", w.Path("b")}},
+		{exitTimeout, "not all 2 came", []string{"doublebarrier", "-n", "2", "--timeout", "0.3", w.Path("d"), "--", "true"}},
+	} {
+		p := on(t, w, append([]string{"--json"}, c.args...)...)
+		require.Equal(t, c.status, p.exit(), "%q", c.args)
+		told := p.output()
+		if told == "" {
+			told, _, _ = strings.Cut(p.stderr.String(), "\n")
+		}
+		story := parse[map[string]any](t, told)
+		require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), story["path"])
+		require.EqualValues(t, c.status, story["status"])
+		require.Contains(t, story["error"], c.says)
+		require.Contains(t, p.stderr.String(), "coorddemo: ", "people are told as well")
+	}
+	require.NoError(t, holder.in.Close())
+	require.Equal(t, 5, holder.exit())
+}
+
+func TestAnInterruptedWaitIsToldOfInJSON(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for _, args := range [][]string{
+		{"queue", "take", w.Path("q")},
+		{"queue", "receive", w.Path("q"), "--", "true"},
+	} {
+		p := on(t, w, append([]string{"--json"}, args...)...)
+		awaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+		requireInterruptTold(t, p)
+	}
+	p := on(t, w, "--json", "doublebarrier", "-n", "2", w.Path("b"), "--", "true")
+	inBarrier(t, w, 1)
+	requireInterruptTold(t, p)
+}
+
+func requireInterruptTold(t *testing.T, p *process) {
+	t.Helper()
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 130, p.exit())
+	story := parse[map[string]any](t, p.output()+p.stderr.String())
+	require.EqualValues(t, 130, story["status"])
+	require.Contains(t, story["error"], "interrupt")
+	require.NotEmpty(t, story["path"])
 }
 
 func TestATakenItemThatCannotBeWrittenIsToldOf(t *testing.T) {

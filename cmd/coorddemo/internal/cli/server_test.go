@@ -50,7 +50,9 @@ func TestAServerThatCannotListenSaysWhy(t *testing.T) {
 func TestVersion(t *testing.T) {
 	p := start(t, "version")
 	require.Equal(t, 0, p.exit())
-	require.Contains(t, p.output(), "coorddemo")
+	told := p.output()
+	require.Contains(t, told, "coorddemo")
+	require.Equal(t, told, start(t, "--version").output())
 	p = start(t, "version", "--json")
 	require.Equal(t, 0, p.exit())
 	require.Contains(t, parse[map[string]string](t, p.line())["go"], "go1")

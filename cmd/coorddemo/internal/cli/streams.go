@@ -69,6 +69,15 @@ func (s *streams) print(v any, format string, args ...any) error {
 	return err
 }
 
+// inVain tells in JSON, if that is wanted, of an end without a result. The error has its status.
+func (s *streams) inVain(to io.Writer, path nodePath, err error) error {
+	var status *exitError
+	if s.json && errors.As(err, &status) && status.code != exitUsage {
+		_ = writeJSON(to, map[string]any{"path": path, "status": status.code, "error": briefly(status).Error()})
+	}
+	return err
+}
+
 func writeJSON(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -79,6 +79,17 @@ func find(name string) (string, error) {
 	return "", found
 }
 
+// Runnable looks whether there is a command of this name, and tells why not, with the status by which a shell tells
+// that. Whether the system can run it shows only when it does.
+func Runnable(name string) (status int, err error) {
+	_, err = find(name)
+	var because *startError
+	if errors.As(err, &because) {
+		return because.code, because.err
+	}
+	return 0, err
+}
+
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
