@@ -200,7 +200,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 		made, czxid, err := cl.attempt(path, flags, tell)
 		switch {
 		case err == nil:
-			cl.settle(made, czxid)
+			cl.setNode(made, czxid)
 			return nil
 		case errors.Is(err, ErrDisconnected) || unknown && errors.Is(err, ErrNodeExists):
 			unknown = true
@@ -298,7 +298,7 @@ func (cl *Claim) find(prefix string) (bool, error) {
 				return false, err
 			}
 		}
-		cl.settle(join(cl.dir, name), node.Stat.Czxid)
+		cl.setNode(join(cl.dir, name), node.Stat.Czxid)
 		cl.client.emit(Event{Kind: ClaimRecovered, Session: cl.sess.ID(), Path: cl.Node()})
 		return true, nil
 	}
@@ -326,7 +326,7 @@ func (cl *Claim) isOwn(name, prefix string) bool {
 	return strings.HasPrefix(name, prefix)
 }
 
-func (cl *Claim) settle(node string, czxid int64) {
+func (cl *Claim) setNode(node string, czxid int64) {
 	cl.node, cl.czxid = node, czxid
 	cl.name = node[strings.LastIndexByte(node, '/')+1:]
 }

@@ -69,7 +69,7 @@ func (cl *Claim) successor(kind Kind) (*Claim, error) {
 	}
 	next.spec.Kind, next.spec.Exclusive = kind, false
 	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(next.guid, kind), self.Sequence)
-	next.settle(join(cl.dir, name), 0)
+	next.setNode(join(cl.dir, name), 0)
 	return next, nil
 }
 

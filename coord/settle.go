@@ -44,51 +44,59 @@ func (h *Hold) beginSettling() error {
 	return nil
 }
 
+// settle sends the transaction, whose first operation deletes the own node, until
+// its outcome is known.
 func (h *Hold) settle(ctx context.Context, ops []Op) error {
-	cl, unknown := h.claim, false
+	cl, unknown := h.claim, false // whether an earlier attempt took effect
 	for {
 		_, err := cl.client.txn(ctx, cl.sess, ops)
 		var refused *TxnError
+		isRefused := errors.As(err, &refused)
+		gone := isRefused && refused.Index == 0 && errors.Is(err, ErrNoNode)
+		changed := isRefused && refused.Index == 0 && errors.Is(err, ErrBadVersion)
 		switch {
-		case err == nil:
+		case err == nil, gone && unknown: // then the earlier one did
 			cl.settled()
 			return nil
-		case errors.As(err, &refused) && refused.Index == 0 && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion)):
-			if unknown && errors.Is(err, ErrNoNode) { // the first one took effect
-				cl.settled()
-				return nil
+		case changed:
+			asked, err := cl.wasAsked(ctx)
+			if err != nil {
+				return h.unsettled(err)
 			}
-			if errors.Is(err, ErrBadVersion) {
-				asked, unknown := cl.wasAsked(ctx)
-				if asked {
-					ops[0] = DeleteOp(h.Node(), cl.version())
-					continue
-				}
-				if unknown != nil {
-					cl.stopSettling()
-					h.Abandon()
-					return fmt.Errorf("%w: %w", ErrUnconfirmed, unknown)
-				}
+			if !asked {
+				return h.settledByOthers()
 			}
-			cl.stopSettling()
-			cl.vanish(ErrNodeDeleted)
-			return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+			ops[0] = DeleteOp(h.Node(), cl.version())
+		case gone:
+			return h.settledByOthers()
 		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && cl.sess.Err() == nil:
 			unknown = true
 		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
 			cl.client.pause(ctx)
-		case errors.Is(err, ErrUnconfirmed), unknown && refused == nil:
-			cl.stopSettling()
-			h.Abandon()
-			if !errors.Is(err, ErrUnconfirmed) { // an earlier attempt is
-				err = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-			}
-			return err
+		case errors.Is(err, ErrUnconfirmed), unknown && !isRefused:
+			return h.unsettled(err)
 		default:
 			cl.stopSettling()
 			return callersOwn(err, 1)
 		}
 	}
+}
+
+// unsettled gives up finding out, and leaves the rest to the background.
+func (h *Hold) unsettled(err error) error {
+	h.claim.stopSettling()
+	h.Abandon()
+	if errors.Is(err, ErrUnconfirmed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+}
+
+// settledByOthers: the node is gone, or another's, without the transaction.
+func (h *Hold) settledByOthers() error {
+	h.claim.stopSettling()
+	h.claim.vanish(ErrNodeDeleted)
+	return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
 }
 
 // stopSettling has the own watch look again: what it told meanwhile was not

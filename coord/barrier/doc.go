@@ -60,8 +60,7 @@
 // # Cost
 //
 // Set: one request, two when there is a node already; the missing parents come
-// on top. Remove: one. Wait: an empty
-// write and a read, which leaves the watch, and a read after the removal. All
-// who wait in one process share one watch. The herd is the purpose: a removal
-// wakes everybody.
+// on top. Remove: one. Wait: an empty write and a read, which leaves the watch,
+// and a read after the removal. All who wait in one process share one watch. The
+// herd is the purpose: a removal wakes everybody.
 package barrier

@@ -67,8 +67,8 @@
 // # Cost
 //
 // Campaign: create and list, which travel together, one round trip. While it
-// waits, a candidate watches its own node and the two before it, and nobody
-// else wakes when those go. Proclaim: one request. Leader: an empty write, a
+// waits, a candidate watches its own node and the two before it: of those who
+// wait, the two behind a leader that goes are woken, and nobody else. Proclaim: one request. Leader: an empty write, a
 // list and a read. Observe: the same at the beginning; then a list and a read
 // for each change, and every observer wakes at each.
 package election

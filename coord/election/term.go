@@ -29,7 +29,7 @@ func newTerm(e *Election, h *coord.Hold) *Term {
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
 // Proclaim replaces the leader's data, which [Election.Leader] and
-// [Election.Observe] show. It succeeds only while the term's node exists: after
+// [Election.Observe] show; nil stands for the client's identity. It succeeds only while the term's node exists: after
 // the term was lost, the error matches [coord.ErrLost]. It repeats itself over
 // lost connections. A request to step down that was written into the node is
 // not lost: it is heeded, and [coord.Hold.Revoked] closed, before the data are
@@ -37,6 +37,9 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	if err := t.election.checkData("proclaim", data); err != nil {
 		return err
+	}
+	if data == nil {
+		data = []byte(t.election.client.Identity())
 	}
 	var version int32
 	select {

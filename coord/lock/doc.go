@@ -19,8 +19,9 @@
 //
 // Those of package coord. In short: the hold ends before anybody else can be
 // granted the lock; the order is that of arrival at the server; after a crash
-// of the holder the next in line is woken when the servers expire its session,
-// and nobody else; after an error nothing is left behind.
+// of the holder the next in line is granted the lock when the servers expire its
+// session, and only one more contender hears of it; after an error nothing is
+// left behind.
 //
 // # Not guaranteed
 //

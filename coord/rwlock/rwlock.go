@@ -88,7 +88,8 @@ func (l *Lock) AcquireRead(ctx context.Context) (*coord.Hold, error) { return l.
 func (l *Lock) AcquireWrite(ctx context.Context) (*coord.Hold, error) { return l.write.Acquire(ctx) }
 
 // TryAcquireRead takes a shared hold if no writer holds or waits, and fails
-// with [coord.ErrBusy] otherwise, which costs one read and no write.
+// with [coord.ErrBusy] otherwise, which costs one read and no write. While no
+// server can be reached, it waits for one until ctx ends.
 func (l *Lock) TryAcquireRead(ctx context.Context) (*coord.Hold, error) {
 	return l.read.TryAcquire(ctx)
 }

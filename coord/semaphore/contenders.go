@@ -12,7 +12,7 @@ import (
 // Contenders lists the leases, the oldest first, and then those who queue for
 // one, in order. As many of the oldest leases as the limit allows are said to
 // hold; a lease beyond that belongs to the first in the queue, which waits for
-// room. Two listings and one read for each.
+// room. Two listings, a read of the limit, and one of each.
 func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
 	limit, err := s.Limit(ctx)
 	if err != nil && !errors.Is(err, ErrLimit) {

@@ -45,7 +45,8 @@ func (s *Semaphore) Acquire(ctx context.Context) (*coord.Hold, error) {
 }
 
 // TryAcquire takes a lease if one is free and fails with [coord.ErrBusy] if none
-// is, which costs one read and no write.
+// is, which costs one read and no write, once the process knows the limit. While
+// no server can be reached, it waits for one until ctx ends.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return first(s.acquire(ctx, "try", 1, s.try))
 }

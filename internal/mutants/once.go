@@ -77,8 +77,8 @@ var once = []mutant{
 		guard: "a release by transaction: a missing node after a lost reply is its own work",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `if unknown && errors.Is(err, ErrNoNode) {`,
-			new:  `if false {`,
+			old:  `case err == nil, gone && unknown:`,
+			new:  `case err == nil:`,
 		},
 		tests: []suite{{pkg: items, run: "TestLostReplies"}},
 	},
@@ -86,8 +86,8 @@ var once = []mutant{
 		guard: "a release by transaction: a missing node at the first attempt is a loss",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `if unknown && errors.Is(err, ErrNoNode) {`,
-			new:  `if errors.Is(err, ErrNoNode) {`,
+			old:  `case err == nil, gone && unknown:`,
+			new:  `case err == nil, gone:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionOfAHoldThatWasBroken"}},
 	},
@@ -113,7 +113,7 @@ var once = []mutant{
 		guard: "a release by transaction: unconfirmed if an earlier attempt was",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case errors.Is(err, ErrUnconfirmed), unknown && refused == nil:`,
+			old:  `case errors.Is(err, ErrUnconfirmed), unknown && !isRefused:`,
 			new:  `case errors.Is(err, ErrUnconfirmed):`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionThatReleasesIsUnconfirmed"}},
