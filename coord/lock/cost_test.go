@@ -76,3 +76,31 @@ func TestABusyTryIsOneRead(t *testing.T) {
 	require.Equal(t, 1, counts.Total(), "%v", counts)
 	require.NoError(t, h.Release(t.Context()))
 }
+
+// A watch by exists would stay on a node that has gone already; a watch by
+// reading is not left there.
+func TestAMissingNodeIsNotWatched(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		_, _, _, err := c.Watch(b.Context(), "/missing")
+		require.ErrorIs(b, err, coord.ErrNoNode)
+		require.Zero(b, b.Server.WatchCount())
+
+		m, granted := mutex(b.T, b.Open(), "/lock"), make(chan *coord.Hold)
+		h, err := mutex(b.T, c, "/lock").Acquire(b.Context())
+		require.NoError(b, err)
+		before := b.Server.Counts() // the directory is made
+		go func() {
+			h, err := m.Acquire(b.Context())
+			if err != nil {
+				b.Error(err)
+			}
+			granted <- h
+		}()
+		time.Sleep(time.Second)
+		require.NoError(b, h.Release(b.Context()))
+		require.NoError(b, (<-granted).Release(b.Context()))
+		require.Zero(b, b.Server.Counts().Since(before)[zkembed.OpExists])
+		require.Zero(b, b.Server.WatchCount(), "on nodes that have gone")
+	})
+}

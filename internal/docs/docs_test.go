@@ -81,6 +81,57 @@ func TestTheLinksBetweenTheDocumentsLead(t *testing.T) {
 	}
 }
 
+var (
+	declared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	named    = regexp.MustCompile(`\bTest[A-Z0-9]\w*…?`)
+	scenario = regexp.MustCompile(`\bF\d\d\b`)
+	run      = regexp.MustCompile(`go test [^` + "`" + `\n]*-run '?(\w+)`)
+)
+
+// Documents prove what they say by naming tests. A name that ends in … is the
+// beginning of one, F07 stands for TestF07…, and -run finds what contains its
+// pattern.
+func TestTheTestsThatTheDocumentsNameExist(t *testing.T) {
+	tests := map[string]bool{}
+	for _, path := range files(t, "*_test.go") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, found := range declared.FindAllStringSubmatch(string(text), -1) {
+			tests[found[1]] = true
+		}
+	}
+	exists := func(is func(name, like string) bool, like string) bool {
+		for name := range tests {
+			if is(name, like) {
+				return true
+			}
+		}
+		return false
+	}
+	checked := 0
+	for _, path := range files(t, "*.md") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, name := range named.FindAllString(string(text), -1) {
+			checked++
+			if begin, cut := strings.CutSuffix(name, "…"); !tests[name] && !(cut && exists(strings.HasPrefix, begin)) {
+				t.Errorf("%s names %s, and there is no such test", path, name)
+			}
+		}
+		for _, number := range scenario.FindAllString(string(text), -1) {
+			if !exists(strings.HasPrefix, "Test"+number) {
+				t.Errorf("%s names %s, and there is no such scenario", path, number)
+			}
+		}
+		for _, found := range run.FindAllStringSubmatch(string(text), -1) {
+			if !exists(strings.Contains, found[1]) {
+				t.Errorf("%s says %q, and no test is run by that", path, found[0])
+			}
+		}
+	}
+	require.Greater(t, checked, 100)
+}
+
 func TestTheReadmeFitsOnThreeScreens(t *testing.T) {
 	text, err := os.ReadFile(root + "/README.md")
 	require.NoError(t, err)

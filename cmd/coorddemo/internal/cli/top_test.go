@@ -32,7 +32,7 @@ func TestTopTellsTheTimeAndTheTable(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	top := on(t, w, "top", w.Path("l"))
 	require.Regexp(t, `^\d\d:\d\d:\d\d$`, top.line())
-	require.Contains(t, top.line(), "nobody holds it")
+	require.Contains(t, top.line(), "there is nothing")
 	top.signal(syscall.SIGTERM)
 	require.Equal(t, 0, top.exit())
 }
