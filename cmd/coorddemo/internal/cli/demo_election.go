@@ -23,9 +23,9 @@ type electionResult struct {
 	Replicas int     `json:"replicas"`
 	Kills    int     `json:"kills"`
 	Terms    int     `json:"terms"`
-	Entries  int     `json:"entries"`              // of the leaders in their log
-	Overlaps int     `json:"overlaps"`             // entries by a former leader, after one of a newer
-	MaxGap   int64   `json:"max_gap_ms,omitempty"` // from a kill to the next leader; none if that did not happen
+	Entries  int     `json:"entries"`    // of the leaders in their log
+	Overlaps int     `json:"overlaps"`   // entries by a former leader, after one of a newer
+	MaxGap   *int64  `json:"max_gap_ms"` // from a kill to the next leader; null if that did not happen
 	Seconds  float64 `json:"seconds"`
 	Error    string  `json:"error,omitempty"`
 	OK       bool    `json:"ok"`
@@ -89,7 +89,7 @@ func (v *electionDemo) tell(p *progress, e succession.Progress) {
 func (v *electionDemo) conclude(s *streams, p *progress, r succession.Result, err error) error {
 	out := electionResult{
 		Demo: "election", Replicas: v.Replicas, Kills: r.Kills, Terms: r.Terms, Entries: r.Entries, Overlaps: r.Overlaps,
-		MaxGap: milliseconds(r.MaxGap), Seconds: seconds(r.Took),
+		MaxGap: measured(r.MaxGap), Seconds: seconds(r.Took),
 	}
 	if err != nil {
 		out.Error = briefly(err).Error()

@@ -29,7 +29,7 @@ type stockResult struct {
 	Kills    int     `json:"kills"`
 	Losses   int     `json:"losses"` // holds lost in the middle of a sale; the seller noticed and did not sell
 	TokensUp bool    `json:"tokens_grow"`
-	MaxGap   int64   `json:"max_gap_ms,omitempty"` // from a kill to the next sale; none if that did not happen
+	MaxGap   *int64  `json:"max_gap_ms"` // from a kill to the next sale; null if that did not happen
 	Seconds  float64 `json:"seconds"`
 	Error    string  `json:"error,omitempty"`
 	OK       bool    `json:"ok"`
@@ -117,7 +117,7 @@ func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error)
 	out := stockResult{
 		Demo: "stock", Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers,
 		Sold: r.Sold, Left: r.Left, Oversold: r.Oversold(v.Stock), Kills: r.Kills, Losses: r.Losses, TokensUp: r.Growing,
-		MaxGap: milliseconds(r.MaxGap), Seconds: seconds(r.Took),
+		MaxGap: measured(r.MaxGap), Seconds: seconds(r.Took),
 	}
 	if err != nil {
 		out.Error = briefly(err).Error()

@@ -33,7 +33,7 @@ func TestTheStockDemoSellsEveryUnitOnceThoughHoldersAreKilled(t *testing.T) {
 	require.Equal(t, 3, r.Kills)
 	require.True(t, r.TokensUp)
 	// The killed holder's session lasted until its time-out: the kills did hit holders.
-	require.Greater(t, r.MaxGap, embeddedSession.Milliseconds()/2)
+	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
 }
 
 func TestTheStockDemoRunsOnRealServers(t *testing.T) {

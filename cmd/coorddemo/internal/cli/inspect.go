@@ -165,8 +165,14 @@ func common(sofar, next string) string {
 // seconds is d in seconds, to the millisecond.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// milliseconds is d rounded as it is printed.
-func milliseconds(d time.Duration) int64 { return d.Round(time.Millisecond).Milliseconds() }
+// measured is d in milliseconds, rounded as it is printed, or null in JSON if nothing was measured.
+func measured(d time.Duration) *int64 {
+	if d == 0 {
+		return nil
+	}
+	ms := d.Round(time.Millisecond).Milliseconds()
+	return &ms
+}
 
 // holders are the contenders that hold.
 func (r report) holders() []contender {
