@@ -63,6 +63,7 @@ type Claim struct {
 	joined time.Time
 	view   []string      // the directory as listed along with the create, or nil
 	wake   chan struct{} // something happened to the node or its session
+	blind  sync.Once     // reports that the own node may not be watched
 
 	mu       sync.Mutex
 	gone     error          // why the node is not ours any more, or nil

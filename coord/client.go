@@ -67,6 +67,9 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 			return nil, session.Config{}, err
 		}
 	}
+	if c.opts.tick > 3*c.opts.timeout/2 {
+		return nil, session.Config{}, invalid("tick %v leaves no trust window of a session time-out of %v; ask for more (WithSessionTimeout)", c.opts.tick, c.opts.timeout)
+	}
 	cfg := session.Config{
 		Servers: addresses, Timeout: c.opts.timeout, Tick: c.opts.tick,
 		Dial: c.opts.dial, Log: c.opts.log, Notify: c.notify,

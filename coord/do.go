@@ -43,8 +43,8 @@ func Do[H Held](ctx context.Context, acquire func(context.Context) (H, error), f
 	return f(held.Context(ctx), held)
 }
 
-// Ended tells why ctx has ended: its error, and its cause beside that if it is
-// another. Both match errors.Is.
+// Ended tells why ctx has ended: its error, and its cause beside that, unless the
+// cause is a context's error itself. Both match errors.Is.
 func Ended(ctx context.Context) error { return session.Ended(ctx) }
 
 // Grace returns ctx, or when that has ended already, a context that lasts for
@@ -55,7 +55,7 @@ func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), 50*time.Millisecond, context.Cause(ctx))
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), 50*time.Millisecond, Ended(ctx))
 }
 
 // joined returns the only error as it is, and several in one.

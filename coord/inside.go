@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // ErrUpgrade: an exclusive hold was asked for with a context that carries a
@@ -16,6 +17,12 @@ var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: rel
 // a hold has a [Hold.Token].
 func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
 
+// sameLine tells whether a claim contends with one of the other spec in the same
+// directory.
+func (s Spec) sameLine(other Spec) bool {
+	return s.Name == other.Name && (s.Name != "" || slices.Contains(other.Line.Kinds, s.Kind))
+}
+
 // inside decides what an acquire by spec is answered with inside of a hold of
 // the same line, that is, with a context that carries one (see [HeldIn]). If
 // the hold covers what is asked for, and the claim is re-entrant, it is another
@@ -25,7 +32,7 @@ func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
 func (c *Client) inside(ctx context.Context, spec Spec) (h *Hold, decided bool, err error) {
 	held, ok := HeldIn(ctx, c, spec.Line.Dir)
 	switch {
-	case !ok || ctx.Err() != nil:
+	case !ok || ctx.Err() != nil || !spec.sameLine(held.claim.spec):
 		return nil, false, nil
 	case spec.Exclusive && !held.Exclusive():
 		return nil, true, ErrUpgrade

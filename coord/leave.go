@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -76,8 +77,9 @@ func (h *Hold) tellReleased() {
 
 // removal is the deletion of an own node, once it has begun.
 type removal struct {
-	done chan struct{}
-	err  error // set before done is closed
+	done    chan struct{}
+	err     error                 // set before done is closed
+	trouble atomic.Pointer[error] // what the servers answered last, while it is tried again
 }
 
 // wait waits for the answer, at most for limit, and for ctx unless that has
@@ -95,6 +97,9 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	case <-ended:
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
 	case <-timer.C:
+		if trouble := r.trouble.Load(); trouble != nil {
+			return fmt.Errorf("%w: %w", ErrUnconfirmed, *trouble)
+		}
 		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)
 	}
 }
@@ -139,7 +144,7 @@ func (cl *Claim) removed(err error) {
 // remove deletes the node, for as long as that takes: until it or the session
 // is gone.
 func (cl *Claim) remove() error {
-	for attempts := 1; ; attempts++ {
+	for told := false; ; {
 		err := cl.removeOnce()
 		switch {
 		case err == nil, errors.Is(err, ErrNoNode):
@@ -149,8 +154,12 @@ func (cl *Claim) remove() error {
 		case errors.Is(err, ErrNoAuth):
 			cl.stranded(err)
 			return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
-		case !transient(err) && attempts == 1:
-			cl.client.opts.log.Error("own node not deleted; trying again", "node", cl.Node(), "err", err)
+		case !transient(err):
+			cl.removal.trouble.Store(&err)
+			if !told {
+				cl.stranded(err)
+				told = true
+			}
 		}
 		if !errors.Is(err, ErrDisconnected) {
 			cl.client.pause(context.Background())
@@ -158,9 +167,9 @@ func (cl *Claim) remove() error {
 	}
 }
 
-// stranded reports an own node that may not be deleted.
+// stranded reports an own node that cannot be deleted.
 func (cl *Claim) stranded(err error) {
-	cl.client.opts.log.Error("own node cannot be deleted; it stays until the session ends",
+	cl.client.opts.log.Error("own node cannot be deleted; it may stay until the session ends",
 		"node", cl.Node(), "session", sessionName(cl.sess.ID()), "err", err)
 	cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: cl.Node(), Err: err})
 }

@@ -23,7 +23,9 @@ type Rule func(line []Contender, self int) (wait []int, granted bool)
 // wait for the one before them; they also watch the one before that, and look
 // when it goes, so that they know, when their turn comes, that nobody else is
 // left: the listing is off the way from one holder to the next. It is for lines
-// in which nobody can come to stand before another.
+// in which nobody can come to stand before another, but for the reader that a
+// downgraded writer leaves in its place: a writer's going is followed by a
+// listing in any case.
 func First(_ []Contender, self int) (wait []int, granted bool) {
 	switch self {
 	case 0:

@@ -21,7 +21,7 @@ const (
 	ClaimRevoked                        // somebody asked for the hold
 	ClaimForeign                        // a contender of another dialect or recipe came after the own one
 	ClaimRecovered                      // a create whose reply was lost had taken effect
-	NodeStranded                        // an own node could not be deleted; it stays until the session ends
+	NodeStranded                        // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 
 var eventNames = map[EventKind]string{

@@ -49,6 +49,30 @@ func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 	})
 }
 
+// Many who wait for one node ask about it together, also when it is gone.
+func TestTheEndOfANodeThatManyWatchIsAskedForOnlyOnceOrTwice(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		require.NoError(b, admin.Create(b.Context(), "/x", nil))
+		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(2*time.Millisecond))
+		var waiting sync.WaitGroup
+		for range 100 {
+			waiting.Go(func() {
+				_, _, changed, err := c.Watch(b.Context(), "/x")
+				require.NoError(b, err)
+				<-changed
+				_, _, _, err = c.Watch(b.Context(), "/x")
+				require.ErrorIs(b, err, coord.ErrNoNode)
+			})
+		}
+		time.Sleep(time.Second)
+		before := b.Server.Counts()
+		require.NoError(b, admin.Delete(b.Context(), "/x", -1))
+		waiting.Wait()
+		require.LessOrEqual(b, b.Server.Counts().Since(before)[zkembed.OpGetData], 2)
+	})
+}
+
 func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
@@ -73,13 +97,20 @@ func TestAServerThatStumblesOverTheDeletionDoesNotStrandTheNode(t *testing.T) {
 	})
 }
 
-// The window of such a tick would never be open.
-func TestATickLongerThanTheSessionAllowsIsNotBelieved(t *testing.T) {
+// The servers' least session time-out is a setting: a tick may be as long as a
+// session, and is believed.
+func TestALongTickIsBelievedAsLongAsItLeavesAWindow(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.acquire(b.Open(coord.WithTick(3 * T)))
-		time.Sleep(5 * T)
-		require.NoError(b, h.Err())
+		h, shortest := b.acquire(b.Open(coord.WithTick(T))), T
+		for range 500 {
+			time.Sleep(T / 100)
+			require.NoError(b, h.Err())
+			shortest = min(shortest, time.Until(h.Deadline()))
+		}
+		require.Less(b, shortest, T/2, "half a tick is not allowed for")
 		require.NoError(b, h.Release(b.Context()))
+		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithSessionTimeout(T), coord.WithTick(2*T))
+		require.ErrorIs(b, err, coord.ErrInvalid)
 	})
 }
 
@@ -161,6 +192,50 @@ func TestNothingIsAskedOfTheServerForAContextThatHasEnded(t *testing.T) {
 		}
 		time.Sleep(time.Second) // what was sent has arrived
 		require.Zero(b, b.Server.Counts().Since(before)[zkembed.OpCreate])
+	})
+}
+
+// A directory may have lines that have nothing to do with each other.
+func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		named := func(name string) coord.Spec {
+			return coord.Spec{Line: coord.Line{Dir: "/d"}, Name: name, Exclusive: true, Reentrant: true}
+		}
+		first, err := c.Acquire(b.Context(), named("a"), coord.Alone)
+		require.NoError(b, err)
+		second, err := c.Acquire(first.Context(b.Context()), named("b"), coord.Alone)
+		require.NoError(b, err)
+		require.Equal(b, "/d/b", second.Node())
+		require.NoError(b, second.Release(b.Context()))
+		require.NoError(b, first.Release(b.Context()))
+
+		shared, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []coord.Kind{"other"}}, Kind: "shared"}, coord.Alone)
+		require.NoError(b, err)
+		foreign := coord.Spec{Line: coord.Line{Dir: "/e"}, Kind: "foreign", Exclusive: true}
+		_, err = c.TryAcquire(shared.Context(b.Context()), foreign, coord.Alone)
+		require.NotErrorIs(b, err, coord.ErrUpgrade)
+		require.NoError(b, shared.Release(b.Context()))
+	})
+}
+
+func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		stranded := make(chan coord.Event, 10)
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.NodeStranded {
+				stranded <- e
+			}
+		}))
+		h := b.acquire(c)
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(systemError))
+		err := h.Release(b.Context())
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.ErrorContains(b, err, "-1")
+		require.Len(b, stranded, 1)
+		stumble.Remove()
+		time.Sleep(time.Second)
+		require.Zero(b, b.owned(c.SessionID()))
 	})
 }
 

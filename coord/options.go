@@ -72,8 +72,10 @@ func WithSessionTimeout(d time.Duration) Option {
 
 // WithTick tells the servers' tickTime. A session reaches the leader up to half
 // a tick late; knowing the tick (2 s by default, often) makes the trust window
-// longer. Unknown, it is taken to be T/2, the most a server can have.
-// A value that is too small makes the window unsafe.
+// longer. Unknown, it is taken to be T/2, the most a server can have unless its
+// minSessionTimeout is set to less than two ticks: then tell the tick. A value
+// that is too small makes the window unsafe; one that is too large makes it
+// shorter, and [Open] refuses more than 1.5 T, which leaves none.
 func WithTick(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {

@@ -65,7 +65,9 @@ func (cl *Claim) watchOwnNow() {
 				break
 			}
 			if errors.Is(err, ErrNoAuth) {
-				cl.client.opts.log.Warn("the own node cannot be watched: its deletion by others will not be noticed", "node", cl.Node(), "err", err)
+				cl.blind.Do(func() {
+					cl.client.opts.log.Warn("the own node may not be watched: its deletion by others will not be noticed", "node", cl.Node(), "err", err)
+				})
 				break
 			}
 			cl.client.pause(context.Background())

@@ -30,6 +30,12 @@ func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	for {
+		switch err := ctx.Err(); {
+		case errors.Is(err, context.DeadlineExceeded):
+			return fail(os.ErrDeadlineExceeded) // as of net.Dialer
+		case err != nil:
+			return fail(err)
+		}
 		s.mu.Lock()
 		down, hangs, changed := s.closed || s.stopped || s.refused(), s.dialCut(HangDial), s.changed
 		if !down && !hangs {
@@ -45,10 +51,6 @@ func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
-				return fail(err)
-			}
-			return fail(os.ErrDeadlineExceeded) // as of net.Dialer
 		case <-s.done:
 		}
 	}

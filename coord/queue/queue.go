@@ -293,8 +293,8 @@ func (q *Queue) explain(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, coord.ErrReleased) && !errors.Is(err, ErrStale) {
-		err = ErrClosed
+	if (errors.Is(err, coord.ErrReleased) || errors.Is(err, ErrClosed)) && !errors.Is(err, ErrStale) {
+		err = ErrClosed // and not that of the context made for it
 	}
 	return &coord.OpError{Op: op, Path: q.path, Err: err}
 }

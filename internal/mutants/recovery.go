@@ -61,7 +61,7 @@ var recovery = []mutant{
 		guard: "janitor: a delete is repeated",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `case !transient(err) && attempts == 1:`,
+			old:  `case !transient(err):`,
 			new:  `case errors.Is(err, ErrDisconnected): return nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADeleteThatIsLostIsMadeAgain"}},

@@ -55,8 +55,9 @@ const (
 	// window leaves for acting on its end.
 	lapsedShare = 100
 	dialLimit   = time.Second
-	// A session cannot last less than two ticks, so a tick nobody told is at
-	// most half the session time-out.
+	// Unless servers are told otherwise (minSessionTimeout), a session cannot last
+	// less than two ticks, so a tick nobody told is taken for half the session
+	// time-out.
 	unknownTickShare = 2
 )
 

@@ -77,10 +77,11 @@ func translate(err error) error {
 	return err
 }
 
-// Ended tells why ctx has ended: its error, and its cause if that is another.
+// Ended tells why ctx has ended: its error, and its cause beside that, unless the
+// cause is a context's error itself.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)

@@ -176,12 +176,9 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 	first := s.id == 0
 	if first && id != 0 {
 		s.id, s.timeout = id, timeout
-		tick, most := s.cfg.Tick, timeout/unknownTickShare
-		if tick > most {
-			s.log.Warn("the servers' tick cannot be that long: they do not grant a session less than two", "tick", tick, "timeout", timeout)
-		}
-		if tick == 0 || tick > most {
-			tick = most
+		tick := s.cfg.Tick
+		if tick == 0 {
+			tick = timeout / unknownTickShare
 		}
 		s.trust.created(sent, timeout, tick/2)
 	}

@@ -53,29 +53,36 @@ func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error
 }
 
 func (s *Session) watch(ctx context.Context, key armed) (*Watch, error) {
+	w, stale, err := s.join(ctx, key)
+	if stale {
+		w, _, err = s.join(ctx, key)
+	}
+	return w, err
+}
+
+// join returns the watch that there is, or sets one. stale: it failed, and that
+// may be older than the call. There is no watch then to tell what has happened
+// since: the node may be there by now. Whichever join finds next was begun after
+// that failure, and so after the call.
+func (s *Session) join(ctx context.Context, key armed) (_ *Watch, stale bool, err error) {
 	s.mu.Lock()
 	w, shared := s.watches[key]
 	if !shared {
 		w = &Watch{ready: make(chan struct{}), done: make(chan struct{})}
 		if err := s.begin(func() { s.arm(key, w) }); err != nil {
 			s.mu.Unlock()
-			return nil, err
+			return nil, false, err
 		}
 		s.watches[key] = w
 	}
 	s.mu.Unlock()
 	select {
 	case <-w.ready:
-		if shared && w.err != nil {
-			// A failure may be older than the call, and there is no watch to tell
-			// what has happened since: the node may be there by now.
-			return s.watch(ctx, key)
-		}
-		return w, w.err
+		return w, shared && w.err != nil, w.err
 	case <-ctx.Done():
-		return nil, Ended(ctx)
+		return nil, false, Ended(ctx)
 	case <-s.ending.Done():
-		return nil, s.Err()
+		return nil, false, s.Err()
 	}
 }
 
