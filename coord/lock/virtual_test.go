@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
@@ -40,5 +41,28 @@ func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
 		require.NotEmpty(t, again, "not acquired again before it had the other")
 		require.NotEqual(t, lost, again)
 		require.NoError(t, got.group.Release(t.Context()))
+	})
+}
+
+// Not as cancelled: the caller's context lives.
+func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*time.Second))
+		tried := make(chan error, 1)
+		go func() {
+			_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context())
+			tried <- err
+		}()
+		time.Sleep(time.Second)
+		for _, n := range b.Server.Nodes() {
+			if strings.HasPrefix(n.Path, "/a/") {
+				require.NoError(b, coord.Break(b.Context(), other, n.Path))
+			}
+		}
+		err := <-tried
+		require.Equal(b, 1, slow.Fired())
+		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		require.NotErrorIs(b, err, context.Canceled)
 	})
 }

@@ -233,7 +233,9 @@ func TestCloseFreesThoseWhoWait(t *testing.T) {
 		synctest.Wait()
 		require.NoError(b, q.Close(b.Context()))
 		for range 6 {
-			require.ErrorIs(b, <-ended, queue.ErrClosed)
+			err := <-ended
+			require.ErrorIs(b, err, queue.ErrClosed)
+			require.NotErrorIs(b, err, context.Canceled, "nobody has cancelled the caller")
 		}
 		_, err := q.TryReceive(b.Context())
 		require.ErrorIs(b, err, queue.ErrClosed)

@@ -93,4 +93,31 @@ var calls = []mutant{
 		},
 		tests: []suite{{pkg: barrier, run: "TestAChrootCounts"}},
 	},
+	{
+		guard: "inside of a hold: only claims of the same line concern it",
+		edit: edit{
+			file: "coord/inside.go",
+			old:  `case !ok || ctx.Err() != nil || !spec.sameLine(held.claim.spec):`,
+			new:  `case !ok || ctx.Err() != nil:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldOfAnotherLine"}},
+	},
+	{
+		guard: "a queue that is closed does not look like a cancelled caller",
+		edit: edit{
+			file: "coord/queue/queue.go",
+			old:  `if (errors.Is(err, coord.ErrReleased) || errors.Is(err, ErrClosed)) && !errors.Is(err, ErrStale) {`,
+			new:  `if errors.Is(err, coord.ErrReleased) && !errors.Is(err, ErrStale) {`,
+		},
+		tests: []suite{{pkg: items, run: "Close"}},
+	},
+	{
+		guard: "multi-lock: a lock that is lost meanwhile does not look like a cancelled caller",
+		edit: edit{
+			file: "coord/lock/multi.go",
+			old:  `lost && ctx.Err() == nil {`,
+			new:  `lost && false {`,
+		},
+		tests: []suite{{pkg: lock, run: "TestATryOfAMultiLock"}},
+	},
 }
