@@ -52,9 +52,13 @@ func (s *storm) work(ctx context.Context, i int) {
 			time.Sleep(rand.N(T / 10))
 			continue
 		}
+		hold := rand.N(T / 4)
+		if rand.N(10) == 0 {
+			hold = rand.N(2 * T) // longer than a window lasts
+		}
 		select {
 		case <-g.Hold.Done():
-		case <-time.After(rand.N(T / 4)):
+		case <-time.After(hold):
 		}
 		_ = g.Release(s.Context())
 		<-g.Recorded()

@@ -237,7 +237,7 @@ func (m *mix) meet(who string, b *doublebarrier.Barrier) {
 			op.End(history.Failed, err)
 			continue
 		}
-		op.End(history.OK, nil, history.Round(member.Round()))
+		op.End(history.OK, nil, history.Round(member.Round()), history.Weight(member.Count()))
 		linger(member.Done())
 		left := m.rec.Call(who, key, history.Leave, history.Of(op))
 		if err := member.Err(); err != nil {
@@ -249,7 +249,7 @@ func (m *mix) meet(who string, b *doublebarrier.Barrier) {
 		var incomplete *doublebarrier.IncompleteError
 		switch {
 		case err == nil:
-			left.End(history.OK, nil, history.Verdict("complete"))
+			left.End(history.OK, nil, history.Verdict(history.Complete))
 		case errors.As(err, &incomplete):
 			left.End(history.OK, err, history.Verdict(fmt.Sprint("missing ", incomplete.Missing)))
 		default:

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,12 @@ func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 	eachPrivate(t, func(s scene) {
 		const timeout = 3 * T // a JVM needs a moment to start
 		s.w.SetTimeout(timeout)
-		c := s.client(coord.WithSessionTimeout(timeout))
+		var cut atomic.Int32 // how often the connection was lost
+		c := s.client(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.SessionDown {
+				cut.Add(1)
+			}
+		}))
 		h := s.acquire(c)
 		token := h.Token()
 		killed := time.Now()
@@ -28,6 +34,7 @@ func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 		zktest.Eventually(s, patience, func() bool { return c.Flush(s.Context()) == nil }, "the client does not come back")
 		down := time.Since(killed)
 		s.Logf("down for %v, T = %v", down, timeout)
+		require.Positive(s, cut.Load(), "the server was never away")
 		require.Less(s, down, timeout, "the server was not back in time")
 		require.NoError(s, h.Err())
 		require.Equal(s, token, h.Token())
@@ -64,6 +71,9 @@ func TestF13AServerStopsForHalfTheSessionTimeout(t *testing.T) {
 		ctx, cancel := context.WithDeadline(context.Background(), frozen.Add(T/4))
 		defer cancel()
 		s.fails(s.start(ctx, c), frozen.Add(T/4))
+		short, enough := context.WithTimeout(context.Background(), T/8)
+		defer enough()
+		require.ErrorIs(s, c.Flush(short), context.DeadlineExceeded, "the server answers")
 		s.wait(T/2, frozen)
 		require.Empty(s, waiter)
 		s.w.Thaw()

@@ -57,8 +57,11 @@ func Acquire[H Holder](r *Recorder, client, key string, kind Kind, acquire func(
 func (g *Grant[H]) watch() {
 	defer close(g.watched)
 	<-g.Hold.Done()
-	if !g.released.Load() {
-		_ = g.Err()
+	if g.released.Load() {
+		return
+	}
+	if errors.Is(g.Err(), coord.ErrWindowOver) {
+		g.Op.rec.signalled(time.Since(g.Hold.Deadline()))
 	}
 }
 
@@ -78,7 +81,11 @@ func (g *Grant[H]) Err() error {
 	case g.Op.rec.byChecks && !errors.Is(err, coord.ErrWindowOver):
 		g.lost.Do(func() { g.Op.Lost(g.sure, err) })
 	default:
-		g.lost.Do(func() { g.Op.Lost(g.Hold.Deadline(), err) })
+		end := g.Hold.Deadline()
+		if end.Before(g.sure) {
+			end = g.sure // whatever the hold says of its window: it was trusted then
+		}
+		g.lost.Do(func() { g.Op.Lost(end, err) })
 	}
 	return err
 }

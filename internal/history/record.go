@@ -83,7 +83,8 @@ type Detail func(*Record)
 // Token is the fencing token of a grant.
 func Token(token int64) Detail { return func(r *Record) { r.Token = token } }
 
-// Weight is how many leases were asked for; one if it is not said.
+// Weight is how many leases were asked for, one if it is not said; or how many
+// members a barrier says its round has.
 func Weight(n int) Detail { return func(r *Record) { r.Weight = n } }
 
 // Item is what was put or taken. Every item of a history must be different.

@@ -17,6 +17,7 @@ type Recorder struct {
 
 	mu       sync.Mutex
 	last     time.Duration
+	late     time.Duration
 	records  []Record
 	live     map[int]bool           // grants, and what may become one, without an end
 	ended    map[int]time.Duration  // grants that have an end
@@ -70,6 +71,21 @@ func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.records)
+}
+
+// signalled notes how long after the end of its window a hold's Done was closed.
+func (r *Recorder) signalled(late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late = max(r.late, late)
+}
+
+// LatestSignal returns how long, at most, a hold's Done was closed after the end
+// of its window.
+func (r *Recorder) LatestSignal() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.late
 }
 
 // now returns a time that no other record has; r.mu is held.

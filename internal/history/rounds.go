@@ -77,6 +77,9 @@ func size(n int) func([]Record) []Violation {
 				found = append(found, r.violation("was opened at %v, when only %d had come, not %d", r.opened, called-before, n))
 			}
 			for _, e := range r.enters {
+				if e.Weight != 0 && e.Weight != n {
+					found = append(found, r.violation("is one of %d members to %s, not %d", e.Weight, e.Client, n))
+				}
 				if e.Call > r.opened {
 					found = append(found, r.violation("was opened at %v, before member %s came, at %v", r.opened, e.Client, e.Call))
 				}
@@ -87,9 +90,18 @@ func size(n int) func([]Record) []Violation {
 	}
 }
 
-// verdicts finds rounds whose members were told different ends.
+// Complete is the verdict of a round in which every member has finished.
+const Complete = "complete"
+
+// verdicts finds rounds whose members were told different ends, and those that
+// were called complete though a member had been lost before it left.
 func verdicts(records []Record) (found []Violation) {
 	for _, r := range rounds(records) {
+		for _, e := range r.enters {
+			if lost, ok := e.lostInside(); ok && len(r.leaves) > 0 && r.leaves[0].Verdict == Complete {
+				found = append(found, r.violation("ended as complete, though %s was lost at %v and had not left", e.Client, lost))
+			}
+		}
 		for _, l := range r.leaves {
 			if l.Verdict != r.leaves[0].Verdict {
 				found = append(found, r.violation("ended as %q for %s and as %q for %s", r.leaves[0].Verdict, r.leaves[0].Client, l.Verdict, l.Client))
@@ -98,6 +110,21 @@ func verdicts(records []Record) (found []Violation) {
 		}
 	}
 	return found
+}
+
+// lostInside tells when a member was lost, if it had not begun to leave by then.
+func (s span) lostInside() (at time.Duration, lost bool) {
+	left := never
+	at = never
+	for _, end := range s.ends {
+		switch end.Kind {
+		case Leave:
+			left = min(left, end.Call)
+		case Lost:
+			at = min(at, end.Call)
+		}
+	}
+	return at, at < left
 }
 
 // together finds members who left a round while another was at work, and rounds

@@ -75,3 +75,21 @@ func TestMixedRoundsAreCaught(t *testing.T) {
 	s.meeting(2, 8)
 	violatedDirectly(t, Rounds(key, 2), &s, "was opened at 13ms while round 1 lasted")
 }
+
+func TestARoundThatIsSmallerThanItSaysIsCaught(t *testing.T) {
+	var s story
+	a := s.op("a", Enter, 0, 5, Round(1), Weight(1))
+	b := s.op("b", Enter, 2, 6, Round(1), Weight(1))
+	s.op("a", Leave, 10, 18, ofID(a), Verdict(Complete))
+	s.op("b", Leave, 15, 19, ofID(b), Verdict(Complete))
+	violatedDirectly(t, Rounds(key, 2), &s, "is one of 1 members")
+}
+
+func TestACompleteRoundWhoseMemberWasLostIsCaught(t *testing.T) {
+	var s story
+	a := s.op("a", Enter, 0, 5, Round(1))
+	b := s.op("b", Enter, 2, 6, Round(1))
+	s.op("b", Lost, 8, 8, ofID(b))
+	s.op("a", Leave, 10, 18, ofID(a), Verdict(Complete))
+	violatedDirectly(t, Rounds(key, 2), &s, "had not left")
+}

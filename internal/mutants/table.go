@@ -13,7 +13,9 @@ const (
 	sema    = "./coord/semaphore"
 	items   = "./coord/queue"
 	elect   = "./coord/election"
+
+	simulation = "./internal/simulate"
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, calls)
+var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, calls, judges)

@@ -126,7 +126,7 @@ func (p *party) round(k *worker, ctx context.Context, b *doublebarrier.Barrier) 
 		enter.End(history.Failed, err)
 		return false
 	}
-	enter.End(history.OK, nil, history.Round(m.Round()))
+	enter.End(history.OK, nil, history.Round(m.Round()), history.Weight(m.Count()))
 	k.granted(k.recipe, k.key)
 	left := make(chan struct{})
 	defer close(left)
@@ -158,7 +158,7 @@ func (p *party) round(k *worker, ctx context.Context, b *doublebarrier.Barrier) 
 	}
 	switch {
 	case err == nil:
-		leave.End(history.OK, nil, history.Verdict("complete"))
+		leave.End(history.OK, nil, history.Verdict(history.Complete))
 	case errors.Is(err, doublebarrier.ErrIncomplete):
 		leave.End(history.OK, nil, history.Verdict(err.Error()))
 	default:

@@ -84,6 +84,10 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 	}
 }
 
+// latest is how long after the end of its window a hold's Done may be closed,
+// where nothing takes time that is not waited for.
+const latest = time.Millisecond
+
 // try runs a seed in a bubble and judges it.
 func try(t *testing.T, seed uint64, report *Report) {
 	var res Result
@@ -100,6 +104,14 @@ func try(t *testing.T, seed uint64, report *Report) {
 		t.Errorf("seed %d: %s", seed, trouble)
 	}
 	history.Check(t, res.rec, res.rules...)
+	if late := res.rec.LatestSignal(); late > latest {
+		t.Errorf("seed %d: Done was closed %v after the end of the window", seed, late)
+	}
+	for how, longest := range history.Unaware(res.rec.Records()) {
+		if longest > 4*res.timeout {
+			t.Errorf("seed %d: %s, and its holder trusted it for another %v; T is %v", seed, how, longest, res.timeout)
+		}
+	}
 	report.add(&res, t.Failed())
 	if t.Failed() {
 		dir, err := res.keep(trouble)

@@ -53,7 +53,7 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 			return nothing()
 		}
 		d.mu.Lock()
-		d.deleted[n.Path] = true
+		d.deleted[n.Path] = time.Now()
 		d.mu.Unlock()
 		key, _, _ := strings.Cut(n.Path[1:], "/")
 		for _, s := range d.stations {

@@ -225,7 +225,7 @@ func expire(d *driver) (time.Duration, func() int) {
 		return nothing()
 	}
 	d.mu.Lock()
-	d.ended[id] = true
+	d.ended[id] = time.Now()
 	d.mu.Unlock()
 	s.broken("", "session expired by the driver")
 	if d.srv.ExpireSession(id) != nil {

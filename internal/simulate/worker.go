@@ -150,13 +150,13 @@ func (k *worker) duration() time.Duration {
 	switch how := k.r.Float64(); {
 	case how < 0.15:
 		return 0
-	case how < 0.9:
+	case how < 0.85:
 		return k.part(k.r, 0, 0.15)
-	case how < 0.98:
+	case how < 0.92:
 		return k.part(k.r, 0.1, 0.6)
 	}
 	k.count(k.faults, "long hold", 1)
-	return k.part(k.r, 1, 2)
+	return k.part(k.r, 1, 3)
 }
 
 // use uses a hold for some time, as carefully as its holder should, and looks
@@ -208,9 +208,12 @@ func (k *worker) rest(d time.Duration, h *coord.Hold) bool {
 	}
 }
 
-// inspect compares what a hold says with the server's tree. A hold that is
-// trusted now had its node a moment ago.
+// inspect compares what a hold says with its own window, and with the server's
+// tree: a hold that is trusted now had its node a moment ago.
 func (k *worker) inspect(h *coord.Hold) {
+	if now := time.Now(); h.Err() == nil && !now.Before(h.Deadline()) {
+		k.violated("%s: trusts %s after the end of its window", k.name, h.Node())
+	}
 	there := false
 	for _, n := range k.srv.Nodes() {
 		there = there || n.Path == h.Node() && n.Stat.EphemeralOwner == h.Session()

@@ -36,8 +36,8 @@ type world struct {
 	faults     map[string]int
 	grants     map[string]int
 	counts     map[string]int
-	ended      map[int64]bool           // sessions ended by the driver before their time
-	deleted    map[string]bool          // nodes deleted by the driver
+	ended      map[int64]time.Time      // sessions ended by the driver before their time
+	deleted    map[string]time.Time     // nodes that the driver began to delete
 	foreign    int                      // foreign contenders made so far
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from then to the first grant on a path
@@ -54,7 +54,7 @@ func newWorld(seed uint64) (*world, error) {
 		haste: 0.3 + 0.7*r.Float64(),
 		calm:  make(chan struct{}), finish: func() {}, resources: map[string]*resource{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
-		ended: map[int64]bool{}, deleted: map[string]bool{}, first: map[string]time.Duration{},
+		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{},
 	}
 	w.timeout = w.tick * time.Duration(4+r.IntN(16))
 	w.base, w.giveUp = context.WithCancel(context.Background())
@@ -111,11 +111,14 @@ func (w *world) granted(recipe, key string) {
 }
 
 // excused tells whether the driver has ended a hold from outside, so that its
-// holder cannot know yet.
+// holder cannot know yet. It knows of the end of its session when its window
+// ends, at the latest; a deletion may take its time.
 func (w *world) excused(node string, session int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ended[session] || w.deleted[node]
+	ended, bySession := w.ended[session]
+	deleted, byNode := w.deleted[node]
+	return bySession && time.Since(ended) <= w.timeout || byNode && time.Since(deleted) <= 4*w.timeout
 }
 
 // part is a random share of the session time-out, between lo and hi of it.

@@ -27,7 +27,7 @@ func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
 		op.End(history.Failed, err)
 		return err
 	}
-	op.End(history.OK, nil, history.Round(m.Round()))
+	op.End(history.OK, nil, history.Round(m.Round()), history.Weight(m.Count()))
 	sure := w.trust(ctx, m, time.Now().Add(w.stay()))
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stuckAfter)
 	defer cancel()
@@ -39,7 +39,7 @@ func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
 	var incomplete *doublebarrier.IncompleteError
 	switch {
 	case err == nil:
-		left.End(history.OK, nil, history.Verdict("complete"))
+		left.End(history.OK, nil, history.Verdict(history.Complete))
 	case errors.As(err, &incomplete):
 		left.End(history.OK, err, history.Verdict(fmt.Sprint("missing ", incomplete.Missing)))
 		w.count("rounds left with members missing")

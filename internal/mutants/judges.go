@@ -1,0 +1,44 @@
+package main
+
+// judges: guards that the simulation itself must miss, by the seeds that run in
+// CI. That the others are missed by a test made for them says nothing of it.
+var judges = []mutant{
+	{
+		guard: "simulation: the window's end ends holds",
+		edit: edit{
+			file: "coord/own.go",
+			old:  `case change == session.WindowClosed:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+	},
+	{
+		guard: "simulation: a writer waits for readers",
+		edit: edit{
+			file: "coord/rwlock/rwlock.go",
+			old: `func writeRule(_ []coord.Contender, self int) (wait []int, granted bool) {
+	if self == 0 {`,
+			new: `func writeRule(line []coord.Contender, self int) (wait []int, granted bool) {
+	if self == 0 || line[self-1].Kind == coord.Read {`,
+		},
+		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+	},
+	{
+		guard: "simulation: leases within the limit",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `return before+len(claims) <= limit, nil`,
+			new:  `return before+len(claims) <= limit+1, nil`,
+		},
+		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+	},
+	{
+		guard: "simulation: the hold's own watch",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `	cl.watchOwnSoon()`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+	},
+}
