@@ -42,7 +42,9 @@
 //     And a barrier that has children cannot be removed before they are.
 //   - Set and Remove are carried out at least once. When a reply is lost and
 //     another process does the opposite in that very moment, the repetition
-//     comes after it. Let one process decide, if that matters.
+//     comes after it. Let one process decide, if that matters. Even then, a
+//     server that was cut off from the others can carry out late what it was
+//     asked before (seen once, with 3.8.0).
 //
 // # When the session or connection fails
 //
