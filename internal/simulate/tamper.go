@@ -109,8 +109,18 @@ func reap(d *driver) (time.Duration, func() int) {
 
 func revoke(d *driver) (time.Duration, func() int) {
 	n, ok := d.target(chance(d.r, 0.7))
+	if claims := d.claims(); len(claims) > 0 && chance(d.r, 0.3) {
+		n, ok = claims[d.r.IntN(len(claims))], true
+	}
 	if !ok {
 		return nothing()
 	}
 	return d.meddle(func(ctx context.Context) error { return coord.Revoke(ctx, d.admin.client, n.Path) })
+}
+
+// claims are the nodes of consumers that have an item of the queue.
+func (d *driver) claims() []zkembed.Node {
+	return slices.DeleteFunc(d.srv.Nodes(), func(n zkembed.Node) bool {
+		return n.Stat.EphemeralOwner == 0 || !strings.HasPrefix(n.Path, "/queue/taken/")
+	})
 }
