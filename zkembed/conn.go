@@ -179,13 +179,23 @@ func (c *conn) handle(it item) bool {
 // await waits until blocked is false. It returns false when end is closed
 // first. blocked is called with mu held.
 func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
+	free := c.lockWhenFree(end, blocked)
+	if free {
+		c.s.mu.Unlock()
+	}
+	return free
+}
+
+// lockWhenFree is await for what must still be so when the caller acts: it
+// returns true with mu held, and false without.
+func (c *conn) lockWhenFree(end <-chan struct{}, blocked func() bool) bool {
 	for {
 		c.s.mu.Lock()
-		wait, changed := blocked(), c.s.changed
-		c.s.mu.Unlock()
-		if !wait {
+		if !blocked() {
 			return true
 		}
+		changed := c.s.changed
+		c.s.mu.Unlock()
 		select {
 		case <-changed:
 		case <-end:

@@ -1,0 +1,123 @@
+package zkembed_test
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// wire is a connection whose client is the test itself.
+type wire struct {
+	t  *testing.T
+	nc net.Conn
+}
+
+// dialled connects and sends a connect request.
+func dialled(t *testing.T, s *zkembed.Server, hello []byte) wire {
+	t.Helper()
+	nc, err := s.Dial("", "", time.Second)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = nc.Close() })
+	w := wire{t, nc}
+	w.send(hello)
+	return w
+}
+
+func (w wire) send(b []byte) {
+	w.t.Helper()
+	_, err := w.nc.Write(b)
+	require.NoError(w.t, err)
+}
+
+// frame reads one packet that comes within patience.
+func (w wire) frame(patience time.Duration) ([]byte, error) {
+	if err := w.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(w.nc, head); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint32(head))
+	_, err := io.ReadFull(w.nc, b)
+	return b, err
+}
+
+// code is the error code of the next reply, which is to come at once.
+func (w wire) code() zkembed.Code {
+	w.t.Helper()
+	b, err := w.frame(time.Millisecond)
+	require.NoError(w.t, err)
+	return zkembed.Code(binary.BigEndian.Uint32(b[12:16]))
+}
+
+// rehello asks for the session that a connect reply has given.
+func rehello(reply []byte) []byte {
+	b := make([]byte, 44)
+	copy(b[12:], reply[4:16])  // time-out and id
+	copy(b[24:], reply[16:36]) // password
+	return frame(b)
+}
+
+func sessionOf(reply []byte) int64 { return int64(binary.BigEndian.Uint64(reply[8:])) }
+
+func TestASessionThatWaitedForAFollowerGoesToTheLeaderWhenTheFollowerStops(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		first := dialled(t, s, hello(0))
+		reply, err := first.frame(time.Second)
+		require.NoError(t, err)
+		f := s.AddFollower(0)
+		f.Isolate()
+		require.NoError(t, first.nc.Close())
+		w, fresh := dialled(t, s, rehello(reply)), dialled(t, s, hello(0))
+		synctest.Wait() // both wait for the follower, which is cut off
+		f.Stop()
+		for _, c := range []wire{w, fresh} {
+			_, err = c.frame(time.Second)
+			require.NoError(t, err)
+		}
+		create(t, client(t, s), "/later", 0)
+		w.send(packet(zkembed.OpExists, append(jute("/later"), 1)))
+		require.Equal(t, zkembed.CodeOK, w.code(), "the tree must be that of the leader")
+		w.send(packet(zkembed.OpSync, jute("/")))
+		require.Equal(t, zkembed.CodeOK, w.code())
+		require.Equal(t, []string{"/later"}, s.Watched())
+		for range 4 {
+			time.Sleep(4 * time.Second)
+			w.send(packet(zkembed.OpPing, nil))
+			require.Equal(t, zkembed.CodeOK, w.code())
+		}
+		require.Contains(t, sessionIDs(s), sessionOf(reply), "its pings must have been heard")
+	})
+}
+
+func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		first := dialled(t, s, hello(0))
+		reply, err := first.frame(time.Second)
+		require.NoError(t, err)
+		require.NoError(t, first.nc.Close())
+		p := s.Partition(zkembed.Cut{Sessions: []int64{sessionOf(reply)}})
+		w := dialled(t, s, rehello(reply))
+		synctest.Wait()
+		f := s.AddFollower(time.Second, sessionOf(reply))
+		f.Isolate()
+		p.Heal()
+		_, err = w.frame(time.Second)
+		require.Error(t, err, "its follower is cut off")
+		f.Rejoin()
+		_, err = w.frame(time.Second)
+		require.NoError(t, err)
+		f.Isolate()
+		w.send(packet(zkembed.OpSync, jute("/")))
+		_, err = w.frame(time.Second)
+		require.Error(t, err, "the session must be at the follower")
+	})
+}
