@@ -14,7 +14,7 @@ const (
 	maxPacket  = 0xfffff         // ZooKeeper's default jute.maxbuffer
 	maxBacklog = 4 << 20         // bytes that wait in a connection before its client is made to wait
 	maxUnread  = 64 << 20        // bytes of unread events after which a connection is cut
-	lastWords  = 5 * time.Second // how long a closing connection tries to deliver what is left
+	lastWords  = 5 * time.Second // how long a closing connection tries to deliver one packet
 )
 
 // conn is one client connection: a goroutine reads, one processes requests
@@ -72,11 +72,15 @@ func (c *conn) serve() {
 	c.finish()
 	c.retire()
 	c.out.close()
-	_ = c.nc.SetWriteDeadline(time.Now().Add(lastWords))
+	c.hurry() // a Write may wait already for a client that does not read
 	<-written
 	c.kill()
 	wg.Wait()
 }
+
+// hurry gives the client lastWords to take what is being written. It must not
+// count what is held up here, by a late reply or a partition.
+func (c *conn) hurry() { _ = c.nc.SetWriteDeadline(time.Now().Add(lastWords)) }
 
 // retire takes the connection out of everything that sends to it.
 func (c *conn) retire() {
@@ -145,6 +149,9 @@ func (c *conn) write() {
 		}
 		if broken {
 			continue
+		}
+		if c.finished() {
+			c.hurry()
 		}
 		if _, err := c.nc.Write(it.b); err != nil {
 			broken = true

@@ -121,3 +121,54 @@ func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *tes
 		require.Error(t, err, "the session must be at the follower")
 	})
 }
+
+func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		w := dialled(t, s, hello(0))
+		_, err := w.frame(time.Second)
+		require.NoError(t, err)
+		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Minute))
+		begun := time.Now()
+		w.send(packet(zkembed.OpCloseSession, nil))
+		_, err = w.frame(time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, time.Minute, time.Since(begun))
+		_, err = w.frame(time.Hour)
+		require.ErrorIs(t, err, io.EOF)
+	})
+}
+
+func TestAPartitionHoldsTheLastRepliesOfAConnectionUntilItHeals(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		w := dialled(t, s, hello(0))
+		_, err := w.frame(time.Second)
+		require.NoError(t, err)
+		p := s.Partition(zkembed.Cut{Direction: zkembed.ToClient})
+		w.send(packet(zkembed.OpPing, nil))
+		w.send(packet(zkembed.OpCloseSession, nil))
+		time.Sleep(time.Minute)
+		require.Empty(t, s.Sessions())
+		p.Heal()
+		require.Equal(t, zkembed.CodeOK, w.code())
+		require.Equal(t, zkembed.CodeOK, w.code())
+	})
+}
+
+// Also when the server waited for the client before the end came.
+func TestAClientThatDoesNotReadDoesNotKeepAClosingConnection(t *testing.T) {
+	for _, first := range []zkembed.Op{zkembed.OpPing, zkembed.OpCloseSession} {
+		virtual(t, func(t *testing.T, s *zkembed.Server) {
+			w := dialled(t, s, hello(0))
+			_, err := w.frame(time.Second)
+			require.NoError(t, err)
+			w.send(packet(first, nil))
+			synctest.Wait()
+			if first == zkembed.OpPing {
+				w.send(packet(zkembed.OpCloseSession, nil))
+			}
+			time.Sleep(time.Minute)
+			_, err = w.nc.Write([]byte{0})
+			require.ErrorIs(t, err, io.ErrClosedPipe)
+		})
+	}
+}
