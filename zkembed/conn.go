@@ -22,6 +22,7 @@ const (
 type conn struct {
 	s       *Server
 	nc      net.Conn
+	remote  string
 	in, out *queue
 	since   time.Time
 
@@ -39,13 +40,16 @@ type conn struct {
 	sent    int64      // mu
 }
 
-// kill ends the connection at once; what is queued is lost.
-func (c *conn) kill() {
+// kill ends the connection at once; what is queued is lost. It tells whether
+// the connection had still been there.
+func (c *conn) kill() (was bool) {
 	c.finish()
 	c.once.Do(func() {
+		was = true
 		close(c.dead)
 		_ = c.nc.Close()
 	})
+	return was
 }
 
 // finish ends the connection when what is queued has been delivered.

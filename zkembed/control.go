@@ -104,15 +104,18 @@ func (s *Server) DropConn(session int64) error {
 func (s *Server) DropConns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	dropped := 0
 	for c := range s.conns {
-		c.kill()
+		if c.kill() {
+			dropped++
+		}
 	}
-	return len(s.conns)
+	return dropped
 }
 
 // Stop takes the server down as a crash would: connections and watches go,
 // new connections are refused (over TCP: accepted by the kernel and reset),
-// and no session expires, since nobody counts. The tree, the sessions and the
+// and no session expires and nothing is reaped, since nobody counts. The tree, the sessions and the
 // zxid are kept for [Server.Resume].
 func (s *Server) Stop() {
 	s.mu.Lock()
@@ -152,10 +155,13 @@ func (s *Server) Restart(downtime time.Duration) {
 
 // Reap removes, each under its own zxid, the containers that have lost their
 // last child and the TTL nodes that nobody wrote for their time to live, and
-// returns how many it removed.
+// returns how many it removed. A stopped server removes none.
 func (s *Server) Reap() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopped {
+		return 0
+	}
 	tree, removed := s.leader.tree, 0
 	for _, path := range tree.paths() {
 		n := tree.nodes[path]

@@ -75,6 +75,7 @@ func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
 		require.False(t, s.Sessions()[0].Connected)
 		settle(c)
 		require.Equal(t, 1, s.DropConns())
+		require.Zero(t, s.DropConns(), "they are gone already")
 		settle(c)
 		_, stat, err := c.Exists("/e")
 		require.NoError(t, err)
@@ -121,6 +122,22 @@ func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
 		_, _, gone, err := c.ExistsW("/ttl")
 		require.NoError(t, err)
 		require.Equal(t, zk.EventNodeDeleted, (<-gone).Type, "the reaper must come by itself")
+	})
+}
+
+func TestAStoppedServerReapsNothing(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		_, err := c.CreateTTL("/ttl", nil, zk.FlagTTL, open, time.Second)
+		require.NoError(t, err)
+		zxid := s.Zxid()
+		s.Stop()
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, s.Reap())
+		require.Equal(t, []string{"/ttl"}, paths(s))
+		require.Equal(t, zxid, s.Zxid())
+		s.Resume()
+		require.Equal(t, 1, s.Reap())
 	})
 }
 

@@ -172,3 +172,56 @@ func TestAClientThatDoesNotReadDoesNotKeepAClosingConnection(t *testing.T) {
 		})
 	}
 }
+
+func TestAFollowerHoweverFarBehindIsUpToDateWhenItStops(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		f := s.AddFollower(1<<63 - 1)
+		w := dialled(t, s, hello(0))
+		_, err := w.frame(time.Minute)
+		require.Error(t, err, "the follower must not know the session yet")
+		f.Stop()
+		_, err = w.frame(time.Second)
+		require.NoError(t, err)
+		require.Equal(t, s.Zxid(), f.Zxid())
+	})
+}
+
+// nameless is a connection as a test may make one up.
+type nameless struct{ net.Conn }
+
+func (nameless) RemoteAddr() net.Addr { return nil }
+
+func TestAConnectionNeedsNoAddress(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		near, far := net.Pipe()
+		go s.ServeConn(nameless{far})
+		w := wire{t, near}
+		w.send(hello(0))
+		_, err := w.frame(time.Second)
+		require.NoError(t, err)
+		require.Equal(t, "unknown", s.Sessions()[0].Remote)
+		for _, word := range []string{"stat", "cons"} {
+			require.Contains(t, fourLetters(t, s, word), "/unknown[1]")
+		}
+		require.NoError(t, near.Close())
+	})
+}
+
+func fourLetters(t *testing.T, s *zkembed.Server, word string) string {
+	t.Helper()
+	w := dialled(t, s, []byte(word))
+	answer, err := io.ReadAll(w.nc)
+	require.NoError(t, err)
+	return string(answer)
+}
+
+func TestTheConfigurationNamesThePortOfAnIPv6AddressToo(t *testing.T) {
+	s, err := zkembed.Start(zkembed.WithAddr("[::1]:0"))
+	if err != nil {
+		t.Skip("no IPv6: ", err)
+	}
+	defer s.Close()
+	_, port, err := net.SplitHostPort(s.Addr())
+	require.NoError(t, err)
+	require.Contains(t, fourLetters(t, s, "conf"), "clientPort="+port+"\n")
+}
