@@ -75,9 +75,10 @@ func (s *Server) ExpireSession(id int64) error {
 	return err
 }
 
-// MoveSession makes the session's next request fail with session moved, and
-// closes its connection then, as when the session had turned up at another
-// server. A reconnect takes it up again.
+// MoveSession cuts the session's connection at its next request, which is
+// neither carried out nor answered, as when the session had turned up at
+// another server. Only its closing is carried out. A reconnect takes the
+// session up again. For the error see [ReplyError] and [CodeSessionMoved].
 func (s *Server) MoveSession(id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -84,17 +84,39 @@ func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
 	})
 }
 
-func TestAMovedSessionFailsOnceAndIsTakenUpAgain(t *testing.T) {
+func TestAMovedSessionLosesItsConnectionOnceAndIsTakenUpAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		require.NoError(t, s.MoveSession(id))
 		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrSessionMoved)
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.Empty(t, s.Nodes())
 		settle(c)
 		create(t, c, "/a", zk.FlagEphemeral)
 		require.Equal(t, id, s.Nodes()[0].Stat.EphemeralOwner)
 		require.Error(t, s.MoveSession(1))
+	})
+}
+
+func TestAMovedSessionCanBeClosedOnItsOldConnection(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		w := dialled(t, s, hello(0))
+		reply, err := w.frame(time.Second)
+		require.NoError(t, err)
+		require.NoError(t, s.MoveSession(sessionOf(reply)))
+		w.send(packet(zkembed.OpCloseSession, nil))
+		require.Equal(t, zkembed.CodeOK, w.code())
+		require.Empty(t, s.Sessions())
+	})
+}
+
+func TestASessionMovedCanBeTheAnswerToo(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		s.Inject(zkembed.Match{Times: 1}, zkembed.ReplyError(zkembed.CodeSessionMoved))
+		_, err := c.Create("/a", nil, 0, open)
+		require.ErrorIs(t, err, zk.ErrSessionMoved)
 	})
 }
 
