@@ -26,12 +26,18 @@ var (
 // its address; credentials add more. Identities go with the connection.
 type identity struct{ scheme, id string }
 
-// fixACL checks an ACL that a client sent, and expands the scheme auth to the
-// identities of its connection. ok is false for one that ZooKeeper refuses.
+// fixACL checks an ACL that a client sent, takes out what is there twice, and
+// expands the scheme auth to the identities of its connection. What becomes
+// the same only by the expansion stays, as on a real server. ok is false for
+// an ACL that ZooKeeper refuses.
 func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
+	seen := make(map[ACL]struct{}, len(acl))
 	for _, a := range acl {
+		if _, twice := seen[a]; twice {
+			continue
+		}
+		seen[a] = struct{}{}
 		switch {
-		case slices.Contains(fixed, a):
 		case a.Scheme == "world" && a.ID == "anyone":
 			fixed = append(fixed, a)
 		case a.Scheme == "auth":
@@ -81,11 +87,12 @@ func matches(a ACL, id string) bool {
 	return err == nil && parseIP(a.ID).Contains(addr)
 }
 
-// parseIP reads an address with or without a prefix length.
+// parseIP reads an IPv4 address with or without a prefix length. ZooKeeper
+// 3.8 knows no others in an ACL.
 func parseIP(s string) netip.Prefix {
 	host, bits, found := strings.Cut(s, "/")
 	addr, err := netip.ParseAddr(host)
-	if err != nil {
+	if err != nil || !addr.Is4() {
 		return netip.Prefix{}
 	}
 	n := addr.BitLen()

@@ -14,7 +14,7 @@ const (
 	maxPacket  = 0xfffff         // ZooKeeper's default jute.maxbuffer
 	maxBacklog = 4 << 20         // bytes that wait in a connection before its client is made to wait
 	maxUnread  = 64 << 20        // bytes of unread events after which a connection is cut
-	lastWords  = 5 * time.Second // how long a closing connection tries to deliver what is left
+	lastWords  = 5 * time.Second // how long a closing connection tries to deliver one packet
 )
 
 // conn is one client connection: a goroutine reads, one processes requests
@@ -22,6 +22,7 @@ const (
 type conn struct {
 	s       *Server
 	nc      net.Conn
+	remote  string
 	in, out *queue
 	since   time.Time
 
@@ -39,13 +40,16 @@ type conn struct {
 	sent    int64      // mu
 }
 
-// kill ends the connection at once; what is queued is lost.
-func (c *conn) kill() {
+// kill ends the connection at once; what is queued is lost. It tells whether
+// the connection had still been there.
+func (c *conn) kill() (was bool) {
 	c.finish()
 	c.once.Do(func() {
+		was = true
 		close(c.dead)
 		_ = c.nc.Close()
 	})
+	return was
 }
 
 // finish ends the connection when what is queued has been delivered.
@@ -72,11 +76,15 @@ func (c *conn) serve() {
 	c.finish()
 	c.retire()
 	c.out.close()
-	_ = c.nc.SetWriteDeadline(time.Now().Add(lastWords))
+	c.hurry() // a Write may wait already for a client that does not read
 	<-written
 	c.kill()
 	wg.Wait()
 }
+
+// hurry gives the client lastWords to take what is being written. It must not
+// count what is held up here, by a late reply or a partition.
+func (c *conn) hurry() { _ = c.nc.SetWriteDeadline(time.Now().Add(lastWords)) }
 
 // retire takes the connection out of everything that sends to it.
 func (c *conn) retire() {
@@ -146,6 +154,9 @@ func (c *conn) write() {
 		if broken {
 			continue
 		}
+		if c.finished() {
+			c.hurry()
+		}
 		if _, err := c.nc.Write(it.b); err != nil {
 			broken = true
 			_ = c.nc.Close()
@@ -179,13 +190,23 @@ func (c *conn) handle(it item) bool {
 // await waits until blocked is false. It returns false when end is closed
 // first. blocked is called with mu held.
 func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
+	free := c.lockWhenFree(end, blocked)
+	if free {
+		c.s.mu.Unlock()
+	}
+	return free
+}
+
+// lockWhenFree is await for what must still be so when the caller acts: it
+// returns true with mu held, and false without.
+func (c *conn) lockWhenFree(end <-chan struct{}, blocked func() bool) bool {
 	for {
 		c.s.mu.Lock()
-		wait, changed := blocked(), c.s.changed
-		c.s.mu.Unlock()
-		if !wait {
+		if !blocked() {
 			return true
 		}
+		changed := c.s.changed
+		c.s.mu.Unlock()
 		select {
 		case <-changed:
 		case <-end:

@@ -17,12 +17,13 @@ func (c *conn) connect(b []byte) bool {
 	s := c.s
 	s.mu.Lock()
 	c.claimed = id
-	v := s.viewFor(id)
 	s.mu.Unlock()
-	if !c.await(c.quit, func() bool { return s.cut(c, ToServer) || v.isolated() }) {
+	// Followers may come and go while it waits: where the session belongs
+	// is found out each time, and counts for as long as mu is held.
+	if !c.lockWhenFree(c.quit, func() bool { return s.cut(c, ToServer) || s.viewFor(id).isolated() }) {
 		return false
 	}
-	s.mu.Lock()
+	v := s.viewFor(id)
 	if c.finished() || seen > v.tree.zxid {
 		s.mu.Unlock()
 		return false

@@ -75,9 +75,10 @@ func (s *Server) ExpireSession(id int64) error {
 	return err
 }
 
-// MoveSession makes the session's next request fail with session moved, and
-// closes its connection then, as when the session had turned up at another
-// server. A reconnect takes it up again.
+// MoveSession cuts the session's connection at its next request, which is
+// neither carried out nor answered, as when the session had turned up at
+// another server. Only its closing is carried out. A reconnect takes the
+// session up again. For the error see [ReplyError] and [CodeSessionMoved].
 func (s *Server) MoveSession(id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,15 +105,18 @@ func (s *Server) DropConn(session int64) error {
 func (s *Server) DropConns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	dropped := 0
 	for c := range s.conns {
-		c.kill()
+		if c.kill() {
+			dropped++
+		}
 	}
-	return len(s.conns)
+	return dropped
 }
 
 // Stop takes the server down as a crash would: connections and watches go,
 // new connections are refused (over TCP: accepted by the kernel and reset),
-// and no session expires, since nobody counts. The tree, the sessions and the
+// and no session expires and nothing is reaped, since nobody counts. The tree, the sessions and the
 // zxid are kept for [Server.Resume].
 func (s *Server) Stop() {
 	s.mu.Lock()
@@ -152,10 +156,13 @@ func (s *Server) Restart(downtime time.Duration) {
 
 // Reap removes, each under its own zxid, the containers that have lost their
 // last child and the TTL nodes that nobody wrote for their time to live, and
-// returns how many it removed.
+// returns how many it removed. A stopped server removes none.
 func (s *Server) Reap() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopped {
+		return 0
+	}
 	tree, removed := s.leader.tree, 0
 	for _, path := range tree.paths() {
 		n := tree.nodes[path]

@@ -75,6 +75,7 @@ func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
 		require.False(t, s.Sessions()[0].Connected)
 		settle(c)
 		require.Equal(t, 1, s.DropConns())
+		require.Zero(t, s.DropConns(), "they are gone already")
 		settle(c)
 		_, stat, err := c.Exists("/e")
 		require.NoError(t, err)
@@ -83,17 +84,39 @@ func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
 	})
 }
 
-func TestAMovedSessionFailsOnceAndIsTakenUpAgain(t *testing.T) {
+func TestAMovedSessionLosesItsConnectionOnceAndIsTakenUpAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		require.NoError(t, s.MoveSession(id))
 		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrSessionMoved)
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.Empty(t, s.Nodes())
 		settle(c)
 		create(t, c, "/a", zk.FlagEphemeral)
 		require.Equal(t, id, s.Nodes()[0].Stat.EphemeralOwner)
 		require.Error(t, s.MoveSession(1))
+	})
+}
+
+func TestAMovedSessionCanBeClosedOnItsOldConnection(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		w := dialled(t, s, hello(0))
+		reply, err := w.frame(time.Second)
+		require.NoError(t, err)
+		require.NoError(t, s.MoveSession(sessionOf(reply)))
+		w.send(packet(zkembed.OpCloseSession, nil))
+		require.Equal(t, zkembed.CodeOK, w.code())
+		require.Empty(t, s.Sessions())
+	})
+}
+
+func TestASessionMovedCanBeTheAnswerToo(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		s.Inject(zkembed.Match{Times: 1}, zkembed.ReplyError(zkembed.CodeSessionMoved))
+		_, err := c.Create("/a", nil, 0, open)
+		require.ErrorIs(t, err, zk.ErrSessionMoved)
 	})
 }
 
@@ -121,6 +144,22 @@ func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
 		_, _, gone, err := c.ExistsW("/ttl")
 		require.NoError(t, err)
 		require.Equal(t, zk.EventNodeDeleted, (<-gone).Type, "the reaper must come by itself")
+	})
+}
+
+func TestAStoppedServerReapsNothing(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		_, err := c.CreateTTL("/ttl", nil, zk.FlagTTL, open, time.Second)
+		require.NoError(t, err)
+		zxid := s.Zxid()
+		s.Stop()
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, s.Reap())
+		require.Equal(t, []string{"/ttl"}, paths(s))
+		require.Equal(t, zxid, s.Zxid())
+		s.Resume()
+		require.Equal(t, 1, s.Reap())
 	})
 }
 

@@ -1,7 +1,6 @@
 package zkembed
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -105,7 +104,10 @@ func (f *Follower) Stop() {
 		return
 	}
 	f.cutOff, f.stopped = false, true
-	f.catchUp(time.Unix(math.MaxInt32, 0))
+	for i := range f.pending {
+		f.pending[i].due = time.Time{}
+	}
+	f.catchUp(time.Now())
 	f.report()
 	s.followers = slices.DeleteFunc(s.followers, func(g *Follower) bool { return g == f })
 	for c := range s.conns {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -56,7 +57,7 @@ func (s *Server) statWord() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nClients:\n", first)
 	for _, c := range s.sortedConns() {
-		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d)\n", c.nc.RemoteAddr(), connected(c), c.recv, c.sent)
+		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d)\n", c.remote, connected(c), c.recv, c.sent)
 	}
 	return b.String() + "\n" + rest
 }
@@ -64,7 +65,7 @@ func (s *Server) statWord() string {
 func (s *Server) cons() string {
 	var b strings.Builder
 	for _, c := range s.sortedConns() {
-		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d", c.nc.RemoteAddr(), connected(c), c.recv, c.sent)
+		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d", c.remote, connected(c), c.recv, c.sent)
 		if c.session != nil {
 			fmt.Fprintf(&b, ",sid=%s,est=%d,to=%d", sessionName(c.session.id), c.since.UnixMilli(), c.session.timeout.Milliseconds())
 		}
@@ -113,7 +114,7 @@ func (s *Server) mntr() string {
 }
 
 func (s *Server) conf() string {
-	_, port, _ := strings.Cut(s.Addr(), ":")
+	_, port, _ := net.SplitHostPort(s.Addr()) // an IPv6 address has colons, too
 	return fmt.Sprintf("clientPort=%s\ntickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=1\n",
 		port, s.cfg.tick.Milliseconds(), s.cfg.minTime.Milliseconds(), s.cfg.maxTime.Milliseconds())
 }

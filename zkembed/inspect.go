@@ -86,7 +86,7 @@ func (s *Server) Sessions() []SessionInfo {
 			Ephemerals: s.leader.tree.ephemeralsOf(sess.id),
 		}
 		if c := sess.conn; c != nil {
-			i.Remote = c.nc.RemoteAddr().String()
+			i.Remote = c.remote
 			i.Watches = len(c.view.watches.data.conns[c]) + len(c.view.watches.child.conns[c])
 		}
 		out = append(out, i)

@@ -62,6 +62,7 @@ func (s *Server) Partition(cut Cut) *Partition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cuts = append(s.cuts, p)
+	s.wake() // dials that hang may be refused now
 	return p
 }
 

@@ -104,6 +104,17 @@ func sessionIDs(s *zkembed.Server) []int64 {
 	return ids
 }
 
+func TestADialThatHangsIsRefusedWhenThePartitionTurnsToRefusing(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		s.Partition(zkembed.Cut{})
+		begun := time.Now()
+		time.AfterFunc(time.Second, func() { s.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial}) })
+		_, err := s.Dial("tcp", s.Addr(), time.Minute)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.Equal(t, time.Second, time.Since(begun))
+	})
+}
+
 func TestNewConnectionsHangOrAreRefusedOrMeetSilence(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		p := s.Partition(zkembed.Cut{})

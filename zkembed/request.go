@@ -16,6 +16,7 @@ type response struct {
 	zxid int64 // send when the view has processed this, if that is not yet so
 	bare bool  // credentials are answered with zxid 0
 	last bool  // close the connection behind it
+	cut  bool  // close the connection instead
 }
 
 func failed(code Code) response { return response{code: code} }
@@ -35,15 +36,18 @@ func (c *conn) request(b []byte) bool {
 	s.count(c.session, r.op)
 	act := s.faultFor(c, r)
 	s.mu.Unlock()
-	if !c.before(act) || !c.await(c.quit, func() bool { return c.view.isolated() && (r.op.write() || r.op == OpSync) }) {
+	if !c.before(act) || !c.lockWhenFree(c.quit, func() bool { return c.view.isolated() && (r.op.write() || r.op == OpSync) }) {
 		return false
 	}
-	s.mu.Lock()
 	if c.finished() {
 		s.mu.Unlock()
 		return false
 	}
 	resp := c.answer(r, act)
+	if resp.cut {
+		s.mu.Unlock()
+		return false
+	}
 	wait := resp.zxid > 0
 	return c.later(resp.zxid, wait, func() { c.reply(r, resp, act) }) && !resp.last && act.kind != actLoseReply
 }
@@ -54,8 +58,8 @@ func (c *conn) answer(r request, act Action) response {
 	switch {
 	case act.kind == actReplyError:
 		return failed(act.code)
-	case sess.moved:
-		return response{code: CodeSessionMoved, last: true}
+	case sess.moved && r.op != OpCloseSession:
+		return response{cut: true}
 	case r.op == OpPing:
 		return response{}
 	case r.op == OpAuth:

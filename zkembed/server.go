@@ -109,10 +109,11 @@ func (s *Server) accept() {
 // ServeConn serves one connection, for instance one end of a [net.Pipe], and
 // returns when the connection has ended. It closes nc.
 func (s *Server) ServeConn(nc net.Conn) {
+	remote := remoteOf(nc)
 	c := &conn{
-		s: s, nc: nc, in: newQueue(), out: newQueue(),
+		s: s, nc: nc, remote: remote, in: newQueue(), out: newQueue(),
 		dead: make(chan struct{}), quit: make(chan struct{}), eof: make(chan struct{}), since: time.Now(),
-		ids: []identity{{"ip", hostOf(nc)}}, view: s.leader,
+		ids: []identity{{"ip", hostOf(remote)}}, view: s.leader,
 	}
 	s.mu.Lock()
 	if s.closed || s.stopped || s.refused() {
@@ -130,9 +131,17 @@ func (s *Server) ServeConn(nc net.Conn) {
 	s.mu.Unlock()
 }
 
+// remoteOf names the other end, also for connections that do not.
+func remoteOf(nc net.Conn) string {
+	if a := nc.RemoteAddr(); a != nil {
+		return a.String()
+	}
+	return "unknown"
+}
+
 // hostOf is the client's address; in-memory pipes count as local.
-func hostOf(nc net.Conn) string {
-	if host, _, err := net.SplitHostPort(nc.RemoteAddr().String()); err == nil {
+func hostOf(remote string) string {
+	if host, _, err := net.SplitHostPort(remote); err == nil {
 		return host
 	}
 	return "127.0.0.1"

@@ -120,6 +120,31 @@ func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
 	})
 }
 
+// Everybody waits while it is read, so the time must not grow with the square
+// of its length.
+func TestTheLongestACLIsReadAtOnce(t *testing.T) {
+	s := start(t, zkembed.WithAddr(""))
+	w := dialled(t, s, hello(0))
+	_, err := w.frame(time.Minute)
+	require.NoError(t, err)
+	w.send(packet(zkembed.OpAuth, append(append(make([]byte, 4), jute("digest")...), jute("u:p")...)))
+	_, err = w.frame(time.Minute)
+	require.NoError(t, err)
+	const n = 60_000
+	b := append(jute("/a"), 0xff, 0xff, 0xff, 0xff)
+	b = binary.BigEndian.AppendUint32(b, n)
+	for i := range uint32(n) {
+		b = binary.BigEndian.AppendUint32(b, i)
+		b = append(append(b, jute("auth")...), jute("")...)
+	}
+	begun := time.Now()
+	w.send(packet(zkembed.OpCreate, append(b, 0, 0, 0, 0)))
+	_, err = w.frame(time.Minute)
+	require.NoError(t, err)
+	require.Less(t, time.Since(begun), 2*time.Second)
+	require.Len(t, s.Nodes()[0].ACL, n)
+}
+
 func TestCloseEndsEverythingAndCanBeRepeated(t *testing.T) {
 	s, err := zkembed.Start(zkembed.WithTick(10 * time.Millisecond))
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,8 +59,31 @@ func TestAnAddressOpensANodeToItsNetwork(t *testing.T) {
 			c.must(t, opCreate, create(name, nil, []acl{{31, "ip", id}}, persistent))
 			require.Equal(t, code, c.code(t, opGetData, watched(name, false)), id)
 		}
-		for _, id := range []string{"", "1.2.3", "1.2.3.4/33", "x"} {
+		for _, id := range []string{"", "1.2.3", "1.2.3.4/33", "x", "::1", "::/64", "fe80::1%1", "::ffff:127.0.0.1"} {
 			require.EqualValues(t, errInvalidACL, c.code(t, opCreate, create(s.path("x"), nil, []acl{{31, "ip", id}}, persistent)), id)
+		}
+	})
+}
+
+func TestOnlyWhatWasSentTwiceIsTakenOutOfAnACL(t *testing.T) {
+	each(t, func(t *testing.T, s target) {
+		c := s.connect()
+		c.must(t, opAuth, auth("digest", "u:p"))
+		all, read := acl{31, "auth", ""}, acl{1, "auth", ""}
+		u, v := acl{31, "digest", digestU}, acl{31, "digest", digestV}
+		for i, p := range []struct{ sent, kept []acl }{
+			{[]acl{all, u}, []acl{u, u}},
+			{[]acl{u, all}, []acl{u, u}},
+			{[]acl{all, all}, []acl{u}},
+			{[]acl{all, {31, "auth", "x"}}, []acl{u, u}},
+			{[]acl{all, read}, []acl{u, {1, "digest", digestU}}},
+			{[]acl{v, u, v, all, u}, []acl{v, u, u}},
+		} {
+			name := s.path(fmt.Sprint("a", i))
+			c.must(t, opCreate, create(name, nil, p.sent, persistent))
+			require.Equal(t, p.kept, c.must(t, opGetACL, enc{}.str(name)).acls(), "%v", p.sent)
+			c.must(t, opSetACL, enc{}.str(name).acls(p.sent).i32(-1))
+			require.Equal(t, p.kept, c.must(t, opGetACL, enc{}.str(name)).acls(), "%v", p.sent)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ import (
 type generator struct {
 	r     *rand.Rand
 	made  []string // sequential nodes made lately
+	zxid  int64    // the last one that a client saw
 	count map[string]int
 }
 
@@ -25,10 +27,17 @@ func pick[T any](g *generator, v ...T) T { return v[g.r.IntN(len(v))] }
 // chance is true in n of 100 cases.
 func (g *generator) chance(n int) bool { return g.r.IntN(100) < n }
 
-var numbered = regexp.MustCompile(`/[/a-z-]*-?\d{10}`)
+var (
+	numbered = regexp.MustCompile(`/[/a-z-]*-?\d{10}`)
+	replied  = regexp.MustCompile(`zxid=(\d+)`)
+)
 
-// learn remembers the names that a server made up.
+// learn remembers the names that a server made up, and how far it is.
 func (g *generator) learn(outcome string) {
+	if m := replied.FindStringSubmatch(outcome); m != nil {
+		zxid, _ := strconv.ParseInt(m[1], 10, 64)
+		g.zxid = max(g.zxid, zxid)
+	}
 	g.made = append(g.made, numbered.FindAllString(outcome, -1)...)
 	g.made = g.made[max(0, len(g.made)-8):]
 }
@@ -74,7 +83,7 @@ func (g *generator) acl() []acl {
 		return open
 	}
 	perms := int32(g.r.IntN(32))
-	switch g.r.IntN(10) {
+	switch g.r.IntN(12) {
 	case 0:
 		return []acl{{perms, "world", "anyone"}}
 	case 1:
@@ -89,8 +98,22 @@ func (g *generator) acl() []acl {
 		return []acl{{31, pick(g, "world", "digest", "ip", "nosuch", ""), pick(g, "", "x", "a:b:c", "1.2.3", "1.2.3.4/33", "a:", ":a")}}
 	case 6:
 		return []acl{{31, "world", "anyone"}, {31, "world", "anyone"}, {perms, "digest", digestU}}
+	case 7, 8:
+		return g.mixed(perms)
 	}
 	return []acl{{perms, "world", "anyone"}, {31, "digest", digestU}}
+}
+
+// mixed is a list in which the same turns up as it was sent, or only after
+// auth has been expanded.
+func (g *generator) mixed(perms int32) []acl {
+	list := []acl{{31, "world", "anyone"}}
+	for range 1 + g.r.IntN(4) {
+		list = append(list, pick(g, acl{31, "auth", ""}, acl{31, "auth", ""}, acl{31, "auth", "x"}, acl{perms, "auth", ""},
+			acl{31, "digest", digestU}, acl{31, "digest", digestV}, acl{31, "world", "anyone"}))
+	}
+	g.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
 }
 
 // create leaves out, inside a multi, TTL flags without a time to live: they
@@ -197,11 +220,9 @@ func (g *generator) rare() part {
 	case 3:
 		return part{opMultiRead, multi(g.parts(g.read))}
 	case 4:
-		rel := int64(g.r.IntN(200))
-		return part{opSetWatches, enc{}.i64(rel).strs(g.paths()).strs(g.paths()).strs(g.paths())}
+		return part{opSetWatches, enc{}.i64(g.since()).strs(g.paths()).strs(g.paths()).strs(g.paths())}
 	case 5:
-		rel := int64(g.r.IntN(200))
-		return part{opSetWatches2, enc{}.i64(rel).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths())}
+		return part{opSetWatches2, enc{}.i64(g.since()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths()).strs(g.paths())}
 	case 6:
 		return part{opGetEphemerals, enc{}.str(pick(g, "", "/", g.path()))}
 	case 7:
@@ -213,12 +234,16 @@ func (g *generator) rare() part {
 	case 10:
 		return part{opRemoveWatches, enc{}.str(g.path()).i32(int32(1 + g.r.IntN(3)))}
 	case 11:
-		if g.chance(20) {
+		if g.chance(40) {
 			return part{opAuth, enc{}.i32(0).str("digest").buf([]byte(pick(g, "u:p", "v:q", "w")))}
 		}
 	}
 	return part{opExists, watched(g.path(), false)}
 }
+
+// since is a zxid that a reconnecting client may have seen last: of the nodes
+// that it watched some have changed, and some have not.
+func (g *generator) since() int64 { return g.zxid - int64(g.r.IntN(60)) }
 
 func (g *generator) statistics() string {
 	var b strings.Builder
