@@ -4,19 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // ReleaseTxn releases the hold and carries out the operations, both or neither:
 // one request, one round trip. When it returns nil, both were done while the
 // hold's node existed, and the hold has ended (as released, unless it was lost
-// while the reply was under way). When the ensemble refused it, the error wraps a [*TxnError] and the
-// hold goes on; when the hold was lost, the error matches [ErrLost] and nothing
-// was carried out. A lost reply is found out by asking again. When ctx ends
-// before that, the error matches [ErrUnconfirmed], and the node, if it is still
-// there, is deleted in the background. It fails with [ErrInvalid] while other
-// handles of the hold ([Hold.Nest]) are not released. One thing it cannot tell:
-// if somebody breaks the claim while a lost reply is being found out, the
-// missing node is taken for the transaction's work.
+// while the reply was under way). When the ensemble refused it, the error wraps
+// a [*TxnError] and the hold goes on; when the hold was lost, the error matches
+// [ErrLost] and nothing was carried out. A lost reply is found out by asking
+// again. When ctx ends before that, the error matches [ErrUnconfirmed], and the
+// node, if it is still there, is deleted in the background. It fails with
+// [ErrInvalid] while other handles of the hold ([Hold.Nest]) are not released.
+//
+// If somebody breaks the claim while a lost reply is being found out, the own
+// node is missing in either case. Then an operation that deletes a node, or sets
+// one of a known version, tells whether the transaction was carried out. Without
+// such an operation, the missing node is taken for its work.
 func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
 	if err := h.beginSettling(); err != nil {
 		return opError("release", h.Node(), err)
@@ -55,8 +60,20 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 		gone := isRefused && refused.Index == 0 && errors.Is(err, ErrNoNode)
 		changed := isRefused && refused.Index == 0 && errors.Is(err, ErrBadVersion)
 		switch {
-		case err == nil, gone && unknown: // then the earlier one did
+		case err == nil:
 			cl.settled()
+			return nil
+		case gone && unknown:
+			undone, err := cl.undone(ctx, ops[1:])
+			switch {
+			case err != nil && transient(err) && ctx.Err() == nil && cl.sess.Err() == nil:
+				continue
+			case err != nil:
+				return h.unsettled(err)
+			case undone:
+				return h.settledByOthers()
+			}
+			cl.settled() // the earlier one took effect
 			return nil
 		case changed:
 			asked, err := cl.wasAsked(ctx)
@@ -80,6 +97,25 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			return callersOwn(err, 1)
 		}
 	}
+}
+
+// undone tells whether a transaction that can no longer be carried out has
+// certainly not been: an operation of it would have left another version of its
+// node, or none.
+func (cl *Claim) undone(ctx context.Context, ops []Op) (bool, error) {
+	for _, op := range ops {
+		if op.kind != session.OpDelete && (op.kind != session.OpSet || op.version < 0) {
+			continue
+		}
+		node, err := cl.sess.Exists(ctx, cl.client.full(op.path))
+		if err != nil {
+			return false, err
+		}
+		if node.Exists && (op.version < 0 || node.Stat.Version == op.version) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // unsettled gives up finding out, and leaves the rest to the background.

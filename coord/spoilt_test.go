@@ -49,6 +49,32 @@ func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) 
 	})
 }
 
+// The claim is broken while the lost reply to its transaction is found out: what
+// the transaction was to delete is still there.
+func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t *testing.T) {
+	for name, op := range map[string]coord.Op{"delete": coord.DeleteOp("/item", 0), "set": coord.SetOp("/item", []byte("new"), 0)} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, admin := b.Open(), b.Open()
+				require.NoError(b, admin.Create(b.Context(), "/item", nil))
+				h := b.acquire(c)
+				b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+				lost := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Drop())
+				late := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Delay(2*time.Second))
+				released := make(chan error, 1)
+				go func() { released <- h.ReleaseTxn(b.Context(), op) }()
+				time.Sleep(time.Second)
+				require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
+				require.NoError(b, coord.Break(b.Context(), admin, h.Node()))
+				require.ErrorIs(b, <-released, coord.ErrLost)
+				_, there, err := admin.Exists(b.Context(), "/item")
+				require.NoError(b, err)
+				require.True(b, there)
+			})
+		})
+	}
+}
+
 // The news of the deletion comes before the answer to the transaction.
 func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {

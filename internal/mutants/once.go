@@ -77,17 +77,26 @@ var once = []mutant{
 		guard: "a release by transaction: a missing node after a lost reply is its own work",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case err == nil, gone && unknown:`,
-			new:  `case err == nil:`,
+			old:  `case gone && unknown:`,
+			new:  `case false:`,
 		},
 		tests: []suite{{pkg: items, run: "TestLostReplies"}},
+	},
+	{
+		guard: "a release by transaction: what it was to delete is still there",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `case undone:`,
+			new:  `case undone && false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionThatWasNeverCarriedOut"}},
 	},
 	{
 		guard: "a release by transaction: a missing node at the first attempt is a loss",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case err == nil, gone && unknown:`,
-			new:  `case err == nil, gone:`,
+			old:  `case gone && unknown:`,
+			new:  `case gone:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionOfAHoldThatWasBroken"}},
 	},
