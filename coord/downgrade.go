@@ -46,14 +46,22 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	defer h.cancelContexts()
 	cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
 	if err := cl.exchange(ctx, next); err != nil {
-		return nil, err
+		return nil, cl.lostWith(err)
 	}
 	cl.client.emit(Event{Kind: ClaimJoined, Session: cl.sess.ID(), Path: next.Node()})
 	shared, err := next.grant(ctx)
 	if err != nil {
 		next.giveUp(ctx, err)
 	}
-	return shared, err
+	return shared, cl.lostWith(err)
+}
+
+// lostWith adds to an error that the hold went with its session, if it did.
+func (cl *Claim) lostWith(err error) error {
+	if err == nil || cl.sess.Err() == nil || errors.Is(err, ErrLost) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
 // successor prepares a claim that is to take cl's place in the line, under a

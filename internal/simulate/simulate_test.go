@@ -107,10 +107,9 @@ func try(t *testing.T, seed uint64, report *Report) {
 	if late := res.rec.LatestSignal(); late > latest {
 		t.Errorf("seed %d: Done was closed %v after the end of the window", seed, late)
 	}
-	for how, longest := range history.Unaware(res.rec.Records()) {
-		if longest > 4*res.timeout {
-			t.Errorf("seed %d: %s, and its holder trusted it for another %v; T is %v", seed, how, longest, res.timeout)
-		}
+	// A node that the driver was to delete may be there still.
+	if longest := history.Unaware(res.rec.Records())[expired]; longest > res.timeout {
+		t.Errorf("seed %d: a holder trusted its hold for %v after the end of its session; T is %v", seed, longest, res.timeout)
 	}
 	report.add(&res, t.Failed())
 	if t.Failed() {

@@ -218,6 +218,9 @@ func slow(d *driver) (time.Duration, func() int) {
 	}
 }
 
+// expired is how a grant ends whose session the driver ends.
+const expired = "session expired by the driver"
+
 func expire(d *driver) (time.Duration, func() int) {
 	s := d.station()
 	id := s.session()
@@ -227,7 +230,7 @@ func expire(d *driver) (time.Duration, func() int) {
 	d.mu.Lock()
 	d.ended[id] = time.Now()
 	d.mu.Unlock()
-	s.broken("", "session expired by the driver")
+	s.broken("", expired)
 	if d.srv.ExpireSession(id) != nil {
 		return nothing()
 	}
