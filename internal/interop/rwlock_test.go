@@ -82,7 +82,7 @@ func theWriterIsAlone(t *testing.T, all []contender) {
 		writer.must(t, "write 60000", "held")
 		others := append(slices.Clone(all[i+1:]), all[:i]...)
 		for at, c := range others {
-			c.Send([]string{"read 1000", "write 1000"}[at%2])
+			c.Send([]string{"read 300", "write 300"}[at%2])
 		}
 		for _, c := range others {
 			c.wants(t, "busy")
@@ -99,7 +99,7 @@ func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 		for _, c := range readers[:len(readers)-1] {
 			c.must(t, "read 60000", "held")
 		}
-		writer.must(t, "write 1000", "busy")
+		writer.must(t, "write 300", "busy")
 		writer.Send("write 60000")
 		awaitLine(t, w.Admin(), path, len(readers))
 		late := readers[len(readers)-1]
@@ -158,7 +158,7 @@ func aDowngradeLetsReadersIn(t *testing.T, w *zktest.World, path string, first c
 	}
 	for _, c := range others {
 		c.must(t, "release", "released")
-		c.must(t, "write 1000", "busy")
+		c.must(t, "write 300", "busy")
 	}
 	first.must(t, "release", "released")
 }
