@@ -5,7 +5,13 @@ TOOL  := go tool -modfile=tools/go.mod
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: test lint fmt deps soak faults mutants simulate
+# The real servers of the tests are Debian's of this machine, unless ZOOKEEPER names a folder with another version:
+# make zookeeper && make soak ZOOKEEPER=artefacts/zookeeper
+ifneq ($(ZOOKEEPER),)
+export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
+endif
+
+.PHONY: test lint fmt deps zookeeper soak faults mutants simulate
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers. Two packages at a time: their session time-outs are short, and need a machine that
@@ -27,6 +33,11 @@ fmt:
 
 deps:
 	@scripts/install-debian.sh
+
+# A newer ZooKeeper, from Debian's suite SUITE, into artefacts/zookeeper; nothing is installed.
+SUITE ?= testing
+zookeeper: deps
+	@scripts/zookeeper-from-debian.sh $(SUITE) artefacts/zookeeper
 
 # All recipes under a long mix of faults on a real ensemble: make soak DURATION=10m SEED=1 (see internal/soak/doc.go).
 DURATION ?= 10m

@@ -19,28 +19,31 @@ const shown = 5
 
 // Check applies the rules to what was recorded so far. It fails the test if
 // one is violated, and keeps the history as files. It returns how many
-// violations there are.
-func Check(t testing.TB, r *Recorder, rules ...Rule) int {
+// violations there are, and how many parts of the history no model decided.
+func Check(t testing.TB, r *Recorder, rules ...Rule) (violations, undecided int) {
 	t.Helper()
-	records, total := r.Records(), 0
+	records := r.Records()
 	var dir string
 	for _, rule := range rules {
-		found, pictures := rule.Judge(records)
-		if len(found) == 0 {
+		j := rule.Judge(records)
+		if undecided += j.Undecided; j.Undecided > 0 {
+			t.Logf("%s: porcupine left %d parts undecided after %v", rule.Name(), j.Undecided, judgeWithin)
+		}
+		if len(j.Violations) == 0 {
 			continue
 		}
-		if total += len(found); dir == "" {
+		if violations += len(j.Violations); dir == "" {
 			dir = Keep(t, r)
 		}
-		for i, picture := range pictures[:min(shown, len(pictures))] {
+		for i, picture := range j.pictures[:min(shown, len(j.pictures))] {
 			draw(t, dir, rule, i, picture)
 		}
-		t.Errorf("%s: %s", rule.Name(), tell(found))
+		t.Errorf("%s: %s", rule.Name(), tell(j.Violations))
 	}
 	if dir != "" {
 		t.Logf("the history is kept in %s", dir)
 	}
-	return total
+	return violations, undecided
 }
 
 // tell puts the first few violations into words.

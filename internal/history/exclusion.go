@@ -36,6 +36,22 @@ func tokenOrder(records []Record) (found []Violation) {
 	return found
 }
 
+// refused finds exclusive grants that a fenced resource turned away while they
+// were trusted.
+func refused(records []Record) (found []Violation) {
+	byToken := map[int64]span{}
+	for _, s := range spans(records, Exclusive) {
+		byToken[s.Token] = s
+	}
+	for _, r := range records {
+		if s, ok := byToken[r.Token]; ok && r.Kind == Refused && s.from <= r.Call && r.Return < s.to {
+			found = append(found, Violation{r.Key, fmt.Sprintf("token %d of %s refused at %v, though trusted from %v until %s",
+				r.Token, r.Client, r.Return, s.from, until(s.to)), []int{s.ID, r.ID}})
+		}
+	}
+	return found
+}
+
 // atMost finds moments at which more than n leases were trusted.
 func atMost(n int) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {

@@ -72,6 +72,26 @@ func until(t time.Duration) string {
 	return t.String()
 }
 
+// Share is how many calls there were, and of how many the outcome is unknown.
+type Share struct{ Unknown, Of int }
+
+// Unknowns counts the calls of each kind that returned.
+func Unknowns(records []Record) map[Kind]Share {
+	all := map[Kind]Share{}
+	for _, r := range records {
+		if r.Kind == Lost || r.Kind == Broken || r.Kind == Refused || r.Outcome == Open {
+			continue
+		}
+		s := all[r.Kind]
+		s.Of++
+		if r.Outcome == Unknown {
+			s.Unknown++
+		}
+		all[r.Kind] = s
+	}
+	return all
+}
+
 // Unaware tells how long, at most, somebody went on trusting a grant that the
 // test had ended from outside, by how it was ended.
 func Unaware(records []Record) map[string]time.Duration {

@@ -132,3 +132,42 @@ func TestTheTimeUntilAHolderLearnsOfABreakIsTold(t *testing.T) {
 	}
 	require.Equal(t, map[string]time.Duration{"deleted": 35 * time.Millisecond}, Unaware(s.records))
 }
+
+func TestARefusalOfATrustedHoldIsCaught(t *testing.T) {
+	for name, test := range map[string]struct {
+		call, ret int
+		end       Kind
+		caught    bool
+	}{
+		"within":                {12, 13, Release, true},
+		"within a lost hold's":  {12, 13, Lost, true},
+		"after":                 {21, 22, Lost, false},
+		"asked within":          {19, 22, Lost, false},
+		"after the test's hand": {12, 13, Broken, false},
+	} {
+		var s story
+		id := s.hold("a", Exclusive, 10, 20, Release, 1)
+		if test.end == Broken {
+			s.op("a", Broken, 11, 11, ofID(id))
+		} else {
+			s.last().Kind = test.end
+		}
+		s.op("a", Refused, test.call, test.ret, Token(1))
+		if test.caught {
+			violatedDirectly(t, Mutex(key), &s, "refused")
+			violatedDirectly(t, ReadersWriter(key), &s, "refused")
+		} else {
+			t.Log(name)
+			holds(t, Mutex(key), &s)
+		}
+	}
+}
+
+func TestUnknownOutcomesAreCounted(t *testing.T) {
+	var s story
+	s.op("a", Put, 1, 2)
+	s.op("a", Put, 3, 4, outcome(Unknown))
+	s.op("a", Put, 5, 0, outcome(Open))
+	s.op("a", Lost, 6, 6)
+	require.Equal(t, map[Kind]Share{Put: {Unknown: 1, Of: 2}}, Unknowns(s.records))
+}

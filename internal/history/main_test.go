@@ -45,19 +45,20 @@ func (s *story) hold(client string, kind Kind, from, to int, end Kind, token int
 // planted violation directly and, if the rule has a model, by the model too.
 func holds(t *testing.T, rule Rule, s *story) {
 	t.Helper()
-	found, pictures := rule.Judge(s.records)
-	require.Empty(t, found)
-	require.Empty(t, pictures)
+	j := rule.Judge(s.records)
+	require.Empty(t, j.Violations)
+	require.Empty(t, j.pictures)
+	require.Zero(t, j.Undecided)
 }
 
 func violated(t *testing.T, rule Rule, s *story, words string) {
 	t.Helper()
-	found, pictures := rule.Judge(s.records)
-	require.NotEmpty(t, found)
-	require.Contains(t, found[0].Text, words)
-	require.NotEmpty(t, found[0].Records)
+	j := rule.Judge(s.records)
+	require.NotEmpty(t, j.Violations)
+	require.Contains(t, j.Violations[0].Text, words)
+	require.NotEmpty(t, j.Violations[0].Records)
 	if rule.parts != nil {
-		require.NotEmpty(t, pictures, "the model allows it")
+		require.NotEmpty(t, j.pictures, "the model allows it")
 	}
 }
 

@@ -196,18 +196,21 @@ func itemSteps(records []Record) (all [][]porcupine.Operation) {
 	return all
 }
 
-// judge has porcupine look for an order that the model allows. What it cannot
-// decide in time counts as allowed.
-func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Duration) (bad []porcupine.LinearizationInfo) {
+// judge has porcupine look for an order that the model allows, and counts the
+// parts that it cannot decide in time.
+func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Duration) (bad []porcupine.LinearizationInfo, undecided int) {
 	deadline := time.Now().Add(within)
-	for _, ops := range parts {
+	for i, ops := range parts {
 		left := time.Until(deadline)
 		if left <= 0 {
-			break
+			return bad, undecided + len(parts) - i
 		}
-		if result, info := porcupine.CheckOperationsVerbose(model, ops, left); result == porcupine.Illegal {
+		switch result, info := porcupine.CheckOperationsVerbose(model, ops, left); result {
+		case porcupine.Illegal:
 			bad = append(bad, info)
+		case porcupine.Unknown:
+			undecided++
 		}
 	}
-	return bad
+	return bad, undecided
 }

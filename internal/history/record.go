@@ -17,6 +17,7 @@ const (
 	Release   Kind = "release"      // of the grant Of
 	Lost      Kind = "lost"         // the grant Of ended without a release, at Call
 	Broken    Kind = "broken"       // the test ended the grant Of from outside, at Call
+	Refused   Kind = "refused"      // by a fenced resource, of the grant with Token
 
 	Put     Kind = "put"     // Item into a queue
 	Take    Kind = "take"    // Item out of it, at most once

@@ -185,6 +185,17 @@ func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 	})
 }
 
+// Refused records that a fenced resource turned the holder with a token away, at
+// some moment between from and now.
+func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.append(Record{
+		ID: len(r.records) + 1, Client: client, Key: key, Kind: Refused, Call: from.Sub(r.begin), Return: r.now(),
+		Outcome: OK, Token: token,
+	})
+}
+
 // Break tells that the test ended, from outside, at some moment between from and
 // now, every grant of the clients whose names begin with prefix, on the key or
 // on any if that is "": their trust proves nothing from then on. That includes

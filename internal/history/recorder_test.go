@@ -217,7 +217,9 @@ func TestAFailureKeepsTheHistoryItsNotesAndAPicture(t *testing.T) {
 	acquire(t, r, newFake())
 	acquire(t, r, newFake())
 	v := &verdict{TB: t}
-	require.Positive(t, Check(v, r, Mutex(key), ReadersWriter("/other")))
+	violations, undecided := Check(v, r, Mutex(key), ReadersWriter("/other"))
+	require.Positive(t, violations)
+	require.Zero(t, undecided)
 	require.Len(t, v.said, 2)
 	require.Contains(t, v.said[0], "overlap")
 	require.Contains(t, v.said[1], dir)
@@ -241,8 +243,29 @@ func TestAHistoryThatKeepsThePromisesKeepsNothing(t *testing.T) {
 	t.Setenv("ZKTEST_ARTEFACTS", dir)
 	r := New()
 	require.NoError(t, acquire(t, r, newFake()).Release(t.Context()))
-	require.Zero(t, Check(t, r, Mutex(key)))
+	violations, _ := Check(t, r, Mutex(key))
+	require.Zero(t, violations)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+func TestWhatTheModelCannotDecideInTimeIsCounted(t *testing.T) {
+	var s story
+	s.hold("a", Exclusive, 10, 20, Release, 1)
+	parts := Mutex(key).parts(s.records)
+	bad, undecided := judge(Mutex(key).model, parts, -1)
+	require.Empty(t, bad)
+	require.Equal(t, len(parts), undecided)
+}
+
+func TestARefusalHasTheTimeOfTheAttempt(t *testing.T) {
+	r := New()
+	before := time.Now()
+	r.Refused("a", key, 7, before)
+	rec := r.Records()[0]
+	require.Equal(t, Refused, rec.Kind)
+	require.EqualValues(t, 7, rec.Token)
+	require.Equal(t, before.Sub(r.Begin()), rec.Call)
+	require.GreaterOrEqual(t, rec.Return, rec.Call)
 }

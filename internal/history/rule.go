@@ -22,20 +22,29 @@ func (r Rule) Name() string { return r.name + " " + r.key }
 // judgeWithin bounds porcupine's search for one rule.
 const judgeWithin = 20 * time.Second
 
-// Judge returns the violations of the rule, and a picture of each part of the
-// history of which porcupine finds none that the model allows.
-func (r Rule) Judge(records []Record) (found []Violation, pictures []porcupine.LinearizationInfo) {
+// Judgement is what a rule says about a history.
+type Judgement struct {
+	Violations []Violation
+	// Undecided are the parts of the history that porcupine could not judge in
+	// time. They count as allowed.
+	Undecided int
+
+	pictures []porcupine.LinearizationInfo // of the parts for which it finds no order that the model allows
+}
+
+// Judge applies the rule.
+func (r Rule) Judge(records []Record) (j Judgement) {
 	own := of(records, r.key)
 	for _, find := range r.finds {
-		found = append(found, find(own)...)
+		j.Violations = append(j.Violations, find(own)...)
 	}
 	if r.parts != nil {
-		pictures = judge(r.model, r.parts(own), judgeWithin)
+		j.pictures, j.Undecided = judge(r.model, r.parts(own), judgeWithin)
 	}
-	if len(pictures) > 0 {
-		found = append(found, Violation{Key: r.key, Text: fmt.Sprintf("porcupine finds no order that the model of a %s allows", r.name)})
+	if len(j.pictures) > 0 {
+		j.Violations = append(j.Violations, Violation{Key: r.key, Text: fmt.Sprintf("porcupine finds no order that the model of a %s allows", r.name)})
 	}
-	return found, pictures
+	return j
 }
 
 func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
@@ -43,10 +52,10 @@ func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
 }
 
 // Mutex: no two exclusive grants are trusted at the same time, and tokens grow
-// from grant to grant. Since tokens are the order of arrival, that is also
-// first come, first served.
+// from grant to grant (since tokens are the order of arrival, that is also first
+// come, first served), and no fenced resource refuses a grant that is trusted.
 func Mutex(key string) Rule {
-	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder}, lockModel(0), grantSteps(Exclusive)}
+	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder, refused}, lockModel(0), grantSteps(Exclusive)}
 }
 
 // Election: at most one leads, and tokens grow from term to term.
@@ -57,9 +66,10 @@ func Election(key string) Rule {
 }
 
 // ReadersWriter: an exclusive grant is alone, shared ones only among
-// themselves; the tokens of exclusive ones grow.
+// themselves; the tokens of exclusive ones grow, and no fenced resource refuses
+// one that is trusted.
 func ReadersWriter(key string) Rule {
-	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, tokenOrder}, lockModel(0), grantSteps(Exclusive, Shared)}
+	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, tokenOrder, refused}, lockModel(0), grantSteps(Exclusive, Shared)}
 }
 
 // Leases: at most n leases are trusted at the same time, by weight.

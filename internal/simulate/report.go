@@ -20,6 +20,7 @@ type Report struct {
 	grants   map[string]int
 	counts   map[string]int
 	records  int
+	open     int // parts of histories that no model decided
 	slowest  time.Duration
 	slowSeed uint64
 }
@@ -30,10 +31,11 @@ func NewReport() *Report {
 }
 
 // add counts a seed.
-func (r *Report) add(res *Result, failed bool) {
+func (r *Report) add(res *Result, failed bool, undecided int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seeds++
+	r.open += undecided
 	if failed {
 		r.failed = append(r.failed, res.seed)
 	}
@@ -68,8 +70,8 @@ func (r *Report) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d seeds in %v: %.1f virtual hours, %d grants, %d faults, %d records judged, %d seeds with violations %v\n",
-		r.seeds, time.Since(r.begun).Round(time.Second), r.virtual.Hours(), total(r.grants), total(r.faults), r.records, len(r.failed), r.failed)
+	fmt.Fprintf(&b, "%d seeds in %v: %.1f virtual hours, %d grants, %d faults, %d records judged, %d parts undecided, %d seeds with violations %v\n",
+		r.seeds, time.Since(r.begun).Round(time.Second), r.virtual.Hours(), total(r.grants), total(r.faults), r.records, r.open, len(r.failed), r.failed)
 	fmt.Fprintf(&b, "slowest first grant on a path after the last fault: %v (seed %d)\n", r.slowest.Round(time.Millisecond), r.slowSeed)
 	for _, table := range []struct {
 		title  string

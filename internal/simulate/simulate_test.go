@@ -103,7 +103,7 @@ func try(t *testing.T, seed uint64, report *Report) {
 	if trouble != "" {
 		t.Errorf("seed %d: %s", seed, trouble)
 	}
-	history.Check(t, res.rec, res.rules...)
+	_, undecided := history.Check(t, res.rec, res.rules...)
 	if late := res.rec.LatestSignal(); late > latest {
 		t.Errorf("seed %d: Done was closed %v after the end of the window", seed, late)
 	}
@@ -111,7 +111,7 @@ func try(t *testing.T, seed uint64, report *Report) {
 	if longest := history.Unaware(res.rec.Records())[expired]; longest > res.timeout {
 		t.Errorf("seed %d: a holder trusted its hold for %v after the end of its session; T is %v", seed, longest, res.timeout)
 	}
-	report.add(&res, t.Failed())
+	report.add(&res, t.Failed(), undecided)
 	if t.Failed() {
 		dir, err := res.keep(trouble)
 		fmt.Printf("seed %d failed: history and faults are kept in %s (%v); again: make simulate SEED=%d REPEAT=50\n", seed, dir, err, seed)

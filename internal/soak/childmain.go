@@ -31,7 +31,8 @@ func monotonic() time.Duration {
 // childMain is a client with its workers, like those in the soak's own process.
 // What it records goes to stdout: a line with the clock at the beginning, then
 // records, and lines that begin with "!" for problems, "#" for what is to be
-// counted, and ">" for passing the barrier. A line on stdin tells that the faults are over, its end to stop.
+// counted, ">" for passing the barrier, and "=" for a write by a transaction. A line on stdin tells that the faults are
+// over, its end to stop.
 func childMain(args []string) {
 	say, done := speak()
 	if err := childWork(args, say); err != nil {
@@ -98,7 +99,7 @@ func childWork(args []string, say func(string, ...any)) error {
 		count:   func(what string) { say("# %s", what) },
 		late:    func(string, time.Duration) {},  // a pause makes it late
 		heed:    func(string, history.Holder) {}, // likewise
-		wrote:   func(string, int64, int64) {},
+		wrote:   func(place string, zxid, token int64) { say("= %s %d %d", place, zxid, token) },
 		passed: func(worker, key string, from, to time.Duration) {
 			say("> %s %s %d %d", worker, key, int64(from), int64(to))
 		},

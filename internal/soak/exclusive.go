@@ -80,7 +80,8 @@ func stay[H history.Holder](ctx context.Context, w *worker, g *history.Grant[H])
 	h, exclusive := any(g.Hold).(holder)
 	exclusive = exclusive && h.Token() != 0
 	for {
-		if exclusive && !w.use(w.place.name, h.Token()) {
+		if before := time.Now(); exclusive && !w.use(w.place.name, h.Token()) {
+			w.rec.Refused(w.name, w.key, h.Token(), before)
 			w.count("uses refused by the resource")
 		}
 		if !g.Trusted() || ctx.Err() != nil || time.Now().After(end) {

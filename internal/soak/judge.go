@@ -17,9 +17,16 @@ func (r *run) judge(end ending) {
 	v := verdict{run: r, end: end, violations: map[string]int{}}
 	for _, p := range places {
 		for _, rule := range p.rules(r.w.Path(p.name)) {
-			v.violations[p.name] += history.Check(t, r.rec, rule)
+			violations, undecided := history.Check(t, r.rec, rule)
+			v.violations[p.name] += violations
+			v.undecided += undecided
+		}
+		key := r.w.Path(p.name)
+		if gap := r.pulse.longest[key]; gap > longestGap || r.pulse.grants[key] == 0 {
+			r.tally.problem("%s: %d grants, and none for %v; allowed are %v", p.name, r.pulse.grants[key], gap, longestGap)
 		}
 	}
+	v.unknown = history.Unknowns(r.rec.Records())
 	for _, p := range r.gate.violations() {
 		r.tally.problem("%s: passed the barrier from %v to %v, while it was shut", p.worker, p.from, p.to)
 	}
@@ -59,7 +66,7 @@ func (r *run) judge(end ending) {
 	if r.pulse.total() == 0 {
 		t.Error("nothing was granted")
 	}
-	r.everyFault()
+	r.enough(v.unknown)
 }
 
 // file keeps the report, and what happened when: faults, and the grants in each
@@ -76,8 +83,9 @@ func (r *run) file(report string) error {
 	return os.WriteFile(name+".log", fmt.Appendf(nil, "%s\ngrants in each second: %v\n", notes, r.pulse.seconds), 0o644)
 }
 
-// everyFault fails a long run in which a kind of fault never happened.
-func (r *run) everyFault() {
+// enough fails a long run in which a kind of fault never happened, or in which
+// too much is left open.
+func (r *run) enough(unknown map[history.Kind]history.Share) {
 	if time.Since(r.pulse.begin) < 10*time.Minute {
 		return
 	}
@@ -93,5 +101,10 @@ func (r *run) everyFault() {
 	}
 	if r.register.rejected == 0 {
 		r.t.Error("the resource refused nobody: the pauses do not bite")
+	}
+	for kind, u := range unknown {
+		if u.Of > 1000 && float64(u.Unknown) > mostUnknown*float64(u.Of) {
+			r.t.Errorf("of %d times %s, %d ended with an unknown outcome: more than one in %.0f", u.Of, kind, u.Unknown, 1/mostUnknown)
+		}
 	}
 }

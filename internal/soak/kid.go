@@ -55,6 +55,12 @@ func (r *run) listen(k *kid) {
 			if _, err := fmt.Sscan(line[2:], &worker, &key, (*int64)(&from), (*int64)(&to)); err == nil {
 				r.passed(worker, key, from+shift, to+shift)
 			}
+		case strings.HasPrefix(line, "= "):
+			var place string
+			var zxid, token int64
+			if _, err := fmt.Sscan(line[2:], &place, &zxid, &token); err == nil {
+				r.fence.wrote(place, zxid, token)
+			}
 		default:
 			var rec history.Record
 			if err := json.Unmarshal([]byte(line), &rec); err != nil {

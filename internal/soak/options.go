@@ -20,6 +20,12 @@ const (
 	// floor is how many grants per second there must be before and after a fault
 	// of the servers.
 	floor = 5
+	// longestGap is for how long nobody may be granted anything at a place: the
+	// servers' longest outage, the end of a session, and the longest hold, in any
+	// order and more than once, since faults go on.
+	longestGap = 3 * stuckAfter
+	// mostUnknown is the share of calls whose outcome may be unknown.
+	mostUnknown = 0.02
 	// promptly is how long after its context a call may return: 50 ms are
 	// promised, the rest is for a busy machine.
 	promptly = 50*time.Millisecond + 250*time.Millisecond

@@ -16,7 +16,7 @@ type register struct {
 	mu       sync.Mutex
 	conns    map[net.Conn]struct{}
 	largest  map[string]int64
-	accepted map[string][]int64 // every change of the accepted token, in order
+	accepted map[string][]int64 // tokens, in order, those that repeat the last one left out
 	uses     int
 	rejected int
 }
@@ -40,9 +40,9 @@ func (g *register) use(place string, token int64) bool {
 		return false
 	}
 	g.uses++
-	if token > g.largest[place] {
-		g.largest[place] = token
-		g.accepted[place] = append(g.accepted[place], token)
+	g.largest[place] = max(g.largest[place], token)
+	if all := g.accepted[place]; len(all) == 0 || all[len(all)-1] != token {
+		g.accepted[place] = append(all, token)
 	}
 	return true
 }
@@ -113,12 +113,18 @@ func dialRegister(addr string) (*remote, error) {
 	return &remote{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
+// use tells whether a token was accepted; it panics if there is no answer, since
+// the soak cannot do without.
 func (m *remote) use(place string, token int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := fmt.Fprintln(m.conn, place, token); err != nil {
-		return false
+	_, err := fmt.Fprintln(m.conn, place, token)
+	if err != nil {
+		panic(err)
 	}
 	answer, err := m.in.ReadString('\n')
-	return err == nil && answer == "true\n"
+	if err != nil {
+		panic(err)
+	}
+	return answer == "true\n"
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/zkcoord/zkcoord/internal/history"
 )
 
 // verdict is what the report tells.
@@ -14,6 +16,8 @@ type verdict struct {
 	*run
 	end                 ending
 	violations          map[string]int // of the history's rules, by place
+	undecided           int            // parts of the history
+	unknown             map[history.Kind]history.Share
 	writes, staleWrites int
 }
 
@@ -22,8 +26,8 @@ func (v *verdict) report() string {
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
 	seconds := time.Since(v.pulse.begin)
-	line("Soak: seed %d, %v of faults, %d clients and %d children, three servers, tick %v, T %v",
-		v.opts.Seed, v.opts.Duration, v.opts.Clients, v.opts.Children, tick, T)
+	line("Soak: seed %d, %v of faults, %d clients and %d children, three servers of ZooKeeper %s, tick %v, T %v",
+		v.opts.Seed, v.opts.Duration, v.opts.Clients, v.opts.Children, v.ens.Servers()[0].Version(), tick, T)
 	line("\nfaults\tseen\ttried in vain")
 	for _, kind := range slices.Sorted(maps.Keys(v.tally.faults)) {
 		line("  %s\t%d\t%d", kind, v.tally.faults[kind], v.tally.missed[kind])
@@ -43,6 +47,9 @@ func (v *verdict) report() string {
 	for _, what := range slices.Sorted(maps.Keys(v.tally.longest)) {
 		line("  longest %s\t%v", what, v.tally.longest[what].Round(time.Millisecond))
 	}
+	for _, kind := range slices.Sorted(maps.Keys(v.unknown)) {
+		line("  %s with an unknown outcome\t%d of %d", kind, v.unknown[kind].Unknown, v.unknown[kind].Of)
+	}
 	v.verdictLines(line)
 	if err := table.Flush(); err != nil {
 		return err.Error()
@@ -52,7 +59,7 @@ func (v *verdict) report() string {
 
 func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("\nverdict")
-	line("  violations of the recipes' rules\t%d", v.sum())
+	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", v.sum(), v.undecided)
 	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, v.staleWrites)
 	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", len(v.gate.shut), len(v.gate.passed), len(v.gate.violations()))

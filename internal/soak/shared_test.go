@@ -47,8 +47,7 @@ func reader() *worker {
 }
 
 func judged(w *worker) []history.Violation {
-	found, _ := history.ReadersWriter(w.key).Judge(w.rec.Records())
-	return found
+	return history.ReadersWriter(w.key).Judge(w.rec.Records()).Violations
 }
 
 func TestAWriterThatGetsInDuringADowngradeIsSeen(t *testing.T) {

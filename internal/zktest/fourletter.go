@@ -33,14 +33,23 @@ func fourLetter(addr, word string) (string, error) {
 }
 
 // mode returns the role a server reports (standalone, leader, follower), "" while it serves nobody.
-func mode(addr string) string {
+func mode(addr string) string { return srvr(addr, "Mode: ") }
+
+// version returns the version a server reports, "" while it serves nobody.
+func version(addr string) string {
+	number, _, _ := strings.Cut(srvr(addr, "Zookeeper version: "), "-")
+	return number
+}
+
+// srvr returns the rest of the line that begins so in what a server says of itself, "" while it serves nobody.
+func srvr(addr, begin string) string {
 	answer, err := fourLetter(addr, "srvr")
 	if err != nil {
 		return ""
 	}
 	for line := range strings.Lines(answer) {
-		if role, ok := strings.CutPrefix(line, "Mode: "); ok {
-			return strings.TrimSpace(role)
+		if rest, ok := strings.CutPrefix(line, begin); ok {
+			return strings.TrimSpace(rest)
 		}
 	}
 	return ""

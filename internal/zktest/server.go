@@ -126,6 +126,9 @@ func (s *Server) AwaitReady() error {
 	return nil
 }
 
+// Version returns the version the server reports, such as 3.8.0; "" while it serves nobody.
+func (s *Server) Version() string { return version(s.Addr()) }
+
 // Mode returns the role the server reports: standalone, leader or follower; "" while it serves nobody.
 func (s *Server) Mode() string { return mode(s.Addr()) }
 

@@ -104,3 +104,8 @@ func create(t testing.TB, conn *zk.Conn, path string, flags int32) {
 	_, err := conn.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err, "creating %s", path)
 }
+
+func TestAServerTellsItsVersion(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, RequireReal(t).Version())
+}
