@@ -60,7 +60,7 @@ var calls = []mutant{
 	{
 		guard: "recovery: a named claim that was asked for is still known",
 		edit: edit{
-			file: "coord/claim.go",
+			file: "coord/recovery.go",
 			old:  `if !unreadable && !IsRevocation(node.Data) {`,
 			new:  `if true {`,
 		},

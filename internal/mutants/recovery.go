@@ -5,7 +5,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: a write before the listing",
 		edit: edit{
-			file: "coord/claim.go",
+			file: "coord/recovery.go",
 			old: `	if err := cl.sess.Flush(ctx); err != nil {
 		return false, err
 	}
@@ -26,7 +26,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the node's owner",
 		edit: edit{
-			file: "coord/claim.go",
+			file: "coord/recovery.go",
 			old:  `if node.Stat.Owner != cl.sess.ID() {`,
 			new:  `if false {`,
 		},
@@ -35,7 +35,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the GUID",
 		edit: edit{
-			file: "coord/claim.go",
+			file: "coord/recovery.go",
 			old:  `return strings.HasPrefix(name, prefix)`,
 			new:  `return strings.HasPrefix(name, prefix[:3]) // _c_`,
 		},

@@ -1,0 +1,92 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// recover finds out what became of a create whose reply was lost. The write
+// before the listing settles it: the ensemble has by then either carried out
+// the create or will refuse it, because the session has moved to another
+// connection; and this connection's server shows what was committed.
+func (cl *Claim) recover(name string) (found bool, err error) {
+	for {
+		found, err = cl.find(name)
+		if errors.Is(err, ErrNoAuth) {
+			cl.client.opts.log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
+				"dir", cl.spec.Line.Dir, "name begins with", name, "session", sessionName(cl.sess.ID()), "err", err)
+			cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: join(cl.spec.Line.Dir, name), Err: err})
+		}
+		if err == nil || errors.Is(err, ErrNoAuth) || cl.sess.Err() != nil {
+			return found, err
+		}
+		if !errors.Is(err, ErrDisconnected) {
+			cl.client.pause(context.Background())
+		}
+	}
+}
+
+func (cl *Claim) find(prefix string) (bool, error) {
+	ctx := context.Background() // ends with the session
+	if err := cl.sess.Flush(ctx); err != nil {
+		return false, err
+	}
+	names, err := cl.sess.Children(ctx, cl.dir)
+	if errors.Is(err, ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if !cl.isOwn(name, prefix) {
+			continue
+		}
+		node, err := cl.sess.Get(ctx, join(cl.dir, name))
+		unreadable := errors.Is(err, ErrNoAuth)
+		if unreadable {
+			node, err = cl.sess.Exists(ctx, join(cl.dir, name))
+		}
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return false, err
+		}
+		if node.Stat.Owner != cl.sess.ID() {
+			continue
+		}
+		if cl.spec.Name != "" && string(node.Data) != string(cl.spec.Data) {
+			// Not as it was made: it may have been asked for meanwhile.
+			if !unreadable && !IsRevocation(node.Data) {
+				continue
+			}
+			if proven, err := cl.proven(ctx); err != nil || !proven {
+				return false, err
+			}
+		}
+		cl.setNode(join(cl.dir, name), node.Stat.Czxid)
+		cl.client.emit(Event{Kind: ClaimRecovered, Session: cl.sess.ID(), Path: cl.Node()})
+		return true, nil
+	}
+	return false, nil
+}
+
+// proven tells whether what proves the claim holds: that a node of its name and
+// session is its own, and not another claim's ([Spec.Proof]).
+func (cl *Claim) proven(ctx context.Context) (bool, error) {
+	if len(cl.spec.Proof) == 0 {
+		return true, nil
+	}
+	_, err := cl.client.txn(ctx, cl.sess, cl.spec.Proof)
+	var refused *TxnError
+	if errors.As(err, &refused) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (cl *Claim) isOwn(name, prefix string) bool {
+	if cl.spec.Name != "" {
+		return name == prefix
+	}
+	return strings.HasPrefix(name, prefix)
+}
