@@ -55,6 +55,10 @@ func share(t *testing.T, w *zktest.World, path, write, read string, all ...conte
 		if t.Failed() {
 			line, _, err := w.Admin().Children(path + "/lock")
 			t.Logf("in the line: %q, %v", line, err)
+			for _, name := range line {
+				data, _, err := w.Admin().Get(path + "/lock/" + name)
+				t.Logf("%s is of %q, %v", name, data, err)
+			}
 		}
 	})
 	for _, c := range all {
@@ -100,6 +104,7 @@ func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 			c.must(t, "read 60000", "held")
 		}
 		writer.must(t, "write 300", "busy")
+		awaitLine(t, w.Admin(), path, len(readers)-1) // its node goes in the background
 		writer.Send("write 60000")
 		awaitLine(t, w.Admin(), path, len(readers))
 		late := readers[len(readers)-1]
