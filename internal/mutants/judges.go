@@ -33,6 +33,15 @@ var judges = []mutant{
 		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
 	},
 	{
+		guard: "simulation: a hold's transaction checks its node",
+		edit: edit{
+			file: "coord/hold.go",
+			old:  `append([]Op{CheckOp(cl.Node(), cl.version())}, ops...)`,
+			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
+		},
+		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+	},
+	{
 		guard: "simulation: the hold's own watch",
 		edit: edit{
 			file: "coord/turn.go",

@@ -51,16 +51,17 @@ func (res *resource) use(h *coord.Hold, worker string) {
 	}
 }
 
-// increment adds one to the counter by a transaction of the hold. That the
-// value is read first and written blindly is safe only while the hold excludes
-// others; the check in the transaction must see to that.
-func (res *resource) increment(ctx context.Context, c *coord.Client, h *coord.Hold, worker string) {
+// increment adds one to the counter by a transaction of the hold, after some
+// thinking. That the value is read first and written blindly is safe only while
+// the hold excludes others; the check in the transaction must see to that.
+func (res *resource) increment(ctx context.Context, c *coord.Client, h *coord.Hold, worker string, think func()) {
 	data, _, err := c.Get(ctx, res.counter)
 	if err != nil {
 		return
 	}
 	value, _ := strconv.ParseInt(string(data), 10, 64)
 	value++
+	think()
 	_, err = h.Txn(ctx, coord.SetOp(res.counter, []byte(strconv.FormatInt(value, 10)), -1))
 	if err != nil {
 		if !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrUnconfirmed) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) && ctx.Err() == nil {

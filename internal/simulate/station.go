@@ -35,6 +35,7 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 	s.latency = [...]time.Duration{0, 100 * time.Microsecond, 2 * time.Millisecond, w.timeout / 200}[r.IntN(4)]
 	s.opts = []coord.Option{
 		coord.WithSessionTimeout(w.timeout), coord.WithDialer(s.dial), coord.WithIdentity(name),
+		coord.WithDialect(w.dialect),
 	}
 	if chance(r, 0.6) {
 		s.opts = append(s.opts, coord.WithTick(w.tick))

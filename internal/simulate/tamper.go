@@ -13,7 +13,7 @@ import (
 // target picks a contender's node: one that holds, or one that waits.
 func (d *driver) target(holds bool) (zkembed.Node, bool) {
 	nodes := slices.DeleteFunc(d.srv.Nodes(), func(n zkembed.Node) bool {
-		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_")
+		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_") && !strings.Contains(n.Path, "__")
 	})
 	first := map[string]zkembed.Node{}
 	for _, n := range nodes {
@@ -45,7 +45,7 @@ func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func(
 	}
 }
 
-// erase deletes somebody's node.
+// erase deletes somebody's node, who is often told late.
 func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		n, ok := d.target(holds)
@@ -61,9 +61,18 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 				s.broken("/"+key, "node deleted by the driver")
 			}
 		}
-		return d.meddle(func(ctx context.Context) error {
+		told := func() {}
+		if chance(d.r, 0.5) {
+			late := zkembed.DelayEvents(d.part(d.r, 0.05, 0.7))
+			told = d.srv.Inject(zkembed.Match{Session: n.Stat.EphemeralOwner, PathPrefix: n.Path}, late).Remove
+		}
+		lasts, undo := d.meddle(func(ctx context.Context) error {
 			return d.admin.client.Delete(ctx, n.Path, -1)
 		})
+		return lasts, func() int {
+			defer told()
+			return undo()
+		}
 	}
 }
 
@@ -73,14 +82,17 @@ var strangers = []string{
 	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
 }
 
-// foreigner is a contender of the other dialect, which stops all others.
-const foreigner = "0123456789abcdef0123456789abcdef__lock__0000000000"
+// foreigners are contenders of the other dialect, which stop all of this one.
+var foreigners = map[coord.Dialect]string{
+	coord.Curator: "0123456789abcdef0123456789abcdef__lock__0000000000",
+	coord.Kazoo:   "_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000000",
+}
 
 // litter makes a child that does not belong there, and takes it away again.
 func litter(d *driver) (time.Duration, func() int) {
 	name := strangers[d.r.IntN(len(strangers))]
 	if chance(d.r, 0.2) {
-		name = foreigner
+		name = foreigners[d.dialect]
 		d.mu.Lock()
 		d.foreign++
 		d.mu.Unlock()

@@ -169,7 +169,11 @@ func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 		k.inspect(h)
 		if res != nil && h.Token() != 0 {
 			if chance(k.r, 0.3) {
-				res.increment(ctx, c, h, k.name)
+				res.increment(ctx, c, h, k.name, func() {
+					if chance(k.r, 0.2) {
+						k.rest(k.part(k.r, 0, 0.5), h)
+					}
+				})
 			}
 			res.use(h, k.name)
 		}

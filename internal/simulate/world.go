@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -20,6 +21,7 @@ type world struct {
 	tick    time.Duration
 	timeout time.Duration // T, the session time-out
 	haste   float64       // how much the workers do, 1 is usual
+	dialect coord.Dialect // of all clients
 
 	stations []*station
 	admin    *station
@@ -57,6 +59,10 @@ func newWorld(seed uint64) (*world, error) {
 		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{},
 	}
 	w.timeout = w.tick * time.Duration(4+r.IntN(16))
+	if chance(r, 0.3) {
+		w.dialect = coord.Kazoo
+		w.counts["seeds in Kazoo's dialect"] = 1
+	}
 	w.base, w.giveUp = context.WithCancel(context.Background())
 	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0))
 	w.srv = srv
