@@ -134,14 +134,15 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	return results[1:], nil
 }
 
-// ownFailure turns the failure of the leading check into the end of the hold,
-// and counts the operations from the caller's first.
+// ownFailure turns the failure of the leading check, and the client's closing,
+// into the end of the hold, and counts the operations from the caller's first.
 func (h *Hold) ownFailure(err error) error {
 	single, ok := err.(*TxnError)
-	if !ok {
-		return err
-	}
 	switch {
+	case !ok && errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnconfirmed):
+		return cmp.Or(h.Err(), err) // not sent, for the client was closed meanwhile
+	case !ok:
+		return err
 	case single.Index > 0:
 		single.Index--
 		return single

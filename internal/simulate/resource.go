@@ -54,7 +54,11 @@ func (res *resource) use(h *coord.Hold, worker string) {
 // increment adds one to the counter by a transaction of the hold, after some
 // thinking. That the value is read first and written blindly is safe only while
 // the hold excludes others; the check in the transaction must see to that.
-func (res *resource) increment(ctx context.Context, c *coord.Client, h *coord.Hold, worker string, think func()) {
+// The context is not the hold's, so that the outcome is learnt even when the
+// hold is lost meanwhile.
+func (res *resource) increment(c *coord.Client, h *coord.Hold, worker string, think func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), res.w.timeout)
+	defer cancel()
 	data, _, err := c.Get(ctx, res.counter)
 	if err != nil {
 		return
@@ -62,7 +66,7 @@ func (res *resource) increment(ctx context.Context, c *coord.Client, h *coord.Ho
 	value, _ := strconv.ParseInt(string(data), 10, 64)
 	value++
 	think()
-	_, err = h.Txn(ctx, coord.SetOp(res.counter, []byte(strconv.FormatInt(value, 10)), -1))
+	results, err := h.Txn(ctx, coord.SetOp(res.counter, []byte(strconv.FormatInt(value, 10)), -1))
 	if err != nil {
 		if !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrUnconfirmed) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) && ctx.Err() == nil {
 			res.w.violated("%s: %s: a transaction failed: %v", res.key, worker, err)
@@ -70,6 +74,7 @@ func (res *resource) increment(ctx context.Context, c *coord.Client, h *coord.Ho
 		return
 	}
 	res.w.count(res.w.counts, "transactions", 1)
+	res.w.fence.Wrote(res.key, results[0].Stat.Mzxid, h.Token())
 	res.mu.Lock()
 	other, twice := res.written[value]
 	res.written[value] = worker

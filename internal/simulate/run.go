@@ -148,6 +148,9 @@ func (w *world) settle() {
 			w.violated("%s: the first grant came %v after the last fault", key, took)
 		}
 	}
+	if _, stale := w.fence.Stale(); stale > 0 {
+		w.violated("%d transactions were carried out after one of a later holder", stale)
+	}
 	w.finish()
 	time.Sleep(w.timeout + 2*w.tick + 2*time.Second)
 	for _, n := range w.srv.Nodes() {

@@ -25,6 +25,12 @@ func (d *driver) target(holds bool) (zkembed.Node, bool) {
 	nodes = slices.DeleteFunc(nodes, func(n zkembed.Node) bool {
 		return holds != (first[n.Path[:strings.LastIndexByte(n.Path, '/')]].Path == n.Path)
 	})
+	guards := slices.DeleteFunc(slices.Clone(nodes), func(n zkembed.Node) bool {
+		return d.resources[n.Path[:strings.LastIndexByte(n.Path, '/')]] == nil
+	})
+	if len(guards) > 0 && chance(d.r, 0.7) {
+		nodes = guards // there is more to lose
+	}
 	if len(nodes) == 0 {
 		return zkembed.Node{}, false
 	}

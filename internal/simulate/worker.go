@@ -164,13 +164,12 @@ func (k *worker) duration() time.Duration {
 func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 	defer func() { k.called = time.Now() }()
 	end := time.Now().Add(k.duration())
-	ctx := h.Context(context.Background())
 	for {
 		k.inspect(h)
 		if res != nil && h.Token() != 0 {
-			if chance(k.r, 0.3) {
-				res.increment(ctx, c, h, k.name, func() {
-					if chance(k.r, 0.2) {
+			if chance(k.r, 0.5) {
+				res.increment(c, h, k.name, func() {
+					if chance(k.r, 0.4) {
 						k.rest(k.part(k.r, 0, 0.5), h)
 					}
 				})

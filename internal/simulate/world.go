@@ -31,6 +31,7 @@ type world struct {
 	calm     chan struct{} // closed after the last fault
 
 	resources map[string]*resource
+	fence     history.Fence
 	dirs      []string // of claims
 
 	mu         sync.Mutex

@@ -52,7 +52,7 @@ func (r *run) site(name string, seed uint64) *site {
 		name: name, rec: r.rec, root: r.w.Path(""), seed: r.opts.Seed<<8 + seed,
 		use: r.register.use, problem: r.tally.problem, count: r.tally.count,
 		late: r.late, heed: r.heed,
-		wrote: r.fence.wrote, passed: r.passed, gate: &r.gate, quiet: &r.quiet,
+		wrote: r.fence.Wrote, passed: r.passed, gate: &r.gate, quiet: &r.quiet,
 	}
 }
 

@@ -30,7 +30,7 @@ func (r *run) judge(end ending) {
 	for _, p := range r.gate.violations() {
 		r.tally.problem("%s: passed the barrier from %v to %v, while it was shut", p.worker, p.from, p.to)
 	}
-	v.writes, v.staleWrites = r.fence.stale()
+	v.writes, v.staleWrites = r.fence.Stale()
 	for how, longest := range history.Unaware(r.rec.Records()) {
 		r.tally.last("trust after "+how, longest)
 	}

@@ -59,7 +59,7 @@ func (r *run) listen(k *kid) {
 			var place string
 			var zxid, token int64
 			if _, err := fmt.Sscan(line[2:], &place, &zxid, &token); err == nil {
-				r.fence.wrote(place, zxid, token)
+				r.fence.Wrote(place, zxid, token)
 			}
 		default:
 			var rec history.Record

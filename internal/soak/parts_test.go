@@ -28,19 +28,6 @@ func TestTheRegisterRefusesTokensSmallerThanItHasSeen(t *testing.T) {
 	require.Equal(t, 1, g.stale(), "a register that accepts too much is caught")
 }
 
-func TestAWriteAfterThatOfALaterHolderIsStale(t *testing.T) {
-	f := newFence()
-	f.wrote("lock", 30, 3)
-	f.wrote("lock", 10, 1)
-	f.wrote("lock", 20, 3)
-	total, stale := f.stale()
-	require.Equal(t, 3, total)
-	require.Zero(t, stale)
-	f.wrote("lock", 40, 2)
-	_, stale = f.stale()
-	require.Equal(t, 1, stale)
-}
-
 func TestThePulseKnowsWhoWasGrantedSomethingAndTheLongestGap(t *testing.T) {
 	p := newPulse()
 	begin := time.Now()

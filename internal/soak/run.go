@@ -32,7 +32,7 @@ type run struct {
 	tally    *tally
 	pulse    *pulse
 	register *register
-	fence    *fence
+	fence    history.Fence
 	gate     gate
 	clock    clock
 	fleet    []*member
@@ -46,7 +46,7 @@ type run struct {
 
 // Run soaks, judges, and reports. It fails t if a promise was broken.
 func Run(t testing.TB, opts Options) {
-	r := &run{t: t, opts: opts, rec: history.New(), tally: newTally(), fence: newFence()}
+	r := &run{t: t, opts: opts, rec: history.New(), tally: newTally()}
 	r.w = zktest.NewPrivate(t, zktest.Ensemble, zktest.WithQuorumLinks())
 	r.ens = r.w.Ensemble()
 	r.rec.ByChecks()

@@ -82,10 +82,14 @@ func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 	}
 }
 
-// translate also tells a connection lost for good from a passing loss.
+// translate also tells a connection lost for good from a passing loss. A request
+// that the client library gives up because it is closed may have been sent.
 func (s *Session) translate(err error) error {
 	err = translate(err)
-	if err == ErrConnection && s.ending.Err() != nil {
+	switch {
+	case err == ErrClosed:
+		return fmt.Errorf("%w: %w", err, ErrConnection)
+	case err == ErrConnection && s.ending.Err() != nil:
 		return fmt.Errorf("%w: %w", s.Err(), err)
 	}
 	return err
