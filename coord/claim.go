@@ -190,6 +190,7 @@ func (cl *Claim) abandon(made <-chan error) {
 // be. It starts no further attempt when ctx has ended. It closes sent when the
 // first one was sent.
 func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
+	defer cl.attempted()
 	tell := sync.OnceFunc(func() { close(sent) })
 	c, flags := cl.client, int32(session.EphemeralSequential)
 	name := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)

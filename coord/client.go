@@ -24,8 +24,9 @@ type Client struct {
 	closed chan struct{}
 	once   sync.Once
 
-	mu     sync.Mutex
-	claims map[*session.Session]map[*Claim]struct{}
+	mu      sync.Mutex
+	claims  map[*session.Session]map[*Claim]struct{}
+	doubted map[*session.Session]map[*Claim]*doubt
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
@@ -53,7 +54,8 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 }
 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
-	c := &Client{opts: defaults(), closed: make(chan struct{}), claims: map[*session.Session]map[*Claim]struct{}{}}
+	c := &Client{opts: defaults(), closed: make(chan struct{}),
+		claims: map[*session.Session]map[*Claim]struct{}{}, doubted: map[*session.Session]map[*Claim]*doubt{}}
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
 		return nil, session.Config{}, err
@@ -189,12 +191,14 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	}
 	switch change {
 	case session.Up:
+		c.removeStrays(s)
 		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
 		c.emit(Event{Kind: SessionUp, Session: s.ID()})
 	case session.Down:
 		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
 		c.emit(Event{Kind: SessionDown, Session: s.ID()})
 	case session.Over:
+		c.trustAll(s)
 		c.opts.log.Warn("session over", "session", sessionName(s.ID()), "err", s.Err())
 		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
 	}

@@ -140,6 +140,7 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 // swap makes the exchange and blocks until that is certain, or certain not to
 // be. It starts no attempt when ctx has ended.
 func (cl *Claim) swap(ctx context.Context, next *Claim) error {
+	defer next.attempted()
 	c := cl.client
 	ops := []Op{
 		CheckOp(cl.Node(), -1),

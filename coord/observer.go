@@ -21,6 +21,7 @@ const (
 	ClaimRevoked                        // somebody asked for the hold
 	ClaimForeign                        // a contender of another dialect or recipe came after the own one
 	ClaimRecovered                      // a create whose reply was lost had taken effect
+	StrayRemoved                        // a server that had been cut off made an own node long after it was asked to; it was deleted
 	NodeStranded                        // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 
@@ -28,7 +29,7 @@ var eventNames = map[EventKind]string{
 	SessionUp: "session up", SessionDown: "session down", SessionOver: "session over",
 	ClaimJoined: "joined", ClaimGranted: "granted", ClaimLost: "lost", ClaimReleased: "released",
 	ClaimLeft: "left", ClaimRevoked: "revoked", ClaimForeign: "foreign contender",
-	ClaimRecovered: "recovered", NodeStranded: "node stranded",
+	ClaimRecovered: "recovered", StrayRemoved: "stray removed", NodeStranded: "node stranded",
 }
 
 func (k EventKind) String() string {

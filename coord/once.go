@@ -34,13 +34,13 @@ type ExactlyOnce struct {
 }
 
 // witness is an own node whose version counts the transactions that used it.
-// It belongs to one session, and so do the transactions: the ensemble carries
-// out what a session sent in order, and a repeat that was answered has no
-// predecessor that is still to come.
+// It belongs to one session, and so do the transactions. One that is carried
+// out late (see [doubt]) finds another version, or no node.
 type witness struct {
 	sess    *session.Session
 	node    string
 	version int32
+	doubted bool // an attempt to make the node may be carried out late
 }
 
 // ExactlyOnce returns an empty set of witnesses, whose nodes will be in dir.
@@ -104,6 +104,8 @@ func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Resul
 		case err == nil:
 			w.version++
 			return results[1:], false, nil
+		case refused != nil && refused.Index > 0 && unknown:
+			return c.fence(ctx, w, callersOwn(err, 1))
 		case refused != nil && refused.Index > 0:
 			return nil, false, callersOwn(err, 1)
 		case refused != nil && unknown && errors.Is(err, ErrBadVersion):
@@ -123,6 +125,22 @@ func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Resul
 			return nil, true, callersOwn(err, 1)
 		}
 	}
+}
+
+// fence sees to it that a transaction whose repeat was refused is not carried
+// out late either.
+func (c *Client) fence(ctx context.Context, w *witness, verdict error) (results []Result, spent bool, err error) {
+	_, err = c.txn(ctx, w.sess, []Op{SetOp(w.node, nil, w.version)})
+	var refused *TxnError
+	switch {
+	case err == nil:
+		w.version++
+		return nil, false, verdict
+	case errors.As(err, &refused) && errors.Is(err, ErrBadVersion):
+		w.version++ // it was, meanwhile
+		return nil, false, nil
+	}
+	return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 }
 
 // take returns a witness of the session that is up, which it waits for.
@@ -159,9 +177,11 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 	}
 	select {
 	case err := <-made:
-		switch {
-		case err == nil:
+		if err == nil {
 			return w, nil
+		}
+		o.client.isGone(w)
+		switch {
 		case ctx.Err() != nil:
 			return nil, Ended(ctx)
 		case s.Err() != nil:
@@ -172,6 +192,8 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 		_ = s.Go(func() { // refused when the session is over, and the node with it
 			if <-made == nil {
 				o.client.drop(w)
+			} else {
+				o.client.isGone(w)
 			}
 		})
 		return nil, Ended(ctx)
@@ -198,6 +220,8 @@ func (o *ExactlyOnce) create(ctx context.Context, w *witness) error {
 			c.pause(context.Background())
 		case !errors.Is(err, ErrUnconfirmed):
 			return err
+		default:
+			w.doubted = true
 		}
 	}
 }
@@ -208,11 +232,19 @@ func (c *Client) drop(w *witness) {
 		for {
 			err := w.sess.Delete(context.Background(), c.full(w.node))
 			if !errors.Is(err, ErrDisconnected) && !errors.Is(err, ErrThrottled) || w.sess.Err() != nil {
+				c.isGone(w)
 				return
 			}
 			c.pause(context.Background())
 		}
 	})
+}
+
+// isGone notes that a witness's node was deleted, or never made.
+func (c *Client) isGone(w *witness) {
+	if w.doubted {
+		c.doubts(w.sess, c.full(w.node))
+	}
 }
 
 func (o *ExactlyOnce) giveBack(w *witness) {
@@ -240,7 +272,9 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 			if err != nil && !errors.Is(err, ErrNoNode) && w.sess.Err() == nil {
 				o.client.drop(w)
 				failures[i] = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+				return
 			}
+			o.client.isGone(w)
 		})
 	}
 	deleting.Wait()

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// recover finds out what became of a create whose reply was lost. The write
-// before the listing settles it: the ensemble has by then either carried out
-// the create or will refuse it, because the session has moved to another
-// connection; and this connection's server shows what was committed.
+// recover finds out what became of a create whose reply was lost. After the
+// write before the listing this connection's server shows what the ensemble has
+// carried out; what it has not by then it should refuse, because the session has
+// moved to another connection, but see [doubt].
 func (cl *Claim) recover(name string) (found bool, err error) {
 	for {
 		found, err = cl.find(name)
@@ -17,6 +17,9 @@ func (cl *Claim) recover(name string) (found bool, err error) {
 			cl.client.opts.log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
 				"dir", cl.spec.Line.Dir, "name begins with", name, "session", sessionName(cl.sess.ID()), "err", err)
 			cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: join(cl.spec.Line.Dir, name), Err: err})
+		}
+		if err == nil && !found {
+			cl.doubts(name)
 		}
 		if err == nil || errors.Is(err, ErrNoAuth) || cl.sess.Err() != nil {
 			return found, err

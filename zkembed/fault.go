@@ -43,6 +43,7 @@ const (
 	actHang
 	actLoseReply
 	actDelay
+	actLate
 	actDelayReply
 	actReplyError
 	actDelayEvents
@@ -71,6 +72,16 @@ func LoseReply() Action { return Action{kind: actLoseReply} }
 // Delay carries the request out later. What the client sent behind it waits
 // too, since a server answers a client in order.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
+
+// CarryOutLate cuts the connection, and carries the request out later, if the
+// session lasts so long, whatever it has done over other connections by then;
+// the session counts as moved ([Server.MoveSession]). A follower of a real
+// ensemble that was cut off from its leader does so when it is back, if the
+// client has tried to return to it meanwhile: it passes on what it held, and
+// the attempt right behind it, and the leader looks at whose the session is only
+// after both. Requests that write nothing are dropped, and so are those that
+// fall due while the server is stopped.
+func CarryOutLate(d time.Duration) Action { return Action{kind: actLate, delay: d} }
 
 // DelayReply carries the request out at once and replies later. What goes to
 // the client behind the reply waits too.
@@ -196,7 +207,7 @@ func describe(c *conn, r request) Request {
 
 // before does what a fault does ahead of the request. It returns false when
 // the request is not to be carried out.
-func (c *conn) before(a Action) bool {
+func (c *conn) before(r request, a Action) bool {
 	switch a.kind {
 	case actDrop:
 		return false
@@ -208,6 +219,26 @@ func (c *conn) before(a Action) bool {
 		return false
 	case actDelay:
 		return c.sleep(a.delay, c.quit)
+	case actLate:
+		if r.op.write() {
+			c.s.wg.Go(func() { c.carryOutLate(r, a.delay) })
+		}
+		return false
 	}
 	return true
+}
+
+// carryOutLate does so when the connection is gone.
+func (c *conn) carryOutLate(r request, after time.Duration) {
+	s := c.s
+	if !c.sleep(after, s.done) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.stopped || c.session.ended {
+		return
+	}
+	s.write(c, r)
+	c.session.moved = true
 }

@@ -150,3 +150,36 @@ func TestAFaultStrikesOnlyWhatItMatches(t *testing.T) {
 		require.Equal(t, []zkembed.Op{zkembed.OpCheck, zkembed.OpDelete}, parts)
 	})
 }
+
+func TestARequestThatIsCarriedOutLateOvertakesNoneAndMovesItsSession(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		create(t, c, "/gate", 0)
+		late := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.CarryOutLate(time.Second))
+		require.ErrorIs(t, c.Delete("/gate", -1), zk.ErrConnectionClosed)
+		<-late.Struck()
+		settle(c)
+		require.NoError(t, c.Delete("/gate", -1))
+		create(t, c, "/gate", 0)
+		time.Sleep(2 * time.Second)
+		_, _, err := c.Exists("/gate")
+		require.ErrorIs(t, err, zk.ErrConnectionClosed, "the session has moved")
+		settle(c)
+		ok, _, err := c.Exists("/gate")
+		require.NoError(t, err)
+		require.False(t, ok, "the first delete came after all")
+	})
+}
+
+func TestALateRequestOfASessionThatIsOverIsNotCarriedOut(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		id := c.SessionID()
+		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.CarryOutLate(time.Second))
+		_, err := c.Create("/a", nil, zk.FlagEphemeral, open)
+		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.NoError(t, s.ExpireSession(id))
+		time.Sleep(2 * time.Second)
+		require.Empty(t, s.Nodes())
+	})
+}

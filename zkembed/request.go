@@ -36,7 +36,7 @@ func (c *conn) request(b []byte) bool {
 	s.count(c.session, r.op)
 	act := s.faultFor(c, r)
 	s.mu.Unlock()
-	if !c.before(act) || !c.lockWhenFree(c.quit, func() bool { return c.view.isolated() && (r.op.write() || r.op == OpSync) }) {
+	if !c.before(r, act) || !c.lockWhenFree(c.quit, func() bool { return c.view.isolated() && (r.op.write() || r.op == OpSync) }) {
 		return false
 	}
 	if c.finished() {

@@ -149,7 +149,11 @@ func (b bench) test(overlay string, s suite) (string, error) {
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
+	args = append(args, s.pkg)
+	if s.flag != "" {
+		args = append(args, s.flag)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.root
 	cmd.Env = append(os.Environ(), "ZKTEST_SERVERS=embedded", "ZKTEST_ARTEFACTS="+filepath.Join(b.work, "artefacts"))
 	out, err := cmd.CombinedOutput()

@@ -1,7 +1,11 @@
 package main
 
-// judges: guards that the simulation itself must miss, by the seeds that run in
-// CI. That the others are missed by a test made for them says nothing of it.
+// bySimulation are ten times the seeds that run in CI, since the faults that show
+// a guard missing are rare.
+var bySimulation = suite{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}
+
+// judges: guards that the simulation itself must miss. That the others are missed
+// by a test made for them says nothing of it.
 var judges = []mutant{
 	{
 		guard: "simulation: the window's end ends holds",
@@ -10,7 +14,7 @@ var judges = []mutant{
 			old:  `case change == session.WindowClosed:`,
 			new:  `case false:`,
 		},
-		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+		tests: []suite{bySimulation},
 	},
 	{
 		guard: "simulation: a writer waits for readers",
@@ -21,7 +25,7 @@ var judges = []mutant{
 			new: `func writeRule(line []coord.Contender, self int) (wait []int, granted bool) {
 	if self == 0 || line[self-1].Kind == coord.Read {`,
 		},
-		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+		tests: []suite{bySimulation},
 	},
 	{
 		guard: "simulation: leases within the limit",
@@ -30,7 +34,7 @@ var judges = []mutant{
 			old:  `return before+len(claims) <= limit, nil`,
 			new:  `return before+len(claims) <= limit+1, nil`,
 		},
-		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+		tests: []suite{bySimulation},
 	},
 	{
 		guard: "simulation: a hold's transaction checks its node",
@@ -39,7 +43,7 @@ var judges = []mutant{
 			old:  `append([]Op{CheckOp(cl.Node(), cl.version())}, ops...)`,
 			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
 		},
-		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+		tests: []suite{bySimulation},
 	},
 	{
 		guard: "simulation: the hold's own watch",
@@ -48,6 +52,6 @@ var judges = []mutant{
 			old:  `	cl.watchOwnSoon()`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: simulation, run: "WhateverGoesWrong"}},
+		tests: []suite{bySimulation},
 	},
 }

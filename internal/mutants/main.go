@@ -41,7 +41,10 @@ type edit struct {
 
 // suite is tests that must fail with the guard switched off; one that does is
 // enough. They run on the embedded server, nearly all in virtual time.
-type suite struct{ pkg, run string }
+type suite struct {
+	pkg, run string
+	flag     string // one for the tests; "" for none
+}
 
 func main() {
 	only := flag.String("run", "", "only mutants whose guard matches this regular expression")

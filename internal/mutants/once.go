@@ -6,8 +6,8 @@ var once = []mutant{
 		guard: "exactly once: the witness's version",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `SetOp(w.node, nil, w.version)`,
-			new:  `SetOp(w.node, nil, -1)`,
+			old:  `all := append([]Op{SetOp(w.node, nil, w.version)}, ops...)`,
+			new:  `all := append([]Op{SetOp(w.node, nil, -1)}, ops...)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionWhoseReplyIsLost"}},
 	},
@@ -67,9 +67,8 @@ var once = []mutant{
 		edit: edit{
 			file: "coord/once.go",
 			old: `			if <-made == nil {
-				o.client.drop(w)
-			}`,
-			new: ``,
+				o.client.drop(w)`,
+			new: `			if <-made == nil {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestA.*Witness"}},
 	},

@@ -149,4 +149,69 @@ var recovery = []mutant{
 		},
 		tests: []suite{{pkg: coord, run: "TestAContenderWhoseSessionWasGivenUp"}},
 	},
+	{
+		guard: "strays: looked for when the session is connected again",
+		edit: edit{
+			file: "coord/client.go",
+			old: `		c.removeStrays(s)
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},
+	},
+	{
+		guard: "strays: the session probes while a create is in doubt",
+		edit: edit{
+			file: "coord/stray.go",
+			old:  `	cl.sess.AddClaim()`,
+			new: `	cl.sess.AddClaim()
+	cl.sess.RemoveClaim()`,
+		},
+		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestADoubtEnds"}},
+	},
+	{
+		guard: "strays: a doubt ends",
+		edit: edit{
+			file: "coord/stray.go",
+			old:  `doubtLasts*cl.sess.Timeout()`,
+			new:  `1000*cl.sess.Timeout()`,
+		},
+		tests: []suite{{pkg: coord, run: "TestADoubtEnds"}},
+	},
+	{
+		guard: "strays: the claim's own node is none",
+		edit: edit{
+			file: "coord/stray.go",
+			old:  `if name == cl.name && !cl.finished() {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},
+	},
+	{
+		guard: "strays: nor is that of another claim of the same name",
+		edit: edit{
+			file: "coord/stray.go",
+			old:  `other != cl && other.dir == cl.dir && cl.spec.Name != "" && other.spec.Name == cl.spec.Name`,
+			new:  `other == nil`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAnotherClaimOfTheName"}},
+	},
+	{
+		guard: "strays: all recipes, by the simulation",
+		edit: edit{
+			file: "coord/stray.go",
+			old:  `if cl.isOwn(name, d.prefix) && cl.isStray(ctx, name) {`,
+			new:  `if false {`,
+		},
+		tests: []suite{bySimulation},
+	},
+	{
+		guard: "exactly once: what was refused is not carried out late",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `case refused != nil && refused.Index > 0 && unknown:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestATransactionThatWasRefusedIsNot"}},
+	},
 }

@@ -127,6 +127,9 @@ func (p *party) round(k *worker, ctx context.Context, b *doublebarrier.Barrier) 
 		return false
 	}
 	enter.End(history.OK, nil, history.Round(m.Round()), history.Weight(m.Count()))
+	if err := m.Err(); err != nil {
+		enter.Lost(k.rec.Begin(), err) // before anybody could trust it
+	}
 	k.granted(k.recipe, k.key)
 	left := make(chan struct{})
 	defer close(left)

@@ -36,7 +36,7 @@ func (s *shop) open(k *worker, c *coord.Client) *queue.Queue {
 // close closes all the queues, also those of clients that are closed.
 func (s *shop) close(w *world) {
 	for _, q := range s.queues {
-		if err := q.Close(context.Background()); err != nil && !errors.Is(err, coord.ErrClosed) {
+		if err := q.Close(context.Background()); err != nil && !errors.Is(err, coord.ErrClosed) && !errors.Is(err, coord.ErrUnconfirmed) {
 			w.violated("queue: close: %v", err)
 		}
 	}
@@ -142,6 +142,9 @@ func (s *shop) receive(k *worker, ctx context.Context, receive func(context.Cont
 		return false
 	}
 	op.End(history.OK, nil, history.Item(string(item.Data)))
+	if err := item.Err(); err != nil {
+		op.Lost(k.rec.Begin(), err) // before anybody could trust it
+	}
 	k.granted(k.recipe, k.key)
 	ended := make(chan struct{})
 	defer close(ended)

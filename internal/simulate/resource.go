@@ -55,13 +55,14 @@ func (res *resource) use(h *coord.Hold, worker string) {
 // thinking. That the value is read first and written blindly is safe only while
 // the hold excludes others; the check in the transaction must see to that.
 // The context is not the hold's, so that the outcome is learnt even when the
-// hold is lost meanwhile.
-func (res *resource) increment(c *coord.Client, h *coord.Hold, worker string, think func()) {
+// hold is lost meanwhile. It returns false when a transaction may yet be carried
+// out: another before it would be undone.
+func (res *resource) increment(c *coord.Client, h *coord.Hold, worker string, think func()) (settled bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), res.w.timeout)
 	defer cancel()
 	data, _, err := c.Get(ctx, res.counter)
 	if err != nil {
-		return
+		return true
 	}
 	value, _ := strconv.ParseInt(string(data), 10, 64)
 	value++
@@ -71,7 +72,7 @@ func (res *resource) increment(c *coord.Client, h *coord.Hold, worker string, th
 		if !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrUnconfirmed) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) && ctx.Err() == nil {
 			res.w.violated("%s: %s: a transaction failed: %v", res.key, worker, err)
 		}
-		return
+		return !errors.Is(err, coord.ErrUnconfirmed)
 	}
 	res.w.count(res.w.counts, "transactions", 1)
 	res.w.fence.Wrote(res.key, results[0].Stat.Mzxid, h.Token())
@@ -82,4 +83,5 @@ func (res *resource) increment(c *coord.Client, h *coord.Hold, worker string, th
 	if twice {
 		res.w.violated("%s: %s and %s both wrote %d into the counter", res.key, other, worker, value)
 	}
+	return true
 }

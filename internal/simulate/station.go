@@ -35,7 +35,7 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 	s.latency = [...]time.Duration{0, 100 * time.Microsecond, 2 * time.Millisecond, w.timeout / 200}[r.IntN(4)]
 	s.opts = []coord.Option{
 		coord.WithSessionTimeout(w.timeout), coord.WithDialer(s.dial), coord.WithIdentity(name),
-		coord.WithDialect(w.dialect),
+		coord.WithDialect(w.dialect), coord.WithObserver(s.observe),
 	}
 	if chance(r, 0.6) {
 		s.opts = append(s.opts, coord.WithTick(w.tick))
@@ -44,6 +44,17 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 		s.opts = append(s.opts, coord.WithLossPolicy(coord.LoseAtDisconnect))
 	}
 	return s
+}
+
+// observe counts what only the library sees.
+func (s *station) observe(e coord.Event) {
+	switch e.Kind {
+	case coord.ClaimRecovered:
+		s.w.count(s.w.counts, "creates found again", 1)
+	case coord.StrayRemoved:
+		s.w.note("%s: stray %s of session 0x%x removed", s.name, e.Path, e.Session)
+		s.w.count(s.w.counts, "strays removed", 1)
+	}
 }
 
 // open makes the station's client. It goes on until there is one.

@@ -3,6 +3,8 @@ package simulate
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,8 +132,9 @@ var requests = [][]zkembed.Op{
 	{zkembed.OpCloseSession},
 }
 
-// inject makes some requests fail.
-func inject(action func(d *driver) zkembed.Action) func(d *driver) (time.Duration, func() int) {
+// inject makes some requests fail. The action comes with which requests it may
+// strike; nil for all.
+func inject(action func(d *driver) (zkembed.Action, func(zkembed.Request) bool)) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		m := zkembed.Match{
 			Ops: requests[d.r.IntN(len(requests))], Skip: d.r.IntN(3), Times: 1 + d.r.IntN(3),
@@ -139,7 +142,9 @@ func inject(action func(d *driver) zkembed.Action) func(d *driver) (time.Duratio
 		if ids := d.some(); len(ids) > 0 {
 			m.Session = ids[0]
 		}
-		f := d.srv.Inject(m, action(d))
+		var act zkembed.Action
+		act, m.Func = action(d)
+		f := d.srv.Inject(m, act)
 		return d.part(d.r, 0.2, 2), func() int {
 			f.Remove()
 			return f.Fired()
@@ -147,14 +152,27 @@ func inject(action func(d *driver) zkembed.Action) func(d *driver) (time.Duratio
 	}
 }
 
-func plain(a zkembed.Action) func(*driver) zkembed.Action {
-	return func(*driver) zkembed.Action { return a }
+func plain(a zkembed.Action) func(*driver) (zkembed.Action, func(zkembed.Request) bool) {
+	return func(*driver) (zkembed.Action, func(zkembed.Request) bool) { return a, nil }
 }
 
 // lateBy makes an action of a random delay.
-func lateBy(action func(time.Duration) zkembed.Action) func(*driver) zkembed.Action {
-	return func(d *driver) zkembed.Action { return action(d.part(d.r, 0.001, 0.7)) }
+func lateBy(action func(time.Duration) zkembed.Action) func(*driver) (zkembed.Action, func(zkembed.Request) bool) {
+	return func(d *driver) (zkembed.Action, func(zkembed.Request) bool) {
+		return action(d.part(d.r, 0.001, 0.7)), nil
+	}
 }
+
+// muchLater is a request that a server passes on when its client has long gone
+// to another.
+func muchLater(d *driver) (zkembed.Action, func(zkembed.Request) bool) {
+	return zkembed.CarryOutLate(d.part(d.r, 0.05, 1.2)), func(r zkembed.Request) bool { return !slices.ContainsFunc(r.Paths, defenceless) }
+}
+
+// defenceless tells the nodes whose late creation or deletion the recipes say
+// they cannot make good: see the documentation of package barrier, and of package
+// doublebarrier on members.
+func defenceless(path string) bool { return path == "/gate" || strings.HasPrefix(path, "/party/") }
 
 // restart takes the server down for a time.
 func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {
@@ -310,6 +328,7 @@ var troubles = []trouble{
 	{"request lost", 10, inject(plain(zkembed.Drop()))},
 	{"reply lost after apply", 12, inject(plain(zkembed.LoseReply()))},
 	{"request late", 6, inject(lateBy(zkembed.Delay))},
+	{"request carried out late", 6, inject(muchLater)},
 	{"reply late", 6, inject(lateBy(zkembed.DelayReply))},
 	{"event late", 6, inject(lateBy(zkembed.DelayEvents))},
 	{"server hangs", 4, inject(plain(zkembed.Hang()))},

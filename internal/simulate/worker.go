@@ -163,12 +163,12 @@ func (k *worker) duration() time.Duration {
 // now and then whether the server agrees that it holds.
 func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 	defer func() { k.called = time.Now() }()
-	end := time.Now().Add(k.duration())
+	end, settled := time.Now().Add(k.duration()), true
 	for {
 		k.inspect(h)
 		if res != nil && h.Token() != 0 {
-			if chance(k.r, 0.5) {
-				res.increment(c, h, k.name, func() {
+			if settled && chance(k.r, 0.5) {
+				settled = res.increment(c, h, k.name, func() {
 					if chance(k.r, 0.4) {
 						k.rest(k.part(k.r, 0, 0.5), h)
 					}

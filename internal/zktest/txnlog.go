@@ -1,0 +1,111 @@
+package zktest
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Transaction is one entry of the log of transactions that a real server keeps.
+type Transaction struct {
+	Zxid    int64
+	Session int64
+	Xid     int32     // the request's number in its session
+	Time    time.Time // by the leader's clock
+	Type    int32     // as in the protocol; -10 and -11 for a session's begin and end
+	Path    string    // of a delete that is not part of a multi
+}
+
+const (
+	txnDelete = 2
+	// txnHeader is the length of a transaction's header: session, xid, zxid, time and type.
+	txnHeader = 8 + 4 + 8 + 8 + 4
+	// longestTxn is far beyond what a server takes in one request.
+	longestTxn = 64 << 20
+)
+
+// Transactions returns what the servers of the ensemble have carried out, in order. A server's log may lack what it
+// learned by a snapshot; all together have everything.
+func (e *Ens) Transactions() ([]Transaction, error) {
+	all := map[int64]Transaction{}
+	for _, s := range e.servers {
+		logs, err := filepath.Glob(filepath.Join(s.DataDir(), "version-2", "log.*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range logs {
+			if err := readTxnLog(name, func(t Transaction) { all[t.Zxid] = t }); err != nil {
+				return nil, fmt.Errorf("zktest: %s: %w", name, err)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b Transaction) int { return int(a.Zxid - b.Zxid) }), nil
+}
+
+// readTxnLog reads a log file: a header of 16 bytes, and for each transaction a checksum (8 bytes), a length (4 bytes), the
+// transaction, and a closing byte. What is allocated beforehand is zero. The last entry may be cut off, if its server
+// was killed.
+func readTxnLog(name string, each func(Transaction)) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 1<<20)
+	head := make([]byte, 16)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return ignoreEnd(err)
+	}
+	if string(head[:4]) != "ZKLG" {
+		return errors.New("this is no log of transactions")
+	}
+	var entry []byte
+	for {
+		var prefix [12]byte
+		if _, err := io.ReadFull(in, prefix[:]); err != nil {
+			return ignoreEnd(err)
+		}
+		n := int(binary.BigEndian.Uint32(prefix[8:]))
+		if n == 0 {
+			return nil
+		}
+		if n < txnHeader || n > longestTxn {
+			return fmt.Errorf("a transaction of %d bytes", n)
+		}
+		entry = slices.Grow(entry[:0], n+1)[:n+1]
+		if _, err := io.ReadFull(in, entry); err != nil {
+			return ignoreEnd(err)
+		}
+		each(parseTxn(entry))
+	}
+}
+
+func ignoreEnd(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return nil
+	}
+	return err
+}
+
+func parseTxn(b []byte) Transaction {
+	t := Transaction{
+		Session: int64(binary.BigEndian.Uint64(b)),
+		Xid:     int32(binary.BigEndian.Uint32(b[8:])),
+		Zxid:    int64(binary.BigEndian.Uint64(b[12:])),
+		Time:    time.UnixMilli(int64(binary.BigEndian.Uint64(b[20:]))),
+		Type:    int32(binary.BigEndian.Uint32(b[28:])),
+	}
+	if rest := b[txnHeader:]; t.Type == txnDelete && len(rest) >= 4 {
+		if n := int(binary.BigEndian.Uint32(rest)); n <= len(rest)-4 {
+			t.Path = string(rest[4 : 4+n])
+		}
+	}
+	return t
+}
