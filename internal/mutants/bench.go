@@ -65,7 +65,7 @@ func (b bench) examine(mutants []mutant) {
 		}
 	}
 	for pkg, names := range runs {
-		all := suite{pkg, strings.Join(names, "|")}
+		all := suite{pkg: pkg, run: strings.Join(names, "|")}
 		out, err := b.test("", all)
 		if err != nil { // once more: a busy machine is no reason to stop
 			out, err = b.test("", all)
@@ -140,7 +140,7 @@ func (b bench) overlay(i int, m mutant) (string, error) {
 }
 
 // limit bounds one run of tests; one that hangs has noticed, too.
-const limit = 60 * time.Second
+const limit = 90 * time.Second
 
 func (b bench) test(overlay string, s suite) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
