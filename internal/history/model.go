@@ -20,7 +20,7 @@ type step struct {
 // the square. A part of a history that was allowed is allowed, too, if each of
 // its grants is there with its end. Violations that are further apart are left
 // to the direct checks.
-const chunk = 400
+const chunk = 100
 
 // chunks turns grants into operations. A grant takes place between its call and
 // its return. It ends at some time after the holder's trust did, and if it was
@@ -197,7 +197,7 @@ func itemSteps(records []Record) (all [][]porcupine.Operation) {
 }
 
 // judge has porcupine look for an order that the model allows, and counts the
-// parts that it cannot decide in time.
+// parts that it cannot decide in time. No part takes more than a tenth of it.
 func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Duration) (bad []porcupine.LinearizationInfo, undecided int) {
 	deadline := time.Now().Add(within)
 	for i, ops := range parts {
@@ -205,7 +205,7 @@ func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Dur
 		if left <= 0 {
 			return bad, undecided + len(parts) - i
 		}
-		switch result, info := porcupine.CheckOperationsVerbose(model, ops, left); result {
+		switch result, info := porcupine.CheckOperationsVerbose(model, ops, min(left, within/10)); result {
 		case porcupine.Illegal:
 			bad = append(bad, info)
 		case porcupine.Unknown:

@@ -20,7 +20,7 @@ type Rule struct {
 func (r Rule) Name() string { return r.name + " " + r.key }
 
 // judgeWithin bounds porcupine's search for one rule.
-const judgeWithin = 20 * time.Second
+const judgeWithin = time.Minute
 
 // Judgement is what a rule says about a history.
 type Judgement struct {

@@ -34,30 +34,63 @@ func monotonic() time.Duration {
 // counted, ">" for passing the barrier, and "=" for a write by a transaction. A line on stdin tells that the faults are
 // over, its end to stop.
 func childMain(args []string) {
-	say, done := speak()
-	if err := childWork(args, say); err != nil {
-		say("! %s: %v", args[0], err)
+	v := speak()
+	if err := childWork(args, v); err != nil {
+		v.say("! %s: %v", args[0], err)
 	}
-	done()
+	v.end()
 }
 
-// speak writes lines to stdout in the background, so that nobody waits for the
+// voice writes lines to stdout in the background, so that nobody waits for the
 // reader while holding a lock.
-func speak() (say func(format string, args ...any), done func()) {
-	out, written := make(chan string, 4096), make(chan struct{})
-	go func() {
-		defer close(written)
-		w := bufio.NewWriter(os.Stdout)
-		for line := range out {
+type voice struct {
+	lines chan string
+	asked chan chan struct{} // for when all lines so far are written
+	over  chan struct{}
+}
+
+func speak() *voice {
+	v := &voice{lines: make(chan string, 4096), asked: make(chan chan struct{}), over: make(chan struct{})}
+	go v.write(bufio.NewWriter(os.Stdout))
+	return v
+}
+
+func (v *voice) write(w *bufio.Writer) {
+	defer close(v.over)
+	for {
+		select {
+		case line, more := <-v.lines:
+			if !more {
+				_ = w.Flush()
+				return
+			}
 			_, _ = w.WriteString(line + "\n")
-			if len(out) == 0 {
+			if len(v.lines) == 0 {
 				_ = w.Flush()
 			}
+		case done := <-v.asked:
+			for range len(v.lines) {
+				_, _ = w.WriteString(<-v.lines + "\n")
+			}
+			_ = w.Flush()
+			close(done)
 		}
-		_ = w.Flush()
-	}()
-	say = func(format string, args ...any) { out <- fmt.Sprintf(format, args...) }
-	return say, func() { close(out); <-written }
+	}
+}
+
+func (v *voice) say(format string, args ...any) { v.lines <- fmt.Sprintf(format, args...) }
+
+// told returns when what was said before is written: a process that is killed
+// after that has said it.
+func (v *voice) told() {
+	done := make(chan struct{})
+	v.asked <- done
+	<-done
+}
+
+func (v *voice) end() {
+	close(v.lines)
+	<-v.over
 }
 
 // childArgs is what a child is started with.
@@ -65,7 +98,8 @@ func childArgs(name, servers, root, register string, seed uint64) []string {
 	return []string{name, servers, root, register, strconv.FormatUint(seed, 10)}
 }
 
-func childWork(args []string, say func(string, ...any)) error {
+func childWork(args []string, v *voice) error {
+	say := v.say
 	name, servers, root := args[0], args[1], args[2]
 	resource, err := dialRegister(args[3])
 	if err != nil {
@@ -99,6 +133,7 @@ func childWork(args []string, say func(string, ...any)) error {
 		count:   func(what string) { say("# %s", what) },
 		late:    func(string, time.Duration) {},  // a pause makes it late
 		heed:    func(string, history.Holder) {}, // likewise
+		told:    v.told,
 		wrote:   func(place string, zxid, token int64) { say("= %s %d %d", place, zxid, token) },
 		passed: func(worker, key string, from, to time.Duration) {
 			say("> %s %s %d %d", worker, key, int64(from), int64(to))
@@ -117,6 +152,7 @@ func childWork(args []string, say func(string, ...any)) error {
 func childObserver(name string, say func(string, ...any)) func(coord.Event) {
 	counted := map[coord.EventKind]string{
 		coord.SessionOver: "sessions over", coord.ClaimLost: "holds lost", coord.ClaimRecovered: "creates found again",
+		coord.StrayRemoved: "nodes made late, and removed",
 	}
 	return func(e coord.Event) {
 		if what, ok := counted[e.Kind]; ok {

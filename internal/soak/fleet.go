@@ -52,6 +52,7 @@ func (r *run) site(name string, seed uint64) *site {
 		name: name, rec: r.rec, root: r.w.Path(""), seed: r.opts.Seed<<8 + seed,
 		use: r.register.use, problem: r.tally.problem, count: r.tally.count,
 		late: r.late, heed: r.heed,
+		told:  func() {},
 		wrote: r.fence.Wrote, passed: r.passed, gate: &r.gate, quiet: &r.quiet,
 	}
 }
@@ -75,6 +76,8 @@ func (m *member) observe(r *run) func(coord.Event) {
 		case coord.ClaimRecovered:
 			m.found.Add(1)
 			r.tally.count("creates found again")
+		case coord.StrayRemoved:
+			r.tally.count("nodes made late, and removed")
 		case coord.ClaimLost:
 			r.tally.count("holds lost")
 		case coord.NodeStranded:

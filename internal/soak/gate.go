@@ -24,6 +24,7 @@ type interval struct{ from, to time.Duration }
 type passage struct {
 	worker string
 	interval
+	shut interval // in which it began, for those that the gate should have stopped
 }
 
 // forever is the end of what has none yet.
@@ -46,7 +47,7 @@ func (g *gate) open(now time.Duration) {
 func (g *gate) pass(worker string, from, to time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.passed = append(g.passed, passage{worker, interval{from, to}})
+	g.passed = append(g.passed, passage{worker: worker, interval: interval{from, to}})
 }
 
 // violations lists those who passed while the barrier was shut all the time.
@@ -56,6 +57,7 @@ func (g *gate) violations() (found []passage) {
 	for _, p := range g.passed {
 		i := sort.Search(len(g.shut), func(i int) bool { return g.shut[i].from >= p.from })
 		if i > 0 && p.to < g.shut[i-1].to { // the times are in order, and apart
+			p.shut = g.shut[i-1]
 			found = append(found, p)
 		}
 	}

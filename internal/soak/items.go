@@ -38,6 +38,7 @@ func (w *worker) put(ctx context.Context, q *queue.Queue) error {
 	w.items++
 	item := fmt.Sprint(w.name, "-", w.items)
 	op := w.rec.Call(w.name, w.key, history.Put, history.Item(item))
+	w.told()
 	begin := time.Now()
 	err := q.Put(limited, []byte(item))
 	w.ended(limited, begin, err)
@@ -54,6 +55,7 @@ func (w *worker) take(ctx context.Context, q *queue.Queue) error {
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	op := w.rec.Call(w.name, w.key, history.Take)
+	w.told()
 	begin := time.Now()
 	data, err := q.Take(limited)
 	w.ended(limited, begin, err)
@@ -73,6 +75,7 @@ func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	op := w.rec.Call(w.name, w.key, history.Receive)
+	w.told()
 	begin := time.Now()
 	item, err := q.Receive(limited)
 	w.ended(limited, begin, err)
@@ -95,6 +98,7 @@ func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
 	if err := item.Err(); err != nil {
 		op.Lost(sure, err)
 	}
+	w.told()
 	err = settle(settled)
 	switch {
 	case err == nil:

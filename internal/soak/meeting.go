@@ -20,6 +20,7 @@ func (w *worker) meet(ctx context.Context, b *doublebarrier.Barrier) error {
 	limited, cancel := w.patience(ctx)
 	defer cancel()
 	op := w.rec.Call(w.name, w.key, history.Enter)
+	w.told()
 	begin := time.Now()
 	m, err := b.Enter(limited)
 	w.ended(limited, begin, err)

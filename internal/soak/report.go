@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 // verdict is what the report tells.
@@ -17,6 +18,8 @@ type verdict struct {
 	end                 ending
 	violations          map[string]int // of the history's rules, by place
 	undecided           int            // parts of the history
+	late                []zktest.Transaction
+	openedLate          int // passages of the barrier that the servers had opened late
 	unknown             map[history.Kind]history.Share
 	writes, staleWrites int
 }
@@ -62,7 +65,8 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", v.sum(), v.undecided)
 	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, v.staleWrites)
-	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", len(v.gate.shut), len(v.gate.passed), len(v.gate.violations()))
+	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", len(v.gate.shut), len(v.gate.passed), len(v.gate.violations())-v.openedLate)
+	line("  requests carried out late by the servers, passages while it was shut by these\t%d, %d", len(v.late), v.openedLate)
 	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
 	line("  until the first grant at the slowest place\t%v", slowest(v.end.first).Round(time.Millisecond))
 	line("  heap of the library at the end, allowed\t%.1f MiB, %d MiB", v.end.heap/(1<<20), heapAllowance*v.opts.Clients>>20)

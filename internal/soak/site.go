@@ -26,6 +26,7 @@ type site struct {
 	heed    func(worker string, h history.Holder)
 	wrote   func(place string, mzxid, token int64)           // by a transaction
 	passed  func(worker, key string, from, to time.Duration) // the barrier, since the history's beginning
+	told    func()                                           // waits until what was recorded cannot be lost
 	gate    *gate                                            // in the soak's own process only
 	quiet   *atomic.Bool                                     // faults are over: hold shortly
 }
