@@ -43,8 +43,10 @@
 //   - Set and Remove are carried out at least once. When a reply is lost and
 //     another process does the opposite in that very moment, the repetition
 //     comes after it. Let one process decide, if that matters. Even then, a
-//     server that was cut off from the others can carry out late what it was
-//     asked before (seen once, with 3.8.0).
+//     server that was cut off from the others can carry out, when it is back, a
+//     Remove or Set that was repeated elsewhere meanwhile (see package coord): a
+//     barrier that was closed again by then opens, or one that was opened is
+//     closed again. Where that must not be, take another path each time.
 //
 // # When the session or connection fails
 //

@@ -22,6 +22,8 @@
 //	(unset)   embedded, and real where it is installed; if it is not, those tests are skipped and say so,
 //	          unless CI is set, which makes it an error
 //
+// ZKTEST_ZOOKEEPER names a folder with another ZooKeeper for the real servers than the installed one.
+//
 // A real server is a child process of Debian's ZooKeeper 3.8, with a tick of 200 ms and its data in memory. It dies
 // with the test binary, however that ends, and leaves nothing behind. A failed test keeps the logs of its servers in
 // the folder artefacts (or ZKTEST_ARTEFACTS).
