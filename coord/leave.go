@@ -134,6 +134,22 @@ func (cl *Claim) beginRemoval() *removal {
 	return cl.removal
 }
 
+// isRemoved tells whether the node's deletion is over.
+func (cl *Claim) isRemoved() bool {
+	cl.mu.Lock()
+	r := cl.removal
+	cl.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // removed ends the claim: its node is deleted, or cannot be.
 func (cl *Claim) removed(err error) {
 	cl.removal.err = err

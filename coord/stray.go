@@ -3,7 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
-	"strings"
+	"path"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -48,9 +48,9 @@ func (cl *Claim) doubts(prefix string) {
 
 // doubts notes that a node which has been deleted may be made late.
 func (c *Client) doubts(s *session.Session, node string) {
-	gone := &Claim{client: c, sess: s}
+	gone := &Claim{client: c, sess: s, dir: path.Dir(node), removal: &removal{done: make(chan struct{})}}
+	close(gone.removal.done)
 	gone.setNode(node, 0)
-	gone.dir, gone.removal = strings.TrimSuffix(node, "/"+gone.name), &removal{}
 	gone.doubts(gone.name)
 	gone.attempted()
 }
@@ -140,7 +140,7 @@ func (c *Client) removeStrays(s *session.Session) {
 
 // isStray tells whether a node of the claim's name is one that nobody knows of.
 func (cl *Claim) isStray(ctx context.Context, name string) bool {
-	if name == cl.name && !cl.finished() {
+	if name == cl.name && !cl.isRemoved() {
 		return false
 	}
 	for _, other := range cl.client.claimsOf(cl.sess) {

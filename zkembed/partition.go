@@ -47,9 +47,10 @@ type Cut struct {
 
 // Partition is a cut in force.
 type Partition struct {
-	s    *Server
-	cut  Cut
-	heal sync.Once
+	s      *Server
+	cut    Cut
+	heal   sync.Once
+	struck bool // s.mu
 }
 
 // Partition cuts clients off until it is healed. Pings do not come through
@@ -76,6 +77,14 @@ func (p *Partition) Heal() {
 	})
 }
 
+// Struck tells whether the partition has held anything up so far: a packet of
+// those it cuts off, or a new connection.
+func (p *Partition) Struck() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.struck
+}
+
 // Heal ends all partitions.
 func (s *Server) Heal() {
 	s.mu.Lock()
@@ -94,6 +103,7 @@ func (s *Server) cut(c *conn, d Direction) bool {
 	}
 	for _, p := range s.cuts {
 		if p.cut.Direction&d != 0 && (len(p.cut.Sessions) == 0 || slices.Contains(p.cut.Sessions, id)) {
+			p.struck = true
 			return true
 		}
 	}
@@ -104,7 +114,9 @@ func (s *Server) cut(c *conn, d Direction) bool {
 func (s *Server) refused() bool { return s.dialCut(RefuseDial) }
 
 func (s *Server) dialCut(n NewConns) bool {
-	return slices.ContainsFunc(s.cuts, func(p *Partition) bool {
-		return len(p.cut.Sessions) == 0 && p.cut.NewConns == n
-	})
+	i := slices.IndexFunc(s.cuts, func(p *Partition) bool { return len(p.cut.Sessions) == 0 && p.cut.NewConns == n })
+	if i >= 0 {
+		s.cuts[i].struck = true
+	}
+	return i >= 0
 }

@@ -182,7 +182,7 @@ var recovery = []mutant{
 		guard: "strays: the claim's own node is none",
 		edit: edit{
 			file: "coord/stray.go",
-			old:  `if name == cl.name && !cl.finished() {`,
+			old:  `if name == cl.name && !cl.isRemoved() {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},

@@ -110,6 +110,9 @@ func cutOff(direction zkembed.Direction) func(d *driver) (time.Duration, func() 
 		begun := time.Now()
 		return lasts, func() int {
 			p.Heal()
+			if !p.Struck() {
+				return 0
+			}
 			if time.Since(begun) > d.timeout {
 				d.count(d.faults, "partition, longer than T", 1)
 			}
