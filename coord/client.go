@@ -26,7 +26,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	claims  map[*session.Session]map[*Claim]struct{}
-	doubted map[*session.Session]map[*Claim]*doubt
+	doubted map[*session.Session]*doubted
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
@@ -55,7 +55,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
 	c := &Client{opts: defaults(), closed: make(chan struct{}),
-		claims: map[*session.Session]map[*Claim]struct{}{}, doubted: map[*session.Session]map[*Claim]*doubt{}}
+		claims: map[*session.Session]map[*Claim]struct{}{}, doubted: map[*session.Session]*doubted{}}
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
 		return nil, session.Config{}, err
@@ -191,7 +191,7 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	}
 	switch change {
 	case session.Up:
-		c.removeStrays(s)
+		c.lookForStrays(s)
 		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
 		c.emit(Event{Kind: SessionUp, Session: s.ID()})
 	case session.Down:

@@ -35,8 +35,9 @@
 //     is reported.
 //   - Every call ends with its context, also when no server answers.
 //   - A create whose reply was lost is found again by its GUID. Where a server
-//     carries it out after it was repeated, which servers do that were cut off,
-//     the second node is deleted as soon as the session is connected again.
+//     carries it out after it was repeated, or after its caller had left, which
+//     servers do that were cut off, that node is deleted as soon as the session
+//     is connected again; until then it is a contender like any other.
 //
 // # Not guaranteed
 //

@@ -139,9 +139,14 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 
 // swap makes the exchange and blocks until that is certain, or certain not to
 // be. It starts no attempt when ctx has ended.
-func (cl *Claim) swap(ctx context.Context, next *Claim) error {
-	defer next.attempted()
-	c := cl.client
+func (cl *Claim) swap(ctx context.Context, next *Claim) (err error) {
+	defer func() {
+		if err != nil {
+			next.isNone() // what comes of a late attempt is nobody's
+		}
+		next.attempted()
+	}()
+	c, unknown := cl.client, false
 	ops := []Op{
 		CheckOp(cl.Node(), -1),
 		CreateOp(next.Node(), next.spec.Data, Ephemeral),
@@ -151,10 +156,15 @@ func (cl *Claim) swap(ctx context.Context, next *Claim) error {
 		// Not bound to ctx: the outcome must be known to clean up after it.
 		_, err := c.txn(context.Background(), cl.sess, ops)
 		switch {
-		case errors.Is(err, ErrDisconnected):
+		case errors.Is(err, ErrDisconnected), unknown && errors.Is(err, ErrNoNode):
+			refused := !errors.Is(err, ErrDisconnected)
 			if found, err := next.recover(next.name); found || err != nil {
 				return lostBy(err)
 			}
+			if refused {
+				return lostBy(err)
+			}
+			unknown = true
 		case errors.Is(err, ErrThrottled):
 			c.pause(ctx)
 		default:

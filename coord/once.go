@@ -55,7 +55,8 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 // to make a witness when none is idle. It repeats it over lost connections. It
 // fails as [Client.Txn] does; [ErrUnconfirmed] is left for two cases: ctx ended
 // before a reply came, or the session did, and the witness with it. Any other
-// error means that nothing was, nor will be, carried out. There are no results
+// error means that nothing was, nor will be, carried out, for which a repeat that
+// is refused costs one request more. There are no results
 // when the transaction took effect and its reply was lost.
 func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := o.txn(ctx, ops)
@@ -130,18 +131,33 @@ func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Resul
 // fence sees to it that a transaction whose repeat was refused is not carried
 // out late either.
 func (c *Client) fence(ctx context.Context, w *witness, verdict error) (results []Result, spent bool, err error) {
-	_, err = c.txn(ctx, w.sess, []Op{SetOp(w.node, nil, w.version)})
-	var refused *TxnError
-	switch {
-	case err == nil:
-		w.version++
-		return nil, false, verdict
-	case errors.As(err, &refused) && errors.Is(err, ErrBadVersion):
-		w.version++ // it was, meanwhile
-		return nil, false, nil
+	for {
+		_, err = c.txn(ctx, w.sess, []Op{SetOp(w.node, fenced, w.version)})
+		switch {
+		case err == nil:
+			w.version++
+			return nil, false, verdict
+		case errors.Is(err, ErrBadVersion): // by an earlier fence, or the transaction after all
+			var node session.Node
+			if node, err = w.sess.Get(ctx, c.full(w.node)); err == nil {
+				w.version++
+				if string(node.Data) == string(fenced) {
+					return nil, false, verdict
+				}
+				return nil, false, nil
+			}
+		}
+		if ctx.Err() != nil || w.sess.Err() != nil || !transient(err) {
+			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+		}
+		if errors.Is(err, ErrThrottled) {
+			c.pause(ctx)
+		}
 	}
-	return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 }
+
+// fenced are the data that a fence leaves, where transactions leave none.
+var fenced = []byte("refused")
 
 // take returns a witness of the session that is up, which it waits for.
 func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {

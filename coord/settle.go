@@ -14,8 +14,10 @@ import (
 // while the reply was under way). When the ensemble refused it, the error wraps
 // a [*TxnError] and the hold goes on; when the hold was lost, the error matches
 // [ErrLost] and nothing was carried out. A lost reply is found out by asking
-// again. When ctx ends before that, the error matches [ErrUnconfirmed], and the
-// node, if it is still there, is deleted in the background. It fails with
+// again. When ctx ends before that, or the repeat is refused, which does not say
+// that the first attempt will not be carried out yet, the error matches
+// [ErrUnconfirmed], and the node, if it is still there, is deleted in the
+// background. It fails with
 // [ErrInvalid] while other handles of the hold ([Hold.Nest]) are not released.
 //
 // If somebody breaks the claim while a lost reply is being found out, the own
@@ -92,6 +94,8 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			cl.client.pause(ctx)
 		case errors.Is(err, ErrUnconfirmed), unknown && !isRefused:
 			return h.unsettled(err)
+		case unknown:
+			return h.unsettled(callersOwn(err, 1)) // an earlier attempt may be carried out late (see doubt)
 		default:
 			cl.stopSettling()
 			return callersOwn(err, 1)

@@ -25,7 +25,14 @@ const doubtLasts = 10
 type doubt struct {
 	prefix string      // what the names of the claim's nodes begin with
 	made   bool        // no further attempt is under way
+	due    bool        // strays are to be looked for
 	over   *time.Timer // ends the doubt
+}
+
+// doubted are the doubts of one session.
+type doubted struct {
+	doubts    map[*Claim]*doubt
+	searching bool // a goroutine looks for strays until none are due
 }
 
 // doubts notes that a create may be carried out late. The session probes as long
@@ -34,13 +41,19 @@ func (cl *Claim) doubts(prefix string) {
 	c := cl.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.doubted[cl.sess] == nil {
-		c.doubted[cl.sess] = map[*Claim]*doubt{}
-	}
-	if c.doubted[cl.sess][cl] != nil {
+	if cl.sess.Err() != nil {
 		return
 	}
-	c.doubted[cl.sess][cl] = &doubt{
+	all := c.doubted[cl.sess]
+	if all == nil {
+		all = &doubted{doubts: map[*Claim]*doubt{}}
+		c.doubted[cl.sess] = all
+	}
+	if d := all.doubts[cl]; d != nil {
+		d.over.Reset(doubtLasts * cl.sess.Timeout())
+		return
+	}
+	all.doubts[cl] = &doubt{
 		prefix: prefix, over: time.AfterFunc(doubtLasts*cl.sess.Timeout(), func() { c.undoubted(cl) }),
 	}
 	cl.sess.AddClaim()
@@ -48,24 +61,31 @@ func (cl *Claim) doubts(prefix string) {
 
 // doubts notes that a node which has been deleted may be made late.
 func (c *Client) doubts(s *session.Session, node string) {
-	gone := &Claim{client: c, sess: s, dir: path.Dir(node), removal: &removal{done: make(chan struct{})}}
-	close(gone.removal.done)
+	gone := &Claim{client: c, sess: s, dir: path.Dir(node)}
 	gone.setNode(node, 0)
+	gone.isNone()
 	gone.doubts(gone.name)
 	gone.attempted()
+}
+
+// isNone notes that the claim has no node, whatever its name says.
+func (cl *Claim) isNone() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	close(cl.beginRemoval().done)
 }
 
 // undoubted ends the doubt about a claim's create.
 func (c *Client) undoubted(cl *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d := c.doubted[cl.sess][cl]
-	if d == nil {
+	all := c.doubted[cl.sess]
+	if all == nil || all.doubts[cl] == nil {
 		return
 	}
-	d.over.Stop()
-	delete(c.doubted[cl.sess], cl)
-	if len(c.doubted[cl.sess]) == 0 {
+	all.doubts[cl].over.Stop()
+	delete(all.doubts, cl)
+	if len(all.doubts) == 0 {
 		delete(c.doubted, cl.sess)
 	}
 	cl.sess.RemoveClaim()
@@ -73,19 +93,17 @@ func (c *Client) undoubted(cl *Claim) {
 
 // trustAll ends all doubts of a session, which is over.
 func (c *Client) trustAll(s *session.Session) {
-	for cl := range c.doubtedOf(s) {
+	c.mu.Lock()
+	var claims []*Claim
+	if all := c.doubted[s]; all != nil {
+		for cl := range all.doubts {
+			claims = append(claims, cl)
+		}
+	}
+	c.mu.Unlock()
+	for _, cl := range claims {
 		c.undoubted(cl)
 	}
-}
-
-func (c *Client) doubtedOf(s *session.Session) map[*Claim]doubt {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := map[*Claim]doubt{}
-	for cl, d := range c.doubted[s] {
-		all[cl] = *d
-	}
-	return all
 }
 
 // attempted tells that no further attempt to make the claim's node is under way.
@@ -93,72 +111,141 @@ func (c *Client) doubtedOf(s *session.Session) map[*Claim]doubt {
 func (cl *Claim) attempted() {
 	c := cl.client
 	c.mu.Lock()
-	d := c.doubted[cl.sess][cl]
-	if d != nil {
-		d.made = true
-	}
-	c.mu.Unlock()
-	if d != nil {
-		c.removeStrays(cl.sess)
+	defer c.mu.Unlock()
+	if all := c.doubted[cl.sess]; all != nil && all.doubts[cl] != nil {
+		all.doubts[cl].made, all.doubts[cl].due = true, true
+		c.search(cl.sess, all)
 	}
 }
 
-// removeStrays looks for strays in the background, and deletes them. It gives up
-// when the connection fails: it begins anew with the next one.
-func (c *Client) removeStrays(s *session.Session) {
-	if len(c.doubtedOf(s)) == 0 {
+// lookForStrays looks for the strays of a session that is connected again.
+func (c *Client) lookForStrays(s *session.Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if all := c.doubted[s]; all != nil {
+		for _, d := range all.doubts {
+			d.due = true
+		}
+		c.search(s, all)
+	}
+}
+
+// search looks for the strays that are due, in the background; c.mu is held.
+func (c *Client) search(s *session.Session, all *doubted) {
+	if all.searching {
 		return
 	}
-	_ = s.Go(func() { // refused when the session is over, and the nodes with it
-		ctx := context.Background() // ends with the session
-		for s.Flush(ctx) != nil {
-			if s.Err() != nil || !s.Connected() {
-				return
-			}
-			c.pause(ctx)
-		}
-		listed := map[string][]string{}
-		for cl, d := range c.doubtedOf(s) {
-			if !d.made {
-				continue // it finds out by itself, and comes back to this
-			}
-			if _, known := listed[cl.dir]; !known {
-				names, err := s.Children(ctx, cl.dir)
-				if err != nil && !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrNoAuth) {
-					return
-				}
-				listed[cl.dir] = names
-			}
-			for _, name := range listed[cl.dir] {
-				if cl.isOwn(name, d.prefix) && cl.isStray(ctx, name) {
-					cl.removeStray(name)
-				}
+	// Refused when the session is over, and the nodes with it.
+	all.searching = s.Go(func() {
+		for claims := c.dueOf(all); len(claims) > 0; claims = c.dueOf(all) {
+			if left := c.removeStrays(s, claims); len(left) > 0 && s.Err() == nil {
+				c.postpone(all, left)
+				c.pause(context.Background())
 			}
 		}
-	})
+	}) == nil
+}
+
+// dueOf returns the claims whose strays are to be looked for now, with what the
+// names of their nodes begin with. When there are none, the search is over.
+func (c *Client) dueOf(all *doubted) map[*Claim]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	claims := map[*Claim]string{}
+	for cl, d := range all.doubts {
+		if d.due && d.made { // the others find out by themselves, and come back to this
+			d.due, claims[cl] = false, d.prefix
+		}
+	}
+	all.searching = len(claims) > 0
+	return claims
+}
+
+func (c *Client) postpone(all *doubted, claims map[*Claim]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cl := range claims {
+		if d := all.doubts[cl]; d != nil {
+			d.due = true
+		}
+	}
+}
+
+// removeStrays deletes the strays of some claims. It returns those for which a
+// request failed in passing.
+func (c *Client) removeStrays(s *session.Session, claims map[*Claim]string) (left map[*Claim]string) {
+	ctx := context.Background() // ends with the session
+	if s.Flush(ctx) != nil {
+		return claims
+	}
+	left = map[*Claim]string{}
+	listed := map[string][]string{}
+	for cl, prefix := range claims {
+		if _, known := listed[cl.dir]; !known {
+			names, err := s.Children(ctx, cl.dir)
+			if err != nil && transient(err) {
+				left[cl] = prefix
+				continue
+			}
+			listed[cl.dir] = names
+		}
+		for _, name := range listed[cl.dir] {
+			if !cl.isOwn(name, prefix) {
+				continue
+			}
+			if stray, err := cl.isStray(ctx, name); err != nil || stray && !cl.removeStray(name) {
+				left[cl] = prefix
+			}
+		}
+	}
+	return left
 }
 
 // isStray tells whether a node of the claim's name is one that nobody knows of.
-func (cl *Claim) isStray(ctx context.Context, name string) bool {
+// It fails when it cannot tell now.
+func (cl *Claim) isStray(ctx context.Context, name string) (bool, error) {
 	if name == cl.name && !cl.isRemoved() {
-		return false
+		return false, nil
 	}
-	for _, other := range cl.client.claimsOf(cl.sess) {
-		if other != cl && other.dir == cl.dir && cl.spec.Name != "" && other.spec.Name == cl.spec.Name {
-			return false // another of this client wants the same name, and comes to be as this one did not
-		}
+	node, err := cl.sess.Get(ctx, join(cl.dir, name))
+	if errors.Is(err, ErrNoAuth) {
+		node, err = cl.sess.Exists(ctx, join(cl.dir, name))
 	}
-	node, err := cl.sess.Exists(ctx, join(cl.dir, name))
-	return err == nil && node.Exists && node.Stat.Owner == cl.sess.ID()
+	if err != nil && transient(err) {
+		return false, err
+	}
+	if err != nil || !node.Exists || node.Stat.Owner != cl.sess.ID() {
+		return false, nil
+	}
+	// Claims of one name are told by their data.
+	return cl.spec.Name == "" || string(node.Data) == string(cl.spec.Data) && !cl.isWanted(), nil
 }
 
-// removeStray deletes a stray as the node of a claim that was never told of.
-func (cl *Claim) removeStray(name string) {
+// isWanted tells whether another claim of this session may have made a node of
+// the same name and data.
+func (cl *Claim) isWanted() bool {
+	for _, other := range cl.client.claimsOf(cl.sess) {
+		if other != cl && other.dir == cl.dir && other.spec.Name == cl.spec.Name && string(other.spec.Data) == string(cl.spec.Data) {
+			return true
+		}
+	}
+	return false
+}
+
+// removeStray deletes a stray as the node of a claim that was never told of. It
+// returns false when that must be tried again.
+func (cl *Claim) removeStray(name string) bool {
 	stray := &Claim{client: cl.client, sess: cl.sess, spec: cl.spec, dir: cl.dir, guid: cl.guid}
 	stray.setNode(join(cl.dir, name), 0)
-	if err := stray.removeOnce(); err != nil {
-		return // the next connection, or the session's end
+	switch err := stray.removeOnce(); {
+	case err == nil:
+		cl.client.opts.log.Warn("a server made an own node long after it was asked to; deleted", "node", stray.Node(), "session", sessionName(cl.sess.ID()))
+		cl.client.emit(Event{Kind: StrayRemoved, Session: cl.sess.ID(), Path: stray.Node()})
+	case errors.Is(err, ErrNoNode):
+	case errors.Is(err, ErrNoAuth):
+		stray.stranded(err)
+	default:
+		return false
 	}
-	cl.client.opts.log.Warn("a server made an own node long after it was asked to; deleted", "node", stray.Node(), "session", sessionName(cl.sess.ID()))
-	cl.client.emit(Event{Kind: StrayRemoved, Session: cl.sess.ID(), Path: stray.Node()})
+	return true
 }

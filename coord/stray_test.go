@@ -2,7 +2,11 @@ package coord_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,10 +22,10 @@ func (b bubble) lateCreates(session int64, after time.Duration, times int) *zkem
 }
 
 // strays counts the strays that a client tells of.
-func strays(n *int) coord.Option {
+func strays(n *atomic.Int64) coord.Option {
 	return coord.WithObserver(func(e coord.Event) {
 		if e.Kind == coord.StrayRemoved {
-			*n++
+			n.Add(1)
 		}
 	})
 }
@@ -29,7 +33,7 @@ func strays(n *int) coord.Option {
 func TestANodeThatAServerMakesLateStopsNobody(t *testing.T) {
 	for times := range 4 {
 		inBubble(t, func(b bubble) {
-			removed := 0
+			var removed atomic.Int64
 			c, other := b.Open(strays(&removed)), b.Open()
 			require.NoError(b, b.acquire(other).Release(b.Context())) // the directory is there
 			late := b.lateCreates(c.SessionID(), T/4, times)
@@ -41,7 +45,7 @@ func TestANodeThatAServerMakesLateStopsNobody(t *testing.T) {
 			time.Sleep(T) // until the late ones have come and gone
 			require.NoError(b, h.Err(), "the hold is not touched")
 			require.Equal(b, 1, b.owned(c.SessionID()))
-			require.Equal(b, times, removed)
+			require.EqualValues(b, times, removed.Load())
 			require.NoError(b, h.Release(b.Context()))
 			require.NoError(b, b.acquire(other).Release(b.Context()))
 		})
@@ -51,7 +55,7 @@ func TestANodeThatAServerMakesLateStopsNobody(t *testing.T) {
 func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 	for _, spec := range []coord.Spec{mutex, {Line: coord.Line{Dir: "/lock"}, Name: "one"}} {
 		inBubble(t, func(b bubble) {
-			removed := 0
+			var removed atomic.Int64
 			c := b.Open(strays(&removed))
 			require.NoError(b, b.acquire(c).Release(b.Context()))
 			late := b.lateCreates(c.SessionID(), T, 1)
@@ -64,7 +68,7 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 			require.ErrorIs(b, err, context.Canceled)
 			time.Sleep(2 * T)
 			require.Zero(b, b.owned(c.SessionID()))
-			require.Equal(b, 1, removed)
+			require.EqualValues(b, 1, removed.Load())
 		})
 	}
 }
@@ -124,5 +128,143 @@ func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
 		require.NoError(b, b.Open().EnsureDir(b.Context(), "/missing"))
 		time.Sleep(T)
 		require.Zero(b, b.children("/missing"))
+	})
+}
+
+func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var removed atomic.Int64
+		c := b.Open(strays(&removed))
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/lock"), Kind: coord.Write, Exclusive: true}, first)
+		require.NoError(b, err)
+		swap := func(r zkembed.Request) bool { return len(r.Parts) == 3 }
+		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Delay(T/3))
+		ctx, cancel := context.WithCancel(b.Context())
+		go func() {
+			<-late.Struck()
+			cancel()
+		}()
+		_, err = h.Downgrade(ctx)
+		require.ErrorIs(b, err, context.Canceled)
+		time.Sleep(2 * T)
+		require.Zero(b, b.owned(c.SessionID()))
+		require.EqualValues(b, 1, removed.Load())
+	})
+}
+
+func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
+	for op, code := range map[zkembed.Op]zkembed.Code{
+		zkembed.OpDelete: zkembed.CodeThrottledOp, zkembed.OpGetData: zkembed.CodeThrottledOp, zkembed.OpGetChildren2: zkembed.CodeThrottledOp,
+	} {
+		inBubble(t, func(b bubble) {
+			var removed atomic.Int64
+			c := b.Open(strays(&removed))
+			require.NoError(b, b.acquire(c).Release(b.Context()))
+			late := b.lateCreates(c.SessionID(), T/2, 1)
+			ctx, cancel := context.WithCancel(b.Context())
+			go func() {
+				<-late.Struck()
+				cancel()
+			}()
+			_, err := c.Join(ctx, mutex)
+			require.ErrorIs(b, err, context.Canceled)
+			time.Sleep(T / 4)
+			odd := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
+			time.Sleep(2 * T)
+			require.Equal(b, 3, odd.Fired(), op)
+			require.Zero(b, b.owned(c.SessionID()))
+			require.EqualValues(b, 1, removed.Load())
+		})
+	}
+}
+
+func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
+	const n = 100
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		for i := range n {
+			require.NoError(b, c.EnsureDir(b.Context(), fmt.Sprint("/d/", i)))
+		}
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
+		lists := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren, zkembed.OpGetChildren2}}, zkembed.DelayReply(0))
+		var joining sync.WaitGroup
+		for i := range n {
+			joining.Go(func() {
+				_, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: coord.Lock})
+				require.NoError(b, err)
+			})
+		}
+		time.Sleep(T / 20)
+		require.NoError(b, b.Server.DropConn(c.SessionID()))
+		joining.Wait()
+		time.Sleep(T)
+		// To find the node, beside the create, and for strays.
+		require.LessOrEqual(b, lists.Fired(), 4*n)
+	})
+}
+
+// A doubt lasts from the last attempt on.
+func TestALaterAttemptProlongsTheDoubt(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var removed atomic.Int64
+		c := b.Open(strays(&removed))
+		require.NoError(b, b.acquire(c).Release(b.Context()))
+		creates := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}
+		b.Server.Inject(creates, zkembed.Drop())
+		creates.Times = 0
+		throttled := b.Server.Inject(creates, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		held := make(chan *coord.Hold)
+		go func() { held <- b.acquire(c) }()
+		time.Sleep(9*T + T/2)
+		late := b.lateCreates(c.SessionID(), T, 1)
+		throttled.Remove()
+		h := <-held
+		require.Equal(b, 1, late.Fired())
+		time.Sleep(3 * T)
+		require.Equal(b, 1, b.owned(c.SessionID()))
+		require.EqualValues(b, 1, removed.Load())
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestARefusalIsToldAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
+	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop(), zkembed.ReplyError(zkembed.CodeThrottledOp)} {
+		inBubble(t, func(b bubble) {
+			c := b.Open()
+			o := b.once(c)
+			require.NoError(b, c.EnsureDir(b.Context(), "/count"))
+			_, err := o.Txn(b.Context(), add)
+			require.NoError(b, err)
+			b.strike(zkembed.Drop(), 1)
+			fence := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
+				return len(r.Parts) == 1 && r.Parts[0] == zkembed.OpSetData
+			}}, fault)
+			_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil, coord.Persistent))
+			require.Equal(b, 1, fence.Fired())
+			require.ErrorIs(b, err, coord.ErrNoNode)
+			require.NotErrorIs(b, err, coord.ErrUnconfirmed)
+			_, err = o.Txn(b.Context(), add)
+			require.NoError(b, err, "the witness is as good as before")
+			require.Equal(b, 2, b.children("/count"))
+		})
+	}
+}
+
+func TestAReleaseTxnWhoseRepeatIsRefusedGivesTheHoldUp(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 2 }}, zkembed.CarryOutLate(T/4))
+		err := h.ReleaseTxn(b.Context(), coord.CreateOp("/missing/n", nil, coord.Persistent))
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.ErrorIs(b, err, coord.ErrNoNode)
+		require.Equal(b, 1, late.Fired())
+		synctest.Wait()
+		require.Zero(b, b.owned(c.SessionID()))
+		require.NoError(b, b.Open().EnsureDir(b.Context(), "/missing"))
+		time.Sleep(T)
+		require.Zero(b, b.children("/missing"))
+		require.NoError(b, h.Release(b.Context()))
 	})
 }

@@ -88,9 +88,10 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 // servers for as long as it takes them to expire it, and whoever counts
 // contenders would count two.
 //
-// No create of it comes later than the write: this client was cut off for
+// No create of it should come later than the write: this client was cut off for
 // longer than the session lasts, so that the servers have heard of the session
 // only by a newer connection, since which they refuse what the older one sends.
+// One that comes all the same (see [doubt]) goes with the session.
 func (c *Client) bury(ctx context.Context, cl *Claim) error {
 	if cl == nil || cl.sess.Err() == nil || cl.spec.Name != "" {
 		return nil

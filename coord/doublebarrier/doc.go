@@ -40,9 +40,9 @@
 //
 //   - That all n begin to work: a member can die right after the round began,
 //     and one whose context ends in that very moment is a member that gives up.
-//     The others learn of it when they leave, not before. So it is with one
-//     whose Enter had failed, and whose node a server that had been cut off made
-//     late (see package coord).
+//     The others learn of it when they leave, not before. So it is with a node
+//     that a server which had been cut off made late (see package coord): until
+//     it is removed it counts as a member, also beside the one whose it is.
 //   - That a missing member has done nothing: it may have finished and crashed
 //     before that was seen, and one that is paused beyond its session time-out
 //     may go on working after the round is over. Write results by [Member.Txn],

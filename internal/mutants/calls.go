@@ -76,15 +76,6 @@ var calls = []mutant{
 		tests: []suite{{pkg: coord, run: "TestNothingIsAskedOfTheServer"}},
 	},
 	{
-		guard: "a request that is given up by closing may have been carried out",
-		edit: edit{
-			file: "coord/internal/session/ops.go",
-			old:  `case err == ErrClosed:`,
-			new:  `case false:`,
-		},
-		tests: []suite{{pkg: inside, run: "TestARequestThatIsGivenUpByClosing"}},
-	},
-	{
 		guard: "Do: a release does not outlive its context for long",
 		edit: edit{
 			file: "coord/do.go",

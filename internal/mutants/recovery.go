@@ -153,7 +153,7 @@ var recovery = []mutant{
 		guard: "strays: looked for when the session is connected again",
 		edit: edit{
 			file: "coord/client.go",
-			old: `		c.removeStrays(s)
+			old: `		c.lookForStrays(s)
 `,
 			new: ``,
 		},
@@ -191,8 +191,8 @@ var recovery = []mutant{
 		guard: "strays: nor is that of another claim of the same name",
 		edit: edit{
 			file: "coord/stray.go",
-			old:  `other != cl && other.dir == cl.dir && cl.spec.Name != "" && other.spec.Name == cl.spec.Name`,
-			new:  `other == nil`,
+			old:  `string(node.Data) == string(cl.spec.Data) && !cl.isWanted(), nil`,
+			new:  `true, nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnotherClaimOfTheName"}},
 	},
@@ -200,8 +200,8 @@ var recovery = []mutant{
 		guard: "strays: all recipes, by the simulation",
 		edit: edit{
 			file: "coord/stray.go",
-			old:  `if cl.isOwn(name, d.prefix) && cl.isStray(ctx, name) {`,
-			new:  `if false {`,
+			old:  `return cl.spec.Name == "" ||`,
+			new:  `return false &&`,
 		},
 		tests: []suite{bySimulation},
 	},
@@ -213,5 +213,55 @@ var recovery = []mutant{
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionThatWasRefusedIsNot"}},
+	},
+	{
+		guard: "strays: those of a downgrade that was given up",
+		edit: edit{
+			file: "coord/downgrade.go",
+			old: `			next.isNone() // what comes of a late attempt is nobody's
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestADowngradeThatIsCarriedOutAfter"}},
+	},
+	{
+		guard: "strays: what fails in passing is tried again",
+		edit: edit{
+			file: "coord/stray.go",
+			old: `				c.postpone(all, left)
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestTheSearchForStraysOutlasts"}},
+	},
+	{
+		guard: "strays: a later attempt prolongs the doubt",
+		edit: edit{
+			file: "coord/stray.go",
+			old: `		d.over.Reset(doubtLasts * cl.sess.Timeout())
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestALaterAttemptProlongs"}},
+	},
+	{
+		guard: "exactly once: a fence whose reply is lost is known again",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `if string(node.Data) == string(fenced) {`,
+			new:  `if string(node.Data) == "" {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestARefusalIsTold"}},
+	},
+	{
+		guard: "ReleaseTxn: a refused repeat does not keep the hold",
+		edit: edit{
+			file: "coord/settle.go",
+			old: `		case unknown:
+			return h.unsettled(callersOwn(err, 1)) // an earlier attempt may be carried out late (see doubt)
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseTxnWhoseRepeat"}},
 	},
 }

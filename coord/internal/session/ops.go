@@ -82,14 +82,10 @@ func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 	}
 }
 
-// translate also tells a connection lost for good from a passing loss. A request
-// that the client library gives up because it is closed may have been sent.
+// translate also tells a connection lost for good from a passing loss.
 func (s *Session) translate(err error) error {
 	err = translate(err)
-	switch {
-	case err == ErrClosed:
-		return fmt.Errorf("%w: %w", err, ErrConnection)
-	case err == ErrConnection && s.ending.Err() != nil:
+	if err == ErrConnection && s.ending.Err() != nil {
 		return fmt.Errorf("%w: %w", s.Err(), err)
 	}
 	return err
