@@ -54,8 +54,10 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 }
 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
-	c := &Client{opts: defaults(), closed: make(chan struct{}),
-		claims: map[*session.Session]map[*Claim]struct{}{}, doubted: map[*session.Session]*doubted{}}
+	c := &Client{
+		opts: defaults(), closed: make(chan struct{}),
+		claims: map[*session.Session]map[*Claim]struct{}{}, doubted: map[*session.Session]*doubted{},
+	}
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
 		return nil, session.Config{}, err
