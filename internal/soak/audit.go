@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -37,7 +38,7 @@ func late(all []zktest.Transaction) (found []zktest.Transaction) {
 // opened tells whether one of the transactions deleted the node within a time.
 func opened(all []zktest.Transaction, path string, from, to time.Time) bool {
 	for _, t := range all {
-		if t.Path == path && !t.Time.Before(from.Truncate(time.Millisecond)) && !t.Time.After(to) {
+		if slices.Contains(t.Deleted, path) && !t.Time.Before(from.Truncate(time.Millisecond)) && !t.Time.After(to) {
 			return true
 		}
 	}

@@ -94,6 +94,7 @@ func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
 	if w.rng.IntN(10) == 0 && !w.quiet.Load() {
 		kind, settle = history.Nack, func(ctx context.Context) error { return item.Nack(ctx, 0) }
 	}
+	called := time.Now()
 	end := w.rec.Call(w.name, w.key, kind, history.Of(op))
 	if err := item.Err(); err != nil {
 		op.Lost(sure, err)
@@ -105,6 +106,7 @@ func (w *worker) receive(ctx context.Context, q *queue.Queue) error {
 		end.End(history.OK, nil)
 	case errors.Is(err, queue.ErrStale):
 		w.count("items lost to others before their ack")
+		op.Lost(called, err) // no later than that
 		outcome := history.Failed
 		if kind == history.Nack { // a first attempt, whose reply was lost, may have given it back
 			outcome = history.Unknown

@@ -20,11 +20,11 @@ type Transaction struct {
 	Xid     int32     // the request's number in its session
 	Time    time.Time // by the leader's clock
 	Type    int32     // as in the protocol; -10 and -11 for a session's begin and end
-	Path    string    // of a delete that is not part of a multi
+	Deleted []string  // the paths of deletes, also those that are part of a multi
 }
 
 const (
-	txnDelete = 2
+	txnDelete, txnMulti = 2, 14
 	// txnHeader is the length of a transaction's header: session, xid, zxid, time and type.
 	txnHeader = 8 + 4 + 8 + 8 + 4
 	// longestTxn is far beyond what a server takes in one request.
@@ -102,10 +102,36 @@ func parseTxn(b []byte) Transaction {
 		Time:    time.UnixMilli(int64(binary.BigEndian.Uint64(b[20:]))),
 		Type:    int32(binary.BigEndian.Uint32(b[28:])),
 	}
-	if rest := b[txnHeader:]; t.Type == txnDelete && len(rest) >= 4 {
-		if n := int(binary.BigEndian.Uint32(rest)); n <= len(rest)-4 {
-			t.Path = string(rest[4 : 4+n])
+	rest := b[txnHeader:]
+	switch t.Type {
+	case txnDelete:
+		t.Deleted = append(t.Deleted, string(chunk(&rest)))
+	case txnMulti: // a count, then for each part its type and itself
+		for range number(&rest) {
+			kind, part := number(&rest), chunk(&rest)
+			if kind == txnDelete {
+				t.Deleted = append(t.Deleted, string(chunk(&part)))
+			}
 		}
 	}
 	return t
+}
+
+// number takes a number from the beginning of b, 0 if there is none.
+func number(b *[]byte) int32 {
+	if len(*b) < 4 {
+		*b = nil
+		return 0
+	}
+	n := int32(binary.BigEndian.Uint32(*b))
+	*b = (*b)[4:]
+	return n
+}
+
+// chunk takes a piece with its length before it from the beginning of b.
+func chunk(b *[]byte) []byte {
+	n := min(max(0, int(number(b))), len(*b))
+	piece := (*b)[:n]
+	*b = (*b)[n:]
+	return piece
 }
