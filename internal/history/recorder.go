@@ -21,7 +21,7 @@ type Recorder struct {
 	records  []Record
 	live     map[int]bool           // grants, and what may become one, without an end
 	ended    map[int]time.Duration  // grants that have an end
-	closed   []int                  // the same, in the order in which that was recorded
+	closed   []closing              // the same, in the order in which that was recorded
 	imported map[string]map[int]int // ids by source and the source's own id
 	notes    []string
 }
@@ -126,7 +126,7 @@ func (r *Recorder) append(rec Record) {
 	if rec.Of != 0 && rec.Kind != Broken {
 		before, ended := r.ended[rec.Of]
 		if !ended {
-			r.closed = append(r.closed, rec.Of)
+			r.closed = append(r.closed, closing{rec.Of, r.now()})
 			delete(r.live, rec.Of)
 		}
 		if !ended || rec.Call < before {
@@ -207,12 +207,12 @@ func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Dur
 	var broken int
 	at, over := from.Sub(r.begin), r.now()+grace
 	hit := slices.Collect(maps.Keys(r.live))
-	for _, id := range slices.Backward(r.closed) {
-		if r.ended[id] < at-recently {
+	for _, c := range slices.Backward(r.closed) {
+		if c.recorded < at-recently {
 			break
 		}
-		if r.ended[id] >= at {
-			hit = append(hit, id)
+		if r.ended[c.grant] >= at {
+			hit = append(hit, c.grant)
 		}
 	}
 	slices.Sort(hit)
@@ -230,8 +230,15 @@ func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Dur
 	return broken
 }
 
-// recently is by how much the ends of grants may be recorded out of order.
+// recently is by how much the end of a grant may be recorded before it comes.
 const recently = time.Minute
+
+// closing is when the first end of a grant was recorded. The end itself may be
+// dated long before, even at the beginning of the history.
+type closing struct {
+	grant    int
+	recorded time.Duration
+}
 
 // grants tells whether the record is, or may become, a grant.
 func (r *Record) grants() bool {

@@ -269,3 +269,18 @@ func TestARefusalHasTheTimeOfTheAttempt(t *testing.T) {
 	require.Equal(t, before.Sub(r.Begin()), rec.Call)
 	require.GreaterOrEqual(t, rec.Return, rec.Call)
 }
+
+func TestABreakReachesGrantsThatEndedBeforeOneWhoseLossIsDatedBack(t *testing.T) {
+	r := New()
+	r.last = 2 * recently // long after the beginning
+	before := r.begin.Add(r.last)
+	lost := func(client string, window time.Time) *Op {
+		op := r.Call(client, key, Exclusive)
+		op.End(OK, nil, Token(1))
+		op.Lost(window, errors.New("session over"))
+		return op
+	}
+	lost("c0.lock", time.Time{})
+	lost("c1.lock", r.begin) // before anybody could trust it
+	require.Equal(t, 1, r.Break("c0.", "", "session ended", before, time.Second))
+}
