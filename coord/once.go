@@ -120,6 +120,8 @@ func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Resul
 			c.pause(ctx)
 		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && w.sess.Err() == nil:
 			unknown = true
+		case errors.Is(err, ErrDisconnected) && w.sess.Err() != nil && !errors.Is(err, w.sess.Err()):
+			return nil, true, fmt.Errorf("%w: %w", err, w.sess.Err()) // it ended since
 		case unknown && !errors.Is(err, ErrUnconfirmed):
 			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 		default:

@@ -92,7 +92,7 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			unknown = true
 		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
 			cl.client.pause(ctx)
-		case errors.Is(err, ErrUnconfirmed), unknown && !isRefused:
+		case errors.Is(err, ErrUnconfirmed):
 			return h.unsettled(err)
 		case unknown:
 			return h.unsettled(callersOwn(err, 1)) // an earlier attempt may be carried out late (see doubt)

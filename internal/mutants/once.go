@@ -118,15 +118,6 @@ var once = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionIsNoLoss"}},
 	},
 	{
-		guard: "a release by transaction: unconfirmed if an earlier attempt was",
-		edit: edit{
-			file: "coord/settle.go",
-			old:  `case errors.Is(err, ErrUnconfirmed), unknown && !isRefused:`,
-			new:  `case errors.Is(err, ErrUnconfirmed):`,
-		},
-		tests: []suite{{pkg: coord, run: "TestATransactionThatReleasesIsUnconfirmed"}},
-	},
-	{
 		guard: "once: a witness that was given up is deleted after its create",
 		edit: edit{
 			file: "coord/once.go",

@@ -262,6 +262,6 @@ var recovery = []mutant{
 `,
 			new: ``,
 		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseTxnWhoseRepeat"}},
+		tests: []suite{{pkg: coord, run: "TestAReleaseTxnWhoseRepeat|TestATransactionThatReleasesIsUnconfirmed"}},
 	},
 }
