@@ -48,6 +48,10 @@
 //     smaller ones; or write by [Hold.Txn].
 //   - A client of another dialect that joins a directory after a claim was
 //     granted cannot be stopped; it is reported ([ClaimForeign]).
+//   - What a holder reads after a reconnect may be older than its grant: a server
+//     that lags behind answers, and does not know yet what the last holder wrote.
+//     Read by [Client.Fresh], or write by [Hold.Txn] with the version that was
+//     read.
 //   - Fairness is the order of creation at the server, not of the calls.
 //   - What ended with [ErrUnconfirmed], or was repeated over a lost connection,
 //     may be carried out later, even after later requests of the session: a

@@ -117,6 +117,16 @@ func (b *Barrier) watch(ctx context.Context) (reading, error) {
 	return reading{s, stat, changed}, err
 }
 
+// get reads ready and leaves no watch.
+func (b *Barrier) get(ctx context.Context) (reading, error) {
+	data, stat, err := b.client.Get(ctx, b.ready)
+	if err != nil {
+		return reading{}, err
+	}
+	s, err := decode(data)
+	return reading{state: s, stat: stat}, err
+}
+
 // found makes ready, and the directory, of a barrier that nobody has used.
 func (b *Barrier) found(ctx context.Context) error {
 	return b.client.CreateAll(ctx, b.ready, encode(state{Format: format, Size: b.size}))
@@ -160,11 +170,7 @@ type Status struct {
 // Status reads the barrier: two requests. A barrier that nobody has used is
 // missing and answers [coord.ErrNoNode].
 func (b *Barrier) Status(ctx context.Context) (Status, error) {
-	data, _, err := b.client.Get(ctx, b.ready)
-	if err != nil {
-		return Status{}, b.client.Failure("status", b.path, err)
-	}
-	s, err := decode(data)
+	r, err := b.get(ctx)
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}
@@ -172,12 +178,12 @@ func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}
-	out := Status{Size: s.Size, Round: s.Number, Open: s.Open}
+	out := Status{Size: r.Size, Round: r.Number, Open: r.Open}
 	for _, c := range line {
 		switch {
-		case c.Sequence >= s.Next:
+		case c.Sequence >= r.Next:
 			out.Waiting = append(out.Waiting, b.node(c.Name))
-		case s.has(c):
+		case r.has(c):
 			out.Inside = append(out.Inside, b.node(c.Name))
 		}
 	}

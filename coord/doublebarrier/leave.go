@@ -26,18 +26,28 @@ type leaving struct {
 	missing []int           // the monitor: who was gone before having finished
 }
 
+// leave begins to watch ready before it marks itself, while the round cannot
+// end: a watch that is set after the end has nothing to tell, and stays.
 func (m *Member) leave(ctx context.Context) error {
+	if err := m.hold.Err(); err != nil {
+		return err
+	}
 	l := &leaving{Member: m, before: m.index - 1}
+	r, over, err := m.judge(m.barrier.watch(ctx))
+	if over || err != nil {
+		return err
+	}
 	if err := l.mark(ctx); err != nil {
 		return err
 	}
 	for {
-		r, err := m.barrier.watch(ctx)
-		if err = m.tampered(r, err); err != nil {
-			return err
-		}
-		if past, over := r.outcome(m.round); over {
-			return m.verdict(past)
+		if r.hasChanged() {
+			if _, over, err := m.judge(m.barrier.get(ctx)); over || err != nil {
+				return err
+			}
+			if r, over, err = m.judge(m.barrier.watch(ctx)); over || err != nil {
+				return err
+			}
 		}
 		if err := m.hold.Err(); err != nil {
 			return err
@@ -58,10 +68,22 @@ func (m *Member) leave(ctx context.Context) error {
 				return m.verdict(round{Number: m.round, Missing: l.missing})
 			}
 		}
-		if over, err := l.sleep(ctx, r, wake); over || err != nil {
+		if err := l.sleep(ctx, r, wake); err != nil {
 			return err
 		}
 	}
+}
+
+// judge tells whether the round is over by what was read, and then the verdict.
+func (m *Member) judge(r reading, err error) (_ reading, over bool, _ error) {
+	if err := m.tampered(r, err); err != nil {
+		return r, false, err
+	}
+	past, over := r.outcome(m.round)
+	if !over {
+		return r, false, nil
+	}
+	return r, true, m.verdict(past)
 }
 
 // mark tells the others that the member has finished.
@@ -97,35 +119,18 @@ func (l *leaving) keepMark(ctx context.Context) error {
 	}
 }
 
-// sleep waits until there is something to do, and tells whether that was the
-// end of the round. It reads the end without leaving a watch.
-func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) (over bool, err error) {
+// sleep waits until there is something to do.
+func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) error {
 	select {
 	case <-wake:
-		if !r.hasChanged() {
-			return false, nil
-		}
 	case <-l.marked:
-		return false, nil
 	case <-r.changed:
 	case <-l.hold.Done():
-		return false, l.hold.Err()
+		return l.hold.Err()
 	case <-ctx.Done():
-		return false, coord.Ended(ctx)
+		return coord.Ended(ctx)
 	}
-	data, stat, err := l.barrier.client.Get(ctx, l.barrier.ready)
-	if err == nil {
-		r.stat = stat
-		r.state, err = decode(data)
-	}
-	if err := l.tampered(r, err); err != nil {
-		return false, err
-	}
-	past, over := r.outcome(l.round)
-	if !over {
-		return false, nil
-	}
-	return true, l.verdict(past)
+	return nil
 }
 
 // tampered turns what must not happen to ready while a round is open into

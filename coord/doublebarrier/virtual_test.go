@@ -177,3 +177,23 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 		b.Close(cs...)
 	})
 }
+
+// The connection is lost with the answer to the mark of the last to finish, and
+// so is the watch on ready; then the first closes the round.
+func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		first := leaving(b.Context(), members[0])
+		time.Sleep(lasts)
+		mark := b.Server.Inject(zkembed.Match{
+			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: members[1].Node(), Times: 1,
+		}, zkembed.LoseReply())
+		second := leaving(b.Context(), members[1])
+		require.NoError(t, <-first)
+		require.NoError(t, <-second)
+		require.Equal(t, 1, mark.Fired())
+		require.Empty(t, b.Server.Watched())
+		b.Close(cs...)
+	})
+}

@@ -32,6 +32,36 @@ var leaving = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestALeaverThatIsSlow"}},
 	},
 	{
+		guard: "double barrier: a leaver watches ready before it marks itself",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old: `	r, over, err := m.judge(m.barrier.watch(ctx))
+	if over || err != nil {
+		return err
+	}
+	if err := l.mark(ctx); err != nil {
+		return err
+	}`,
+			new: `	if err := l.mark(ctx); err != nil {
+		return err
+	}
+	r, over, err := m.judge(m.barrier.watch(ctx))
+	if over || err != nil {
+		return err
+	}`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestALeaverThatLearns"}},
+	},
+	{
+		guard: "double barrier: a leaver looks for the end before it watches again",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old:  `m.judge(m.barrier.get(ctx)); over || err != nil {`,
+			new:  `m.judge(r, nil); over || err != nil {`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestALeaverThatLearns"}},
+	},
+	{
 		guard: "double barrier: a member that died unfinished is missing",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",

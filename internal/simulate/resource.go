@@ -53,14 +53,20 @@ func (res *resource) use(h *coord.Hold, worker string) {
 
 // increment adds one to the counter by a transaction of the hold, after some
 // thinking. That the value is read first and written blindly is safe only while
-// the hold excludes others; the check in the transaction must see to that.
+// the hold excludes others, which the check in the transaction must see to, and
+// if the value is not older than the grant, which a lagging server's can be after
+// a reconnect.
 // The context is not the hold's, so that the outcome is learnt even when the
 // hold is lost meanwhile. It returns false when a transaction may yet be carried
 // out: another before it would be undone.
 func (res *resource) increment(c *coord.Client, h *coord.Hold, worker string, think func()) (settled bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), res.w.timeout)
 	defer cancel()
-	data, _, err := c.Get(ctx, res.counter)
+	var data []byte
+	err := c.Fresh().Read(ctx, func(ctx context.Context) (err error) {
+		data, _, err = c.Get(ctx, res.counter)
+		return err
+	})
 	if err != nil {
 		return true
 	}

@@ -347,7 +347,7 @@ var troubles = []trouble{
 	{"client slow", 5, slow},
 	{"client closed", 3, leave(false)},
 	{"client crashed", 4, leave(true)},
-	{"holder's node deleted", 3, erase(true)},
+	{"holder's node deleted", 7, erase(true)},
 	{"waiter's node deleted", 4, erase(false)},
 	{"foreign child", 4, litter},
 	{"container reaped", 4, reap},

@@ -19,6 +19,7 @@ type worker struct {
 	recipe string
 	key    string
 	r      *rand.Rand
+	heeds  bool      // stops when somebody asks for its hold
 	ends   time.Time // when the present call's context ends by itself; zero if it does not
 	called time.Time // when the present call of the recipe began
 }
@@ -32,6 +33,7 @@ func (w *world) hire(st *station, recipe, key string, once func(k *worker, ctx c
 		n += len(s.workers)
 	}
 	k := &worker{world: w, st: st, recipe: recipe, key: key, r: w.stream(100 + n)}
+	k.heeds = chance(k.r, 0.5)
 	k.name = fmt.Sprintf("%s/%d %s", st.name, n, recipe)
 	st.workers = append(st.workers, k.name)
 	w.working.Go(func() { k.loop(once) })
@@ -145,7 +147,8 @@ func (w *world) foreigners() bool {
 }
 
 // duration is how long to use a hold: mostly short, sometimes longer than the
-// session time-out.
+// session time-out, rarely longer than a holder may take to learn of its loss
+// (see excused).
 func (k *worker) duration() time.Duration {
 	switch how := k.r.Float64(); {
 	case how < 0.15:
@@ -156,6 +159,9 @@ func (k *worker) duration() time.Duration {
 		return k.part(k.r, 0.1, 0.6)
 	}
 	k.count(k.faults, "long hold", 1)
+	if chance(k.r, 0.2) {
+		return k.part(k.r, 5, 7)
+	}
 	return k.part(k.r, 1, 3)
 }
 
@@ -164,6 +170,9 @@ func (k *worker) duration() time.Duration {
 func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 	defer func() { k.called = time.Now() }()
 	end, settled := time.Now().Add(k.duration()), true
+	if chance(k.r, 0.2) { // a holder that writes nothing learns of a loss by its watch only
+		res = nil
+	}
 	for {
 		k.inspect(h)
 		if res != nil && h.Token() != 0 {
@@ -194,6 +203,10 @@ func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 func (k *worker) rest(d time.Duration, h *coord.Hold) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	var revoked <-chan struct{}
+	if k.heeds {
+		revoked = h.Revoked()
+	}
 	select {
 	case <-timer.C:
 		return true
@@ -203,7 +216,7 @@ func (k *worker) rest(d time.Duration, h *coord.Hold) bool {
 		}
 		k.count(k.counts, "lost holds", 1)
 		return false
-	case <-h.Revoked():
+	case <-revoked:
 		k.count(k.counts, "revocations obeyed", 1)
 		return false
 	case <-k.calm:
