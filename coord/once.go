@@ -261,7 +261,7 @@ func (c *Client) drop(w *witness) {
 // isGone notes that a witness's node was deleted, or never made.
 func (c *Client) isGone(w *witness) {
 	if w.doubted {
-		c.doubts(w.sess, c.full(w.node))
+		c.doubtDeleted(w.sess, c.full(w.node))
 	}
 }
 

@@ -59,8 +59,8 @@ func (cl *Claim) doubts(prefix string) {
 	cl.sess.AddClaim()
 }
 
-// doubts notes that a node which has been deleted may be made late.
-func (c *Client) doubts(s *session.Session, node string) {
+// doubtDeleted notes that a node which has been deleted may be made late.
+func (c *Client) doubtDeleted(s *session.Session, node string) {
 	gone := &Claim{client: c, sess: s, dir: path.Dir(node)}
 	gone.setNode(node, 0)
 	gone.isNone()
@@ -137,7 +137,7 @@ func (c *Client) search(s *session.Session, all *doubted) {
 	}
 	// Refused when the session is over, and the nodes with it.
 	all.searching = s.Go(func() {
-		for claims := c.dueOf(all); len(claims) > 0; claims = c.dueOf(all) {
+		for claims := c.takeDue(all); len(claims) > 0; claims = c.takeDue(all) {
 			if left := c.removeStrays(s, claims); len(left) > 0 && s.Err() == nil {
 				c.postpone(all, left)
 				c.pause(context.Background())
@@ -146,9 +146,9 @@ func (c *Client) search(s *session.Session, all *doubted) {
 	}) == nil
 }
 
-// dueOf returns the claims whose strays are to be looked for now, with what the
+// takeDue takes the claims whose strays are to be looked for now, with what the
 // names of their nodes begin with. When there are none, the search is over.
-func (c *Client) dueOf(all *doubted) map[*Claim]string {
+func (c *Client) takeDue(all *doubted) map[*Claim]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	claims := map[*Claim]string{}

@@ -74,9 +74,10 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 //
 // With any other error the outcome is not known to the caller: [coord.ErrLost]
 // when the others do not count on it any more, [coord.ErrReleased] after an
-// Abandon, ctx's error when that ended first. Then the caller gives up its place, so that the others need not wait
-// for it, and may be missing in the outcome although it has finished. Leave may
-// be called again and gives the same answer.
+// Abandon, ctx's error when that ended first. Then the caller gives up its
+// place, so that the others need not wait for it, and may be missing in the
+// outcome although it has finished. Leave may be called again and gives the same
+// answer.
 func (m *Member) Leave(ctx context.Context) error {
 	select {
 	case m.leaving <- struct{}{}: // also with a dead ctx, to give up the place

@@ -143,7 +143,7 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a node of a session that was given up goes before the next is made",
 		edit: edit{
-			file: "coord/turn.go",
+			file: "coord/acquire.go",
 			old:  `if err := c.bury(ctx, cl); err != nil {`,
 			new:  `if err := error(nil); err != nil {`,
 		},

@@ -1,0 +1,131 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Acquire joins the line, waits for the turn by rule, and returns the hold.
+// When the own node is deleted or the session ends while waiting, it joins
+// again, at the end of the line. When it returns an error, nothing is left
+// behind: what could not be deleted yet is deleted in the background. When ctx
+// ends, it returns at once. ctx bounds the waiting only, not the hold. With a
+// ctx that carries a hold of the same line, see [Spec.Reentrant] and
+// [ErrUpgrade].
+func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	h, decided, err := c.inside(ctx, spec)
+	if !decided {
+		h, err = c.acquire(ctx, spec, rule, false)
+	}
+	return h, c.Failure("acquire", spec.Line.Dir, err)
+}
+
+// TryAcquire is Acquire without waiting for others: [ErrBusy] when it is not
+// the claim's turn at once. It looks before it writes, so that a busy line costs
+// one request and no write. While no server can be reached, it waits for one
+// until ctx ends.
+func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	h, decided, err := c.inside(ctx, spec)
+	if !decided {
+		h, err = c.tryAcquire(ctx, spec, rule)
+	}
+	return h, c.Failure("try", spec.Line.Dir, err)
+}
+
+func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	if err := c.checkSpec(&spec); err != nil {
+		return nil, err
+	}
+	names, err := c.Children(ctx, spec.Line.Dir)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return nil, err
+	}
+	line, foreign := spec.Line.parse(names, c.opts.dialect)
+	newcomer := Contender{Kind: spec.Kind, Sequence: sequenceLimit - 1, Dialect: c.opts.dialect}
+	if _, err := admit(newcomer, foreign); err != nil {
+		return nil, err
+	}
+	if _, granted := rule(append(line, newcomer), len(line)); !granted {
+		return nil, ErrBusy
+	}
+	return c.acquire(ctx, spec, rule, true)
+}
+
+func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*Hold, error) {
+	for {
+		cl, err := c.join(ctx, spec)
+		if err == nil {
+			var h *Hold
+			if h, err = cl.turn(ctx, rule, try); err == nil {
+				return h, nil
+			}
+			cl.giveUp(ctx, err)
+		}
+		again := errors.Is(err, ErrNodeDeleted) || errors.Is(err, ErrLost) || transient(err)
+		if !again {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w (%w)", Ended(ctx), err)
+		}
+		if err := c.bury(ctx, cl); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// bury sees to it that the node of a claim whose session is over is gone before
+// the next one is made. A session that this client gave up can go on at the
+// servers for as long as it takes them to expire it, and whoever counts
+// contenders would count two.
+//
+// No create of it should come later than the write: this client was cut off for
+// longer than the session lasts, so that the servers have heard of the session
+// only by a newer connection, since which they refuse what the older one sends.
+// One that comes all the same (see [doubt]) goes with the session.
+func (c *Client) bury(ctx context.Context, cl *Claim) error {
+	if cl == nil || cl.sess.Err() == nil || cl.spec.Name != "" {
+		return nil
+	}
+	dir, nodes := cl.spec.Line.Dir, []string{cl.Node()}
+	if cl.node == "" { // it is not known whether there is one
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
+		names, err := c.Children(ctx, dir)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		prefix := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		nodes = names
+		for i, name := range names {
+			nodes[i] = join(dir, name)
+		}
+	}
+	for _, node := range nodes {
+		err := Break(ctx, c, node)
+		if errors.Is(err, ErrNoAuth) {
+			err = AwaitDeleted(ctx, c, node)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveUp leaves the line. Unless the caller is in a hurry, it waits until the
+// node is gone.
+func (cl *Claim) giveUp(ctx context.Context, why error) {
+	cl.client.emit(Event{Kind: ClaimLeft, Session: cl.sess.ID(), Path: cl.Node(), Took: time.Since(cl.joined), Err: why})
+	r := cl.leave()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
