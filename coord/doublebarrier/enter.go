@@ -91,8 +91,7 @@ func (b *Barrier) admit(ctx context.Context) error {
 
 // resize sets the number of members of a barrier in which nobody is.
 func (b *Barrier) resize(ctx context.Context, r reading) error {
-	s := r.closing(r.Missing)
-	s.Size, s.Past = b.size, nil
+	s := r.resized(b.size)
 	err := b.client.Retry(ctx, func(ctx context.Context) error {
 		_, err := b.client.Set(ctx, b.ready, encode(s), r.stat.Version)
 		return err

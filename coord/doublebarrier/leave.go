@@ -26,14 +26,22 @@ type leaving struct {
 	missing []int           // the monitor: who was gone before having finished
 }
 
-// leave begins to watch ready before it marks itself, while the round cannot
-// end: a watch that is set after the end has nothing to tell, and stays.
 func (m *Member) leave(ctx context.Context) error {
-	if err := m.hold.Err(); err != nil {
-		return err
+	err := m.finish(m.hold.Context(ctx))
+	var known *IncompleteError
+	if lost := m.hold.Err(); err != nil && lost != nil && ctx.Err() == nil && !errors.As(err, &known) {
+		return lost // whatever came of it
 	}
+	return err
+}
+
+// finish takes part in the round's end. ctx ends with the hold. It sees to the
+// watch on ready before the mark is made, while the round cannot end unless the
+// own node is gone: a watch that is set after the end has nothing to tell, and
+// stays.
+func (m *Member) finish(ctx context.Context) error {
 	l := &leaving{Member: m, before: m.index - 1}
-	r, over, err := m.judge(m.barrier.watch(ctx))
+	r, over, err := m.refresh(ctx, m.open)
 	if over || err != nil {
 		return err
 	}
@@ -41,15 +49,7 @@ func (m *Member) leave(ctx context.Context) error {
 		return err
 	}
 	for {
-		if r.hasChanged() {
-			if _, over, err := m.judge(m.barrier.get(ctx)); over || err != nil {
-				return err
-			}
-			if r, over, err = m.judge(m.barrier.watch(ctx)); over || err != nil {
-				return err
-			}
-		}
-		if err := m.hold.Err(); err != nil {
+		if r, over, err = m.refresh(ctx, r); over || err != nil {
 			return err
 		}
 		if err := l.keepMark(ctx); err != nil {
@@ -65,7 +65,7 @@ func (m *Member) leave(ctx context.Context) error {
 				return err
 			}
 			if closed {
-				return m.verdict(round{Number: m.round, Missing: l.missing})
+				return m.verdict(round{Number: r.Number, Missing: l.missing})
 			}
 		}
 		if err := l.sleep(ctx, r, wake); err != nil {
@@ -74,12 +74,24 @@ func (m *Member) leave(ctx context.Context) error {
 	}
 }
 
+// refresh reads ready again if it has changed. It tells whether the round is
+// over, and then the verdict. It looks for the end first, without a watch.
+func (m *Member) refresh(ctx context.Context, r reading) (_ reading, over bool, err error) {
+	if !r.hasChanged() {
+		return r, false, nil
+	}
+	if r, over, err = m.judge(m.barrier.get(ctx)); over || err != nil {
+		return r, over, err
+	}
+	return m.judge(m.barrier.watch(ctx))
+}
+
 // judge tells whether the round is over by what was read, and then the verdict.
 func (m *Member) judge(r reading, err error) (_ reading, over bool, _ error) {
 	if err := m.tampered(r, err); err != nil {
 		return r, false, err
 	}
-	past, over := r.outcome(m.round)
+	past, over := r.outcome(m.open.Number)
 	if !over {
 		return r, false, nil
 	}
@@ -125,8 +137,6 @@ func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) er
 	case <-wake:
 	case <-l.marked:
 	case <-r.changed:
-	case <-l.hold.Done():
-		return l.hold.Err()
 	case <-ctx.Done():
 		return coord.Ended(ctx)
 	}
@@ -141,7 +151,7 @@ func (m *Member) tampered(r reading, err error) error {
 		return fmt.Errorf("%w: ready was deleted", ErrBroken)
 	case errors.Is(err, coord.ErrForeign):
 		return fmt.Errorf("%w: %w", ErrBroken, err)
-	case err == nil && r.stat.Czxid != m.made:
+	case err == nil && r.stat.Czxid != m.open.stat.Czxid:
 		return fmt.Errorf("%w: ready was deleted and made again", ErrBroken)
 	}
 	return err
@@ -150,10 +160,10 @@ func (m *Member) tampered(r reading, err error) error {
 // verdict is what everybody gets to know.
 func (m *Member) verdict(r round) error {
 	if slices.Contains(r.Missing, m.index) {
-		return fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, m.round)
+		return fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, r.Number)
 	}
 	if len(r.Missing) > 0 {
-		return &IncompleteError{Round: m.round, Members: len(m.names), Missing: slices.Clone(r.Missing)}
+		return &IncompleteError{Round: r.Number, Members: m.Count(), Missing: slices.Clone(r.Missing)}
 	}
 	return nil
 }
@@ -162,7 +172,7 @@ func (m *Member) verdict(r round) error {
 // gone, and it is this member's part to close the round.
 func (l *leaving) attend(ctx context.Context, r reading) (wake <-chan struct{}, err error) {
 	for ; l.before >= 0; l.before-- {
-		wake, err := l.barrier.awaitGone(ctx, l.names[l.before])
+		wake, err := l.barrier.awaitGone(ctx, l.open.Members[l.before])
 		switch {
 		case !errors.Is(err, coord.ErrNoNode):
 			return wake, err
@@ -176,7 +186,7 @@ func (l *leaving) attend(ctx context.Context, r reading) (wake <-chan struct{}, 
 		}
 		l.next = l.index + 1
 	}
-	for l.next < len(l.names) {
+	for l.next < l.Count() {
 		for _, other := range l.seeNext(ctx, r) {
 			switch {
 			case errors.Is(other.err, coord.ErrNoNode):
@@ -203,7 +213,7 @@ const atOnce = 32
 
 // seeNext sees the next few whom the monitor looks after.
 func (l *leaving) seeNext(ctx context.Context, r reading) []sight {
-	others := make([]sight, min(atOnce, len(l.names)-l.next))
+	others := make([]sight, min(atOnce, l.Count()-l.next))
 	var looking sync.WaitGroup
 	for i := range others {
 		looking.Go(func() { others[i] = l.see(ctx, r, l.next+i) })
@@ -216,7 +226,7 @@ func (l *leaving) seeNext(ctx context.Context, r reading) []sight {
 // over is not missing: then ready has changed before, and that is what to look
 // at. The same goes for the one before.
 func (l *leaving) see(ctx context.Context, r reading, index int) sight {
-	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.names[index]))
+	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.open.Members[index]))
 	if errors.Is(err, coord.ErrNoNode) && r.hasChanged() {
 		return sight{wake: r.changed}
 	}

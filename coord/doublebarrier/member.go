@@ -15,10 +15,8 @@ import (
 type Member struct {
 	barrier *Barrier
 	hold    *coord.Hold
-	round   int64
+	open    reading // the round as it began, watched since
 	index   int
-	names   []string // the round's members
-	made    int64    // ready's czxid: which incarnation of the barrier this is
 
 	leaving chan struct{} // taken by the Leave that does it
 	ended   bool          // guarded by leaving
@@ -26,21 +24,18 @@ type Member struct {
 }
 
 func newMember(e *entrant, r reading, index int) *Member {
-	return &Member{
-		barrier: e.Barrier, hold: e.hold, round: r.Number, index: index, names: r.Members, made: r.stat.Czxid,
-		leaving: make(chan struct{}, 1),
-	}
+	return &Member{barrier: e.Barrier, hold: e.hold, open: r, index: index, leaving: make(chan struct{}, 1)}
 }
 
 // Round returns the number of the round, from 1. It grows from round to round.
-func (m *Member) Round() int64 { return m.round }
+func (m *Member) Round() int64 { return m.open.Number }
 
 // Index returns the member's number in the round, 0 to n-1, different for each:
 // good for sharing out the work.
 func (m *Member) Index() int { return m.index }
 
 // Count returns n.
-func (m *Member) Count() int { return len(m.names) }
+func (m *Member) Count() int { return len(m.open.Members) }
 
 // Node returns the path of the member's node.
 func (m *Member) Node() string { return m.hold.Node() }

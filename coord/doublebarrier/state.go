@@ -27,8 +27,9 @@ type round struct {
 func (r round) has(c coord.Contender) bool { return r.First <= c.Sequence && c.Sequence < r.Next }
 
 // state is the content of ready: one line of JSON and, while a round is open,
-// one line more for each of its members. It is changed in two ways only, each
-// time for the version it was read in: a round is opened, or closed.
+// one line more for each of its members. It is changed in three ways only,
+// each time for the version it was read in: a round is opened, or closed, or the
+// number of members is set when nobody is there.
 type state struct {
 	Format int `json:"format"`
 	Size   int `json:"size"`
@@ -84,6 +85,21 @@ func (s state) opening(line []coord.Contender) (next state, enough bool) {
 // closing returns the state in which the open round is over.
 func (s state) closing(missing []int) state {
 	s.Open, s.Members, s.Missing = false, nil, missing
+	return s
+}
+
+// resized returns the state for another number of members, when nobody is there.
+// Those of a round that is still open are all missing. No other outcome can be
+// asked for any more.
+func (s state) resized(size int) state {
+	if s.Open {
+		missing := make([]int, s.Size)
+		for i := range missing {
+			missing[i] = i
+		}
+		s = s.closing(missing)
+	}
+	s.Size, s.Past = size, nil
 	return s
 }
 

@@ -34,6 +34,16 @@ func TestARoundTakesTheOldestThatNoRoundHasHad(t *testing.T) {
 	require.True(t, next.Open)
 }
 
+func TestAnotherNumberOfMembersLeavesTheOutcomeOfTheLastRound(t *testing.T) {
+	over := state{Format: format, Size: 3, round: round{Number: 3, First: 5, Next: 10, Missing: []int{1}}, Past: []round{{Number: 2}}}
+	require.Equal(t, state{Format: format, Size: 2, round: over.round}, over.resized(2))
+	crashed := over
+	crashed.Open, crashed.Missing, crashed.Members = true, nil, []string{"m5", "m6", "m9"}
+	r, known := crashed.resized(2).outcome(3)
+	require.True(t, known)
+	require.Equal(t, []int{0, 1, 2}, r.Missing)
+}
+
 func TestAnOutcomeIsKeptAsLongAsAMemberOfItsRoundIsThere(t *testing.T) {
 	s := state{Format: format, Size: 1}
 	at := int32(0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -194,6 +195,98 @@ func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 		require.NoError(t, <-second)
 		require.Equal(t, 1, mark.Fired())
 		require.Empty(t, b.Server.Watched())
+		b.Close(cs...)
+	})
+}
+
+// The connection is lost while both are inside, and the watch on ready is set
+// again so slowly that the round could be over by then.
+func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
+		time.Sleep(lasts)
+		first := leaving(b.Context(), members[0])
+		time.Sleep(lasts)
+		watch := b.Server.Inject(zkembed.Match{
+			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
+		}, zkembed.Delay(lasts))
+		require.NoError(t, members[1].Leave(b.Context()))
+		require.NoError(t, <-first)
+		require.Equal(t, 1, watch.Fired())
+		require.Empty(t, b.Server.Watched())
+		b.Close(cs...)
+	})
+}
+
+// Its session is over, and the others have left without it, before it hears of
+// that.
+func TestAMemberThatHearsOfItsLossAfterTheEndLeavesNoWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		first := leaving(b.Context(), members[0])
+		time.Sleep(lasts)
+		b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
+		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
+		time.Sleep(lasts)
+		require.NoError(t, members[1].Err())
+		late := leaving(b.Context(), members[1])
+		time.Sleep(time.Millisecond)
+		b.Server.Heal()
+		requireMissing(t, <-first, 1)
+		require.ErrorIs(t, <-late, coord.ErrLost)
+		require.Empty(t, b.Server.Watched())
+		b.Close(cs...)
+	})
+}
+
+// A member that cannot reach the servers has lost its place when they may have
+// expired its session, whatever it was asking for.
+func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
+	for name, early := range map[string]bool{"called before": true, "called since": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b bubble) {
+				cs, bs := b.pool(2, 2)
+				members := b.inside(b.enter(bs...)...)
+				var left <-chan error
+				if early {
+					left = leaving(b.Context(), members[1])
+					time.Sleep(lasts)
+				}
+				b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+				b.Server.DropConns()
+				cutOff := time.Now()
+				if !early {
+					time.Sleep(lasts)
+					left = leaving(b.Context(), members[1])
+				}
+				require.ErrorIs(t, <-left, coord.ErrLost)
+				require.LessOrEqual(t, time.Since(cutOff), coordtest.T)
+				b.Server.Heal()
+				b.Close(cs...)
+			})
+		})
+	}
+}
+
+// It was cut off, the round ended without it, and the barrier was removed.
+func TestAMemberThatLostItsPlaceIsToldSoAlsoWhenTheBarrierIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		late := leaving(b.Context(), members[1])
+		time.Sleep(lasts)
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{cs[1].SessionID()}})
+		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
+		requireMissing(t, members[0].Leave(b.Context()), 1)
+		require.NoError(t, bs[0].Remove(b.Context()))
+		cut.Heal()
+		err := <-late
+		require.ErrorIs(t, err, coord.ErrLost)
+		require.NotErrorIs(t, err, doublebarrier.ErrBroken)
 		b.Close(cs...)
 	})
 }

@@ -35,7 +35,7 @@ var leaving = []mutant{
 		guard: "double barrier: a leaver watches ready before it marks itself",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old: `	r, over, err := m.judge(m.barrier.watch(ctx))
+			old: `	r, over, err := m.refresh(ctx, m.open)
 	if over || err != nil {
 		return err
 	}
@@ -45,12 +45,12 @@ var leaving = []mutant{
 			new: `	if err := l.mark(ctx); err != nil {
 		return err
 	}
-	r, over, err := m.judge(m.barrier.watch(ctx))
+	r, over, err := m.refresh(ctx, m.open)
 	if over || err != nil {
 		return err
 	}`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestALeaverThatLearns"}},
+		tests: []suite{{pkg: barrier, run: "TestALeaverWatchesReady"}},
 	},
 	{
 		guard: "double barrier: a leaver looks for the end before it watches again",
@@ -60,6 +60,24 @@ var leaving = []mutant{
 			new:  `m.judge(r, nil); over || err != nil {`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestALeaverThatLearns"}},
+	},
+	{
+		guard: "double barrier: Leave ends with the membership",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old:  `m.finish(m.hold.Context(ctx))`,
+			new:  `m.finish(ctx)`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestLeaveEnds"}},
+	},
+	{
+		guard: "double barrier: another number of members does not end a crashed round well",
+		edit: edit{
+			file: "coord/doublebarrier/state.go",
+			old:  `		s = s.closing(missing)`,
+			new:  `		s = s.closing(nil)`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestAnotherNumber"}},
 	},
 	{
 		guard: "double barrier: a member that died unfinished is missing",
@@ -92,7 +110,7 @@ var leaving = []mutant{
 		guard: "double barrier: ready is the one that the member entered by",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `case err == nil && r.stat.Czxid != m.made:`,
+			old:  `case err == nil && r.stat.Czxid != m.open.stat.Czxid:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestInsideTheDeletionOfReady"}},
