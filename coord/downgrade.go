@@ -20,9 +20,9 @@ import (
 // revoked on its own.
 //
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
-// writer's ([Write]; a mutex has no read side) or when [Hold.Nest] has made
-// other handles of it that are not released: they would lose their exclusion
-// unawares. With any other error nothing is held any more, and nothing is left
+// writer's ([Write]; a mutex has no read side), while [Hold.ReleaseTxn] is under
+// way, or when [Hold.Nest] has made other handles of it that are not released:
+// they would lose their exclusion unawares. With any other error nothing is held any more, and nothing is left
 // behind: what could not be deleted yet is deleted in the background. When the
 // connection fails before the reply comes, Downgrade finds out what happened as
 // [Client.Join] does, and tries again if it must. One request, one round trip.
@@ -87,13 +87,11 @@ func (h *Hold) handOver() error {
 	cl := h.claim
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	switch {
-	case h.err != nil:
-		return h.err
-	case cl.gone != nil || cl.removal != nil:
+	if err := h.mayEnd(); err != nil {
+		return err
+	}
+	if cl.gone != nil || cl.removal != nil {
 		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
-	case len(cl.holds) > 1:
-		return invalid("%d other handles of the hold are not released", len(cl.holds)-1)
 	}
 	h.end(ErrReleased)
 	cl.beginRemoval()
@@ -142,7 +140,7 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 func (cl *Claim) swap(ctx context.Context, next *Claim) (err error) {
 	defer func() {
 		if err != nil {
-			next.isNone() // what comes of a late attempt is nobody's
+			next.disown() // what comes of a late attempt is nobody's
 		}
 		next.attempted()
 	}()

@@ -166,7 +166,7 @@ func (h *Hold) Nest() (*Hold, error) {
 	case h.err != nil:
 		return nil, opError("nest", h.Node(), h.err)
 	case h.claim.settling != nil:
-		return nil, opError("nest", h.Node(), invalid("a transaction is releasing the hold"))
+		return nil, opError("nest", h.Node(), invalid("a transaction releases the hold already"))
 	}
 	return h.claim.newHold(), nil
 }

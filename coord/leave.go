@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,6 +191,8 @@ func (cl *Claim) stranded(err error) {
 	cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: cl.Node(), Err: err})
 }
 
+// removeOnce sends the deletion once. [ErrNoNode] says that the claim has no node,
+// also when another's has its name.
 func (cl *Claim) removeOnce() error {
 	if len(cl.spec.With) == 0 {
 		return cl.sess.Delete(context.Background(), cl.node)
@@ -204,11 +207,11 @@ func (cl *Claim) removeOnce() error {
 		return err
 	}
 	if !errors.As(err, &refused) || refused.Op != opNames[session.OpDelete] {
-		return nil // the proof tells that it is another's by now
+		return ErrNoNode // the proof tells that it is another's by now
 	}
 	asked, err := cl.wasAsked(context.Background())
 	if asked {
 		return cl.removeOnce()
 	}
-	return err // if it is nil, the node is another's by now
+	return cmp.Or(err, ErrNoNode) // another's by now
 }

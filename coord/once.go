@@ -53,11 +53,11 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 
 // Txn carries out all the operations or none, once: one request, and one more
 // to make a witness when none is idle. It repeats it over lost connections. It
-// fails as [Client.Txn] does; [ErrUnconfirmed] is left for two cases: ctx ended
-// before a reply came, or the session did, and the witness with it. Any other
-// error means that nothing was, nor will be, carried out, for which a repeat that
-// is refused costs one request more. There are no results
-// when the transaction took effect and its reply was lost.
+// fails as [Client.Txn] does; [ErrUnconfirmed] is left for these cases: ctx ended
+// before a reply came, or the session did, and the witness with it, or somebody
+// deleted or forbade the witness. Any other error means that nothing was, nor
+// will be, carried out, for which a repeat that is refused costs one request more.
+// There are no results when the transaction took effect and its reply was lost.
 func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := o.txn(ctx, ops)
 	return results, o.client.Failure("transaction", o.dir, err)
@@ -198,7 +198,7 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 		if err == nil {
 			return w, nil
 		}
-		o.client.isGone(w)
+		o.client.noteGone(w)
 		switch {
 		case ctx.Err() != nil:
 			return nil, Ended(ctx)
@@ -211,7 +211,7 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 			if <-made == nil {
 				o.client.drop(w)
 			} else {
-				o.client.isGone(w)
+				o.client.noteGone(w)
 			}
 		})
 		return nil, Ended(ctx)
@@ -247,19 +247,13 @@ func (o *ExactlyOnce) create(ctx context.Context, w *witness) error {
 // drop deletes a witness's node in the background.
 func (c *Client) drop(w *witness) {
 	_ = w.sess.Go(func() { // refused when the session is over, and the node with it
-		for {
-			err := w.sess.Delete(context.Background(), c.full(w.node))
-			if !errors.Is(err, ErrDisconnected) && !errors.Is(err, ErrThrottled) || w.sess.Err() != nil {
-				c.isGone(w)
-				return
-			}
-			c.pause(context.Background())
-		}
+		_ = c.claimFor(w.sess, c.full(w.node)).remove() // reports what fails
+		c.noteGone(w)
 	})
 }
 
-// isGone notes that a witness's node was deleted, or never made.
-func (c *Client) isGone(w *witness) {
+// noteGone notes that a witness's node was deleted, or never made.
+func (c *Client) noteGone(w *witness) {
 	if w.doubted {
 		c.doubtDeleted(w.sess, c.full(w.node))
 	}
@@ -292,7 +286,7 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 				failures[i] = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 				return
 			}
-			o.client.isGone(w)
+			o.client.noteGone(w)
 		})
 	}
 	deleting.Wait()

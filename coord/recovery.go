@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // recover finds out what became of a create whose reply was lost. After the
@@ -46,22 +48,14 @@ func (cl *Claim) find(prefix string) (bool, error) {
 		if !cl.isOwn(name, prefix) {
 			continue
 		}
-		node, err := cl.sess.Get(ctx, join(cl.dir, name))
-		unreadable := errors.Is(err, ErrNoAuth)
-		if unreadable {
-			node, err = cl.sess.Exists(ctx, join(cl.dir, name))
-		}
+		node, as, err := cl.examine(ctx, name)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return false, err
 		}
-		if node.Stat.Owner != cl.sess.ID() {
+		if node.Stat.Owner != cl.sess.ID() || as == anothers {
 			continue
 		}
-		if cl.spec.Name != "" && string(node.Data) != string(cl.spec.Data) {
-			// Not as it was made: it may have been asked for meanwhile.
-			if !unreadable && !IsRevocation(node.Data) {
-				continue
-			}
+		if as == perhaps {
 			if proven, err := cl.proven(ctx); err != nil || !proven {
 				return false, err
 			}
@@ -71,6 +65,32 @@ func (cl *Claim) find(prefix string) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// likeness is how far what a node holds tells that the claim has made it.
+type likeness int
+
+const (
+	anothers likeness = iota
+	perhaps           // it cannot be read, or was asked for since
+	asMade
+)
+
+// examine reads a node of the claim's name in this session.
+func (cl *Claim) examine(ctx context.Context, name string) (session.Node, likeness, error) {
+	path := join(cl.dir, name)
+	node, err := cl.sess.Get(ctx, path)
+	unreadable := errors.Is(err, ErrNoAuth)
+	if unreadable {
+		node, err = cl.sess.Exists(ctx, path)
+	}
+	switch {
+	case cl.spec.Name == "" || string(node.Data) == string(cl.spec.Data):
+		return node, asMade, err
+	case unreadable || IsRevocation(node.Data):
+		return node, perhaps, err
+	}
+	return node, anothers, err
 }
 
 // proven tells whether what proves the claim holds: that a node of its name and

@@ -39,15 +39,24 @@ func (h *Hold) beginSettling() error {
 	}
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	if err := h.mayEnd(); err != nil {
+		return err
+	}
+	cl.settling = make(chan struct{})
+	return nil
+}
+
+// mayEnd tells why a request for h cannot end the claim, or nil; cl.mu is held.
+func (h *Hold) mayEnd() error {
+	cl := h.claim
 	switch {
 	case h.err != nil:
 		return h.err
 	case len(cl.holds) > 1:
 		return invalid("%d other handles of the hold are not released", len(cl.holds)-1)
 	case cl.settling != nil:
-		return invalid("another transaction releases the hold already")
+		return invalid("a transaction releases the hold already")
 	}
-	cl.settling = make(chan struct{})
 	return nil
 }
 
@@ -58,9 +67,18 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 	for {
 		_, err := cl.client.txn(ctx, cl.sess, ops)
 		var refused *TxnError
-		isRefused := errors.As(err, &refused)
-		gone := isRefused && refused.Index == 0 && errors.Is(err, ErrNoNode)
-		changed := isRefused && refused.Index == 0 && errors.Is(err, ErrBadVersion)
+		atOwn := errors.As(err, &refused) && refused.Index == 0
+		if atOwn && errors.Is(err, ErrBadVersion) {
+			asked, err := cl.wasAsked(ctx)
+			if err != nil {
+				return h.unsettled(err)
+			}
+			if asked {
+				ops[0] = DeleteOp(h.Node(), cl.version())
+				continue
+			}
+		}
+		gone := atOwn && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion))
 		switch {
 		case err == nil:
 			cl.settled()
@@ -69,6 +87,9 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			undone, err := cl.undone(ctx, ops[1:])
 			switch {
 			case err != nil && transient(err) && ctx.Err() == nil && cl.sess.Err() == nil:
+				if errors.Is(err, ErrThrottled) {
+					cl.client.pause(ctx)
+				}
 				continue
 			case err != nil:
 				return h.unsettled(err)
@@ -77,15 +98,6 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 			}
 			cl.settled() // the earlier one took effect
 			return nil
-		case changed:
-			asked, err := cl.wasAsked(ctx)
-			if err != nil {
-				return h.unsettled(err)
-			}
-			if !asked {
-				return h.settledByOthers()
-			}
-			ops[0] = DeleteOp(h.Node(), cl.version())
 		case gone:
 			return h.settledByOthers()
 		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && cl.sess.Err() == nil:

@@ -37,15 +37,18 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 }
 
 // The node goes with the transaction, and what a new handle stands for.
-func TestAHoldThatATransactionIsReleasingCannotBeNested(t *testing.T) {
+func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		h := b.acquire(c)
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/lock"), Kind: coord.Write, Exclusive: true}, first)
+		require.NoError(t, err)
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := make(chan error, 1)
 		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
 		synctest.Wait()
-		_, err := h.Nest()
+		_, err = h.Nest()
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		_, err = h.Downgrade(b.Context())
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.NoError(t, <-released)
 	})

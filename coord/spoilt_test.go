@@ -102,3 +102,29 @@ func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 		require.True(t, made, "not carried out")
 	})
 }
+
+// The transaction was carried out, its reply was lost, and another's node has
+// the name by the time it is repeated.
+func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
+		require.NoError(t, admin.Create(b.Context(), "/item", nil))
+		h, err := c.Acquire(b.Context(), coord.Spec{
+			Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/item", 0)},
+		}, coord.Alone)
+		require.NoError(t, err)
+		match := zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}
+		lost, late := b.Server.Inject(match, zkembed.LoseReply()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
+		released := make(chan error, 1)
+		go func() { released <- h.ReleaseTxn(b.Context(), coord.DeleteOp("/item", 0)) }()
+		time.Sleep(time.Second)
+		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
+		require.NoError(t, admin.Create(b.Context(), "/d/n", []byte("another's")))
+		require.NoError(t, <-released)
+		require.ErrorIs(t, h.Err(), coord.ErrReleased)
+		_, there, err := admin.Exists(b.Context(), "/d/n")
+		require.NoError(t, err)
+		require.True(t, there)
+	})
+}

@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"time"
 
@@ -24,7 +25,7 @@ const doubtLasts = 10
 // strays, are looked for whenever the session is connected again.
 type doubt struct {
 	prefix string      // what the names of the claim's nodes begin with
-	made   bool        // no further attempt is under way
+	idle   bool        // no further attempt is under way
 	due    bool        // strays are to be looked for
 	over   *time.Timer // ends the doubt
 }
@@ -50,40 +51,48 @@ func (cl *Claim) doubts(prefix string) {
 		c.doubted[cl.sess] = all
 	}
 	if d := all.doubts[cl]; d != nil {
-		d.over.Reset(doubtLasts * cl.sess.Timeout())
-		return
+		d.over.Stop() // one that is too late for that finds another doubt
+	} else {
+		cl.sess.AddClaim()
 	}
-	all.doubts[cl] = &doubt{
-		prefix: prefix, over: time.AfterFunc(doubtLasts*cl.sess.Timeout(), func() { c.undoubted(cl) }),
-	}
-	cl.sess.AddClaim()
+	d := &doubt{prefix: prefix}
+	d.over = time.AfterFunc(doubtLasts*cl.sess.Timeout(), func() { c.undoubted(cl, d) })
+	all.doubts[cl] = d
 }
 
 // doubtDeleted notes that a node which has been deleted may be made late.
 func (c *Client) doubtDeleted(s *session.Session, node string) {
-	gone := &Claim{client: c, sess: s, dir: path.Dir(node)}
-	gone.setNode(node, 0)
-	gone.isNone()
+	gone := c.claimFor(s, node)
+	close(gone.removal.done)
 	gone.doubts(gone.name)
 	gone.attempted()
 }
 
-// isNone notes that the claim has no node, whatever its name says.
-func (cl *Claim) isNone() {
+// claimFor returns a claim, for its deletion, of an own node which was made
+// without one.
+func (c *Client) claimFor(s *session.Session, node string) *Claim {
+	cl := &Claim{client: c, sess: s, dir: path.Dir(node)}
+	cl.setNode(node, 0)
+	cl.beginRemoval()
+	return cl
+}
+
+// disown notes that the claim has no node, whatever its name says.
+func (cl *Claim) disown() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	close(cl.beginRemoval().done)
 }
 
-// undoubted ends the doubt about a claim's create.
-func (c *Client) undoubted(cl *Claim) {
+// undoubted ends a doubt about a claim's create, unless it has ended before.
+func (c *Client) undoubted(cl *Claim, d *doubt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.doubted[cl.sess]
-	if all == nil || all.doubts[cl] == nil {
+	if all == nil || all.doubts[cl] != d {
 		return
 	}
-	all.doubts[cl].over.Stop()
+	d.over.Stop()
 	delete(all.doubts, cl)
 	if len(all.doubts) == 0 {
 		delete(c.doubted, cl.sess)
@@ -94,15 +103,13 @@ func (c *Client) undoubted(cl *Claim) {
 // trustAll ends all doubts of a session, which is over.
 func (c *Client) trustAll(s *session.Session) {
 	c.mu.Lock()
-	var claims []*Claim
+	var doubts map[*Claim]*doubt
 	if all := c.doubted[s]; all != nil {
-		for cl := range all.doubts {
-			claims = append(claims, cl)
-		}
+		doubts = maps.Clone(all.doubts)
 	}
 	c.mu.Unlock()
-	for _, cl := range claims {
-		c.undoubted(cl)
+	for cl, d := range doubts {
+		c.undoubted(cl, d)
 	}
 }
 
@@ -113,7 +120,7 @@ func (cl *Claim) attempted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if all := c.doubted[cl.sess]; all != nil && all.doubts[cl] != nil {
-		all.doubts[cl].made, all.doubts[cl].due = true, true
+		all.doubts[cl].idle, all.doubts[cl].due = true, true
 		c.search(cl.sess, all)
 	}
 }
@@ -153,7 +160,7 @@ func (c *Client) takeDue(all *doubted) map[*Claim]string {
 	defer c.mu.Unlock()
 	claims := map[*Claim]string{}
 	for cl, d := range all.doubts {
-		if d.due && d.made { // the others find out by themselves, and come back to this
+		if d.due && d.idle { // the others find out by themselves, and come back to this
 			d.due, claims[cl] = false, d.prefix
 		}
 	}
@@ -207,10 +214,7 @@ func (cl *Claim) isStray(ctx context.Context, name string) (bool, error) {
 	if name == cl.name && !cl.isRemoved() {
 		return false, nil
 	}
-	node, err := cl.sess.Get(ctx, join(cl.dir, name))
-	if errors.Is(err, ErrNoAuth) {
-		node, err = cl.sess.Exists(ctx, join(cl.dir, name))
-	}
+	node, as, err := cl.examine(ctx, name)
 	if err != nil && transient(err) {
 		return false, err
 	}
@@ -218,14 +222,15 @@ func (cl *Claim) isStray(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	// Claims of one name are told by their data.
-	return cl.spec.Name == "" || string(node.Data) == string(cl.spec.Data) && !cl.isWanted(), nil
+	return cl.spec.Name == "" || as != anothers && !cl.isWanted(as), nil
 }
 
 // isWanted tells whether another claim of this session may have made a node of
-// the same name and data.
-func (cl *Claim) isWanted() bool {
+// the same name, and of the same data if these are as made.
+func (cl *Claim) isWanted(as likeness) bool {
 	for _, other := range cl.client.claimsOf(cl.sess) {
-		if other != cl && other.dir == cl.dir && other.spec.Name == cl.spec.Name && string(other.spec.Data) == string(cl.spec.Data) {
+		if other != cl && other.dir == cl.dir && other.spec.Name == cl.spec.Name &&
+			(as == perhaps || string(other.spec.Data) == string(cl.spec.Data)) {
 			return true
 		}
 	}

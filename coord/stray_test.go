@@ -73,6 +73,31 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 	}
 }
 
+// Somebody asks for the node before it is found.
+func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var removed atomic.Int64
+		c, admin := b.Open(strays(&removed)), b.Open()
+		require.NoError(b, b.acquire(c).Release(b.Context()))
+		late := b.lateCreates(c.SessionID(), T, 1)
+		ctx, cancel := context.WithCancel(b.Context())
+		go func() {
+			<-late.Struck()
+			cancel()
+		}()
+		_, err := c.Join(ctx, coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"})
+		require.ErrorIs(b, err, context.Canceled)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(tick))
+		for b.owned(c.SessionID()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		require.NoError(b, coord.Revoke(b.Context(), admin, "/lock/one"))
+		time.Sleep(T)
+		require.Zero(b, b.owned(c.SessionID()))
+		require.EqualValues(b, 1, removed.Load())
+	})
+}
+
 // The node of a name that the same client has asked for again is not a stray.
 func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 	inBubble(t, func(b bubble) {

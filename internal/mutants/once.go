@@ -91,6 +91,24 @@ var once = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionThatWasNeverCarriedOut"}},
 	},
 	{
+		guard: "a release by transaction: another's node after a lost reply does not say that nothing was done",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `case gone && unknown:`,
+			new:  `case gone && unknown && errors.Is(err, ErrNoNode):`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionWasCarriedOut"}},
+	},
+	{
+		guard: "a release by transaction: nothing else ends the claim meanwhile",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `	case cl.settling != nil:`,
+			new:  `	case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldThatATransactionIsReleasing"}},
+	},
+	{
 		guard: "a release by transaction: a missing node at the first attempt is a loss",
 		edit: edit{
 			file: "coord/settle.go",

@@ -27,7 +27,7 @@ var recovery = []mutant{
 		guard: "recovery: the node's owner",
 		edit: edit{
 			file: "coord/recovery.go",
-			old:  `if node.Stat.Owner != cl.sess.ID() {`,
+			old:  `if node.Stat.Owner != cl.sess.ID() || as == anothers {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"}},
@@ -163,9 +163,9 @@ var recovery = []mutant{
 		guard: "strays: the session probes while a create is in doubt",
 		edit: edit{
 			file: "coord/stray.go",
-			old:  `	cl.sess.AddClaim()`,
-			new: `	cl.sess.AddClaim()
-	cl.sess.RemoveClaim()`,
+			old:  `		cl.sess.AddClaim()`,
+			new: `		cl.sess.AddClaim()
+		cl.sess.RemoveClaim()`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestADoubtEnds"}},
 	},
@@ -191,10 +191,19 @@ var recovery = []mutant{
 		guard: "strays: nor is that of another claim of the same name",
 		edit: edit{
 			file: "coord/stray.go",
-			old:  `string(node.Data) == string(cl.spec.Data) && !cl.isWanted(), nil`,
-			new:  `true, nil`,
+			old:  `as != anothers && !cl.isWanted(as), nil`,
+			new:  `as != anothers, nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnotherClaimOfTheName"}},
+	},
+	{
+		guard: "strays: one that was asked for is one, too",
+		edit: edit{
+			file: "coord/stray.go",
+			old:  `as != anothers && !cl.isWanted(as), nil`,
+			new:  `as == asMade && !cl.isWanted(as), nil`,
+		},
+		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServer"}},
 	},
 	{
 		guard: "strays: all recipes, by the simulation",
@@ -218,7 +227,7 @@ var recovery = []mutant{
 		guard: "strays: those of a downgrade that was given up",
 		edit: edit{
 			file: "coord/downgrade.go",
-			old: `			next.isNone() // what comes of a late attempt is nobody's
+			old: `			next.disown() // what comes of a late attempt is nobody's
 `,
 			new: ``,
 		},
@@ -238,9 +247,8 @@ var recovery = []mutant{
 		guard: "strays: a later attempt prolongs the doubt",
 		edit: edit{
 			file: "coord/stray.go",
-			old: `		d.over.Reset(doubtLasts * cl.sess.Timeout())
-`,
-			new: ``,
+			old:  `		d.over.Stop() // one that is too late for that finds another doubt`,
+			new:  `		return`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALaterAttemptProlongs"}},
 	},

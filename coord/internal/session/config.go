@@ -45,7 +45,7 @@ const (
 // hung servers in a row within one T: T/2 to notice the first, T/6 for the
 // handshake of the second, and a third of T to connect to another.
 const (
-	handshakeShare = 6 // T/6 for the reply to a handshake
+	handshakeShare = 6 // T/6 for the reply to a handshake, in the first round through the servers
 	stallShare     = 2 // T/2 for the reply to any other request
 	// Probes go out a tenth more than T/8 apart: two of them span the T/4 that
 	// half an unknown tick may last and the time of a round trip (up to T/40),
