@@ -43,6 +43,7 @@ func (g *gate) keep(k *worker, _ context.Context, c *coord.Client) bool {
 	if k.isCalm() {
 		return true
 	}
+	k.untimed()
 	err := b.Set(k.base)
 	k.waited(k.base, "Set", err)
 	if err != nil {

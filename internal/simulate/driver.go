@@ -67,12 +67,14 @@ func nothing() (time.Duration, func() int) { return 0, nil }
 func (d *driver) station() *station { return d.stations[d.r.IntN(len(d.stations))] }
 
 // some picks the sessions of one or more clients, or nil, which is everybody.
+// It is nil, too, when no client has a session.
 func (d *driver) some() (ids []int64) {
 	if chance(d.r, 0.3) {
 		return nil
 	}
-	for _, i := range d.r.Perm(len(d.stations))[:1+d.r.IntN(max(1, len(d.stations)/2))] {
-		if id := d.stations[i].session(); id != 0 {
+	n := 1 + d.r.IntN(max(1, len(d.stations)/2))
+	for _, i := range d.r.Perm(len(d.stations)) {
+		if id := d.stations[i].session(); id != 0 && len(ids) < n {
 			ids = append(ids, id)
 		}
 	}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
@@ -32,13 +33,17 @@ func campaign(k *worker, ctx context.Context, c *coord.Client) bool {
 }
 
 // leadAgain campaigns and leads in a loop of the recipe's own, until the last
-// fault.
+// fault, or after it, for one term.
 func leadAgain(k *worker, ctx context.Context, c *coord.Client) bool {
 	e := must(election.New(c, k.key))
-	ctx, cancel := k.untilCalm(ctx)
+	last, until := k.isCalm(), k.untilCalm
+	if last {
+		until = context.WithCancel
+	}
+	ctx, cancel := until(ctx)
 	defer cancel()
 	k.untimed()
-	inside := false
+	inside, terms := false, 0
 	err := e.Run(ctx, []byte(k.name), func(_ context.Context, t *election.Term) error {
 		if inside {
 			k.violated("%s: two terms of one Run at once", k.name)
@@ -50,10 +55,13 @@ func leadAgain(k *worker, ctx context.Context, c *coord.Client) bool {
 		if g.Trusted() {
 			_ = g.End(history.Release, nil, func() error { return nil })
 		}
+		if terms++; last {
+			cancel()
+		}
 		return nil
 	})
 	k.waited(ctx, "Run", err, coord.ErrUnconfirmed)
-	return true
+	return terms > 0
 }
 
 // observe follows the elections, which never go back in time.
@@ -62,7 +70,7 @@ func observe(k *worker, ctx context.Context, c *coord.Client) bool {
 	if chance(k.r, 0.3) {
 		l, err := e.Leader(ctx)
 		k.waited(ctx, "Leader", err, election.ErrNoLeader)
-		return err == nil && !l.None() || k.isCalm()
+		return err == nil && !l.None() || errors.Is(err, election.ErrNoLeader)
 	}
 	k.untimed()
 	ctx, cancel := context.WithTimeout(ctx, k.part(k.r, 0.5, 5))

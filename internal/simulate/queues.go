@@ -195,6 +195,7 @@ func (s *shop) finish(k *worker, ctx context.Context, received *history.Op, item
 	}
 	if err != nil && item.Err() == nil {
 		k.count(k.counts, "items kept after a failed ack", 1)
+		k.untimed()
 		k.waited(k.base, "Nack", item.Nack(k.base, 0), queue.ErrStale, coord.ErrUnconfirmed)
 	}
 }

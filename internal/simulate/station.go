@@ -22,6 +22,7 @@ type station struct {
 	latency time.Duration
 	workers []string
 	slow    atomic.Int64 // nanoseconds that each read and write takes longer
+	slowed  atomic.Int64 // reads and writes that did
 
 	mu     sync.Mutex
 	client *coord.Client
@@ -138,8 +139,11 @@ type slowConn struct {
 // lag waits at least a moment: then a loss is on record before anybody else can
 // hear of what it led to.
 func (c *slowConn) lag(r *rand.Rand) {
-	d := time.Duration(r.Float64()*float64(c.station.latency)) + time.Duration(c.station.slow.Load())
-	time.Sleep(d + time.Microsecond)
+	slow := time.Duration(c.station.slow.Load())
+	if slow > 0 {
+		c.station.slowed.Add(1)
+	}
+	time.Sleep(time.Duration(r.Float64()*float64(c.station.latency)) + slow + time.Microsecond)
 }
 
 func (c *slowConn) Write(p []byte) (int, error) {

@@ -97,13 +97,13 @@ var foreigners = map[coord.Dialect]string{
 // litter makes a child that does not belong there, and takes it away again.
 func litter(d *driver) (time.Duration, func() int) {
 	name := strangers[d.r.IntN(len(strangers))]
+	dir := d.dirs[d.r.IntN(len(d.dirs))]
 	if chance(d.r, 0.2) {
 		name = foreigners[d.dialect]
 		d.mu.Lock()
-		d.foreign++
+		d.foreign = append(d.foreign, dir)
 		d.mu.Unlock()
 	}
-	dir := d.dirs[d.r.IntN(len(d.dirs))]
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
 	made := make(chan error, 1)
 	d.running.Go(func() { made <- d.admin.client.Create(ctx, dir+"/"+name, nil) })

@@ -128,11 +128,26 @@ func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {
 }
 
 func lag(d *driver) (time.Duration, func() int) {
-	f := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), d.some()...)
+	ids := d.some()
+	f, before := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), ids...), d.requests(ids)
 	return d.part(d.r, 0.5, 4), func() int {
 		f.Stop()
+		if d.requests(ids) == before {
+			return 0
+		}
 		return 1
 	}
+}
+
+// requests counts what the server was asked by some sessions; nil for all.
+func (d *driver) requests(ids []int64) (n int) {
+	if ids == nil {
+		return d.srv.Counts().Total()
+	}
+	for _, id := range ids {
+		n += d.srv.SessionCounts(id).Total()
+	}
+	return n
 }
 
 // isolate puts sessions on a follower and cuts that off from its leader.
@@ -159,8 +174,12 @@ func isolate(d *driver) (time.Duration, func() int) {
 func slow(d *driver) (time.Duration, func() int) {
 	s := d.station()
 	s.slow.Store(int64(d.part(d.r, 0.001, 0.08)))
+	before := s.slowed.Load()
 	return d.part(d.r, 0.5, 2), func() int {
 		s.slow.Store(0)
+		if s.slowed.Load() == before {
+			return 0
+		}
 		return 1
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -14,14 +16,15 @@ import (
 // worker uses one recipe again and again.
 type worker struct {
 	*world
-	st     *station
-	name   string
-	recipe string
-	key    string
-	r      *rand.Rand
-	heeds  bool      // stops when somebody asks for its hold
-	ends   time.Time // when the present call's context ends by itself; zero if it does not
-	called time.Time // when the present call of the recipe began
+	st        *station
+	name      string
+	recipe    string
+	key       string
+	r         *rand.Rand
+	heeds     bool      // stops when somebody asks for its hold
+	unsettled string    // node of a hold by which an increment may be carried out yet
+	ends      time.Time // when the present call's context ends by itself; zero if it does not
+	called    time.Time // when the present call of the recipe began
 }
 
 // hire adds a worker to a station. Each call of once is one use of the recipe,
@@ -109,13 +112,13 @@ const late = 50 * time.Millisecond
 // waited checks a call that has just returned, with an error or without.
 func (k *worker) waited(ctx context.Context, what string, err error, allowed ...error) {
 	defer func() { k.called = time.Now() }()
-	if !k.ends.IsZero() && err != nil && errors.Is(err, ctx.Err()) {
+	if !k.ends.IsZero() {
 		begun := k.ends
 		if k.called.After(begun) {
 			begun = k.called
 		}
 		if took := time.Since(begun); took > late {
-			k.violated("%s: %s returned %v after its context had ended", k.name, what, took)
+			k.violated("%s: %s returned %v after its context had ended: %v", k.name, what, took, err)
 		}
 	}
 	if err == nil {
@@ -126,13 +129,16 @@ func (k *worker) waited(ctx context.Context, what string, err error, allowed ...
 			return
 		}
 	}
-	if errors.Is(err, coord.ErrForeign) && k.foreigners() {
+	if errors.Is(err, coord.ErrForeign) && k.hadForeigners(err) {
 		return
 	}
 	if ctx.Err() != nil && errors.Is(err, coord.ErrSessionExpired) {
 		return // came at the same time, and a repetition was not worth while
 	}
-	if !errors.Is(err, coord.ErrClosed) && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
+	if errors.Is(err, coord.ErrClosed) && !k.st.steady {
+		return
+	}
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		k.violated("%s: %s failed: %v", k.name, what, err)
 	}
 }
@@ -140,10 +146,16 @@ func (k *worker) waited(ctx context.Context, what string, err error, allowed ...
 // untimed is for calls that end by another context than the one given.
 func (k *worker) untimed() { k.ends = time.Time{} }
 
-func (w *world) foreigners() bool {
+// hadForeigners tells whether the driver has made a contender of another dialect
+// at the path that an error is about.
+func (w *world) hadForeigners(err error) bool {
+	var about *coord.OpError
+	if !errors.As(err, &about) {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.foreign > 0
+	return slices.ContainsFunc(w.foreign, func(dir string) bool { return strings.HasPrefix(dir, about.Path) })
 }
 
 // duration is how long to use a hold: mostly short, sometimes longer than the
@@ -169,19 +181,22 @@ func (k *worker) duration() time.Duration {
 // now and then whether the server agrees that it holds.
 func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 	defer func() { k.called = time.Now() }()
-	end, settled := time.Now().Add(k.duration()), true
+	end := time.Now().Add(k.duration())
 	if chance(k.r, 0.2) { // a holder that writes nothing learns of a loss by its watch only
 		res = nil
 	}
 	for {
 		k.inspect(h)
 		if res != nil && h.Token() != 0 {
-			if settled && chance(k.r, 0.5) {
-				settled = res.increment(c, h, k.name, func() {
+			if k.unsettled != h.Node() && chance(k.r, 0.5) {
+				settled := res.increment(c, h, k.name, func() {
 					if chance(k.r, 0.4) {
 						k.rest(k.part(k.r, 0, 0.5), h)
 					}
 				})
+				if !settled {
+					k.unsettled = h.Node()
+				}
 			}
 			res.use(h, k.name)
 		}

@@ -41,7 +41,7 @@ type world struct {
 	counts     map[string]int
 	ended      map[int64]time.Time      // sessions ended by the driver before their time
 	deleted    map[string]time.Time     // nodes that the driver began to delete
-	foreign    int                      // foreign contenders made so far
+	foreign    []string                 // directories of the foreign contenders made so far
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from then to the first grant on a path
 	finish     func()                   // closes what the workers have opened
