@@ -265,11 +265,12 @@ func (cl *Claim) version() int32 {
 	return 1 + cl.written
 }
 
-// wasAsked tells whether the node is not of the claim's version only because
-// somebody has asked for it, which writes into it, and takes note of the new
-// one. If it should be that of another claim of this session, what proves this
-// claim tells ([Spec.Proof]). It fails when ctx or the session ends first.
-func (cl *Claim) wasAsked(ctx context.Context) (bool, error) {
+// wasWritten tells whether the node is not of the claim's version only because
+// somebody has written into it, as [Revoke] does, and takes note of the new one.
+// Where the claim does not know which node it made, a request for it counts;
+// should that be another claim's of this session, what proves this claim tells
+// ([Spec.Proof]). It fails when ctx or the session ends first.
+func (cl *Claim) wasWritten(ctx context.Context) (bool, error) {
 	if len(cl.spec.With) == 0 {
 		return false, nil
 	}
@@ -285,7 +286,9 @@ func (cl *Claim) wasAsked(ctx context.Context) (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, err
-	case node.Stat.Owner != cl.sess.ID() || !IsRevocation(node.Data):
+	case node.Stat.Owner != cl.sess.ID():
+		return false, nil
+	case cl.czxid != 0 && node.Stat.Czxid != cl.czxid || cl.czxid == 0 && !IsRevocation(node.Data):
 		return false, nil
 	}
 	cl.mu.Lock()

@@ -22,10 +22,11 @@ import (
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
 // writer's ([Write]; a mutex has no read side), while [Hold.ReleaseTxn] is under
 // way, or when [Hold.Nest] has made other handles of it that are not released:
-// they would lose their exclusion unawares. With any other error nothing is held any more, and nothing is left
-// behind: what could not be deleted yet is deleted in the background. When the
-// connection fails before the reply comes, Downgrade finds out what happened as
-// [Client.Join] does, and tries again if it must. One request, one round trip.
+// they would lose their exclusion unawares. With any other error nothing is held
+// any more, and nothing is left behind: what could not be deleted yet is deleted
+// in the background. When the connection fails before the reply comes, Downgrade
+// finds out what happened as [Client.Join] does, and tries again if it must. One
+// request, one round trip.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	shared, err := h.downgrade(ctx)
 	return shared, h.claim.client.Failure("downgrade", h.Node(), err)

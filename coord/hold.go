@@ -120,8 +120,8 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	}
 	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), cl.version())}, ops...))
 	if single, ok := err.(*TxnError); ok && single.Index == 0 && errors.Is(err, ErrBadVersion) {
-		asked, unknown := cl.wasAsked(ctx)
-		if asked {
+		written, unknown := cl.wasWritten(ctx)
+		if written {
 			return h.Txn(ctx, ops...)
 		}
 		if unknown != nil {

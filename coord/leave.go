@@ -209,8 +209,8 @@ func (cl *Claim) removeOnce() error {
 	if !errors.As(err, &refused) || refused.Op != opNames[session.OpDelete] {
 		return ErrNoNode // the proof tells that it is another's by now
 	}
-	asked, err := cl.wasAsked(context.Background())
-	if asked {
+	written, err := cl.wasWritten(context.Background())
+	if written {
 		return cl.removeOnce()
 	}
 	return cmp.Or(err, ErrNoNode) // another's by now

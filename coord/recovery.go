@@ -85,9 +85,13 @@ func (cl *Claim) examine(ctx context.Context, name string) (session.Node, likene
 		node, err = cl.sess.Exists(ctx, path)
 	}
 	switch {
-	case cl.spec.Name == "" || string(node.Data) == string(cl.spec.Data):
+	case cl.spec.Name == "":
 		return node, asMade, err
-	case unreadable || IsRevocation(node.Data):
+	case unreadable:
+		return node, perhaps, err
+	case string(node.Data) == string(cl.spec.Data):
+		return node, asMade, err
+	case IsRevocation(node.Data):
 		return node, perhaps, err
 	}
 	return node, anothers, err

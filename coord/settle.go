@@ -69,11 +69,14 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 		var refused *TxnError
 		atOwn := errors.As(err, &refused) && refused.Index == 0
 		if atOwn && errors.Is(err, ErrBadVersion) {
-			asked, err := cl.wasAsked(ctx)
-			if err != nil {
+			written, err := cl.wasWritten(ctx)
+			switch {
+			case err != nil && unknown:
 				return h.unsettled(err)
-			}
-			if asked {
+			case err != nil:
+				cl.stopSettling()
+				return err
+			case written:
 				ops[0] = DeleteOp(h.Node(), cl.version())
 				continue
 			}

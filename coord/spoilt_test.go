@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -126,5 +127,56 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 		_, there, err := admin.Exists(b.Context(), "/d/n")
 		require.NoError(t, err)
 		require.True(t, there)
+	})
+}
+
+// The transaction was not carried out, and somebody writes into the own node
+// before it is repeated.
+func TestAReleaseByTransactionIsCarriedOutThoughSomebodyWritesIntoTheNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
+		h, err := c.Acquire(b.Context(), coord.Spec{
+			Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/", -1)},
+		}, coord.Alone)
+		require.NoError(t, err)
+		match := zkembed.Match{PathPrefix: "/done", Session: h.Session(), Times: 1}
+		lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
+		released := make(chan error, 1)
+		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
+		time.Sleep(time.Second)
+		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
+		_, err = admin.Set(b.Context(), "/d/n", []byte("by hand"), -1)
+		require.NoError(t, err)
+		require.NoError(t, <-released)
+		_, made, err := admin.Exists(b.Context(), "/done")
+		require.NoError(t, err)
+		require.True(t, made)
+		require.Zero(t, b.owned(c.SessionID()))
+	})
+}
+
+// It was refused, for somebody has written into the node, and the context ends
+// before that is found out: nothing was carried out, nor will be.
+func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
+		h, err := c.Acquire(b.Context(), coord.Spec{
+			Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/", -1)},
+		}, coord.Alone)
+		require.NoError(t, err)
+		_, err = admin.Set(b.Context(), "/d/n", []byte("by hand"), -1)
+		require.NoError(t, err)
+		time.Sleep(time.Second) // the own watch has looked
+		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(time.Second))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
+		defer cancel()
+		err = h.ReleaseTxn(ctx, coord.CreateOp("/done", nil, coord.Persistent))
+		require.Equal(t, 1, read.Fired())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, coord.ErrUnconfirmed)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(b.Context()))
 	})
 }

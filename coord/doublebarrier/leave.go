@@ -1,6 +1,7 @@
 package doublebarrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,15 @@ type leaving struct {
 }
 
 func (m *Member) leave(ctx context.Context) error {
+	if err := m.hold.Err(); err != nil {
+		return err
+	}
 	err := m.finish(m.hold.Context(ctx))
 	var known *IncompleteError
-	if lost := m.hold.Err(); err != nil && lost != nil && ctx.Err() == nil && !errors.As(err, &known) {
-		return lost // whatever came of it
+	if err == nil || errors.As(err, &known) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
 	}
-	return err
+	return cmp.Or(m.hold.Err(), err) // a loss, whatever came of it
 }
 
 // finish takes part in the round's end. ctx ends with the hold. It sees to the

@@ -272,6 +272,34 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 	}
 }
 
+// The context is the member's own, and so ends with it.
+func TestLeaveTellsOfALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+		b.Server.DropConns()
+		require.ErrorIs(t, members[1].Leave(members[1].Context(b.Context())), coord.ErrLost)
+		b.Server.Heal()
+		b.Close(cs...)
+	})
+}
+
+func TestLeaveTellsOfALossThatCameBeforeTheContextsEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		require.NoError(t, coord.Break(b.Context(), cs[0], members[1].Node()))
+		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // so that ready is looked at
+		<-members[1].Done()
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		require.ErrorIs(t, members[1].Leave(ctx), coord.ErrLost)
+		requireMissing(t, members[0].Leave(b.Context()), 1)
+		b.Close(cs...)
+	})
+}
+
 // It was cut off, the round ended without it, and the barrier was removed.
 func TestAMemberThatLostItsPlaceIsToldSoAlsoWhenTheBarrierIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {

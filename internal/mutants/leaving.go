@@ -71,6 +71,18 @@ var leaving = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestLeaveEnds"}},
 	},
 	{
+		guard: "double barrier: a loss is told before the context's end that came later",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old: `	if err := m.hold.Err(); err != nil {
+		return err
+	}
+	err := m.finish`,
+			new: `	err := m.finish`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestLeaveTellsOfALoss"}},
+	},
+	{
 		guard: "double barrier: another number of members does not end a crashed round well",
 		edit: edit{
 			file: "coord/doublebarrier/state.go",

@@ -100,6 +100,15 @@ var once = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionWasCarriedOut"}},
 	},
 	{
+		guard: "a release by transaction: the own node is known again, whatever was written into it",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `cl.czxid != 0 && node.Stat.Czxid != cl.czxid || cl.czxid == 0 && !IsRevocation(node.Data)`,
+			new:  `!IsRevocation(node.Data)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionIsCarriedOut"}},
+	},
+	{
 		guard: "a release by transaction: nothing else ends the claim meanwhile",
 		edit: edit{
 			file: "coord/settle.go",

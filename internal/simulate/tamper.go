@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -100,9 +101,7 @@ func litter(d *driver) (time.Duration, func() int) {
 	dir := d.dirs[d.r.IntN(len(d.dirs))]
 	if chance(d.r, 0.2) {
 		name = foreigners[d.dialect]
-		d.mu.Lock()
-		d.foreign = append(d.foreign, dir)
-		d.mu.Unlock()
+		d.excuseForeign(dir, time.Now().Add(time.Hour))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
 	made := make(chan error, 1)
@@ -113,11 +112,42 @@ func litter(d *driver) (time.Duration, func() int) {
 		if gone := coord.Break(context.Background(), d.admin.client, dir+"/"+name); gone != nil {
 			d.violated("the foreign child cannot be deleted: %v", gone)
 		}
+		if name == foreigners[d.dialect] {
+			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer be late
+		}
 		if err != nil {
 			return 0
 		}
 		return 1
 	}
+}
+
+// excuseForeign notes until when a foreign contender may be met in a directory.
+// In a double barrier nobody minds one.
+func (w *world) excuseForeign(dir string, until time.Time) {
+	if dir == "/party" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.foreign[dir] = until
+}
+
+// hadForeigners tells whether there may have been a contender of another dialect
+// at the path that an error is about.
+func (w *world) hadForeigners(err error) bool {
+	var about *coord.OpError
+	if !errors.As(err, &about) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for dir, until := range w.foreign {
+		if strings.HasPrefix(dir, about.Path) && time.Now().Before(until) {
+			return true
+		}
+	}
+	return false
 }
 
 func reap(d *driver) (time.Duration, func() int) {

@@ -129,23 +129,27 @@ func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {
 
 func lag(d *driver) (time.Duration, func() int) {
 	ids := d.some()
-	f, before := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), ids...), d.requests(ids)
+	f, before := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), ids...), d.reads(ids)
 	return d.part(d.r, 0.5, 4), func() int {
 		f.Stop()
-		if d.requests(ids) == before {
+		if d.reads(ids) <= before { // less, when one of the sessions has ended
 			return 0
 		}
 		return 1
 	}
 }
 
-// requests counts what the server was asked by some sessions; nil for all.
-func (d *driver) requests(ids []int64) (n int) {
-	if ids == nil {
-		return d.srv.Counts().Total()
+// reads counts what some sessions have read; nil for all.
+func (d *driver) reads(ids []int64) (n int) {
+	counts := []zkembed.Counts{d.srv.Counts()}
+	if ids != nil {
+		counts = nil
+		for _, id := range ids {
+			counts = append(counts, d.srv.SessionCounts(id))
+		}
 	}
-	for _, id := range ids {
-		n += d.srv.SessionCounts(id).Total()
+	for _, c := range counts {
+		n += c[zkembed.OpGetData] + c[zkembed.OpGetChildren] + c[zkembed.OpGetChildren2] + c[zkembed.OpExists]
 	}
 	return n
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -145,18 +143,6 @@ func (k *worker) waited(ctx context.Context, what string, err error, allowed ...
 
 // untimed is for calls that end by another context than the one given.
 func (k *worker) untimed() { k.ends = time.Time{} }
-
-// hadForeigners tells whether the driver has made a contender of another dialect
-// at the path that an error is about.
-func (w *world) hadForeigners(err error) bool {
-	var about *coord.OpError
-	if !errors.As(err, &about) {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.foreign, func(dir string) bool { return strings.HasPrefix(dir, about.Path) })
-}
 
 // duration is how long to use a hold: mostly short, sometimes longer than the
 // session time-out, rarely longer than a holder may take to learn of its loss

@@ -41,7 +41,7 @@ type world struct {
 	counts     map[string]int
 	ended      map[int64]time.Time      // sessions ended by the driver before their time
 	deleted    map[string]time.Time     // nodes that the driver began to delete
-	foreign    []string                 // directories of the foreign contenders made so far
+	foreign    map[string]time.Time     // until when a foreign contender in a directory can be seen
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from then to the first grant on a path
 	finish     func()                   // closes what the workers have opened
@@ -57,7 +57,7 @@ func newWorld(seed uint64) (*world, error) {
 		haste: 0.3 + 0.7*r.Float64(),
 		calm:  make(chan struct{}), finish: func() {}, resources: map[string]*resource{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
-		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{},
+		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
 	}
 	w.timeout = w.tick * time.Duration(4+r.IntN(16))
 	if chance(r, 0.3) {
