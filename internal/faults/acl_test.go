@@ -134,7 +134,7 @@ func (c *failingAuth) Write(p []byte) (int, error) {
 }
 
 func TestF43ThirtyThousandChildrenAndOversizedDataHarmNobody(t *testing.T) {
-	each(t, func(s scene) {
+	eachAlone(t, func(s scene) {
 		const children = 30_000
 		s.makeDir(zk.PermAll)
 		s.crowd(children)

@@ -64,6 +64,12 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
+// eachAlone is each for a scenario that keeps the processors so busy that others
+// beside it would take it for their own fault, and the other way round.
+func eachAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
+}
+
 func eachPrivate(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Parallel()
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)

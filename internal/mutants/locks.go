@@ -23,7 +23,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: a hold with other handles is not downgraded",
 		edit: edit{
-			file: "coord/downgrade.go",
+			file: "coord/settle.go",
 			old:  `case len(cl.holds) > 1:`,
 			new:  `case false:`,
 		},

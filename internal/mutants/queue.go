@@ -135,8 +135,8 @@ var queue = []mutant{
 		guard: "queue: a claim that somebody asked for is still its receiver's",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `node.Stat.Owner != cl.sess.ID() || !IsRevocation(node.Data)`,
-			new:  `true`,
+			old:  `case node.Stat.Owner != cl.sess.ID():`,
+			new:  `case true:`,
 		},
 		tests: []suite{{pkg: items, run: "TestAClaimThatSomebodyAskedFor"}},
 	},

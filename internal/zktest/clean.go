@@ -42,7 +42,7 @@ func (w *World) cleanUp() {
 	}
 	w.checkNodes(func() ([]string, error) { return ephemerals(conn, w.root) })
 	w.checkWatches()
-	if err := removeTree(conn, w.root); err != nil {
+	if !poll(graceAfterTimeout, func() bool { err = removeTree(conn, w.root); return err == nil }) { // it may throttle
 		w.t.Errorf("cleaning up: %v", err)
 	}
 }
