@@ -109,22 +109,18 @@ func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
 		require.NoError(t, admin.Create(b.Context(), "/item", nil))
-		h, err := c.Acquire(b.Context(), coord.Spec{
-			Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/item", 0)},
-		}, coord.Alone)
-		require.NoError(t, err)
+		h := b.named(c)
 		match := zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}
 		lost, late := b.Server.Inject(match, zkembed.LoseReply()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
 		released := make(chan error, 1)
 		go func() { released <- h.ReleaseTxn(b.Context(), coord.DeleteOp("/item", 0)) }()
 		time.Sleep(time.Second)
 		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		require.NoError(t, admin.Create(b.Context(), "/d/n", []byte("another's")))
+		require.NoError(t, admin.Create(b.Context(), "/names/one", []byte("another's")))
 		require.NoError(t, <-released)
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
-		_, there, err := admin.Exists(b.Context(), "/d/n")
+		_, there, err := admin.Exists(b.Context(), "/names/one")
 		require.NoError(t, err)
 		require.True(t, there)
 	})
@@ -135,18 +131,14 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 func TestAReleaseByTransactionIsCarriedOutThoughSomebodyWritesIntoTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
-		h, err := c.Acquire(b.Context(), coord.Spec{
-			Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/", -1)},
-		}, coord.Alone)
-		require.NoError(t, err)
+		h := b.named(c)
 		match := zkembed.Match{PathPrefix: "/done", Session: h.Session(), Times: 1}
 		lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
 		released := make(chan error, 1)
 		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
 		time.Sleep(time.Second)
 		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		_, err = admin.Set(b.Context(), "/d/n", []byte("by hand"), -1)
+		_, err := admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)
 		require.NoError(t, err)
 		require.NoError(t, <-released)
 		_, made, err := admin.Exists(b.Context(), "/done")
@@ -161,12 +153,8 @@ func TestAReleaseByTransactionIsCarriedOutThoughSomebodyWritesIntoTheNode(t *tes
 func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
-		h, err := c.Acquire(b.Context(), coord.Spec{
-			Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/", -1)},
-		}, coord.Alone)
-		require.NoError(t, err)
-		_, err = admin.Set(b.Context(), "/d/n", []byte("by hand"), -1)
+		h := b.named(c)
+		_, err := admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)
 		require.NoError(t, err)
 		time.Sleep(time.Second) // the own watch has looked
 		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(time.Second))

@@ -292,6 +292,7 @@ func TestLeaveTellsOfALossThatCameBeforeTheContextsEnd(t *testing.T) {
 		require.NoError(t, coord.Break(b.Context(), cs[0], members[1].Node()))
 		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // so that ready is looked at
 		<-members[1].Done()
+		time.Sleep(lasts)
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
 		require.ErrorIs(t, members[1].Leave(ctx), coord.ErrLost)
