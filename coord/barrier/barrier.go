@@ -90,6 +90,8 @@ func (b *Barrier) Remove(ctx context.Context) error {
 // Wait returns nil when the barrier has been open at some moment since the
 // call, and ctx's error when ctx ends first. It does not miss an opening while
 // it is disconnected, not even when the barrier has been closed again by then.
+// Only one that is over before the first answer goes by unnoticed, as if the
+// call had come after it.
 func (b *Barrier) Wait(ctx context.Context) error {
 	fresh, closed := b.client.Fresh(), int64(0) // the node waited for, by its czxid
 	for {

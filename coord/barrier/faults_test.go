@@ -31,7 +31,10 @@ func cutOff(t *testing.T, do func(t *testing.T, remove, set func() error)) {
 		other := at(t, coordtest.Open(t, w.ConnectString()), path)
 		require.NoError(t, other.Set(coordtest.Limited(t)))
 		p := w.Proxy()
-		passed := waiting(t, w, t.Context(), at(t, coordtest.Open(t, p.Addr()), path), path)
+		c := coordtest.Open(t, p.Addr())
+		passed := waiting(t, w, t.Context(), at(t, c, path), path)
+		_, _, err := c.Exists(coordtest.Limited(t), path) // answered after what the waiter had asked
+		require.NoError(t, err)
 		p.Refuse()
 		require.Positive(t, p.CutAll())
 		do(t, func() error { return other.Remove(coordtest.Limited(t)) }, func() error { return other.Set(coordtest.Limited(t)) })
