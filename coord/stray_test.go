@@ -21,6 +21,22 @@ func (b bubble) lateCreates(session int64, after time.Duration, times int) *zkem
 	return b.Server.Inject(zkembed.Match{Session: session, Ops: []zkembed.Op{zkembed.OpCreate}, Times: times}, zkembed.CarryOutLate(after))
 }
 
+// joinedLate joins, and gives up while the create is under way, which the server
+// carries out so much later.
+func (b bubble) joinedLate(c *coord.Client, spec coord.Spec, after time.Duration) {
+	b.Helper()
+	late := b.lateCreates(c.SessionID(), after, 1)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	go func() {
+		<-late.Struck()
+		cancel()
+	}()
+	_, err := c.Join(ctx, spec)
+	require.ErrorIs(b, err, context.Canceled)
+	require.Equal(b, 1, late.Fired())
+}
+
 // strays counts the strays that a client tells of.
 func strays(n *atomic.Int64) coord.Option {
 	return coord.WithObserver(func(e coord.Event) {
@@ -58,14 +74,7 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 			var removed atomic.Int64
 			c := b.Open(strays(&removed))
 			require.NoError(b, b.acquire(c).Release(b.Context()))
-			late := b.lateCreates(c.SessionID(), T, 1)
-			ctx, cancel := context.WithCancel(b.Context())
-			go func() {
-				<-late.Struck()
-				cancel()
-			}()
-			_, err := c.Join(ctx, spec)
-			require.ErrorIs(b, err, context.Canceled)
+			b.joinedLate(c, spec, T)
 			time.Sleep(2 * T)
 			require.Zero(b, b.owned(c.SessionID()))
 			require.EqualValues(b, 1, removed.Load())
@@ -79,14 +88,7 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 		var removed atomic.Int64
 		c, admin := b.Open(strays(&removed)), b.Open()
 		require.NoError(b, b.acquire(c).Release(b.Context()))
-		late := b.lateCreates(c.SessionID(), T, 1)
-		ctx, cancel := context.WithCancel(b.Context())
-		go func() {
-			<-late.Struck()
-			cancel()
-		}()
-		_, err := c.Join(ctx, coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"})
-		require.ErrorIs(b, err, context.Canceled)
+		b.joinedLate(c, coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"}, T)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(tick))
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
@@ -186,14 +188,7 @@ func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
 			var removed atomic.Int64
 			c := b.Open(strays(&removed))
 			require.NoError(b, b.acquire(c).Release(b.Context()))
-			late := b.lateCreates(c.SessionID(), T/2, 1)
-			ctx, cancel := context.WithCancel(b.Context())
-			go func() {
-				<-late.Struck()
-				cancel()
-			}()
-			_, err := c.Join(ctx, mutex)
-			require.ErrorIs(b, err, context.Canceled)
+			b.joinedLate(c, mutex, T/2)
 			time.Sleep(T / 4)
 			odd := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
 			time.Sleep(2 * T)

@@ -19,36 +19,57 @@ import (
 
 func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		t := b.T
-		var away atomic.Bool
-		waiter, other := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if away.Load() {
-				return nil, syscall.ECONNREFUSED
-			}
-			return b.Server.DialContext(ctx, network, addr)
-		})), b.Open()
-		there, err := barrier.New(other, "/b")
-		require.NoError(t, err)
-		require.NoError(t, there.Set(t.Context()))
-		passed := make(chan error, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Hour)
-			defer cancel()
-			b, err := barrier.New(waiter, "/b")
-			if err == nil {
-				err = b.Wait(ctx)
-			}
-			passed <- err
-		}()
-		synctest.Wait()
-		away.Store(true)
-		require.NoError(t, b.Server.DropConn(waiter.SessionID()))
-		require.NoError(t, there.Remove(t.Context()))
-		require.NoError(t, there.Set(t.Context()))
-		require.Empty(t, passed)
-		away.Store(false)
-		require.NoError(t, <-passed)
+		passed, _ := openedWhileAway(b, func(session int64) { require.NoError(b, b.Server.DropConn(session)) })
+		require.NoError(b, <-passed)
 	})
+}
+
+// It has not been told of the barrier yet when its connection is lost: it cannot
+// know that this is another one.
+func TestAnOpeningThatIsOverBeforeTheWaitersFirstAnswerGoesByUnnoticed(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b", Times: 1}, zkembed.LoseReply())
+		passed, there := openedWhileAway(b, func(int64) { require.Equal(b, 1, lost.Fired()) })
+		time.Sleep(coordtest.T)
+		require.Empty(b, passed)
+		require.NoError(b, there.Remove(b.Context()))
+		require.NoError(b, <-passed)
+	})
+}
+
+// openedWhileAway has a client wait, which is away, once its session's connection
+// is cut, while the barrier is opened and closed again, and is back now.
+func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed chan error, there *barrier.Barrier) {
+	b.Helper()
+	var away atomic.Bool
+	waiter, other := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if away.Load() {
+			return nil, syscall.ECONNREFUSED
+		}
+		return b.Server.DialContext(ctx, network, addr)
+	})), b.Open()
+	there, err := barrier.New(other, "/b")
+	require.NoError(b, err)
+	require.NoError(b, there.Set(b.Context()))
+	session := waiter.SessionID()
+	passed = make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), time.Hour)
+		defer cancel()
+		b, err := barrier.New(waiter, "/b")
+		if err == nil {
+			err = b.Wait(ctx)
+		}
+		passed <- err
+	}()
+	away.Store(true)
+	synctest.Wait()
+	cut(session)
+	require.NoError(b, there.Remove(b.Context()))
+	require.NoError(b, there.Set(b.Context()))
+	require.Empty(b, passed)
+	away.Store(false)
+	return passed, there
 }
 
 func TestClosedTellsWhetherTheBarrierIsClosed(t *testing.T) {

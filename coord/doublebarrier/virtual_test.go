@@ -272,15 +272,20 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 	}
 }
 
-// The context is the member's own, and so ends with it.
+// The context is the member's own, and so ends with it: here when the client hears
+// that its session is over, while Leave waits for a connection.
 func TestLeaveTellsOfALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
 		b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
-		b.Server.DropConns()
-		require.ErrorIs(t, members[1].Leave(members[1].Context(b.Context())), coord.ErrLost)
+		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
+		require.NoError(t, b.Server.ExpireSession(cs[1].SessionID()))
+		time.Sleep(lasts)
+		left := leaving(members[1].Context(b.Context()), members[1])
+		time.Sleep(time.Millisecond)
 		b.Server.Heal()
+		require.ErrorIs(t, <-left, coord.ErrLost)
 		b.Close(cs...)
 	})
 }

@@ -83,6 +83,15 @@ var leaving = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestLeaveTellsOfALoss"}},
 	},
 	{
+		guard: "double barrier: a loss is told though the context ends with it",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old:  `ctx.Err() != nil && errors.Is(err, ctx.Err()) {`,
+			new:  `ctx.Err() != nil {`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestLeaveTellsOfALossAlso"}},
+	},
+	{
 		guard: "double barrier: another number of members does not end a crashed round well",
 		edit: edit{
 			file: "coord/doublebarrier/state.go",
