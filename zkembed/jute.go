@@ -36,6 +36,10 @@ func (e *encoder) buffer(v []byte) {
 }
 
 func (e *encoder) string(v string) {
+	if v == null {
+		e.int(-1)
+		return
+	}
 	e.int(int32(len(v)))
 	e.b = append(e.b, v...)
 }
@@ -99,36 +103,51 @@ func (d *decoder) buffer() []byte {
 	return append(make([]byte, 0, len(v)), v...)
 }
 
-// string treats a null string as a malformed packet: no request may carry
-// one. Bytes that are no UTF-8 become U+FFFD, as they do in Java.
+// null is a string that is not there. It is no UTF-8, so that no other string
+// is taken for it.
+const null = "\xff"
+
+// string reads a string that may be [null]. Bytes that are no UTF-8 become
+// U+FFFD, as they do in Java.
 func (d *decoder) string() string {
 	n := d.int()
-	if d.err != nil {
+	switch {
+	case d.err != nil:
 		return ""
+	case n == -1:
+		return null
 	}
 	return strings.ToValidUTF8(string(d.take(int(n))), "\uFFFD")
 }
 
-// count reads a vector's length. Every item takes at least size bytes, so a
-// longer vector than the packet can hold is refused before it costs memory.
-// A null vector counts as empty.
-func (d *decoder) count(size int) int {
-	n := d.int()
-	if n == -1 {
-		return 0
-	}
-	if n < 0 || int(n) > len(d.b)/size {
+// refuse makes the packet malformed if a string is [null] that a real server
+// stumbles over.
+func (d *decoder) refuse(v string) string {
+	if v == null {
 		d.fail()
-		return 0
 	}
-	return int(n)
+	return v
 }
 
+// strings reads a vector of strings. Every item takes at least its length, so a
+// longer vector than the packet can hold is refused before it costs memory.
 func (d *decoder) strings() []string {
-	n := d.count(4)
+	n := d.int()
+	if n < 0 || int(n) > len(d.b)/4 {
+		d.fail()
+	}
 	var v []string
-	for range n {
+	for ; n > 0 && d.err == nil; n-- {
 		v = append(v, d.string())
+	}
+	return v
+}
+
+// whole reads strings of which none may be [null].
+func (d *decoder) whole() []string {
+	v := d.strings()
+	for _, s := range v {
+		d.refuse(s)
 	}
 	return v
 }

@@ -28,7 +28,9 @@ func (d *decoder) operations(fits func(Op) bool) []operation {
 			d.fail()
 			break
 		}
-		ops = append(ops, d.operation(op).inMulti())
+		o := d.operation(op).inMulti()
+		d.refuse(o.path)
+		ops = append(ops, o)
 	}
 	return ops
 }

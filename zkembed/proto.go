@@ -141,11 +141,21 @@ func (e *encoder) acls(v []ACL) {
 	}
 }
 
+// acls reads a list of ACLs; one that is null is empty, and refused as such. An
+// id counts only where its scheme looks at it.
 func (d *decoder) acls() []ACL {
-	n := d.count(12)
+	n := d.int()
+	if n < -1 || int(n) > len(d.b)/12 {
+		d.fail()
+	}
 	var v []ACL
-	for range n {
-		v = append(v, ACL{d.int(), d.string(), d.string()})
+	for ; n > 0 && d.err == nil; n-- {
+		a := ACL{d.int(), d.string(), d.string()}
+		switch a.Scheme {
+		case "world", "digest", "ip":
+			d.refuse(a.ID)
+		}
+		v = append(v, a)
 	}
 	return v
 }
@@ -166,6 +176,11 @@ type operation struct {
 // operation reads the body of a request that is about one path.
 func (d *decoder) operation(op Op) operation {
 	o := operation{op: op, path: d.string()}
+	switch op {
+	case OpCheck, OpSetData, OpSetACL, OpAddWatch, OpRemoveWatches:
+	default:
+		d.refuse(o.path)
+	}
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		o.data, o.acl, o.flags = d.buffer(), d.acls(), d.int()

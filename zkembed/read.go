@@ -113,6 +113,9 @@ func (c *conn) ephemerals(d *decoder) response {
 	if d.err != nil {
 		return failed(CodeMarshallingError)
 	}
+	if prefix == null {
+		prefix = ""
+	}
 	paths := slices.DeleteFunc(c.view.tree.ephemeralsOf(c.session.id), func(p string) bool {
 		return !strings.HasPrefix(p, prefix)
 	})

@@ -113,7 +113,7 @@ func (c *conn) auth(body []byte) response {
 	switch {
 	case d.err != nil:
 		return failed(CodeMarshallingError)
-	case scheme == "digest":
+	case scheme == "digest" && data != nil:
 		c.addIdentity(digest(string(data)))
 	case scheme == "ip":
 	default:

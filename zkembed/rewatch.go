@@ -4,7 +4,7 @@ package zkembed
 // since the zxid that the client saw last is told at once instead.
 func (c *conn) setWatches(d *decoder, op Op) response {
 	since := d.long()
-	data, exist, child := d.strings(), d.strings(), d.strings()
+	data, exist, child := d.whole(), d.whole(), d.whole()
 	var always, deep []string
 	if op == OpSetWatches2 {
 		always, deep = d.strings(), d.strings()
