@@ -3,7 +3,7 @@ import threading
 
 from kazoo.exceptions import (
     BadVersionError, NodeExistsError, NoAuthError, NoNodeError, RolledBackError, RuntimeInconsistency)
-from kazoo.security import make_digest_acl
+from kazoo.security import CREATOR_ALL_ACL, make_digest_acl
 
 from checks import Task
 
@@ -187,6 +187,10 @@ def acl(s):
     s.equal(b.get(s.path)[0], b"x", "so may who knows the password")
     s.raises(NodeExistsError, lambda: b.create(s.path), "an existing node is told")
     s.raises(NoNodeError, lambda: b.get(s.path + "/none"), "so is a missing one")
+    a.create(s.path + "/mine", b"y", acl=CREATOR_ALL_ACL)
+    s.raises(NoAuthError, lambda: s.client().get(s.path + "/mine"), "what belongs to its creator is closed to a stranger")
+    s.equal(b.get(s.path + "/mine")[0], b"y", "and open to whoever has its credential")
+    a.delete(s.path + "/mine")
     a.delete(s.path)  # nobody else could look into it
 
 
