@@ -71,7 +71,7 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 			return nil, session.Config{}, err
 		}
 	}
-	if c.opts.tick > 3*c.opts.timeout/2 {
+	if c.opts.tick > c.opts.timeout {
 		return nil, session.Config{}, invalid("tick %v leaves no trust window of a session time-out of %v; ask for more (WithSessionTimeout)", c.opts.tick, c.opts.timeout)
 	}
 	cfg := session.Config{

@@ -46,6 +46,13 @@
 //     what the paused one had sent may still arrive. No lock service can
 //     prevent that. Give the [Hold.Token] to the resource, and let it refuse
 //     smaller ones; or write by [Hold.Txn].
+//   - Trust rests on clocks of client and leader that differ by less than 2 % in
+//     speed (chrony slews by up to 8.3 % unless told otherwise), that run on
+//     while the machine is suspended (on Linux: CLOCK_BOOTTIME; elsewhere what
+//     the wall clock shows counts), and that see every pause: the clocks of a
+//     virtual machine that is restored or migrated may not. A leader whose pings
+//     come late by more than half a tick, or T/8, and clients of observers behind
+//     an ObserverMaster, are not allowed for either. The token is for these.
 //   - A client of another dialect that joins a directory after a claim was
 //     granted cannot be stopped; it is reported ([ClaimForeign]).
 //   - What a holder reads after a reconnect may be older than its grant: a server
@@ -67,14 +74,14 @@
 // The client connects again by itself, to any of its servers, and opens a new
 // session when the old one is over. Claims and holds stay with the session they
 // were born in. While the connection is down, a hold lasts until the trust
-// window ends: T after the send time of the newest request that was answered at
-// least half a server tick before an acknowledged write was sent, less 2 % of T
-// (T is the session time-out; a follower tells its leader of live sessions only
-// every half tick, and only a write is acknowledged by a quorum). While there
-// is any claim, the client writes a little more often than every T/8 for that
-// reason. So a hold survives an outage of 0.4 T that begins at any moment, or of
-// 0.6 T when the tick is known ([WithTick]). With [LoseAtDisconnect] it ends at
-// once. A waiting claim waits on, and joins again, at the end of the line, if
+// window ends: T after the newest request of which two writes, one after the
+// other, prove that the leader heard of it, less 2 % of T for clocks that run at
+// different speeds and 2 % for acting on the end (T is the session time-out;
+// docs/design.md has the proof). While there is any claim, the client writes
+// every T/10 for that reason, T/8 at most. So a hold survives an outage of T/3
+// that begins at any moment, or of T/2 when the tick is known and at most T/5
+// ([WithTick]), and round trips of up to T/8 (T/5). With [LoseAtDisconnect] it
+// ends at once. A waiting claim waits on, and joins again, at the end of the line, if
 // its session is over.
 //
 // # Znodes
@@ -86,11 +93,12 @@
 // # Cost
 //
 // Join: create and list, which travel together, one round trip. A turn that
-// comes at once costs nothing more; a hold that lasts longer than 20 ms one
-// read of the own node, which leaves the watch. A waiter reads the own node and
+// comes at once costs nothing more, or one empty write and its round trip if the
+// client had no claim for the last T/2 or so; a hold that lasts longer than 20 ms
+// one read of the own node, which leaves the watch. A waiter reads the own node and
 // those its rule names, in one round trip; nobody else is woken when they go.
 // Release: one delete. Session: a ping every T/3, and while there are claims
-// one empty write every T/8 or so, however many claims there are. So an
+// one empty write every T/10 or so, however many claims there are. So an
 // uncontended acquire and release are 3 requests in 2 round trips. For 10 T after
 // a create whose reply was lost and that was not found, the session goes on
 // writing, and writes and lists the directory after each reconnect.

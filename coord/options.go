@@ -59,7 +59,7 @@ func defaults() options {
 
 // WithSessionTimeout sets the session time-out T to ask for. The server may
 // grant another one ([Client.SessionTimeout]). After a crash, others wait up to
-// T for what the crashed process held; a hold survives an outage of 0.4 T.
+// T for what the crashed process held; a hold survives an outage of T/3.
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Millisecond || d > 24*time.Hour {
@@ -70,12 +70,15 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTick tells the servers' tickTime. A session reaches the leader up to half
-// a tick late; knowing the tick (2 s by default, often) makes the trust window
-// longer. Unknown, it is taken to be T/2, the most a server can have unless its
-// minSessionTimeout is set to less than two ticks: then tell the tick. A value
-// that is too small makes the window unsafe; one that is too large makes it
-// shorter, and [Open] refuses more than 1.5 T, which leaves none.
+// WithTick tells the servers' tickTime. A follower reports to the leader which
+// sessions it heard from when the leader asks, every half tick; the trust window
+// allows for a leader that is late by as much again (at most T/8). Knowing the
+// tick (2 s by default, often) makes the window longer: a hold survives an outage
+// of T/2 if the tick is at most T/5. Unknown, it is taken for T/2, the most a
+// server can have unless its minSessionTimeout is set to less than two ticks:
+// then tell the tick. A value that is too small makes the window unsafe; one that
+// is too large makes it shorter, and [Open] refuses more than T, which leaves
+// none.
 func WithTick(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {

@@ -52,7 +52,7 @@
 // # When the session or connection fails
 //
 // A waiting Receive waits on, in the next session if need be. A claim lasts as a
-// coord.Hold does: through an outage of 0.4 T, and no longer than the session. A
+// coord.Hold does: through an outage of T/3, and no longer than the session. A
 // Put, Take or Ack whose reply was lost is found out on the next connection;
 // when ctx or the session ends before, the error matches coord.ErrUnconfirmed.
 //

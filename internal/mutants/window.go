@@ -15,8 +15,8 @@ var window = []mutant{
 		guard: "window: only writes prove anything",
 		edit: edit{
 			file: "coord/internal/session/session.go",
-			old:  `s.trust.ack(r.sent, time.Now(), isWrite(r.op) && committed(code))`,
-			new:  `s.trust.ack(r.sent, time.Now(), committed(code))`,
+			old:  `s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code))`,
+			new:  `s.window.Answer(r.moment, s.clock.Now(), committed(code))`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted"}},
 	},
@@ -37,7 +37,7 @@ var window = []mutant{
 	{
 		guard: "window: touches reach the leader half a tick late",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old:  `sent.Add(-t.lag), 0`,
 			new:  `sent, 0`,
 		},
@@ -46,7 +46,7 @@ var window = []mutant{
 	{
 		guard: "window: a follower heard of a request only when it was answered",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old:  `answer{sent, now}`,
 			new:  `answer{sent, sent}`,
 		},
@@ -55,7 +55,7 @@ var window = []mutant{
 	{
 		guard: "window: a reconnect counts once a write was acknowledged",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old: `	t.attached = sent
 }`,
 			new: `	t.attached, t.base = sent, sent
@@ -66,7 +66,7 @@ var window = []mutant{
 	{
 		guard: "window: a margin for clocks of different speed",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old:  `return t.timeout / 50 }`,
 			new:  `return 0 }`,
 		},
@@ -75,7 +75,7 @@ var window = []mutant{
 	{
 		guard: "window: time asleep counts",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old:  `t.shift(-slept)`,
 			new:  ``,
 		},
@@ -129,7 +129,7 @@ var window = []mutant{
 	{
 		guard: "window: a write sent before a reconnect does not prove it",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old:  `if t.attached.After(t.base) && !t.attached.After(sent) {`,
 			new:  `if t.attached.After(t.base) {`,
 		},
@@ -138,7 +138,7 @@ var window = []mutant{
 	{
 		guard: "window: time asleep while a request was under way counts",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
+			file: "coord/internal/window/window.go",
 			old:  `sent = sent.Add(-slept)`,
 			new:  ``,
 		},

@@ -23,6 +23,10 @@ type Config struct {
 	Auth    []Auth
 	Log     *slog.Logger
 
+	// Suspended returns how long the machine has been suspended so far; nil
+	// means that of this machine.
+	Suspended func() time.Duration
+
 	// Notify hears of the sessions' lives. It must not block.
 	Notify func(Change, *Session)
 }
@@ -47,20 +51,7 @@ const (
 const (
 	handshakeShare = 6 // T/6 for the reply to a handshake, in the first round through the servers
 	stallShare     = 2 // T/2 for the reply to any other request
-	// Probes go out a tenth more than T/8 apart: two of them span the T/4 that
-	// half an unknown tick may last and the time of a round trip (up to T/40),
-	// so that a window is renewed before less than T/2 of it is left.
-	probeShare = 8
-	// How often to look at a window that is closed: half of the margin that the
-	// window leaves for acting on its end.
+	// How often to look at a window that is closed: half of window.Reaction.
 	lapsedShare = 100
 	dialLimit   = time.Second
-	// Unless servers are told otherwise (minSessionTimeout), a session cannot last
-	// less than two ticks, so a tick nobody told is taken for half the session
-	// time-out.
-	unknownTickShare = 2
 )
-
-func probeInterval(timeout time.Duration) time.Duration {
-	return timeout/probeShare + timeout/80
-}

@@ -60,7 +60,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	}
 	// In the first round a hung server must not keep the others waiting; later
 	// it may be the way that is slow.
-	w := newWire(raw, s, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
+	w := newWire(raw, s, s.clock, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
 	if !s.adopt(w) {
 		_ = raw.Close()
 		return nil, errNoMoreDials

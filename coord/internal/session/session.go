@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/coord/internal/window"
 )
 
 // Session is one ZooKeeper session: one client connection object that is given
@@ -19,7 +21,8 @@ type Session struct {
 	cfg    *Config
 	log    *slog.Logger
 	conn   *zk.Conn
-	trust  trust
+	window window.Window
+	clock  window.Clock
 	ending context.Context // ends with the session; its cause says why
 	end    context.CancelCauseFunc
 	kick   chan struct{} // wakes the supervisor
@@ -47,7 +50,8 @@ func start(cfg *Config) (*Session, error) {
 	ending, end := context.WithCancelCause(context.Background())
 	s := &Session{
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
-		kick: make(chan struct{}, 1), up: make(chan struct{}),
+		clock: window.Clock{Suspended: cfg.Suspended},
+		kick:  make(chan struct{}, 1), up: make(chan struct{}),
 		timeout: cfg.Timeout, downSince: time.Now(),
 		watches: map[armed]*Watch{}, creates: map[string]*creation{},
 	}
@@ -99,8 +103,7 @@ func (s *Session) Err() error {
 // Deadline returns the end of the trust window as known now: until then no
 // server can have given the session up.
 func (s *Session) Deadline() time.Time {
-	now := time.Now()
-	return s.trust.deadline(now, now.Round(0))
+	return s.clock.Wall(s.window.End())
 }
 
 // Trouble tells why the last attempt to connect failed, or nil.
@@ -176,11 +179,7 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 	first := s.id == 0
 	if first && id != 0 {
 		s.id, s.timeout = id, timeout
-		tick := s.cfg.Tick
-		if tick == 0 {
-			tick = timeout / unknownTickShare
-		}
-		s.trust.created(sent, timeout, tick/2)
+		s.window.Create(sent, timeout, window.Lag(timeout, s.cfg.Tick))
 	}
 	known, granted := s.id, s.timeout
 	s.mu.Unlock()
@@ -200,14 +199,14 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 		return ErrExpired
 	}
 	if !first {
-		s.trust.reattached(sent)
+		s.window.Attach(sent)
 	}
 	return nil
 }
 
 // answered implements tap.
 func (s *Session) answered(r request, zxid int64, code int32) {
-	s.trust.ack(r.sent, time.Now(), isWrite(r.op) && committed(code))
+	s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code))
 	if code == codeExpired {
 		// Usually the connection ends first. Without either, whoever repeats
 		// the request would do so at full speed.

@@ -8,13 +8,15 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/window"
 )
 
 // tap is what a wire tells its session. The calls come from the client
 // library's reading goroutine, before the library sees the bytes in question.
 type tap interface {
-	// established judges the reply to a handshake that was sent at sent. An
-	// error refuses the connection.
+	// established judges the reply to a handshake that was sent at sent, a
+	// moment of the session's clock. An error refuses the connection.
 	established(id int64, timeout time.Duration, sent time.Time) error
 	// sent notes that the request r was written.
 	sent(r request)
@@ -32,6 +34,7 @@ type request struct {
 	path    string
 	watch   bool
 	sent    time.Time
+	moment  time.Time // the same by the session's clock
 }
 
 // armed names a watch that the server holds for this connection.
@@ -45,6 +48,7 @@ type armed struct {
 type wire struct {
 	net.Conn
 	tap   tap
+	clock window.Clock
 	creds []Auth
 	limit time.Duration // for the handshake's reply
 	in    *bufio.Reader
@@ -54,6 +58,7 @@ type wire struct {
 
 	mu       sync.Mutex
 	greeted  time.Time     // when the handshake was sent
+	began    time.Time     // the same by the session's clock
 	open     bool          // the handshake was answered
 	stall    time.Duration // limit for the reply to any request after it
 	rested   bool          // see rest
@@ -63,8 +68,8 @@ type wire struct {
 	patience time.Time // the read deadline the library asked for
 }
 
-func newWire(raw net.Conn, t tap, creds []Auth, limit time.Duration) *wire {
-	w := &wire{Conn: raw, tap: t, creds: creds, limit: limit, watches: map[armed]struct{}{}}
+func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.Duration) *wire {
+	w := &wire{Conn: raw, tap: t, clock: clock, creds: creds, limit: limit, watches: map[armed]struct{}{}}
 	w.in = bufio.NewReaderSize(raw, 16<<10)
 	return w
 }
@@ -85,15 +90,15 @@ func (w *wire) Write(p []byte) (int, error) {
 // note remembers a packet before it is sent, so that its send time is never
 // later than the moment a server could have received it.
 func (w *wire) note(p []byte) (r request, limit time.Duration, ok bool) {
-	now := time.Now()
+	now, moment := time.Now(), w.clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer w.applyDeadline()
 	if w.greeted.IsZero() {
-		w.greeted = now
+		w.greeted, w.began = now, moment
 		return request{}, w.limit, false
 	}
-	r = request{xid: int32At(p, 4), op: int32At(p, 8), sent: now}
+	r = request{xid: int32At(p, 4), op: int32At(p, 8), sent: now, moment: moment}
 	switch r.op {
 	case opCreate:
 		r.path, _ = stringAt(p, 12)
@@ -237,10 +242,10 @@ func (w *wire) readFrame() ([]byte, error) {
 func (w *wire) examine(frame []byte) ([]byte, error) {
 	body := frame[lengthSize:]
 	w.mu.Lock()
-	open, greeted := w.open, w.greeted
+	open, began := w.open, w.began
 	w.mu.Unlock()
 	if !open {
-		return frame, w.examineHandshake(body, greeted)
+		return frame, w.examineHandshake(body, began)
 	}
 	if len(body) < replyHeader {
 		return nil, fmt.Errorf("a reply of %d bytes is not ZooKeeper's protocol", len(body))
@@ -267,7 +272,7 @@ var errHandshake = errors.New("the server's handshake is not ZooKeeper's")
 // examineHandshake reads a connect reply (protocol, time-out, session id,
 // password) and, when the session accepts it, sends the credentials ahead of
 // everything else.
-func (w *wire) examineHandshake(body []byte, greeted time.Time) error {
+func (w *wire) examineHandshake(body []byte, began time.Time) error {
 	if len(body) < 16 {
 		return errHandshake
 	}
@@ -276,7 +281,7 @@ func (w *wire) examineHandshake(body []byte, greeted time.Time) error {
 	if id != 0 && timeout <= 0 {
 		return errHandshake
 	}
-	if err := w.tap.established(id, timeout, greeted); err != nil {
+	if err := w.tap.established(id, timeout, began); err != nil {
 		return err
 	}
 	w.mu.Lock()

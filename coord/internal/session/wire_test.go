@@ -10,7 +10,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord/internal/window"
 )
+
+const timeout = 10 * time.Second
 
 // recordingTap notes what a wire tells.
 type recordingTap struct {
@@ -36,7 +40,7 @@ type link struct {
 func newLink(t *testing.T, creds ...Auth) link {
 	near, far := net.Pipe()
 	tap := &recordingTap{zxids: map[string]int64{}}
-	w := newWire(near, tap, creds, timeout/handshakeShare)
+	w := newWire(near, tap, window.Clock{}, creds, timeout/handshakeShare)
 	t.Cleanup(func() {
 		_ = near.Close()
 		_ = far.Close()
@@ -241,7 +245,7 @@ func FuzzNoReplyPanics(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, open := range []bool{false, true} {
-			w := newWire(nopConn{}, &recordingTap{zxids: map[string]int64{}}, nil, timeout)
+			w := newWire(nopConn{}, &recordingTap{zxids: map[string]int64{}}, window.Clock{}, nil, timeout)
 			w.open = open
 			w.note(body)
 			w.note(body)

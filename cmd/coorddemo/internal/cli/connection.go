@@ -23,6 +23,7 @@ type connection struct {
 	Auth []string `name:"auth" env:"ZK_AUTH" sep:"none" placeholder:"SCHEME:…" group:"connection" help:"Credentials to present, for example digest:user:password; may be repeated. Others can see a command line, so better put them into the environment, one per line."`
 	tlsOptions
 	SessionTimeout time.Duration `placeholder:"10s" positive:"" group:"connection" help:"After a crash, others wait so long. Demos use less."`
+	ServerTick     time.Duration `placeholder:"D" positive:"" group:"connection" help:"The servers' tickTime. Knowing it, CMD survives longer outages."`
 	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 }
@@ -72,6 +73,9 @@ func (c *connection) options() ([]coord.Option, error) {
 	}
 	opts := []coord.Option{
 		coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity("coorddemo"), coord.WithDialect(c.dialect()),
+	}
+	if c.ServerTick != 0 {
+		opts = append(opts, coord.WithTick(c.ServerTick))
 	}
 	for _, credential := range strings.Split(strings.Join(c.Auth, "\n"), "\n") {
 		scheme, value, ok := strings.Cut(strings.TrimSuffix(credential, "\r"), ":")
@@ -134,6 +138,9 @@ func (c *connection) child(verb string, args ...string) (*exec.Cmd, error) {
 	all := append(strings.Fields(verb), "--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect)
 	if c.SessionTimeout != 0 {
 		all = append(all, "--session-timeout", c.SessionTimeout.String())
+	}
+	if c.ServerTick != 0 {
+		all = append(all, "--server-tick", c.ServerTick.String())
 	}
 	cmd, err := self.Command(append(all, args...)...)
 	if err != nil {

@@ -54,13 +54,13 @@ func (v *lockVerb) check() error {
 }
 
 // killAfter is the time between TERM and KILL, given the session time-out. The trust window of a lock in good health is
-// renewed when about half the time-out is left of it. What does not fit well into that half would end CMD at every
-// hiccup.
+// renewed when at least a third of the time-out is left of it. What does not fit well into that third would end CMD at
+// every hiccup.
 func (v *lockVerb) killAfter(session time.Duration) (time.Duration, error) {
 	if v.KillAfter == nil {
 		return session / 6, nil
 	}
-	if limit := session / 3; *v.KillAfter > limit {
+	if limit := session / 4; *v.KillAfter > limit {
 		return 0, usageError("--kill-after %v does not fit: with a session time-out of %v it can be %v at most; "+
 			"ask for a longer one with --session-timeout", *v.KillAfter, session, limit.Truncate(time.Millisecond))
 	}

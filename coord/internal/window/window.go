@@ -1,0 +1,152 @@
+package window
+
+import (
+	"sync"
+	"time"
+)
+
+// Window is the trust window of one session. All times are moments of the
+// session's [Clock].
+type Window struct {
+	mu       sync.Mutex
+	timeout  time.Duration // T, negotiated
+	lag      time.Duration // the longest time believed to pass between two of the leader's pings
+	base     time.Time     // the leader heard of the session at or after this
+	attached time.Time     // when the current connection's handshake was sent
+	wrote    time.Time     // when the newest acknowledged write was sent
+	answers  []answer      // ascending, thinned out, none older than T
+}
+
+// answer is when a request was sent, and when its answer came: the follower
+// heard of the session in between.
+type answer struct {
+	sent, came time.Time
+	write      bool // acknowledged by a quorum
+}
+
+// Lag returns the longest time that is believed to pass between two pings of
+// the leader: half a tick, and the same again, but no more than T/8, for a
+// leader that is late. A tick that is not known (0) is taken for T/2: unless
+// servers are told otherwise (minSessionTimeout), it is not longer.
+func Lag(timeout, tick time.Duration) time.Duration {
+	if tick == 0 {
+		tick = timeout / 2
+	}
+	return tick/2 + min(tick/2, timeout/8)
+}
+
+// Skew is taken off the window for clocks that run at different speeds: 2 % is
+// far beyond what quartz does.
+func Skew(timeout time.Duration) time.Duration { return timeout / 50 }
+
+// Reaction is taken off the window for the time it takes to learn of its end
+// and to stop.
+func Reaction(timeout time.Duration) time.Duration { return timeout / 50 }
+
+// Interval returns how far apart writes may be to keep the window open: T/8, or
+// less, so that a whole number of them spans the lag and a round trip of T/40.
+func Interval(timeout, lag time.Duration) time.Duration {
+	most, span := timeout/8, lag+timeout/40
+	if span <= most {
+		return most
+	}
+	return span / ((span + most - 1) / most)
+}
+
+// Create begins a session whose handshake was sent at sent.
+func (w *Window) Create(sent time.Time, timeout, lag time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timeout, w.lag = timeout, lag
+	w.base, w.attached, w.wrote = sent, sent, sent
+	w.answers = append(w.answers[:0], answer{sent, sent, false})
+}
+
+// Attach notes that a reconnect was accepted whose handshake was sent at sent.
+func (w *Window) Attach(sent time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.attached = sent
+}
+
+// Answer notes that a request sent at sent was answered at came; write says that
+// a quorum acknowledged it.
+func (w *Window) Answer(sent, came time.Time, write bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keep(answer{sent, came, write})
+	if !write {
+		return
+	}
+	w.wrote = later(w.wrote, sent)
+	w.base = later(w.base, w.attached)
+	for i := len(w.answers) - 1; i >= 0; i-- {
+		if first := w.answers[i]; first.write && !first.came.After(sent) {
+			w.advance(first.sent.Add(-w.lag))
+			return
+		}
+	}
+}
+
+// advance counts the requests whose answers came by limit, and forgets those
+// before the newest of them.
+func (w *Window) advance(limit time.Time) {
+	counted := 0
+	for i, a := range w.answers {
+		if a.came.After(limit) {
+			break
+		}
+		counted = i
+		w.base = later(w.base, a.sent)
+	}
+	w.answers = w.answers[counted:]
+}
+
+// keep remembers an answer, unless there is one of its kind that is hardly
+// older, and forgets those that are too old to open a window.
+func (w *Window) keep(a answer) {
+	for len(w.answers) > 1 && a.sent.Sub(w.answers[0].sent) > w.timeout {
+		w.answers = w.answers[1:]
+	}
+	for i := len(w.answers) - 1; i >= 0; i-- {
+		if a.sent.Sub(w.answers[i].sent) >= w.timeout/100 {
+			break
+		}
+		if w.answers[i].write || !a.write {
+			return
+		}
+	}
+	w.answers = append(w.answers, a)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// End returns the end of the window: a moment of the session's clock, or zero
+// as long as there is no session.
+func (w *Window) End() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timeout == 0 {
+		return time.Time{}
+	}
+	return w.base.Add(w.timeout - Skew(w.timeout) - Reaction(w.timeout))
+}
+
+// Wrote returns when the newest acknowledged write was sent.
+func (w *Window) Wrote() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wrote
+}
+
+// Interval returns how far apart writes may be to keep this window open.
+func (w *Window) Interval() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Interval(w.timeout, w.lag)
+}

@@ -1,0 +1,151 @@
+package window
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const timeout = 10 * time.Second
+
+// session is a window, and moments in milliseconds after the session's
+// handshake.
+type session struct {
+	Window
+	start time.Time
+}
+
+func begun(lag time.Duration) *session {
+	s := &session{start: time.Now()}
+	s.Create(s.start, timeout, lag)
+	return s
+}
+
+func (s *session) at(ms int) time.Time { return s.start.Add(time.Duration(ms) * time.Millisecond) }
+
+func (s *session) read(sent, came int)  { s.Answer(s.at(sent), s.at(came), false) }
+func (s *session) write(sent, came int) { s.Answer(s.at(sent), s.at(came), true) }
+
+// until is the window's end without the margins.
+func (s *session) until() int {
+	return int(s.End().Add(Skew(timeout)+Reaction(timeout)).Sub(s.start) / time.Millisecond)
+}
+
+func TestTheHandshakeThatCreatesTheSessionOpensTheWindow(t *testing.T) {
+	require.Equal(t, 10_000, begun(time.Second).until())
+}
+
+func TestAnAnswerToAReadProvesNothing(t *testing.T) {
+	s := begun(time.Second)
+	s.read(2000, 2000)
+	s.read(5000, 5000)
+	s.read(8000, 8000)
+	require.Equal(t, 10_000, s.until())
+}
+
+func TestTwoWritesOneAfterTheOtherProveWhatWasAnsweredALagBeforeTheFirst(t *testing.T) {
+	s := begun(time.Second)
+	s.read(2000, 2000)
+	s.read(2500, 2500)
+	s.write(3400, 3450)
+	require.Equal(t, 10_000, s.until(), "the report of the requests may be lost")
+	s.write(3450, 3460)
+	require.Equal(t, 12_000, s.until(), "the request at 2.5 s may not have been reported")
+	s.write(3500, 3510)
+	require.Equal(t, 12_000, s.until())
+	s.write(3600, 3610)
+	require.Equal(t, 12_500, s.until())
+}
+
+func TestAWriteSentBeforeTheFirstWasAcknowledgedProvesNothing(t *testing.T) {
+	s := begun(time.Second)
+	s.read(2000, 2000)
+	s.write(3000, 4000)
+	s.write(3900, 4900)
+	require.Equal(t, 10_000, s.until())
+	s.write(4000, 5000)
+	require.Equal(t, 12_000, s.until())
+}
+
+func TestARequestProvesNothingOfTheTimeBeforeItsAnswer(t *testing.T) {
+	s := begun(time.Second)
+	s.read(2000, 2010)
+	// A stall until 7 s delivers all at once what was sent meanwhile.
+	s.read(4000, 7000)
+	s.write(6900, 7010)
+	s.write(7010, 7020)
+	require.Equal(t, 12_000, s.until(), "the leader may not have been told since")
+	s.write(8000, 8010)
+	s.write(8010, 8020)
+	require.Equal(t, 14_000, s.until())
+}
+
+func TestAReconnectCountsOnceAWriteIsAcknowledged(t *testing.T) {
+	s := begun(5 * time.Second)
+	s.Attach(s.at(3000))
+	s.read(3001, 3001)
+	require.Equal(t, 10_000, s.until())
+	s.write(3001, 3001)
+	require.Equal(t, 13_000, s.until())
+}
+
+func TestTheWindowNeverShrinks(t *testing.T) {
+	s := begun(time.Second)
+	last := s.until()
+	for ms := 0; ms < 60_000; ms += 370 {
+		s.Answer(s.at(ms), s.at(ms), ms%3 == 0)
+		require.GreaterOrEqual(t, s.until(), last)
+		last = s.until()
+	}
+}
+
+// Before each probe is answered, so much of the window is left: what a hold
+// survives, less the time to connect again.
+func TestProbesKeepEnoughOfTheWindowOpen(t *testing.T) {
+	for tick, share := range map[time.Duration]float64{0: 0.35, timeout / 2: 0.35, timeout / 5: 0.5, timeout / 50: 0.55} {
+		s := begun(Lag(timeout, tick))
+		interval, roundTrip := s.Interval(), timeout/50
+		left := timeout
+		for next := s.start; next.Before(s.at(100_000)); next = next.Add(interval) {
+			if next.After(s.start.Add(2 * timeout)) {
+				left = min(left, s.End().Sub(next))
+			}
+			s.Answer(next, next.Add(roundTrip), true)
+		}
+		require.Greater(t, left.Seconds(), share*timeout.Seconds(), "tick %v, a write every %v", tick, interval)
+	}
+}
+
+func TestALongTickLeavesAWindow(t *testing.T) {
+	for tick := timeout / 100; tick <= timeout; tick += timeout / 100 {
+		s := begun(Lag(timeout, tick))
+		for next := s.start; next.Before(s.at(50_000)); next = next.Add(s.Interval()) {
+			require.True(t, next.Before(s.End()), "tick %v", tick)
+			s.Answer(next, next.Add(timeout/50), true)
+		}
+	}
+}
+
+func TestAnswersAreThinnedOut(t *testing.T) {
+	s := begun(0)
+	for i := range 100_000 {
+		s.Answer(s.at(i), s.at(i), false)
+		require.LessOrEqual(t, len(s.answers), 102)
+	}
+	for i := range 100_000 {
+		s.Answer(s.at(100_000+i), s.at(200_000), i%2 == 0)
+		require.LessOrEqual(t, len(s.answers), 203)
+	}
+}
+
+// A write right behind a read is not lost to the thinning: it is the first of
+// two.
+func TestAWriteRightBehindAReadCounts(t *testing.T) {
+	s := begun(time.Second)
+	s.read(2000, 2001)
+	s.read(4000, 4001)
+	s.write(4002, 4003)
+	s.write(4004, 4005)
+	require.Equal(t, 12_000, s.until())
+}
