@@ -61,6 +61,7 @@ type Claim struct {
 	name   string
 	czxid  int64
 	joined time.Time
+	seen   time.Time     // when the node was last found to be there
 	view   []string      // the directory as listed along with the create, or nil
 	wake   chan struct{} // something happened to the node or its session
 	blind  sync.Once     // reports that the own node may not be watched
@@ -74,7 +75,7 @@ type Claim struct {
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	removal  *removal       // once somebody wants the node deleted
 	settling chan struct{}  // while a transaction that deletes the node is under way; closed at its end
-	lazy     *time.Timer    // sets the own watch of a hold that lasts
+	lazy     *time.Timer    // sets the own watch of a claim that lasts
 }
 
 // Join makes a claim's node and its directory. When the connection fails
@@ -113,6 +114,7 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 	if err := cl.awaitCreate(ctx, made, sent); err != nil {
 		return cl, err
 	}
+	cl.watchOwnSoon()
 	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.czxid})
 	return cl, nil
 }
@@ -244,7 +246,7 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 }
 
 func (cl *Claim) setNode(node string, czxid int64) {
-	cl.node, cl.czxid = node, czxid
+	cl.node, cl.czxid, cl.seen = node, czxid, time.Now()
 	cl.name = node[strings.LastIndexByte(node, '/')+1:]
 }
 

@@ -49,6 +49,8 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	if err := cl.exchange(ctx, next); err != nil {
 		return nil, cl.lostWith(err)
 	}
+	next.seen = time.Now()
+	next.watchOwnSoon()
 	cl.client.emit(Event{Kind: ClaimJoined, Session: cl.sess.ID(), Path: next.Node()})
 	shared, err := next.grant(ctx)
 	if err != nil {

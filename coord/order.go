@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Order picks those out of the names of a directory's children that take part
@@ -26,7 +27,7 @@ func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 		if !slices.Contains(names, cl.name) {
 			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
 		}
-		cl.view = names
+		cl.view, cl.seen = names, time.Now()
 	}
 	return slices.Clone(cl.view), nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// ownWatchDelay is how long a hold that was granted at once goes without a
-// watch on its own node. A shorter hold saves the request; nothing is missed,
-// since setting the watch reads the node.
+// ownWatchDelay is how long a claim goes without a watch on its own node, unless
+// it waits in the line. What is over sooner saves the request; nothing is
+// missed, since setting the watch reads the node.
 const ownWatchDelay = 20 * time.Millisecond
 
 // The requests to give up a hold that other programs write into its node.
@@ -87,13 +87,52 @@ func (cl *Claim) watchOwnAtAll() {
 	}
 }
 
-// watchOwnSoon sets the own watch of a hold that lasts.
+// watchOwnSoon sets the own watch of a claim that lasts.
 func (cl *Claim) watchOwnSoon() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.watch == nil && cl.removal == nil {
-		cl.lazy = time.AfterFunc(ownWatchDelay, cl.watchOwnNow)
+	if cl.lazy == nil && cl.removal == nil {
+		cl.lazy = time.AfterFunc(ownWatchDelay, cl.watchOwnAtAll)
 	}
+}
+
+// knowsOwn tells whether the claim has just seen its node, or watches it.
+func (cl *Claim) knowsOwn() bool {
+	if time.Since(cl.seen) < ownWatchDelay {
+		return true
+	}
+	cl.mu.Lock()
+	w := cl.watch
+	cl.mu.Unlock()
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// lookAtOwn reads and watches the own node, unless that is known to be there,
+// and fails when it is not.
+func (cl *Claim) lookAtOwn(ctx context.Context) error {
+	for !cl.knowsOwn() {
+		switch _, err := cl.watchOwn(ctx); {
+		case errors.Is(err, ErrNoNode):
+			return cl.missed()
+		case err == nil, errors.Is(err, ErrNoAuth): // or it may not be watched; see watchOwnNow
+			cl.seen = time.Now()
+		case !transient(err), cl.sess.Err() != nil:
+			return err
+		case ctx.Err() != nil:
+			return Ended(ctx)
+		case errors.Is(err, ErrThrottled):
+			cl.client.pause(ctx)
+		}
+	}
+	return nil
 }
 
 func (cl *Claim) finished() bool {

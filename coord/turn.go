@@ -16,8 +16,9 @@ import (
 // Turn waits until rule grants the claim its turn. When it returns an error,
 // the claim is still there, unless its node or its session is gone: leave it,
 // or wait again. When the claim is left meanwhile, the error is [ErrReleased].
-// Each wake-up looks again before anything is granted, and a grant needs an
-// open trust window.
+// Each wake-up looks again before anything is granted, and so does a Turn that
+// is asked for some time after the join: one request, unless the claim watches
+// its node already. A grant needs an open trust window.
 func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	h, err := cl.turn(ctx, rule, false)
 	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
@@ -65,6 +66,7 @@ func (cl *Claim) look(ctx context.Context) (line []Contender, listed bool, err e
 			// The listing is not older than the create: the node is gone.
 			return nil, false, cl.missed()
 		}
+		cl.seen = time.Now()
 	}
 	line, foreign := cl.spec.Line.parse(names, cl.client.opts.dialect)
 	late, err := admit(cl.own(), foreign)
@@ -224,10 +226,16 @@ func (cl *Claim) sleep(ctx context.Context, all []awaited) error {
 	return cl.why()
 }
 
-// grant makes the hold, once the trust window is open.
+// grant makes the hold, once the trust window is open and the node known to be
+// there.
 func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
-	if err := cl.sess.Vouch(ctx); err != nil {
-		return nil, err
+	for known := false; !known; known = cl.knowsOwn() {
+		if err := cl.lookAtOwn(ctx); err != nil {
+			return nil, err
+		}
+		if err := cl.sess.Vouch(ctx); err != nil {
+			return nil, err
+		}
 	}
 	cl.mu.Lock()
 	if cl.gone != nil || cl.removal != nil {
@@ -237,7 +245,6 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 	h := cl.newHold()
 	cl.mu.Unlock()
 	cl.client.emit(Event{Kind: ClaimGranted, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(cl.joined)})
-	cl.watchOwnSoon()
 	if err := h.Err(); err != nil {
 		return nil, err
 	}

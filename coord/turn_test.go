@@ -4,10 +4,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // Whoever wants a wait to end may leave the claim from elsewhere.
@@ -72,5 +74,76 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 		require.NoError(t, claim.Leave(b.Context()))
 		require.EqualValues(t, 1, granted.Load())
 		require.EqualValues(t, 1, released.Load())
+	})
+}
+
+// joined returns a claim that is first in line, and was listed along with its
+// create.
+func (b bubble) joined(c *coord.Client, spec coord.Spec) *coord.Claim {
+	b.Helper()
+	require.NoError(b, c.EnsureDir(b.Context(), spec.Line.Dir))
+	late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.Delay(time.Millisecond))
+	defer late.Remove()
+	claim, err := c.Join(b.Context(), spec)
+	require.NoError(b, err)
+	return claim
+}
+
+// F53: what the join has seen is no reason to grant later.
+func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		claim := b.joined(c, mutex)
+		time.Sleep(time.Minute)
+		require.NoError(b, coord.Break(b.Context(), other, claim.Node()))
+		h := b.acquire(other)
+		_, err := claim.Turn(b.Context(), first)
+		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		require.NoError(b, h.Err())
+		b.Close(c, other)
+	})
+}
+
+// The news of the deletion does not come, since the claim's own watch is not set
+// yet: the grant waits for that.
+func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
+	for _, spec := range []coord.Spec{
+		mutex,
+		{Line: mutex.Line, Kind: coord.Lock, Unlisted: true},
+		{Line: mutex.Line, Name: "one"},
+	} {
+		inBubble(t, func(b bubble) {
+			c, other := b.Open(), b.Open()
+			claim := b.joined(c, spec)
+			late := b.Server.Inject(zkembed.Match{
+				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
+			}, zkembed.Delay(time.Second))
+			time.Sleep(100 * time.Millisecond)
+			require.NoError(b, coord.Break(b.Context(), other, claim.Node()))
+			h := b.acquire(other)
+			_, err := claim.Turn(b.Context(), first)
+			require.ErrorIs(b, err, coord.ErrNodeDeleted)
+			require.Equal(b, 1, late.Fired())
+			require.NoError(b, h.Err())
+			b.Close(c, other)
+		})
+	}
+}
+
+// Its own watch costs a claim that lasts one request, whenever it has its turn.
+func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
+		before := b.Server.SessionCounts(c.SessionID())
+		claim := b.joined(c, mutex)
+		time.Sleep(time.Second)
+		h, err := claim.Turn(b.Context(), first)
+		require.NoError(b, err)
+		time.Sleep(time.Second)
+		require.Equal(b, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1},
+			b.Server.SessionCounts(c.SessionID()).Since(before))
+		require.NoError(b, h.Release(b.Context()))
+		b.Close(c)
 	})
 }

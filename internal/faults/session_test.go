@@ -184,6 +184,25 @@ func TestF38AnAdminDeletesAWaitersNode(t *testing.T) {
 	})
 }
 
+func TestF53AnAdminDeletesTheNodeOfAClaimBeforeItAsksForItsTurn(t *testing.T) {
+	each(t, func(s scene) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		spec := coord.Spec{Line: coord.LockLine(s.dir()), Kind: coord.Lock, Exclusive: true}
+		for _, age := range []time.Duration{30 * time.Millisecond, T / 2} {
+			claim, err := s.client().Join(ctx, spec)
+			require.NoError(s, err)
+			s.wait(age, time.Now())
+			require.NoError(s, s.admin().Delete(claim.Node(), -1))
+			h := s.acquire(s.client())
+			_, err = claim.Turn(ctx, coord.First)
+			require.ErrorIs(s, err, coord.ErrNodeDeleted)
+			s.isSoleHolder(h)
+			s.release(h)
+		}
+	})
+}
+
 func sequence(s scene, node string) (n int) {
 	s.Helper()
 	_, err := fmt.Sscanf(node[len(node)-10:], "%d", &n)

@@ -5,7 +5,7 @@ var holds = []mutant{
 	{
 		guard: "a hold watches its own node",
 		edit: edit{
-			file: "coord/turn.go",
+			file: "coord/claim.go",
 			old:  `	cl.watchOwnSoon()`,
 			new:  ``,
 		},

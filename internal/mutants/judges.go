@@ -48,7 +48,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: the hold's own watch",
 		edit: edit{
-			file: "coord/turn.go",
+			file: "coord/claim.go",
 			old:  `	cl.watchOwnSoon()`,
 			new:  ``,
 		},

@@ -56,4 +56,13 @@ var line = []mutant{
 		},
 		tests: []suite{{pkg: coord, run: "TestNamesOfNoKnownShape"}},
 	},
+	{
+		guard: "a claim that was joined earlier looks again before it is granted",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if err := cl.lookAtOwn(ctx); err != nil {`,
+			new:  `cl.seen = time.Now(); if err := error(nil); err != nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAClaimThatDoesNotKnowOfItsNode"}},
+	},
 }
