@@ -85,7 +85,8 @@ func (g *Group) Revoked() <-chan struct{} {
 }
 
 // Release releases every member; see [Hold.Release]. All are deleted together,
-// in one round trip. What failed is reported in one error.
+// in one round trip. What failed is reported in one error; what nil means is
+// said there, too.
 func (g *Group) Release(ctx context.Context) error {
 	failures := make([]error, len(g.holds))
 	var releasing sync.WaitGroup

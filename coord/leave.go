@@ -13,9 +13,11 @@ import (
 )
 
 // Release gives the hold up and deletes its node. It returns nil only when the
-// node was deleted, was gone already, or its session is over; a hold that had
-// been lost is released with nil, too, and [Hold.Err] goes on telling of the
-// loss. Otherwise it returns [ErrUnconfirmed], and the deletion is repeated in
+// node was deleted, was gone already, or its session is over for this client; a
+// hold that had been lost is released with nil, too, and [Hold.Err] goes on
+// telling of the loss. A session can be over for its client before it is for the
+// servers: those that the client could not reach keep the node, and others wait
+// for it, for up to the session time-out after they can serve again. Otherwise it returns [ErrUnconfirmed], and the deletion is repeated in
 // the background until the node or the session is gone. It may be called again
 // and from several goroutines: all get the same answer.
 //
@@ -167,7 +169,7 @@ func (cl *Claim) remove() error {
 		case err == nil, errors.Is(err, ErrNoNode):
 			return nil
 		case cl.sess.Err() != nil:
-			return nil // the servers delete the session's nodes
+			return nil // the servers delete the session's nodes, if not at once
 		case errors.Is(err, ErrNoAuth):
 			cl.stranded(err)
 			return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))

@@ -24,8 +24,10 @@ func newTerm(e *Election, h *coord.Hold) *Term {
 	return t
 }
 
-// Resign ends the term and lets the next candidate lead; see
-// [coord.Hold.Release].
+// Resign ends the term and lets the next candidate lead. It answers as
+// [coord.Hold.Release] does: after a nil because the session is over for this
+// client, the servers may keep the node, and the next candidate waiting, for up
+// to the session time-out more.
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
 // Proclaim replaces the leader's data, which [Election.Leader] and
