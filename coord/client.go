@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
@@ -26,6 +25,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	claims  map[*session.Session]map[*Claim]struct{}
+	lent    map[string]struct{} // the goroutines in which a function of Use runs
 	doubted map[*session.Session]*doubted
 }
 
@@ -56,7 +56,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
 	c := &Client{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: map[*session.Session]map[*Claim]struct{}{}, doubted: map[*session.Session]*doubted{},
+		claims: map[*session.Session]map[*Claim]struct{}{}, lent: map[string]struct{}{}, doubted: map[*session.Session]*doubted{},
 	}
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
@@ -76,7 +76,10 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 	}
 	cfg := session.Config{
 		Servers: addresses, Timeout: c.opts.timeout, Tick: c.opts.tick,
-		Dial: c.opts.dial, Log: c.opts.log, Notify: c.notify,
+		Dial: c.opts.dial, TLS: c.opts.tls, Log: c.opts.log, Notify: c.notify,
+	}
+	if cfg.Dial == nil {
+		cfg.Dial, cfg.Lookup = (&net.Dialer{}).DialContext, net.DefaultResolver.LookupHost
 	}
 	for _, a := range c.opts.auth {
 		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.scheme, Credential: []byte(a.value)})
@@ -87,27 +90,15 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 // Close ends the session, which ends every claim and hold, and joins every
 // goroutine. It takes at most a few seconds, also when no server answers: the
 // session's nodes then stay until the servers expire it. When ctx ends first,
-// Close returns its error and the rest goes on in the background.
+// Close returns its error and the rest goes on in the background. A call inside
+// of a function that [Client.Use] runs, for whose end it would wait, closes
+// nothing and matches [ErrInvalid].
 func (c *Client) Close(ctx context.Context) error {
+	if c.isLent() {
+		return opError("close", "", invalid("inside of a function that Use runs, for whose end it would wait; close the client after it"))
+	}
 	c.once.Do(func() { close(c.closed) })
 	return opError("close", "", c.keeper.Close(ctx))
-}
-
-// Use lends the client library's connection to f, for what this package does
-// not offer. f must neither close nor keep it: another session is another
-// connection. What f creates is bound to the session, as with any client.
-// Watches set by f fire once when the connection is lost, with
-// zk.StateDisconnected: look again. When ctx ends, Use returns and f goes on
-// alone.
-func (c *Client) Use(ctx context.Context, f func(*zk.Conn) error) error {
-	s, err := c.keeper.Session(ctx)
-	if err != nil {
-		return c.Failure("use", "", err)
-	}
-	_, err = session.Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, f(conn)
-	})
-	return err
 }
 
 // SessionID returns the current session's id, or 0 when there is none yet.

@@ -34,7 +34,8 @@ type options struct {
 	tick     time.Duration
 	acl      []ACL
 	auth     []credential
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
+	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP, to each address of a name
+	tls      *tls.Config
 	log      *slog.Logger
 	observe  func(Event)
 	identity string
@@ -51,7 +52,6 @@ func defaults() options {
 	return options{
 		timeout:  DefaultSessionTimeout,
 		acl:      []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}},
-		dial:     (&net.Dialer{}).DialContext,
 		log:      slog.New(slog.DiscardHandler),
 		identity: filepath.Base(os.Args[0]),
 	}
@@ -114,8 +114,11 @@ func WithAuth(scheme, value string) Option {
 	}
 }
 
-// WithDialer sets how to connect. The context ends after a second, or a sixth
-// of the session time-out, whichever is less.
+// WithDialer sets how to connect to a server, named as in the list given to
+// [Open]; by default, by TCP to each address that the name has, in turn. The
+// context ends after ten seconds, or when another server was faster: after a
+// second, or a sixth of the session time-out if that is less, the next server is
+// tried beside it.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) error {
 		if dial == nil {
@@ -126,13 +129,15 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 	}
 }
 
-// WithTLS connects by TLS.
+// WithTLS connects by TLS, over what the dialer returns ([WithDialer]). Unless
+// the configuration names the server, its certificate must be for the host named
+// in the list given to [Open].
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) error {
 		if config == nil {
 			return invalid("the TLS configuration is nil")
 		}
-		o.dial = (&tls.Dialer{Config: config}).DialContext
+		o.tls = config
 		return nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"hash/fnv"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
 	"testing"
@@ -24,6 +25,7 @@ import (
 // there are processors, unless -parallel says otherwise.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "6")
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: answerNames}
 	zktest.Main(m)
 }
 

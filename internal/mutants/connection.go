@@ -65,6 +65,51 @@ var connection = []mutant{
 		tests: []suite{{pkg: gate, run: "TestEveryCallEndsWithItsContext"}},
 	},
 	{
+		guard: "an attempt to connect that takes long goes on beside the others",
+		edit: edit{
+			file: "coord/internal/session/config.go",
+			old:  `dialPatience = 10 * time.Second`,
+			new:  `dialPatience = dialLimit`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAConnectionThatTakesLong"}},
+	},
+	{
+		guard: "attempts to connect do not pile up",
+		edit: edit{
+			file: "coord/internal/session/dial.go",
+			old:  `if h.running >= dialsAtOnce*s.hosts.count() {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestFewAttemptsToConnect"}},
+	},
+	{
+		guard: "each address of a host name is tried",
+		edit: edit{
+			file: "coord/internal/session/hosts.go",
+			old:  `return addresses[known.next%len(addresses)]`,
+			new:  `return addresses[0]`,
+		},
+		tests: []suite{{pkg: inside, run: "TestEachAddressOfAName"}},
+	},
+	{
+		guard: "a panic in a function of Use is its caller's",
+		edit: edit{
+			file: "coord/use.go",
+			old:  `panic(l.panicked)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPanicInAFunctionOfUse"}},
+	},
+	{
+		guard: "Close does not wait for the function that calls it",
+		edit: edit{
+			file: "coord/client.go",
+			old:  `if c.isLent() {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestCloseInsideOfUse"}},
+	},
+	{
 		guard: "a reply that says that the session has expired ends it",
 		edit: edit{
 			file: "coord/internal/session/session.go",

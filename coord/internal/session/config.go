@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"time"
@@ -19,9 +20,13 @@ type Config struct {
 	Servers []string      // host:port each, tried in this order from a random start
 	Timeout time.Duration // the session time-out to ask for
 	Tick    time.Duration // the servers' tickTime; 0 = unknown
-	Dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-	Auth    []Auth
-	Log     *slog.Logger
+	// Lookup resolves a server's name, of which each address is a server; nil
+	// leaves that to Dial.
+	Lookup func(ctx context.Context, host string) ([]string, error)
+	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	TLS    *tls.Config // over what Dial returns; nil = none
+	Auth   []Auth
+	Log    *slog.Logger
 
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means that of this machine.
@@ -53,5 +58,10 @@ const (
 	stallShare     = 2 // T/2 for the reply to any other request
 	// How often to look at a window that is closed: half of window.Reaction.
 	lapsedShare = 100
-	dialLimit   = time.Second
+	// How long the next server is kept waiting by an attempt to connect, which
+	// then goes on beside the others, each step of it (name server, TCP, TLS) for
+	// dialPatience, and at most dialsAtOnce of them for each server.
+	dialLimit    = time.Second
+	dialPatience = 10 * time.Second
+	dialsAtOnce  = 4
 )

@@ -3,59 +3,33 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"time"
 )
 
-// hosts is the client library's view of the server list: addresses as the
-// user wrote them, resolved at each dial. It does not ask the library to pause
-// (retryStart), because that costs a fixed second and fails what is queued;
-// the dialer paces itself instead. The exception is a session that is over:
-// only in that pause does the library notice that it was closed.
-type hosts struct {
-	ending  context.Context
-	servers []string
-	mu      sync.Mutex
-	next    int
-}
-
-func newHosts(ending context.Context, servers []string) *hosts {
-	return &hosts{ending: ending, servers: servers, next: rand.IntN(len(servers))}
-}
-
-func (h *hosts) Init([]string) error { return nil }
-func (h *hosts) Len() int            { return len(h.servers) }
-func (h *hosts) Connected()          {}
-
-func (h *hosts) Next() (server string, retryStart bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	server = h.servers[h.next]
-	h.next = (h.next + 1) % len(h.servers)
-	return server, h.ending.Err() != nil
-}
-
 var errNoMoreDials = errors.New("the session is over: no further connection")
 
-// dial is the client library's dialer for s.
+// hunt is the search for one connection: the attempts under way, of which the
+// first that succeeds ends the others.
+type hunt struct {
+	ctx     context.Context
+	end     context.CancelFunc
+	reached chan net.Conn
+	running int // guarded by Session.mu
+}
+
+// dial is the client library's dialer for s. The connection that it returns can
+// be one to a server that was tried before addr, and was slower to accept it.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	round, err := s.pace()
 	if err != nil {
 		return nil, err
 	}
-	limit := min(dialLimit, s.Timeout()/handshakeShare)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	stop := context.AfterFunc(s.ending, cancel)
-	defer stop()
-	raw, err := s.cfg.Dial(ctx, network, addr)
+	raw, err := s.reach(network, addr)
 	if err != nil {
 		s.log.Debug("cannot connect", "server", addr, "err", err)
-		s.mu.Lock()
-		s.trouble = err
-		s.mu.Unlock()
 		return nil, err
 	}
 	// In the first round a hung server must not keep the others waiting; later
@@ -74,7 +48,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 // It tells how often every server was tried before.
 func (s *Session) pace() (round int, err error) {
 	s.mu.Lock()
-	round = s.attempts / len(s.cfg.Servers)
+	round = s.attempts / s.hosts.count()
 	s.attempts++
 	timeout := s.timeout
 	s.mu.Unlock()
@@ -90,4 +64,74 @@ func (s *Session) pace() (round int, err error) {
 	case <-s.ending.Done():
 		return round, errNoMoreDials
 	}
+}
+
+// reach waits for a connection, to addr or to a server that was tried before,
+// for as long as the others need not be kept waiting. An attempt that takes
+// longer goes on beside the next ones.
+func (s *Session) reach(network, addr string) (net.Conn, error) {
+	failed := make(chan error, 1)
+	h, err := s.attempt(network, addr, failed)
+	if err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(min(dialLimit, s.Timeout()/handshakeShare))
+	defer timer.Stop()
+	select {
+	case raw := <-h.reached:
+		s.mu.Lock()
+		s.hunt = nil
+		s.mu.Unlock()
+		h.end()
+		return raw, nil
+	case err := <-failed:
+		return nil, err
+	case <-timer.C:
+		err := fmt.Errorf("%s has not accepted a connection yet", addr)
+		s.troubled(err)
+		return nil, err
+	case <-s.ending.Done():
+		return nil, errNoMoreDials
+	}
+}
+
+// attempt begins to connect to addr, unless enough attempts are under way.
+func (s *Session) attempt(network, addr string, failed chan<- error) (*hunt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hunt
+	if h == nil {
+		h = &hunt{reached: make(chan net.Conn)}
+		h.ctx, h.end = context.WithCancel(s.ending)
+		s.hunt = h
+	}
+	if h.running >= dialsAtOnce*s.hosts.count() {
+		return h, nil
+	}
+	h.running++
+	return h, s.begin(func() {
+		raw, err := s.cfg.connect(h.ctx, s.hosts, network, addr)
+		s.mu.Lock()
+		h.running--
+		s.mu.Unlock()
+		if err != nil {
+			if h.ctx.Err() == nil {
+				s.troubled(err)
+			}
+			failed <- err
+			return
+		}
+		select {
+		case h.reached <- raw:
+		case <-h.ctx.Done():
+			_ = raw.Close()
+		}
+	})
+}
+
+// troubled notes why the last attempt to connect failed.
+func (s *Session) troubled(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = err
 }

@@ -26,6 +26,7 @@ type Session struct {
 	ending context.Context // ends with the session; its cause says why
 	end    context.CancelCauseFunc
 	kick   chan struct{} // wakes the supervisor
+	hosts  *hosts
 
 	claims atomic.Int64 // while there are any, the supervisor probes
 
@@ -34,6 +35,7 @@ type Session struct {
 	timeout   time.Duration
 	attempts  int   // dials since a server answered
 	trouble   error // why the last of them failed
+	hunt      *hunt // for a connection; nil while there is one
 	wire      *wire
 	up        chan struct{} // closed while requests can be sent
 	isUp      bool
@@ -51,7 +53,7 @@ func start(cfg *Config) (*Session, error) {
 	s := &Session{
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
 		clock: window.Clock{Suspended: cfg.Suspended},
-		kick:  make(chan struct{}, 1), up: make(chan struct{}),
+		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(ending, cfg.Servers),
 		timeout: cfg.Timeout, downSince: time.Now(),
 		watches: map[armed]*Watch{}, creates: map[string]*creation{},
 	}
@@ -61,7 +63,7 @@ func start(cfg *Config) (*Session, error) {
 			<-ready
 			return s.dial(network, addr, limit)
 		}),
-		zk.WithHostProvider(newHosts(ending, cfg.Servers)),
+		zk.WithHostProvider(s.hosts),
 		zk.WithEventCallback(s.event),
 		zk.WithLogger(quiet{cfg.Log}),
 		zk.WithLogInfo(false))
