@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -15,47 +16,97 @@ func IsRevocation(data []byte) bool {
 // Revoke asks the claim at node to give up what it holds, or the turn it waits
 // for: it writes the dialect's request into the node, which closes the
 // holder's [Hold.Revoked]. Whether and when the holder obeys is its business.
-// A node that is gone already is no error. The node's data, which named the
-// owner, are lost. One request.
+// A node that is gone already is no error; one that is no claim, such as a
+// queue's item, is refused with [ErrInvalid]. The node's data, which named the
+// owner, are lost. Three requests, of which the first two make sure whose node
+// it is.
 func Revoke(ctx context.Context, c *Client, node string) error {
+	_, err := c.ask(ctx, node)
+	return unlessGone("revoke", node, err)
+}
+
+// ask asks as [Revoke] does, and returns which claim was asked.
+func (c *Client) ask(ctx context.Context, node string) (claim int64, err error) {
 	request := revokeCurator
 	if c.opts.dialect == Kazoo {
 		request = revokePlain
 	}
-	err := c.Retry(ctx, func(ctx context.Context) error { // to ask twice is to ask once
-		_, err := c.Set(ctx, node, []byte(request), -1)
+	return c.toClaim(ctx, node, 0, func(ctx context.Context, version int32) error {
+		_, err := c.Set(ctx, node, []byte(request), version)
 		return err
 	})
-	return unlessGone("revoke", node, err)
 }
 
-// RevokeAndWait asks as [Revoke] does and waits until the node is gone. When
-// forceAfter is positive and the node is still there after that time, it
-// deletes it by force ([Break]): the holder then loses its hold, but may go on
-// acting on it for as long as the news takes to reach it.
+// RevokeAndWait asks as [Revoke] does and waits until that claim's node is gone,
+// whatever else has its name by then. When forceAfter is positive and the node
+// is still there after that time, it deletes it by force ([Break]): the holder
+// then loses its hold, but may go on acting on it for as long as the news takes
+// to reach it.
 func RevokeAndWait(ctx context.Context, c *Client, node string, forceAfter time.Duration) error {
-	if err := Revoke(ctx, c, node); err != nil {
-		return err
+	claim, err := c.ask(ctx, node)
+	if err != nil {
+		return unlessGone("revoke", node, err)
 	}
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if forceAfter > 0 {
 		waiting, cancel = context.WithTimeout(ctx, forceAfter)
 	}
 	defer cancel()
-	err := AwaitDeleted(waiting, c, node)
+	err = c.awaitGone(waiting, node, claim)
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
 		return opError("revoke", node, err)
 	}
-	return Break(ctx, c, node)
+	return c.breakClaim(ctx, node, claim)
 }
 
 // Break deletes a claim's node by force. Whoever is next gets its turn; the
 // former holder sees its loss as soon as the news reaches it, and may have
-// acted on the hold until then.
+// acted on the hold until then. It deletes the claim that has the node when it
+// is called, and none that takes the name afterwards (but for one that does so
+// during the last of its requests, and whose node has the same version). What is
+// no claim is refused with [ErrInvalid]. Three requests.
 func Break(ctx context.Context, c *Client, node string) error {
-	err := c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, node, -1) })
+	return c.breakClaim(ctx, node, 0)
+}
+
+func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error {
+	_, err := c.toClaim(ctx, node, claim, func(ctx context.Context, version int32) error {
+		return c.Delete(ctx, node, version)
+	})
 	return unlessGone("break", node, err)
 }
+
+// toClaim does something to a claim's node, at its version. The claim is told
+// from others of the same name by its czxid, 0 being the one that is there
+// first. [ErrNoNode] says that it is gone.
+func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func(ctx context.Context, version int32) error) (int64, error) {
+	fresh := c.Fresh()
+	err := c.Retry(ctx, func(ctx context.Context) error {
+		for {
+			stat, there, err := Stat{}, false, error(nil)
+			err = fresh.Read(ctx, func(ctx context.Context) error {
+				stat, there, err = c.Exists(ctx, node)
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case !there, claim != 0 && stat.Czxid != claim:
+				return ErrNoNode
+			case stat.Owner == 0, stat.Owner == containers:
+				return invalid("no claim: it belongs to no session")
+			}
+			claim = stat.Czxid
+			if err = act(ctx, stat.Version); !errors.Is(err, ErrBadVersion) {
+				return err
+			}
+		}
+	})
+	return claim, err
+}
+
+// containers is what the servers tell as the owner of every container.
+const containers = math.MinInt64
 
 func unlessGone(op, node string, err error) error {
 	if errors.Is(err, ErrNoNode) {
@@ -66,9 +117,15 @@ func unlessGone(op, node string, err error) error {
 
 // AwaitDeleted waits until a node is gone.
 func AwaitDeleted(ctx context.Context, c *Client, node string) error {
+	return c.awaitGone(ctx, node, 0)
+}
+
+// awaitGone waits until the node of this czxid is gone, or whatever has the name
+// if that is 0.
+func (c *Client) awaitGone(ctx context.Context, node string, czxid int64) error {
 	for {
-		_, _, changed, err := c.Watch(ctx, node)
-		if errors.Is(err, ErrNoNode) {
+		_, stat, changed, err := c.Watch(ctx, node)
+		if errors.Is(err, ErrNoNode) || err == nil && czxid != 0 && stat.Czxid > czxid {
 			return nil
 		}
 		if err != nil {

@@ -120,4 +120,49 @@ var calls = []mutant{
 		},
 		tests: []suite{{pkg: lock, run: "TestATryOfAMultiLock"}},
 	},
+	{
+		guard: "a request for a claim is written at its version",
+		edit: edit{
+			file: "coord/revoke.go",
+			old:  `_, err := c.Set(ctx, node, []byte(request), version)`,
+			new:  `_, err := c.Set(ctx, node, []byte(request), -1)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
+	},
+	{
+		guard: "a claim is broken at its version",
+		edit: edit{
+			file: "coord/revoke.go",
+			old:  `return c.Delete(ctx, node, version)`,
+			new:  `return c.Delete(ctx, node, -1)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
+	},
+	{
+		guard: "a claim is told from its successor by its czxid",
+		edit: edit{
+			file: "coord/revoke.go",
+			old:  `case !there, claim != 0 && stat.Czxid != claim:`,
+			new:  `case !there:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor|TestRevokeAndWaitForces"}},
+	},
+	{
+		guard: "a claim that is waited for is gone when another has its name",
+		edit: edit{
+			file: "coord/revoke.go",
+			old:  `err == nil && czxid != 0 && stat.Czxid > czxid`,
+			new:  `err == nil && stat.Czxid < 0`,
+		},
+		tests: []suite{{pkg: coord, run: "TestRevokeAndWaitEnds"}},
+	},
+	{
+		guard: "what is no claim is not revoked",
+		edit: edit{
+			file: "coord/revoke.go",
+			old:  `case stat.Owner == 0, stat.Owner == containers:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestWhatIsNoClaim"}},
+	},
 }
