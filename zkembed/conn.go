@@ -36,6 +36,7 @@ type conn struct {
 	claimed int64      // mu; the session id that a connect request named
 	ids     []identity // mu
 	view    *view      // mu
+	closing bool       // mu; has ended its session, and hears so before the connection ends
 	recv    int64      // mu; packets
 	sent    int64      // mu
 }

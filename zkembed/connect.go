@@ -19,49 +19,39 @@ func (c *conn) connect(b []byte) bool {
 	c.claimed = id
 	s.mu.Unlock()
 	// Followers may come and go while it waits: where the session belongs
-	// is found out each time, and counts for as long as mu is held.
-	if !c.lockWhenFree(c.quit, func() bool { return s.cut(c, ToServer) || s.viewFor(id).isolated() }) {
+	// is found out afterwards.
+	if !c.lockWhenFree(c.quit, func() bool { return s.cut(c, ToServer) }) {
 		return false
 	}
 	v := s.viewFor(id)
-	if c.finished() || seen > v.tree.zxid {
+	if c.finished() || seen > v.tree.zxid || v.follower != nil && v.follower.out {
 		s.mu.Unlock()
 		return false
 	}
 	c.view = v
-	var sess *session
-	if id == 0 {
-		sess = s.newSession(timeout)
-	} else {
-		sess = s.resume(id, passwd, timeout)
-	}
-	if sess != nil {
-		c.session, sess.conn = sess, c
-	}
-	return c.later(s.leader.tree.zxid, id == 0, func() { c.sendConnected(sess, readOnly) }) && sess != nil
+	return c.ask(v.follower, func() func() bool {
+		var sess *session
+		if id == 0 {
+			sess = s.newSession(timeout)
+		} else {
+			sess = s.resume(id, passwd, timeout)
+		}
+		return func() bool {
+			if sess != nil && !c.finished() {
+				sess.take(c)
+			}
+			c.sendConnected(sess, readOnly)
+			return sess != nil
+		}
+	})
 }
 
-// later unlocks mu and runs f: at once, or, for what needs the view to have
-// processed zxid, when it has. It returns when f ran, or false when the
-// connection ended first.
-func (c *conn) later(zxid int64, wait bool, f func()) bool {
-	if !wait {
-		f()
-		c.s.mu.Unlock()
-		return true
+// take makes a connection the session's, and ends the one before. mu is held.
+func (sess *session) take(c *conn) {
+	if sess.conn != nil {
+		sess.conn.kill()
 	}
-	done := make(chan struct{})
-	c.view.after(zxid, func() {
-		f()
-		close(done)
-	})
-	c.s.mu.Unlock()
-	select {
-	case <-done:
-		return true
-	case <-c.quit:
-		return false
-	}
+	c.session, sess.conn = sess, c
 }
 
 func (c *conn) sendConnected(sess *session, readOnly bool) {

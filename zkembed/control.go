@@ -122,6 +122,10 @@ func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
+	for _, f := range s.followers {
+		f.up.parcels, f.down.parcels = nil, nil
+		f.leave()
+	}
 	for c := range s.conns {
 		c.kill()
 	}
@@ -136,6 +140,11 @@ func (s *Server) Resume() {
 	s.stopped = false
 	for _, sess := range s.sessions {
 		s.extend(sess)
+	}
+	for _, f := range s.followers {
+		if !f.up.silent && !f.down.silent {
+			f.join()
+		}
 	}
 	signal(s.kick)
 	s.wake()

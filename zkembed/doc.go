@@ -33,7 +33,8 @@
 // take the server down and up ([Server.Restart]), and make chosen requests
 // fail ([Server.Inject]): lost before they are applied or after, late,
 // answered with an error. [Server.AddFollower] puts sessions on a server that
-// runs behind, or is cut off from its leader and does not know. A [Fault]
+// runs behind, or whose link to its leader falls silent or is cut, in one
+// direction or both, and it does not know. A [Fault]
 // tells how often it struck, and the server counts requests, watches and
 // nodes, so that a test can prove what happened.
 //

@@ -5,40 +5,38 @@ import (
 	"time"
 )
 
-// Follower is a server of the ensemble that runs behind its leader. The
-// sessions at it read an old tree, and their watches fire late; their writes
-// are carried out at once but acknowledged late, when the follower has seen
-// them too; Sync waits until it has caught up with what was committed before.
-// Pings it answers by itself. The leader hears which sessions are alive every
-// half tick.
+// Follower is a server of the ensemble that runs behind its leader. It is
+// joined to the leader by a link of two ordered streams. One carries what was
+// committed and the leader's pings; the other carries the clients' writes and
+// syncs, and with the answer to each ping the sessions that were heard of since
+// the one before. Reads and pings of its clients the follower answers by itself,
+// from a tree that may be old; watches fire late, and writes are acknowledged
+// when the follower has seen them too. So the leader, which alone lets sessions
+// expire, hears of them every half tick, unless the link fails.
 type Follower struct {
 	s        *Server
 	v        *view
-	lag      time.Duration
 	sessions []int64 // empty: all
-	pending  []pendingTxn
 	touched  map[int64]struct{}
-	cutOff   bool
+	up, down stream
+	pings    time.Time // when the leader sends the next
+	counts   LinkCounts
+	out      bool // has lost its leader and serves nobody
 	stopped  bool
 	kick     chan struct{}
 	stop     chan struct{}
 }
 
-type pendingTxn struct {
-	txn
-	due time.Time
-}
-
 // AddFollower moves sessions, with their connections and watches, to a
-// follower that runs lag behind; without sessions it takes everybody, those
-// included that are still to come. A session goes back there when it
-// reconnects, and is refused, as by a real follower, while it has seen more
-// than the follower has.
+// follower that hears from the leader lag late; without sessions it takes
+// everybody, those included that are still to come. A session goes back there
+// when it reconnects, and is refused, as by a real follower, while it has seen
+// more than the follower has.
 func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &Follower{
-		s: s, lag: max(lag, 0), sessions: sessions, touched: map[int64]struct{}{},
+		s: s, sessions: sessions, touched: map[int64]struct{}{},
 		kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	f.v = &view{tree: s.leader.tree.clone(), watches: newWatches(), follower: f}
@@ -46,6 +44,7 @@ func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
 		f.stopped = true
 		return f
 	}
+	f.down.delay, f.pings = max(lag, 0), time.Now().Add(s.cfg.pingInterval())
 	s.followers = append(s.followers, f)
 	for c := range s.conns {
 		if c.view == s.leader && c.session != nil && f.serves(c.session.id) {
@@ -56,37 +55,6 @@ func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
 	return f
 }
 
-// SetLag changes how far the follower runs behind, for what is committed from
-// now on.
-func (f *Follower) SetLag(lag time.Duration) {
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	f.lag = max(lag, 0)
-}
-
-// Isolate cuts the follower off from its leader. It goes on serving reads and
-// answering pings, but it learns of no commit, writes and syncs hang, and the
-// leader hears nothing of its sessions and lets them expire: exactly what
-// makes a client believe too long that it still holds a lock. (A real
-// follower gives up after syncLimit ticks; this one waits for [Follower.Rejoin].)
-func (f *Follower) Isolate() { f.isolate(true) }
-
-// Rejoin ends the isolation: the follower catches up at once, and writes that
-// hung are carried out.
-func (f *Follower) Rejoin() { f.isolate(false) }
-
-func (f *Follower) isolate(off bool) {
-	f.s.mu.Lock()
-	defer f.s.mu.Unlock()
-	if off {
-		clear(f.touched)
-	}
-	f.cutOff = off && !f.stopped
-	f.catchUp(time.Now())
-	f.s.wake()
-	signal(f.kick)
-}
-
 // Zxid is the last transaction that the follower has processed.
 func (f *Follower) Zxid() int64 {
 	f.s.mu.Lock()
@@ -95,7 +63,7 @@ func (f *Follower) Zxid() int64 {
 }
 
 // Stop brings the follower up to date and hands its sessions back to the
-// leader, watches included.
+// leader, watches included. If its link is cut, so are its clients' connections.
 func (f *Follower) Stop() {
 	s := f.s
 	s.mu.Lock()
@@ -103,12 +71,12 @@ func (f *Follower) Stop() {
 	if f.stopped {
 		return
 	}
-	f.cutOff, f.stopped = false, true
-	for i := range f.pending {
-		f.pending[i].due = time.Time{}
+	f.stopped = true
+	if f.down.cut {
+		f.leave()
 	}
-	f.catchUp(time.Now())
-	f.report()
+	f.drain()
+	s.heard(f.touched)
 	s.followers = slices.DeleteFunc(s.followers, func(g *Follower) bool { return g == f })
 	for c := range s.conns {
 		if c.view == f.v {
@@ -133,8 +101,6 @@ func (s *Server) viewFor(session int64) *view {
 	return s.leader
 }
 
-func (v *view) isolated() bool { return v.follower != nil && v.follower.cutOff }
-
 // moveTo takes a connection and its watches to another view. mu is held.
 func (c *conn) moveTo(v *view) {
 	for from, to := range map[*watchTable]*watchTable{
@@ -148,68 +114,27 @@ func (c *conn) moveTo(v *view) {
 	c.view = v
 }
 
-// receive takes a transaction from the leader. mu is held.
+// receive processes a transaction. mu is held.
 func (f *Follower) receive(t txn) {
-	f.pending = append(f.pending, pendingTxn{t, time.Now().Add(f.lag)})
-	signal(f.kick)
+	for _, c := range t.changes {
+		f.v.tree.apply(c, t.zxid, t.ms)
+	}
+	f.v.tree.zxid = t.zxid
+	f.s.publish(f.v, t)
 }
 
-// catchUp processes what is due. mu is held.
-func (f *Follower) catchUp(now time.Time) {
-	for len(f.pending) > 0 && !f.cutOff && !now.Before(f.pending[0].due) {
-		t := f.pending[0].txn
-		f.pending = f.pending[1:]
-		for _, c := range t.changes {
-			f.v.tree.apply(c, t.zxid, t.ms)
-		}
-		f.v.tree.zxid = t.zxid
-		f.s.publish(f.v, t)
-		f.v.release()
-	}
-}
-
-// release runs those who waited for what the view has processed now.
-func (v *view) release() {
-	for len(v.waiters) > 0 && v.waiters[0].zxid <= v.tree.zxid {
-		w := v.waiters[0]
-		v.waiters = v.waiters[1:]
-		w.run()
-	}
-}
-
-// report tells the leader which sessions were heard. mu is held.
-func (f *Follower) report() {
-	if f.cutOff {
-		clear(f.touched)
-	}
-	for id := range f.touched {
-		if sess := f.s.sessions[id]; sess != nil {
-			f.s.extend(sess)
-		}
-	}
-	clear(f.touched)
-}
-
+// run carries what is on the link.
 func (f *Follower) run() {
-	report := time.NewTicker(max(f.s.cfg.tick/2, time.Millisecond))
-	defer report.Stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
 		f.s.mu.Lock()
-		f.catchUp(time.Now())
-		timer.Stop()
-		if len(f.pending) > 0 && !f.cutOff {
-			timer.Reset(time.Until(f.pending[0].due))
-		}
+		next := f.carry()
 		f.s.mu.Unlock()
+		timer.Reset(time.Until(next))
 		select {
 		case <-timer.C:
 		case <-f.kick:
-		case <-report.C:
-			f.s.mu.Lock()
-			f.report()
-			f.s.mu.Unlock()
 		case <-f.stop:
 			return
 		case <-f.s.done:

@@ -13,6 +13,7 @@ type config struct {
 	minTime        time.Duration
 	maxTime        time.Duration
 	reaperInterval time.Duration
+	pingLateness   time.Duration
 	log            *slog.Logger
 }
 
@@ -62,6 +63,18 @@ func WithReaper(interval time.Duration) Option {
 			return fmt.Errorf("zkembed: negative reaper interval %v", interval)
 		}
 		c.reaperInterval = interval
+		return nil
+	}
+}
+
+// WithPingLateness makes the leader ping its followers up to so much later than
+// half a tick after the ping before, by chance. Unless given, it is on time.
+func WithPingLateness(most time.Duration) Option {
+	return func(c *config) error {
+		if most < 0 {
+			return fmt.Errorf("zkembed: negative ping lateness %v", most)
+		}
+		c.pingLateness = most
 		return nil
 	}
 }

@@ -8,11 +8,14 @@ import (
 // Direction is the way that packets travel.
 type Direction uint8
 
-// The directions. The zero Direction counts as Both.
+// The directions between a client and the server, and between a follower and its
+// leader. In a [Cut] the zero Direction counts as Both.
 const (
 	ToServer Direction = 1 << iota
 	ToClient
-	Both = ToServer | ToClient
+	Both       = ToServer | ToClient
+	ToLeader   = ToServer
+	ToFollower = ToClient
 )
 
 // NewConns says what a partition does to new connections.

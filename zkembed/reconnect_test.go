@@ -113,7 +113,7 @@ func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *tes
 		_, err = w.frame(time.Second)
 		require.Error(t, err, "its follower is cut off")
 		f.Rejoin()
-		_, err = w.frame(time.Second)
+		_, err = w.frame(2 * time.Second)
 		require.NoError(t, err)
 		f.Isolate()
 		w.send(packet(zkembed.OpSync, jute("/")))

@@ -13,10 +13,9 @@ type request struct {
 type response struct {
 	code Code
 	body []byte
-	zxid int64 // send when the view has processed this, if that is not yet so
-	bare bool  // credentials are answered with zxid 0
-	last bool  // close the connection behind it
-	cut  bool  // close the connection instead
+	bare bool // credentials are answered with zxid 0
+	last bool // close the connection behind it
+	cut  bool // close the connection instead
 }
 
 func failed(code Code) response { return response{code: code} }
@@ -36,20 +35,51 @@ func (c *conn) request(b []byte) bool {
 	s.count(c.session, r.op)
 	act := s.faultFor(c, r)
 	s.mu.Unlock()
-	if !c.before(r, act) || !c.lockWhenFree(c.quit, func() bool { return c.view.isolated() && (r.op.write() || r.op == OpSync) }) {
+	if !c.before(r, act) {
 		return false
 	}
+	s.mu.Lock()
 	if c.finished() {
 		s.mu.Unlock()
 		return false
 	}
-	resp := c.answer(r, act)
-	if resp.cut {
-		s.mu.Unlock()
+	f := c.view.follower
+	if !r.op.write() && r.op != OpSync || act.kind == actReplyError {
+		f = nil // answered by the server itself
+	}
+	return c.ask(f, func() func() bool {
+		resp := c.answer(r, act)
+		return func() bool {
+			if !resp.cut {
+				c.reply(r, resp, act)
+			}
+			return !resp.cut && !resp.last && act.kind != actLoseReply
+		}
+	})
+}
+
+// ask has the leader do something, unlocks mu, and returns what comes of it. A
+// follower asks over its link, and takes the answer when it has seen all that
+// the leader had committed before. What it has asked is done also if the
+// connection ends first.
+func (c *conn) ask(f *Follower, do func() (answer func() bool)) bool {
+	if f == nil {
+		goesOn := do()()
+		c.s.mu.Unlock()
+		return goesOn
+	}
+	answered := make(chan bool, 1)
+	f.send(ToLeader, parcel{arrive: func() {
+		answer := do()
+		f.send(ToFollower, parcel{arrive: func() { answered <- answer() }})
+	}})
+	c.s.mu.Unlock()
+	select {
+	case goesOn := <-answered:
+		return goesOn
+	case <-c.quit:
 		return false
 	}
-	wait := resp.zxid > 0
-	return c.later(resp.zxid, wait, func() { c.reply(r, resp, act) }) && !resp.last && act.kind != actLoseReply
 }
 
 // answer carries the request out. mu is held.
@@ -71,11 +101,9 @@ func (c *conn) answer(r request, act Action) response {
 		if d.err != nil {
 			return failed(CodeMarshallingError)
 		}
-		return response{body: e.b, zxid: s.leader.tree.zxid}
+		return response{body: e.b}
 	case r.op.write() && sess.ended:
-		// Known at a follower only when it has seen the session's end, which
-		// closes the connection.
-		return response{code: CodeSessionExpired, zxid: s.leader.tree.zxid, last: true}
+		return response{code: CodeSessionExpired, last: true}
 	case r.op.write():
 		return s.write(c, r)
 	}
@@ -132,7 +160,7 @@ func (c *conn) addIdentity(id identity) {
 }
 
 // touch keeps the session alive. What a follower hears, its leader learns
-// with the next report. mu is held.
+// with the answer to its next ping. mu is held.
 func (s *Server) touch(c *conn) {
 	if f := c.view.follower; f != nil {
 		f.touched[c.session.id] = struct{}{}

@@ -9,23 +9,6 @@ type view struct {
 	tree     *tree
 	watches  watches
 	follower *Follower // nil for the leader
-	waiters  []waiter
-}
-
-// waiter runs when its view has processed zxid.
-type waiter struct {
-	zxid int64
-	run  func()
-}
-
-// after runs f at once, or as soon as the view has processed zxid: behind the
-// events of that transaction and before those of the next.
-func (v *view) after(zxid int64, f func()) {
-	if v.tree.zxid >= zxid {
-		f()
-		return
-	}
-	v.waiters = append(v.waiters, waiter{zxid, f})
 }
 
 // begin takes the next zxid for a write request. The caller applies changes
@@ -39,7 +22,7 @@ func (s *Server) begin() txn {
 func (s *Server) commit(t txn) {
 	s.publish(s.leader, t)
 	for _, f := range s.followers {
-		f.receive(t)
+		f.send(ToFollower, parcel{arrive: func() { f.receive(t) }})
 	}
 }
 
@@ -51,7 +34,7 @@ func (s *Server) publish(v *view, t txn) {
 			continue
 		}
 		for cn := range s.conns {
-			if cn.view == v && cn.session != nil && cn.session.id == c.session {
+			if cn.view == v && cn.session != nil && cn.session.id == c.session && !cn.closing {
 				cn.finish()
 			}
 		}

@@ -12,8 +12,9 @@ type result struct {
 // succeeds or not. mu is held.
 func (s *Server) write(c *conn, r request) response {
 	if r.op == OpCloseSession {
-		t := s.endSession(c.session)
-		return response{zxid: t.zxid, last: true}
+		c.closing = true
+		s.endSession(c.session)
+		return response{last: true}
 	}
 	by := author{c.session.id, c.ids}
 	d := &decoder{b: r.body}
@@ -24,7 +25,7 @@ func (s *Server) write(c *conn, r request) response {
 		ops = []operation{d.operation(r.op)}
 	}
 	t := s.begin()
-	resp := response{zxid: t.zxid}
+	resp := response{}
 	if d.err != nil {
 		s.commit(t)
 		resp.code = CodeMarshallingError
