@@ -82,6 +82,22 @@ func mutex(k *worker, ctx context.Context, c *coord.Client) bool {
 	return true
 }
 
+// sit holds a lock for long, reads all the time and writes nothing: whether it is
+// trusted depends on the window alone.
+func sit(k *worker, ctx context.Context, c *coord.Client) bool {
+	m := must(lock.New(c, k.key))
+	g, ok := k.acquire(ctx, k.key, history.Exclusive, "Acquire", func() (*coord.Hold, error) { return m.Acquire(ctx) })
+	if !ok {
+		return false
+	}
+	stop := k.readAllTheTime(c, g.Hold)
+	k.rest(k.part(k.r, 1, 5), g.Hold)
+	stop()
+	k.called = time.Now()
+	k.release(g)
+	return true
+}
+
 // waitedFor is waited for calls that hold and release as well.
 func (k *worker) waitedFor(ctx context.Context, what string, err error, held bool) {
 	if held {

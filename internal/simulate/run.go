@@ -71,7 +71,7 @@ func (w *world) populate(r *rand.Rand) error {
 			return err
 		}
 	}
-	w.dirs = []string{"/lock", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
+	w.dirs = []string{"/lock", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
 	return nil
 }
 
@@ -90,6 +90,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 				hire(1+r.IntN(2), "multi-lock", "/lock", several("/lock", "/rw"))
 			}
 		},
+		func() { hire(1+r.IntN(2), "long lock", "/seat", sit) },
 		func() { hire(2+r.IntN(3), "rwlock", "/rw", readersWriter) },
 		func() {
 			hire(1+r.IntN(3), "election", "/election", campaign)
@@ -123,7 +124,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
 		groups[i]()
 	}
-	return append(rules, history.Mutex("/lock"), history.ReadersWriter("/rw"), history.Election("/election"))
+	return append(rules, history.Mutex("/lock"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
 }
 
 // limit is until when everybody has had a turn after the last fault.

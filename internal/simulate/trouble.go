@@ -175,6 +175,75 @@ func isolate(d *driver) (time.Duration, func() int) {
 	}
 }
 
+// silent puts sessions on a follower whose link to its leader falls silent one
+// way, for less or more than T.
+func silent(way zkembed.Direction) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		ids := d.some()
+		if ids == nil {
+			return nothing()
+		}
+		f := d.srv.AddFollower(d.part(d.r, 0, 0.02), ids...)
+		lasts, before := d.outage(), d.part(d.r, 0, 0.3)
+		d.running.Go(func() {
+			pause(before, d.calm)
+			f.Silence(way)
+		})
+		return before + lasts, func() int {
+			f.Rejoin()
+			f.Stop()
+			return min(1, f.Link().Held)
+		}
+	}
+}
+
+// breakage is a silence of a link, and what is cut before or when it ends.
+type breakage struct{ silent, cut zkembed.Direction }
+
+var breakages = []breakage{
+	{zkembed.ToFollower, zkembed.ToLeader},
+	{zkembed.ToFollower, zkembed.ToLeader},
+	{zkembed.ToFollower, zkembed.Both},
+	{zkembed.ToLeader, zkembed.ToFollower},
+	{zkembed.Both, zkembed.ToLeader},
+	{0, zkembed.ToLeader},
+}
+
+// broken puts sessions on a follower whose link breaks out of a silence. What it
+// acknowledges last may never have been reported. For some time it does not come
+// back, as a server that looks for a leader.
+func broken(d *driver) (time.Duration, func() int) {
+	ids := d.some()
+	for _, n := range d.srv.Nodes() {
+		if n.Stat.EphemeralOwner != 0 && strings.HasPrefix(n.Path, "/seat/") {
+			ids = []int64{n.Stat.EphemeralOwner} // has the most to lose
+		}
+	}
+	if ids == nil {
+		return nothing()
+	}
+	f := d.srv.AddFollower(d.part(d.r, 0, 0.02), ids...)
+	how := breakages[d.r.IntN(len(breakages))]
+	before, quiet, away := d.part(d.r, 0, 0.3), d.part(d.r, 0.1, 0.48), d.part(d.r, 0, 1.8)
+	cut := quiet
+	if chance(d.r, 0.7) {
+		cut = time.Duration((0.6 + 0.4*d.r.Float64()) * float64(quiet))
+	}
+	d.running.Go(func() {
+		pause(before, d.calm)
+		f.Silence(how.silent)
+		pause(cut, d.calm)
+		f.Cut(how.cut)
+		pause(quiet-cut, d.calm)
+		f.Silence(0)
+	})
+	return before + quiet + away, func() int {
+		f.Rejoin()
+		f.Stop()
+		return min(1, f.Link().Lost)
+	}
+}
+
 func slow(d *driver) (time.Duration, func() int) {
 	s := d.station()
 	s.slow.Store(int64(d.part(d.r, 0.001, 0.08)))
@@ -289,6 +358,9 @@ var troubles = []trouble{
 	{"restart, longer than T", 2, restart(1.1, 1.8)},
 	{"follower lags", 6, lag},
 	{"follower isolated longer than T", 5, isolate},
+	{"follower's link silent to the leader", 3, silent(zkembed.ToLeader)},
+	{"follower's link silent to the follower", 3, silent(zkembed.ToFollower)},
+	{"follower's link broken", 6, broken},
 	{"session expired", 5, expire},
 	{"connection cut", 6, drop},
 	{"all connections cut", 3, dropAll},

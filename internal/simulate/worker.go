@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -171,6 +172,9 @@ func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 	if chance(k.r, 0.2) { // a holder that writes nothing learns of a loss by its watch only
 		res = nil
 	}
+	if chance(k.r, 0.3) {
+		defer k.readAllTheTime(c, h)()
+	}
 	for {
 		k.inspect(h)
 		if res != nil && h.Token() != 0 {
@@ -197,6 +201,25 @@ func (k *worker) use(c *coord.Client, h *coord.Hold, res *resource) {
 		k.count(k.faults, "use after the loss", 1)
 		pause(k.part(k.r, 0, 1), k.calm)
 		res.use(h, k.name)
+	}
+}
+
+// readAllTheTime has a holder's client hear from its server as often as can be,
+// and looks at the hold after each answer, and without one, until stop.
+func (k *worker) readAllTheTime(c *coord.Client, h *coord.Hold) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for ; ctx.Err() == nil; k.inspect(h) {
+			one, end := context.WithTimeout(ctx, k.timeout/50)
+			_, _, _ = c.Get(one, h.Node())
+			pause(k.timeout/100, ctx.Done())
+			end()
+		}
+	})
+	return func() {
+		cancel()
+		reading.Wait()
 	}
 }
 
