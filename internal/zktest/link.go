@@ -47,10 +47,24 @@ func (e *Ens) Link(of *Server) *Link {
 }
 
 // Isolate lets nothing more pass between the server and its leader; neither notices until it misses the other's pings.
-func (l *Link) Isolate() {
+func (l *Link) Isolate() { l.Silence(proxy.Both) }
+
+// Silence holds back what one of them sends, until Heal: ToServer is to the leader. Neither notices until it misses the
+// other's pings.
+func (l *Link) Silence(d proxy.Direction) {
 	for _, p := range l.proxies {
-		p.Blackhole(proxy.Both)
+		p.Blackhole(d)
 	}
+}
+
+// CutWay breaks one direction once, as Proxy.CutWay does: ToServer is to the leader. It returns how many connections were
+// cut.
+func (l *Link) CutWay(d proxy.Direction) int {
+	cut := 0
+	for _, p := range l.proxies {
+		cut += p.CutWay(d)
+	}
+	return cut
 }
 
 // Delay makes everything between the server and its leader take d longer in each direction: the server lags behind.
@@ -69,7 +83,7 @@ func (l *Link) Cut() int {
 	return cut
 }
 
-// Heal ends Isolate and Delay.
+// Heal ends Isolate, Silence and Delay.
 func (l *Link) Heal() {
 	for _, p := range l.proxies {
 		p.Heal()
@@ -84,6 +98,7 @@ func (l *Link) Stats() proxy.Stats {
 		sum.Conns += s.Conns
 		sum.Cut += s.Cut
 		sum.Held += s.Held
+		sum.Lost += s.Lost
 		sum.Delayed += s.Delayed
 	}
 	return sum

@@ -27,8 +27,9 @@ type conn struct {
 
 	mu       sync.Mutex
 	over     bool
-	left     bool // see gone
-	text     bool // the client sent a four-letter word or nonsense: no frames from here on
+	left     bool      // see gone
+	lossy    Direction // see lose
+	text     bool      // the client sent a four-letter word or nonsense: no frames from here on
 	server   net.Conn
 	session  int64
 	lastZxid int64
@@ -108,6 +109,29 @@ func (c *conn) cut() bool {
 	return true
 }
 
+// lose drops what is under way in a direction, and whatever comes there later. The receiver sees the end of the stream;
+// the other direction goes on.
+func (c *conn) lose(d Direction) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || c.server == nil || c.lossy&d == d {
+		return false
+	}
+	c.lossy |= d
+	for one, to := range map[Direction]net.Conn{ToServer: c.server, ToClient: c.client} {
+		if d&one != 0 {
+			closeWrite(to)
+		}
+	}
+	return true
+}
+
+func (c *conn) loses(d Direction) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lossy&d != 0
+}
+
 // cutClient ends the client's side at once and lets the server read what it was sent: a plain close with answers
 // unread would reset the connection, and the server might lose the request.
 func (c *conn) cutClient() {
@@ -128,7 +152,9 @@ func closeWrite(server net.Conn) {
 // write forwards what is queued, beginning with first if that has data, until the end of the stream.
 func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 	for it := first; ; {
-		if it.data != nil {
+		if lost := c.loses(d); lost && it.data != nil {
+			c.p.countLost()
+		} else if it.data != nil {
 			if _, err := to.Write(it.data); err != nil && !c.gone() {
 				c.cut()
 				return
@@ -182,10 +208,10 @@ func (c *conn) next(queue <-chan item, d Direction) (it item, ok bool) {
 func (c *conn) passHole(d Direction) bool {
 	for counted := false; ; {
 		c.mu.Lock()
-		called := c.server != nil
+		called, lossy := c.server != nil, c.lossy&d != 0
 		c.mu.Unlock()
 		c.p.mu.Lock()
-		closed, changed := c.p.hole&d != 0 || c.p.hang && !called, c.p.changed
+		closed, changed := c.p.hole&d != 0 && !lossy || c.p.hang && !called, c.p.changed
 		if closed && !counted {
 			c.p.stats.Held++
 			counted = true

@@ -54,6 +54,7 @@ type Stats struct {
 	Hung    int // connections accepted and left without an answer
 	GivenUp int // connections that their client closed before the server was called
 	Held    int // packets (of a raw proxy: chunks) that had to wait in a black hole
+	Lost    int // packets that were dropped by CutWay
 	Delayed int // packets that were delayed by the condition Delay
 }
 
@@ -192,6 +193,20 @@ func (p *Proxy) CutAll() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stats.Cut += cut
+	return cut
+}
+
+// CutWay breaks one direction of all connections there are, and returns how many: what is under way there, also in a
+// black hole, is lost, and so is what comes later. The receiver sees the end of the stream. The other direction goes
+// on until its sender ends it.
+func (p *Proxy) CutWay(d Direction) int {
+	cut := 0
+	for _, c := range p.current() {
+		if c.lose(d) {
+			cut++
+		}
+	}
+	p.set(func() { p.stats.Cut += cut }) // what a black hole holds is dropped now
 	return cut
 }
 

@@ -173,6 +173,12 @@ func (p *Proxy) count(op int32) {
 	p.requests[op]++
 }
 
+func (p *Proxy) countLost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Lost++
+}
+
 func (p *Proxy) countCut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
