@@ -84,22 +84,11 @@ func TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted(t
 				follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
 				time.Sleep(after)
 				follower.Isolate()
-				reading, stop := context.WithCancel(b.Context())
-				done := make(chan int)
-				go func() {
-					read := 0
-					for ; reading.Err() == nil; time.Sleep(T / 100) {
-						if _, _, err := holder.Get(reading, h.Node()); err == nil {
-							read++
-						}
-					}
-					done <- read
-				}()
+				stop := b.readAllTheTime(holder, h.Node())
 				next, err := other.Acquire(b.Context(), mutex, first)
 				require.NoError(t, err)
 				require.True(t, ended(h), "two holders")
-				stop()
-				answered += <-done
+				answered += stop()
 				follower.Rejoin()
 				require.NoError(t, next.Release(b.Context()))
 			})

@@ -90,7 +90,6 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 				hire(1+r.IntN(2), "multi-lock", "/lock", several("/lock", "/rw"))
 			}
 		},
-		func() { hire(1+r.IntN(2), "long lock", "/seat", sit) },
 		func() { hire(2+r.IntN(3), "rwlock", "/rw", readersWriter) },
 		func() {
 			hire(1+r.IntN(3), "election", "/election", campaign)
@@ -120,6 +119,9 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			rules = append(rules, history.Queue("/queue", true))
 			w.finish = func() { s.close(w) }
 		},
+	}
+	if chance(r, 0.6) {
+		hire(1+r.IntN(2), "long lock", "/seat", sit)
 	}
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
 		groups[i]()

@@ -109,7 +109,10 @@ func litter(d *driver) (time.Duration, func() int) {
 	return d.part(d.r, 0.1, 1), func() int {
 		defer cancel()
 		err := <-made
-		if gone := coord.Break(context.Background(), d.admin.client, dir+"/"+name); gone != nil {
+		gone := d.admin.client.Retry(context.Background(), func(ctx context.Context) error {
+			return d.admin.client.Delete(ctx, dir+"/"+name, -1)
+		})
+		if gone != nil && !errors.Is(gone, coord.ErrNoNode) {
 			d.violated("the foreign child cannot be deleted: %v", gone)
 		}
 		if name == foreigners[d.dialect] {

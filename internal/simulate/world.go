@@ -65,7 +65,8 @@ func newWorld(seed uint64) (*world, error) {
 		w.counts["seeds in Kazoo's dialect"] = 1
 	}
 	w.base, w.giveUp = context.WithCancel(context.Background())
-	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0))
+	late := time.Duration(r.Float64() * float64(min(w.tick/2, w.timeout/8))) // as much as the window is proof against
+	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0), zkembed.WithPingLateness(late))
 	w.srv = srv
 	return w, err
 }

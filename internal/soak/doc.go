@@ -11,7 +11,8 @@
 //
 //   - one for the servers: kills and stops of followers and of the leader,
 //     leaders that are superseded while they stand still, followers cut off from
-//     their leader or lagging behind it, a lost quorum;
+//     their leader, both ways or one, or lagging behind it, links that break out
+//     of a silence, a lost quorum;
 //   - one for each client: cut connections, lost requests and replies, black
 //     holes, delays, ended sessions, deleted nodes, servers that do not answer;
 //   - one for each child: pauses, within and beyond the session time-out, and

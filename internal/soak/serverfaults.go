@@ -23,6 +23,8 @@ var serverFaults = []serverFault{
 	{"leaders superseded", 7, supersede},
 	{"followers isolated", 12, isolate},
 	{"followers lagging", 7, lag},
+	{"followers' links silent one way", 10, silence},
+	{"followers' links broken out of a silence", 6, breakLink},
 	{"quorum links cut", 6, cutLink},
 	{"leaders paused", 6, pauseLeader},
 	{"followers paused", 6, pauseFollower},
@@ -88,25 +90,6 @@ func supersede(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	return 1, nil
 }
 
-// isolate cuts a follower with clients off from its leader, for less or more
-// time than it needs to notice.
-func isolate(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
-	attached, link := sessions(s), r.ens.Link(s)
-	held := link.Stats().Held
-	link.Isolate()
-	pause(ctx, within(rng, T, 3*T))
-	held = link.Stats().Held - held
-	link.Heal()
-	if !await(context.Background(), time.Minute, func() bool { return s.Mode() == "follower" }) || attached == 0 {
-		return 0, nil
-	}
-	return min(1, held), nil
-}
-
 func lag(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	s, err := r.follower(rng)
 	if err != nil {
@@ -127,7 +110,7 @@ func cutLink(_ context.Context, r *run, rng *rand.Rand) (int, error) {
 		return 0, err
 	}
 	cut := r.ens.Link(s).Cut()
-	await(context.Background(), time.Minute, func() bool { return s.Mode() == "follower" })
+	r.follows(s)
 	return min(1, cut), nil
 }
 

@@ -1,0 +1,67 @@
+package soak
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+// isolate cuts a follower with clients off from its leader, for less or more
+// time than it needs to notice.
+func isolate(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
+	return r.hole(ctx, rng, proxy.Both, within(rng, T, 3*T))
+}
+
+// silence has one of a follower and its leader not hear the other, for less or
+// more time than it needs to notice.
+func silence(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
+	way := [...]proxy.Direction{proxy.ToServer, proxy.ToClient}[rng.IntN(2)]
+	return r.hole(ctx, rng, way, within(rng, T/8, 3*T))
+}
+
+func (r *run) hole(ctx context.Context, rng *rand.Rand, way proxy.Direction, lasts time.Duration) (int, error) {
+	s, err := r.follower(rng)
+	if err != nil {
+		return 0, err
+	}
+	attached, link := sessions(s), r.ens.Link(s)
+	held := link.Stats().Held
+	link.Silence(way)
+	pause(ctx, lasts)
+	held = link.Stats().Held - held
+	link.Heal()
+	if !r.follows(s) || attached == 0 {
+		return 0, nil
+	}
+	return min(1, held), nil
+}
+
+// breakLink lets the leader's stream to a follower with clients fall silent, cuts
+// the other, and lets the first come back: what the follower acknowledges then it
+// may never have reported.
+func breakLink(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
+	s, err := r.follower(rng)
+	if err != nil {
+		return 0, err
+	}
+	attached, link := sessions(s), r.ens.Link(s)
+	before := link.Stats()
+	link.Silence(proxy.ToClient)
+	pause(ctx, within(rng, T/8, T/2))
+	link.CutWay(proxy.ToServer)
+	pause(ctx, within(rng, 0, T/8))
+	after := link.Stats()
+	link.Heal()
+	if !r.follows(s) || attached == 0 || after.Cut == before.Cut {
+		return 0, nil
+	}
+	return min(1, after.Held-before.Held), nil
+}
+
+// follows waits until a server has found its leader again.
+func (r *run) follows(s *zktest.Server) bool {
+	return await(context.Background(), time.Minute, func() bool { return s.Mode() == "follower" })
+}
