@@ -26,6 +26,9 @@
 //     fails with [ErrStale] and removes nothing: the transaction names the
 //     version of the entry that this delivery made, and that of the claim, which
 //     is 1 where Kazoo's is 0.
+//   - An item that this client has no permission to read or to write is passed
+//     over, and tried again after 10 s; it does not keep those behind it waiting.
+//     A try that finds nothing else matches both [ErrEmpty] and coord.ErrNoAuth.
 //   - A consumer alone receives by priority, then by age. Consumers beside each
 //     other share the first items of the highest priority, eight for each
 //     consumer or a sixteenth of the queue, and receive in order but for that.

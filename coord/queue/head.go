@@ -34,20 +34,21 @@ type head struct {
 	self *coord.Hold   // the own node among the peers'; guarded by the gate
 
 	mu      sync.Mutex
-	names   []string        // candidates, in order
-	fresh   bool            // none of this listing was handed out
-	trying  map[string]int  // handed out, and neither received nor missed yet; the listing its entry was read after
-	changed <-chan struct{} // the entries are not those listed any more; nil: list in any case
-	freed   <-chan struct{} // nor the claims; nil: they were not asked for
-	blind   bool            // they were not, though they could end
-	back    chan struct{}   // closed when this object gave something back
-	listing int             // how many there were
-	length  int             // of the listing
-	took    time.Duration   // the listing
-	credit  float64         // in listings
-	charged time.Time       // when credit was last counted
-	misses  int             // candidates of this listing that others had
-	crowded int             // others consume, too; counts down with every item obtained
+	names   []string             // candidates, in order
+	fresh   bool                 // none of this listing was handed out
+	trying  map[string]int       // handed out, and neither received nor missed yet; the listing its entry was read after
+	changed <-chan struct{}      // the entries are not those listed any more; nil: list in any case
+	freed   <-chan struct{}      // nor the claims; nil: they were not asked for
+	blind   bool                 // they were not, though they could end
+	back    chan struct{}        // closed when this object gave something back
+	listing int                  // how many there were
+	length  int                  // of the listing
+	took    time.Duration        // the listing
+	credit  float64              // in listings
+	charged time.Time            // when credit was last counted
+	misses  int                  // candidates of this listing that others had
+	crowded int                  // others consume, too; counts down with every item obtained
+	barred  map[string]time.Time // candidates that may not be read or written; tried again from then on
 	peers   peers
 	ahead   map[string]early // read before it was asked for; one at most
 	picked  time.Time        // the last candidate
@@ -237,6 +238,37 @@ func (h *head) failed(name string) {
 	defer h.mu.Unlock()
 	delete(h.trying, name)
 	h.recall()
+}
+
+// barredFor is how long a candidate that this client has no permission for is
+// passed over before it is tried again.
+const barredFor = 10 * time.Second
+
+// bar passes a candidate over: it must not keep those behind it waiting.
+func (h *head) bar(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.trying, name)
+	h.barred[name] = time.Now().Add(barredFor)
+}
+
+// bars tells whether there are candidates that are passed over.
+func (h *head) bars() bool {
+	_, barred := h.retry()
+	return barred
+}
+
+// retry tells when a candidate that was passed over is to be tried again, if
+// there is one.
+func (h *head) retry() (at time.Time, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, next := range h.barred {
+		if !ok || next.Before(at) {
+			at, ok = next, true
+		}
+	}
+	return at, ok
 }
 
 // overtaken notes that this object put an item of this priority.

@@ -66,12 +66,16 @@ func (i *Item) settle(ctx context.Context, op string, change coord.Op) error {
 
 // end draws the consequences of what an Ack or Nack was answered with.
 func (i *Item) end(op string, err error) error {
-	if errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrBadVersion) {
+	var refused *coord.TxnError
+	switch {
+	case errors.As(err, &refused) && (errors.Is(refused, coord.ErrNoNode) || errors.Is(refused, coord.ErrBadVersion)):
 		// The claim's path is the same for everybody; the entry's version tells
-		// that another has the item now.
+		// that another has the item now. It does not come again, so that an attempt
+		// whose reply was lost cannot be carried out late either.
 		i.hold.Abandon()
-		err = stale(err)
-	} else if errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrReleased) {
+		err = stale(refused)
+	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late
+	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrReleased):
 		err = stale(err)
 	}
 	if i.hold.Err() != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -79,10 +80,19 @@ func (q *Queue) await(ctx context.Context, p *place) (held bool, err error) {
 	if p.hold != nil {
 		over = p.hold.Done()
 	}
+	var retry <-chan time.Time
+	if at, ok := q.head.retry(); ok {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		retry = timer.C
+	}
 	select {
 	case <-changed:
 	case <-freed:
 	case <-back:
+	case <-retry:
+		q.head.returned()
+		return true, nil
 	case <-over:
 		return false, nil
 	case <-ctx.Done():
@@ -124,7 +134,7 @@ func (q *Queue) census(ctx context.Context) error {
 	h := &q.head
 	for {
 		if h.self == nil || h.self.Err() != nil {
-			spec := coord.Spec{Line: coord.Line{Dir: q.path + "/consumers"}, Name: rand.Text()}
+			spec := coord.Spec{Line: coord.Line{Dir: q.path + "/consumers"}, Name: q.id + "-" + rand.Text()}
 			self, err := q.client.Acquire(ctx, spec, coord.Alone)
 			if errors.Is(err, coord.ErrNodeExists) {
 				continue // made in a session that has ended here, but not yet at the servers
@@ -151,6 +161,8 @@ func (q *Queue) census(ctx context.Context) error {
 			return err
 		}
 		own := h.self.Node()[len(q.path+"/consumers/"):]
+		// A node of a former session, which the servers have not ended yet, is no other consumer.
+		names = slices.DeleteFunc(names, func(name string) bool { return name != own && strings.HasPrefix(name, q.id) })
 		slices.Sort(names)
 		rank, found := slices.BinarySearch(names, own)
 		h.mu.Lock()

@@ -107,6 +107,13 @@ func (q *Queue) own() map[string]bool {
 	for name := range q.head.trying {
 		own[name] = false
 	}
+	for name, until := range q.head.barred {
+		if time.Now().Before(until) {
+			own[name] = false
+		} else {
+			delete(q.head.barred, name)
+		}
+	}
 	q.head.mu.Unlock()
 	return own
 }

@@ -84,7 +84,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 		client: client, path: path, sends: sends, id: rand.Text(), live: map[*Item]*time.Timer{},
 		head: head{
 			gate: make(chan struct{}, 1), trying: map[string]int{}, back: make(chan struct{}),
-			credit: mostCredit, ahead: map[string]early{}, peers: peers{number: 1},
+			credit: mostCredit, ahead: map[string]early{}, barred: map[string]time.Time{}, peers: peers{number: 1},
 		},
 	}
 	q.closing, q.close = context.WithCancelCause(context.Background())

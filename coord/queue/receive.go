@@ -42,6 +42,9 @@ func (q *Queue) TryTake(ctx context.Context) ([]byte, error) {
 // errMissed: another consumer was faster.
 var errMissed = errors.New("another consumer has the item")
 
+// errBarred: the item may not be read or written by this client.
+var errBarred = errors.New("no permission for the item")
+
 // serve finds candidates and tries them until one is obtained.
 func serve[T any](ctx context.Context, q *Queue, op string, wait bool, try func(context.Context, string) (T, error)) (T, error) {
 	ctx, cancel := q.untilClosed(ctx)
@@ -60,6 +63,8 @@ func serve[T any](ctx context.Context, q *Queue, op string, wait bool, try func(
 		switch {
 		case err == nil && result.obtained:
 			return result.value, nil
+		case err == ErrEmpty && q.head.bars():
+			return *new(T), q.explain(op, fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth))
 		case err != nil && !passing(ctx, err):
 			return *new(T), q.explain(op, err)
 		}
@@ -98,6 +103,9 @@ func attempt[T any](ctx context.Context, q *Queue, try func(context.Context, str
 		a.obtained = true
 	case err == errMissed:
 		q.head.missed(name)
+		err = nil
+	case err == errBarred:
+		q.head.bar(name)
 		err = nil
 	default:
 		q.head.failed(name)
@@ -144,6 +152,8 @@ func (q *Queue) candidate(ctx context.Context, name string) (e entry, join func(
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
 		err = errMissed
+	case errors.Is(err, coord.ErrNoAuth):
+		err = errBarred
 	case err == nil && q.limit > 0 && e.stat.Version >= q.limit && len(e.data) <= MaxSize:
 		err = q.bury(ctx, e)
 		if err == nil || errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil {
@@ -188,6 +198,10 @@ func (q *Queue) receive(ctx context.Context, name string) (*Item, error) {
 	})
 	if lostRace(err) || ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired) {
 		return nil, errMissed // or a session that is over here has it, until the servers end it
+	}
+	var refused *coord.TxnError
+	if errors.Is(err, coord.ErrNoAuth) && errors.As(err, &refused) { // the entry, not the own node
+		return nil, errBarred
 	}
 	if err != nil {
 		return nil, err

@@ -140,4 +140,41 @@ var queue = []mutant{
 		},
 		tests: []suite{{pkg: items, run: "TestAClaimThatSomebodyAskedFor"}},
 	},
+	{
+		guard: "an item that may not be had is passed over",
+		edit: edit{
+			file: "coord/queue/receive.go",
+			old:  `	case errors.Is(err, coord.ErrNoAuth):`,
+			new:  `	case false:`,
+		},
+		tests: []suite{{pkg: items, run: "TestItemsThatMayNotBeHad"}},
+	},
+	{
+		guard: "an item that may not be had is tried again",
+		edit: edit{
+			file: "coord/queue/line.go",
+			old:  `	case <-retry:`,
+			new: `	case <-(<-chan time.Time)(nil):
+		_ = retry`,
+		},
+		tests: []suite{{pkg: items, run: "TestAnItemThatMayNotBeHadIsTriedAgain"}},
+	},
+	{
+		guard: "a consumer's former node is no other consumer",
+		edit: edit{
+			file: "coord/queue/line.go",
+			old:  `return name != own && strings.HasPrefix(name, q.id)`,
+			new:  `return false && strings.HasPrefix(name, q.id)`,
+		},
+		tests: []suite{{pkg: items, run: "TestAConsumerAloneReceivesInOrderAlso"}},
+	},
+	{
+		guard: "what is stale is not unconfirmed",
+		edit: edit{
+			file: "coord/queue/item.go",
+			old:  `err = stale(refused)`,
+			new:  `err = stale(err)`,
+		},
+		tests: []suite{{pkg: items, run: "TestANackThatIsStaleIsNot"}},
+	},
 }
