@@ -167,7 +167,7 @@ func (c *Client) checkSpec(spec *Spec) error {
 	if spec.Name == "" && !slices.Contains(spec.Line.Kinds, spec.Kind) {
 		spec.Line.Kinds = append(slices.Clone(spec.Line.Kinds), spec.Kind)
 	}
-	return checkData(spec.Data)
+	return nil
 }
 
 func notAlphanumeric(r rune) bool {

@@ -76,7 +76,7 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 	}
 	cfg := session.Config{
 		Servers: addresses, Timeout: c.opts.timeout, Tick: c.opts.tick,
-		Dial: c.opts.dial, TLS: c.opts.tls, Log: c.opts.log, Notify: c.notify,
+		Dial: c.opts.dial, TLS: c.opts.tls, MaxPacket: c.opts.packet, Log: c.opts.log, Notify: c.notify,
 	}
 	if cfg.Dial == nil {
 		cfg.Dial, cfg.Lookup = (&net.Dialer{}).DialContext, net.DefaultResolver.LookupHost
@@ -109,6 +109,10 @@ func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Time
 
 // Identity returns the line that names this process in the data of its nodes.
 func (c *Client) Identity() string { return c.opts.owner() }
+
+// MaxPacket returns the size in bytes of the largest request that is sent; see
+// [WithMaxPacket].
+func (c *Client) MaxPacket() int { return c.opts.packet }
 
 // Chroot returns the path that the connect string puts before every other, or
 // "".

@@ -100,18 +100,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// maxData is what a server accepts in one packet by default (jute.maxbuffer,
-// 0xfffff) less room for the path, the ACL and the headers. A larger packet
-// would cost the connection, and with it every request under way.
-const maxData = 0xfffff - 4096
-
-func checkData(data []byte) error {
-	if len(data) > maxData {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(data), maxData)
-	}
-	return nil
-}
-
 // Check tells what is wrong with what a recipe's constructor was given, if
 // anything, in an error that matches [ErrInvalid].
 func Check(c *Client, path string) error {

@@ -33,8 +33,10 @@ var (
 	ErrSequenceExhausted = errors.New("sequence counter of the directory is used up")
 	// ErrUnconfirmed: whether the request took effect is not known (yet).
 	ErrUnconfirmed = errors.New("outcome not confirmed")
-	// ErrTooLarge: the data exceed what a server accepts.
-	ErrTooLarge = errors.New("data too large")
+	// ErrTooLarge: a request exceeds what a server accepts in one packet
+	// ([WithMaxPacket]). It was not sent, or servers have closed the connection on
+	// it a few times.
+	ErrTooLarge = session.ErrTooLarge
 	// ErrInvalid: an argument cannot be right; the message says which and why.
 	ErrInvalid = session.ErrInvalid
 

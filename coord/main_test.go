@@ -8,6 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -21,9 +22,9 @@ const (
 // there.
 type bubble struct{ coordtest.Bubble }
 
-func inBubble(t *testing.T, f func(b bubble)) {
+func inBubble(t *testing.T, f func(b bubble), opts ...zkembed.Option) {
 	t.Helper()
-	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) }, opts...)
 }
 
 var mutex = coord.Spec{Line: coord.Line{Dir: "/lock"}, Kind: coord.Lock, Exclusive: true}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // DefaultSessionTimeout is the session time-out asked for when
@@ -36,6 +38,7 @@ type options struct {
 	auth     []credential
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP, to each address of a name
 	tls      *tls.Config
+	packet   int
 	log      *slog.Logger
 	observe  func(Event)
 	identity string
@@ -53,6 +56,7 @@ func defaults() options {
 		timeout:  DefaultSessionTimeout,
 		acl:      []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}},
 		log:      slog.New(slog.DiscardHandler),
+		packet:   session.DefaultMaxPacket,
 		identity: filepath.Base(os.Args[0]),
 	}
 }
@@ -138,6 +142,21 @@ func WithTLS(config *tls.Config) Option {
 			return invalid("the TLS configuration is nil")
 		}
 		o.tls = config
+		return nil
+	}
+}
+
+// WithMaxPacket tells the servers' jute.maxbuffer, 1048575 bytes unless they are
+// told otherwise. A larger request, all of it counted (paths, data, ACLs), fails
+// with [ErrTooLarge] and is not sent: a server would close the connection on it,
+// and with it all that is under way. Where servers accept less than they are
+// believed to, that costs three connections; then such requests fail as well.
+func WithMaxPacket(bytes int) Option {
+	return func(o *options) error {
+		if bytes < 4096 {
+			return invalid("packets of at most %d bytes: the limit must be 4096 or more", bytes)
+		}
+		o.packet = bytes
 		return nil
 	}
 }

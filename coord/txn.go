@@ -130,18 +130,12 @@ var opNames = map[session.OpKind]string{
 	session.OpCreate: "create", session.OpSet: "set", session.OpDelete: "delete", session.OpCheck: "check",
 }
 
-// opOverhead is what an operation takes in a transaction beside its path and
-// data: its header, the lengths, the version. (What an ACL takes of the room in
-// [maxData] is small.)
-const opOverhead = 24
-
 // requests checks the operations and completes them.
 func (c *Client) requests(ops []Op) ([]session.Op, error) {
 	if len(ops) == 0 {
 		return nil, invalid("a transaction needs at least one operation")
 	}
 	requests := make([]session.Op, len(ops))
-	size := 0
 	for i, op := range ops {
 		path := op.path
 		if op.mode&PersistentSequential != 0 {
@@ -153,14 +147,10 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 		if opNames[op.kind] == "" {
 			return nil, invalid("operation %d was not made by one of the Op functions", i)
 		}
-		size += opOverhead + len(op.data) + len(c.full(op.path))
 		requests[i] = session.Op{
 			Kind: op.kind, Path: c.full(op.path), Data: op.data,
 			Version: op.version, Flags: int32(op.mode), ACL: aclOf(c.opts.acl),
 		}
-	}
-	if size > maxData {
-		return nil, fmt.Errorf("%w: a transaction of %d bytes, the limit is %d", ErrTooLarge, size, maxData)
 	}
 	return requests, nil
 }

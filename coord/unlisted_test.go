@@ -49,14 +49,14 @@ func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
 		c := b.Open()
 		id := c.SessionID()
 		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
-		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 101 bytes each
-		ops := make([]coord.Op, 10_400)
+		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 94 bytes each, beside 17
+		ops := make([]coord.Op, 11_155)
 		for i := range ops {
 			ops[i] = check
 		}
 		_, err := c.Txn(b.Context(), ops...)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
-		_, err = c.Txn(b.Context(), ops[:10_300]...)
+		_, err = c.Txn(b.Context(), ops[:11_154]...)
 		require.ErrorIs(t, err, coord.ErrNoNode, "the server has looked at it")
 		require.Equal(t, id, c.SessionID())
 		b.Close(c)

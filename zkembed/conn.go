@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	maxPacket  = 0xfffff         // ZooKeeper's default jute.maxbuffer
 	maxBacklog = 4 << 20         // bytes that wait in a connection before its client is made to wait
 	maxUnread  = 64 << 20        // bytes of unread events after which a connection is cut
 	lastWords  = 5 * time.Second // how long a closing connection tries to deliver one packet
@@ -113,7 +112,7 @@ func (c *conn) read() {
 	defer c.in.close()
 	r := bufio.NewReader(c.nc)
 	for first := true; c.in.wait(maxBacklog, c.dead); first = false {
-		it, err := readPacket(r, first)
+		it, err := readPacket(r, first, c.s.cfg.maxPacket)
 		if err != nil {
 			return
 		}
@@ -125,7 +124,7 @@ var errPacketSize = errors.New("zkembed: packet length out of range")
 
 // readPacket reads one length-prefixed packet, or a four-letter word where a
 // connection may begin with one.
-func readPacket(r io.Reader, first bool) (item, error) {
+func readPacket(r io.Reader, first bool, limit int) (item, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return item{}, err
@@ -134,7 +133,7 @@ func readPacket(r io.Reader, first bool) (item, error) {
 		return item{b: head[:], fourWord: true}, nil
 	}
 	n := int32(binary.BigEndian.Uint32(head[:]))
-	if n < 0 || n > maxPacket {
+	if n < 0 || int(n) > limit {
 		return item{}, errPacketSize
 	}
 	b := make([]byte, n)

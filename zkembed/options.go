@@ -14,6 +14,7 @@ type config struct {
 	maxTime        time.Duration
 	reaperInterval time.Duration
 	pingLateness   time.Duration
+	maxPacket      int
 	log            *slog.Logger
 }
 
@@ -79,6 +80,18 @@ func WithPingLateness(most time.Duration) Option {
 	}
 }
 
+// WithMaxPacket sets ZooKeeper's jute.maxbuffer, 0xfffff unless set: on a larger
+// packet the server closes the connection.
+func WithMaxPacket(bytes int) Option {
+	return func(c *config) error {
+		if bytes < 64 {
+			return fmt.Errorf("zkembed: packets of %d bytes: want 64 or more", bytes)
+		}
+		c.maxPacket = bytes
+		return nil
+	}
+}
+
 // WithLogger makes the server tell about connections and sessions. Unless
 // given, it is silent.
 func WithLogger(log *slog.Logger) Option {
@@ -93,7 +106,7 @@ func WithLogger(log *slog.Logger) Option {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		addr: "127.0.0.1:0", tick: 2 * time.Second, reaperInterval: time.Minute,
+		addr: "127.0.0.1:0", maxPacket: 0xfffff, tick: 2 * time.Second, reaperInterval: time.Minute,
 		log: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range opts {

@@ -54,7 +54,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	if n < 1 || n > MaxMembers {
 		return nil, invalid("%d members: it must be 1 to %d", n, MaxMembers)
 	}
-	if length, room := len(client.Chroot())+len(path), maxBytes/(n+1)-bytesPerMember; length > room {
+	if length, room := len(client.Chroot())+len(path), (client.MaxPacket()-otherBytes)/(n+1)-bytesPerMember; length > room {
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
@@ -67,10 +67,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	return b, nil
 }
 
-// What the opening of a round takes in a packet, whose limit is 0xfffff: for
-// each member, and once more, the path, the name twice, and a few numbers.
+// What the opening of a round takes in a packet: for each member, and once more, the path, the name twice, and a few numbers.
 const (
-	maxBytes       = 0xfffff - 8192
+	otherBytes     = 8192
 	bytesPerMember = 2*57 + 30
 )
 

@@ -141,7 +141,10 @@ func TestRemoveDeletesABarrierThatNobodyUses(t *testing.T) {
 }
 
 func TestWhatCannotBeRightIsRefusedWithoutAskingAServer(t *testing.T) {
-	c := new(coord.Client)
+	coordtest.InBubble(t, func(b coordtest.Bubble) { cannotBeRight(t, b.Open()) })
+}
+
+func cannotBeRight(t *testing.T, c *coord.Client) {
 	for says, f := range map[string]func() (*doublebarrier.Barrier, error){
 		"client":                func() (*doublebarrier.Barrier, error) { return doublebarrier.New(nil, "/b", 1) },
 		"option":                func() (*doublebarrier.Barrier, error) { return doublebarrier.New(c, "/b", 1, nil) },

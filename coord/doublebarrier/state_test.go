@@ -81,7 +81,7 @@ func TestAChrootCountsForTheSizeOfTheLargestRound(t *testing.T) {
 		c, err := coord.Open(b.Context(), b.Server.ConnectString()+chroot, coord.WithDialer(b.Server.DialContext))
 		require.NoError(b, err)
 		defer func() { require.NoError(b, c.Close(context.Background())) }()
-		path := "/" + strings.Repeat("p", maxBytes/(MaxMembers+1)-bytesPerMember-1-len(chroot))
+		path := "/" + strings.Repeat("p", (c.MaxPacket()-otherBytes)/(MaxMembers+1)-bytesPerMember-1-len(chroot))
 		_, err = New(c, path, MaxMembers)
 		require.NoError(b, err)
 		_, err = New(c, path+"p", MaxMembers)
@@ -104,12 +104,20 @@ func TestReadyCanBeReadBack(t *testing.T) {
 // What New accepts fits into one packet when it comes to the opening: also for
 // the longest names, and with outcomes kept.
 func TestTheOpeningOfTheLargestRoundFitsIntoOneTransaction(t *testing.T) {
-	const packet = 0xfffff
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		for _, limit := range []int{0xfffff, 2 << 20} {
+			theOpeningFits(b, b.Open(coord.WithMaxPacket(limit)))
+		}
+	})
+}
+
+func theOpeningFits(t coordtest.Bubble, c *coord.Client) {
+	packet := c.MaxPacket()
 	for _, n := range []int{1, 200, MaxMembers} {
-		path := "/" + strings.Repeat("p", maxBytes/(n+1)-bytesPerMember-1)
-		_, err := New(new(coord.Client), path, n)
+		path := "/" + strings.Repeat("p", (packet-otherBytes)/(n+1)-bytesPerMember-1)
+		_, err := New(c, path, n)
 		require.NoError(t, err)
-		_, err = New(new(coord.Client), path+"p", n)
+		_, err = New(c, path+"p", n)
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		var all []coord.Contender
 		for i := range n {

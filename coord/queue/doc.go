@@ -46,8 +46,9 @@
 //   - That an item is received at once when the first two in the line of the
 //     idle (see Cost) are both stopped or cut off: the others then hear of it
 //     when a session of those two ends, within the session time-out.
-//   - That [Item.Deliveries] counts deliveries to Kazoo, or of items beyond
-//     [MaxSize], which only Kazoo can put. A Receive that was given up half-way
+//   - That [Item.Deliveries] counts deliveries to Kazoo, or of items that fill a
+//     packet (coord.WithMaxPacket) so that a claim has no room beside them; such
+//     an item becomes no dead letter either. A Receive that was given up half-way
 //     may have counted.
 //   - That a delay is kept over the end of the process that asked for it, or of
 //     its session.

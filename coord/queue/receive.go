@@ -154,8 +154,12 @@ func (q *Queue) candidate(ctx context.Context, name string) (e entry, join func(
 		err = errMissed
 	case errors.Is(err, coord.ErrNoAuth):
 		err = errBarred
-	case err == nil && q.limit > 0 && e.stat.Version >= q.limit && len(e.data) <= MaxSize:
+	case err == nil && q.limit > 0 && e.stat.Version >= q.limit:
 		err = q.bury(ctx, e)
+		if errors.Is(err, coord.ErrTooLarge) {
+			err = nil // it stays, and is delivered again
+			break
+		}
 		if err == nil || errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil {
 			err = errMissed // whoever looks next finds out what became of it
 		}
@@ -189,13 +193,17 @@ func (q *Queue) receive(ctx context.Context, name string) (*Item, error) {
 	// The entry's version counts its deliveries, and so tells this claim of it
 	// from every other.
 	count := coord.SetOp(q.entry(name), e.data, e.stat.Version)
-	if len(e.data) > MaxSize {
-		count, item.version = coord.CheckOp(q.entry(name), e.stat.Version), e.stat.Version
+	claimed := func() (*coord.Claim, error) {
+		return q.client.Join(ctx, coord.Spec{
+			Line: coord.Line{Dir: q.taken()}, Name: name, Data: []byte(id),
+			With: []coord.Op{count}, Proof: []coord.Op{coord.CheckOp(q.entry(name), item.version)},
+		})
 	}
-	claim, err := q.client.Join(ctx, coord.Spec{
-		Line: coord.Line{Dir: q.taken()}, Name: name, Data: []byte(id),
-		With: []coord.Op{count}, Proof: []coord.Op{coord.CheckOp(q.entry(name), item.version)},
-	})
+	claim, err := claimed()
+	if errors.Is(err, coord.ErrTooLarge) { // with the data; their delivery is not counted
+		count, item.version = coord.CheckOp(q.entry(name), e.stat.Version), e.stat.Version
+		claim, err = claimed()
+	}
 	if lostRace(err) || ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired) {
 		return nil, errMissed // or a session that is over here has it, until the servers end it
 	}

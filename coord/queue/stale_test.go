@@ -141,7 +141,7 @@ func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 		c := coordtest.Open(t, w.ConnectString())
 		q := newQueue(t, c, w.Path("q"))
 		put(t, q, "small")
-		large := bytes.Repeat([]byte("x"), 0xfffff-1000)
+		large := bytes.Repeat([]byte("x"), 0xfffff-200)
 		require.NoError(t, c.Use(t.Context(), func(conn *zk.Conn) error {
 			_, err := conn.Create(w.Path("q/entries")+"/entry-000-", large, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 			return err

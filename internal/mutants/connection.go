@@ -23,11 +23,79 @@ var connection = []mutant{
 	{
 		guard: "oversized data are not sent",
 		edit: edit{
-			file: "coord/connectstring.go",
-			old:  `if len(data) > maxData {`,
+			file: "coord/internal/session/packets.go",
+			old:  `if size > p.limit {`,
 			new:  `if false {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAClaimWithTooMuchData"}},
+		tests: []suite{{pkg: coord, run: "TestTheLimitThatIsTold|TestAllOfAPacketIsCounted"}},
+	},
+	{
+		guard: "the ACL counts for the size of a packet",
+		edit: edit{
+			file: "coord/internal/session/packets.go",
+			old:  `n += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)`,
+			new:  ``,
+		},
+		also: []edit{{
+			file: "coord/internal/session/packets.go",
+			old:  `for _, a := range acl {`,
+			new:  `for range acl {`,
+		}},
+		tests: []suite{{pkg: coord, run: "TestAllOfAPacketIsCounted"}},
+	},
+	{
+		guard: "a packet that servers close on is given up",
+		edit: edit{
+			file: "coord/internal/session/packets.go",
+			old:  `p.closed >= closings && time`,
+			new:  `p.closed >= 100 && time`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPacketThatServersCloseOn"}},
+	},
+	{
+		guard: "packets that servers may close on are sent one at a time",
+		edit: edit{
+			file: "coord/internal/session/packets.go",
+			old:  `done = func() { <-p.alone }`,
+			new:  `<-p.alone; done = func() {}`,
+		},
+		tests: []suite{{pkg: coord, run: "TestManyPacketsThatServersCloseOn"}},
+	},
+	{
+		guard: "an answer to a large packet clears those of its size",
+		edit: edit{
+			file: "coord/internal/session/packets.go",
+			old:  `p.suspect, p.closed = 0, 0`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAConnectionThatIsCutUnderALargePacket"}},
+	},
+	{
+		guard: "a server that closes on containers gets persistent nodes",
+		edit: edit{
+			file: "coord/internal/session/packets.go",
+			old:  `return p.containers < 2`,
+			new:  `return true`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAServerThatClosesTheConnectionOnAContainer"}},
+	},
+	{
+		guard: "a connection cut now and then is no sign that containers are not known",
+		edit: edit{
+			file: "coord/internal/session/packets.go",
+			old:  `p.containers = 0`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAContainerWhoseConnections"}},
+	},
+	{
+		guard: "queue: an item whose claim is too large with the data is claimed without",
+		edit: edit{
+			file: "coord/queue/receive.go",
+			old:  `if errors.Is(err, coord.ErrTooLarge) { // with the data`,
+			new:  `if false { // with the data`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAnItemThatFitsWhereItsClaim"}},
 	},
 	{
 		guard: "the client library never sees a write error",

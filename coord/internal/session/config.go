@@ -25,8 +25,11 @@ type Config struct {
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	TLS    *tls.Config // over what Dial returns; nil = none
-	Auth   []Auth
-	Log    *slog.Logger
+	// MaxPacket is the largest packet that the servers accept.
+	MaxPacket int
+	packets   *packets
+	Auth      []Auth
+	Log       *slog.Logger
 
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means that of this machine.

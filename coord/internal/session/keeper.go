@@ -23,6 +23,7 @@ type Keeper struct {
 // NewKeeper begins to connect in the background.
 func NewKeeper(cfg Config) (*Keeper, error) {
 	stop, cancel := context.WithCancel(context.Background())
+	cfg.packets = newPackets(cfg.MaxPacket)
 	k := &Keeper{cfg: cfg, changed: make(chan struct{}), stop: stop, cancel: cancel}
 	s, err := start(&k.cfg)
 	if err != nil {

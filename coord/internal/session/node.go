@@ -91,6 +91,11 @@ type Result struct {
 // the results tell which operation failed.
 func (s *Session) Txn(ctx context.Context, ops []Op) ([]Result, error) {
 	return Call(ctx, s, func(c *zk.Conn) ([]Result, error) {
+		answered, err := s.cfg.packets.admit(txnSize(ops), s.Done())
+		if err != nil {
+			return nil, err
+		}
+		defer answered()
 		requests := make([]any, len(ops))
 		for i, op := range ops {
 			requests[i] = op.request()

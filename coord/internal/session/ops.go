@@ -98,6 +98,11 @@ func (s *Session) translate(err error) error {
 // asked after that is answered after the create. Creates of one path wait for each
 // other.
 func (s *Session) Create(path string, data []byte, flags int32, acl []ACL, sent func()) (string, int64, error) {
+	answered, err := s.cfg.packets.admit(packetHeader+createSize(path, data, acl), s.Done())
+	if err != nil {
+		return "", 0, err
+	}
+	defer answered()
 	c := &creation{sent: sent, done: make(chan struct{})}
 	s.mu.Lock()
 	for s.creates[path] != nil { // the replies could not be told apart
@@ -153,7 +158,8 @@ func (s *Session) Flush(ctx context.Context) error {
 
 // EnsurePath creates path and its parents as container nodes, which the
 // server removes some time after their last child went, or as persistent ones
-// where the server has no containers.
+// where the server has no containers: it says so, or has closed the connection
+// twice.
 func (s *Session) EnsurePath(ctx context.Context, path string, acl []ACL) error {
 	for at := 1; at <= len(path); at++ {
 		if at < len(path) && path[at] != '/' || path == "/" {
@@ -175,8 +181,11 @@ func (s *Session) ensure(ctx context.Context, path string, acl []ACL) error {
 		if err != nil || exists {
 			return struct{}{}, err
 		}
-		_, err = c.CreateContainer(path, nil, zk.FlagContainer, zkACL(acl))
-		if translate(err) == ErrUnsupported || err == zk.ErrAPIError {
+		known := s.cfg.packets.hasContainers()
+		if known {
+			_, err = c.CreateContainer(path, nil, zk.FlagContainer, zkACL(acl))
+		}
+		if !known || translate(err) == ErrUnsupported || err == zk.ErrAPIError {
 			_, err = c.Create(path, nil, zk.FlagPersistent, zkACL(acl))
 		}
 		return struct{}{}, err

@@ -209,6 +209,7 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 // answered implements tap.
 func (s *Session) answered(r request, zxid int64, code int32) {
 	s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code))
+	s.cfg.packets.answered(r)
 	if code == codeExpired {
 		// Usually the connection ends first. Without either, whoever repeats
 		// the request would do so at full speed.
@@ -253,6 +254,9 @@ func (s *Session) authenticated(code int32) {
 		s.over(ErrAuth)
 	}
 }
+
+// refused implements tap.
+func (s *Session) refused(pending []request) { s.cfg.packets.refused(pending) }
 
 // failed implements tap.
 func (s *Session) failed(w *wire, open bool, err error) {

@@ -24,6 +24,9 @@ type tap interface {
 	answered(r request, zxid int64, code int32)
 	// authenticated notes the reply to one of the session's credentials.
 	authenticated(code int32)
+	// refused notes that a server has closed the connection with these requests
+	// unanswered.
+	refused(pending []request)
 	// failed notes that the connection is gone.
 	failed(w *wire, open bool, err error)
 }
@@ -33,6 +36,7 @@ type request struct {
 	xid, op int32
 	path    string
 	watch   bool
+	size    int
 	sent    time.Time
 	moment  time.Time // the same by the session's clock
 }
@@ -62,6 +66,7 @@ type wire struct {
 	open     bool          // the handshake was answered
 	stall    time.Duration // limit for the reply to any request after it
 	rested   bool          // see rest
+	broken   error         // why a packet could not be written
 	pending  []request     // sent and not answered, in the order they were sent
 	watches  map[armed]struct{}
 	progress time.Time // when bytes of an unfinished frame came last
@@ -80,6 +85,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	r, limit, ok := w.note(p)
 	_ = w.SetWriteDeadline(time.Now().Add(limit))
 	if _, err := w.Conn.Write(p); err != nil {
+		w.mu.Lock()
+		w.broken = err
+		w.mu.Unlock()
 		_ = w.Conn.Close()
 	} else if ok {
 		w.tap.sent(r)
@@ -98,7 +106,7 @@ func (w *wire) note(p []byte) (r request, limit time.Duration, ok bool) {
 		w.greeted, w.began = now, moment
 		return request{}, w.limit, false
 	}
-	r = request{xid: int32At(p, 4), op: int32At(p, 8), sent: now, moment: moment}
+	r = request{xid: int32At(p, 4), op: int32At(p, 8), size: len(p) - lengthSize, sent: now, moment: moment}
 	switch r.op {
 	case opCreate:
 		r.path, _ = stringAt(p, 12)
@@ -190,6 +198,12 @@ func (w *wire) stop(err error) {
 	_ = w.Conn.Close()
 	w.mu.Lock()
 	open := w.open
+	if w.broken != nil {
+		err = w.broken
+	}
+	if open && hungUp(err) {
+		w.tap.refused(w.pending)
+	}
 	w.mu.Unlock()
 	if !open {
 		err = fmt.Errorf("%v accepts connections and does not open a session: %w", w.RemoteAddr(), err)

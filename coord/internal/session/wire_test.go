@@ -27,6 +27,7 @@ type recordingTap struct {
 func (r *recordingTap) established(int64, time.Duration, time.Time) error { return r.refuse }
 func (r *recordingTap) sent(request)                                      {}
 func (r *recordingTap) authenticated(code int32)                          { r.auths = append(r.auths, code) }
+func (r *recordingTap) refused([]request)                                 {}
 func (r *recordingTap) failed(*wire, bool, error)                         { r.failures++ }
 func (r *recordingTap) answered(req request, zxid int64, _ int32)         { r.zxids[req.path] = zxid }
 

@@ -1,0 +1,184 @@
+package coord_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// counting opens a client that counts its lost connections.
+func (b bubble) counting(opts ...coord.Option) (*coord.Client, *atomic.Int32) {
+	lost := new(atomic.Int32)
+	return b.Open(append(opts, coord.WithObserver(func(e coord.Event) {
+		if e.Kind == coord.SessionDown {
+			lost.Add(1)
+		}
+	}))...), lost
+}
+
+func large(bytes int) coord.Spec {
+	spec := mutex
+	spec.Line.Dir, spec.Data = "/large", []byte(strings.Repeat("x", bytes))
+	return spec
+}
+
+const half = 1 << 19
+
+func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting()
+		h := b.acquire(c)
+		ctx, stop := context.WithCancel(b.Context())
+		reading := make(chan error, 1)
+		go func() {
+			for ctx.Err() == nil {
+				if _, _, err := c.Get(b.Context(), "/"); err != nil {
+					reading <- err
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			reading <- nil
+		}()
+		_, err := c.Acquire(b.Context(), large(half+1), first)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.ErrorContains(t, err, "jute.maxbuffer")
+		require.EqualValues(t, 3, lost.Load())
+		for range 10 {
+			_, err = c.Acquire(b.Context(), large(half+1), first)
+			require.ErrorIs(t, err, coord.ErrTooLarge)
+		}
+		require.EqualValues(t, 3, lost.Load(), "it is known by now")
+		smaller, err := c.Acquire(b.Context(), large(half-1000), first)
+		require.NoError(t, err)
+		require.NoError(t, smaller.Release(b.Context()))
+		stop()
+		require.NoError(t, <-reading)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release(b.Context()))
+		time.Sleep(time.Minute)
+		_, err = c.Acquire(b.Context(), large(half+1), first)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.EqualValues(t, 4, lost.Load(), "servers may have been told otherwise")
+	}, zkembed.WithMaxPacket(half))
+}
+
+func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting()
+		failed := make(chan error)
+		for i := range 8 {
+			go func() {
+				_, err := c.Acquire(b.Context(), large(half+1000+i), first)
+				failed <- err
+			}()
+		}
+		for range 8 {
+			require.ErrorIs(t, <-failed, coord.ErrTooLarge)
+		}
+		require.LessOrEqual(t, lost.Load(), int32(5))
+	}, zkembed.WithMaxPacket(half))
+}
+
+func TestAConnectionThatIsCutUnderALargePacketIsNoSignOfALimit(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, _ := b.counting()
+		for range 4 {
+			b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 2}, zkembed.Drop())
+			h, err := c.Acquire(b.Context(), large(half), first)
+			require.NoError(t, err)
+			require.NoError(t, h.Release(b.Context()))
+		}
+	})
+}
+
+func TestTheLimitThatIsToldCostsNoConnection(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting(coord.WithMaxPacket(half))
+		_, err := c.Acquire(b.Context(), large(half), first)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.ErrorContains(t, err, "524288")
+		h, err := c.Acquire(b.Context(), large(half-1000), first)
+		require.NoError(t, err)
+		require.NoError(t, h.Release(b.Context()))
+		require.Zero(t, lost.Load())
+	}, zkembed.WithMaxPacket(half))
+}
+
+// What a packet takes is counted to the byte: one more would cost the connection.
+func TestAllOfAPacketIsCounted(t *testing.T) {
+	const path, limit = "/node", 0xfffff
+	inBubble(t, func(b bubble) {
+		acl := coord.ACL{Perms: coord.PermAll, Scheme: "world", ID: "anyone"}
+		c, lost := b.counting(coord.WithACL(acl))
+		const oneByte = 9 + 4 + len(path) + 5 + 4 + 1 + 4 + 4 + 4 + 5 + 4 + 6 + 4 // "/node" and five digits
+		most := (limit - 8 - 9) / oneByte
+		ops := make([]coord.Op, most+1)
+		for i := range ops {
+			ops[i] = coord.CreateOp(path+string([]byte{'0' + byte(i/10000), '0' + byte(i/1000%10), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}), []byte("x"), coord.Persistent)
+		}
+		_, err := c.Txn(b.Context(), ops...)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		_, err = c.Txn(b.Context(), ops[:most]...)
+		require.NoError(t, err)
+		require.Zero(t, lost.Load())
+		data := make([]byte, limit-8-9-9-4-len(path)-4-4)
+		require.NoError(t, c.Create(b.Context(), path, nil))
+		_, err = c.Set(b.Context(), path, data, -1)
+		require.NoError(t, err)
+		_, err = c.Set(b.Context(), path, append(data, 0), -1)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.Zero(t, lost.Load())
+	})
+}
+
+func TestAnItemThatFitsWhereItsClaimDoesNotIsReceived(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting()
+		q, err := queue.New(c, "/q")
+		require.NoError(t, err)
+		data := []byte(strings.Repeat("x", half-220))
+		require.NoError(t, q.Put(b.Context(), data))
+		item, err := q.Receive(b.Context())
+		require.NoError(t, err)
+		require.Equal(t, data, item.Data)
+		require.NoError(t, item.Ack(b.Context()))
+		require.LessOrEqual(t, lost.Load(), int32(5))
+		require.Positive(t, lost.Load(), "the claim fits")
+	}, zkembed.WithMaxPacket(half))
+}
+
+// As servers before ZooKeeper 3.5 do.
+func TestAServerThatClosesTheConnectionOnAContainerGetsPersistentDirectories(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting()
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 1000}, zkembed.Drop())
+		h := b.acquire(c)
+		require.EqualValues(t, 2, lost.Load())
+		require.NoError(t, h.Release(b.Context()))
+		require.NoError(t, c.EnsureDir(b.Context(), "/another/directory"))
+		require.EqualValues(t, 2, lost.Load())
+	})
+}
+
+func TestAContainerWhoseConnectionsAreCutNowAndThenIsAContainer(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting()
+		for _, dir := range []string{"/a", "/b", "/c", "/d"} {
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 1}, zkembed.Drop())
+			require.NoError(t, c.EnsureDir(b.Context(), dir))
+			require.NoError(t, c.Create(b.Context(), dir+"/child", nil))
+			require.NoError(t, c.Delete(b.Context(), dir+"/child", -1))
+			require.Equal(t, 1, b.Server.Reap(), "%s is no container", dir)
+		}
+		require.EqualValues(t, 4, lost.Load())
+	})
+}
