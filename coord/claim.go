@@ -32,6 +32,11 @@ type Spec struct {
 	// of the same Name: its node is deleted only while they do, or when a node
 	// that they check is gone, without which nobody makes such a claim.
 	Proof []Op
+	// For makes the node a part of a hold, in its session: it is made only while
+	// the hold's node exists, a request to give it up is one for the hold, and it
+	// is deleted with the hold, however that ends. There must be a Name that
+	// nobody else wants, and no With.
+	For *Hold
 	// Exclusive: at most one claim of this line holds at a time, so that its
 	// hold has a token.
 	Exclusive bool
@@ -72,6 +77,7 @@ type Claim struct {
 	asked    bool           // for the hold, by a revocation
 	written  int32          // how often, as far as that is known; see version
 	revoked  chan struct{}  // closed when asked
+	parts    []*Claim       // what was made for it; see [Spec.For]
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	removal  *removal       // once somebody wants the node deleted
 	settling chan struct{}  // while a transaction that deletes the node is under way; closed at its end
@@ -97,7 +103,7 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 	if err := c.checkSpec(&spec); err != nil {
 		return nil, err
 	}
-	s, err := c.keeper.Session(ctx)
+	s, err := c.sessionFor(ctx, &spec)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +121,9 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 		return cl, err
 	}
 	cl.watchOwnSoon()
+	if spec.For != nil {
+		return cl, cl.attach()
+	}
 	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.czxid})
 	return cl, nil
 }
@@ -160,6 +169,9 @@ func (c *Client) checkSpec(spec *Spec) error {
 	}
 	if len(spec.With) > 0 && spec.Name == "" {
 		return invalid("a claim with operations needs a name: its node must be known beforehand")
+	}
+	if spec.For != nil && (spec.Name == "" || len(spec.With) > 0) {
+		return invalid("a part of a hold needs a name of its own, and has no operations beside it")
 	}
 	if spec.Data == nil {
 		spec.Data = []byte(c.opts.owner())
@@ -233,6 +245,11 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 // attempt sends the create once.
 func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, czxid int64, err error) {
 	c := cl.client
+	if cl.spec.For != nil {
+		// Ends with the session.
+		_, err := cl.spec.For.Txn(context.Background(), CreateOp(c.relative(path), cl.spec.Data, Mode(flags)))
+		return path, 0, err
+	}
 	if len(cl.spec.With) == 0 {
 		return cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl), sent)
 	}

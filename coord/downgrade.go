@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 				rest = r.err
 			}
 		}
-		cl.removed(rest)
+		cl.removed(cmp.Or(rest, cl.removeParts()))
 	})
 	if err != nil {
 		cl.client.unregister(next)

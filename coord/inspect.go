@@ -56,9 +56,17 @@ func Inspect(ctx context.Context, c *Client, dir string, also ...Kind) ([]Conten
 // are gone are left out. It does not tell who holds, which is up to the recipe.
 func (c *Client) Describe(ctx context.Context, dir string, members []Contender) ([]ContenderInfo, error) {
 	infos := make([]ContenderInfo, 0, len(members))
-	for _, m := range members {
+	for i, m := range members {
 		node := join(dir, m.Name)
 		data, stat, err := c.Get(ctx, node)
+		if notice := Notice(node); err == nil && i == 0 && notice != node {
+			var noticed []byte
+			if noticed, _, err = c.Get(ctx, notice); err == nil {
+				data = noticed
+			} else if errors.Is(err, ErrNoNode) {
+				err = nil
+			}
+		}
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}

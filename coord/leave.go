@@ -114,14 +114,18 @@ func (cl *Claim) leave() *removal {
 	if cl.removal != nil {
 		return cl.removal
 	}
-	r, settling := cl.beginRemoval(), cl.settling
+	r, settling, gone := cl.beginRemoval(), cl.settling, cl.gone != nil
 	remove := func() {
 		if settling != nil {
 			<-settling // it would take a deletion by us for its own
 		}
-		cl.removed(cl.remove())
+		var err error
+		if !gone {
+			err = cl.remove()
+		}
+		cl.removed(cmp.Or(err, cl.removeParts()))
 	}
-	if cl.gone != nil || cl.sess.Go(remove) != nil {
+	if gone && len(cl.parts) == 0 || cl.sess.Go(remove) != nil {
 		cl.removed(nil)
 	}
 	return r
@@ -196,6 +200,9 @@ func (cl *Claim) stranded(err error) {
 // removeOnce sends the deletion once. [ErrNoNode] says that the claim has no node,
 // also when another's has its name.
 func (cl *Claim) removeOnce() error {
+	if parts := cl.partsLeft(); len(parts) > 0 {
+		return cl.removeWithParts(parts)
+	}
 	if len(cl.spec.With) == 0 {
 		return cl.sess.Delete(context.Background(), cl.node)
 	}

@@ -80,10 +80,13 @@ func (cl *Claim) watchOwnNow() {
 // set anew whenever it fires.
 func (cl *Claim) watchOwnAtAll() {
 	cl.mu.Lock()
-	set := cl.watch != nil
+	set, parts := cl.watch != nil, cl.parts
 	cl.mu.Unlock()
 	if !set {
 		cl.watchOwnNow()
+	}
+	for _, part := range parts {
+		part.watchOwnAtAll()
 	}
 }
 
@@ -143,6 +146,10 @@ func (cl *Claim) finished() bool {
 
 // revoke notes that somebody asked for the hold.
 func (cl *Claim) revoke() {
+	if h := cl.spec.For; h != nil {
+		h.claim.revoke()
+		return
+	}
 	cl.mu.Lock()
 	first := !cl.asked
 	cl.asked = true

@@ -3,7 +3,9 @@ package coord
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -13,6 +15,22 @@ func IsRevocation(data []byte) bool {
 	return string(data) == revokeCurator || string(data) == revokePlain
 }
 
+// Notice returns the path of the node by which a claim is asked, and by which a
+// leader tells what it proclaims: the claim's own, but for the leader of an
+// election in Curator's dialect one that has the name without the number, and
+// that package election makes and deletes along with the term. A LeaderLatch of
+// Curator's that waits behind a candidate watches its node by one reading, and
+// heeds nothing but its deletion: were anything written into the node, the
+// latch, and everybody behind it, would wait for ever.
+func Notice(node string) string {
+	self, _ := parseName(node[strings.LastIndexByte(node, '/')+1:], nil)
+	if self.Kind != Latch || self.Dialect != Curator {
+		return node
+	}
+	marker := Curator.marker(Latch)
+	return node[:strings.LastIndex(node, marker)+len(marker)]
+}
+
 // Revoke asks the claim at node to give up what it holds, or the turn it waits
 // for: it writes the dialect's request into the node, which closes the
 // holder's [Hold.Revoked]. Whether and when the holder obeys is its business.
@@ -20,6 +38,12 @@ func IsRevocation(data []byte) bool {
 // queue's item, is refused with [ErrInvalid]. The node's data, which named the
 // owner, are lost. Three requests, of which the first two make sure whose node
 // it is.
+//
+// In an election in Curator's dialect the leader is asked by its [Notice], and
+// nobody else can be: Curator's LeaderLatch obeys no request, and one that is
+// written into the node of a candidate could end the election for a LeaderLatch
+// that waits behind it. Revoke writes nothing then and fails with
+// [ErrUnaskable].
 func Revoke(ctx context.Context, c *Client, node string) error {
 	_, err := c.ask(ctx, node)
 	return unlessGone("revoke", node, err)
@@ -32,9 +56,28 @@ func (c *Client) ask(ctx context.Context, node string) (claim int64, err error) 
 		request = revokePlain
 	}
 	return c.toClaim(ctx, node, 0, func(ctx context.Context, version int32) error {
+		if notice := Notice(node); notice != node {
+			return c.note(ctx, node, notice, []byte(request))
+		}
 		_, err := c.Set(ctx, node, []byte(request), version)
 		return err
 	})
+}
+
+// note writes a request into the notice of the leader that has the node.
+func (c *Client) note(ctx context.Context, node, notice string, request []byte) error {
+	_, err := c.Set(ctx, notice, request, -1)
+	if !errors.Is(err, ErrNoNode) {
+		return err
+	}
+	_, there, err := c.Exists(ctx, node)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		return fmt.Errorf("%w: it waits, or leads as Curator's LeaderLatch; Break takes its place from it", ErrUnaskable)
+	}
+	return ErrNoNode
 }
 
 // RevokeAndWait asks as [Revoke] does and waits until that claim's node is gone,
@@ -64,7 +107,8 @@ func RevokeAndWait(ctx context.Context, c *Client, node string, forceAfter time.
 // acted on the hold until then. It deletes the claim that has the node when it
 // is called, and none that takes the name afterwards (but for one that does so
 // during the last of its requests, and whose node has the same version). What is
-// no claim is refused with [ErrInvalid]. Three requests.
+// no claim is refused with [ErrInvalid]. Three requests, and one more for a
+// leader's [Notice], which goes, too.
 func Break(ctx context.Context, c *Client, node string) error {
 	return c.breakClaim(ctx, node, 0)
 }
@@ -73,6 +117,10 @@ func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error
 	_, err := c.toClaim(ctx, node, claim, func(ctx context.Context, version int32) error {
 		return c.Delete(ctx, node, version)
 	})
+	err = unlessGone("break", node, err)
+	if notice := Notice(node); err == nil && notice != node {
+		err = c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, notice, -1) })
+	}
 	return unlessGone("break", node, err)
 }
 

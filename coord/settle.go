@@ -176,8 +176,11 @@ func (cl *Claim) settled() {
 	if cl.removal == nil {
 		close(cl.beginRemoval().done)
 	}
-	released := cl.endAll(ErrReleased)
+	released, parts := cl.endAll(ErrReleased), cl.parts
 	cl.mu.Unlock()
+	if len(parts) > 0 {
+		_ = cl.sess.Go(func() { _ = cl.removeParts() }) // fails when the session took them with it
+	}
 	cl.client.unregister(cl)
 	for _, h := range released {
 		h.tellReleased()

@@ -2,7 +2,9 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -47,11 +49,40 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 	if err := e.checkData(op, data); err != nil {
 		return nil, err
 	}
-	h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: coord.Latch, Data: data, Exclusive: true}, coord.First)
-	if err != nil {
-		return nil, err
+	for {
+		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: coord.Latch, Data: data, Exclusive: true}, coord.First)
+		if err != nil {
+			return nil, err
+		}
+		err = e.post(ctx, h, data)
+		if err == nil {
+			return newTerm(e, h), nil
+		}
+		if ctx.Err() != nil {
+			h.Abandon()
+			return nil, e.client.Failure(op, e.line.Dir, coord.Ended(ctx))
+		}
+		_ = h.Release(ctx) // a deletion that is not confirmed goes on in the background
+		if !errors.Is(err, coord.ErrLost) {
+			return nil, e.client.Failure(op, e.line.Dir, err)
+		}
 	}
-	return newTerm(e, h), nil
+}
+
+// post makes the leader's notice, where it has one: see [coord.Notice].
+func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
+	notice := coord.Notice(h.Node())
+	if notice == h.Node() {
+		return nil
+	}
+	_, err := e.client.Join(ctx, coord.Spec{Line: e.line, Name: path.Base(notice), Data: data, For: h})
+	if errors.Is(err, coord.ErrNoAuth) {
+		err = nil // its own node may not be read: it leads, and has nothing to tell
+	}
+	if lost := h.Err(); lost != nil {
+		return lost
+	}
+	return err
 }
 
 // Candidates lists the leader and then the candidates in the order in which

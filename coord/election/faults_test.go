@@ -187,7 +187,7 @@ func TestProclamationsOfOneTermFollowOneAnother(t *testing.T) {
 		for range 10 {
 			require.NoError(t, zktest.Receive(t, coordtest.Soon, done, "a proclamation"))
 		}
-		_, stat, err := w.Admin().Get(term.Node())
+		_, stat, err := w.Admin().Get(coord.Notice(term.Node()))
 		require.NoError(t, err)
 		require.EqualValues(t, 10, stat.Version)
 		require.NoError(t, term.Resign(coordtest.Limited(t)))

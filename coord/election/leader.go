@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"path"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -30,17 +32,15 @@ func (l Leader) None() bool { return l.Node == "" }
 // line, with a node in the ensemble, at some moment since the call: an empty
 // write before the reading makes sure that no server's past is shown. A leader
 // learns of its election, and of its loss, a little later or earlier than the
-// ensemble does: act on the Token, not on the moment. Three requests.
+// ensemble does: act on the Token, not on the moment. Four requests, three in
+// the Kazoo dialect.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	var leader Leader
 	err := e.client.Fresh().Read(ctx, func(ctx context.Context) (err error) {
-		leader, err = e.first(ctx, func(node string) ([]byte, coord.Stat, error) {
+		leader, _, err = e.first(ctx, Leader{}, func(node string) ([]byte, coord.Stat, error) {
 			data, stat, err := e.client.Get(ctx, node)
 			if errors.Is(err, coord.ErrNoAuth) {
-				var exists bool
-				if stat, exists, err = e.client.Exists(ctx, node); err == nil && !exists {
-					err = coord.ErrNoNode
-				}
+				stat, err = e.stat(ctx, node)
 			}
 			return data, stat, err
 		})
@@ -52,30 +52,61 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leader, err
 }
 
-// first finds the first in line and reads its node. Since nobody can come to
-// stand before it, it is still the first at that moment. A node that is gone by
-// then is not the first any more.
-func (e *Election) first(ctx context.Context, read func(node string) ([]byte, coord.Stat, error)) (Leader, error) {
+func (e *Election) stat(ctx context.Context, node string) (coord.Stat, error) {
+	stat, exists, err := e.client.Exists(ctx, node)
+	if err == nil && !exists {
+		err = coord.ErrNoNode
+	}
+	return stat, err
+}
+
+// first finds the first in line and reads its notice, or where it has none, its
+// node. Since nobody can come to stand before it, it is still the first at that
+// moment. A node that is gone by then is not the first any more. What does not
+// change in a term is taken from last, if it is of the same. all tells that
+// whatever the leader may say later is said by the node that was read.
+func (e *Election) first(ctx context.Context, last Leader, read func(node string) ([]byte, coord.Stat, error)) (leader Leader, all bool, err error) {
 	for {
 		names, err := e.client.Children(ctx, e.line.Dir)
 		if err != nil && !errors.Is(err, coord.ErrNoNode) {
-			return Leader{}, err
+			return Leader{}, false, err
 		}
 		line := e.line.Order(names, e.client.Dialect())
 		if len(line) == 0 {
-			return Leader{}, nil
+			return Leader{}, false, nil
 		}
 		node := e.line.Dir + "/" + line[0].Name
-		data, stat, err := read(node)
+		from := coord.Notice(node)
+		all := slices.Contains(names, path.Base(from))
+		if !all {
+			from = node
+		}
+		data, stat, err := read(from)
+		leader := Leader{Data: data, Node: node, Session: stat.Owner, Since: stat.Created, Token: stat.Czxid}
+		if from != node && err == nil {
+			leader, err = e.complete(ctx, leader, last)
+		}
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
 		}
-		leader := Leader{Data: data, Node: node, Session: stat.Owner, Since: stat.Created, Token: stat.Czxid}
 		if coord.IsRevocation(data) {
 			leader.Data, leader.Revoked = nil, true
 		}
-		return leader, err
+		return leader, all, err
 	}
+}
+
+// complete adds what the leader's own node tells, and not its notice.
+func (e *Election) complete(ctx context.Context, leader, last Leader) (Leader, error) {
+	if leader.Node != last.Node {
+		stat, err := e.stat(ctx, leader.Node)
+		if err != nil {
+			return leader, err
+		}
+		last = Leader{Session: stat.Owner, Since: stat.Created, Token: stat.Czxid}
+	}
+	leader.Session, leader.Since, leader.Token = last.Session, last.Since, last.Token
+	return leader, nil
 }
 
 // Observe tells who leads: at once, and again at each change of the leader or
@@ -88,15 +119,17 @@ func (e *Election) first(ctx context.Context, read func(node string) ([]byte, co
 // the client was closed, or the servers do not permit it.
 //
 // It makes the directory if there is none, to watch it. Two requests at each
-// change: only the leader's node is watched.
+// change of the data, three at each change of the leader: only the leader's
+// notice and node are watched. While the leader is Curator's LeaderLatch, whose
+// directory is watched as well, two also when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		fresh := e.client.Fresh()
 		for last, begun := (Leader{}), false; ; {
 			var leader Leader
-			var changed <-chan struct{}
+			var changed, joined <-chan struct{}
 			err := fresh.Read(ctx, func(ctx context.Context) (err error) {
-				leader, changed, err = e.watch(ctx)
+				leader, changed, joined, err = e.watch(ctx, last)
 				return err
 			})
 			if err != nil {
@@ -114,6 +147,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			last, begun = leader, true
 			select {
 			case <-changed:
+			case <-joined:
 			case <-ctx.Done():
 				yield(Leader{}, e.client.Failure("observe", e.line.Dir, coord.Ended(ctx)))
 				return
@@ -126,16 +160,16 @@ func (l Leader) same(other Leader) bool {
 	return l.Node == other.Node && l.Revoked == other.Revoked && bytes.Equal(l.Data, other.Data)
 }
 
-// watch tells who leads, and gives a channel that is closed when that may have
-// changed.
-func (e *Election) watch(ctx context.Context) (leader Leader, changed <-chan struct{}, err error) {
+// watch tells who leads, and gives two channels, one of which is closed when that
+// may have changed. A leader that has no notice yet may get one.
+func (e *Election) watch(ctx context.Context, last Leader) (leader Leader, changed, joined <-chan struct{}, err error) {
 	for {
-		leader, err = e.first(ctx, func(node string) (data []byte, stat coord.Stat, err error) {
+		leader, all, err := e.first(ctx, last, func(node string) (data []byte, stat coord.Stat, err error) {
 			data, stat, changed, err = e.client.Watch(ctx, node)
 			return data, stat, err
 		})
-		if err != nil || !leader.None() {
-			return leader, changed, err
+		if err != nil || all {
+			return leader, changed, nil, err
 		}
 		names, _, joined, err := e.client.WatchChildren(ctx, e.line.Dir)
 		if errors.Is(err, coord.ErrNoNode) {
@@ -143,8 +177,14 @@ func (e *Election) watch(ctx context.Context) (leader Leader, changed <-chan str
 				continue
 			}
 		}
-		if err != nil || len(e.line.Order(names, e.client.Dialect())) == 0 {
-			return Leader{}, joined, err
+		line := e.line.Order(names, e.client.Dialect())
+		switch {
+		case err != nil:
+			return Leader{}, nil, nil, err
+		case leader.None() && len(line) == 0:
+			return leader, nil, joined, nil
+		case !leader.None() && !slices.Contains(names, path.Base(coord.Notice(leader.Node))):
+			return leader, changed, joined, nil
 		}
 	}
 }

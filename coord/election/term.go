@@ -13,13 +13,14 @@ import (
 type Term struct {
 	*coord.Hold
 	election *Election
+	notice   string // where it proclaims, and is asked; see [coord.Notice]
 	// version is that of the node's data as last set or seen. It is passed on by
 	// the channel, so that proclamations follow one another.
 	version chan int32
 }
 
 func newTerm(e *Election, h *coord.Hold) *Term {
-	t := &Term{Hold: h, election: e, version: make(chan int32, 1)}
+	t := &Term{Hold: h, election: e, notice: coord.Notice(h.Node()), version: make(chan int32, 1)}
 	t.version <- 0
 	return t
 }
@@ -52,7 +53,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	defer func() { t.version <- version }()
 	return t.election.client.Retry(ctx, func(ctx context.Context) error {
 		for {
-			results, err := t.Txn(ctx, coord.SetOp(t.Node(), data, version))
+			results, err := t.Txn(ctx, coord.SetOp(t.notice, data, version))
 			if err == nil {
 				version = results[0].Stat.Version
 				return nil
@@ -69,7 +70,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 
 // heed reads what somebody has written into the node, and returns its version.
 func (t *Term) heed(ctx context.Context) (int32, error) {
-	data, stat, err := t.election.client.Get(ctx, t.Node())
+	data, stat, err := t.election.client.Get(ctx, t.notice)
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return 0, err
 	}

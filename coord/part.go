@@ -1,0 +1,74 @@
+package coord
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// sessionFor returns the session for a claim: that of the hold it is a part of,
+// or the client's.
+func (c *Client) sessionFor(ctx context.Context, spec *Spec) (*session.Session, error) {
+	if spec.For != nil {
+		return spec.For.claim.sess, spec.For.Err()
+	}
+	return c.keeper.Session(ctx)
+}
+
+// attach makes a new claim a part of the hold it was made for. When that has
+// ended meanwhile, the claim is left.
+func (cl *Claim) attach() error {
+	h := cl.spec.For
+	h.claim.mu.Lock()
+	ended := h.err
+	if ended == nil {
+		h.claim.parts = append(slices.Clone(h.claim.parts), cl)
+	}
+	h.claim.mu.Unlock()
+	if ended != nil {
+		cl.leave()
+		return ended
+	}
+	return nil
+}
+
+// removeWithParts deletes the node and those of its parts, all at once: no
+// reader finds the one without the other. Where one of them is gone, or may not
+// be deleted, they are deleted one by one.
+func (cl *Claim) removeWithParts(parts []*Claim) error {
+	ctx, ops := context.Background(), []Op{DeleteOp(cl.Node(), -1)}
+	for _, part := range parts {
+		ops = append(ops, DeleteOp(part.Node(), -1))
+	}
+	_, err := cl.client.txn(ctx, cl.sess, ops)
+	var refused *TxnError
+	if errors.As(err, &refused) && !transient(err) {
+		return cl.sess.Delete(ctx, cl.node)
+	}
+	if err == nil {
+		for _, part := range parts {
+			part.vanish(ErrNodeDeleted)
+		}
+	}
+	return err
+}
+
+// removeParts deletes the parts that are left of a claim whose node is gone.
+func (cl *Claim) removeParts() (err error) {
+	for _, part := range cl.partsLeft() {
+		r := part.leave()
+		<-r.done
+		err = cmp.Or(err, r.err)
+	}
+	return err
+}
+
+// partsLeft are the claim's parts whose deletion has not begun.
+func (cl *Claim) partsLeft() []*Claim {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(cl.parts), (*Claim).finished)
+}
