@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -74,7 +75,7 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 		t.Run("in Curator's dialect", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("curator")
-			exclude(t, admin, path,
+			exclude(t, admin, openAs(t, w, coord.Curator), path,
 				contend(t, w, curator, path, "curator"),
 				contendInGo(t, w, path, "go-1", "curator"),
 				contend(t, w, kazoo, path, "kazoo", "curator"),
@@ -83,7 +84,7 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 		t.Run("in Kazoo's dialect", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("kazoo")
-			exclude(t, admin, path,
+			exclude(t, admin, openAs(t, w, coord.Kazoo), path,
 				contend(t, w, kazoo, path, "kazoo-1", "kazoo"),
 				contendInGo(t, w, path, "go", "kazoo"),
 				contend(t, w, kazoo, path, "kazoo-2", "kazoo"))
@@ -140,7 +141,7 @@ func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
 }
 
 // exclude proves that the contenders, which nobody else joins, exclude each other on path/lock.
-func exclude(t *testing.T, admin *zk.Conn, path string, all ...contender) {
+func exclude(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all ...contender) {
 	t.Helper()
 	for _, c := range all {
 		c.wants(t, "ready")
@@ -148,6 +149,7 @@ func exclude(t *testing.T, admin *zk.Conn, path string, all ...contender) {
 	othersAreBusyWhileOneHolds(t, all)
 	noUpdateIsLost(t, admin, path, all)
 	overlapsAreSeen(t, admin, path, all)
+	whoIsAskedWakesNobodyForGood(t, admin, asking, path, all)
 	theLockOutlivesItsHolders(t, admin, path, all)
 }
 
@@ -211,6 +213,49 @@ func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all []contender)
 		c.must(t, "release", "released")
 	}
 	require.NoError(t, admin.Delete(path+"/inside", -1))
+}
+
+// whoIsAskedWakesNobodyForGood asks everybody in line, in front of waiters of each language, and then lets all go one
+// after the other: a request that used up the watch of the waiter behind would end the line.
+func whoIsAskedWakesNobodyForGood(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all []contender) {
+	t.Helper()
+	for i := range all {
+		turned := append(slices.Clone(all[i:]), all[:i]...)
+		for at, c := range turned {
+			c.Send("acquire 60000")
+			if at == 0 {
+				c.wants(t, "held")
+			}
+			awaitLine(t, admin, path, at+1)
+		}
+		askEverybody(t, admin, asking, path+"/lock")
+		for at, c := range turned {
+			if at > 0 {
+				c.wants(t, "held")
+			}
+			c.must(t, "release", "released")
+		}
+	}
+}
+
+// askEverybody asks whoever has a node in dir to give up, after a moment: by then everybody watches whom it waits for.
+func askEverybody(t *testing.T, admin *zk.Conn, asking *coord.Client, dir string) {
+	t.Helper()
+	settle(t)
+	names, _, err := admin.Children(dir)
+	require.NoError(t, err)
+	for _, name := range names {
+		require.NoError(t, coord.Revoke(patient(t), asking, dir+"/"+name))
+	}
+}
+
+// settle gives the waiters the time to set their watches, which nothing shows.
+func settle(t *testing.T) {
+	t.Helper()
+	select {
+	case <-time.After(300 * time.Millisecond):
+	case <-t.Context().Done():
+	}
 }
 
 // theLockOutlivesItsHolders kills the holder and all waiters but the last, which then gets the lock.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
-	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -69,7 +68,7 @@ func TestGoAndJavaShareASemaphore(t *testing.T) {
 			p.wants(t, "ready")
 		}
 		counted.must(t, "limit", fmt.Sprint(leases))
-		shareLeases(t, w, path, own, held, all)
+		shareLeases(t, w, c, path, own, held, all)
 
 		require.NoError(t, own.SetLimit(patient(t), leases+1))
 		zktest.Eventually(t, answersWithin, func() bool {
@@ -94,18 +93,19 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 		}
 		all[0].must(t, "acquire 60000", "held") // makes the node, and leaves it empty
 		all[0].must(t, "release", "released")
-		own := slots(t, openAs(t, w, coord.Kazoo), path, leases)
+		c := openAs(t, w, coord.Kazoo)
+		own := slots(t, c, path, leases)
 		held, err := own.AcquireN(patient(t), 2)
 		require.NoError(t, err)
 		other.must(t, "acquire 1000", "disagree")
-		shareLeases(t, w, path, own, held, all)
+		shareLeases(t, w, c, path, own, held, all)
 		all[1].quit(t)
 		other.quit(t)
 	})
 }
 
 // shareLeases begins with two leases held by Go. At its end the first peer is dead, and no lease is held.
-func shareLeases(t *testing.T, w *zktest.World, path string, own *semaphore.Semaphore, held *coord.Group, all []contender) {
+func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *coord.Group, all []contender) {
 	t.Helper()
 	one, two := all[0], all[1]
 	one.must(t, "acquire 60000", "held")
@@ -118,6 +118,11 @@ func shareLeases(t *testing.T, w *zktest.World, path string, own *semaphore.Sema
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	two.Send("acquire 60000") // the peer waits for Go
+	settle(t)
+	for _, h := range held.Holds() {
+		require.NoError(t, coord.Revoke(patient(t), c, h.Node()))
+		zktest.Receive(t, answersWithin, h.Revoked(), "the request")
+	}
 	require.NoError(t, held.Holds()[1].Release(patient(t)))
 	two.wants(t, "held")
 	granted := make(chan error, 1) // and Go for the peer
@@ -175,79 +180,6 @@ func goRounds(t *testing.T, admin *zk.Conn, path, name string, own *semaphore.Se
 			t.Error(err)
 		}
 	}
-}
-
-func TestGoAndJavaStandForOneElection(t *testing.T) {
-	t.Parallel()
-	curator := java(t, "Peer")
-	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		e, err := election.New(openAs(t, w, coord.Curator), path+"/shared")
-		require.NoError(t, err)
-		javas := []contender{contend(t, w, curator, path, "java-1", "latch"), contend(t, w, curator, path, "java-2", "latch")}
-		standTogether(t, w, path, e, javas)
-	})
-}
-
-func TestGoAndPythonStandForOneElection(t *testing.T) {
-	t.Parallel()
-	kazoo := python(t, "peer.py")
-	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
-		e, err := election.New(openAs(t, w, coord.Kazoo), path+"/shared")
-		require.NoError(t, err)
-		pythons := []contender{contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election")}
-		standTogether(t, w, path, e, pythons)
-	})
-}
-
-// standTogether has Go, a peer, Go and a peer in line, in this order.
-func standTogether(t *testing.T, w *zktest.World, path string, e *election.Election, peers []contender) {
-	t.Helper()
-	for _, p := range peers {
-		p.wants(t, "ready")
-	}
-	line := func(n int) {
-		t.Helper()
-		zktest.Eventually(t, answersWithin, func() bool {
-			names, _, _ := w.Admin().Children(path + "/shared")
-			return len(names) == n
-		}, "%d in line", n)
-	}
-	leads := func(who string) {
-		t.Helper()
-		leader, err := e.Leader(patient(t))
-		require.NoError(t, err)
-		require.Equal(t, who, string(leader.Data))
-	}
-	first, err := e.Campaign(patient(t), []byte("go-1"))
-	require.NoError(t, err)
-	peers[0].must(t, "stand", "standing")
-	line(2)
-	second := make(chan *election.Term, 1)
-	go func() {
-		term, err := e.Campaign(patient(t), []byte("go-2"))
-		if err != nil {
-			t.Error(err)
-		}
-		second <- term
-	}()
-	line(3)
-	peers[1].must(t, "stand", "standing")
-	line(4)
-	leads("go-1")
-	peers[0].must(t, "await 100", "busy")
-	require.NoError(t, first.Resign(patient(t)))
-	peers[0].must(t, "await 60000", "held")
-	leads(peers[0].name)
-	require.Empty(t, second, "two lead")
-	peers[0].Kill()
-	term := zktest.Receive(t, answersWithin, second, "the election of Go")
-	leads("go-2")
-	peers[1].must(t, "await 100", "busy")
-	require.NoError(t, term.Resign(patient(t)))
-	peers[1].must(t, "await 60000", "held")
-	leads(peers[1].name)
-	peers[1].must(t, "release", "released")
-	peers[1].quit(t)
 }
 
 func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -34,14 +35,14 @@ func TestReadersAndWritersOfAllLanguagesShareOneLock(t *testing.T) {
 		t.Run("with Curator", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("curator")
-			share(t, w, path, "-__WRIT__", "-__READ__",
+			share(t, w, openAs(t, w, coord.Curator), path, "-__WRIT__", "-__READ__",
 				contend(t, w, curator, path, "curator-1"), rwlockInGo(t, w, path, "go-1", "curator"),
 				contend(t, w, curator, path, "curator-2"), rwlockInGo(t, w, path, "go-2", "curator"))
 		})
 		t.Run("with Kazoo", func(t *testing.T) {
 			t.Parallel()
 			path := w.Path("kazoo")
-			share(t, w, path, "__lock__", "__rlock__",
+			share(t, w, openAs(t, w, coord.Kazoo), path, "__lock__", "__rlock__",
 				contend(t, w, kazoo, path, "kazoo-1"), rwlockInGo(t, w, path, "go-1", "kazoo"),
 				contend(t, w, kazoo, path, "kazoo-2"), rwlockInGo(t, w, path, "go-2", "kazoo"))
 		})
@@ -49,7 +50,7 @@ func TestReadersAndWritersOfAllLanguagesShareOneLock(t *testing.T) {
 }
 
 // share proves that the contenders keep to one read/write lock at path/lock.
-func share(t *testing.T, w *zktest.World, path, write, read string, all ...contender) {
+func share(t *testing.T, w *zktest.World, asking *coord.Client, path, write, read string, all ...contender) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -66,6 +67,7 @@ func share(t *testing.T, w *zktest.World, path, write, read string, all ...conte
 	}
 	theWriterIsAlone(t, all)
 	readersShare(t, w, path, all)
+	whoIsAskedKeepsNobodyFromReading(t, w, asking, path, all)
 	for i, c := range all {
 		rest := append(slices.Clone(all[i+1:]), all[:i]...)
 		switch name, _, _ := strings.Cut(c.name, "-"); name {
@@ -117,6 +119,32 @@ func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 		writer.must(t, "release", "released")
 		late.wants(t, "held")
 		late.must(t, "release", "released")
+	}
+}
+
+// whoIsAskedKeepsNobodyFromReading asks everybody in line in front of readers and of a writer of each language.
+func whoIsAskedKeepsNobodyFromReading(t *testing.T, w *zktest.World, asking *coord.Client, path string, all []contender) {
+	t.Helper()
+	for i, first := range all {
+		others := append(slices.Clone(all[i+1:]), all[:i]...)
+		readers, writer := others[:len(others)-1], others[len(others)-1]
+		first.must(t, "write 60000", "held")
+		for at, c := range readers {
+			c.Send("read 60000")
+			awaitLine(t, w.Admin(), path, at+2)
+		}
+		writer.Send("write 60000")
+		awaitLine(t, w.Admin(), path, len(all))
+		askEverybody(t, w.Admin(), asking, path+"/lock")
+		first.must(t, "release", "released")
+		for _, c := range readers {
+			c.wants(t, "held")
+		}
+		for _, c := range readers {
+			c.must(t, "release", "released")
+		}
+		writer.wants(t, "held")
+		writer.must(t, "release", "released")
 	}
 }
 

@@ -11,6 +11,7 @@ and answers, one line each:
     stand        standing
     await MS     held | busy
     contenders   the identifiers in line, with commas
+    leader       the first of them
     release      released
   RECIPE barrier: Barrier
     set          set
@@ -81,6 +82,9 @@ class Peer:
     def contenders(self):
         return ",".join(self.election.contenders())
 
+    def leader(self):
+        return self.election.contenders()[0]
+
     def release(self):
         if self.term is None:
             self.semaphore.release()
@@ -109,6 +113,7 @@ def main():
     commands = {
         "acquire": peer.acquire, "rounds": peer.rounds, "release": peer.release,
         "stand": peer.stand, "await": peer.wait_to_lead, "contenders": peer.contenders,
+        "leader": peer.leader,
         "set": peer.set, "remove": peer.remove, "wait": peer.wait,
     }
     for line in sys.stdin:
