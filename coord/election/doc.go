@@ -28,6 +28,8 @@
 //     older than the call, on whatever server; Observe's never goes back in time.
 //   - Run never begins a term before the function has returned from the last.
 //   - What Proclaim writes is written only while the term's node exists.
+//   - Nothing is written into the node of a candidate, so that a LeaderLatch of
+//     Curator's behind it, which a write would make deaf, goes on waiting for it.
 //
 // # Not guaranteed
 //
@@ -44,6 +46,8 @@
 //   - Observe shows the latest state, not every state.
 //   - A request to step down takes the place of the leader's data. Leader then
 //     has none to show, until the next Proclaim; Observe keeps what it saw.
+//   - In Curator's dialect only a leader can be asked, and only one that leads by
+//     this package; see [coord.Revoke].
 //
 // # When the session or connection fails
 //
@@ -56,19 +60,31 @@
 // # Znodes
 //
 //	/services/billing/leader                    container
+//	  _c_<uuid>-latch-                          the leader's notice, ephemeral
 //	  _c_<uuid>-latch-0000000007                leader, ephemeral; data: 10.1.2.3:8080
 //	  _c_<uuid>-latch-0000000009                next candidate
 //
-// This is the layout of Curator's LeaderLatch: Go and Java stand in one line. In
-// the Kazoo dialect it is that of Kazoo's Election, <hex>__lock__<number>.
+// This is the layout of Curator's LeaderLatch: Go and Java stand in one line. The
+// notice ([coord.Notice]) has the leader's name without the number; what the
+// leader proclaims and what it is asked is written there. Java takes it for the
+// first in line: getLeader reads it, and getParticipants lists a leader in Go
+// twice. It is made when the leader is elected, while its node exists, and
+// deleted together with that. In the Kazoo dialect the layout is that of Kazoo's
+// Election, <hex>__lock__<number>, without a notice: Kazoo's candidates look
+// again after any change of the node that they watch.
 // Curator's LeaderSelector uses the nodes of a mutex instead, and does not mix
 // with either.
 //
 // # Cost
 //
-// Campaign: create and list, which travel together, one round trip. While it
-// waits, a candidate watches its own node and the two before it: of those who
-// wait, the two behind a leader that goes are woken, and nobody else. Proclaim: one request. Leader: an empty write, a
-// list and a read. Observe: the same at the beginning; then a list and a read
-// for each change, and every observer wakes at each.
+// Campaign: create and list, which travel together, one round trip; then the
+// notice, another. Resign: one request. While it waits, a candidate watches its
+// own node and the two before it: of those who wait, the two behind a leader
+// that goes are woken, and nobody else. Proclaim: one request. Leader: an empty
+// write, a list, a read of the notice and one of the node; all one after the
+// other. Observe: the same at the beginning; then a list and a read for each
+// change, one read more when another leads, and every observer wakes at each.
+// While a LeaderLatch leads, which has no notice, an observer also wakes when a
+// candidate comes or goes. In the Kazoo dialect there is no notice to make or to
+// read.
 package election

@@ -32,11 +32,13 @@ func newTerm(e *Election, h *coord.Hold) *Term {
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
 // Proclaim replaces the leader's data, which [Election.Leader] and
-// [Election.Observe] show; nil stands for the client's identity. It succeeds only while the term's node exists: after
-// the term was lost, the error matches [coord.ErrLost]. It repeats itself over
-// lost connections. A request to step down that was written into the node is
-// not lost: it is heeded, and [coord.Hold.Revoked] closed, before the data are
-// replaced. One request.
+// [Election.Observe] show, and Curator's getLeader; nil stands for the client's
+// identity. It succeeds only while the term's node exists: after the term was
+// lost, the error matches [coord.ErrLost]. It repeats itself over lost
+// connections. A request to step down is not lost: it is heeded, and
+// [coord.Hold.Revoked] closed, before the data are replaced. In Curator's dialect
+// the data are written into the leader's notice ([coord.Notice]) and not into
+// its node, whose own data stay those that it campaigned with. One request.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	if err := t.election.checkData("proclaim", data); err != nil {
 		return err

@@ -39,6 +39,52 @@ var election = []mutant{
 		tests: []suite{{pkg: elect, run: "TestRunCampaignsAgain"}},
 	},
 	{
+		guard: "election: nothing is written into a candidate's node",
+		edit: edit{
+			file: "coord/revoke.go",
+			old:  `return node[:strings.LastIndex(node, marker)+len(marker)]`,
+			new:  `return node + marker[:0]`,
+		},
+		tests: []suite{{pkg: elect, run: "TestNothingIsWrittenInto"}, {pkg: coord, run: "TestOnlyALeaderHasANotice"}},
+	},
+	{
+		guard: "election: a leader's node and its notice are deleted at once",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `if parts := cl.partsLeft(); len(parts) > 0 {`,
+			new:  `if parts := cl.partsLeft(); len(parts) > 0 && false {`,
+		},
+		tests: []suite{{pkg: elect, run: "TestWhatAnElectionCosts"}},
+	},
+	{
+		guard: "a part is made only while its hold's node exists",
+		edit: edit{
+			file: "coord/claim.go",
+			old: `if cl.spec.For != nil {
+		// Ends with the session.`,
+			new: `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPartIsNotMade"}},
+	},
+	{
+		guard: "a part goes with its hold, also when that is broken",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `cl.removed(cmp.Or(err, cl.removeParts()))`,
+			new:  `cl.removed(err)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPartGoes"}},
+	},
+	{
+		guard: "a part of a hold that a transaction released goes, too",
+		edit: edit{
+			file: "coord/settle.go",
+			old:  `if len(parts) > 0 {`,
+			new:  `if len(parts) > 0 && false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPartGoes"}},
+	},
+	{
 		guard: "election: short terms follow one another slowly",
 		edit: edit{
 			file: "coord/election/run.go",
