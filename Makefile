@@ -11,12 +11,13 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-.PHONY: test lint fmt deps zookeeper soak faults mutants simulate
+.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers. Two packages at a time: their session time-outs are short, and need a machine that
-# keeps up.
+# keeps up. The model of the trust window first, without the race detector, which slows it down tenfold.
 test: deps lint
+	set -o pipefail; go test -count=1 -v -run 'NoSchedule|TheModel' ./coord/internal/window -scope medium | grep -v '^=== '
 	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -p 2 -timeout 15m ./...
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
@@ -59,6 +60,11 @@ faults: deps
 # Switches off one guard at a time and expects the tests to fail: make mutants, or make mutants RUN=window
 mutants:
 	go run ./internal/mutants -run '$(RUN)'
+
+# Every schedule of the trust window's model, in its large scopes (see coord/internal/window/model_test.go): some minutes
+# and GiB.
+model:
+	set -o pipefail; go test -count=1 -v -timeout 0 -run 'NoSchedule|TheModel' ./coord/internal/window -scope large | grep -v '^=== '
 
 # All recipes under faults in virtual time, by seed: until stopped, or make simulate SEEDS=1000 FROM=1; or one seed again:
 # make simulate SEED=4711 REPEAT=50 (see internal/simulate/doc.go).

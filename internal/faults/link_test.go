@@ -83,8 +83,8 @@ func TestF35TheConnectionIsCutOneWay(t *testing.T) {
 func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 	each(t, func(s scene) {
 		p := s.w.Proxy()
-		p.Delay(proxy.Both, 3*T/20, T/40)
-		c := s.behind()
+		p.Delay(proxy.Both, T/10, T/80)
+		c := s.behind(coord.WithTick(zktest.DefaultTick))
 		h := s.acquire(c)
 		require.Equal(s, 1, p.CutAll())
 		ctx, cancel := context.WithTimeout(s.Context(), patience)
@@ -98,7 +98,7 @@ func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 
 func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 	const timeout = 2 * T                               // so that the machine may stand still for a moment
-	const slow, jitter = 3 * timeout / 10, timeout / 20 // both ways together
+	const slow, jitter = 3 * timeout / 20, timeout / 20 // both ways together: T/5 at most
 	type delay struct {
 		way          proxy.Direction
 		base, jitter time.Duration
@@ -113,7 +113,7 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 			each(t, func(s scene) {
 				var lost atomic.Int64
 				s.w.SetTimeout(timeout)
-				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
+				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithTick(zktest.DefaultTick), coord.WithObserver(func(e coord.Event) {
 					if e.Kind == coord.ClaimLost || e.Kind == coord.SessionDown {
 						lost.Add(1)
 					}

@@ -15,16 +15,16 @@ var calls = []mutant{
 	{
 		guard: "window: answers too old to open it are forgotten",
 		edit: edit{
-			file: "coord/internal/session/trust.go",
-			old:  `for len(t.acked) > 1 && sent.Sub(t.acked[0].sent) > t.timeout {`,
+			file: "coord/internal/window/window.go",
+			old:  `for len(w.answers) > 1 && a.sent.Sub(w.answers[0].sent) > w.timeout {`,
 			new:  `for false {`,
 		},
-		tests: []suite{{pkg: inside, run: "TestAClientThatOnlyReads"}},
+		tests: []suite{{pkg: trusted, run: "TestAnswersAreThinnedOut"}},
 	},
 	{
 		guard: "window: a tick that is told is believed",
 		edit: edit{
-			file: "coord/internal/session/session.go",
+			file: "coord/internal/window/window.go",
 			old:  `if tick == 0 {`,
 			new:  `if true {`,
 		},

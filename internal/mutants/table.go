@@ -6,6 +6,7 @@ import "slices"
 const (
 	coord   = "./coord"
 	inside  = "./coord/internal/session"
+	trusted = "./coord/internal/window"
 	lock    = "./coord/lock"
 	rwlock  = "./coord/rwlock"
 	gate    = "./coord/barrier"

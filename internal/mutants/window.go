@@ -35,51 +35,132 @@ var window = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAHoldAtASupersededLeader"}},
 	},
 	{
-		guard: "window: touches reach the leader half a tick late",
+		guard: "window: two writes prove a report, not one",
 		edit: edit{
 			file: "coord/internal/window/window.go",
-			old:  `sent.Add(-t.lag), 0`,
-			new:  `sent, 0`,
+			old:  `w.advance(first.sent.Add(-w.lag))`,
+			new:  `w.advance(sent.Add(-w.lag))`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAHoldBehindAFollowerIsolatedBeforeItsReport"}},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "window: the second write is sent when the first is acknowledged",
+		edit: edit{
+			file: "coord/internal/window/window.go",
+			old:  `first.write && !first.came.After(sent)`,
+			new:  `first.write`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "window: the first of the two is a write",
+		edit: edit{
+			file: "coord/internal/window/window.go",
+			old:  `first.write && !first.came.After(sent)`,
+			new:  `!first.came.After(sent)`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "window: the second of the two is a write",
+		edit: edit{
+			file: "coord/internal/window/window.go",
+			old:  `	if !write {`,
+			new:  `	if false {`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "window: a write is not its own second",
+		edit: edit{
+			file: "coord/internal/window/window.go",
+			old:  `defer w.keep(answer`,
+			new:  `w.keep(answer`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "window: reports reach the leader a ping interval late",
+		edit: edit{
+			file: "coord/internal/window/window.go",
+			old:  `first.sent.Add(-w.lag)`,
+			new:  `first.sent`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}, {pkg: coord, run: "TestAHoldBehindAFollowerIsolatedBeforeItsReport"}},
 	},
 	{
 		guard: "window: a follower heard of a request only when it was answered",
 		edit: edit{
 			file: "coord/internal/window/window.go",
-			old:  `answer{sent, now}`,
-			new:  `answer{sent, sent}`,
+			old:  `if a.came.After(limit) {`,
+			new:  `if a.sent.After(limit) {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted"}},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}, {pkg: coord, run: "TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted"}},
 	},
 	{
 		guard: "window: a reconnect counts once a write was acknowledged",
 		edit: edit{
 			file: "coord/internal/window/window.go",
-			old: `	t.attached = sent
+			old: `	w.attached = sent
 }`,
-			new: `	t.attached, t.base = sent, sent
+			new: `	w.attached, w.base = sent, sent
 }`,
 		},
-		tests: []suite{{pkg: inside, run: "TestAReconnectCountsOnceAWriteIsAcknowledged"}},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
 	},
 	{
-		guard: "window: a margin for clocks of different speed",
+		guard: "window: a margin for acting",
 		edit: edit{
 			file: "coord/internal/window/window.go",
-			old:  `return t.timeout / 50 }`,
-			new:  `return 0 }`,
+			old:  `w.timeout - Skew(w.timeout) - Reaction(w.timeout)`,
+			new:  `w.timeout - Skew(w.timeout)`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAHoldEndsSomeTimeBeforeTheServerMay"}},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}, {pkg: coord, run: "TestAHoldEndsSomeTimeBeforeTheServerMay"}},
 	},
 	{
-		guard: "window: time asleep counts",
+		guard: "window: clocks of different speed are allowed for",
 		edit: edit{
 			file: "coord/internal/window/window.go",
-			old:  `t.shift(-slept)`,
-			new:  ``,
+			old:  `w.timeout - Skew(w.timeout) - Reaction(w.timeout)`,
+			new:  `w.timeout - Reaction(w.timeout)`,
 		},
-		tests: []suite{{pkg: inside, run: "TestTimeThatOnlyTheWallClockSawCountsAsPassed"}},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "window: a leader may be late",
+		edit: edit{
+			file: "coord/internal/window/window.go",
+			old:  `tick/2 + min(tick/2, timeout/8)`,
+			new:  `tick/2`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestTheLagAllows"}},
+	},
+	{
+		guard: "clock: suspends count",
+		edit: edit{
+			file: "coord/internal/window/clock.go",
+			old:  `now.Add(c.suspended())`,
+			new:  `now`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+	},
+	{
+		guard: "clock: short suspends add up",
+		edit: edit{
+			file: "coord/internal/window/clock.go",
+			old:  `gap > -jitter`,
+			new:  `gap > time.Second`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestSuspends"}},
+	},
+	{
+		guard: "clock: a wall clock that is set back hides no suspend",
+		edit: edit{
+			file: "coord/internal/window/clock.go",
+			old:  `gap > -jitter`,
+			new:  `true`,
+		},
+		tests: []suite{{pkg: trusted, run: "TestAWallClock"}},
 	},
 	{
 		guard: "window: probes while there are claims",
@@ -127,27 +208,9 @@ var window = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen"}},
 	},
 	{
-		guard: "window: a write sent before a reconnect does not prove it",
-		edit: edit{
-			file: "coord/internal/window/window.go",
-			old:  `if t.attached.After(t.base) && !t.attached.After(sent) {`,
-			new:  `if t.attached.After(t.base) {`,
-		},
-		tests: []suite{{pkg: inside, run: "TestAWriteSentBeforeTheReconnect"}},
-	},
-	{
-		guard: "window: time asleep while a request was under way counts",
-		edit: edit{
-			file: "coord/internal/window/window.go",
-			old:  `sent = sent.Add(-slept)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: inside, run: "TestTimeAsleep"}},
-	},
-	{
 		guard: "window: more probes where replies are slow",
 		edit: edit{
-			file: "coord/internal/session/keeper.go",
+			file: "coord/internal/window/window.go",
 			old:  `interval /= 4`,
 			new:  ``,
 		},

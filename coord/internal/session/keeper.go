@@ -157,7 +157,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 	if id == 0 {
 		return timeout
 	}
-	interval := s.window.Interval()
+	interval := s.window.Interval(s.clock.Now())
 	next := interval
 	if !isUp {
 		left := downSince.Add(timeout).Sub(now)
@@ -178,11 +178,6 @@ func (s *Session) attend(now time.Time) time.Duration {
 	}
 	if isUp && s.claims.Load() > 0 {
 		last := s.clock.Wall(s.window.Wrote())
-		if now.Sub(last) > interval+timeout/16 {
-			// Replies are slow. Three round trips are in the window then, and
-			// leave no room for long intervals.
-			interval /= 4
-		}
 		if last.After(wrote) {
 			wrote = last
 		}

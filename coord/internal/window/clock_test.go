@@ -48,8 +48,9 @@ func TestAWallClockThatIsSetBackHidesNoSuspend(t *testing.T) {
 	var m meter
 	start := time.Now()
 	m.compare(reading(start, 0, 0))
-	m.compare(reading(start, time.Second, -time.Hour))
-	require.Equal(t, time.Minute, m.compare(reading(start, 2*time.Second, time.Minute-time.Hour)))
+	m.compare(reading(start, time.Second, time.Minute))
+	require.Equal(t, time.Minute, m.compare(reading(start, 2*time.Second, -time.Hour)))
+	require.Equal(t, 2*time.Minute, m.compare(reading(start, 3*time.Second, time.Minute-time.Hour)))
 }
 
 func TestClocksReadApartAreNoSuspend(t *testing.T) {

@@ -14,6 +14,7 @@ type Window struct {
 	base     time.Time     // the leader heard of the session at or after this
 	attached time.Time     // when the current connection's handshake was sent
 	wrote    time.Time     // when the newest acknowledged write was sent
+	trip     time.Duration // how long its acknowledgement took
 	answers  []answer      // ascending, thinned out, none older than T
 }
 
@@ -43,16 +44,6 @@ func Skew(timeout time.Duration) time.Duration { return timeout / 50 }
 // and to stop.
 func Reaction(timeout time.Duration) time.Duration { return timeout / 50 }
 
-// Interval returns how far apart writes may be to keep the window open: T/8, or
-// less, so that a whole number of them spans the lag and a round trip of T/40.
-func Interval(timeout, lag time.Duration) time.Duration {
-	most, span := timeout/8, lag+timeout/40
-	if span <= most {
-		return most
-	}
-	return span / ((span + most - 1) / most)
-}
-
 // Create begins a session whose handshake was sent at sent.
 func (w *Window) Create(sent time.Time, timeout, lag time.Duration) {
 	w.mu.Lock()
@@ -74,11 +65,11 @@ func (w *Window) Attach(sent time.Time) {
 func (w *Window) Answer(sent, came time.Time, write bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keep(answer{sent, came, write})
+	defer w.keep(answer{sent, came, write}) // it proves nothing of itself
 	if !write {
 		return
 	}
-	w.wrote = later(w.wrote, sent)
+	w.wrote, w.trip = later(w.wrote, sent), came.Sub(sent)
 	w.base = later(w.base, w.attached)
 	for i := len(w.answers) - 1; i >= 0; i-- {
 		if first := w.answers[i]; first.write && !first.came.After(sent) {
@@ -144,9 +135,20 @@ func (w *Window) Wrote() time.Time {
 	return w.wrote
 }
 
-// Interval returns how far apart writes may be to keep this window open.
-func (w *Window) Interval() time.Duration {
+// Interval returns how far apart writes may be at now to keep the window open:
+// T/8, or less, so that a whole number of them spans the lag and a round trip of
+// T/40. Three round trips are in the window; where they take longer, they leave no
+// room for long intervals.
+func (w *Window) Interval(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Interval(w.timeout, w.lag)
+	roundTrip := w.timeout / 40
+	interval, span := w.timeout/8, w.lag+roundTrip
+	if span > interval {
+		interval = span / ((span + interval - 1) / interval)
+	}
+	if w.trip > roundTrip || now.Sub(w.wrote) > interval+w.timeout/16 {
+		interval /= 4
+	}
+	return interval
 }

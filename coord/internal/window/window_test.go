@@ -105,7 +105,7 @@ func TestTheWindowNeverShrinks(t *testing.T) {
 func TestProbesKeepEnoughOfTheWindowOpen(t *testing.T) {
 	for tick, share := range map[time.Duration]float64{0: 0.35, timeout / 2: 0.35, timeout / 5: 0.5, timeout / 50: 0.55} {
 		s := begun(Lag(timeout, tick))
-		interval, roundTrip := s.Interval(), timeout/50
+		interval, roundTrip := s.Interval(s.start), timeout/50
 		left := timeout
 		for next := s.start; next.Before(s.at(100_000)); next = next.Add(interval) {
 			if next.After(s.start.Add(2 * timeout)) {
@@ -120,7 +120,7 @@ func TestProbesKeepEnoughOfTheWindowOpen(t *testing.T) {
 func TestALongTickLeavesAWindow(t *testing.T) {
 	for tick := timeout / 100; tick <= timeout; tick += timeout / 100 {
 		s := begun(Lag(timeout, tick))
-		for next := s.start; next.Before(s.at(50_000)); next = next.Add(s.Interval()) {
+		for next := s.start; next.Before(s.at(50_000)); next = next.Add(s.Interval(next)) {
 			require.True(t, next.Before(s.End()), "tick %v", tick)
 			s.Answer(next, next.Add(timeout/50), true)
 		}
@@ -148,4 +148,10 @@ func TestAWriteRightBehindAReadCounts(t *testing.T) {
 	s.write(4002, 4003)
 	s.write(4004, 4005)
 	require.Equal(t, 12_000, s.until())
+}
+
+func TestTheLagAllowsForALeaderThatIsLate(t *testing.T) {
+	require.Equal(t, 2*time.Second, Lag(timeout, 2*time.Second), "half a tick, and as much again")
+	require.Equal(t, timeout*3/8, Lag(timeout, timeout/2), "half a tick, and T/8")
+	require.Equal(t, Lag(timeout, timeout/2), Lag(timeout, 0), "a tick that is not known")
 }
