@@ -53,12 +53,14 @@ func breakLink(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	pause(ctx, within(rng, T/8, T/2))
 	link.CutWay(proxy.ToServer)
 	pause(ctx, within(rng, 0, T/8))
-	after := link.Stats()
 	link.Heal()
-	if !r.follows(s) || attached == 0 || after.Cut == before.Cut {
+	pause(ctx, within(rng, 0, T/8))
+	lost := link.Stats().Lost - before.Lost
+	link.Cut()
+	if !r.follows(s) || attached == 0 || link.Stats().Held == before.Held {
 		return 0, nil
 	}
-	return min(1, after.Held-before.Held), nil
+	return min(1, lost), nil
 }
 
 // follows waits until a server has found its leader again.

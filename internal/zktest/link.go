@@ -58,7 +58,7 @@ func (l *Link) Silence(d proxy.Direction) {
 }
 
 // CutWay breaks one direction once, as Proxy.CutWay does: ToServer is to the leader. It returns how many connections were
-// cut.
+// hit; Cut ends them.
 func (l *Link) CutWay(d proxy.Direction) int {
 	cut := 0
 	for _, p := range l.proxies {

@@ -78,6 +78,28 @@ func TestAConnectionGivenUpInABlackHoleNeverReachesTheServer(t *testing.T) {
 	require.Equal(t, 1, p.Stats().Conns)
 }
 
+func TestADirectionThatIsCutLosesWhatItHeld(t *testing.T) {
+	t.Parallel()
+	client, server, p := rawPair(t)
+	p.Blackhole(proxy.ToServer)
+	_, err := client.Write([]byte("lost"))
+	require.NoError(t, err)
+	zktest.Eventually(t, patience, func() bool { return p.Stats().Held > 0 }, "it is held")
+	require.Equal(t, 1, p.CutWay(proxy.ToServer))
+	require.Zero(t, p.CutWay(proxy.ToServer))
+	p.Heal()
+	_, err = client.Write([]byte("lost, too"))
+	require.NoError(t, err)
+	zktest.Eventually(t, patience, func() bool { return p.Stats().Lost == 2 }, "counted")
+	_, err = server.Write([]byte("!"))
+	require.NoError(t, err)
+	_, err = client.Read(make([]byte, 1))
+	require.NoError(t, err, "the other direction goes on")
+	require.Equal(t, 1, p.CutAll())
+	_, err = server.Read(make([]byte, 1))
+	require.Error(t, err)
+}
+
 func TestARefusedConnectionEndsAndAHungOneStaysSilent(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {

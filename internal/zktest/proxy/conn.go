@@ -109,8 +109,7 @@ func (c *conn) cut() bool {
 	return true
 }
 
-// lose drops what is under way in a direction, and whatever comes there later. The receiver sees the end of the stream;
-// the other direction goes on.
+// lose drops what is under way in a direction, and whatever comes there later.
 func (c *conn) lose(d Direction) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,11 +117,6 @@ func (c *conn) lose(d Direction) bool {
 		return false
 	}
 	c.lossy |= d
-	for one, to := range map[Direction]net.Conn{ToServer: c.server, ToClient: c.client} {
-		if d&one != 0 {
-			closeWrite(to)
-		}
-	}
 	return true
 }
 
