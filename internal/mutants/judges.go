@@ -54,18 +54,4 @@ var judges = []mutant{
 		},
 		tests: []suite{bySimulation},
 	},
-	{
-		guard: "simulation: the window's second write, and a leader whose pings are late",
-		edit: edit{
-			file: "coord/internal/window/window.go",
-			old:  `w.advance(first.sent.Add(-w.lag))`,
-			new:  `w.advance(sent.Add(-w.lag))`,
-		},
-		also: []edit{{
-			file: "coord/internal/window/window.go",
-			old:  `return tick/2 + min(tick/2, timeout/8)`,
-			new:  `return tick / 2`,
-		}},
-		tests: []suite{bySimulation},
-	},
 }

@@ -9,7 +9,8 @@
 // driver makes trouble: partitions of both directions or one, requests lost
 // before and replies lost after they were carried out, late requests, replies
 // and events, restarts shorter and longer than the session time-out, lagging
-// and isolated followers, expired and moved sessions, slow, closed and crashed
+// and isolated followers, links of followers that fall silent one way and break,
+// expired and moved sessions, slow, closed and crashed
 // clients, deleted nodes, foreign children, reaped containers, revocations. The
 // workers themselves cancel contexts, let deadlines pass, hold longer than the
 // session time-out and use a lost hold's token. Then everything is repaired, and

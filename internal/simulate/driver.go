@@ -11,7 +11,8 @@ type driver struct {
 	*world
 	r       *rand.Rand
 	running sync.WaitGroup
-	down    bool // one restart at a time
+	down    bool          // one restart at a time
+	alone   time.Duration // for how long nothing else is to be begun
 }
 
 // run makes trouble for some time and repairs everything.
@@ -32,7 +33,8 @@ func (d *driver) run(total time.Duration) {
 		if chance(d.r, 0.1) {
 			gap = d.part(d.r, 1, 4) // a quiet time, for everybody to recover
 		}
-		time.Sleep(gap)
+		time.Sleep(max(gap, d.alone))
+		d.alone = 0
 	}
 	close(d.calm)
 	d.running.Wait()

@@ -82,7 +82,6 @@ type breakage struct{ silent, cut zkembed.Direction }
 
 var breakages = []breakage{
 	{zkembed.ToFollower, zkembed.ToLeader},
-	{zkembed.ToFollower, zkembed.ToLeader},
 	{zkembed.ToFollower, zkembed.Both},
 	{zkembed.ToLeader, zkembed.ToFollower},
 	{zkembed.Both, zkembed.ToLeader},
@@ -105,6 +104,10 @@ func broken(d *driver) (time.Duration, func() int) {
 	f := d.srv.AddFollower(d.part(d.r, 0, 0.02), ids...)
 	how := breakages[d.r.IntN(len(breakages))]
 	before, quiet, away := d.part(d.r, 0, 0.3), d.part(d.r, 0.1, 0.48), d.part(d.r, 0, 1.8)
+	if chance(d.r, 0.5) { // the worst there is, with nothing beside it
+		how, before, quiet, away = breakages[0], 0, d.part(d.r, 0.3, 0.48), d.part(d.r, 0.9, 1.2)
+		d.alone = quiet + away
+	}
 	cut := quiet
 	if chance(d.r, 0.7) {
 		cut = time.Duration((0.6 + 0.4*d.r.Float64()) * float64(quiet))

@@ -91,7 +91,7 @@ func sit(k *worker, ctx context.Context, c *coord.Client) bool {
 		return false
 	}
 	stop := k.readAllTheTime(c, g.Hold)
-	k.rest(k.part(k.r, 1, 5), g.Hold)
+	k.rest(k.part(k.r, 2, 8), g.Hold)
 	stop()
 	k.called = time.Now()
 	k.release(g)

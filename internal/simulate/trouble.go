@@ -243,7 +243,7 @@ var troubles = []trouble{
 	{"follower isolated longer than T", 5, isolate},
 	{"follower's link silent to the leader", 3, silent(zkembed.ToLeader)},
 	{"follower's link silent to the follower", 3, silent(zkembed.ToFollower)},
-	{"follower's link broken", 10, broken},
+	{"follower's link broken", 14, broken},
 	{"session expired", 5, expire},
 	{"connection cut", 6, drop},
 	{"all connections cut", 3, dropAll},
