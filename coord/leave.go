@@ -17,7 +17,8 @@ import (
 // hold that had been lost is released with nil, too, and [Hold.Err] goes on
 // telling of the loss. A session can be over for its client before it is for the
 // servers: those that the client could not reach keep the node, and others wait
-// for it, for up to the session time-out after they can serve again. Otherwise it returns [ErrUnconfirmed], and the deletion is repeated in
+// for it, until the client can close the session there, or for up to the session
+// time-out after they can serve again. Otherwise it returns [ErrUnconfirmed], and the deletion is repeated in
 // the background until the node or the session is gone. It may be called again
 // and from several goroutines: all get the same answer.
 //

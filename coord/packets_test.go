@@ -91,9 +91,9 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 func TestAConnectionThatIsCutUnderALargePacketIsNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.counting()
-		for range 4 {
+		for i := range 4 {
 			b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 2}, zkembed.Drop())
-			h, err := c.Acquire(b.Context(), large(half), first)
+			h, err := c.Acquire(b.Context(), large(half+i), first)
 			require.NoError(t, err)
 			require.NoError(t, h.Release(b.Context()))
 		}

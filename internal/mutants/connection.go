@@ -34,13 +34,8 @@ var connection = []mutant{
 		edit: edit{
 			file: "coord/internal/session/packets.go",
 			old:  `n += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)`,
-			new:  ``,
+			new:  `_ = a`,
 		},
-		also: []edit{{
-			file: "coord/internal/session/packets.go",
-			old:  `for _, a := range acl {`,
-			new:  `for range acl {`,
-		}},
 		tests: []suite{{pkg: coord, run: "TestAllOfAPacketIsCounted"}},
 	},
 	{
@@ -59,7 +54,7 @@ var connection = []mutant{
 			old:  `done = func() { <-p.alone }`,
 			new:  `<-p.alone; done = func() {}`,
 		},
-		tests: []suite{{pkg: coord, run: "TestManyPacketsThatServersCloseOn"}},
+		tests: []suite{{pkg: inside, run: "TestPacketsThatServersMayCloseOn"}},
 	},
 	{
 		guard: "an answer to a large packet clears those of its size",
@@ -69,6 +64,15 @@ var connection = []mutant{
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAConnectionThatIsCutUnderALargePacket"}},
+	},
+	{
+		guard: "a session that was given up is closed where servers still have it",
+		edit: edit{
+			file: "coord/internal/session/former.go",
+			old:  `!errors.Is(s.Err(), errGivenUp) || len`,
+			new:  `true || len`,
+		},
+		tests: []suite{{pkg: coord, run: "TestASessionThatWasGivenUp"}},
 	},
 	{
 		guard: "a server that closes on containers gets persistent nodes",

@@ -18,6 +18,7 @@ const (
 	opCreateContainer = 19
 	opCreateTTL       = 21
 	opAuth            = 100
+	opClose           = -11
 
 	xidNotification = -1
 	xidPing         = -2

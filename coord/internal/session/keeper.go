@@ -49,6 +49,8 @@ func (k *Keeper) run() {
 			s.closeInOrder()
 		}
 		k.running.Go(s.conclude)
+		former := s
+		k.running.Go(func() { k.closeFormer(former) })
 		if errors.Is(s.Err(), ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
 			k.pause(k.cfg.Timeout / 10)
 		}
@@ -162,7 +164,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 	if !isUp {
 		left := downSince.Add(timeout).Sub(now)
 		if left <= 0 {
-			s.over(fmt.Errorf("%w: no server for %v", ErrExpired, timeout))
+			s.over(fmt.Errorf("%w: %w: no server for %v", ErrExpired, errGivenUp, timeout))
 			return 0
 		}
 		next = min(next, left)

@@ -88,7 +88,7 @@ func (p *packets) verdict(size int) (pause time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.suspect == 0 || size <= p.fits:
+	case p.suspect == 0 || size <= max(p.fits, smallPacket):
 		return 0, nil
 	case size >= p.suspect && p.closed >= closings && time.Since(p.last) < believed:
 		return 0, fmt.Errorf("%w: %d bytes; servers have closed %d connections on such a packet, so their limit (jute.maxbuffer) is likely less than %d bytes, and at least %d",
@@ -120,7 +120,7 @@ func (p *packets) refused(pending []request) {
 		p.containers++
 	}
 	for _, r := range pending {
-		if r.size <= p.fits || r.size < smallPacket {
+		if r.size <= max(p.fits, smallPacket) {
 			continue
 		}
 		if p.suspect == 0 || r.size < p.suspect {

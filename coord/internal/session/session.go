@@ -33,6 +33,7 @@ type Session struct {
 	mu        sync.Mutex
 	id        int64 // 0 until the first handshake
 	timeout   time.Duration
+	passwd    []byte
 	attempts  int   // dials since a server answered
 	trouble   error // why the last of them failed
 	hunt      *hunt // for a connection; nil while there is one
@@ -286,7 +287,7 @@ func (s *Session) event(e zk.Event) {
 		s.mu.Unlock()
 		return
 	}
-	s.isUp, s.probed = true, time.Time{}
+	s.isUp, s.probed, s.passwd = true, time.Time{}, s.wire.passwd
 	close(s.up)
 	s.mu.Unlock()
 	s.cfg.Notify(Up, s)

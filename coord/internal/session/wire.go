@@ -66,6 +66,7 @@ type wire struct {
 	open     bool          // the handshake was answered
 	stall    time.Duration // limit for the reply to any request after it
 	rested   bool          // see rest
+	passwd   []byte        // of the session
 	broken   error         // why a packet could not be written
 	pending  []request     // sent and not answered, in the order they were sent
 	watches  map[armed]struct{}
@@ -300,6 +301,8 @@ func (w *wire) examineHandshake(body []byte, began time.Time) error {
 	}
 	w.mu.Lock()
 	w.open, w.stall = true, timeout/stallShare
+	passwd, _ := stringAt(body, 16)
+	w.passwd = []byte(passwd)
 	w.applyDeadline()
 	w.mu.Unlock()
 	for _, a := range w.creds {
