@@ -150,7 +150,8 @@ func WithTLS(config *tls.Config) Option {
 // told otherwise. A larger request, all of it counted (paths, data, ACLs), fails
 // with [ErrTooLarge] and is not sent: a server would close the connection on it,
 // and with it all that is under way. Where servers accept less than they are
-// believed to, that costs three connections; then such requests fail as well.
+// believed to, that costs three connections, and one for each smaller size that
+// is tried later; then such requests fail as well.
 func WithMaxPacket(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4096 {

@@ -75,9 +75,9 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.counting()
 		failed := make(chan error)
-		for i := range 8 {
+		for range 8 {
 			go func() {
-				_, err := c.Acquire(b.Context(), large(half+1000+i), first)
+				_, err := c.Acquire(b.Context(), large(half+1000), first)
 				failed <- err
 			}()
 		}
