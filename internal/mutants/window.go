@@ -41,7 +41,7 @@ var window = []mutant{
 			old:  `w.advance(first.sent.Add(-w.lag))`,
 			new:  `w.advance(sent.Add(-w.lag))`,
 		},
-		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}},
+		tests: []suite{{pkg: trusted, run: "TestNoScheduleBreaksTheTrust"}, {pkg: coord, run: "TestAHoldWhoseLastReportIsLost"}},
 	},
 	{
 		guard: "window: the second write is sent when the first is acknowledged",
