@@ -15,6 +15,7 @@ type Group struct {
 	holds []*Hold
 	held  context.Context // ends with the first hold
 	ask   sync.Once
+	tell  sync.Once
 	asked chan struct{}
 }
 
@@ -70,18 +71,29 @@ func (g *Group) Context(parent context.Context) context.Context {
 // Revoked is closed when somebody asked for a member; see [Hold.Revoked].
 func (g *Group) Revoked() <-chan struct{} {
 	g.ask.Do(func() {
-		cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(g.held.Done())}}
-		for _, h := range g.holds {
-			cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.Revoked())})
+		for members := range slices.Chunk(g.holds, mostAwaited) {
+			g.awaitRevoked(members)
 		}
-		// Refused only when the session is over, and the group with it.
-		_ = g.holds[0].claim.sess.Go(func() {
-			if chosen, _, _ := reflect.Select(cases); chosen > 0 {
-				close(g.asked)
-			}
-		})
 	})
 	return g.asked
+}
+
+// mostAwaited is how many channels one goroutine waits for; the reflect package
+// allows 65,536.
+const mostAwaited = 1 << 15
+
+// awaitRevoked tells when somebody asked for one of the members.
+func (g *Group) awaitRevoked(members []*Hold) {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(g.held.Done())}}
+	for _, h := range members {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.Revoked())})
+	}
+	// Refused only when the session is over, and the group with it.
+	_ = members[0].claim.sess.Go(func() {
+		if chosen, _, _ := reflect.Select(cases); chosen > 0 {
+			g.tell.Do(func() { close(g.asked) })
+		}
+	})
 }
 
 // Release releases every member; see [Hold.Release]. All are deleted together,

@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -154,6 +155,24 @@ func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
 		require.NoError(t, coord.Break(b.Context(), c, fourth.Node()))
 		_, err = fourth.Listed(b.Context())
 		require.ErrorIs(t, err, coord.ErrNodeDeleted)
+		b.Close(c)
+	})
+}
+
+func TestAGroupOfAnySizeTellsThatAMemberIsAskedFor(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		g := coord.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
+		asked := g.Revoked()
+		require.NoError(b, coord.Revoke(b.Context(), c, h.Node()))
+		time.Sleep(time.Second)
+		select {
+		case <-asked:
+		default:
+			require.Fail(b, "not told")
+		}
+		require.NoError(b, g.Release(b.Context()))
 		b.Close(c)
 	})
 }

@@ -47,7 +47,7 @@ type Queue struct {
 
 	closing context.Context // ends with Close
 	close   context.CancelCauseFunc
-	usedUp  atomic.Bool // the sequence numbers of the entries
+	usedUp  atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
 
 	mu     sync.Mutex
 	claims int                   // made so far, to tell them apart
@@ -172,15 +172,17 @@ func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption)
 
 func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 	for {
-		if q.usedUp.Load() {
-			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, q.entries())
+		if err := q.room(ctx); err != nil {
+			return err
 		}
 		made, err := q.sends.Txn(ctx, ops...)
 		switch {
 		case errors.Is(err, coord.ErrUnconfirmed):
 			return err
 		case errors.Is(err, coord.ErrNodeExists): // the counter sticks
-			q.usedUp.Store(true)
+			if err := q.noteUsedUp(ctx); err != nil {
+				return err
+			}
 		case errors.Is(err, coord.ErrNoNode):
 			if err := q.ensure(ctx); err != nil {
 				return err
@@ -188,12 +190,40 @@ func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 		default:
 			for _, m := range made {
 				if name := m.Path[len(q.entries())+1:]; !isEntry(name) || sequence(name) >= sequenceLimit {
-					q.usedUp.Store(true) // for the next
+					_ = q.noteUsedUp(ctx) // for the next, which finds out itself if this fails
+					break
 				}
 			}
 			return err
 		}
 	}
+}
+
+// noteUsedUp notes that the entries' directory has no sequence number left.
+func (q *Queue) noteUsedUp(ctx context.Context) error {
+	stat, _, err := q.client.Exists(ctx, q.entries())
+	if err == nil {
+		q.usedUp.Store(stat.Czxid)
+	}
+	return err
+}
+
+// room fails when the sequence numbers are used up, and the directory has not
+// been made anew since.
+func (q *Queue) room(ctx context.Context) error {
+	noted := q.usedUp.Load()
+	if noted == 0 {
+		return nil
+	}
+	stat, there, err := q.client.Exists(ctx, q.entries())
+	if err != nil {
+		return err
+	}
+	if there && stat.Czxid == noted {
+		return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, q.entries())
+	}
+	q.usedUp.CompareAndSwap(noted, 0)
+	return nil
 }
 
 // Len returns how many items are in the queue, those counted that were received

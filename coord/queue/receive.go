@@ -260,6 +260,8 @@ func (q *Queue) bury(ctx context.Context, e entry) error {
 			if err := dead.ensure(ctx); err != nil {
 				return err
 			}
+		case refused != nil && refused.Index == 3 && errors.Is(err, coord.ErrNodeExists): // the counter sticks
+			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, dead.entries())
 		case lostRace(err):
 			return nil
 		default:

@@ -181,6 +181,44 @@ func TestNothingIsPutWhenTheSequenceNumbersAreUsedUp(t *testing.T) {
 	})
 }
 
+func TestItemsArePutAgainWhenTheDirectoryWhoseNumbersWereUsedUpIsMadeAnew(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		q := b.queue(c)
+		put(b.T, q, "a")
+		require.NoError(b, b.Server.SetSequence("/q/entries", 1<<31-1<<16))
+		put(b.T, q, "b")
+		require.ErrorIs(b, q.Put(b.Context(), nil), coord.ErrSequenceExhausted)
+		for range 2 {
+			_, err := q.Take(b.Context())
+			require.NoError(b, err)
+		}
+		require.NoError(b, c.Delete(b.Context(), "/q/entries", -1))
+		put(b.T, q, "c")
+		data, err := q.Take(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, "c", string(data))
+	})
+}
+
+func TestADeadLetterForWhichThereIsNoNumberIsToldOf(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		q, dead := b.queue(c, queue.WithDeadLetters(1)), newQueue(b.T, c, "/q/dead")
+		put(b.T, dead, "a")
+		require.NoError(b, b.Server.SetSequence("/q/dead/entries", 1<<31-1))
+		put(b.T, dead, "b") // the counter sticks from here on
+		put(b.T, q, "c")
+		require.NoError(b, receive(b.T, q).Nack(b.Context(), 0))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		_, err := q.TryReceive(ctx)
+		require.ErrorIs(b, err, coord.ErrSequenceExhausted)
+		require.ErrorContains(b, err, "/q/dead/entries")
+		require.Equal(b, 1, length(b.T, q), "it stays")
+	})
+}
+
 func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		got := make(chan *queue.Item, 3)
