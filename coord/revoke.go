@@ -55,11 +55,14 @@ func (c *Client) ask(ctx context.Context, node string) (claim int64, err error) 
 	if c.opts.dialect == Kazoo {
 		request = revokePlain
 	}
-	return c.toClaim(ctx, node, 0, func(ctx context.Context, version int32) error {
+	return c.toClaim(ctx, node, 0, func(ctx context.Context, stat Stat) error {
+		if stat.Owner == 0 || stat.Owner == containers {
+			return invalid("no claim: it belongs to no session")
+		}
 		if notice := Notice(node); notice != node {
 			return c.note(ctx, node, notice, []byte(request))
 		}
-		_, err := c.Set(ctx, node, []byte(request), version)
+		_, err := c.Set(ctx, node, []byte(request), stat.Version)
 		return err
 	})
 }
@@ -106,16 +109,15 @@ func RevokeAndWait(ctx context.Context, c *Client, node string, forceAfter time.
 // former holder sees its loss as soon as the news reaches it, and may have
 // acted on the hold until then. It deletes the claim that has the node when it
 // is called, and none that takes the name afterwards (but for one that does so
-// during the last of its requests, and whose node has the same version). What is
-// no claim is refused with [ErrInvalid]. Three requests, and one more for a
-// leader's [Notice], which goes, too.
+// during the last of its requests, and whose node has the same version). Three
+// requests, and one more for a leader's [Notice], which goes, too.
 func Break(ctx context.Context, c *Client, node string) error {
 	return c.breakClaim(ctx, node, 0)
 }
 
 func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error {
-	_, err := c.toClaim(ctx, node, claim, func(ctx context.Context, version int32) error {
-		return c.Delete(ctx, node, version)
+	_, err := c.toClaim(ctx, node, claim, func(ctx context.Context, stat Stat) error {
+		return c.Delete(ctx, node, stat.Version)
 	})
 	err = unlessGone("break", node, err)
 	if notice := Notice(node); err == nil && notice != node {
@@ -127,7 +129,7 @@ func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error
 // toClaim does something to a claim's node, at its version. The claim is told
 // from others of the same name by its czxid, 0 being the one that is there
 // first. [ErrNoNode] says that it is gone.
-func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func(ctx context.Context, version int32) error) (int64, error) {
+func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func(ctx context.Context, stat Stat) error) (int64, error) {
 	fresh := c.Fresh()
 	err := c.Retry(ctx, func(ctx context.Context) error {
 		for {
@@ -141,11 +143,9 @@ func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func
 				return err
 			case !there, claim != 0 && stat.Czxid != claim:
 				return ErrNoNode
-			case stat.Owner == 0, stat.Owner == containers:
-				return invalid("no claim: it belongs to no session")
 			}
 			claim = stat.Czxid
-			if err = act(ctx, stat.Version); !errors.Is(err, ErrBadVersion) {
+			if err = act(ctx, stat); !errors.Is(err, ErrBadVersion) {
 				return err
 			}
 		}

@@ -77,14 +77,13 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoClaimIsNeitherAskedNorBroken(t *testing.T) {
+func TestWhatIsNoClaimIsNotAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.CreateAll(b.Context(), "/dir/item", []byte("data")))
 		for _, node := range []string{"/dir", "/dir/item"} { // a container, too
 			require.ErrorIs(b, coord.Revoke(b.Context(), c, node), coord.ErrInvalid)
 			require.ErrorIs(b, coord.RevokeAndWait(b.Context(), c, node, time.Second), coord.ErrInvalid)
-			require.ErrorIs(b, coord.Break(b.Context(), c, node), coord.ErrInvalid)
 		}
 		data, _, err := c.Get(b.Context(), "/dir/item")
 		require.NoError(b, err)

@@ -49,13 +49,21 @@ func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
 	}
 	// Nobody needs to wait for the deletion: the next in the queue sees it.
 	defer queue.Abandon()
-	return s.take(ctx, n, func(claims []*coord.Claim, names []string) error {
-		if err := s.await(ctx, queue, claims, names); err != nil {
-			return err
+	for {
+		holds, err := s.take(ctx, n, func(claims []*coord.Claim, names []string, made int) error {
+			if err := s.await(ctx, queue, claims, names, made); err != nil {
+				return err
+			}
+			return s.stillFirst(ctx, queue)
+		})
+		if err != errRaised {
+			return holds, err
 		}
-		return s.stillFirst(ctx, queue)
-	})
+	}
 }
+
+// errRaised: the lease was made to be the only one, and is no longer.
+var errRaised = errors.New("the limit was raised")
 
 // try makes the leases if there is room, without queueing, and takes them back
 // if there is none after all.
@@ -79,7 +87,7 @@ func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
 		}
 		defer queue.Abandon()
 	}
-	return s.take(ctx, n, func(claims []*coord.Claim, names []string) error {
+	return s.take(ctx, n, func(claims []*coord.Claim, names []string, limit int) error {
 		if room, err := s.room(claims, names, limit); err != nil {
 			return err
 		} else if !room {
@@ -102,8 +110,9 @@ func (s *Semaphore) stillFirst(ctx context.Context, queue *coord.Hold) error {
 }
 
 // take makes n leases, has admit wait for room or refuse, and turns them into
-// holds; or leaves none behind.
-func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.Claim, names []string) error) (holds []*coord.Hold, err error) {
+// holds; or leaves none behind. admit is told the limit that they were made for:
+// a lease made for 1 has a token, and must be granted by that limit.
+func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.Claim, names []string, limit int) error) (holds []*coord.Hold, err error) {
 	limit, _, err := s.agree(ctx, n)
 	if err != nil {
 		return nil, err
@@ -123,7 +132,7 @@ func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.
 	if err != nil {
 		return nil, err
 	}
-	if err = admit(claims, names); err != nil {
+	if err = admit(claims, names, limit); err != nil {
 		return nil, err
 	}
 	for _, cl := range claims {
@@ -160,13 +169,16 @@ func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.C
 }
 
 // await waits until there is room for the own leases. names are the children of
-// the directory as listed along with the last create.
-func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, names []string) error {
+// the directory as listed along with the last create, made is the limit then.
+func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, names []string, made int) error {
 	var left <-chan struct{} // closed when the children have changed
 	for {
 		limit, changed, err := s.agree(ctx, len(claims))
 		if err != nil {
 			return err
+		}
+		if made == 1 && limit > 1 {
+			return errRaised
 		}
 		if names == nil {
 			names, _, left, err = s.client.WatchChildren(ctx, s.layout.leases.Dir)

@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,4 +138,37 @@ func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One lease was granted while the limit was 1, the other was made then, and is
+// granted since the limit was raised.
+func TestTwoLeasesDoNotBothHaveATokenWhenTheLimitWasRaised(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		s, err := semaphore.New(c, "/s", semaphore.Stored)
+		require.NoError(b, err)
+		require.NoError(b, s.SetLimit(b.Context(), 1))
+		first, err := s.Acquire(b.Context())
+		require.NoError(b, err)
+		require.NotZero(b, first.Token())
+		waiting, err := semaphore.New(other, "/s", semaphore.Stored)
+		require.NoError(b, err)
+		granted := make(chan *coord.Hold, 1)
+		go func() {
+			h, err := waiting.Acquire(b.Context())
+			if err != nil {
+				b.Error(err)
+			}
+			granted <- h
+		}()
+		time.Sleep(time.Minute)
+		require.Empty(b, granted)
+		require.NoError(b, s.SetLimit(b.Context(), 2))
+		second := <-granted
+		require.Zero(b, second.Token())
+		require.NoError(b, first.Err())
+		require.NoError(b, first.Release(b.Context()))
+		require.NoError(b, second.Release(b.Context()))
+		b.Close(c, other)
+	})
 }

@@ -124,7 +124,7 @@ var calls = []mutant{
 		guard: "a request for a claim is written at its version",
 		edit: edit{
 			file: "coord/revoke.go",
-			old:  `_, err := c.Set(ctx, node, []byte(request), version)`,
+			old:  `_, err := c.Set(ctx, node, []byte(request), stat.Version)`,
 			new:  `_, err := c.Set(ctx, node, []byte(request), -1)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
@@ -133,7 +133,7 @@ var calls = []mutant{
 		guard: "a claim is broken at its version",
 		edit: edit{
 			file: "coord/revoke.go",
-			old:  `return c.Delete(ctx, node, version)`,
+			old:  `return c.Delete(ctx, node, stat.Version)`,
 			new:  `return c.Delete(ctx, node, -1)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
@@ -160,8 +160,8 @@ var calls = []mutant{
 		guard: "what is no claim is not revoked",
 		edit: edit{
 			file: "coord/revoke.go",
-			old:  `case stat.Owner == 0, stat.Owner == containers:`,
-			new:  `case false:`,
+			old:  `if stat.Owner == 0 || stat.Owner == containers {`,
+			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestWhatIsNoClaim"}},
 	},

@@ -84,4 +84,13 @@ var semaphore = []mutant{
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterThatLosesItsLease"}},
 	},
+	{
+		guard: "a lease that was made to be the only one is not granted beside another",
+		edit: edit{
+			file: "coord/semaphore/acquire.go",
+			old:  `if made == 1 && limit > 1 {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: sema, run: "TestTwoLeasesDoNotBoth"}},
+	},
 }
