@@ -50,6 +50,7 @@ soak: deps
 RUN   ?=
 SEEDS ?= 1 2 3
 faults: deps
+	go test -count=1 -run 'Test$(or $(RUN),F51)' ./coord/internal/session
 	@long=1; for seed in $(SEEDS); do \
 		echo "FAULTS_SEED=$$seed FAULTS_LONG=$$long"; \
 		ZKTEST_SERVERS=all CGO_ENABLED=1 FAULTS_LONG=$$long FAULTS_SEED=$$seed \

@@ -15,7 +15,7 @@ import (
 )
 
 // F51: many suspends, each too short to be told from clocks that differ.
-func TestSuspendsThatAreShortEachEndTheWindowWithinTheTimeoutOfRealTime(t *testing.T) {
+func TestF51SuspendsThatAreShortEachEndTheWindowWithinTheTimeoutOfRealTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const T, apart = 10 * time.Second, 40 * time.Millisecond
 		server, err := zkembed.Start(zkembed.WithAddr(""))

@@ -61,9 +61,9 @@ func TestNoScheduleBreaksTheTrust(t *testing.T) {
 // before it was sent.
 type former struct{ *Window }
 
-func (f former) clone() rule { return former{present{f.Window}.clone().(present).Window} }
+func (f former) clone() rule { return former(present(f).clone().(present)) }
 
-func (f former) state(add func(time.Time, bool)) { present{f.Window}.state(add) }
+func (f former) state(add func(time.Time, bool)) { present(f).state(add) }
 
 func (f former) Answer(sent, came time.Time, write bool) {
 	f.keep(answer{sent, came, false})
