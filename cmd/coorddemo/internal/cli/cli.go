@@ -47,7 +47,9 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 func Main(args []string) int {
 	unsetEmptyVariables()
 	args = withVerbs(args)
-	std := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: os.Stderr}
+	notes := newNotes(os.Stderr)
+	defer notes.flush()
+	std := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: notes}
 	v, ctx, err := parseArgs(std, args)
 	if err != nil {
 		return std.finish(err)
@@ -70,7 +72,8 @@ func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	parser, err := kong.New(v, kong.Name("coorddemo"), kong.Description(about), kong.Writers(std.out, std.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(columns(std.out), 100)}), kong.Help(help),
 		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)))
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
+		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)))
 	if err != nil {
 		return nil, nil, exitWith(exitFailed, "%w", err)
 	}
@@ -88,6 +91,15 @@ func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 		return nil, nil, silently(exitUsage)
 	}
 	return nil, nil, wrong(err)
+}
+
+// verbatim takes an argument as it is, byte by byte. Kong's own way leads through JSON, which has nothing but UTF-8.
+func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
+	token, err := ctx.Scan.PopValue("string")
+	if err == nil {
+		target.SetString(fmt.Sprint(token.Value))
+	}
+	return err
 }
 
 // duration reads Go's notation, and plain numbers as seconds, as other commands take them.

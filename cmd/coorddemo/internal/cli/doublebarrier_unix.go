@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -23,7 +21,7 @@ func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	if err := verb.check(); err != nil {
 		return err
 	}
-	w, err := verb.begin(c)
+	w, err := verb.begin(s, c)
 	if err != nil {
 		return s.inVain(s.err, v.Path, err)
 	}
@@ -36,7 +34,7 @@ func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	r := w.run(s, m.Hold())
 	status, err := v.takePart(w.ctx, r, m)
 	if s.json {
-		_ = writeJSON(s.err, v.story(m, status, err, r.granted.Sub(w.begun), time.Since(r.granted)))
+		_ = writeJSON(s.err, v.story(r, m, status, err, time.Since(r.granted)))
 	}
 	if err != nil {
 		s.note("%v", err)
@@ -94,7 +92,7 @@ func (v *doubleBarrierVerb) giveUp(ctx context.Context, verb *lockVerb, err erro
 
 // takePart runs the command as a member, and leaves if it succeeds.
 func (v *doubleBarrierVerb) takePart(ctx context.Context, r *run, m *doublebarrier.Member) (status int, err error) {
-	defer v.abandon(m) // has an effect unless it has left
+	defer v.abandon(r, m) // has an effect unless it has left
 	var sig signalled
 	if errors.As(context.Cause(ctx), &sig) { // it came at the last moment
 		return 128 + int(sig.Signal), nil
@@ -110,7 +108,7 @@ func (v *doubleBarrierVerb) takePart(ctx context.Context, r *run, m *doublebarri
 	case err != nil:
 		return exitOwnFault, err
 	case end.Kind == guard.Failed:
-		return end.Code, errors.New(end.Message)
+		return end.Code, errors.New(string(end.Message))
 	}
 	if why := r.lost(end); why != nil {
 		return exitLost, fmt.Errorf("lost the place in round %d of %s before the command ended: %w", m.Round(), v.Path, why)
@@ -123,9 +121,8 @@ func (v *doubleBarrierVerb) takePart(ctx context.Context, r *run, m *doublebarri
 
 // leave waits for the others, until a signal comes.
 func (v *doubleBarrierVerb) leave(r *run, m *doublebarrier.Member) (status int, err error) {
-	signal.Reset(syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH) // they were for the command
 	for len(r.signals) > 0 {
-		if sig := <-r.signals; slices.Contains(passedOn, sig) {
+		if sig := <-r.signals; endsWait(sig) {
 			return 128 + int(sig.(syscall.Signal)), nil
 		}
 	}
@@ -146,14 +143,17 @@ func (v *doubleBarrierVerb) leave(r *run, m *doublebarrier.Member) (status int, 
 	return exitOwnFault, err
 }
 
-func (v *doubleBarrierVerb) abandon(m *doublebarrier.Member) {
+func (v *doubleBarrierVerb) abandon(r *run, m *doublebarrier.Member) {
+	if r.wait.left {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	_ = m.Abandon(ctx) // else the others wait until the session has expired
 }
 
 // story is what JSON tells at the end.
-func (v *doubleBarrierVerb) story(m *doublebarrier.Member, status int, err error, waited, inside time.Duration) any {
+func (v *doubleBarrierVerb) story(r *run, m *doublebarrier.Member, status int, err error, inside time.Duration) any {
 	missing := []int{}
 	var incomplete *doublebarrier.IncompleteError
 	if errors.As(err, &incomplete) {
@@ -161,8 +161,9 @@ func (v *doubleBarrierVerb) story(m *doublebarrier.Member, status int, err error
 	}
 	story := map[string]any{
 		"path": v.Path, "node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(),
-		"status": status, "lost": status == exitLost, "missing": missing, "waited": seconds(waited), "inside": seconds(inside),
+		"status": status, "lost": status == exitLost, "missing": missing,
+		"waited": seconds(r.granted.Sub(r.wait.begun)), "inside": seconds(inside),
 	}
-	addError(story, err)
+	r.wait.addTo(story, err)
 	return story
 }

@@ -46,7 +46,7 @@ func (v *electVerb) lead(s *streams, c *connection) error {
 	for led := false; ; {
 		err := verb.Run(s, c)
 		var status *exitError
-		if !v.Again || !errors.As(err, &status) {
+		if !v.Again || verb.left || !errors.As(err, &status) {
 			return err
 		}
 		led = led || status.code == exitLost

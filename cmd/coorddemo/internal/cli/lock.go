@@ -19,6 +19,7 @@ type lockVerb struct {
 
 	stand func(*coord.Client) (locker, error) // for verbs that hold something else
 	what  string                              // that is waited for, if it is not a turn
+	left  bool                                // the session was left to run out: something of CMD's may be running still
 }
 
 // Help tells what does not fit beside the options.

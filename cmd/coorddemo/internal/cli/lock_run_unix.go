@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,14 +18,17 @@ import (
 )
 
 const (
-	// abandonAfter is how long the guard may take to kill; then this process does it.
-	abandonAfter = time.Second
+	// abandonAfter is how long the guard may take to kill; then the reaper does it.
+	abandonAfter = 100 * time.Millisecond
+	// despairAfter is how long the reaper may take.
+	despairAfter = 2 * time.Second
 	// checkWithin bounds the question whether the lock was still held at the end.
 	checkWithin = time.Second
 )
 
 // run is a command under a hold.
 type run struct {
+	wait      *wait
 	verb      *lockVerb
 	streams   *streams
 	hold      *coord.Hold
@@ -68,10 +72,15 @@ func (r *run) execute(cmd *exec.Cmd) (end guard.Event, err error) {
 	}
 	// From here on: the stop key is the command's affair; and this process has to write to the terminal and to take it
 	// back although it is in the background. Not earlier, for the guard would have inherited it.
-	signal.Ignore(syscall.SIGTTOU)
+	if !signal.Ignored(syscall.SIGTTOU) {
+		signal.Ignore(syscall.SIGTTOU)
+		defer signal.Notify(r.signals, syscall.SIGTTOU)
+	}
 	signal.Notify(r.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH)
+	defer signal.Reset(syscall.SIGCONT, syscall.SIGWINCH)
 	end = r.watch()
-	r.tty.TakeBack(r.pid, syscall.Getpgrp())
+	made := end.Kind != guard.Failed && (end.Cause != guard.ByItself || end.Status.Signaled())
+	r.tty.TakeBack(r.pid, syscall.Getpgrp(), made)
 	return end, nil
 }
 
@@ -83,7 +92,7 @@ func (r *run) watch() (end guard.Event) {
 	if r.verb.OnRevoke == "ignore" {
 		revoked = nil
 	}
-	var abandon <-chan time.Time
+	var abandon, despair <-chan time.Time
 	for {
 		select {
 		case e, more := <-r.guard.Events():
@@ -106,6 +115,9 @@ func (r *run) watch() (end guard.Event) {
 			abandon = time.After(abandonAfter)
 		case <-abandon:
 			r.guard.Abandon()
+			despair = time.After(despairAfter)
+		case <-despair:
+			return guard.Event{Kind: guard.Gone, At: guard.Now(), Cause: guard.ByKill, Unsure: true}
 		}
 	}
 }
@@ -124,8 +136,14 @@ func (r *run) hear(e guard.Event) {
 		r.pid = e.PID
 	case guard.Stopped:
 		r.stopped(e.Signal)
+	case guard.Denied:
+		r.wait.unstoppable = e.Left
+		r.streams.note("process %s of the command runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
+			numbers(e.Left), r.verb.Path)
 	}
 }
+
+func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 
 // stopped follows the command: where the command has the terminal, the shell sees only this process stop and gets the
 // terminal back by that. The servers are not told anything meanwhile.
@@ -137,7 +155,10 @@ func (r *run) stopped(by syscall.Signal) {
 	r.suspend = false
 	r.streams.note("stopped; %s is lost, and the command ended, unless continued within %v",
 		r.verb.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
-	r.tty.TakeBack(r.pid, syscall.Getpgrp())
+	if told, ok := r.streams.err.(*notes); ok {
+		told.settle()
+	}
+	r.tty.TakeBack(r.pid, syscall.Getpgrp(), false)
 	signal.Reset(syscall.SIGTSTP)
 	// The others in the group, too, as the key would have done had the command been one of them.
 	_ = syscall.Kill(0, syscall.SIGTSTP)
@@ -156,6 +177,7 @@ func (r *run) resume() {
 
 func (r *run) pass(s syscall.Signal) {
 	switch s {
+	case syscall.SIGTTOU: // of the wait that is over
 	case syscall.SIGCONT:
 		r.resume()
 	case syscall.SIGTSTP:
@@ -169,7 +191,7 @@ func (r *run) pass(s syscall.Signal) {
 // conclude releases the lock and finds the status to exit with.
 func (r *run) conclude(end guard.Event) (status int, err error) {
 	if end.Kind == guard.Failed {
-		return end.Code, errors.Join(errors.New(end.Message), r.verb.release(r.hold, r.client))
+		return end.Code, errors.Join(errors.New(string(end.Message)), r.verb.release(r.hold, r.client))
 	}
 	if why := r.lost(end); why != nil {
 		// Nothing is left to release but a node, perhaps, and that goes with the session.
@@ -182,8 +204,11 @@ func (r *run) conclude(end guard.Event) (status int, err error) {
 func (r *run) lost(end guard.Event) error {
 	err := r.hold.Err()
 	switch {
-	case end.Kind == guard.Gone:
-		return errors.New("the process that guards the command was killed")
+	case !end.Over():
+		r.wait.left = true
+		return r.remains(end)
+	case err == nil && end.Cause == guard.ByKill:
+		return errors.New("a process that guards the command was killed, and the command with it")
 	case end.Cause == guard.ByDeadline && err == nil:
 		return errors.New("the servers did not confirm it any more, so the command was ended in time")
 	case r.overSince(err) && end.Cause != guard.ByDeadline && end.Cause != guard.ByKill && end.At < r.deadline:
@@ -199,6 +224,16 @@ func (r *run) lost(end guard.Event) error {
 		return err
 	}
 	return nil
+}
+
+// remains tells what of the command may be running still.
+func (r *run) remains(end guard.Event) error {
+	what := "the processes that guard the command were killed, or do not answer, and something of it"
+	if len(end.Left) > 0 {
+		r.wait.unstoppable = end.Left
+		what = fmt.Sprintf("process %s of the command runs as another user, could not be stopped, and", numbers(end.Left))
+	}
+	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.SessionTimeout())
 }
 
 // overSince tells whether the hold ended because its time was over: no server has confirmed it until the deadline. The

@@ -37,14 +37,27 @@ func (guardVerb) Run() error {
 // passedOn are the signals that CMD gets when this process does. Stop and continue keys are a matter of their own.
 var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// forward has them come to signals, but for those that were ignored from the start: by nohup, or by a shell for its
-// background processes.
+// stopping are those that stop this process while it waits. The runtime does not give up its handler of a signal that it
+// was once asked to notify, nor its ignoring one, so that they would be lost in the next wait.
+var stopping = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU}
+
+// forward has both come to signals, but for those that were ignored from the start: by nohup, or by a shell for its
+// background processes. That nobody reads a note any more must not end this process.
 func forward(signals chan<- os.Signal) {
-	for _, sig := range passedOn {
+	for _, sig := range slices.Concat(passedOn, stopping) {
 		if !signal.Ignored(sig) {
 			signal.Notify(signals, sig)
 		}
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+}
+
+// endsWait tells whether a signal ends a wait. It may have stopped this process first.
+func endsWait(sig os.Signal) bool {
+	if slices.Contains(stopping, sig) {
+		stopSelf()
+	}
+	return slices.Contains(passedOn, sig)
 }
 
 // wait is the time before something is held.
@@ -57,13 +70,23 @@ type wait struct {
 	signals   chan os.Signal
 	begun     time.Time
 	cancel    context.CancelFunc
+	left      bool // something of CMD's may be running still: nothing is released, the session runs out
+
+	unstoppable []int // processes of CMD that this user may not signal
 }
 
 // begin connects. What cannot be run is not waited for: it would spoil a turn, or an item's delivery, for nothing. The
 // error has its status.
-func (v *lockVerb) begin(c *connection) (w *wait, err error) {
-	if status, err := guard.Runnable(v.command()[0]); err != nil {
+func (v *lockVerb) begin(s *streams, c *connection) (w *wait, err error) {
+	if err := guard.Able(); err != nil {
+		return nil, &exitError{exitOwnFault, err}
+	}
+	status, foreign, err := guard.Runnable(v.command()[0])
+	switch {
+	case err != nil:
 		return nil, &exitError{status, err}
+	case foreign:
+		s.note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", v.command()[0], v.Path)
 	}
 	w = &wait{verb: v, signals: make(chan os.Signal, 16), begun: time.Now()}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -83,16 +106,18 @@ func (v *lockVerb) begin(c *connection) (w *wait, err error) {
 	return nil, v.giveUp(w.ctx, err)
 }
 
-// end ends the session.
+// end ends the session, or leaves it to run out.
 func (w *wait) end() {
-	hangUp(w.client)
+	if !w.left {
+		hangUp(w.client)
+	}
 	w.cancel()
 }
 
 // run is what comes after the wait.
 func (w *wait) run(s *streams, h *coord.Hold) *run {
 	return &run{
-		verb: w.verb, streams: s, hold: h, client: w.client, killAfter: w.killAfter, signals: w.signals, granted: time.Now(),
+		wait: w, verb: w.verb, streams: s, hold: h, client: w.client, killAfter: w.killAfter, signals: w.signals, granted: time.Now(),
 	}
 }
 
@@ -101,7 +126,7 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	w, err := v.begin(c)
+	w, err := v.begin(s, c)
 	if err != nil {
 		return s.inVain(s.err, v.Path, err)
 	}
@@ -117,6 +142,7 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 	}
 	r := w.run(s, h)
 	status, err := r.command()
+	v.left = w.left
 	if s.json {
 		story := map[string]any{
 			"path": v.Path, "node": h.Node(), "status": status, "lost": status == exitLost,
@@ -125,7 +151,7 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 		if h.Exclusive() {
 			story["token"] = h.Token()
 		}
-		addError(story, err)
+		w.addTo(story, err)
 		_ = writeJSON(s.err, story)
 	}
 	if err != nil {
@@ -134,8 +160,11 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 	return silently(status)
 }
 
-// addError completes the story of a command that JSON tells.
-func addError(story map[string]any, err error) {
+// addTo completes the story of a command that JSON tells.
+func (w *wait) addTo(story map[string]any, err error) {
+	if len(w.unstoppable) > 0 {
+		story["unstoppable"] = w.unstoppable
+	}
 	if err != nil {
 		story["error"] = briefly(err).Error()
 	}
@@ -147,11 +176,17 @@ func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.
 	quiet, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		select {
-		case sig := <-signals:
-			end(signalled{sig.(syscall.Signal)})
-			signal.Reset() // a second one ends the process at once
-		case <-quiet:
+		for {
+			select {
+			case sig := <-signals:
+				if endsWait(sig) {
+					end(signalled{sig.(syscall.Signal)})
+					signal.Reset(passedOn...) // a second one ends the process at once
+					return
+				}
+			case <-quiet:
+				return
+			}
 		}
 	}()
 	return ctx, func() {

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
@@ -27,7 +24,7 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	if err := errors.Join(v.check(), verb.check()); err != nil {
 		return err
 	}
-	w, err := verb.begin(c)
+	w, err := verb.begin(s, c)
 	if err != nil {
 		return s.inVain(s.err, v.Path, err)
 	}
@@ -40,19 +37,25 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	if err != nil {
 		return orUsage(err, exitOwnFault)
 	}
+	// Before an item is received: that there is no room for it here is no fault of the item.
+	input, err := newInput()
+	if err != nil {
+		return s.inVain(s.err, v.Path, exitWith(exitOwnFault, "making room for an item: %w", err))
+	}
+	defer input.Close()
 	item, err := q.Receive(w.ctx)
 	w.calm()
 	if err != nil {
 		return s.inVain(s.err, v.Path, verb.giveUp(w.ctx, err))
 	}
 	received := time.Now()
-	status, err := v.process(s, w, item)
+	status, err := v.process(s, w, item, input)
 	if s.json {
 		story := map[string]any{
 			"path": v.Path, "priority": item.Priority, "deliveries": item.Deliveries, "status": status,
 			"lost": status == exitLost, "waited": seconds(received.Sub(w.begun)), "held": seconds(time.Since(received)),
 		}
-		addError(story, err)
+		w.addTo(story, err)
 		_ = writeJSON(s.err, story)
 	}
 	if err != nil {
@@ -62,7 +65,7 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 }
 
 // process runs the command, and settles what becomes of the item.
-func (v *queueReceive) process(s *streams, w *wait, item *queue.Item) (status int, err error) {
+func (v *queueReceive) process(s *streams, w *wait, item *queue.Item, input *os.File) (status int, err error) {
 	hold, held := coord.HeldIn(item.Context(context.Background()), w.client, string(v.Path)+"/taken")
 	if !held {
 		return exitLost, fmt.Errorf("lost the item before the command was started: %w", item.Err())
@@ -72,12 +75,12 @@ func (v *queueReceive) process(s *streams, w *wait, item *queue.Item) (status in
 	if errors.As(context.Cause(w.ctx), &sig) { // it came at the last moment
 		return 128 + int(sig.Signal), v.giveBack(item)
 	}
-	end, err := v.execute(r, item)
+	end, err := v.execute(r, item, input)
 	switch {
 	case err != nil:
 		return exitOwnFault, errors.Join(err, v.giveBack(item))
 	case end.Kind == guard.Failed:
-		return end.Code, errors.Join(errors.New(end.Message), v.giveBack(item))
+		return end.Code, errors.Join(errors.New(string(end.Message)), v.giveBack(item))
 	}
 	if why := r.lost(end); why != nil {
 		return exitLost, fmt.Errorf("lost the item before the command ended: %w", why)
@@ -95,47 +98,36 @@ func (v *queueReceive) process(s *streams, w *wait, item *queue.Item) (status in
 }
 
 // execute runs the command with the item as its input.
-func (v *queueReceive) execute(r *run, item *queue.Item) (guard.Event, error) {
+func (v *queueReceive) execute(r *run, item *queue.Item, input *os.File) (guard.Event, error) {
 	cmd, err := r.verb.guardCommand(r.hold)
 	if err != nil {
 		return guard.Event{}, err
 	}
-	input, err := asFile(item.Data)
-	if err != nil {
+	if err := fill(input, item.Data); err != nil {
 		return guard.Event{}, fmt.Errorf("handing the item over: %w", err)
 	}
-	defer input.Close()
 	cmd.Stdin = input
 	cmd.Env = append(cmd.Env,
 		"COORD_PRIORITY="+strconv.Itoa(item.Priority), "COORD_DELIVERIES="+strconv.Itoa(item.Deliveries))
 	return r.execute(cmd)
 }
 
-// asFile makes data a file without a name. From a pipe, the command would read half an item as if it were whole when
-// this process dies while it writes.
-func asFile(data []byte) (*os.File, error) {
-	file, err := os.CreateTemp("", "coorddemo-item-")
-	if err != nil {
-		return nil, err
-	}
-	err = os.Remove(file.Name())
+// fill writes what the command reads. It is a file without a name: from a pipe, the command would read half an item as if
+// it were whole when this process dies while it writes.
+func fill(input *os.File, data []byte) error {
+	_, err := input.Write(data)
 	if err == nil {
-		_, err = file.Write(data)
+		err = input.Truncate(int64(len(data)))
 	}
 	if err == nil {
-		_, err = file.Seek(0, 0)
+		_, err = input.Seek(0, 0)
 	}
-	if err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
+	return err
 }
 
 // keep keeps the item from others for the time that was asked for, or until a signal comes. The claim has to last so
 // long, and with it this process.
 func (v *queueReceive) keep(r *run, item *queue.Item) {
-	signal.Reset(syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH) // they were for the command
 	if v.Delay == 0 {
 		return
 	}
@@ -147,7 +139,7 @@ func (v *queueReceive) keep(r *run, item *queue.Item) {
 		case <-item.Done():
 			return
 		case sig := <-r.signals:
-			if slices.Contains(passedOn, sig) {
+			if endsWait(sig) {
 				return
 			}
 		}

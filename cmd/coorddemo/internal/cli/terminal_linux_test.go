@@ -163,6 +163,30 @@ func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 	awaitContenders(t, w.Admin(), w.Path("l"), 0)
 }
 
+func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	tty := onTerminal(t, w, "sh", "-i")
+	tty.press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?` + "\n")
+	tty.sees("ready")
+	require.Equal(t, 0, on(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").exit())
+	tty.sees("done-1") // of grep: the mode is not set
+}
+
+func TestTheStopKeyStopsAWait(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	tty := onTerminal(t, w, "sh", "-i")
+	other := on(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
+	other.line()
+	tty.press(`$D $T elect --again ` + w.Path("e") + ` -- sh -c 'echo lea""ding'` + "\n")
+	awaitContenders(t, w.Admin(), w.Path("e"), 2)
+	tty.press(stop)
+	tty.press("echo first-$((1+1)); fg\n")
+	tty.sees("first-2")
+	require.NoError(t, other.in.Close())
+	tty.sees("leading")
+	awaitContenders(t, w.Admin(), w.Path("e"), 0)
+}
+
 // Nobody could continue it there.
 func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)

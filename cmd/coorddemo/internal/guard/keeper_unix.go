@@ -18,46 +18,54 @@ const (
 	// glance is how often the guard looks at the clock when nothing happens. Timers stand still while the system is
 	// suspended; the clock that counts does not.
 	glance = 100 * time.Millisecond
-	// rekill is the pause between two rounds of KILL, for processes that were being born during the first.
-	rekill = 5 * time.Millisecond
-	// sweeps bounds those rounds once the command itself has ended.
-	sweeps = 200
+	// surveyEvery is how often the guard looks whether it may still signal the command's processes.
+	surveyEvery = time.Second
+	// longAgo is an instant before any other.
+	longAgo Instant = 1
 )
 
 // keeper is the guard process.
 type keeper struct {
 	setup    *setup
-	reports  *json.Encoder
+	outbox   *outbox
 	tty      Terminal
 	pid      int
+	parent   int // of the guard
 	deadline Instant
 
-	stopBy  Instant // KILL then, if not 0: Stop was called
-	warned  bool    // TERM has been sent for the present deadline
-	killing bool
-	cause   Cause
-	ended   *Event // the command's end
-	kills   int    // rounds of KILL since then
+	cause    Cause   // why the command has to end; it never goes back to ByItself
+	killAt   Instant // KILL then, if not 0: the command has been sent TERM
+	ended    *Event  // the command's end
+	sweep    sweep
+	surveyed Instant // when the guard last looked whom it may signal
+	denied   bool    // it may not signal somebody, and has said so
 }
 
-// Main is the guard process that Start starts. It returns when the command has ended.
+// Main is the process that Start starts. It returns when the command has ended.
 func Main() error {
 	// The parent-death signal of the command comes when the thread that forked it ends.
 	runtime.LockOSThread()
 	outlive()
+	adoptOrphans()
+	if isReaper() {
+		return reaper()
+	}
 	orders := json.NewDecoder(os.NewFile(ordersFD, "orders"))
-	k := &keeper{reports: json.NewEncoder(os.NewFile(reportsFD, "reports"))}
+	k := &keeper{parent: os.Getppid()}
 	var first order
 	if err := orders.Decode(&first); err != nil || first.Setup == nil || len(first.Setup.Argv) == 0 {
 		return errors.New("this verb is for coorddemo itself: no orders on descriptor 3")
 	}
 	k.setup, k.deadline = first.Setup, first.Deadline
+	k.outbox = newOutbox(os.NewFile(reportsFD, "reports"))
 	keepFromCommand()
-	adoptOrphans()
-	if !k.start() {
+	more := decode(orders)
+	if last := k.start(more); last != nil {
+		k.outbox.finish(*last)
 		return nil
 	}
-	k.keep(decode(orders), reap(k.pid))
+	prevail()
+	k.outbox.finish(k.keep(more, reap(k.pid)))
 	return nil
 }
 
@@ -76,42 +84,65 @@ func outlive() {
 	}
 }
 
-// start runs the command, unless it is too late for that already.
-func (k *keeper) start() bool {
-	if left := k.deadline.Sub(Now()); left <= time.Duration(k.setup.KillAfter) {
-		k.report(Event{Kind: Exited, Cause: ByDeadline, At: Now(), Status: syscall.WaitStatus(syscall.SIGKILL)})
-		return false
+// start runs the command, unless it is too late for that already. If it does not run, that is the last event.
+func (k *keeper) start(orders <-chan order) *Event {
+	if !k.timely(orders) {
+		return &Event{Kind: Exited, Cause: ByDeadline, At: Now(), Status: syscall.WaitStatus(syscall.SIGKILL)}
 	}
 	k.tty = OpenTerminal()
 	tty := k.tty
 	if !k.setup.Foreground {
 		tty = Terminal{}
 	}
+	argv := make([]string, len(k.setup.Argv))
+	for i, word := range k.setup.Argv {
+		argv[i] = string(word)
+	}
 	var err error
-	if k.pid, err = start(k.setup.Argv, tty); err != nil {
-		event := Event{Kind: Failed, Code: notExecutable, Message: err.Error()}
+	if k.pid, err = start(argv, tty); err != nil {
+		event := &Event{Kind: Failed, Code: notExecutable, Message: []byte(err.Error())}
 		var because *startError
 		if errors.As(err, &because) {
 			event.Code = because.code
 		}
 		// A child that could not exec may have taken the terminal along.
 		signal.Ignore(syscall.SIGTTOU)
-		k.tty.TakeBack(0, k.setup.OwnerGroup)
-		k.report(event)
-		return false
+		k.tty.TakeBack(0, k.setup.OwnerGroup, false)
+		return event
 	}
 	// Not earlier: the command would inherit it.
 	signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN)
-	k.report(Event{Kind: Started, PID: k.pid})
-	return true
+	k.outbox.report(Event{Kind: Started, PID: k.pid})
+	return nil
 }
 
-// keep obeys the orders and the clock until the command has ended. If it was made to end, what it leaves behind has to
-// end too, and has the same time for it. If it ended by itself, its background processes are left alone, as a shell
-// would.
-func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) {
-	timer := time.NewTimer(0)
-	for k.ended == nil || k.cause != ByItself && k.kills < sweeps && k.alive() {
+// timely waits until there is time for the command. On a busy machine a first deadline may be old by now, and the next
+// be on its way.
+func (k *keeper) timely(orders <-chan order) bool {
+	for {
+		left := k.deadline.Sub(Now())
+		if left > time.Duration(k.setup.KillAfter) {
+			return true
+		}
+		select {
+		case o, ok := <-orders:
+			if !ok || o.Stop || o.Kill {
+				return false
+			}
+			if o.Deadline != 0 {
+				k.deadline = o.Deadline
+			}
+		case <-time.After(max(left, glance)):
+			return false
+		}
+	}
+}
+
+// keep obeys the orders and the clock until the command has ended, and returns its end. If it was made to end, what it
+// leaves behind has to end too, and has the same time for it. If it ended by itself, its background processes are left
+// alone, as a shell would.
+func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) Event {
+	for timer := time.NewTimer(0); !k.over(); {
 		select {
 		case o, ok := <-orders:
 			if !ok { // the owner is gone
@@ -119,111 +150,126 @@ func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) {
 			}
 			k.obey(o)
 		case status := <-children:
-			if status.Stopped() {
-				k.report(Event{Kind: Stopped, Signal: status.StopSignal()})
-				continue
-			}
-			k.ended = &Event{Kind: Exited, Status: status, At: Now(), Cause: k.cause}
+			k.hear(status)
 		case <-timer.C:
 		}
-		timer.Reset(k.act(Now()))
+		if !k.over() {
+			timer.Reset(k.act(Now()))
+		}
 	}
-	k.tty.TakeBack(k.pid, k.setup.OwnerGroup)
-	k.report(*k.ended)
+	k.tty.TakeBack(k.pid, k.setup.OwnerGroup, k.cause != ByItself || k.ended.Status.Signaled())
+	k.ended.Cause, k.ended.Left = k.cause, k.sweep.left
+	return *k.ended
+}
+
+// over tells whether the command has ended, and what has to end with it.
+func (k *keeper) over() bool { return k.ended != nil && (k.cause == ByItself || k.sweep.over()) }
+
+func (k *keeper) hear(status syscall.WaitStatus) {
+	if status.Stopped() {
+		k.outbox.report(Event{Kind: Stopped, Signal: status.StopSignal()})
+		return
+	}
+	k.ended, k.sweep = &Event{Kind: Exited, Status: status, At: Now()}, sweep{}
 }
 
 func (k *keeper) obey(o order) {
 	if o.Deadline != 0 {
 		k.deadline = o.Deadline
-		if k.warned && k.ended == nil && k.deadline.Sub(Now()) > time.Duration(k.setup.KillAfter) {
-			// The lock is out of danger again, and so is a command that did not end at TERM.
-			k.warned = false
-			if k.cause == ByDeadline {
-				k.cause = ByItself
-			}
-		}
 	}
 	if o.Signal != 0 {
 		k.signal(o.Signal)
 	}
-	if o.Stop && k.stopBy == 0 {
-		k.stopBy = Now().Add(time.Duration(k.setup.KillAfter))
-		k.blame(ByStop)
-		k.terminate()
+	if o.Stop {
+		k.end(ByStop, Now().Add(time.Duration(k.setup.KillAfter)))
 	}
 	if o.Kill {
-		k.blame(ByKill)
-		k.killing = true
+		k.kill(ByKill)
 	}
 }
 
 // act does what is due and tells when to look again.
 func (k *keeper) act(now Instant) time.Duration {
 	left := k.deadline.Sub(now)
+	warnIn := left - time.Duration(k.setup.KillAfter)
 	switch {
 	case left <= 0:
-		k.cause, k.killing = ByDeadline, true // whatever the command was being stopped for before
-	case k.stopBy != 0 && now >= k.stopBy:
-		k.killing = true
+		k.cause = ByDeadline // whatever the command was being stopped for before
+		k.kill(ByDeadline)
+	case os.Getppid() != k.parent: // the reaper, which outlives the guard, was killed
+		k.kill(ByKill)
+	case warnIn <= 0:
+		k.end(ByDeadline, k.deadline)
 	}
-	if k.killing {
-		k.signalAll(syscall.SIGKILL)
-		if k.ended != nil {
-			k.kills++
-		}
+	switch {
+	case k.killAt != 0 && now >= k.killAt:
+		return k.sweep.round(k.pid, syscall.SIGKILL)
+	case k.ended != nil: // what it left has the time that it had itself
+		return k.sweep.round(k.pid, 0)
 	}
-	if k.killing || k.ended != nil {
-		return rekill
-	}
-	warnIn := left - time.Duration(k.setup.KillAfter)
-	if warnIn <= 0 && !k.warned {
-		k.warned = true
-		k.blame(ByDeadline)
-		k.terminate()
-	}
-	next := left
-	if !k.warned {
-		next = min(next, warnIn)
-	}
-	if k.stopBy != 0 {
-		next = min(next, k.stopBy.Sub(now))
+	k.survey(now)
+	next := warnIn
+	if k.killAt != 0 {
+		next = min(left, k.killAt.Sub(now))
 	}
 	return max(0, min(next, glance))
 }
 
-// blame records the first reason for ending the command.
-func (k *keeper) blame(c Cause) {
-	if k.cause == ByItself {
-		k.cause = c
+// end has the command end by TERM now and by KILL later, once and for all: that the lock is out of danger afterwards
+// does not make whole what was interrupted.
+func (k *keeper) end(why Cause, killAt Instant) {
+	if k.killAt == 0 {
+		k.cause, k.killAt = why, killAt
+		k.terminate()
 	}
+}
+
+// kill has the command end by KILL now.
+func (k *keeper) kill(why Cause) {
+	if k.cause == ByItself {
+		k.cause = why
+	}
+	k.killAt = longAgo
 }
 
 // terminate asks the command to end. What is stopped has to be continued to hear of it.
 func (k *keeper) terminate() {
-	k.signalAll(syscall.SIGTERM)
-	k.signalAll(syscall.SIGCONT)
+	outside := k.outside()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+		k.signal(s)
+		for _, pid := range outside {
+			_ = unix.Kill(pid, s)
+		}
+	}
+	k.surveyed = longAgo
 }
 
 func (k *keeper) signal(s syscall.Signal) { _ = unix.Kill(-k.pid, s) }
 
-// signalAll reaches the group and then, each once, the descendants outside it.
-func (k *keeper) signalAll(s syscall.Signal) {
-	k.signal(s)
-	for _, pid := range descendants() {
+// outside are the descendants that are not in the command's group.
+func (k *keeper) outside() (found []int) {
+	eachDescendant(func(pid int) {
 		if group, err := unix.Getpgid(pid); err == nil && group != k.pid {
-			_ = unix.Kill(pid, s)
+			found = append(found, pid)
 		}
+	})
+	return found
+}
+
+// survey tells the owner, once, of processes that this user may not signal: they changed their credentials, and nothing
+// can stop them in time.
+func (k *keeper) survey(now Instant) {
+	if k.denied || now.Sub(k.surveyed) < surveyEvery && unix.Kill(k.pid, 0) != unix.EPERM {
+		return
 	}
-}
-
-// alive tells whether anything of the command's is left besides itself.
-func (k *keeper) alive() bool {
-	return unix.Kill(-k.pid, 0) != unix.ESRCH || len(descendants()) > 0
-}
-
-func (k *keeper) report(e Event) {
-	// It fails only when the owner is gone, who needs no report then.
-	_ = k.reports.Encode(e)
+	k.surveyed = now
+	var left []int
+	eachDescendant(func(pid int) {
+		if unix.Kill(pid, 0) == unix.EPERM {
+			left = append(left, pid)
+		}
+	})
+	k.denied = len(left) > 0 && k.outbox.report(Event{Kind: Denied, Left: left})
 }
 
 // decode gives the orders as they come; the channel is closed when the owner is gone.
@@ -240,23 +286,4 @@ func decode(from *json.Decoder) <-chan order {
 		}
 	}()
 	return orders
-}
-
-// reap collects ended descendants, and gives the stops and the end of the command.
-func reap(pid int) <-chan syscall.WaitStatus {
-	statuses := make(chan syscall.WaitStatus)
-	go func() {
-		for {
-			var status syscall.WaitStatus
-			got, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
-			switch {
-			case err == syscall.EINTR:
-			case err != nil:
-				return // no child is left
-			case got == pid:
-				statuses <- status
-			}
-		}
-	}()
-	return statuses
 }

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeWithin bounds the wait for a guard that does not read its orders.
-const writeWithin = time.Second
+// backlog is how many orders wait for a guard that does not read. What does not fit is dropped: without new deadlines
+// the guard ends the command earlier, and a guard that does not answer is abandoned.
+const backlog = 64
 
 // Options says what to run and under which terms.
 type Options struct {
@@ -31,40 +32,43 @@ type Options struct {
 type Process struct {
 	guard  *exec.Cmd
 	events chan Event
+	orders chan order
+	over   chan struct{} // closed when nothing is to be ordered any more
+	life   *os.File
 
-	mu     sync.Mutex // orders are written whole
-	orders *os.File
-	pid    int // the command's, once known
+	mu  sync.Mutex
+	pid int // the command's, once known
 }
 
 // Start starts the guard, which starts the command. The outcome comes as the first event.
 func Start(o Options) (*Process, error) {
-	ordersRead, orders, err := os.Pipe()
+	pipes, err := openPipes(3)
 	if err != nil {
 		return nil, err
 	}
-	reports, reportsWrite, err := os.Pipe()
-	if err != nil {
-		_, _ = ordersRead.Close(), orders.Close()
-		return nil, err
-	}
-	o.Guard.ExtraFiles = []*os.File{ordersRead, reportsWrite}
+	orders, reports, life := pipes[0], pipes[1], pipes[2]
+	o.Guard.ExtraFiles = []*os.File{orders.read, reports.write, life.read}
 	// Out of reach of the keys and of whoever signals the owner's group.
 	o.Guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	underReaper(o.Guard)
 	err = o.Guard.Start()
-	_, _ = ordersRead.Close(), reportsWrite.Close()
+	for _, theirs := range o.Guard.ExtraFiles {
+		_ = theirs.Close()
+	}
 	if err != nil {
-		_, _ = orders.Close(), reports.Close()
+		_, _, _ = orders.write.Close(), reports.read.Close(), life.write.Close()
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
-	p := &Process{guard: o.Guard, orders: orders, events: make(chan Event, 4)}
-	go p.read(reports)
+	p := &Process{
+		guard: o.Guard, events: make(chan Event, 4), orders: make(chan order, backlog), over: make(chan struct{}),
+		life: life.write,
+	}
 	own := unix.Getpgrp()
-	first := order{Deadline: o.Deadline, Setup: &setup{
-		Argv: o.Argv, KillAfter: int64(o.KillAfter), OwnerGroup: own, Foreground: o.Terminal.Foreground() == own,
+	p.orders <- order{Deadline: o.Deadline, Setup: &setup{
+		Argv: asBytes(o.Argv), KillAfter: int64(o.KillAfter), OwnerGroup: own, Foreground: o.Terminal.Foreground() == own,
 	}}
-	// It may be longer than the pipe, and the guard may take its time to come up; it has until the deadline.
-	p.write(first, max(writeWithin, o.Deadline.Sub(Now())))
+	go p.write(orders.write)
+	go p.read(reports.read, orders.write)
 	return p, nil
 }
 
@@ -83,32 +87,39 @@ func (p *Process) Stop() { p.send(order{Stop: true}) }
 // Kill ends the command at once.
 func (p *Process) Kill() { p.send(order{Kill: true}) }
 
-// Abandon kills the guard and the command's group without asking the guard: it does not answer.
+// Abandon has everything killed without asking the guard: it does not answer.
 func (p *Process) Abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid > 0 {
 		_ = unix.Kill(-p.pid, unix.SIGKILL)
 	}
-	_ = p.guard.Process.Kill()
+	abandon(p.guard.Process)
+	_ = p.life.Close()
 }
 
-// send hands an order over. That the guard is gone, or does not read, shows in the events.
-func (p *Process) send(o order) { p.write(o, writeWithin) }
-
-func (p *Process) write(o order, within time.Duration) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return // an order is made of numbers and strings
+// send hands an order over and never waits. That the guard is gone, or does not read, shows in the events.
+func (p *Process) send(o order) {
+	select {
+	case p.orders <- o:
+	default:
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_ = p.orders.SetWriteDeadline(time.Now().Add(within))
-	_, _ = p.orders.Write(append(data, '\n'))
+}
+
+// write writes the orders as fast as the guard reads them.
+func (p *Process) write(to io.Writer) {
+	for encoder := json.NewEncoder(to); ; {
+		select {
+		case o := <-p.orders:
+			_ = encoder.Encode(o)
+		case <-p.over:
+			return
+		}
+	}
 }
 
 // read passes the guard's reports on, and cleans up when they end.
-func (p *Process) read(reports io.ReadCloser) {
+func (p *Process) read(reports io.ReadCloser, orders io.Closer) {
 	defer close(p.events)
 	defer reports.Close()
 	over := false
@@ -117,19 +128,52 @@ func (p *Process) read(reports io.ReadCloser) {
 		if from.Decode(&e) != nil {
 			break
 		}
-		if e.Kind == Started {
-			p.mu.Lock()
-			p.pid = e.PID
-			p.mu.Unlock()
-		}
-		over = e.Kind == Exited || e.Kind == Failed
+		over = e.Kind == Exited || e.Kind == Failed || e.Kind == Gone
+		p.knows(e)
 		p.events <- e
 	}
-	if !over {
-		// Nobody watches the deadline any more. The command itself dies with the guard where the kernel knows how.
+	if !over { // all who watched are gone
 		p.Abandon()
-		p.events <- Event{Kind: Gone, At: Now(), Cause: ByKill}
+		p.events <- Event{Kind: Gone, At: Now(), Cause: ByKill, Unsure: true}
 	}
-	_ = p.orders.Close()
+	close(p.over)
+	_ = orders.Close()
 	_ = p.guard.Wait()
+	_ = p.life.Close() // not earlier: what may be left would be killed
+}
+
+// knows remembers the command's process id for as long as it is one.
+func (p *Process) knows(e Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Kind {
+	case Started:
+		p.pid = e.PID
+	case Exited, Failed, Gone:
+		p.pid = 0
+	}
+}
+
+// pipe is both ends of one.
+type pipe struct{ read, write *os.File }
+
+func openPipes(n int) (pipes []pipe, err error) {
+	for range n {
+		read, write, err := os.Pipe()
+		if err != nil {
+			for _, p := range pipes {
+				_, _ = p.read.Close(), p.write.Close()
+			}
+			return nil, err
+		}
+		pipes = append(pipes, pipe{read, write})
+	}
+	return pipes, nil
+}
+
+func asBytes(words []string) (all [][]byte) {
+	for _, word := range words {
+		all = append(all, []byte(word))
+	}
+	return all
 }

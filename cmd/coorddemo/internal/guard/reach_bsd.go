@@ -3,6 +3,8 @@
 package guard
 
 import (
+	"os"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,5 +22,19 @@ func keepFromCommand() {
 	}
 }
 
-// descendants are known on Linux only; elsewhere the command's process group must do.
-func descendants() []int { return nil }
+// Able tells why a command cannot be guarded here.
+func Able() error { return nil }
+
+// eachDescendant knows them on Linux only; elsewhere the command's process group must do.
+func eachDescendant(func(pid int)) {}
+
+// There is no reaper: nobody could find the orphans of a guard.
+func underReaper(*exec.Cmd) {}
+
+func isReaper() bool { return false }
+
+func reaper() error { return nil }
+
+func abandon(guard *os.Process) { _ = guard.Kill() }
+
+func prevail() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }

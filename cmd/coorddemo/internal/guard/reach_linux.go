@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -31,40 +32,78 @@ func keepFromCommand() {
 	}
 }
 
-// descendants are the living descendants of this process in its session, by the kernel's process table.
-func descendants() []int {
-	type process struct{ pid, parent int }
-	var all []process
-	session, _ := unix.Getsid(0)
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		// The name, in brackets, may hold blanks and brackets. After it: state, parent, group, session.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 4 || fields[0][0] == 'Z' || fields[0][0] == 'X' || string(fields[3]) != strconv.Itoa(session) {
-			continue
-		}
-		parent, _ := strconv.Atoi(string(fields[1]))
-		all = append(all, process{pid, parent})
+// Able tells why a command cannot be guarded here: descendants are found by the kernel's process table only.
+func Able() error {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return fmt.Errorf("/proc does not show the processes of this PID namespace (it shows this one as %q), so that "+
+			"what a command starts could not be found and stopped: mount it anew, as unshare --mount-proc does", self)
 	}
+	return nil
+}
+
+// eachDescendant visits the descendants of this process in its session, by the kernel's process table. Most of them are
+// visited as soon as they are read: a child may be gone a moment later.
+func eachDescendant(visit func(pid int)) {
+	session, _ := unix.Getsid(0)
 	family := map[int]bool{os.Getpid(): true}
-	var found []int
+	type process struct{ pid, parent int }
+	var others []process
+	for pid := range processes {
+		parent, known := parentOf(pid, session)
+		switch {
+		case !known:
+		case family[parent]:
+			family[pid] = true
+			visit(pid)
+		default:
+			others = append(others, process{pid, parent})
+		}
+	}
 	for grown := true; grown; {
 		grown = false
-		for _, p := range all {
+		for _, p := range others {
 			if family[p.parent] && !family[p.pid] {
-				family[p.pid] = true
-				found = append(found, p.pid)
-				grown = true
+				family[p.pid], grown = true, true
+				visit(p.pid)
 			}
 		}
 	}
-	return found
+}
+
+// processes gives all process ids, in the kernel's order, which is mostly that of their birth.
+func processes(yield func(pid int) bool) {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	defer proc.Close()
+	for {
+		names, err := proc.Readdirnames(64)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil && !yield(pid) {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// parentOf is the parent of a living process of a session.
+func parentOf(pid, session int) (parent int, known bool) {
+	if sid, err := unix.Getsid(pid); err != nil || sid != session {
+		return 0, false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false // it has ended meanwhile
+	}
+	// The name, in brackets, may hold blanks and brackets. After it: state, parent.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return 0, false
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return parent, err == nil
 }

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The statuses by which a shell tells that it could not run a command.
+// The statuses by which a shell, env or timeout tells that it could not run a command.
 const (
+	cannotGuard   = 125
 	notExecutable = 126
 	notFound      = 127
 )
@@ -80,14 +81,17 @@ func find(name string) (string, error) {
 }
 
 // Runnable looks whether there is a command of this name, and tells why not, with the status by which a shell tells
-// that. Whether the system can run it shows only when it does.
-func Runnable(name string) (status int, err error) {
-	_, err = find(name)
+// that. Whether the system can run it shows only when it does. A foreign command becomes another user's, so that it
+// cannot be signalled.
+func Runnable(name string) (status int, foreign bool, err error) {
+	path, err := find(name)
 	var because *startError
 	if errors.As(err, &because) {
-		return because.code, because.err
+		return because.code, false, because.err
 	}
-	return 0, err
+	var stat unix.Stat_t
+	foreign = unix.Stat(path, &stat) == nil && stat.Mode&unix.S_ISUID != 0 && os.Geteuid() != 0 && int(stat.Uid) != os.Geteuid()
+	return 0, foreign, err
 }
 
 func executable(path string) error {

@@ -4,10 +4,14 @@ package guard
 
 import (
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Terminal is the controlling terminal of this process. Its zero value stands for none.
-type Terminal struct{ fd int }
+type Terminal struct {
+	fd    int
+	modes *term.State // as they were when it was opened
+}
 
 // OpenTerminal opens the controlling terminal, wherever the standard descriptors point to.
 func OpenTerminal() Terminal {
@@ -15,7 +19,8 @@ func OpenTerminal() Terminal {
 	if err != nil {
 		return Terminal{}
 	}
-	return Terminal{fd: fd}
+	modes, _ := term.GetState(fd) // nil: nothing can be restored
+	return Terminal{fd: fd, modes: modes}
 }
 
 // Foreground is the process group that gets the terminal's input and the signals of its keys; 0 without a terminal.
@@ -40,14 +45,18 @@ func (t Terminal) Give(group int) {
 }
 
 // TakeBack makes home the foreground group if group has the terminal, or a group of which no process is left. If
-// somebody else has it, such as the shell after its user sent the job to the background, it stays there.
-func (t Terminal) TakeBack(group, home int) {
+// somebody else has it, such as the shell after its user sent the job to the background, it stays there. Where group
+// was made to end, it could not put the terminal's modes in order: restore does that.
+func (t Terminal) TakeBack(group, home int, restore bool) {
 	now := t.Foreground()
-	if now == 0 || now == home {
+	if now == 0 || now != home && now != group && unix.Kill(-now, 0) != unix.ESRCH {
 		return
 	}
-	if now == group || unix.Kill(-now, 0) == unix.ESRCH {
+	if now != home {
 		t.Give(home)
+	}
+	if restore && t.modes != nil {
+		_ = term.Restore(t.fd, t.modes)
 	}
 }
 

@@ -3,10 +3,12 @@ package guard
 import "syscall"
 
 // The owner speaks to the guard, and the guard to the owner, in JSON values, one after the other, each over its own
-// pipe. The pipes are the descriptors that follow the three standard ones.
+// pipe. The pipes are the descriptors that follow the three standard ones. The third pipe carries nothing: its end tells
+// the reaper that the owner is gone, or wants everything to end.
 const (
 	ordersFD  = 3
 	reportsFD = 4
+	lifeFD    = 5
 )
 
 // order is what the owner tells the guard. The first one starts the command; in those that follow, each field that is
@@ -20,7 +22,7 @@ type order struct {
 }
 
 type setup struct {
-	Argv       []string `json:"argv"`
+	Argv       [][]byte `json:"argv"`       // bytes: an argument need not be UTF-8
 	KillAfter  int64    `json:"kill_after"` // nanoseconds
 	OwnerGroup int      `json:"owner_group"`
 	Foreground bool     `json:"foreground"` // hand the terminal to the command
@@ -33,18 +35,19 @@ const (
 	Started Kind = "started" // PID is the command's, and the number of its group
 	Failed  Kind = "failed"  // the command could not be started: Code and Message say why
 	Stopped Kind = "stopped" // Signal stopped the command
-	Exited  Kind = "exited"  // Status, At and Cause are set
-	Gone    Kind = "gone"    // the guard ended without a word; the command has been killed
+	Denied  Kind = "denied"  // Left are processes of the command that this user may not signal
+	Exited  Kind = "exited"  // Status, At and Cause are set, Left perhaps
+	Gone    Kind = "gone"    // the guard ended without a word; what it had started has been killed, but for Left
 )
 
-// Cause is why the guard ended the command.
+// Cause is why the guard ended the command. Once it was told to end, for whatever reason, that stays so.
 type Cause string
 
 const (
 	ByItself   Cause = ""         // it did not
 	ByDeadline Cause = "deadline" // the deadline was near, or over
 	ByStop     Cause = "stop"     // Stop was called
-	ByKill     Cause = "kill"     // Kill was called
+	ByKill     Cause = "kill"     // Kill was called, or a process that guards was killed
 )
 
 // Event is what happened to the command.
@@ -52,12 +55,17 @@ type Event struct {
 	Kind    Kind               `json:"kind"`
 	PID     int                `json:"pid,omitempty"`
 	Code    int                `json:"code,omitempty"`
-	Message string             `json:"message,omitempty"`
+	Message []byte             `json:"message,omitempty"`
 	Signal  syscall.Signal     `json:"signal,omitempty"`
 	Status  syscall.WaitStatus `json:"status,omitempty"`
 	At      Instant            `json:"at,omitempty"`
 	Cause   Cause              `json:"cause,omitempty"`
+	Left    []int              `json:"left,omitempty"` // processes that had to end and could not be made to
+	Unsure  bool               `json:"unsure,omitempty"`
 }
+
+// Over tells that nothing of the command's that had to end is left.
+func (e Event) Over() bool { return !e.Unsure && len(e.Left) == 0 }
 
 // ExitCode is the command's status as a shell gives it: 128+n for signal n.
 func (e Event) ExitCode() int {

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// mostNotes is how many bytes of notes wait for a reader.
+const mostNotes = 64 << 10
+
+// notes is the standard error. Nobody waits for its reader, who may be stuck, while there is something to protect: what
+// does not fit is dropped.
+type notes struct {
+	*os.File
+	mu      sync.Mutex
+	pending []byte
+	more    *sync.Cond // something is pending, or nothing more comes
+	ended   bool
+	busy    bool // a write is under way
+	done    chan struct{}
+}
+
+func newNotes(to *os.File) *notes {
+	n := &notes{File: to, done: make(chan struct{})}
+	n.more = sync.NewCond(&n.mu)
+	go n.deliver()
+	return n
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.pending)+len(p) <= mostNotes {
+		n.pending = append(n.pending, p...)
+		n.more.Signal()
+	}
+	return len(p), nil
+}
+
+// deliver writes what is pending. One that cannot be written is nobody's fault, and not told to anybody.
+func (n *notes) deliver() {
+	defer close(n.done)
+	for {
+		n.mu.Lock()
+		for len(n.pending) == 0 && !n.ended {
+			n.more.Wait()
+		}
+		p, ended := bytes.Clone(n.pending), n.ended
+		n.busy = len(p) > 0
+		n.pending = n.pending[:0]
+		n.mu.Unlock()
+		_, _ = n.File.Write(p)
+		n.mu.Lock()
+		n.busy = false
+		n.mu.Unlock()
+		if ended && len(p) == 0 {
+			return
+		}
+	}
+}
+
+// settle gives the reader a moment, before this process is stopped.
+func (n *notes) settle() {
+	for range 100 {
+		n.mu.Lock()
+		quiet := len(n.pending) == 0 && !n.busy
+		n.mu.Unlock()
+		if quiet {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// flush waits for the reader when there is nothing left to protect. A signal may end that.
+func (n *notes) flush() {
+	signal.Reset(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	n.mu.Lock()
+	n.ended = true
+	n.more.Signal()
+	n.mu.Unlock()
+	<-n.done
+}

@@ -1,0 +1,194 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// jobs is a script with descendants that have groups of their own; it prints its parent's process id, which is the
+// guard's, and theirs.
+func jobs() string {
+	return fmt.Sprintf(`echo $PPID; %s=%s %s & timeout 1000 sh -c 'echo $$; while :; do sleep 0.01; done' & wait`,
+		roleVariable, shellRole, os.Args[0])
+}
+
+// withJobs starts that script and returns the process ids of the guard and of the jobs.
+func withJobs(t *testing.T) (r *run, guard int, pids []int) {
+	t.Helper()
+	r = guarded(t, time.Hour, 0, jobs())
+	pids = append(pids, r.event(Started).PID)
+	guard = number(t, r.line())
+	for range 2 {
+		pids = append(pids, number(t, r.line()))
+	}
+	for _, job := range pids[1:] {
+		group, err := unix.Getpgid(job)
+		require.NoError(t, err)
+		require.NotEqual(t, pids[0], group, "the job has no group of its own, and this test proves nothing")
+	}
+	return r, guard, pids
+}
+
+func requireDead(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		require.False(t, alive(pid), "process %d lives", pid)
+	}
+}
+
+func TestWhenTheGuardIsKilledAllIsDeadBeforeTheOwnerIsTold(t *testing.T) {
+	r, guard, pids := withJobs(t)
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	e := r.event(Gone)
+	requireDead(t, pids...)
+	require.True(t, e.Over())
+}
+
+func TestWhenTheReaperIsKilledTheGuardEndsTheCommand(t *testing.T) {
+	r, guard, pids := withJobs(t)
+	require.NoError(t, unix.Kill(parentOfProcess(t, guard), unix.SIGKILL))
+	e := r.event(Exited)
+	requireDead(t, pids...)
+	require.Equal(t, ByKill, e.Cause)
+	require.True(t, e.Over())
+}
+
+func TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure(t *testing.T) {
+	r, guard, pids := withJobs(t)
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	reaper := parentOfProcess(t, guard)
+	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP)) // so that it can do nothing in between
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
+	require.False(t, r.event(Gone).Over())
+	requireGone(t, pids[0])
+}
+
+func TestWhenTheGuardIsFrozenAbandonKillsAll(t *testing.T) {
+	r, guard, pids := withJobs(t)
+	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
+	r.Abandon()
+	e := r.event(Gone)
+	requireDead(t, append(pids, guard)...)
+	require.True(t, e.Over())
+}
+
+func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
+	owner, lines, pid := owner(t, time.Hour, jobs())
+	require.True(t, lines.Scan())
+	guard := number(t, lines.Text())
+	pids := []int{pid}
+	for range 2 {
+		require.True(t, lines.Scan())
+		pids = append(pids, number(t, lines.Text()))
+	}
+	require.NoError(t, unix.Kill(guard, unix.SIGSTOP)) // so that it can do nothing in between
+	require.NoError(t, owner.Process.Kill())
+	_ = unix.Kill(guard, unix.SIGKILL) // the reaper may have done it
+	for _, pid := range pids {
+		requireGone(t, pid)
+	}
+}
+
+func TestTheGuardKeepsTheDeadlineAlsoWhenNobodyReadsItsReports(t *testing.T) {
+	const lasts = 2 * time.Second
+	begin := Now()
+	// It stops itself again and again; the other continues it. Each stop is a report.
+	owner, lines, pid := owner(t, lasts,
+		`trap '' TERM; (while kill -CONT $$; do :; done) & while :; do kill -STOP $$; done`)
+	require.NoError(t, owner.Process.Signal(syscall.SIGSTOP))
+	requireGone(t, pid)
+	late := Now().Sub(begin) - lasts
+	require.NoError(t, owner.Process.Signal(syscall.SIGCONT))
+	last, reports := "", 0
+	for lines.Scan() {
+		last = lines.Text()
+		reports++
+	}
+	require.Contains(t, last, "exited", "the last report is not dropped")
+	require.Greater(t, reports, 10, "there were no reports, and this test proves nothing")
+	require.Less(t, late, 300*time.Millisecond, "KILL came late")
+}
+
+func TestThePriorityIsTheGuardsAndNotTheCommands(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("left out: priority is for root")
+	}
+	r := guarded(t, time.Hour, 0, `echo $PPID; cat >/dev/null; sleep 1000`)
+	pid := r.event(Started).PID
+	guard := number(t, r.line())
+	for _, keeper := range []int{guard, parentOfProcess(t, guard)} {
+		require.Eventually(t, func() bool { return policy(t, keeper) == unix.SCHED_RR }, soon, time.Millisecond)
+	}
+	require.Equal(t, policy(t, os.Getpid()), policy(t, pid))
+}
+
+func policy(t *testing.T, pid int) uint32 {
+	t.Helper()
+	attr, err := unix.SchedGetAttr(pid, 0)
+	require.NoError(t, err)
+	return attr.Policy
+}
+
+func parentOfProcess(t *testing.T, pid int) int {
+	t.Helper()
+	session, err := unix.Getsid(pid)
+	require.NoError(t, err)
+	parent, known := parentOf(pid, session)
+	require.True(t, known)
+	return parent
+}
+
+func TestACommandThatChangesItsUserIsTold(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("left out: needs root, to make a file set-user-ID")
+	}
+	plain, changing := copyOfProgram(t)
+	cmd := exec.Command(plain, "1s", fmt.Sprintf("%s=%s exec %s", roleVariable, changedRole, changing))
+	cmd.Env = []string{roleVariable + "=" + ownerRole}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	lines, pid := started(t, cmd)
+	require.True(t, lines.Scan())
+	require.Equal(t, strconv.Itoa(pid), lines.Text(), "the command has changed its user")
+	require.True(t, lines.Scan())
+	require.Equal(t, fmt.Sprintf("denied 0 [%d]", pid), lines.Text())
+	require.True(t, alive(pid))
+	require.NoError(t, unix.Kill(pid, unix.SIGKILL))
+	require.True(t, lines.Scan())
+	require.Equal(t, "exited 0 []", lines.Text())
+}
+
+// copyOfProgram makes copies of this program that anybody may run: as is, and with the user changed to root.
+func copyOfProgram(t *testing.T) (plain, changing string) {
+	t.Helper()
+	program, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "guard-") // not t.TempDir, which only its user may enter
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	plain, changing = filepath.Join(dir, "plain"), filepath.Join(dir, "changing")
+	for name, mode := range map[string]os.FileMode{plain: 0o755, changing: 0o755 | os.ModeSetuid} {
+		require.NoError(t, os.WriteFile(name, program, 0o700))
+		require.NoError(t, os.Chmod(name, mode))
+	}
+	var fs unix.Statfs_t
+	require.NoError(t, unix.Statfs(dir, &fs))
+	if fs.Flags&unix.ST_NOSUID != 0 {
+		t.Skip("left out: files here cannot be set-user-ID")
+	}
+	return plain, changing
+}
