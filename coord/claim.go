@@ -66,14 +66,15 @@ type Claim struct {
 	name   string
 	czxid  int64
 	joined time.Time
-	seen   time.Time     // when the node was last found to be there
-	view   []string      // the directory as listed along with the create, or nil
-	wake   chan struct{} // something happened to the node or its session
-	blind  sync.Once     // reports that the own node may not be watched
+	seen   time.Time        // when the node was last found to be there
+	view   *session.Listing // the directory as listed along with the create, or nil
+	wake   chan struct{}    // something happened to the node or its session
+	blind  sync.Once        // reports that the own node may not be watched
 
 	mu       sync.Mutex
 	gone     error          // why the node is not ours any more, or nil
 	watch    *session.Watch // the newest on the own node
+	waiting  bool           // for the turn: whoever does sets the own watch anew
 	asked    bool           // for the hold, by a revocation
 	written  int32          // how often, as far as that is known; see version
 	revoked  chan struct{}  // closed when asked
@@ -134,7 +135,7 @@ func (cl *Claim) awaitCreate(ctx context.Context, made <-chan error, sent <-chan
 	select {
 	case <-sent:
 		if cl.spec.waits() {
-			cl.view, _ = cl.sess.Children(ctx, cl.dir)
+			cl.view, _ = cl.sess.List(ctx, cl.dir)
 		}
 	case err := <-made:
 		return cl.created(err)

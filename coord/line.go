@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // sequenceLimit is where claims are refused: before the counter sticks at
@@ -13,10 +15,11 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 
 // Rule decides, for the contender at index self of a line sorted by age,
 // whether its turn has come, and if not, whom to wait for: when one of those
-// goes, the rule is asked again. It must be a pure function. Naming more than
-// must be waited for costs a request each and can save one later: when a
-// watched contender goes, the rule is asked without it first, and a listing is
-// made only if it still says no.
+// goes, the rule is asked again. It must not change the line, which many may
+// share, and it is shown only those who came before, and itself. Naming more
+// than must be waited for costs a request each and can save one later: when a
+// watched contender goes, and its place is among the first 16, the rule is asked
+// without it first, and a listing is made only if it still says no.
 type Rule func(line []Contender, self int) (wait []int, granted bool)
 
 // First is the rule of mutual exclusion: the first in line holds. The others
@@ -78,6 +81,21 @@ func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	return line, foreign
 }
 
+// lineView is a listing as a line sees it.
+type lineView struct{ line, foreign []Contender }
+
+// view is parse for a listing that many share: it is parsed once.
+func (l Line) view(names *session.Listing, d Dialect) lineView {
+	key := d.String()
+	for _, kind := range l.Kinds {
+		key += " " + string(kind)
+	}
+	return names.View(key, func(names []string) any {
+		line, foreign := l.parse(names, d)
+		return lineView{line, foreign}
+	}).(lineView)
+}
+
 // byAge orders by sequence number. Two nodes share one after a downgrade: the
 // read node took the write node's, and stands behind it.
 func byAge(a, b Contender) int {
@@ -85,10 +103,6 @@ func byAge(a, b Contender) int {
 		cmp.Compare(a.Sequence, b.Sequence),
 		-cmp.Compare(a.Kind, b.Kind), // write before read
 		cmp.Compare(a.Name, b.Name))
-}
-
-func indexOf(line []Contender, name string) int {
-	return slices.IndexFunc(line, func(c Contender) bool { return c.Name == name })
 }
 
 // admit refuses a claim that cannot be ordered against the others. It returns

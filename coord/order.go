@@ -19,15 +19,15 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 // missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
 // claim's own node is gone, or with [ErrReleased] when the claim was left.
 func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
-	if !slices.Contains(cl.view, cl.name) {
+	if cl.view == nil || !slices.Contains(cl.view.Names, cl.name) {
 		names, err := cl.list(ctx)
 		if err != nil {
 			return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
 		}
-		if !slices.Contains(names, cl.name) {
+		if names == nil || !slices.Contains(names.Names, cl.name) {
 			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
 		}
 		cl.view, cl.seen = names, time.Now()
 	}
-	return slices.Clone(cl.view), nil
+	return slices.Clone(cl.view.Names), nil
 }

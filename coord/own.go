@@ -20,19 +20,23 @@ const (
 	revokePlain   = "unlock"     // ZooKeeper's recipe page
 )
 
-// watchOwn watches the own node. From then on its deletion and a request for
-// the hold are noticed.
-func (cl *Claim) watchOwn(ctx context.Context) (*session.Watch, error) {
-	w, err := cl.sess.WatchData(ctx, cl.node)
+// watchOwn watches the own node.
+func (cl *Claim) watchOwn(ctx context.Context) error {
+	return cl.heedOwn(cl.sess.WatchData(ctx, cl.node))
+}
+
+// heedOwn learns from a watch on the own node, or from why there is none. From
+// then on the node's deletion and a request for the hold are noticed.
+func (cl *Claim) heedOwn(w *session.Watch, err error) error {
 	switch {
 	case errors.Is(err, ErrNoNode):
 		cl.vanish(ErrNodeDeleted)
-		return nil, err
+		return err
 	case err != nil:
-		return nil, err
+		return err
 	case w.Stat.Owner != cl.sess.ID():
 		cl.vanish(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(w.Stat.Owner)))
-		return nil, ErrNoNode
+		return ErrNoNode
 	}
 	if IsRevocation(w.Data) {
 		cl.revoke()
@@ -44,23 +48,30 @@ func (cl *Claim) watchOwn(ctx context.Context) (*session.Watch, error) {
 	if !known {
 		cl.sess.OnFire(w, cl.ownFired)
 	}
-	return w, nil
+	return nil
 }
 
 // ownFired runs in the client library's goroutine and must not block.
 func (cl *Claim) ownFired(fired session.Fired) {
 	if fired == session.Deleted {
 		cl.vanish(ErrNodeDeleted)
-		return
 	}
-	cl.watchOwnNow()
+	cl.mu.Lock()
+	waiting := cl.waiting
+	cl.mu.Unlock()
+	switch {
+	case waiting:
+		cl.poke() // the waiter sets it along with its other watches
+	case fired != session.Deleted:
+		cl.watchOwnNow()
+	}
 }
 
 // watchOwnNow sets the own watch in the background.
 func (cl *Claim) watchOwnNow() {
-	_ = cl.sess.Go(func() { // fails only when the session is over
+	_ = cl.sess.Enqueue(func() { // fails only when the session is over
 		for !cl.finished() {
-			_, err := cl.watchOwn(context.Background())
+			err := cl.watchOwn(context.Background())
 			if err == nil || cl.sess.Err() != nil {
 				break
 			}
@@ -107,9 +118,11 @@ func (cl *Claim) knowsOwn() bool {
 	cl.mu.Lock()
 	w := cl.watch
 	cl.mu.Unlock()
-	if w == nil {
-		return false
-	}
+	return w != nil && armed(w)
+}
+
+// armed tells whether a watch is still to fire.
+func armed(w *session.Watch) bool {
 	select {
 	case <-w.Done():
 		return false
@@ -122,7 +135,7 @@ func (cl *Claim) knowsOwn() bool {
 // and fails when it is not.
 func (cl *Claim) lookAtOwn(ctx context.Context) error {
 	for !cl.knowsOwn() {
-		switch _, err := cl.watchOwn(ctx); {
+		switch err := cl.watchOwn(ctx); {
 		case errors.Is(err, ErrNoNode):
 			return cl.missed()
 		case err == nil, errors.Is(err, ErrNoAuth): // or it may not be watched; see watchOwnNow

@@ -37,14 +37,14 @@ func (cl *Claim) find(prefix string) (bool, error) {
 	if err := cl.sess.Flush(ctx); err != nil {
 		return false, err
 	}
-	names, err := cl.sess.Children(ctx, cl.dir)
+	listing, err := cl.sess.List(ctx, cl.dir)
 	if errors.Is(err, ErrNoNode) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	for _, name := range names {
+	for _, name := range listing.Names {
 		if !cl.isOwn(name, prefix) {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -33,55 +32,94 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	if !cl.spec.waits() {
 		return cl.grant(ctx)
 	}
-	line, listed, err := cl.look(ctx)
-	for err == nil {
-		wait, granted := rule(line, indexOf(line, cl.name))
+	cl.beginWaiting()
+	defer cl.endWaiting()
+	line, err := cl.look(ctx)
+	for listed := true; err == nil; {
+		wait, granted := rule(line, len(line)-1)
 		switch {
 		case granted:
 			return cl.grant(ctx)
 		case try:
 			return nil, ErrBusy
 		case listed:
-			line, err = cl.await(ctx, line, wait)
+			line, err = cl.await(ctx, cl.remember(line, wait))
 			listed = false
 		default:
 			line = nil
 		}
 		if err == nil && line == nil {
-			line, listed, err = cl.look(ctx)
+			line, err = cl.look(ctx)
+			listed = true
 		}
 	}
 	return nil, err
 }
 
-// look lists the line and finds the own place in it.
-func (cl *Claim) look(ctx context.Context) (line []Contender, listed bool, err error) {
-	names := cl.view
+// beginWaiting and endWaiting are around a wait for the turn. Meanwhile the own
+// watch is set anew by whoever waits, along with the others.
+func (cl *Claim) beginWaiting() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.waiting = true
+}
+
+func (cl *Claim) endWaiting() {
+	cl.mu.Lock()
+	fired := cl.waiting && cl.watch != nil && !armed(cl.watch)
+	cl.waiting = false
+	cl.mu.Unlock()
+	if fired {
+		cl.watchOwnNow()
+	}
+}
+
+// look lists the line and returns it up to the own place.
+func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
+	own := cl.own()
+	if _, err := admit(own, nil); err != nil {
+		return nil, err
+	}
+	line, foreign := cl.before(own, cl.view)
 	cl.view = nil
-	if !slices.Contains(names, cl.name) {
-		if names, err = cl.list(ctx); err != nil {
-			return nil, false, err
+	if line == nil {
+		names, err := cl.list(ctx)
+		if err != nil {
+			return nil, err
 		}
-		if !slices.Contains(names, cl.name) {
+		if line, foreign = cl.before(own, names); line == nil {
 			// The listing is not older than the create: the node is gone.
-			return nil, false, cl.missed()
+			return nil, cl.missed()
 		}
 		cl.seen = time.Now()
 	}
-	line, foreign := cl.spec.Line.parse(names, cl.client.opts.dialect)
-	late, err := admit(cl.own(), foreign)
+	late, err := admit(own, foreign)
 	if late != nil {
 		cl.client.opts.log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
 			"claim", cl.Node(), "foreign", late.Name)
 		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + late.Name})
 	}
-	return line, true, err
+	return line, err
+}
+
+// before returns the line up to the own place, or nil when the own node is not
+// in the listing, and those who cannot be honoured.
+func (cl *Claim) before(own Contender, names *session.Listing) (line, foreign []Contender) {
+	if names == nil {
+		return nil, nil
+	}
+	all := cl.spec.Line.view(names, cl.client.opts.dialect)
+	at, found := slices.BinarySearchFunc(all.line, own, byAge)
+	if !found {
+		return nil, nil
+	}
+	return all.line[: at+1 : at+1], all.foreign
 }
 
 // list lists the directory, over lost connections, while the session lasts.
-func (cl *Claim) list(ctx context.Context) ([]string, error) {
+func (cl *Claim) list(ctx context.Context) (*session.Listing, error) {
 	for {
-		names, err := cl.sess.Children(ctx, cl.dir)
+		names, err := cl.sess.List(ctx, cl.dir)
 		switch {
 		case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
 			return nil, err
@@ -99,28 +137,52 @@ func (cl *Claim) list(ctx context.Context) ([]string, error) {
 	}
 }
 
+// awaited is what a claim keeps while it waits: one of thousands in one client
+// must not keep the whole line.
+type awaited struct {
+	nodes []string    // of those to wait for, and the own one at the end
+	line  []Contender // up to the own place, if that is near the front, or nil
+}
+
+// near is the number of places at the front of a line where the rule is asked
+// again, when one of the awaited goes, before anything is listed. Farther back
+// it would hardly grant a turn.
+const near = 16
+
+func (cl *Claim) remember(line []Contender, wait []int) awaited {
+	var a awaited
+	for _, at := range wait {
+		a.nodes = append(a.nodes, join(cl.dir, line[at].Name))
+	}
+	a.nodes = append(a.nodes, cl.node)
+	if len(line) <= near {
+		a.line = slices.Clone(line)
+	}
+	return a
+}
+
 // await waits for a reason to ask the rule again. It returns the line without
 // those that are known to be gone, or nil when only a listing can tell. Sound,
 // because nobody can appear before the own place but a downgraded writer, whose
 // going is followed by a listing, and because a lost connection, after which
 // events may have been missed, reports every watch as stale.
-func (cl *Claim) await(ctx context.Context, line []Contender, wait []int) ([]Contender, error) {
+func (cl *Claim) await(ctx context.Context, a awaited) ([]Contender, error) {
 	for {
-		watches, err := cl.watchAll(ctx, line, wait)
+		watches, err := cl.watchAll(ctx, a.nodes)
 		if err != nil {
 			return nil, err
 		}
 		for armed := true; armed; {
 			var gone []string
 			var stale bool
-			gone, stale, armed = departed(watches)
+			gone, stale, armed = departed(a.nodes, watches)
 			switch {
-			case slices.Contains(gone, cl.name):
+			case slices.Contains(gone, cl.node):
 				return nil, cl.missed()
 			case stale:
 				return nil, nil
 			case len(gone) > 0:
-				return cl.without(line, gone), nil
+				return cl.without(a.line, gone), nil
 			case armed:
 				err = cl.sleep(ctx, watches)
 			}
@@ -131,62 +193,45 @@ func (cl *Claim) await(ctx context.Context, line []Contender, wait []int) ([]Con
 	}
 }
 
-// awaited is a contender that is waited for, and the watch on its node or why
-// there is none.
-type awaited struct {
-	name  string
-	watch *session.Watch
-	err   error
-}
-
-// watchAll watches the own node and those to wait for, all in one round trip.
+// watchAll watches the nodes to wait for and the own one, all in one round trip.
 // Nodes that are watched already cost nothing.
-func (cl *Claim) watchAll(ctx context.Context, line []Contender, wait []int) ([]awaited, error) {
-	all := make([]awaited, len(wait)+1)
-	var arming sync.WaitGroup
-	for i, at := range wait {
-		all[i].name = line[at].Name
-		arming.Go(func() {
-			all[i].watch, all[i].err = cl.sess.WatchData(ctx, join(cl.dir, all[i].name))
-		})
-	}
-	own := &all[len(wait)]
-	own.name = cl.name
-	own.watch, own.err = cl.watchOwn(ctx)
-	arming.Wait()
+func (cl *Claim) watchAll(ctx context.Context, nodes []string) ([]session.Watched, error) {
+	all := cl.sess.WatchAll(ctx, nodes...)
+	own := &all[len(all)-1]
+	own.Err = cl.heedOwn(own.Watch, own.Err)
 	if err := cl.why(); err != nil {
 		return nil, err
 	}
-	for _, a := range all {
-		if a.err != nil && !errors.Is(a.err, ErrNoNode) && !transient(a.err) {
-			return nil, a.err
+	for _, w := range all {
+		if w.Err != nil && !errors.Is(w.Err, ErrNoNode) && !transient(w.Err) {
+			return nil, w.Err
 		}
-		if errors.Is(a.err, ErrThrottled) {
+		if errors.Is(w.Err, ErrThrottled) {
 			cl.client.pause(ctx)
 		}
 	}
 	return all, nil
 }
 
-// departed tells which of the awaited are gone, whether nothing is known of one
+// departed tells which of the nodes are gone, whether nothing is known of one
 // any more, and whether every watch is still to fire.
-func departed(all []awaited) (gone []string, stale, armed bool) {
+func departed(nodes []string, all []session.Watched) (gone []string, stale, armed bool) {
 	armed = true
-	for _, a := range all {
-		if a.err != nil {
-			if errors.Is(a.err, ErrNoNode) {
-				gone = append(gone, a.name)
+	for i, w := range all {
+		if w.Err != nil {
+			if errors.Is(w.Err, ErrNoNode) {
+				gone = append(gone, nodes[i])
 			} else {
 				stale = true
 			}
 			continue
 		}
 		select {
-		case <-a.watch.Done():
+		case <-w.Done():
 			armed = false
-			switch a.watch.Fired() {
+			switch w.Fired() {
 			case session.Deleted:
-				gone = append(gone, a.name)
+				gone = append(gone, nodes[i])
 			case session.Stale:
 				stale = true
 			}
@@ -197,12 +242,12 @@ func departed(all []awaited) (gone []string, stale, armed bool) {
 }
 
 // without takes those who are gone out of the line, or returns nil when one of
-// them may have returned.
+// them may have returned, or the line is not known.
 func (cl *Claim) without(line []Contender, gone []string) []Contender {
 	var left []Contender
 	for _, c := range line {
 		switch {
-		case !slices.Contains(gone, c.Name):
+		case !slices.Contains(gone, join(cl.dir, c.Name)):
 			left = append(left, c)
 		case cl.spec.Line.mayReturn(c):
 			return nil
@@ -211,14 +256,35 @@ func (cl *Claim) without(line []Contender, gone []string) []Contender {
 	return left
 }
 
-// sleep returns when something happened that the claim must look at.
-func (cl *Claim) sleep(ctx context.Context, all []awaited) error {
+// sleep returns when something happened that the claim must look at. It is woken
+// by its own watch, the last, like by its session.
+func (cl *Claim) sleep(ctx context.Context, all []session.Watched) error {
+	others := all[:len(all)-1]
+	if len(others) > 2 {
+		return cl.sleepLong(ctx, others)
+	}
+	var done [2]<-chan struct{}
+	for i, w := range others {
+		done[i] = w.Done()
+	}
+	select {
+	case <-ctx.Done():
+		return Ended(ctx)
+	case <-cl.wake:
+	case <-done[0]:
+	case <-done[1]:
+	}
+	return cl.why()
+}
+
+// sleepLong is sleep for any number of others.
+func (cl *Claim) sleepLong(ctx context.Context, others []session.Watched) error {
 	cases := []reflect.SelectCase{
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
 		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(cl.wake)},
 	}
-	for _, a := range all {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(a.watch.Done())})
+	for _, w := range others {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.Done())})
 	}
 	if chosen, _, _ := reflect.Select(cases); chosen == 0 {
 		return Ended(ctx)
@@ -244,6 +310,7 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 	}
 	h := cl.newHold()
 	cl.mu.Unlock()
+	cl.endWaiting()
 	cl.client.emit(Event{Kind: ClaimGranted, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(cl.joined)})
 	if err := h.Err(); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ var calls = []mutant{
 		guard: "watches: a failure that is older than the call is no answer to it",
 		edit: edit{
 			file: "coord/internal/session/watch.go",
-			old:  `return w, shared && w.err != nil, w.err`,
-			new:  `return w, false, w.err`,
+			old:  `if a.watch.err != nil && a.shared {`,
+			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWatchSeesWhat"}},
 	},

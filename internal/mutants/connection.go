@@ -116,7 +116,7 @@ var connection = []mutant{
 		guard: "a server that does not answer a handshake is given up",
 		edit: edit{
 			file: "coord/internal/session/wire.go",
-			old:  `nearest(w.greeted.Add(w.limit))`,
+			old:  `at = w.greeted.Add(w.limit)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatDoesNotAnswerTheHandshake"}},
@@ -194,9 +194,54 @@ var connection = []mutant{
 		guard: "a server that does not answer a request is given up after T/2",
 		edit: edit{
 			file: "coord/internal/session/wire.go",
-			old:  `nearest(from.Add(w.stall))`,
+			old:  `at = from.Add(w.stall)`,
 			new:  `_ = from`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatHangs"}},
+	},
+	{
+		guard: "replies to what was asked before are a sign of life",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `if i == 0 { //`,
+			new:  `if false { //`,
+		},
+		tests: []suite{{pkg: inside, run: "TestARequestThatQueues"}},
+	},
+	{
+		guard: "a reply that passes over a request is no sign of life",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `if i == 0 { //`,
+			new:  `if true { //`,
+		},
+		tests: []suite{{pkg: inside, run: "TestARequestThatQueues"}},
+	},
+	{
+		guard: "a busy server has more time the second time",
+		edit: edit{
+			file: "coord/internal/session/dial.go",
+			old:  `w.patient = s.busy`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestABusyServer"}},
+	},
+	{
+		guard: "a reconnect begins with a probe",
+		edit: edit{
+			file: "coord/internal/session/session.go",
+			old:  `if s.claims.Load() == 0 {`,
+			new:  `if true {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestTheProbeGoesFirst"}},
+	},
+	{
+		guard: "a crowd shares its listings",
+		edit: edit{
+			file: "coord/internal/session/listing.go",
+			old:  `if of.next != nil {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestACrowdInOneClient"}},
 	},
 }

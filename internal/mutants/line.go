@@ -6,8 +6,8 @@ var line = []mutant{
 		guard: "re-check: the rule is asked again after a wake-up",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `return cl.without(line, gone), nil`,
-			new:  `return line[indexOf(line, cl.name):], nil`,
+			old:  `return cl.without(a.line, gone), nil`,
+			new:  `return a.line[len(a.line)-1:], nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
 	},

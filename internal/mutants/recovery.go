@@ -9,8 +9,8 @@ var recovery = []mutant{
 			old: `	if err := cl.sess.Flush(ctx); err != nil {
 		return false, err
 	}
-	names, err := cl.sess.Children(ctx, cl.dir)`,
-			new: `	names, err := cl.sess.Children(ctx, cl.dir)`,
+	listing, err := cl.sess.List(ctx, cl.dir)`,
+			new: `	listing, err := cl.sess.List(ctx, cl.dir)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
 	},

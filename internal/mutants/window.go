@@ -31,6 +31,10 @@ var window = []mutant{
 			file: "coord/internal/session/frame.go",
 			old:  `case opCreate, opDelete,`,
 			new:  `case 9, opCreate, opDelete,`,
+		}, {
+			file: "coord/internal/session/probe.go",
+			old:  `_, _ = w.Write(probeFrame(xid))`,
+			new:  `_, _ = w.Write(withLength(appendString(appendInt32(appendInt32(nil, xid), 9), "/")))`,
 		}},
 		tests: []suite{{pkg: coord, run: "TestAHoldAtASupersededLeader"}},
 	},

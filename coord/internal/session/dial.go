@@ -35,6 +35,9 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	// In the first round a hung server must not keep the others waiting; later
 	// it may be the way that is slow.
 	w := newWire(raw, s, s.clock, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
+	s.mu.Lock()
+	w.patient = s.busy
+	s.mu.Unlock()
 	if !s.adopt(w) {
 		_ = raw.Close()
 		return nil, errNoMoreDials

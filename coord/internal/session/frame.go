@@ -17,12 +17,14 @@ const (
 	opMulti           = 14
 	opCreateContainer = 19
 	opCreateTTL       = 21
+	opCheck           = 13
 	opAuth            = 100
 	opClose           = -11
 
 	xidNotification = -1
 	xidPing         = -2
 	xidAuth         = -4
+	xidProbe        = -16 // of the wire's own requests, from there downwards; servers return what they are given
 
 	codeNoNode  = -101
 	codeExpired = -112

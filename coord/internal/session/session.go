@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,12 +38,17 @@ type Session struct {
 	attempts  int   // dials since a server answered
 	trouble   error // why the last of them failed
 	hunt      *hunt // for a connection; nil while there is one
+	busy      bool  // the last connection ended because a request was not answered
 	wire      *wire
 	up        chan struct{} // closed while requests can be sent
 	isUp      bool
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
+	probes    int32     // how many there were
 	watches   map[armed]*Watch
+	arming    pool // sets watches on nodes
+	chores    pool // see Enqueue
+	listers   map[string]*lister
 	creates   map[string]*creation // under way, by the path asked for
 	tasks     sync.WaitGroup       // goroutines begun on behalf of callers
 	concluded bool                 // no more of them
@@ -56,7 +62,7 @@ func start(cfg *Config) (*Session, error) {
 		clock: window.Clock{Suspended: cfg.Suspended},
 		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(ending, cfg.Servers),
 		timeout: cfg.Timeout, downSince: time.Now(),
-		watches: map[armed]*Watch{}, creates: map[string]*creation{},
+		watches: map[armed]*Watch{}, creates: map[string]*creation{}, listers: map[string]*lister{},
 	}
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
@@ -159,7 +165,7 @@ func (s *Session) setDown() bool {
 	if !s.isUp {
 		return false
 	}
-	s.isUp, s.up, s.downSince = false, make(chan struct{}), time.Now()
+	s.isUp, s.up, s.downSince, s.probed = false, make(chan struct{}), time.Now(), time.Time{}
 	return true
 }
 
@@ -177,7 +183,11 @@ func (s *Session) adopt(w *wire) bool {
 // established implements tap. A server that answers with another session, or
 // with none, has ended this one, whatever else it says; and so has one that
 // gives it less time.
-func (s *Session) established(id int64, timeout time.Duration, sent time.Time) error {
+//
+// While there are claims, the first request on a connection is a probe: a
+// reconnect counts for the window only with it, and what everybody else asks
+// for then can keep a server busy for long.
+func (s *Session) established(id int64, timeout time.Duration, sent time.Time) (probe int32, err error) {
 	s.mu.Lock()
 	first := s.id == 0
 	if first && id != 0 {
@@ -188,23 +198,28 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) e
 	s.mu.Unlock()
 	switch {
 	case first && id == 0:
-		return errors.New("the server refused a session")
+		return 0, errors.New("the server refused a session")
 	case id == 0:
 		s.over(fmt.Errorf("%w: the server has expired it", ErrExpired))
-		return ErrExpired
+		return 0, ErrExpired
 	case id != known:
 		s.over(fmt.Errorf("%w: the server replaced it by another", ErrExpired))
-		return ErrExpired
+		return 0, ErrExpired
 	case timeout < granted:
 		// The limits are each server's own. What was granted counts on the
 		// longer window.
 		s.over(fmt.Errorf("%w: the server grants it only %v, not %v any more", ErrExpired, timeout, granted))
-		return ErrExpired
+		return 0, ErrExpired
 	}
 	if !first {
 		s.window.Attach(sent)
 	}
-	return nil
+	if s.claims.Load() == 0 {
+		return 0, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nextProbe(time.Now()), nil
 }
 
 // answered implements tap.
@@ -218,7 +233,7 @@ func (s *Session) answered(r request, zxid int64, code int32) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts, s.trouble = 0, nil
+	s.attempts, s.trouble, s.busy = 0, nil, false
 	if c := s.creates[r.path]; c != nil && r.op == opCreate && code == 0 {
 		c.zxid = zxid
 	}
@@ -264,6 +279,8 @@ func (s *Session) failed(w *wire, open bool, err error) {
 	s.mu.Lock()
 	if !open {
 		s.trouble = err
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.busy = true
 	}
 	changed := s.wire == w && s.setDown()
 	s.mu.Unlock()
@@ -287,7 +304,7 @@ func (s *Session) event(e zk.Event) {
 		s.mu.Unlock()
 		return
 	}
-	s.isUp, s.probed, s.passwd = true, time.Time{}, s.wire.passwd
+	s.isUp, s.passwd = true, s.wire.passwd
 	close(s.up)
 	s.mu.Unlock()
 	s.cfg.Notify(Up, s)

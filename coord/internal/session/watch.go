@@ -53,36 +53,75 @@ func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error
 }
 
 func (s *Session) watch(ctx context.Context, key armed) (*Watch, error) {
-	w, stale, err := s.join(ctx, key)
-	if stale {
-		w, _, err = s.join(ctx, key)
-	}
-	return w, err
+	return s.await(ctx, key, s.join(key))
 }
 
-// join returns the watch that there is, or sets one. stale: it failed, and that
-// may be older than the call. There is no watch then to tell what has happened
-// since: the node may be there by now. Whichever join finds next was begun after
-// that failure, and so after the call.
-func (s *Session) join(ctx context.Context, key armed) (_ *Watch, stale bool, err error) {
+// Watched is a watch, or why there is none.
+type Watched struct {
+	*Watch
+	Err error
+}
+
+// WatchAll is [Session.WatchData] for several nodes, in one round trip.
+func (s *Session) WatchAll(ctx context.Context, paths ...string) []Watched {
+	joined, all := make([]attempt, len(paths)), make([]Watched, len(paths))
+	for i, path := range paths {
+		joined[i] = s.join(armed{path, false})
+	}
+	for i, path := range paths {
+		all[i].Watch, all[i].Err = s.await(ctx, armed{path, false}, joined[i])
+	}
+	return all
+}
+
+// attempt is a watch that there is, or that is being set.
+type attempt struct {
+	watch  *Watch
+	shared bool
+	err    error
+}
+
+// join returns the watch that there is, or begins to set one.
+func (s *Session) join(key armed) attempt {
 	s.mu.Lock()
-	w, shared := s.watches[key]
-	if !shared {
-		w = &Watch{ready: make(chan struct{}), done: make(chan struct{})}
-		if err := s.begin(func() { s.arm(key, w) }); err != nil {
-			s.mu.Unlock()
-			return nil, false, err
-		}
+	defer s.mu.Unlock()
+	if w, shared := s.watches[key]; shared {
+		return attempt{w, true, nil}
+	}
+	w := &Watch{ready: make(chan struct{}), done: make(chan struct{})}
+	arm := func() { s.arm(key, w) }
+	var err error
+	if key.children { // what may not be read is watched by them: see armBlind
+		err = s.begin(arm)
+	} else {
+		err = s.enqueue(&s.arming, arm)
+	}
+	if err == nil {
 		s.watches[key] = w
 	}
-	s.mu.Unlock()
+	return attempt{w, false, err}
+}
+
+// await waits until the watch is set. One that was begun by others and failed may
+// be older than the call. There is no watch then to tell what has happened
+// since: the node may be there by now. Whichever join finds next was begun after
+// that failure, and so after the call.
+func (s *Session) await(ctx context.Context, key armed, a attempt) (*Watch, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
 	select {
-	case <-w.ready:
-		return w, shared && w.err != nil, w.err
+	case <-a.watch.ready:
+		if a.watch.err != nil && a.shared {
+			again := s.join(key)
+			again.shared = false
+			return s.await(ctx, key, again)
+		}
+		return a.watch, a.watch.err
 	case <-ctx.Done():
-		return nil, false, Ended(ctx)
+		return nil, Ended(ctx)
 	case <-s.ending.Done():
-		return nil, false, s.Err()
+		return nil, s.Err()
 	}
 }
 

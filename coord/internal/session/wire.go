@@ -16,8 +16,9 @@ import (
 // library's reading goroutine, before the library sees the bytes in question.
 type tap interface {
 	// established judges the reply to a handshake that was sent at sent, a
-	// moment of the session's clock. An error refuses the connection.
-	established(id int64, timeout time.Duration, sent time.Time) error
+	// moment of the session's clock. An error refuses the connection. Unless
+	// probe is 0, a probe of that xid goes out ahead of everything else.
+	established(id int64, timeout time.Duration, sent time.Time) (probe int32, err error)
 	// sent notes that the request r was written.
 	sent(r request)
 	// answered notes a reply to the request r.
@@ -51,11 +52,14 @@ type armed struct {
 // each packet with one Write, and one goroutine of it reads.
 type wire struct {
 	net.Conn
-	tap   tap
-	clock window.Clock
-	creds []Auth
-	limit time.Duration // for the handshake's reply
-	in    *bufio.Reader
+	tap     tap
+	clock   window.Clock
+	creds   []Auth
+	limit   time.Duration // for the handshake's reply
+	patient bool          // the first reply may take T: the server may be busy
+	in      *bufio.Reader
+
+	writing sync.Mutex // packets go out in the order they are noted
 
 	ready []byte // read and examined, not yet taken by the library
 	end   error  // what a Read says once ready is empty
@@ -70,7 +74,7 @@ type wire struct {
 	broken   error         // why a packet could not be written
 	pending  []request     // sent and not answered, in the order they were sent
 	watches  map[armed]struct{}
-	progress time.Time // when bytes of an unfinished frame came last
+	progress time.Time // when the server last came nearer to the reply to the oldest request
 	patience time.Time // the read deadline the library asked for
 }
 
@@ -83,6 +87,8 @@ func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.D
 // Write sends one packet. It never reports an error: the client library would
 // wedge on it. It closes the connection instead, and the reading side ends.
 func (w *wire) Write(p []byte) (int, error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	r, limit, ok := w.note(p)
 	_ = w.SetWriteDeadline(time.Now().Add(limit))
 	if _, err := w.Conn.Write(p); err != nil {
@@ -120,7 +126,7 @@ func (w *wire) note(p []byte) (r request, limit time.Duration, ok bool) {
 	return r, w.stall, true
 }
 
-// SetReadDeadline keeps the library's wish and applies the nearest limit.
+// SetReadDeadline keeps the library's wish, which holds while it waits for nothing.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,25 +135,25 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// applyDeadline sets the read deadline to the nearest of what the library
-// asked for, the limit of the handshake, and the limit for the oldest
-// unanswered request; bytes of a large reply that still flow extend the last.
+// applyDeadline sets the read deadline: the limit of the handshake, or that for
+// the oldest unanswered request, or what the library asked for. The second
+// counts from the server's last sign of progress: bytes of a large reply that
+// flow, and replies to what was asked before. A request that has to wait for
+// many others is no sign of a hung server.
 func (w *wire) applyDeadline() {
 	at := w.patience
-	nearest := func(t time.Time) {
-		if at.IsZero() || t.Before(at) {
-			at = t
-		}
-	}
 	switch {
 	case !w.open && !w.greeted.IsZero():
-		nearest(w.greeted.Add(w.limit))
+		at = w.greeted.Add(w.limit)
 	case len(w.pending) > 0:
 		from := w.pending[0].sent
 		if w.progress.After(from) {
 			from = w.progress
 		}
-		nearest(from.Add(w.stall))
+		at = from.Add(w.stall)
+		if w.patient {
+			at = from.Add(2 * w.stall)
+		}
 	}
 	_ = w.Conn.SetReadDeadline(at)
 }
@@ -278,6 +284,9 @@ func (w *wire) examine(frame []byte) ([]byte, error) {
 			w.watched(r, code)
 			w.tap.answered(r, int64At(body, 4), code)
 		}
+		if xid <= xidProbe {
+			return nil, nil
+		}
 	}
 	return frame, nil
 }
@@ -296,7 +305,8 @@ func (w *wire) examineHandshake(body []byte, began time.Time) error {
 	if id != 0 && timeout <= 0 {
 		return errHandshake
 	}
-	if err := w.tap.established(id, timeout, began); err != nil {
+	probe, err := w.tap.established(id, timeout, began)
+	if err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -308,6 +318,9 @@ func (w *wire) examineHandshake(body []byte, began time.Time) error {
 	for _, a := range w.creds {
 		_, _ = w.Write(authFrame(a))
 	}
+	if probe != 0 {
+		w.probe(probe)
+	}
 	return nil
 }
 
@@ -317,9 +330,12 @@ func (w *wire) examineHandshake(body []byte, began time.Time) error {
 func (w *wire) settle(xid int32) (request, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.progress = time.Time{}
 	for i, r := range w.pending {
 		if r.xid == xid {
+			if i == 0 { // otherwise the oldest request was passed over
+				w.progress = time.Now()
+			}
+			w.patient = false
 			w.pending = append(w.pending[:i], w.pending[i+1:]...)
 			w.applyDeadline()
 			return r, true

@@ -19,17 +19,20 @@ const timeout = 10 * time.Second
 // recordingTap notes what a wire tells.
 type recordingTap struct {
 	refuse   error
+	probe    int32
 	zxids    map[string]int64
 	failures int
 	auths    []int32
 }
 
-func (r *recordingTap) established(int64, time.Duration, time.Time) error { return r.refuse }
-func (r *recordingTap) sent(request)                                      {}
-func (r *recordingTap) authenticated(code int32)                          { r.auths = append(r.auths, code) }
-func (r *recordingTap) refused([]request)                                 {}
-func (r *recordingTap) failed(*wire, bool, error)                         { r.failures++ }
-func (r *recordingTap) answered(req request, zxid int64, _ int32)         { r.zxids[req.path] = zxid }
+func (r *recordingTap) established(int64, time.Duration, time.Time) (int32, error) {
+	return r.probe, r.refuse
+}
+func (r *recordingTap) sent(request)                              {}
+func (r *recordingTap) authenticated(code int32)                  { r.auths = append(r.auths, code) }
+func (r *recordingTap) refused([]request)                         {}
+func (r *recordingTap) failed(*wire, bool, error)                 { r.failures++ }
+func (r *recordingTap) answered(req request, zxid int64, _ int32) { r.zxids[req.path] = zxid }
 
 // link is a wire and the server's end of its connection.
 type link struct {
@@ -171,6 +174,101 @@ func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
 		_, err := l.wire.Read(make([]byte, 4))
 		require.Error(t, err)
 		require.Equal(t, timeout/2, time.Since(begun))
+	})
+}
+
+// While others' replies come, the server is at work. One that is passed over is
+// lost, whatever comes after it.
+func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		first int32 // the xid of the first reply
+		kept  bool
+	}{{"in order", 1, true}, {"the first is passed over", 2, false}} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLink(t)
+				l.handshake(t)
+				go func() {
+					for xid := range int32(20) {
+						_, _ = l.Write(ask(xid+1, opGetData, "/a", 0))
+					}
+				}()
+				for range 20 {
+					l.read(t)
+				}
+				go func() {
+					for xid := tc.first; xid <= 20; xid++ {
+						time.Sleep(timeout / 5)
+						if _, err := l.server.Write(withLength(reply(xid, 1, 0))); err != nil {
+							return
+						}
+					}
+				}()
+				begun := time.Now()
+				var err error
+				for xid := tc.first; xid <= 20 && err == nil; xid++ {
+					require.NoError(t, l.SetReadDeadline(time.Now().Add(timeout*2/3))) // as the library does
+					_, err = io.ReadFull(l.wire, make([]byte, 4+replyHeader))
+				}
+				if tc.kept {
+					require.NoError(t, err)
+				} else {
+					require.Error(t, err)
+					require.Equal(t, timeout/2, time.Since(begun))
+				}
+				require.NoError(t, l.wire.Conn.Close())
+				time.Sleep(timeout) // for the goroutine above
+			})
+		})
+	}
+}
+
+// A server that answered nothing on the connection before may be busy: it gets
+// all the time that there is for its first reply, and no more for the others.
+func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.patient = true
+		l.handshake(t)
+		go func() { _, _ = l.Write(ask(1, opGetData, "/a", 0)) }()
+		l.read(t)
+		go func() {
+			time.Sleep(timeout * 9 / 10)
+			_, _ = l.server.Write(withLength(reply(1, 1, 0)))
+		}()
+		require.NoError(t, l.SetReadDeadline(time.Now().Add(timeout*2/3)))
+		l.take(t)
+		go func() { _, _ = l.Write(ask(2, opGetData, "/a", 0)) }()
+		l.read(t)
+		begun := time.Now()
+		_, err := l.wire.Read(make([]byte, 4))
+		require.Error(t, err)
+		require.Equal(t, timeout/2, time.Since(begun))
+	})
+}
+
+func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.tap.probe = xidProbe - 1
+		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
+		l.read(t)
+		answer := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
+		go func() { _, _ = l.server.Write(withLength(binary.BigEndian.AppendUint64(answer, 77))) }()
+		taken := make(chan struct{})
+		go func() {
+			defer close(taken)
+			l.take(t) // the handshake's reply: only now the library may write
+			require.EqualValues(t, 7, int32At(l.take(t), 0), "the library never asked for the other reply")
+		}()
+		require.Equal(t, probeFrame(xidProbe - 1)[4:], l.read(t))
+		go func() { _, _ = l.Write(ask(7, opGetData, "/a", 0)) }()
+		l.read(t)
+		l.serve(t, reply(xidProbe-1, 9, 0))
+		l.serve(t, reply(7, 9, 0))
+		<-taken
+		require.Contains(t, l.tap.zxids, "", "the session hears of it")
 	})
 }
 

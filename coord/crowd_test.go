@@ -1,0 +1,144 @@
+package coord_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// dialling is for a client whose dials are counted.
+func (b bubble) dialling(dials *atomic.Int32) coord.Option {
+	return coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		return b.Server.DialContext(ctx, network, addr)
+	})
+}
+
+// queueUp has n wait behind a hold of the same line, in one client. They are to
+// give up in the end.
+func (b bubble) queueUp(c *coord.Client, n int) (giveUp func()) {
+	ctx, cancel := context.WithCancel(b.Context())
+	var waiting sync.WaitGroup
+	for range n {
+		waiting.Go(func() {
+			_, err := c.Acquire(ctx, mutex, first)
+			require.ErrorIs(b, err, context.Canceled)
+		})
+	}
+	time.Sleep(time.Second) // a connection gets a head start
+	synctest.Wait()
+	return func() {
+		cancel()
+		waiting.Wait()
+	}
+}
+
+// requests counts what a server is asked for from now on.
+func (b bubble) requests(seen func(zkembed.Request), ops ...zkembed.Op) *zkembed.Fault {
+	return b.Server.Inject(zkembed.Match{Ops: ops, Func: func(r zkembed.Request) bool {
+		seen(r)
+		return false
+	}}, zkembed.Drop())
+}
+
+func TestACrowdInOneClientListsTogether(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n = 200
+		var dials atomic.Int32
+		h := b.acquire(b.Open())
+		c := b.Open(b.dialling(&dials))
+		giveUp := b.queueUp(c, n)
+		var lists, reads atomic.Int32
+		b.requests(func(r zkembed.Request) {
+			if r.Session != c.SessionID() {
+				return
+			}
+			if r.Op == zkembed.OpGetData {
+				reads.Add(1)
+			} else {
+				lists.Add(1)
+			}
+		}, zkembed.OpGetData, zkembed.OpGetChildren, zkembed.OpGetChildren2)
+		for range 2 {
+			lists.Store(0)
+			reads.Store(0)
+			before := dials.Load()
+			require.NoError(t, b.Server.DropConn(c.SessionID()))
+			time.Sleep(time.Second)
+			require.Equal(t, before+1, dials.Load())
+			require.Positive(t, lists.Load())
+			require.LessOrEqual(t, lists.Load(), int32(n/10))
+			require.EqualValues(t, n+1, reads.Load(), "each node once, and the one that all wait for")
+		}
+		giveUp()
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// What a claim looks at was listed after it had reason to look: a waiter whose
+// predecessor goes while another's listing is under way has one of its own.
+func TestAListingIsNotOlderThanItsReason(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(b.Open())
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.DelayReply(time.Second))
+		one, two := b.acquireLater(c, mutex), make(chan granted, 1)
+		synctest.Wait()
+		require.Equal(t, 1, slow.Fired())
+		go func() {
+			hold, err := c.Acquire(b.Context(), mutex, first)
+			two <- granted{hold, err}
+		}()
+		time.Sleep(2 * time.Second)
+		require.NoError(t, h.Release(b.Context()))
+		next := <-one
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+		last := <-two
+		require.NoError(t, last.err)
+		require.NoError(t, last.hold.Release(b.Context()))
+	})
+}
+
+func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		giveUp := b.queueUp(c, 20)
+		ops := make(chan zkembed.Op, 100)
+		b.requests(func(r zkembed.Request) {
+			if r.Session == c.SessionID() {
+				ops <- r.Op
+			}
+		})
+		require.NoError(t, b.Server.DropConn(c.SessionID()))
+		require.Equal(t, zkembed.OpMulti, <-ops)
+		giveUp()
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// When everybody returns, each reply can take most of the session time-out. To
+// cut and to begin anew would add to it, and never end.
+func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var dials atomic.Int32
+		c := b.Open(b.dialling(&dials))
+		require.NoError(t, c.Flush(b.Context()))
+		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.SessionID() }}, zkembed.DelayReply(T*3/4))
+		begun := time.Now()
+		require.NoError(t, c.Flush(b.Context()))
+		require.LessOrEqual(t, time.Since(begun), T*3/2)
+		require.EqualValues(t, 2, dials.Load())
+		busy.Remove()
+	})
+}

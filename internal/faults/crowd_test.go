@@ -1,0 +1,149 @@
+package faults
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+// crowded is the session time-out of the scenarios with a crowd: twice the
+// usual one, for a crowd keeps the machine busy.
+const crowded = 2 * T
+
+// crowd is many waiters in one client, on one path that another client holds,
+// and a hold beside them.
+type crowd struct {
+	s        scene
+	n        int
+	client   *coord.Client
+	first    *coord.Hold // whom all wait for
+	beside   *coord.Hold // in the same client
+	dials    atomic.Int32
+	waiting  context.Context
+	giveUp   context.CancelFunc
+	returned chan error
+}
+
+// assemble makes a crowd, and returns when everybody is in line.
+func (s scene) assemble(n int) *crowd {
+	s.Helper()
+	s.w.SetTimeout(crowded)
+	c := &crowd{s: s, n: n, returned: make(chan error, n)}
+	c.waiting, c.giveUp = context.WithCancel(context.Background())
+	joined := make(chan struct{}, n+1)
+	c.first = s.acquire(s.client(coord.WithSessionTimeout(3 * crowded)))
+	c.client = s.behind(coord.WithSessionTimeout(crowded),
+		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c.dials.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}),
+		coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimJoined {
+				joined <- struct{}{}
+			}
+		}))
+	beside, err := lock.New(c.client, s.w.Path("beside"))
+	require.NoError(s, err)
+	c.beside, err = beside.Acquire(s.Context())
+	require.NoError(s, err)
+	<-joined
+	m := s.mutex(c.client)
+	for begun := range n {
+		if begun >= 200 { // so many at a time
+			<-joined
+		}
+		go func() {
+			_, err := m.Acquire(c.waiting)
+			c.returned <- err
+		}()
+	}
+	c.inLine(patience)
+	return c
+}
+
+// inLine waits until every waiter watches its node, and tells how long that took.
+func (c *crowd) inLine(within time.Duration) time.Duration {
+	c.s.Helper()
+	begun := time.Now()
+	zktest.Eventually(c.s, within, func() bool { return c.watches() >= c.n }, "%d of %d are in line", c.watches(), c.n)
+	return time.Since(begun)
+}
+
+// watches counts the nodes that are watched at the server.
+func (c *crowd) watches() int {
+	if c.s.w.Backend() == zktest.Embedded {
+		return c.s.w.Embedded().WatchCount()
+	}
+	n, err := c.s.w.Real().Mntr("zk_watch_count")
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func (c *crowd) disperse() {
+	c.giveUp()
+	for range c.n {
+		require.ErrorIs(c.s, zktest.Receive(c.s, patience, c.returned, "a waiter does not give up"), context.Canceled)
+	}
+	c.s.release(c.beside)
+	c.s.release(c.first)
+}
+
+// comesBack lets something happen to the connection, and checks how the crowd returns.
+func (c *crowd) comesBack(happens func()) {
+	s := c.s
+	s.Helper()
+	p := s.w.Proxy()
+	p.ResetRequests()
+	dials := c.dials.Load()
+	happens()
+	zktest.Eventually(s, patience, func() bool { return c.dials.Load() > dials }, "the client does not connect again")
+	took := c.inLine(patience)
+	lists, reads := 0, p.Requests()[proxy.OpGetData]
+	for _, op := range proxy.Lists {
+		lists += p.Requests()[op]
+	}
+	s.Logf("%d waiters back after %v: %d dials, %d listings, %d reads", c.n, took, c.dials.Load()-dials, lists, reads)
+	require.Less(s, took, crowded)
+	require.LessOrEqual(s, c.dials.Load()-dials, int32(2), "connections")
+	require.LessOrEqual(s, lists, 10, "listings")
+	require.NoError(s, c.beside.Err())
+	require.Empty(s, c.returned)
+}
+
+// crowdOf is how many wait: 5,000 at full length.
+func crowdOf() int {
+	if long(time.Second, 0) > 0 {
+		return 5000
+	}
+	return 2000
+}
+
+func TestF48ACrowdInOneClientComesBackAfterACut(t *testing.T) {
+	eachPrivate(t, func(s scene) {
+		c := s.assemble(crowdOf())
+		c.comesBack(func() { require.Equal(s, 1, s.w.Proxy().CutAll()) })
+		c.disperse()
+	})
+}
+
+func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
+	eachPrivate(t, func(s scene) {
+		c := s.assemble(crowdOf())
+		c.comesBack(func() {
+			s.w.Crash()
+			s.w.Recover()
+		})
+		c.disperse()
+	})
+}
