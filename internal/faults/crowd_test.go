@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,15 +21,15 @@ const crowded = 2 * T
 // crowd is many waiters in one client, on one path that another client holds,
 // and a hold beside them.
 type crowd struct {
-	s        scene
-	n        int
-	client   *coord.Client
-	first    *coord.Hold // whom all wait for
-	beside   *coord.Hold // in the same client
-	dials    atomic.Int32
-	waiting  context.Context
-	giveUp   context.CancelFunc
-	returned chan error
+	s         scene
+	n         int
+	client    *coord.Client
+	first     *coord.Hold // whom all wait for
+	beside    *coord.Hold // in the same client
+	connected atomic.Int32
+	waiting   context.Context
+	giveUp    context.CancelFunc
+	returned  chan error
 }
 
 // assemble makes a crowd, and returns when everybody is in line.
@@ -42,13 +41,12 @@ func (s scene) assemble(n int) *crowd {
 	joined := make(chan struct{}, n+1)
 	c.first = s.acquire(s.client(coord.WithSessionTimeout(3 * crowded)))
 	c.client = s.behind(coord.WithSessionTimeout(crowded),
-		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c.dials.Add(1)
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		}),
 		coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimJoined {
+			switch e.Kind {
+			case coord.ClaimJoined:
 				joined <- struct{}{}
+			case coord.SessionUp:
+				c.connected.Add(1)
 			}
 		}))
 	beside, err := lock.New(c.client, s.w.Path("beside"))
@@ -105,17 +103,17 @@ func (c *crowd) comesBack(happens func()) {
 	s.Helper()
 	p := s.w.Proxy()
 	p.ResetRequests()
-	dials := c.dials.Load()
+	before := c.connected.Load()
 	happens()
-	zktest.Eventually(s, patience, func() bool { return c.dials.Load() > dials }, "the client does not connect again")
+	zktest.Eventually(s, patience, func() bool { return c.connected.Load() > before }, "the client does not connect again")
 	took := c.inLine(patience)
 	lists, reads := 0, p.Requests()[proxy.OpGetData]
 	for _, op := range proxy.Lists {
 		lists += p.Requests()[op]
 	}
-	s.Logf("%d waiters back after %v: %d dials, %d listings, %d reads", c.n, took, c.dials.Load()-dials, lists, reads)
+	s.Logf("%d waiters back after %v: %d connections, %d listings, %d reads", c.n, took, c.connected.Load()-before, lists, reads)
 	require.Less(s, took, crowded)
-	require.LessOrEqual(s, c.dials.Load()-dials, int32(2), "connections")
+	require.LessOrEqual(s, c.connected.Load()-before, int32(2), "connections")
 	require.LessOrEqual(s, lists, 10, "listings")
 	require.NoError(s, c.beside.Err())
 	require.Empty(s, c.returned)
