@@ -177,14 +177,21 @@ func (c *Client) pause(ctx context.Context) {
 
 // notify passes a session's changes on to the claims born in it.
 //
-// Who holds something hears of it before the log and the observer do, which may
-// take their time.
+// All who hold something hear of it before the first node is deleted, and before
+// the log and the observer do, which may take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
-	var tell []func()
-	for _, cl := range c.claimsOf(s) {
-		if f := cl.sessionChanged(change); f != nil {
-			tell = append(tell, f)
+	claims := c.claimsOf(s)
+	var leave, tell []func()
+	for _, cl := range claims {
+		if l, t := cl.sessionChanged(change); l != nil {
+			leave, tell = append(leave, l), append(tell, t)
 		}
+	}
+	for _, l := range leave {
+		l()
+	}
+	for _, cl := range claims {
+		cl.poke()
 	}
 	switch change {
 	case session.Up:

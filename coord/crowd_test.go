@@ -109,6 +109,34 @@ func TestAListingIsNotOlderThanItsReason(t *testing.T) {
 	})
 }
 
+// The end of one hold is told when it is noticed; nodes are deleted afterwards.
+func TestEveryHoldIsToldBeforeTheFirstNodeIsDeleted(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		var holds []*coord.Hold
+		for range 500 {
+			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held", Unlisted: true}, coord.Alone)
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		var untold atomic.Int32
+		deleted := make(chan struct{}, len(holds))
+		b.requests(func(zkembed.Request) {
+			for _, h := range holds {
+				if !ended(h) {
+					untold.Add(1)
+				}
+			}
+			deleted <- struct{}{}
+		}, zkembed.OpDelete)
+		require.NoError(t, b.Server.DropConn(c.SessionID()))
+		for range holds {
+			<-deleted
+		}
+		require.Zero(t, untold.Load())
+	})
+}
+
 func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

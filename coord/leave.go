@@ -109,7 +109,10 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 }
 
 // leave begins to delete the node, once.
-func (cl *Claim) leave() *removal {
+func (cl *Claim) leave() *removal { return cl.leaveBy(cl.sess.Go) }
+
+// leaveBy is leave with the deletion begun by begin.
+func (cl *Claim) leaveBy(begin func(func()) error) *removal {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.removal != nil {
@@ -127,6 +130,7 @@ func (cl *Claim) leave() *removal {
 		cl.removed(cmp.Or(err, cl.removeParts()))
 	}
 	if gone && len(cl.parts) == 0 || cl.sess.Go(remove) != nil {
+	if cl.gone != nil || begin(remove) != nil {
 		cl.removed(nil)
 	}
 	return r

@@ -183,25 +183,31 @@ func (cl *Claim) poke() {
 }
 
 // sessionChanged runs in the goroutines of the session and must not block. It
-// returns what tells the log and the observer, or nil.
-func (cl *Claim) sessionChanged(change session.Change) (tell func()) {
+// ends the holds that are lost, and returns what is left to do, in this order,
+// once all have been told: first the nodes are deleted, then the log and the
+// observer are told. Either may be nil.
+func (cl *Claim) sessionChanged(change session.Change) (leave, tell func()) {
 	switch {
 	case change == session.Over:
-		tell = cl.vanished(cl.sess.Err())
+		leave, tell = cl.vanished(cl.sess.Err())
 	case change == session.Down && cl.client.opts.policy == LoseAtDisconnect:
-		tell = cl.lost(ErrDisconnected)
+		leave, tell = cl.lost(ErrDisconnected)
 	case change == session.WindowClosed:
-		tell = cl.lost(ErrWindowOver)
+		leave, tell = cl.lost(ErrWindowOver)
 	}
-	cl.poke()
-	return tell
+	return leave, tell
 }
 
 // vanish notes that the node is not ours any more, and ends the holds. That the
 // claim deleted it itself is no news.
-func (cl *Claim) vanish(cause error) { cl.vanished(cause)() }
+func (cl *Claim) vanish(cause error) {
+	if leave, tell := cl.vanished(cause); leave != nil {
+		leave()
+		tell()
+	}
+}
 
-func (cl *Claim) vanished(cause error) (tell func()) {
+func (cl *Claim) vanished(cause error) (leave, tell func()) {
 	select {
 	case <-cl.client.closed:
 		cause = ErrClosed // whose goodbye deletes the node; its event may come first
@@ -210,7 +216,7 @@ func (cl *Claim) vanished(cause error) (tell func()) {
 	cl.mu.Lock()
 	if cl.removal != nil && len(cl.holds) == 0 || cl.settling != nil && errors.Is(cause, ErrNodeDeleted) {
 		cl.mu.Unlock()
-		return func() {}
+		return nil, nil
 	}
 	if cl.gone == nil {
 		cl.gone = cause
@@ -218,23 +224,28 @@ func (cl *Claim) vanished(cause error) (tell func()) {
 	ended := cl.endLost(cause)
 	cl.mu.Unlock()
 	tell = cl.finishLost(ended, cause)
-	cl.leave()
-	cl.poke()
-	return tell
+	return func() {
+		cl.leave()
+		cl.poke()
+	}, tell
 }
 
 // lose ends the holds that can no longer be trusted and deletes the node,
 // should it still be there. A claim that only waits is not affected.
-func (cl *Claim) lose(cause error) { cl.lost(cause)() }
+func (cl *Claim) lose(cause error) {
+	if leave, tell := cl.lost(cause); leave != nil {
+		leave()
+		tell()
+	}
+}
 
-func (cl *Claim) lost(cause error) (tell func()) {
+func (cl *Claim) lost(cause error) (leave, tell func()) {
 	cl.mu.Lock()
 	ended := cl.endLost(cause)
 	cl.mu.Unlock()
 	if len(ended) == 0 {
-		return func() {}
+		return nil, nil
 	}
 	tell = cl.finishLost(ended, cause)
-	cl.leave()
-	return tell
+	return func() { cl.leaveBy(cl.sess.Enqueue) }, tell
 }

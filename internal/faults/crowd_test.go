@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -143,5 +144,43 @@ func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 			s.w.Recover()
 		})
 		c.disperse()
+	})
+}
+
+// Of 20,000 holds every one hears in time that it is lost: within what the window
+// leaves for acting.
+func TestF49EverybodyIsToldInTimeThatASessionIsLost(t *testing.T) {
+	eachPrivate(t, func(s scene) {
+		n := 4 * crowdOf()
+		s.w.SetTimeout(crowded)
+		c := s.behind(coord.WithSessionTimeout(crowded))
+		spec := coord.Spec{Line: coord.Line{Dir: s.w.Path("held")}, Kind: "held", Unlisted: true}
+		holds, limit := make([]*coord.Hold, n), make(chan struct{}, 200)
+		var acquiring sync.WaitGroup
+		for i := range holds {
+			limit <- struct{}{}
+			acquiring.Go(func() {
+				defer func() { <-limit }()
+				var err error
+				if holds[i], err = c.Acquire(s.Context(), spec, coord.Alone); err != nil {
+					s.Error(err)
+				}
+			})
+		}
+		acquiring.Wait()
+		require.False(s, s.Failed())
+		s.w.Proxy().Blackhole(proxy.Both)
+		zktest.Receive(s, patience, holds[0].Done(), "the hold does not end")
+		for _, h := range holds {
+			<-h.Done()
+		}
+		last := time.Now()
+		window := holds[0].Deadline()
+		for _, h := range holds {
+			require.ErrorIs(s, h.Err(), coord.ErrLost)
+		}
+		s.Logf("%d holds: the last is told %v after the window's end", n, last.Sub(window))
+		s.onTime("told", window, crowded/50, last)
+		s.w.Proxy().Heal()
 	})
 }

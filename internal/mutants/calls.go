@@ -34,10 +34,21 @@ var calls = []mutant{
 		guard: "losses: all holds are told before the observer is",
 		edit: edit{
 			file: "coord/client.go",
-			old:  `			tell = append(tell, f)`,
-			new:  `			f()`,
+			old:  `			leave, tell = append(leave, l), append(tell, t)`,
+			new:  `			l()
+			t()`,
 		},
 		tests: []suite{{pkg: coord, run: "TestEverybodyIsTold"}},
+	},
+	{
+		guard: "losses: all holds are told before the first node is deleted",
+		edit: edit{
+			file: "coord/client.go",
+			old:  `			leave, tell = append(leave, l), append(tell, t)`,
+			new:  `			l()
+			tell = append(tell, t)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestEveryHoldIsToldBeforeTheFirst"}},
 	},
 	{
 		guard: "the own watch is tried again whatever the server answers",
