@@ -129,8 +129,7 @@ func (cl *Claim) leaveBy(begin func(func()) error) *removal {
 		}
 		cl.removed(cmp.Or(err, cl.removeParts()))
 	}
-	if gone && len(cl.parts) == 0 || cl.sess.Go(remove) != nil {
-	if cl.gone != nil || begin(remove) != nil {
+	if gone && len(cl.parts) == 0 || begin(remove) != nil {
 		cl.removed(nil)
 	}
 	return r
