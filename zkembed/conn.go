@@ -31,6 +31,8 @@ type conn struct {
 	once sync.Once
 	last sync.Once
 
+	asked <-chan struct{} // the processing goroutine's: closed when a follower has the last answer
+
 	session *session   // mu; set once by the processing goroutine
 	claimed int64      // mu; the session id that a connect request named
 	ids     []identity // mu

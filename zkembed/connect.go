@@ -43,7 +43,7 @@ func (c *conn) connect(b []byte) bool {
 			c.sendConnected(sess, readOnly)
 			return sess != nil
 		}
-	})
+	}) && c.caughtUp()
 }
 
 // take makes a connection the session's, and ends the one before. mu is held.

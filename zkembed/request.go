@@ -38,13 +38,17 @@ func (c *conn) request(b []byte) bool {
 	if !c.before(r, act) {
 		return false
 	}
+	forwarded := (r.op.write() || r.op == OpSync) && act.kind != actReplyError
+	if !forwarded && !c.caughtUp() {
+		return false
+	}
 	s.mu.Lock()
 	if c.finished() {
 		s.mu.Unlock()
 		return false
 	}
 	f := c.view.follower
-	if !r.op.write() && r.op != OpSync || act.kind == actReplyError {
+	if !forwarded {
 		f = nil // answered by the server itself
 	}
 	return c.ask(f, func() func() bool {
@@ -58,28 +62,41 @@ func (c *conn) request(b []byte) bool {
 	})
 }
 
-// ask has the leader do something, unlocks mu, and returns what comes of it. A
-// follower asks over its link, and takes the answer when it has seen all that
+// ask has the leader do something, and unlocks mu. A follower asks over its link,
+// does not wait (see caughtUp), and takes the answer when it has seen all that
 // the leader had committed before. What it has asked is done also if the
-// connection ends first.
+// connection ends first. ask returns false when the connection is to end.
 func (c *conn) ask(f *Follower, do func() (answer func() bool)) bool {
 	if f == nil {
 		goesOn := do()()
 		c.s.mu.Unlock()
 		return goesOn
 	}
-	answered := make(chan bool, 1)
+	answered := make(chan struct{})
 	f.send(ToLeader, parcel{arrive: func() {
 		answer := do()
-		f.send(ToFollower, parcel{arrive: func() { answered <- answer() }})
+		f.send(ToFollower, parcel{arrive: func() {
+			if !answer() {
+				c.finish()
+			}
+			close(answered)
+		}})
 	}})
+	c.asked = answered
 	c.s.mu.Unlock()
-	select {
-	case goesOn := <-answered:
-		return goesOn
-	case <-c.quit:
-		return false
+	return true
+}
+
+// caughtUp waits for the answers to all that the connection has asked for. It
+// returns false when the connection ends first.
+func (c *conn) caughtUp() bool {
+	if c.asked != nil {
+		select {
+		case <-c.asked:
+		case <-c.quit:
+		}
 	}
+	return !c.finished()
 }
 
 // answer carries the request out. mu is held.
