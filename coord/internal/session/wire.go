@@ -59,7 +59,7 @@ type wire struct {
 	patient bool          // the first reply may take T: the server may be busy
 	in      *bufio.Reader
 
-	writing sync.Mutex // packets go out in the order they are noted
+	writing chan struct{} // has room for one: packets go out in the order they are noted
 
 	ready []byte // read and examined, not yet taken by the library
 	end   error  // what a Read says once ready is empty
@@ -79,7 +79,7 @@ type wire struct {
 }
 
 func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.Duration) *wire {
-	w := &wire{Conn: raw, tap: t, clock: clock, creds: creds, limit: limit, watches: map[armed]struct{}{}}
+	w := &wire{Conn: raw, tap: t, clock: clock, creds: creds, limit: limit, writing: make(chan struct{}, 1), watches: map[armed]struct{}{}}
 	w.in = bufio.NewReaderSize(raw, 16<<10)
 	return w
 }
@@ -87,8 +87,8 @@ func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.D
 // Write sends one packet. It never reports an error: the client library would
 // wedge on it. It closes the connection instead, and the reading side ends.
 func (w *wire) Write(p []byte) (int, error) {
-	w.writing.Lock()
-	defer w.writing.Unlock()
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
 	r, limit, ok := w.note(p)
 	_ = w.SetWriteDeadline(time.Now().Add(limit))
 	if _, err := w.Conn.Write(p); err != nil {
