@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -57,8 +56,7 @@ func (v *breakVerb) told(broken []string) string {
 // confirm asks the person at the terminal.
 func (v *breakVerb) confirm(s *streams, found []contender) bool {
 	for _, t := range found {
-		age := time.Duration(t.Age * float64(time.Second)).Round(time.Second)
-		fmt.Fprintf(s.err, "%s\n  of %s, %v old, session %s\n", t.Node, t.owner(), age, t.Session)
+		fmt.Fprintf(s.err, "%s\n  of %s, age %s, session %s\n", plain(t.Node), t.owner(), t.age(), t.Session)
 	}
 	fmt.Fprintf(s.err, "Delete? The holder may still be at work, beside whoever comes next. [y/N] ")
 	answer, _ := bufio.NewReader(s.in).ReadString('\n')

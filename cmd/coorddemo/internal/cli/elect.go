@@ -45,7 +45,7 @@ func (v *electVerb) tell(s *streams, l election.Leader) error {
 	line := "nobody leads"
 	if news.Leads {
 		news.Session = fmt.Sprintf("0x%x", uint64(l.Session))
-		line = string(l.Data)
+		line = s.shown(l.Data)
 	}
 	return s.print(news, "%s\n", line)
 }

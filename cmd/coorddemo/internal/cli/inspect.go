@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -37,17 +38,17 @@ type closing struct {
 }
 
 type contender struct {
-	Position int     `json:"position"` // 1 is first
-	Holds    bool    `json:"holds"`
-	State    string  `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
-	Kind     string  `json:"kind"`
-	Owner    string  `json:"owner"`
-	OwnerRaw []byte  `json:"owner_base64,omitempty"` // if it is no text
-	Session  string  `json:"session"`                // as ZooKeeper's own tools write it
-	Age      float64 `json:"age"`                    // seconds since the node was made, by the servers' clock against ours
-	Node     string  `json:"node"`
-	Token    int64   `json:"token"`
-	Revoked  bool    `json:"revoked"`
+	Position int      `json:"position"` // 1 is first
+	Holds    bool     `json:"holds"`
+	State    string   `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
+	Kind     string   `json:"kind"`
+	Owner    string   `json:"owner"`
+	OwnerRaw []byte   `json:"owner_base64,omitempty"` // if it is no text
+	Session  string   `json:"session"`                // as ZooKeeper's own tools write it
+	Age      *float64 `json:"age"`                    // seconds since the node was made, by the servers' clock against ours; null: unknown
+	Node     string   `json:"node"`
+	Token    int64    `json:"token"`
+	Revoked  bool     `json:"revoked"`
 }
 
 // Run shows the line at the path.
@@ -116,7 +117,7 @@ func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodeP
 func (r *report) contender(position int, info coord.ContenderInfo) contender {
 	c := contender{
 		Position: position, Holds: info.Holds, State: "waits", Kind: string(info.Kind), Owner: info.Owner,
-		Session: sessionName(info.Session), Age: seconds(max(0, time.Since(info.Since))),
+		Session: sessionName(info.Session), Age: sinceThen(info.Since),
 		Node: info.Node, Token: info.Token, Revoked: info.Revoked,
 	}
 	if c.Holds {
@@ -221,8 +222,8 @@ func (r report) contenderTable(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tSTATE\tKIND\tOWNER\tAGE\tSESSION\tNODE")
 	for _, c := range r.Contenders {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Position, c.state(), c.Kind, c.owner(), age(c.Age), c.Session,
-			strings.TrimPrefix(c.Node, r.Path+"/"))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Position, c.state(), c.Kind, c.owner(), c.age(), c.Session,
+			plain(strings.TrimPrefix(c.Node, r.Path+"/")))
 	}
 	return w.Flush()
 }
@@ -239,6 +240,30 @@ func (c contender) owner() string {
 		return "unknown"
 	}
 	return fmt.Sprintf("%.60q", c.Owner)
+}
+
+// age is the contender's as people write it. That of a node that may not be read is not known.
+func (c contender) age() string {
+	if c.Age == nil {
+		return "unknown"
+	}
+	return age(*c.Age)
+}
+
+func sinceThen(t time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	age := seconds(max(0, time.Since(t)))
+	return &age
+}
+
+// plain is a name from the servers as a terminal may show it: quoted, if there is anything in it that is not seen.
+func plain(name string) string {
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
 }
 
 // age is a number of seconds as people write it.

@@ -195,7 +195,7 @@ func (q *queueReport) table(to io.Writer, r report) error {
 					consumer = fmt.Sprintf("%.60q", item.Owner)
 				}
 			}
-			fmt.Fprintf(w, "%s\t%q\t%d\t%d\t%s\t%s\t%s\n", item.Name, item.Data, item.Priority, item.Deliveries, age(item.Age), inHand, consumer)
+			fmt.Fprintf(w, "%s\t%q\t%d\t%d\t%s\t%s\t%s\n", plain(item.Name), item.Data, item.Priority, item.Deliveries, age(item.Age), inHand, consumer)
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -228,7 +228,7 @@ func (v *lockVerb) tellWhy(waiting context.Context, s *streams, client *coord.Cl
 	}
 	r, err := inspect(waiting, client, v.Path)
 	if holders := r.holders(); err == nil && len(holders) > 0 {
-		s.note("waiting for %s, held by %s for %s", v.Path, holders[0].owner(), age(holders[0].Age))
+		s.note("waiting for %s, held by %s for %s", v.Path, holders[0].owner(), holders[0].age())
 	}
 }
 

@@ -176,7 +176,7 @@ func (v *queueTake) Run(s *streams, c *connection) error {
 		if err != nil {
 			return err
 		}
-		if err := s.print(takenItem{string(v.Path), dataOf(data)}, "%s\n", data); err != nil {
+		if err := s.print(takenItem{string(v.Path), dataOf(data)}, "%s\n", s.shown(data)); err != nil {
 			// Nobody else will ever see it.
 			return exitWith(exitFailed, "the item has been removed, but could not be written: %w; it was %q", err, data)
 		}
@@ -221,6 +221,6 @@ func (v *queuePeek) Run(s *streams, c *connection) error {
 		if err != nil {
 			return err
 		}
-		return s.print(queueItem{string(v.Path), dataOf(item.Data), item.Priority, item.Deliveries}, "%s\n", item.Data)
+		return s.print(queueItem{string(v.Path), dataOf(item.Data), item.Priority, item.Deliveries}, "%s\n", s.shown(item.Data))
 	})
 }

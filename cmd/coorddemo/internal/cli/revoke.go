@@ -34,7 +34,7 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 			}
 			asked = append(asked, t.Node)
 			if !s.json {
-				fmt.Fprintf(s.out, "asked %s to give up %s\n", t.owner(), t.Node)
+				fmt.Fprintf(s.out, "asked %s to give up %s\n", t.owner(), plain(t.Node))
 			}
 		}
 		gone, err := v.await(client, asked)

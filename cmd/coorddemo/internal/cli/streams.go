@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/term"
@@ -58,6 +59,15 @@ func (s *streams) finish(err error) int {
 // note tells something on standard error.
 func (s *streams) note(format string, args ...any) {
 	fmt.Fprintf(s.err, "coorddemo: "+format+"\n", args...)
+}
+
+// shown is what a node holds as the output may show it. On a terminal it is quoted: it may have anything in it, also what
+// moves the cursor, or looks like a line of ours.
+func (s *streams) shown(data []byte) string {
+	if isTerminal(s.out) {
+		return strconv.Quote(string(data))
+	}
+	return string(data)
 }
 
 // print writes v as a line of JSON if that is wanted, and otherwise the text.

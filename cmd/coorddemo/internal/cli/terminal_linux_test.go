@@ -172,6 +172,18 @@ func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T
 	tty.sees("done-1") // of grep: the mode is not set
 }
 
+func TestWhatNodesHoldIsQuotedOnATerminal(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	leader := on(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
+	leader.line()
+	tty := onTerminal(t, w, "sh", "-i")
+	tty.press("$D elect --who " + w.Path("e") + "; echo done-$?\n")
+	tty.sees(`"x\x1b[2J\nnobody leads"`)
+	tty.sees("done-0")
+	require.NoError(t, leader.in.Close())
+	require.Equal(t, 0, leader.exit())
+}
+
 func TestTheStopKeyStopsAWait(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
