@@ -35,7 +35,7 @@ var calls = []mutant{
 		edit: edit{
 			file: "coord/client.go",
 			old:  `			leave, tell = append(leave, l), append(tell, t)`,
-			new:  `			l()
+			new: `			l()
 			t()`,
 		},
 		tests: []suite{{pkg: coord, run: "TestEverybodyIsTold"}},
@@ -45,7 +45,7 @@ var calls = []mutant{
 		edit: edit{
 			file: "coord/client.go",
 			old:  `			leave, tell = append(leave, l), append(tell, t)`,
-			new:  `			l()
+			new: `			l()
 			tell = append(tell, t)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestEveryHoldIsToldBeforeTheFirst"}},
