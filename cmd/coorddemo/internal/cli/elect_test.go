@@ -3,8 +3,6 @@
 package cli
 
 import (
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -70,7 +68,7 @@ func deleteLeader(t *testing.T, w *zktest.World, path string) {
 	t.Helper()
 	names, _, err := w.Admin().Children(path)
 	require.NoError(t, err)
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "-") }) // its notice
+	names = contendersOf(names)
 	require.Len(t, names, 1)
 	require.NoError(t, w.Admin().Delete(path+"/"+names[0], -1))
 }

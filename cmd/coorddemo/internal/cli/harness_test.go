@@ -218,8 +218,13 @@ func awaitContenders(t *testing.T, conn *zk.Conn, path string, n int) {
 	t.Helper()
 	zktest.Eventually(t, soon, func() bool {
 		names, _, err := conn.Children(path)
-		return len(names) == n && (err == nil || n == 0)
+		return len(contendersOf(names)) == n && (err == nil || n == 0)
 	}, "%d contenders at %s", n, path)
+}
+
+// contendersOf leaves out a leader's notice, which has no number.
+func contendersOf(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "-") })
 }
 
 // silentServer accepts connections and never answers.

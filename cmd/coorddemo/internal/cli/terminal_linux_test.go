@@ -184,18 +184,30 @@ func TestWhatNodesHoldIsQuotedOnATerminal(t *testing.T) {
 	require.Equal(t, 0, leader.exit())
 }
 
-func TestTheStopKeyStopsAWait(t *testing.T) {
+func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")
 	other := on(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
 	other.line()
-	tty.press(`$D $T elect --again ` + w.Path("e") + ` -- sh -c 'echo lea""ding'` + "\n")
+	tty.press(`$D $T elect --again ` + w.Path("e") + ` -- sh -c 'echo pid-$PPID; exec sleep 1000'` + "\n")
 	awaitContenders(t, w.Admin(), w.Path("e"), 2)
 	tty.press(stop)
 	tty.press("echo first-$((1+1)); fg\n")
 	tty.sees("first-2")
 	require.NoError(t, other.in.Close())
-	tty.sees("leading")
+	zktest.Eventually(t, soon, func() bool { return pidOn(tty) != 0 }, "it leads")
+	second := on(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
+	awaitContenders(t, w.Admin(), w.Path("e"), 2)
+	require.NoError(t, unix.Kill(pidOn(tty), unix.SIGKILL)) // the guard
+	tty.sees("stands for election")
+	second.line()
+	awaitContenders(t, w.Admin(), w.Path("e"), 2)
+	tty.press(stop)
+	tty.press("echo second-$((1+1)); fg\n")
+	tty.sees("second-2")
+	require.NoError(t, second.in.Close())
+	zktest.Eventually(t, soon, func() bool { return len(printedPID.FindAllString(tty.screen.String(), -1)) == 2 }, "it leads again")
+	tty.press(interrupt)
 	awaitContenders(t, w.Admin(), w.Path("e"), 0)
 }
 
