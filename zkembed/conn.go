@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	maxBacklog = 4 << 20         // bytes that wait in a connection before its client is made to wait
-	maxUnread  = 64 << 20        // bytes of unread events after which a connection is cut
-	lastWords  = 5 * time.Second // how long a closing connection tries to deliver one packet
+	maxBacklog = 4 << 20          // bytes that wait in a connection before its client is made to wait
+	maxUnread  = 32 << 20         // bytes that its client has not read after which a connection is cut
+	lastWords  = 5 * time.Second  // how long a closing connection tries to deliver one packet
+	noSession  = 10 * time.Second // how long the pauses of a client may be that has asked for no session yet
 )
 
 // conn is one client connection: a goroutine reads, one processes requests
@@ -98,7 +99,8 @@ func (c *conn) retire() {
 	}
 }
 
-// send queues a packet; its first four bytes are room for the length.
+// send queues a packet; its first four bytes are room for the length. Requests
+// wait for what is unread (see process), events do not.
 func (c *conn) send(b []byte, due time.Time) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	c.sent++
@@ -112,14 +114,32 @@ func (c *conn) send(b []byte, due time.Time) {
 func (c *conn) read() {
 	defer close(c.eof)
 	defer c.in.close()
-	r := bufio.NewReader(c.nc)
+	from := &hurried{nc: c.nc, pause: noSession}
+	r := bufio.NewReader(from)
 	for first := true; c.in.wait(maxBacklog, c.dead); first = false {
 		it, err := readPacket(r, first, c.s.cfg.maxPacket)
 		if err != nil {
 			return
 		}
 		c.in.push(it)
+		if first { // a session ends by itself, and its connection with it
+			from.pause = 0
+			_ = c.nc.SetReadDeadline(time.Time{})
+		}
 	}
+}
+
+// hurried reads from a client whose pauses have a limit, unless it is 0.
+type hurried struct {
+	nc    net.Conn
+	pause time.Duration
+}
+
+func (h *hurried) Read(b []byte) (int, error) {
+	if h.pause > 0 {
+		_ = h.nc.SetReadDeadline(time.Now().Add(h.pause))
+	}
+	return h.nc.Read(b)
 }
 
 var errPacketSize = errors.New("zkembed: packet length out of range")

@@ -18,6 +18,12 @@
 // The project compares it with a real server by tens of thousands of random
 // operations.
 //
+// Like a real server it closes a connection that has not asked for a session
+// and has sent nothing for 10 s, also in the middle of a packet; with a
+// session, the session's end closes it. A client that does not read is not
+// served meanwhile: at most 32 MiB wait for it, and a multiRead with a longer
+// reply is answered with SystemError, where a real server tries to hold it.
+//
 // # What it does not do
 //
 // Quotas, SASL, TLS, reconfig, throttling and the admin server. The names of

@@ -22,10 +22,11 @@ func (it item) size() int { return len(it.b) + 64 }
 type queue struct {
 	mu     sync.Mutex
 	items  []item
-	bytes  int
+	bytes  int // of items, and of the one that was popped last: it is being passed on
+	taken  int // of that one
 	closed bool
 	more   chan struct{} // capacity 1: something was pushed, or closed
-	room   chan struct{} // capacity 1: something was popped
+	room   chan struct{} // capacity 1: something was passed on
 }
 
 func newQueue() *queue {
@@ -60,18 +61,20 @@ func (q *queue) close() {
 	signal(q.more)
 }
 
-// pop waits for the next item. ok is false when the queue is closed and
-// drained, or dead is closed.
+// pop waits for the next item; the one before has been passed on. ok is false
+// when the queue is closed and drained, or dead is closed.
 func (q *queue) pop(dead <-chan struct{}) (it item, ok bool) {
 	for {
 		q.mu.Lock()
+		q.bytes -= q.taken
+		q.taken = 0
+		signal(q.room)
 		if len(q.items) > 0 {
 			it = q.items[0]
 			q.items[0] = item{}
 			q.items = q.items[1:]
-			q.bytes -= it.size()
+			q.taken = it.size()
 			q.mu.Unlock()
-			signal(q.room)
 			return it, true
 		}
 		closed := q.closed
