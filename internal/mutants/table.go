@@ -14,9 +14,10 @@ const (
 	sema    = "./coord/semaphore"
 	items   = "./coord/queue"
 	elect   = "./coord/election"
+	keeper  = "./cmd/coorddemo/internal/guard"
 
 	simulation = "./internal/simulate"
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, calls, judges)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, calls, judges)

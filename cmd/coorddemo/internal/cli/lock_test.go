@@ -268,7 +268,7 @@ func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
 
 func TestAShortFreezeDoesNotEndTheCommand(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	p := on(t, w, sh(w.Path("l"), untilEOF)...)
+	p := on(t, w, append([]string{"--session-timeout", "20s"}, sh(w.Path("l"), untilEOF)...)...)
 	p.line()
 	p.signal(syscall.SIGSTOP)
 	p.signal(syscall.SIGCONT)

@@ -261,7 +261,7 @@ func TestAStoppedCommandStillHearsTerm(t *testing.T) {
 }
 
 func TestSignalsReachTheWholeGroup(t *testing.T) {
-	r := guarded(t, time.Hour, 0, `sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & trap 'wait; echo parent; exit 9' USR1; wait`)
+	r := guarded(t, time.Hour, 0, `trap 'wait; echo parent; exit 9' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait`)
 	r.event(Started)
 	require.Equal(t, "ready", r.line())
 	r.Signal(syscall.SIGUSR1)

@@ -30,6 +30,11 @@ func withJobs(t *testing.T) (r *run, guard int, pids []int) {
 	for range 2 {
 		pids = append(pids, number(t, r.line()))
 	}
+	t.Cleanup(func() { // what the test shows to live on
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
 	for _, job := range pids[1:] {
 		group, err := unix.Getpgid(job)
 		require.NoError(t, err)
@@ -64,11 +69,6 @@ func TestWhenTheReaperIsKilledTheGuardEndsTheCommand(t *testing.T) {
 
 func TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure(t *testing.T) {
 	r, guard, pids := withJobs(t)
-	t.Cleanup(func() {
-		for _, pid := range pids {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-	})
 	reaper := parentOfProcess(t, guard)
 	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP)) // so that it can do nothing in between
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
