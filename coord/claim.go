@@ -240,6 +240,9 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 		if ctx.Err() != nil {
 			return Ended(ctx)
 		}
+		if cl.spec.For != nil && cl.spec.For.Err() != nil {
+			return cl.spec.For.Err() // which may be a lost connection
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 			return h.Txn(ctx, ops...)
 		}
 		if unknown != nil {
-			return nil, cl.client.Failure("transaction", cl.Node(), unknown)
+			return nil, cl.client.Failure("transaction", cl.Node(), h.ownFailure(unknown))
 		}
 	}
 	if err != nil {
@@ -139,8 +139,8 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 func (h *Hold) ownFailure(err error) error {
 	single, ok := err.(*TxnError)
 	switch {
-	case !ok && errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnconfirmed):
-		return cmp.Or(h.Err(), err) // not sent, for the client was closed meanwhile
+	case !ok && h.claim.sess.Err() != nil && !errors.Is(err, ErrUnconfirmed):
+		return cmp.Or(h.Err(), err) // not carried out, for the session ended meanwhile
 	case !ok:
 		return err
 	case single.Index > 0:

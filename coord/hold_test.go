@@ -340,3 +340,34 @@ func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testi
 		require.NoError(t, h.Release(b.Context()))
 	})
 }
+
+// A transaction that was refused, because the node had been written to, is not
+// carried out; when the session has ended by the time it looks at the node, it
+// tells of the loss.
+func TestARefusedTransactionWhoseSessionEndsMeanwhileTellsOfTheLoss(t *testing.T) {
+	for name, do := range map[string]func(h *coord.Hold, ctx context.Context) error{
+		"release": func(h *coord.Hold, ctx context.Context) error { return h.ReleaseTxn(ctx) },
+		"write": func(h *coord.Hold, ctx context.Context) error {
+			_, err := h.Txn(ctx, coord.CheckOp("/", -1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, other := b.Open(), b.Open()
+				require.NoError(b, c.EnsureDir(b.Context(), "/d"))
+				named := coord.Spec{Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/", -1)}}
+				h, err := c.Acquire(b.Context(), named, coord.Alone)
+				require.NoError(b, err)
+				_, err = other.Set(b.Context(), h.Node(), nil, -1)
+				require.NoError(b, err)
+				ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
+					zkembed.ReplyError(zkembed.CodeSessionExpired))
+				err = do(h, b.Context())
+				require.Equal(b, 1, ended.Fired())
+				require.ErrorIs(b, err, coord.ErrLost)
+				require.ErrorIs(b, err, coord.ErrSessionExpired)
+			})
+		})
+	}
+}

@@ -108,3 +108,18 @@ func TestOnlyALeaderHasANotice(t *testing.T) {
 		require.Equal(t, notice, coord.Notice(node))
 	}
 }
+
+// A hold may be lost for a lost connection, which is not one of the request for
+// its part.
+func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		h, err := c.Acquire(b.Context(), parted, coord.First)
+		require.NoError(b, err)
+		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
+		_, err = c.Join(b.Context(), coord.Spec{Line: parted.Line, Name: "part", For: h})
+		require.Equal(b, 1, lost.Fired())
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.NoError(b, h.Release(b.Context()))
+	})
+}

@@ -75,7 +75,7 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 				return h.unsettled(err)
 			case err != nil:
 				cl.stopSettling()
-				return err
+				return h.ownFailure(err)
 			case written:
 				ops[0] = DeleteOp(h.Node(), cl.version())
 				continue

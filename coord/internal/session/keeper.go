@@ -172,11 +172,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 	if deadline := s.Deadline(); now.Before(deadline) {
 		next = min(next, deadline.Sub(now))
 	} else {
-		s.cfg.Notify(WindowClosed, s)
-		if s.claims.Load() > 0 {
-			// An answer can open it for a moment, in which a turn is granted.
-			next = min(next, timeout/lapsedShare)
-		}
+		s.cfg.Notify(WindowClosed, s) // an answer that opens it wakes the supervisor
 	}
 	if isUp && s.claims.Load() > 0 {
 		last := s.clock.Wall(s.window.Wrote())

@@ -47,7 +47,7 @@ func (s scope) rate() float64 {
 type rule interface {
 	Create(sent time.Time, timeout, lag time.Duration)
 	Attach(sent time.Time)
-	Answer(sent, came time.Time, write bool)
+	Answer(sent, came time.Time, write bool) (opened bool)
 	End() time.Time
 	clone() rule
 	// state lists what the future depends on.

@@ -65,12 +65,13 @@ func (f former) clone() rule { return former(present(f).clone().(present)) }
 
 func (f former) state(add func(time.Time, bool)) { present(f).state(add) }
 
-func (f former) Answer(sent, came time.Time, write bool) {
+func (f former) Answer(sent, came time.Time, write bool) (opened bool) {
 	f.keep(answer{sent, came, false})
 	if write {
 		f.base = later(f.base, f.attached)
 		f.advance(sent.Add(-f.lag))
 	}
+	return false
 }
 
 func TestTheModelFindsWhatTheFormerRuleMissed(t *testing.T) {

@@ -61,10 +61,16 @@ func (w *Window) Attach(sent time.Time) {
 }
 
 // Answer notes that a request sent at sent was answered at came; write says that
-// a quorum acknowledged it.
-func (w *Window) Answer(sent, came time.Time, write bool) {
+// a quorum acknowledged it. It tells whether that opened a window that was closed.
+func (w *Window) Answer(sent, came time.Time, write bool) (opened bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	closed := !came.Before(w.end())
+	w.answered(sent, came, write)
+	return closed && came.Before(w.end())
+}
+
+func (w *Window) answered(sent, came time.Time, write bool) {
 	defer w.keep(answer{sent, came, write}) // it proves nothing of itself
 	if !write {
 		return
@@ -125,6 +131,10 @@ func (w *Window) End() time.Time {
 	if w.timeout == 0 {
 		return time.Time{}
 	}
+	return w.end()
+}
+
+func (w *Window) end() time.Time {
 	return w.base.Add(w.timeout - Skew(w.timeout) - Reaction(w.timeout))
 }
 
