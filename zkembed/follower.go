@@ -11,7 +11,8 @@ import (
 // syncs, and with the answer to each ping the sessions that were heard of since
 // the one before. Reads and pings of its clients the follower answers by itself,
 // from a tree that may be old; watches fire late, and writes are acknowledged
-// when the follower has seen them too. So the leader, which alone lets sessions
+// when the follower has seen them too. A session may have many writes under way;
+// what it reads waits for those that it sent before. So the leader, which alone lets sessions
 // expire, hears of them every half tick, unless the link fails.
 type Follower struct {
 	s        *Server

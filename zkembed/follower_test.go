@@ -2,6 +2,7 @@ package zkembed_test
 
 import (
 	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,47 @@ func TestAFollowersOwnWriteIsAppliedAtOnceAndAcknowledgedLate(t *testing.T) {
 		create(t, c, "/a", 0)
 		require.Equal(t, lag, time.Since(begun))
 		require.True(t, exists(t, c, "/a"), "a client must see its own write")
+	})
+}
+
+// As on a real server, which passes writes on as they come, and has a read wait
+// for those that its session sent before it.
+func TestAFollowersSessionHasManyWritesUnderWayAndReadsBehindThem(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		s.AddFollower(lag, c.SessionID())
+		begun := time.Now()
+		var all sync.WaitGroup
+		for _, path := range []string{"/a", "/b", "/c"} {
+			all.Go(func() {
+				create(t, c, path, 0)
+				require.Equal(t, lag, time.Since(begun), "a write waits for no other")
+			})
+			synctest.Wait()
+		}
+		require.Len(t, paths(s), 3, "carried out at once")
+		require.True(t, exists(t, c, "/c"), "a client must see its own write")
+		require.Equal(t, lag, time.Since(begun))
+		all.Wait()
+	})
+}
+
+// Answers come in order: where one is lost, those behind it are, too.
+func TestNothingIsAnsweredBehindALostReplyOfAFollower(t *testing.T) {
+	virtual(t, func(t *testing.T, s *zkembed.Server) {
+		c := client(t, s)
+		s.AddFollower(lag, c.SessionID())
+		s.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.LoseReply())
+		var all sync.WaitGroup
+		for _, path := range []string{"/a", "/b", "/c"} {
+			all.Go(func() {
+				_, err := c.Create(path, nil, 0, open)
+				require.ErrorIs(t, err, zk.ErrConnectionClosed)
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		require.Len(t, paths(s), 3, "what was passed on is carried out")
 	})
 }
 
