@@ -88,7 +88,8 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 }
 
 // Close ends the session, which ends every claim and hold, and joins every
-// goroutine. It takes at most a few seconds, also when no server answers: the
+// goroutine. For the server's answer it waits at most a second, or a sixth of the
+// session time-out if that is less, and not at all without a connection: the
 // session's nodes then stay until the servers expire it. When ctx ends first,
 // Close returns its error and the rest goes on in the background. A call inside
 // of a function that [Client.Use] runs, for whose end it would wait, closes

@@ -50,12 +50,30 @@ func Ended(ctx context.Context) error { return session.Ended(ctx) }
 // Grace returns ctx, or when that has ended already, a context that lasts for
 // another 50 ms: for a release that is to be tried, and that servers in good
 // health answer in that time, but that nobody can wait for. What is not
-// confirmed by then goes on in the background.
+// confirmed by then goes on in the background. A release with either waits no
+// longer than the context lasts, also when that has ended by then.
 func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	settled := context.WithValue(ctx, settledKey{}, true)
 	if ctx.Err() == nil {
-		return ctx, func() {}
+		return settled, func() {}
 	}
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), 50*time.Millisecond, Ended(ctx))
+	return context.WithTimeoutCause(context.WithoutCancel(settled), 50*time.Millisecond, Ended(ctx))
+}
+
+type settledKey struct{}
+
+// bound returns what bounds a release that is called with ctx: ctx, or nothing if
+// that has ended already. It is settled once, where the call begins, and before
+// anything that takes time: a context that ends meanwhile is one that ends during
+// the call.
+func bound(ctx context.Context) context.Context {
+	if ctx.Value(settledKey{}) != nil {
+		return ctx
+	}
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithValue(ctx, settledKey{}, true)
 }
 
 // joined returns the only error as it is, and several in one.

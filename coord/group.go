@@ -100,6 +100,7 @@ func (g *Group) awaitRevoked(members []*Hold) {
 // in one round trip. What failed is reported in one error; what nil means is
 // said there, too.
 func (g *Group) Release(ctx context.Context) error {
+	ctx = bound(ctx)
 	failures := make([]error, len(g.holds))
 	var releasing sync.WaitGroup
 	for i, h := range g.holds {

@@ -26,6 +26,7 @@ import (
 // unless ctx has ended before the call: a deferred Release with a dead context
 // still deletes and waits. One request, one round trip.
 func (h *Hold) Release(ctx context.Context) error {
+	ctx = bound(ctx)
 	if r := h.giveUp(); r != nil {
 		return opError("release", h.Node(), r.wait(ctx, h.claim.sess.Timeout()))
 	}
@@ -56,6 +57,7 @@ func (h *Hold) giveUp() *removal {
 // Leave gives the claim up and deletes its node, whether its turn has come or
 // not. It answers and waits as [Hold.Release] does.
 func (cl *Claim) Leave(ctx context.Context) error {
+	ctx = bound(ctx)
 	return opError("leave", cl.Node(), cl.endAndLeave().wait(ctx, cl.sess.Timeout()))
 }
 
@@ -86,19 +88,14 @@ type removal struct {
 	trouble atomic.Pointer[error] // what the servers answered last, while it is tried again
 }
 
-// wait waits for the answer, at most for limit, and for ctx unless that has
-// ended already.
+// wait waits for the answer, at most for limit and until ctx ends.
 func (r *removal) wait(ctx context.Context, limit time.Duration) error {
-	ended := ctx.Done()
-	if ctx.Err() != nil {
-		ended = nil
-	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-r.done:
 		return r.err
-	case <-ended:
+	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
 	case <-timer.C:
 		if trouble := r.trouble.Load(); trouble != nil {

@@ -62,7 +62,9 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 			h.Abandon()
 			return nil, e.client.Failure(op, e.line.Dir, coord.Ended(ctx))
 		}
-		_ = h.Release(ctx) // a deletion that is not confirmed goes on in the background
+		releasing, cancel := coord.Grace(ctx)
+		_ = h.Release(releasing) // a deletion that is not confirmed goes on in the background
+		cancel()
 		if !errors.Is(err, coord.ErrLost) {
 			return nil, e.client.Failure(op, e.line.Dir, err)
 		}

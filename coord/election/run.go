@@ -24,7 +24,8 @@ const shortestPause = 10 * time.Millisecond
 // a candidate that cannot lead does not keep the others from it.
 //
 // When ctx ends, Run returns its error after lead has returned and the term has
-// been resigned, as far as [coord.Grace] gives time for that. It returns the errors of [Election.Campaign], too.
+// been resigned, as far as [coord.Grace] gives time for that. It returns the
+// errors of [Election.Campaign], too.
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
 	for pause := shortestPause; ; {
 		term, err := e.Campaign(ctx, data)

@@ -128,6 +128,8 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 // undo gives up what was acquired before why, and adds what fails. When the
 // caller's time is over, it does not wait.
 func undo(ctx context.Context, holds []*coord.Hold, why error) error {
+	releasing, cancel := coord.Grace(ctx)
+	defer cancel()
 	switch {
 	case len(holds) == 0:
 		return why
@@ -137,7 +139,7 @@ func undo(ctx context.Context, holds []*coord.Hold, why error) error {
 		}
 		return why
 	}
-	if err := coord.NewGroup(holds[0], holds[1:]...).Release(ctx); err != nil {
+	if err := coord.NewGroup(holds[0], holds[1:]...).Release(releasing); err != nil {
 		return multierror.Append(why, err)
 	}
 	return why

@@ -96,6 +96,43 @@ var calls = []mutant{
 		tests: []suite{{pkg: coord, run: "TestDoEndsWithItsContext"}},
 	},
 	{
+		guard: "a context that ends during a release ends the release",
+		edit: edit{
+			file: "coord/do.go",
+			old:  `if ctx.Value(settledKey{}) != nil {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestDoEndsWithAContext"}},
+	},
+	{
+		guard: "Close waits for a server's answer, but not for long",
+		edit: edit{
+			file: "coord/internal/session/keeper.go",
+			old:  `w.sayGoodbye(min(goodbyeLimit, s.Timeout()/handshakeShare))`,
+			new:  `w.sayGoodbye(s.Timeout())`,
+		},
+		tests: []suite{{pkg: coord, run: "TestCloseGivesAHungServer"}},
+	},
+	{
+		guard: "the client library is not closed while it may leave its own request unanswered",
+		edit: edit{
+			file: "coord/internal/session/keeper.go",
+			old: `	<-s.hosts.idle
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNobody"}},
+	},
+	{
+		guard: "the client library empties its queue after its own request",
+		edit: edit{
+			file: "coord/internal/session/session.go",
+			old:  `if e.State == zk.StateDisconnected && s.hosts.isIdle() {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNobody"}},
+	},
+	{
 		guard: "double barrier: the chroot counts for what fits into a transaction",
 		edit: edit{
 			file: "coord/doublebarrier/barrier.go",

@@ -59,6 +59,9 @@ const (
 const (
 	handshakeShare = 6 // T/6 for the reply to a handshake, in the first round through the servers
 	stallShare     = 2 // T/2 for the reply to any other request
+	// How long a server's answer to a goodbye is waited for, at most.
+	goodbyeLimit = time.Second
+
 	// How long the next server is kept waiting by an attempt to connect, which
 	// then goes on beside the others, each step of it (name server, TCP, TLS) for
 	// dialPatience, and at most dialsAtOnce of them for each server.

@@ -75,7 +75,7 @@ func (k *Keeper) sayGoodbye(ctx context.Context, hosts *hosts, server string, c 
 	case int64At(answer, 8) != c.id:
 		return errHandshake
 	}
-	_, err = exchange(conn, in, appendInt32(appendInt32(nil, 1), opClose))
+	_, err = exchange(conn, in, closeFrame())
 	return err
 }
 
@@ -84,12 +84,12 @@ func (c closing) handshake() []byte {
 	b = binary.BigEndian.AppendUint64(b, 0) // the last zxid seen
 	b = appendInt32(b, int32(c.timeout/time.Millisecond))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.id))
-	return appendString(b, string(c.passwd))
+	return withLength(appendString(b, string(c.passwd)))
 }
 
-// exchange sends a packet and reads one.
-func exchange(conn net.Conn, in *bufio.Reader, body []byte) ([]byte, error) {
-	if _, err := conn.Write(withLength(body)); err != nil {
+// exchange sends a frame and reads one.
+func exchange(conn net.Conn, in *bufio.Reader, frame []byte) ([]byte, error) {
+	if _, err := conn.Write(frame); err != nil {
 		return nil, err
 	}
 	head := make([]byte, lengthSize)

@@ -25,6 +25,7 @@ const (
 	xidPing         = -2
 	xidAuth         = -4
 	xidProbe        = -16 // of the wire's own requests, from there downwards; servers return what they are given
+	xidClose        = -15 // of its goodbye
 
 	codeNoNode  = -101
 	codeExpired = -112
@@ -91,6 +92,10 @@ func appendString(b []byte, s string) []byte {
 // withLength prefixes a frame with its length.
 func withLength(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func closeFrame() []byte {
+	return withLength(appendInt32(appendInt32(nil, xidClose), opClose))
 }
 
 func authFrame(a Auth) []byte {

@@ -17,6 +17,7 @@ import (
 type hosts struct {
 	ending  context.Context
 	servers []string
+	idle    chan struct{} // closed when a server is asked for after the end
 
 	mu    sync.Mutex
 	next  int
@@ -27,7 +28,7 @@ type hosts struct {
 type name struct{ addresses, next int }
 
 func newHosts(ending context.Context, servers []string) *hosts {
-	return &hosts{ending: ending, servers: servers, next: rand.IntN(len(servers)), names: map[string]*name{}}
+	return &hosts{ending: ending, servers: servers, idle: make(chan struct{}), next: rand.IntN(len(servers)), names: map[string]*name{}}
 }
 
 func (h *hosts) Init([]string) error { return nil }
@@ -39,7 +40,21 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	return server, h.ending.Err() != nil
+	ended := h.ending.Err() != nil
+	if ended && !h.isIdle() {
+		close(h.idle)
+	}
+	return server, ended
+}
+
+// isIdle tells whether a server was asked for after the end.
+func (h *hosts) isIdle() bool {
+	select {
+	case <-h.idle:
+		return true
+	default:
+		return false
+	}
 }
 
 // count is the number of servers, as far as their names were resolved.

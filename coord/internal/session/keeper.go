@@ -228,27 +228,29 @@ func (s *Session) Vouch(ctx context.Context) error {
 	}
 }
 
-// closeInOrder says goodbye to the server, so that it deletes the session's
-// ephemeral nodes at once, and ends the session. The client library waits at
-// most a second for the answer, or two to get the request out.
+// closeInOrder says goodbye to the server, if one is connected, so that it
+// deletes the session's ephemeral nodes at once, and ends the session. A server
+// has as much time for its answer as for that to a handshake.
 func (s *Session) closeInOrder() {
-	// From its goodbye on the library refuses every request at once: whoever
-	// repeats one must wait for the session's end instead.
 	s.mu.Lock()
-	connected := s.setDown()
+	connected, w := s.setDown(), s.wire
 	s.mu.Unlock()
 	if connected {
-		s.conn.Close()
+		w.sayGoodbye(min(goodbyeLimit, s.Timeout()/handshakeShare))
 	}
 	s.over(ErrClosed)
 }
 
 // conclude frees whoever still waits inside the client library, and waits for
-// the goroutines begun on the session's behalf and the library's own.
+// the goroutines begun on the session's behalf and the library's own. The
+// library's Close waits a second for an answer to a request that it puts into
+// its queue, unless its loop empties the queue before it ends, which it does
+// only where it looks for a server.
 func (s *Session) conclude() {
 	s.mu.Lock()
 	s.concluded = true
 	s.mu.Unlock()
+	<-s.hosts.idle
 	s.conn.Close()
 	s.tasks.Wait()
 	for range s.closing {

@@ -298,6 +298,9 @@ func (s *Session) event(e zk.Event) {
 		s.dispatch(e)
 		return
 	}
+	if e.State == zk.StateDisconnected && s.hosts.isIdle() {
+		time.Sleep(headStart) // for what Close asks for; see conclude
+	}
 	if e.State != zk.StateHasSession {
 		return
 	}

@@ -61,8 +61,9 @@ type wire struct {
 
 	writing chan struct{} // has room for one: packets go out in the order they are noted
 
-	ready []byte // read and examined, not yet taken by the library
-	end   error  // what a Read says once ready is empty
+	ready []byte        // read and examined, not yet taken by the library
+	end   error         // what a Read says once ready is empty
+	over  chan struct{} // closed when the connection has ended
 
 	mu       sync.Mutex
 	greeted  time.Time     // when the handshake was sent
@@ -79,7 +80,10 @@ type wire struct {
 }
 
 func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.Duration) *wire {
-	w := &wire{Conn: raw, tap: t, clock: clock, creds: creds, limit: limit, writing: make(chan struct{}, 1), watches: map[armed]struct{}{}}
+	w := &wire{
+		Conn: raw, tap: t, clock: clock, creds: creds, limit: limit,
+		writing: make(chan struct{}, 1), watches: map[armed]struct{}{}, over: make(chan struct{}),
+	}
 	w.in = bufio.NewReaderSize(raw, 16<<10)
 	return w
 }
@@ -219,6 +223,7 @@ func (w *wire) stop(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end = err
+	close(w.over)
 	w.ready = nil
 	for a := range w.watches {
 		event := int32(eventDataChanged)
@@ -272,6 +277,8 @@ func (w *wire) examine(frame []byte) ([]byte, error) {
 		return nil, fmt.Errorf("a reply of %d bytes is not ZooKeeper's protocol", len(body))
 	}
 	switch xid := int32At(body, 0); xid {
+	case xidClose:
+		return nil, io.EOF // which a server sends next
 	case xidNotification:
 		w.fired(body)
 	case xidAuth:
@@ -322,6 +329,15 @@ func (w *wire) examineHandshake(body []byte, began time.Time) error {
 		w.probe(probe)
 	}
 	return nil
+}
+
+// sayGoodbye asks the server to end the session, and waits until it has, or has
+// closed the connection, but not for long.
+func (w *wire) sayGoodbye(limit time.Duration) {
+	timer := time.AfterFunc(limit, func() { _ = w.Conn.Close() })
+	defer timer.Stop()
+	_, _ = w.Write(closeFrame())
+	<-w.over
 }
 
 // settle finds the request a reply belongs to. Replies come in the order of
