@@ -48,7 +48,8 @@ func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
 func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), b.Open()
-		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*time.Second))
+		// A reply that is late would keep the news of the loss, which come behind it.
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		tried := make(chan error, 1)
 		go func() {
 			_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context())
@@ -61,7 +62,7 @@ func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 			}
 		}
 		err := <-tried
-		require.Equal(b, 1, slow.Fired())
+		require.NotZero(b, slow.Fired())
 		require.ErrorIs(b, err, coord.ErrNodeDeleted)
 		require.NotErrorIs(b, err, context.Canceled)
 	})
