@@ -193,8 +193,16 @@ func (cl *Claim) endAll(err error) []*Hold {
 
 // endLost ends every handle as lost; cl.mu is held.
 func (cl *Claim) endLost(cause error) []*Hold {
-	return cl.endAll(fmt.Errorf("%w: %w", ErrLost, cause))
+	return cl.endAll(loss{cause})
 }
+
+// loss is [ErrLost] and its cause. It is put into words only when asked for: of
+// thousands of holds each is to be told in time.
+type loss struct{ cause error }
+
+func (l loss) Error() string { return ErrLost.Error() + ": " + l.cause.Error() }
+
+func (l loss) Unwrap() []error { return []error{ErrLost, l.cause} }
 
 // finishLost ends the contexts of lost holds. It returns what tells the log and
 // the observer, which may take their time: first everybody must know who acts

@@ -67,13 +67,19 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 }
 
 // eachAlone is each for a scenario that keeps the processors so busy that others
-// beside it would take it for their own fault, and the other way round.
+// beside it would take it for their own fault, and the other way round;
+// eachPrivateAlone for one on servers of its own.
 func eachAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
 func eachPrivate(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	t.Parallel()
+	eachPrivateAlone(t, f, backends...)
+}
+
+func eachPrivateAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Helper()
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 

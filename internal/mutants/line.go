@@ -12,6 +12,15 @@ var line = []mutant{
 		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
 	},
 	{
+		guard: "a waiter keeps what it waits for, not the line",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if len(line) <= near {`,
+			new:  `if len(line) > 0 {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterInACrowdCosts"}},
+	},
+	{
 		guard: "re-check: a listing after a lost connection",
 		edit: edit{
 			file: "coord/internal/session/wire.go",

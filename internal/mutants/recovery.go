@@ -70,10 +70,8 @@ var recovery = []mutant{
 		guard: "janitor: a lost hold's node is deleted",
 		edit: edit{
 			file: "coord/own.go",
-			old: `	tell = cl.finishLost(ended, cause)
-	cl.leave()
-	return tell`,
-			new: `	return cl.finishLost(ended, cause)`,
+			old:  `return func() { cl.leaveBy(cl.sess.Enqueue) }, tell`,
+			new:  `return func() {}, tell`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostHoldsNodeIsDeletedWhenTheSessionSurvives"}},
 	},
