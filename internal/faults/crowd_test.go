@@ -193,5 +193,6 @@ func TestF49EverybodyIsToldInTimeThatASessionIsLost(t *testing.T) {
 		s.onTime("told", window, crowded/50, last)
 		s.w.Proxy().Heal()
 		require.NoError(s, c.Close(s.Context())) // or 20,000 deletions would follow
+		require.Empty(s, s.drained(2*crowded, s.ephemerals), "the session's nodes, which may have to wait for its expiry")
 	})
 }
