@@ -88,7 +88,8 @@ type removal struct {
 	trouble atomic.Pointer[error] // what the servers answered last, while it is tried again
 }
 
-// wait waits for the answer, at most for limit and until ctx ends.
+// wait waits for the answer, at most for limit and until ctx ends, unless that is
+// a context of the hold itself, which ends by the release.
 func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -96,6 +97,9 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), ErrReleased) {
+			return r.wait(context.WithoutCancel(ctx), limit)
+		}
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
 	case <-timer.C:
 		if trouble := r.trouble.Load(); trouble != nil {

@@ -15,8 +15,8 @@ var window = []mutant{
 		guard: "window: only writes prove anything",
 		edit: edit{
 			file: "coord/internal/session/session.go",
-			old:  `s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code))`,
-			new:  `s.window.Answer(r.moment, s.clock.Now(), committed(code))`,
+			old:  `s.window.Answer(r.moment, now, isWrite(r.op) && committed(code))`,
+			new:  `s.window.Answer(r.moment, now, committed(code))`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted"}},
 	},
