@@ -51,6 +51,7 @@ RUN   ?=
 SEEDS ?= 1 2 3
 faults: deps
 	go test -count=1 -run 'Test$(or $(RUN),F51)' ./coord/internal/session
+	ZKTEST_SERVERS=all FAULTS_LONG=1 go test -count=1 -run 'Test$(or $(RUN),F49)' ./internal/faults # 20,000 holds, without the race detector
 	@long=1; for seed in $(SEEDS); do \
 		echo "FAULTS_SEED=$$seed FAULTS_LONG=$$long"; \
 		ZKTEST_SERVERS=all CGO_ENABLED=1 FAULTS_LONG=$$long FAULTS_SEED=$$seed \

@@ -112,7 +112,7 @@ func TestAListingIsNotOlderThanItsReason(t *testing.T) {
 // The end of one hold is told when it is noticed; nodes are deleted afterwards.
 func TestEveryHoldIsToldBeforeTheFirstNodeIsDeleted(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open()
 		var holds []*coord.Hold
 		for range 500 {
 			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held", Unlisted: true}, coord.Alone)
@@ -129,7 +129,8 @@ func TestEveryHoldIsToldBeforeTheFirstNodeIsDeleted(t *testing.T) {
 			}
 			deleted <- struct{}{}
 		}, zkembed.OpDelete)
-		require.NoError(t, b.Server.DropConn(c.SessionID()))
+		// The window ends, and the connection goes on.
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		for range holds {
 			<-deleted
 		}

@@ -15,8 +15,8 @@ var holds = []mutant{
 		guard: "a waiter watches its own node",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `own.watch, own.err = cl.watchOwn(ctx)`,
-			new:  `own.watch, own.err = cl.sess.WatchData(ctx, cl.dir)`,
+			old:  `own.Err = cl.heedOwn(own.Watch, own.Err)`,
+			new:  `own.Watch, own.Err = cl.sess.WatchData(ctx, cl.dir)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
 	},
