@@ -42,7 +42,7 @@ var holds = []mutant{
 		guard: "a transaction that was not sent when its client was closed tells of the loss",
 		edit: edit{
 			file: "coord/hold.go",
-			old:  `case !ok && errors.Is(err, ErrClosed) && !errors.Is(err, ErrUnconfirmed):`,
+			old:  `case !ok && h.claim.sess.Err() != nil && !errors.Is(err, ErrUnconfirmed):`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionThatWaitsToBeSentWhenItsClient"}},
