@@ -234,7 +234,8 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 }
 
 // Peek returns the item that would be received next, without receiving it, or
-// [ErrEmpty]. Three requests, in two round trips.
+// [ErrEmpty]. Three requests, in two round trips; one more for each item that
+// was removed since the listing.
 func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 	for {
 		names, err := q.peek(ctx)
@@ -244,14 +245,15 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 		if err != nil {
 			return nil, q.explain("peek", err)
 		}
-		data, stat, err := q.client.Get(ctx, q.entry(names[0]))
-		if errors.Is(err, coord.ErrNoNode) {
-			continue
+		for _, name := range names {
+			data, stat, err := q.client.Get(ctx, q.entry(name))
+			if err == nil {
+				return &Peeked{Name: name, Data: data, Priority: priority(name), Deliveries: int(stat.Version)}, nil
+			}
+			if !errors.Is(err, coord.ErrNoNode) {
+				return nil, q.explain("peek", err)
+			}
 		}
-		if err != nil {
-			return nil, q.explain("peek", err)
-		}
-		return &Peeked{Name: names[0], Data: data, Priority: priority(names[0]), Deliveries: int(stat.Version)}, nil
 	}
 }
 
@@ -266,7 +268,11 @@ func (q *Queue) peek(ctx context.Context) ([]string, error) {
 	if errors.Is(err, coord.ErrNoNode) || errors.Is(failed, coord.ErrNoNode) {
 		return nil, nil // never used
 	}
-	entries = slices.DeleteFunc(entries, func(name string) bool { return !isEntry(name) || slices.Contains(taken, name) })
+	held := make(map[string]bool, len(taken))
+	for _, name := range taken {
+		held[name] = true
+	}
+	entries = slices.DeleteFunc(entries, func(name string) bool { return !isEntry(name) || held[name] })
 	slices.Sort(entries)
 	return entries, errors.Join(err, failed)
 }
