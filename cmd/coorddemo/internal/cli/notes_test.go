@@ -85,7 +85,7 @@ func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
 		t.Skip("left out: needs Linux's process table")
 	}
 	w := zktest.New(t, zktest.Embedded)
-	p := on(t, w, append([]string{"--json"}, sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; sleep 1000`)...)...)
+	p := on(t, w, append([]string{"--json"}, sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
 	guard, reaper := p.number(), p.number()
 	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
