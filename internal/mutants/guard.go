@@ -57,4 +57,74 @@ var guards = []mutant{
 		},
 		tests: []suite{{pkg: keeper, run: "TestArgumentsAreBytes"}},
 	},
+	{
+		guard: "what a frozen guard does not kill is killed above it",
+		edit: edit{
+			file: "cmd/coorddemo/internal/guard/reaper_linux.go",
+			old: `		case <-abandoned:
+			waiting = false`,
+			new: `		case <-abandoned:
+			return nil`,
+		},
+		tests: []suite{{pkg: keeper, run: "TestWhenTheGuardIsFrozenAbandonKillsAll"}},
+	},
+	{
+		guard: "a frozen guard is left to kill by itself",
+		edit: edit{
+			file: "cmd/coorddemo/internal/guard/reaper_linux.go",
+			old:  `waiting = status.Stopped()`,
+			new:  `waiting = false`,
+		},
+		tests: []suite{{pkg: keeper, run: "TestAFrozenGuardKillsTheCommandWhenItGoesOn"}},
+	},
+	{
+		guard: "a guard whose reaper was killed ends the command",
+		edit: edit{
+			file: "cmd/coorddemo/internal/guard/keeper_unix.go",
+			old:  `case os.Getppid() != k.parent:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: keeper, run: "TestWhenTheReaperIsKilledTheGuardEndsTheCommand"}},
+	},
+	{
+		guard: "an owner to whom nobody tells the end is not sure of it",
+		edit: edit{
+			file: "cmd/coorddemo/internal/guard/owner_unix.go",
+			old:  `Cause: ByKill, Unsure: true}`,
+			new:  `Cause: ByKill}`,
+		},
+		tests: []suite{{pkg: keeper, run: "TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure"}},
+	},
+	{
+		guard: "while something of a command may be running nothing is released",
+		edit: edit{
+			file: "cmd/coorddemo/internal/cli/lock_run_unix.go",
+			old:  `r.wait.left = true`,
+			new:  `r.wait.left = false`,
+		},
+		tests: []suite{{pkg: verbs, run: "TestWhenAllThatGuardsIsKilledNothingIsReleased"}},
+	},
+	{
+		guard: "a note that nobody reads ends nobody",
+		edit: edit{
+			file: "cmd/coorddemo/internal/cli/lock_unix.go",
+			old: `	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+`,
+		},
+		tests: []suite{{pkg: verbs, run: "TestANoteThatNobodyReadsDoesNotEndTheProcess"}},
+	},
+	{
+		guard: "nobody waits for the reader of a note",
+		edit: edit{
+			file: "cmd/coorddemo/internal/cli/notes.go",
+			old: `	defer n.mu.Unlock()
+	if len(n.pending)`,
+			new: `	defer n.mu.Unlock()
+	if len(p) > 0 {
+		return n.File.Write(p)
+	}
+	if len(n.pending)`,
+		},
+		tests: []suite{{pkg: verbs, run: "TestNothingWaitsForANoteThatIsStuck"}},
+	},
 }

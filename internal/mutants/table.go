@@ -15,6 +15,7 @@ const (
 	items   = "./coord/queue"
 	elect   = "./coord/election"
 	keeper  = "./cmd/coorddemo/internal/guard"
+	verbs   = "./cmd/coorddemo/internal/cli"
 
 	simulation = "./internal/simulate"
 )

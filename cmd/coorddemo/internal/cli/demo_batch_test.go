@@ -71,6 +71,26 @@ func TestWithoutFilesTheBatchDemoTakesThoseOfTheRepository(t *testing.T) {
 	require.Greater(t, r.Words, 10_000)
 }
 
+func TestTheBatchDemoTakesTextsOnlyUnlessNamed(t *testing.T) {
+	dir := t.TempDir()
+	for name, data := range map[string]string{
+		"go.mod": "module m\n", "below/text": "words", ".hidden": "words", ".below/text": "words", "empty": "",
+		"zero": "a\x00b", "other": "caf\xe9", "largest": strings.Repeat("x", largestFile), "larger": strings.Repeat("x", largestFile+1),
+	} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(data), 0o600))
+	}
+	t.Chdir(filepath.Join(dir, "below"))
+	files, err := ownFiles()
+	require.NoError(t, err)
+	for i := range files {
+		files[i], err = filepath.Rel(dir, files[i])
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, []string{"go.mod", "below/text", "largest"}, files)
+}
+
 func TestWordsAreCountedAsWcDoes(t *testing.T) {
 	if _, err := exec.LookPath("wc"); err != nil {
 		t.Skip("there is no wc here")

@@ -70,6 +70,13 @@ func TestAnInterruptedDemoStillCountsAndFails(t *testing.T) {
 	require.Zero(t, r.Oversold)
 }
 
+func TestDemosHaveShortSessions(t *testing.T) {
+	st := &stage{connection: connection{ZK: "127.0.0.1:1", SessionTimeout: time.Hour}}
+	_, err := st.servers()
+	require.NoError(t, err)
+	require.Equal(t, 4*time.Second, st.SessionTimeout)
+}
+
 func TestTheStockDemoRefusesWhatCannotBe(t *testing.T) {
 	for _, args := range [][]string{{"--workers", "0"}, {"--stock", "0"}, {"--kill", "-1"}, {"--kill", "1000"}, {"--workers", "many"}} {
 		require.Equal(t, exitUsage, start(t, append([]string{"demo", "stock"}, args...)...).exit(), "%q", args)

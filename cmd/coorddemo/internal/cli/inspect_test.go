@@ -205,7 +205,7 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 		consumer.line()
 		r := parse[report](t, on(t, w, "--json", "inspect", w.Path("q")).line())
 		require.Equal(t, "queue", r.Kind)
-		require.Empty(t, r.holders())
+		require.Empty(t, r.Contenders, "it has never waited")
 		require.Equal(t, 3, r.Queue.Items)
 		require.Equal(t, 1, r.Queue.InHand)
 		require.Len(t, r.Queue.First, 3)

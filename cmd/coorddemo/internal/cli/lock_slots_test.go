@@ -49,6 +49,21 @@ func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
 	})
 }
 
+func TestWhoWaitsWithTheOldNumberOfSlotsIsToldAndWhoHoldsGoesOn(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	holder := on(t, w, sh(w.Path("l"), untilEOF, "--slots", "1")...)
+	holder.line()
+	waiter := on(t, w, sh(w.Path("l"), "echo never", "--slots", "1")...)
+	zktest.Eventually(t, soon, func() bool {
+		return len(parse[report](t, on(t, w, "--json", "inspect", w.Path("l")).line()).Contenders) == 3 // the holder, the slot that is waited for, the queue for it
+	}, "the other waits")
+	require.Equal(t, 0, on(t, w, sh(w.Path("l"), "exit 0", "--slots", "2", "--resize")...).exit())
+	require.Equal(t, exitOwnFault, waiter.exit())
+	require.Empty(t, waiter.output())
+	require.NoError(t, holder.in.Close())
+	require.Equal(t, 5, holder.exit())
+}
+
 func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	p := on(t, w, sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...)

@@ -52,7 +52,9 @@ func TestLockExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
 		require.Equal(t, want, p.exit(), command)
 		require.Contains(t, p.stderr.String(), command)
 	}
-	awaitContenders(t, w.Admin(), w.Path("l"), 0)
+	exists, _, err := w.Admin().Exists(w.Path("l"))
+	require.NoError(t, err)
+	require.False(t, exists, "it has stood in the line")
 }
 
 func TestLockPassesInputOutputAndArgumentsThrough(t *testing.T) {
@@ -134,6 +136,9 @@ func TestLockRefusesWhatCannotBeRight(t *testing.T) {
 		require.Equal(t, exitUsage, p.exit(), "%q", c.args)
 		require.Contains(t, p.stderr.String(), c.says, "%q", c.args)
 	}
+	exists, _, err := w.Admin().Exists("/l")
+	require.NoError(t, err)
+	require.False(t, exists, "something has been done")
 	p := start(t, "lock", "/l", "--", "true")
 	require.Equal(t, exitUsage, p.exit())
 	require.Contains(t, p.stderr.String(), "ZK_SERVERS")
@@ -366,6 +371,7 @@ func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
 		require.NoError(t, w.Embedded().ExpireSession(s.ID))
 	}
 	require.Equal(t, exitLost, p.exit())
+	require.NotContains(t, p.stderr.String(), "may be running still")
 	requireGone(t, pid)
 }
 

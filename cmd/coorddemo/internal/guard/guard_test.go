@@ -84,7 +84,7 @@ func ownerMain() {
 		panic(err)
 	}
 	for e := range p.Events() {
-		fmt.Println(e.Kind, e.PID, e.Left)
+		fmt.Println(e.Kind, e.PID, e.Left, e.At)
 	}
 }
 
@@ -397,6 +397,7 @@ func owner(t *testing.T, lasts time.Duration, script string) (*exec.Cmd, *output
 // output is what an owner and its command print, in one line after the other.
 type output struct {
 	*bufio.Scanner
+	from  *os.File
 	early []string // came before the owner's first line
 }
 
@@ -413,7 +414,12 @@ func (o *output) Scan() bool {
 		return true
 	}
 	o.early = nil
-	return o.Scanner.Scan()
+	return o.next()
+}
+
+// next tells whether there is another line soon.
+func (o *output) next() bool {
+	return o.from.SetReadDeadline(time.Now().Add(soon)) == nil && o.Scanner.Scan()
 }
 
 func started(t *testing.T, cmd *exec.Cmd) (*output, int) {
@@ -426,9 +432,9 @@ func started(t *testing.T, cmd *exec.Cmd) (*output, int) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	lines := &output{Scanner: bufio.NewScanner(out), early: []string{""}}
+	lines := &output{Scanner: bufio.NewScanner(out), from: out.(*os.File), early: []string{""}}
 	for {
-		require.True(t, lines.Scanner.Scan())
+		require.True(t, lines.next())
 		var pid int
 		if _, err := fmt.Sscanf(lines.Scanner.Text(), "started %d", &pid); err == nil {
 			return lines, pid
