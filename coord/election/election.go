@@ -77,13 +77,18 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 	if notice == h.Node() {
 		return nil
 	}
-	_, err := e.client.Join(ctx, coord.Spec{Line: e.line, Name: path.Base(notice), Data: data, For: h})
+	err := e.makeNotice(ctx, h, data)
 	if errors.Is(err, coord.ErrNoAuth) {
 		err = nil // its own node may not be read: it leads, and has nothing to tell
 	}
 	if lost := h.Err(); lost != nil {
 		return lost
 	}
+	return err
+}
+
+func (e *Election) makeNotice(ctx context.Context, h *coord.Hold, data []byte) error {
+	_, err := e.client.Join(ctx, coord.Spec{Line: e.line, Name: path.Base(coord.Notice(h.Node())), Data: data, For: h})
 	return err
 }
 

@@ -164,3 +164,23 @@ func TestACampaignThatEndsBeforeItHasANoticeLeavesNothing(t *testing.T) {
 		require.Zero(t, b.owned(c.SessionID()))
 	})
 }
+
+func TestANoticeThatSomebodyDeletedIsMadeAnew(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c, dir := coordtest.Open(t, w.ConnectString()), w.Path("election")
+	e := at(t, coordtest.Open(t, w.ConnectString()), dir)
+	term := elected(t, e, "leader")
+	for range 2 {
+		require.NoError(t, c.Delete(coordtest.Limited(t), coord.Notice(term.Node()), -1))
+		for _, news := range []string{"news", "more"} {
+			require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte(news)))
+			data, _, err := w.Admin().Get(coord.Notice(term.Node()))
+			require.NoError(t, err)
+			require.Equal(t, news, string(data))
+		}
+	}
+	require.NoError(t, coord.Revoke(coordtest.Limited(t), c, term.Node()))
+	zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
+	require.NoError(t, term.Resign(coordtest.Limited(t)))
+	lined(t, w, dir, 0)
+}

@@ -60,6 +60,11 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 				version = results[0].Stat.Version
 				return nil
 			}
+			var refused *coord.TxnError
+			if errors.As(err, &refused) && errors.Is(refused, coord.ErrNoNode) { // somebody deleted the notice
+				version = 0
+				return t.election.makeNotice(ctx, t.Hold, data)
+			}
 			if !errors.Is(err, coord.ErrBadVersion) {
 				return err
 			}

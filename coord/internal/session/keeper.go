@@ -196,8 +196,17 @@ func (s *Session) attend(now time.Time) time.Duration {
 func (s *Session) probe(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.probing {
+		return // the one before is not even written: a write can hang
+	}
+	s.probing = true
 	w, xid := s.wire, s.nextProbe(now)
-	_ = s.begin(func() { w.probe(xid) }) // a write can hang
+	_ = s.begin(func() {
+		w.probe(xid)
+		s.mu.Lock()
+		s.probing = false
+		s.mu.Unlock()
+	})
 }
 
 // Vouch waits until the trust window is open, probing as often as needed.

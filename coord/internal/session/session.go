@@ -45,6 +45,7 @@ type Session struct {
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
 	probes    int32     // how many there were
+	probing   bool      // one is being written
 	watches   map[armed]*Watch
 	arming    pool // sets watches on nodes
 	chores    pool // see Enqueue
