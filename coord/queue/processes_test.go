@@ -48,13 +48,17 @@ func producerMain(args []string) {
 }
 
 // consumerMain says "got ITEM DELIVERY" and, when it is acknowledged, "acked
-// ITEM".
+// ITEM". A victim keeps its first item until it is killed.
 func consumerMain(args []string) {
 	ctx, _, q := childQueue(args)
 	for {
 		item, err := q.Receive(ctx)
 		exitOn(err)
 		fmt.Println("got", string(item.Data), item.Deliveries)
+		if len(args) > 2 {
+			<-item.Done()
+			os.Exit(1)
+		}
 		exitOn(item.Ack(ctx))
 		fmt.Println("acked", string(item.Data))
 	}
@@ -68,7 +72,11 @@ func TestWhenConsumersAreKilledBetweenReceiveAndAckNothingIsLost(t *testing.T) {
 	}
 	lines := make(chan string, 10_000)
 	consumer := func(sacrifice bool) <-chan struct{} {
-		p, killed := zktest.Child(t, "consumer", w.ConnectString(), w.Path("q")), make(chan struct{})
+		args := []string{w.ConnectString(), w.Path("q")}
+		if sacrifice {
+			args = append(args, "victim")
+		}
+		p, killed := zktest.Child(t, "consumer", args...), make(chan struct{})
 		go func() {
 			defer close(killed)
 			for line := range p.Lines() {
