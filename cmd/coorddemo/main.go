@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/cli"
+	"github.com/zkcoord/zkcoord/cmd/internal/cli"
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:])) }

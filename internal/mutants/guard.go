@@ -5,7 +5,7 @@ var guards = []mutant{
 	{
 		guard: "what was told to end was interrupted, whatever comes afterwards",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/keeper_unix.go",
+			file: "cmd/internal/guard/keeper_unix.go",
 			old: `		k.deadline = o.Deadline
 	}
 	if o.Signal`,
@@ -18,7 +18,7 @@ var guards = []mutant{
 	{
 		guard: "what does not heed TERM is killed though the deadline moves",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/keeper_unix.go",
+			file: "cmd/internal/guard/keeper_unix.go",
 			old: `		k.deadline = o.Deadline
 	}
 	if o.Signal`,
@@ -31,7 +31,7 @@ var guards = []mutant{
 	{
 		guard: "orphans of a killed guard are killed before the owner is told",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/reaper_linux.go",
+			file: "cmd/internal/guard/reaper_linux.go",
 			old:  `	for !s.over() {`,
 			new:  `	for false {`,
 		},
@@ -40,7 +40,7 @@ var guards = []mutant{
 	{
 		guard: "reports do not block",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/outbox_unix.go",
+			file: "cmd/internal/guard/outbox_unix.go",
 			old: `	default:
 		return false
 	}`,
@@ -51,7 +51,7 @@ var guards = []mutant{
 	{
 		guard: "the command's arguments are bytes",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/keeper_unix.go",
+			file: "cmd/internal/guard/keeper_unix.go",
 			old:  `argv[i] = string(word)`,
 			new:  `argv[i] = string([]rune(string(word)))`,
 		},
@@ -60,7 +60,7 @@ var guards = []mutant{
 	{
 		guard: "what a frozen guard does not kill is killed above it",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/reaper_linux.go",
+			file: "cmd/internal/guard/reaper_linux.go",
 			old: `		case <-abandoned:
 			waiting = false`,
 			new: `		case <-abandoned:
@@ -71,7 +71,7 @@ var guards = []mutant{
 	{
 		guard: "a frozen guard is left to kill by itself",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/reaper_linux.go",
+			file: "cmd/internal/guard/reaper_linux.go",
 			old:  `waiting = status.Stopped()`,
 			new:  `waiting = false`,
 		},
@@ -80,7 +80,7 @@ var guards = []mutant{
 	{
 		guard: "a guard whose reaper was killed ends the command",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/keeper_unix.go",
+			file: "cmd/internal/guard/keeper_unix.go",
 			old:  `case os.Getppid() != k.parent:`,
 			new:  `case false:`,
 		},
@@ -89,7 +89,7 @@ var guards = []mutant{
 	{
 		guard: "an owner to whom nobody tells the end is not sure of it",
 		edit: edit{
-			file: "cmd/coorddemo/internal/guard/owner_unix.go",
+			file: "cmd/internal/guard/owner_unix.go",
 			old:  `Cause: ByKill, Unsure: true}`,
 			new:  `Cause: ByKill}`,
 		},
@@ -98,7 +98,7 @@ var guards = []mutant{
 	{
 		guard: "while something of a command may be running nothing is released",
 		edit: edit{
-			file: "cmd/coorddemo/internal/cli/lock_run_unix.go",
+			file: "cmd/internal/cli/lock_run_unix.go",
 			old:  `r.wait.left = true`,
 			new:  `r.wait.left = false`,
 		},
@@ -107,7 +107,7 @@ var guards = []mutant{
 	{
 		guard: "a note that nobody reads ends nobody",
 		edit: edit{
-			file: "cmd/coorddemo/internal/cli/lock_unix.go",
+			file: "cmd/internal/cli/lock_unix.go",
 			old: `	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 `,
 		},
@@ -116,7 +116,7 @@ var guards = []mutant{
 	{
 		guard: "nobody waits for the reader of a note",
 		edit: edit{
-			file: "cmd/coorddemo/internal/cli/notes.go",
+			file: "cmd/internal/cli/notes.go",
 			old: `	defer n.mu.Unlock()
 	if len(n.pending)`,
 			new: `	defer n.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	sema    = "./coord/semaphore"
 	items   = "./coord/queue"
 	elect   = "./coord/election"
-	keeper  = "./cmd/coorddemo/internal/guard"
-	verbs   = "./cmd/coorddemo/internal/cli"
+	keeper  = "./cmd/internal/guard"
+	verbs   = "./cmd/internal/cli"
 
 	simulation = "./internal/simulate"
 )

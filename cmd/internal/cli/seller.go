@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/stock"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/stock"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/stock"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/stock"
 )
 
 type stockVerb struct {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
 
 // think is the longest time between reading the file and writing it.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
 
 type allDemos struct{}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
 )

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/succession"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/succession"
 	"github.com/zkcoord/zkcoord/coord/election"
 )
 

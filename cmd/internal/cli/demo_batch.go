@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
 
 type batchDemo struct {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
 
 type queueDemo struct {

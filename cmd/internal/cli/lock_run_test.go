@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
 	"github.com/zkcoord/zkcoord/coord"
 )
 

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
 
 // Shop runs sellers, kills some, and counts.

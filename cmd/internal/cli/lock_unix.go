@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
 	"github.com/zkcoord/zkcoord/coord"
 )
 

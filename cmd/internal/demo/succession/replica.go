@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
 
 // beat is the time between two entries of a leader.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
 	"github.com/zkcoord/zkcoord/coord"
 )
 

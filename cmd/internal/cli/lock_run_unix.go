@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
 	"github.com/zkcoord/zkcoord/coord"
 )
 

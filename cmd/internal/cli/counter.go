@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/coorddemo/internal/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 )
