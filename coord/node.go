@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -124,7 +125,8 @@ func (c *Client) Flush(ctx context.Context) error {
 // of the node, at its deletion, and also when the connection is lost: in every
 // case, look again. One request, or none when this process watches the path
 // already: all who watch a path share one watch, which stays until it fires,
-// however many come and go. A missing node answers [ErrNoNode] and leaves no watch.
+// however many come and go; the data is each caller's own. A missing node answers
+// [ErrNoNode] and leaves no watch.
 func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan struct{}, error) {
 	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {
 		return s.WatchData(ctx, full)
@@ -132,7 +134,7 @@ func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan s
 	if err != nil {
 		return nil, Stat{}, nil, err
 	}
-	return w.Data, Stat(w.Stat), w.Done(), nil
+	return slices.Clone(w.Data), Stat(w.Stat), w.Done(), nil
 }
 
 // WatchChildren is [Client.Watch] for the list of a node's children.
@@ -143,5 +145,5 @@ func (c *Client) WatchChildren(ctx context.Context, path string) ([]string, Stat
 	if err != nil {
 		return nil, Stat{}, nil, err
 	}
-	return w.Children, Stat(w.Stat), w.Done(), nil
+	return slices.Clone(w.Children), Stat(w.Stat), w.Done(), nil
 }

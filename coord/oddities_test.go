@@ -49,6 +49,25 @@ func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 	})
 }
 
+// Callers share a watch, but not the memory of what it read.
+func TestWhatAWatchReadIsEachCallersOwn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(b, c.Create(b.Context(), "/x", []byte("data")))
+		require.NoError(b, c.Create(b.Context(), "/x/child", nil))
+		for range 2 {
+			data, _, _, err := c.Watch(b.Context(), "/x")
+			require.NoError(b, err)
+			require.Equal(b, "data", string(data))
+			data[0] = 0
+			names, _, _, err := c.WatchChildren(b.Context(), "/x")
+			require.NoError(b, err)
+			require.Equal(b, []string{"child"}, names)
+			names[0] = ""
+		}
+	})
+}
+
 // Many who wait for one node ask about it together, also when it is gone.
 func TestTheEndOfANodeThatManyWatchIsAskedForOnlyOnceOrTwice(t *testing.T) {
 	inBubble(t, func(b bubble) {

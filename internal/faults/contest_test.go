@@ -115,14 +115,6 @@ func (c *contest) stop() []grant {
 	return c.grants
 }
 
-// gap is the longest time between two grants.
-func gap(grants []grant) (longest time.Duration) {
-	for i, g := range grants[1:] {
-		longest = max(longest, g.from.Sub(grants[i].to))
-	}
-	return longest
-}
-
 // steady makes every hold last d.
 func steady(d time.Duration) func(int) time.Duration {
 	return func(int) time.Duration { return d }

@@ -3,6 +3,7 @@ package zktest
 import (
 	"io"
 	"log"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func Connect(t testing.TB, connectString string, timeout time.Duration) *zk.Conn
 func connect(connectString string, timeout time.Duration, callback zk.EventCallback) (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0)
 	conn, _, err := zk.Connect(strings.Split(connectString, ","), timeout,
-		zk.WithLogger(quiet), zk.WithLogInfo(false), zk.WithEventCallback(callback))
+		zk.WithLogger(quiet), zk.WithLogInfo(false), zk.WithEventCallback(callback), zk.WithDialer(dial))
 	if err != nil {
 		return nil, err
 	}
@@ -34,4 +35,30 @@ func connect(connectString string, timeout time.Duration, callback zk.EventCallb
 		return nil, zk.ErrNoServer
 	}
 	return conn, nil
+}
+
+// answersWithin bounds the wait for the answer to a client's first packet. The client library waits 6.7 time-outs for
+// it, which is longer than a test waits for a server that starts and lost the packet.
+const answersWithin = 5 * time.Second
+
+func dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &greeting{Conn: conn}, nil
+}
+
+// greeting is a connection with a shorter deadline for its first answer.
+type greeting struct {
+	net.Conn
+	begun bool
+}
+
+func (g *greeting) SetReadDeadline(t time.Time) error {
+	if soon := time.Now().Add(answersWithin); !g.begun && soon.Before(t) {
+		t = soon
+	}
+	g.begun = true
+	return g.Conn.SetReadDeadline(t)
 }
