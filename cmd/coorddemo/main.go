@@ -1,5 +1,5 @@
-// Command coorddemo shows coordination on ZooKeeper at work, and is a tool to keep: it runs commands under a lock, and
-// shows, asks and breaks locks. See docs/coorddemo.md.
+// Command coorddemo shows coordination on ZooKeeper at work. It is the same program as zkcoord, the tool to keep. See
+// docs/command.md.
 package main
 
 import (
@@ -8,4 +8,4 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() { os.Exit(cli.Main(os.Args)) }

@@ -43,10 +43,12 @@ const about = `Coordination on ZooKeeper, to see and to use.
 
 The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demos start a server of their own when none is named.`
 
-// Main runs the command line args and returns the status to exit with.
+// Main runs a command line, which begins with the name that the program was called by, and returns the status to exit
+// with.
 func Main(args []string) int {
 	unsetEmptyVariables()
-	args = withVerbs(args)
+	program = calledBy(args)
+	args = withVerbs(args[min(1, len(args)):])
 	notes := newNotes(os.Stderr)
 	defer notes.flush()
 	std := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: notes}
@@ -69,7 +71,7 @@ func withVerbs(args []string) []string {
 // parseArgs reads the command line, or tells what is wrong with it.
 func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	v := &verbs{}
-	parser, err := kong.New(v, kong.Name("coorddemo"), kong.Description(about), kong.Writers(std.out, std.err),
+	parser, err := kong.New(v, kong.Name(program), kong.Description(about), kong.Writers(std.out, std.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(columns(std.out), 100)}), kong.Help(help),
 		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),

@@ -68,11 +68,11 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 // options are those for the client.
 func (c *connection) options() ([]coord.Option, error) {
 	if c.ZK == "" {
-		return nil, usageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n" +
-			"(for development, \"coorddemo server\" runs one on 127.0.0.1:2181)")
+		return nil, usageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
+			"(for development, \"%s server\" runs one on 127.0.0.1:2181)", program)
 	}
 	opts := []coord.Option{
-		coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity("coorddemo"), coord.WithDialect(c.dialect()),
+		coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity(program), coord.WithDialect(c.dialect()),
 	}
 	if c.ServerTick != 0 {
 		opts = append(opts, coord.WithTick(c.ServerTick))

@@ -16,9 +16,9 @@ type doubleBarrierVerb struct {
 
 // Help tells what does not fit beside the options.
 func (*doubleBarrierVerb) Help() string {
-	return `CMD starts when N processes have come, and coorddemo exits when the commands of all of them have ended. CMD gets COORD_PATH, COORD_NODE, COORD_ROUND (1, 2, …), COORD_INDEX (0 to N-1, different for each) and COORD_MEMBERS (N) in its environment. When it fails, this process exits at once and is missing to the others.
+	return `CMD starts when N processes have come, and this process exits when the commands of all of them have ended. CMD gets COORD_PATH, COORD_NODE, COORD_ROUND (1, 2, …), COORD_INDEX (0 to N-1, different for each) and COORD_MEMBERS (N) in its environment. When it fails, this process exits at once and is missing to the others.
 
-Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, or was about to be, before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept coorddemo from running CMD.`
+Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, or was about to be, before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // asLock is what the two verbs have in common.

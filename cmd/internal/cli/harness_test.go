@@ -25,15 +25,15 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// mainVariable makes the test binary be coorddemo.
+// mainVariable makes the test binary be the program, under the name that it says.
 const mainVariable = "COORDDEMO_TEST_MAIN"
 
 // soon bounds waits for what should happen at once. It is patience for a busy machine, not a promise.
 const soon = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	if os.Getenv(mainVariable) != "" {
-		os.Exit(Main(os.Args[1:]))
+	if name := os.Getenv(mainVariable); name != "" {
+		os.Exit(Main(append([]string{name}, os.Args[1:]...)))
 	}
 	zktest.Main(m)
 }
@@ -44,7 +44,7 @@ func environment() []string {
 		return strings.HasPrefix(v, "ZK_SERVERS=") || strings.HasPrefix(v, "GORACE=")
 	})
 	// The race detector makes a process sleep for a second at its end, unless told otherwise.
-	return append(env, mainVariable+"=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	return append(env, mainVariable+"=coorddemo", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 }
 
 // process is a running coorddemo.

@@ -10,7 +10,7 @@ import (
 
 // newInput makes a file without a name that has room for any item already.
 func newInput() (*os.File, error) {
-	file, err := os.CreateTemp("", "coorddemo-item-")
+	file, err := os.CreateTemp("", "zkcoord-item-")
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type lockVerb struct {
 func (*lockVerb) Help() string {
 	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment.
 
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept coorddemo from running CMD.`
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // command is CMD, without the separator.
@@ -41,7 +41,7 @@ func (v *lockVerb) command() []string {
 func (v *lockVerb) check() error {
 	switch {
 	case len(v.command()) == 0 || v.command()[0] == "":
-		return usageError("no command to run: write it after --, as in coorddemo lock %s -- make deploy", v.Path)
+		return usageError("no command to run: write it after --, as in %s lock %s -- make deploy", program, v.Path)
 	case v.Slots == nil && v.Resize:
 		return usageError("--resize changes the number of slots: say which with --slots")
 	case v.Slots != nil && *v.Slots < 1:

@@ -12,4 +12,4 @@ func (v *lockVerb) Run() error {
 type guardVerb struct{}
 
 // Run refuses.
-func (guardVerb) Run() error { return usageError("this verb is for coorddemo itself") }
+func (guardVerb) Run() error { return usageError("this verb is for the program itself") }

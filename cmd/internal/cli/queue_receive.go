@@ -15,7 +15,7 @@ type queueReceive struct {
 func (*queueReceive) Help() string {
 	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before anybody else can have the item.
 
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, or was about to be, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept coorddemo from running CMD.`
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, or was about to be, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // asLock is what the two verbs have in common.

@@ -20,7 +20,7 @@ type revokeVerb struct {
 // Run asks, and waits if that is wanted.
 func (v *revokeVerb) Run(s *streams, c *connection) error {
 	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
-		return usageError("--force-after %v: it must be positive; \"coorddemo break\" forces at once", *v.ForceAfter)
+		return usageError("--force-after %v: it must be positive; \"%s break\" forces at once", *v.ForceAfter, program)
 	}
 	return s.inVain(s.out, v.Path, c.with(func(ctx context.Context, client *coord.Client) error {
 		targets, err := targets(ctx, client, v.Path, v.Node)
@@ -88,5 +88,5 @@ func targets(ctx context.Context, client *coord.Client, path nodePath, node stri
 			return []contender{c}, nil
 		}
 	}
-	return nil, exitWith(exitFailed, "there is no contender %s at %s; \"coorddemo inspect\" lists them", node, path)
+	return nil, exitWith(exitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path, program)
 }

@@ -58,7 +58,7 @@ func (s *streams) finish(err error) int {
 
 // note tells something on standard error.
 func (s *streams) note(format string, args ...any) {
-	fmt.Fprintf(s.err, "coorddemo: "+format+"\n", args...)
+	fmt.Fprintf(s.err, program+": "+format+"\n", args...)
 }
 
 // shown is what a node holds as the output may show it. On a terminal it is quoted: it may have anything in it, also what

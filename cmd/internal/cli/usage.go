@@ -5,11 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
+
+// program is the name that this program was called by. It has several, and answers to the one that people use.
+var program = "zkcoord"
+
+var programName = regexp.MustCompile(`^\w[\w.+-]*$`)
+
+// calledBy is the name of the program at the beginning of a command line, if it is one that can be shown.
+func calledBy(args []string) string {
+	if len(args) == 0 {
+		return program
+	}
+	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	if !programName.MatchString(name) {
+		return program
+	}
+	return name
+}
 
 // negative is how a number below zero looks on a command line, which is also how a flag looks.
 var negative = regexp.MustCompile(`^-[0-9.]`)
@@ -36,11 +54,11 @@ func joinNegative(args []string, err error) (joined []string, ok bool) {
 // wrong tells in brief what is wrong with the command line, and where to read on.
 func wrong(err error) error {
 	told := strings.NewReplacer(`expected "<`, `missing: "<`, `<cmd> ...`, `-- <cmd> ...`).Replace(err.Error())
-	more := "\"coorddemo --help\" lists the verbs"
+	more := fmt.Sprintf("\"%s --help\" lists the verbs", program)
 	var failed *kong.ParseError
 	if errors.As(err, &failed) && failed.Context != nil && failed.Context.Selected() != nil {
 		verb := failed.Context.Selected()
-		more = fmt.Sprintf("usage: coorddemo %s\n\"%s --help\" tells more", synopsis(verb), verb.FullPath())
+		more = fmt.Sprintf("usage: %s %s\n\"%s --help\" tells more", program, synopsis(verb), verb.FullPath())
 	}
 	if args, ok := strings.CutPrefix(told, "unexpected argument "); ok && strings.HasPrefix(more, `"`) {
 		told = "there is no verb " + args

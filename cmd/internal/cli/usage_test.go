@@ -3,10 +3,14 @@
 package cli
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
@@ -37,6 +41,64 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		require.Contains(t, p.stderr.String(), says, args)
 		require.LessOrEqual(t, strings.Count(p.stderr.String(), "\n"), 3, "%s: %s", args, p.stderr.String())
 		require.Empty(t, p.output(), args)
+	}
+}
+
+func TestTheProgramGoesByTheNameItWasCalledBy(t *testing.T) {
+	for called, name := range map[string]string{
+		"coorddemo": "coorddemo", "/usr/local/bin/zkcoord": "zkcoord", "./zkcoord-1.2": "zkcoord-1.2", "zkcoord.exe": "zkcoord",
+		"": "zkcoord", "a link\x1b[2J": "zkcoord", "-": "zkcoord",
+	} {
+		require.Equal(t, name, calledBy([]string{called}), called)
+	}
+	require.Equal(t, "zkcoord", calledBy(nil))
+}
+
+// built are the programs as people get them, under both names.
+func built(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", dir, "../../zkcoord", "../../coorddemo").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return dir
+}
+
+func TestBothProgramsAreTheSameAndSpeakOfThemselvesByTheirNames(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	dir := built(t)
+	for name, other := range map[string]string{"zkcoord": "coorddemo", "coorddemo": "zkcoord"} {
+		call := func(args ...string) (told string, status int) {
+			t.Helper()
+			p := startAs(t, exec.Command(filepath.Join(dir, name), args...))
+			status = p.exit()
+			told = p.output() + p.stderr.String()
+			require.NotContains(t, told, other, "%q", args)
+			return told, status
+		}
+		told, status := call("lock", "/l")
+		require.Equal(t, exitUsage, status)
+		for _, says := range []string{name + ": ", "usage: " + name + " lock [flags]", name + " lock --help"} {
+			require.Contains(t, told, says)
+		}
+		for args, says := range map[string]string{
+			"":                           "Usage: " + name + " ",
+			"lokc":                       name + ": there is no verb lokc",
+			"version":                    name + " ",
+			"inspect /l":                 name + " server",
+			"lock /l -- ":                "as in " + name + " lock /l",
+			"revoke --force-after -1 /l": name + " break",
+		} {
+			told, _ := call(strings.Fields(args)...)
+			require.Contains(t, told, says, args)
+		}
+		for _, verb := range []string{"lock", "elect", "doublebarrier", "queue receive", "demo stock"} {
+			told, status := call(append(strings.Fields(verb), "--help")...)
+			require.Zero(t, status)
+			require.Contains(t, told, "Usage: "+name+" "+verb)
+		}
+		told, status = call(append(target(w), "lock", w.Path("l"), "--", filepath.Join(dir, name), "--zk", w.ConnectString(), "inspect", w.Path("l"))...)
+		require.Zero(t, status, "a command under guard")
+		require.Contains(t, told, `"`+name+" ", "the holder has the program's name")
 	}
 }
 

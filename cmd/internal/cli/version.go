@@ -23,5 +23,5 @@ func (versionVerb) Run(s *streams) error {
 	if v.Commit != "" {
 		commit = ", commit " + v.Commit
 	}
-	return s.print(v, "coorddemo %s (%s%s)\n", v.Version, v.Go, commit)
+	return s.print(v, "%s %s (%s%s)\n", program, v.Version, v.Go, commit)
 }

@@ -467,7 +467,7 @@ func TestTheGuardRefusesToRunWithoutOrders(t *testing.T) {
 	cmd.Env = append(os.Environ(), roleVariable+"="+guardRole)
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), "for coorddemo itself")
+	require.Contains(t, string(out), "for the program itself")
 }
 
 func TestACommandIsNotStartedWhenItIsTooLate(t *testing.T) {

@@ -54,7 +54,7 @@ func Main() error {
 	k := &keeper{parent: os.Getppid()}
 	var first order
 	if err := orders.Decode(&first); err != nil || first.Setup == nil || len(first.Setup.Argv) == 0 {
-		return errors.New("this verb is for coorddemo itself: no orders on descriptor 3")
+		return errors.New("this verb is for the program itself: no orders on descriptor 3")
 	}
 	k.setup, k.deadline = first.Setup, first.Deadline
 	k.outbox = newOutbox(os.NewFile(reportsFD, "reports"))

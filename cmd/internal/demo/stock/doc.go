@@ -1,4 +1,4 @@
-// Package stock is the job of "coorddemo demo stock": several processes sell the units of one stock, one at a time, by
+// Package stock is the job of "demo stock": several processes sell the units of one stock, one at a time, by
 // reading a plain file, thinking, and writing it anew. Only a lock keeps them apart. Some are killed in the middle of
 // it.
 //
