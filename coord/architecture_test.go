@@ -25,47 +25,6 @@ func goList(t *testing.T, dir string, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// imports returns what each package of the module imports directly.
-func imports(t *testing.T) map[string][]string {
-	t.Helper()
-	out := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...")
-	text, err := out.Output()
-	require.NoError(t, err)
-	all := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		all[fields[0]] = fields[1:]
-	}
-	return all
-}
-
-func TestRecipesImportNothingOfTheModuleButCoord(t *testing.T) {
-	recipes := 0
-	for pkg, direct := range imports(t) {
-		if !strings.HasPrefix(pkg, module+"/coord/") || strings.Contains(pkg, "/internal/") {
-			continue
-		}
-		recipes++
-		for _, path := range direct {
-			if strings.HasPrefix(path, module) {
-				require.Equal(t, module+"/coord", path, "%s imports it", pkg)
-			}
-			require.NotContains(t, path, "go-zookeeper", "%s imports it", pkg)
-		}
-	}
-	require.Positive(t, recipes)
-}
-
-func TestTheClientLibraryIsImportedInOnePlaceAndForUse(t *testing.T) {
-	allowed := []string{module + "/coord", module + "/coord/internal/session"}
-	for pkg, direct := range imports(t) {
-		production := strings.HasPrefix(pkg, module+"/coord") || strings.HasPrefix(pkg, module+"/cmd")
-		if production && slices.Contains(direct, "github.com/go-zookeeper/zk") {
-			require.Contains(t, allowed, pkg)
-		}
-	}
-}
-
 func TestTheEmbeddedServerUsesTheStandardLibraryOnly(t *testing.T) {
 	for _, path := range goList(t, ".", "-deps", module+"/zkembed") {
 		host, _, _ := strings.Cut(path, "/")
