@@ -108,9 +108,9 @@ func (c *Client) bury(ctx context.Context, cl *Claim) error {
 		}
 	}
 	for _, node := range nodes {
-		err := Break(ctx, c, node)
+		err := c.Break(ctx, node)
 		if errors.Is(err, ErrNoAuth) {
-			err = AwaitDeleted(ctx, c, node)
+			err = c.awaitGone(ctx, node, 0)
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		time.Sleep(time.Second)
-		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
+		require.NoError(t, admin.Break(b.Context(), h.Node()))
 		synctest.Wait()
 		require.True(t, ended(h))
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
@@ -32,7 +32,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 		synctest.Wait()
 		before := b.nodesOf(waiter.SessionID())
 		require.Len(t, before, 1)
-		require.NoError(t, coord.Break(b.Context(), admin, before[0]))
+		require.NoError(t, admin.Break(b.Context(), before[0]))
 		synctest.Wait()
 		after := b.nodesOf(waiter.SessionID())
 		require.Len(t, after, 1, "it stands in the line no more")
@@ -84,8 +84,8 @@ func TestAHoldIsLostWithItsSession(t *testing.T) {
 
 func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
 	for name, ask := range map[string]func(b bubble, c *coord.Client, node string) error{
-		"revoke": func(b bubble, c *coord.Client, node string) error { return coord.Revoke(b.Context(), c, node) },
-		"break":  func(b bubble, c *coord.Client, node string) error { return coord.Break(b.Context(), c, node) },
+		"revoke": func(b bubble, c *coord.Client, node string) error { return c.Revoke(b.Context(), node) },
+		"break":  func(b bubble, c *coord.Client, node string) error { return c.Break(b.Context(), node) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {

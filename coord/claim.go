@@ -289,7 +289,7 @@ func (cl *Claim) version() int32 {
 }
 
 // wasWritten tells whether the node is not of the claim's version only because
-// somebody has written into it, as [Revoke] does, and takes note of the new one.
+// somebody has written into it, as [Client.Revoke] does, and takes note of the new one.
 // Where the claim does not know which node it made, a request for it counts;
 // should that be another claim's of this session, what proves this claim tells
 // ([Spec.Proof]). It fails when ctx or the session ends first.

@@ -27,7 +27,7 @@ var (
 	// ErrForeign: the directory holds a contender of another dialect or recipe
 	// that came first. The two kinds cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
-	// ErrUnaskable: the claim cannot be asked to give up; see [Revoke].
+	// ErrUnaskable: the claim cannot be asked to give up; see [Client.Revoke].
 	ErrUnaskable = errors.New("cannot be asked to give up")
 	// ErrSequenceExhausted: the directory's 31-bit sequence counter is near its
 	// end, beyond which order is lost. Delete the directory while nobody uses

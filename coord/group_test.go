@@ -36,7 +36,7 @@ func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
 		require.NoError(t, ctx.Err())
 		require.Equal(t, holds, g.Holds())
 		require.False(t, g.Deadline().After(holds[3].Deadline()))
-		require.NoError(t, coord.Break(b.Context(), c, holds[2].Node()))
+		require.NoError(t, c.Break(b.Context(), holds[2].Node()))
 		<-g.Done()
 		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted)
 		<-ctx.Done()
@@ -93,7 +93,7 @@ func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
 			t.Fatal("nobody asked")
 		case <-time.After(time.Minute):
 		}
-		require.NoError(t, coord.Revoke(b.Context(), c, holds[1].Node()))
+		require.NoError(t, c.Revoke(b.Context(), holds[1].Node()))
 		<-g.Revoked()
 		require.NoError(t, g.Err())
 		require.NoError(t, g.Release(b.Context()))
@@ -152,7 +152,7 @@ func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
 		require.Len(t, names, 3)
 		fourth, err := c.Join(b.Context(), spec)
 		require.NoError(t, err)
-		require.NoError(t, coord.Break(b.Context(), c, fourth.Node()))
+		require.NoError(t, c.Break(b.Context(), fourth.Node()))
 		_, err = fourth.Listed(b.Context())
 		require.ErrorIs(t, err, coord.ErrNodeDeleted)
 		b.Close(c)
@@ -165,7 +165,7 @@ func TestAGroupOfAnySizeTellsThatAMemberIsAskedFor(t *testing.T) {
 		h := b.acquire(c)
 		g := coord.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
 		asked := g.Revoked()
-		require.NoError(b, coord.Revoke(b.Context(), c, h.Node()))
+		require.NoError(b, c.Revoke(b.Context(), h.Node()))
 		time.Sleep(time.Second)
 		select {
 		case <-asked:

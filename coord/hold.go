@@ -102,7 +102,7 @@ func (h *Hold) Name() string { return h.claim.name }
 func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 
 // Revoked is closed when somebody asked for the hold, perhaps before it was
-// granted; see [Revoke]. The holder finishes what it must and releases.
+// granted; see [Client.Revoke]. The holder finishes what it must and releases.
 func (h *Hold) Revoked() <-chan struct{} {
 	h.claim.watchOwnAtAll()
 	return h.claim.revoked

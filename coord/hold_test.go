@@ -90,7 +90,7 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 
 		// The holder does not know yet that its node is gone.
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
-		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
+		require.NoError(t, admin.Break(b.Context(), h.Node()))
 		require.NoError(t, h.Err())
 		_, err = h.Txn(b.Context(), coord.SetOp("/report", []byte("too late"), -1))
 		require.ErrorIs(t, err, coord.ErrLost)
@@ -148,7 +148,7 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 				granted <- h
 			}()
 			synctest.Wait()
-			all, err := coord.Inspect(b.Context(), admin, "/lock")
+			all, err := admin.Inspect(b.Context(), "/lock")
 			require.NoError(t, err)
 			require.Len(t, all, 2)
 			require.True(t, all[0].Holds)
@@ -156,8 +156,8 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 			require.Equal(t, h.Session(), all[0].Session)
 			require.Equal(t, c.Identity(), all[0].Owner)
 
-			require.NoError(t, coord.Revoke(b.Context(), admin, all[1].Node))
-			require.NoError(t, coord.Revoke(b.Context(), admin, all[0].Node))
+			require.NoError(t, admin.Revoke(b.Context(), all[1].Node))
+			require.NoError(t, admin.Revoke(b.Context(), all[0].Node))
 			<-h.Revoked()
 			require.NoError(t, h.Err(), "it is a request")
 			require.NoError(t, h.Release(b.Context()))
@@ -173,11 +173,11 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		begun := time.Now()
-		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute))
+		require.NoError(t, admin.RevokeAndWait(b.Context(), h.Node(), time.Minute))
 		require.Equal(t, time.Minute, time.Since(begun).Round(time.Second))
 		<-h.Done()
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
-		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute), "gone already")
+		require.NoError(t, admin.RevokeAndWait(b.Context(), h.Node(), time.Minute), "gone already")
 
 		h = b.acquire(c)
 		go func() {
@@ -188,14 +188,14 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 			}
 		}()
 		begun = time.Now()
-		require.NoError(t, coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute))
+		require.NoError(t, admin.RevokeAndWait(b.Context(), h.Node(), time.Minute))
 		require.Equal(t, time.Second, time.Since(begun).Round(time.Second))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 
 		h = b.acquire(c)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		err := coord.RevokeAndWait(ctx, admin, h.Node(), 0)
+		err := admin.RevokeAndWait(ctx, h.Node(), 0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))

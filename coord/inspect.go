@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,37 +20,41 @@ type ContenderInfo struct {
 	Revoked bool      // somebody asked it to give up
 }
 
-// Contenders lists a line's contenders in order, of this client's dialect: one
-// listing and one read for each. Nodes that go meanwhile are left out.
-func (c *Client) Contenders(ctx context.Context, line Line) ([]ContenderInfo, error) {
-	names, err := c.Children(ctx, line.Dir)
+// Inspect lists the contenders in dir, of either dialect, in order of age, and
+// says which of them hold by the rules of locks: of these kinds, or of every
+// kind if none is named. There are none in a directory that is missing. One
+// listing, and one read for each; nodes that go meanwhile are left out.
+func (c *Client) Inspect(ctx context.Context, dir string, kinds ...Kind) ([]ContenderInfo, error) {
+	names, err := c.Children(ctx, dir)
 	if errors.Is(err, ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	members, _ := line.parse(names, c.opts.dialect)
-	return marked(c.Describe(ctx, line.Dir, members))
-}
-
-// Inspect lists every contender in dir, of any dialect and recipe, in order of
-// age, and says which of them hold. Kinds that are none of this package's are
-// listed if they are named: "member" of a double barrier, for instance, or your
-// own.
-func Inspect(ctx context.Context, c *Client, dir string, also ...Kind) ([]ContenderInfo, error) {
-	names, err := c.Children(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
 	var all []Contender
 	for _, name := range names {
-		if m, known := parseName(name, also); known {
+		m, known := parseName(name, kinds)
+		if !known && len(kinds) == 0 {
+			m, known = parseName(name, []Kind{kindIn(name)})
+		}
+		if known && (len(kinds) == 0 || slices.Contains(kinds, m.Kind)) {
 			all = append(all, m)
 		}
 	}
 	slices.SortFunc(all, byAge)
-	return marked(c.Describe(ctx, dir, all))
+	infos, err := c.Describe(ctx, dir, all)
+	for i := range infos {
+		infos[i].Holds = i == 0 || infos[i].Kind == Read && infos[i-1].Holds && infos[i-1].Kind == Read
+	}
+	return infos, err
+}
+
+// kindIn returns what the kind would be if the name were a contender's: the
+// letters and digits before the number.
+func kindIn(name string) Kind {
+	name = strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_")
+	return Kind(name[strings.LastIndexFunc(name, notAlphanumeric)+1:])
 }
 
 // Describe reads the nodes of contenders in dir: one request for each. Nodes that
@@ -83,13 +88,4 @@ func (c *Client) Describe(ctx context.Context, dir string, members []Contender) 
 		})
 	}
 	return infos, nil
-}
-
-// marked applies the rules of locks: the first holds, and so do readers with
-// nothing but readers before them.
-func marked(line []ContenderInfo, err error) ([]ContenderInfo, error) {
-	for i := range line {
-		line[i].Holds = i == 0 || line[i].Kind == Read && line[i-1].Holds && line[i-1].Kind == Read
-	}
-	return line, err
 }

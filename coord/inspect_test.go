@@ -8,18 +8,22 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-func TestInspectListsOtherKindsIfTheyAreNamed(t *testing.T) {
+func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		inBubble(t, func(b bubble) {
 			c := b.Open(coord.WithDialect(dialect))
 			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
 			require.NoError(t, err)
-			all, err := coord.Inspect(b.Context(), c, "/group")
+			require.NoError(t, c.Create(b.Context(), "/group/member-0000000001", nil))
+			all, err := c.Inspect(b.Context(), "/group", coord.Lock)
 			require.NoError(t, err)
 			require.Empty(t, all)
-			all, err = coord.Inspect(b.Context(), c, "/group", "member")
+			named, err := c.Inspect(b.Context(), "/group", coord.Lock, "member")
+			require.NoError(t, err)
+			all, err = c.Inspect(b.Context(), "/group")
 			require.NoError(t, err)
 			require.Len(t, all, 1)
+			require.Equal(t, all, named)
 			require.Equal(t, coord.Kind("member"), all[0].Kind)
 			require.Equal(t, dialect, all[0].Dialect)
 			require.Equal(t, h.Node(), all[0].Node)

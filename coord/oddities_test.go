@@ -99,7 +99,7 @@ func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(systemError))
 		time.Sleep(T)
 		require.Equal(b, 1, stumble.Fired())
-		require.NoError(b, coord.Break(b.Context(), admin, h.Node()))
+		require.NoError(b, admin.Break(b.Context(), h.Node()))
 		time.Sleep(time.Second)
 		require.ErrorIs(b, h.Err(), coord.ErrNodeDeleted)
 	})
@@ -148,7 +148,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		require.NoError(b, coord.Revoke(b.Context(), admin, "/d/n"))
+		require.NoError(b, admin.Revoke(b.Context(), "/d/n"))
 		cl := <-joined
 		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 		h, err := cl.Turn(b.Context(), coord.Alone)

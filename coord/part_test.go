@@ -35,8 +35,8 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 		"released with a transaction": func(b bubble, h *coord.Hold) error {
 			return h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent))
 		},
-		"broken":   func(b bubble, h *coord.Hold) error { return coord.Break(b.Context(), b.Open(), h.Node()) },
-		"the part": func(b bubble, h *coord.Hold) error { return coord.Break(b.Context(), b.Open(), "/parts/part") },
+		"broken":   func(b bubble, h *coord.Hold) error { return b.Open().Break(b.Context(), h.Node()) },
+		"the part": func(b bubble, h *coord.Hold) error { return b.Open().Break(b.Context(), "/parts/part") },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestARequestForAPartIsOneForTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, part := b.whole(b.Open())
 		admin := b.Open()
-		require.NoError(t, coord.Revoke(b.Context(), admin, part.Node()))
+		require.NoError(t, admin.Revoke(b.Context(), part.Node()))
 		select {
 		case <-h.Revoked():
 		case <-time.After(time.Second):
@@ -86,7 +86,7 @@ func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
 		h, err := c.Acquire(b.Context(), parted, coord.First)
 		require.NoError(t, err)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, coord.Break(b.Context(), admin, h.Node()))
+		require.NoError(t, admin.Break(b.Context(), h.Node()))
 		require.NoError(t, h.Err(), "it does not know")
 		_, err = c.Join(b.Context(), coord.Spec{Line: parted.Line, Name: "part", For: h})
 		require.ErrorIs(t, err, coord.ErrLost)

@@ -44,12 +44,12 @@ func Notice(node string) string {
 // written into the node of a candidate could end the election for a LeaderLatch
 // that waits behind it. Revoke writes nothing then and fails with
 // [ErrUnaskable].
-func Revoke(ctx context.Context, c *Client, node string) error {
+func (c *Client) Revoke(ctx context.Context, node string) error {
 	_, err := c.ask(ctx, node)
 	return unlessGone("revoke", node, err)
 }
 
-// ask asks as [Revoke] does, and returns which claim was asked.
+// ask asks as [Client.Revoke] does, and returns which claim was asked.
 func (c *Client) ask(ctx context.Context, node string) (claim int64, err error) {
 	request := revokeCurator
 	if c.opts.dialect == Kazoo {
@@ -83,12 +83,12 @@ func (c *Client) note(ctx context.Context, node, notice string, request []byte) 
 	return ErrNoNode
 }
 
-// RevokeAndWait asks as [Revoke] does and waits until that claim's node is gone,
+// RevokeAndWait asks as [Client.Revoke] does and waits until that claim's node is gone,
 // whatever else has its name by then. When forceAfter is positive and the node
-// is still there after that time, it deletes it by force ([Break]): the holder
+// is still there after that time, it deletes it by force ([Client.Break]): the holder
 // then loses its hold, but may go on acting on it for as long as the news takes
 // to reach it.
-func RevokeAndWait(ctx context.Context, c *Client, node string, forceAfter time.Duration) error {
+func (c *Client) RevokeAndWait(ctx context.Context, node string, forceAfter time.Duration) error {
 	claim, err := c.ask(ctx, node)
 	if err != nil {
 		return unlessGone("revoke", node, err)
@@ -111,7 +111,7 @@ func RevokeAndWait(ctx context.Context, c *Client, node string, forceAfter time.
 // is called, and none that takes the name afterwards (but for one that does so
 // during the last of its requests, and whose node has the same version). Three
 // requests, and one more for a leader's [Notice], which goes, too.
-func Break(ctx context.Context, c *Client, node string) error {
+func (c *Client) Break(ctx context.Context, node string) error {
 	return c.breakClaim(ctx, node, 0)
 }
 
@@ -161,11 +161,6 @@ func unlessGone(op, node string, err error) error {
 		return nil
 	}
 	return opError(op, node, err)
-}
-
-// AwaitDeleted waits until a node is gone.
-func AwaitDeleted(ctx context.Context, c *Client, node string) error {
-	return c.awaitGone(ctx, node, 0)
 }
 
 // awaitGone waits until the node of this czxid is gone, or whatever has the name

@@ -22,11 +22,11 @@ func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 // The claim goes and another takes its name while the request to revoke, or to
 // break, the first is on its way.
 func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
-	for name, ask := range map[string]func(ctx context.Context, c *coord.Client, node string) error{
-		"revoke": coord.Revoke,
-		"break":  coord.Break,
-		"wait": func(ctx context.Context, c *coord.Client, node string) error {
-			return coord.RevokeAndWait(ctx, c, node, time.Minute)
+	for name, ask := range map[string]func(c *coord.Client, ctx context.Context, node string) error{
+		"revoke": (*coord.Client).Revoke,
+		"break":  (*coord.Client).Break,
+		"wait": func(c *coord.Client, ctx context.Context, node string) error {
+			return c.RevokeAndWait(ctx, node, time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
 					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
 				}, zkembed.Delay(time.Second))
 				done := make(chan error, 1)
-				go func() { done <- ask(b.Context(), admin, h.Node()) }()
+				go func() { done <- ask(admin, b.Context(), h.Node()) }()
 				time.Sleep(time.Millisecond)
 				require.NoError(b, h.Release(b.Context()))
 				next := b.taking(other, "second")
@@ -64,7 +64,7 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 		h := b.taking(c, "first")
 		late := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), PathPrefix: h.Node()}, zkembed.DelayEvents(time.Hour))
 		done := make(chan error, 1)
-		go func() { done <- coord.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute) }()
+		go func() { done <- admin.RevokeAndWait(b.Context(), h.Node(), time.Minute) }()
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		next := b.taking(other, "second")
@@ -82,8 +82,8 @@ func TestWhatIsNoClaimIsNotAsked(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.CreateAll(b.Context(), "/dir/item", []byte("data")))
 		for _, node := range []string{"/dir", "/dir/item"} { // a container, too
-			require.ErrorIs(b, coord.Revoke(b.Context(), c, node), coord.ErrInvalid)
-			require.ErrorIs(b, coord.RevokeAndWait(b.Context(), c, node, time.Second), coord.ErrInvalid)
+			require.ErrorIs(b, c.Revoke(b.Context(), node), coord.ErrInvalid)
+			require.ErrorIs(b, c.RevokeAndWait(b.Context(), node, time.Second), coord.ErrInvalid)
 		}
 		data, _, err := c.Get(b.Context(), "/dir/item")
 		require.NoError(b, err)
@@ -97,7 +97,7 @@ func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
 		c, other, admin := b.Open(), b.Open(), b.Open()
 		h := b.taking(c, "first")
 		done := make(chan error, 1)
-		go func() { done <- coord.RevokeAndWait(b.Context(), admin, h.Node(), 0) }()
+		go func() { done <- admin.RevokeAndWait(b.Context(), h.Node(), 0) }()
 		<-h.Revoked()
 		time.Sleep(time.Second)
 		_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.CreateOp(h.Node(), nil, coord.Ephemeral))

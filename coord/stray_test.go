@@ -93,7 +93,7 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		require.NoError(b, coord.Revoke(b.Context(), admin, "/lock/one"))
+		require.NoError(b, admin.Revoke(b.Context(), "/lock/one"))
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.SessionID()))
 		require.EqualValues(b, 1, removed.Load())

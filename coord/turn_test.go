@@ -95,7 +95,7 @@ func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		claim := b.joined(c, mutex)
 		time.Sleep(time.Minute)
-		require.NoError(b, coord.Break(b.Context(), other, claim.Node()))
+		require.NoError(b, other.Break(b.Context(), claim.Node()))
 		h := b.acquire(other)
 		_, err := claim.Turn(b.Context(), first)
 		require.ErrorIs(b, err, coord.ErrNodeDeleted)
@@ -119,7 +119,7 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
 			}, zkembed.Delay(time.Second))
 			time.Sleep(100 * time.Millisecond)
-			require.NoError(b, coord.Break(b.Context(), other, claim.Node()))
+			require.NoError(b, other.Break(b.Context(), claim.Node()))
 			h := b.acquire(other)
 			_, err := claim.Turn(b.Context(), first)
 			require.ErrorIs(b, err, coord.ErrNodeDeleted)

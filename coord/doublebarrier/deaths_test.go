@@ -208,12 +208,12 @@ func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
 		bs := several(t, w, 3)
 		members := round(t, bs...)
 		asker := open(t, w.ConnectString())
-		require.NoError(t, coord.Revoke(t.Context(), asker, members[2].Node()), "before it finishes")
+		require.NoError(t, asker.Revoke(t.Context(), members[2].Node()), "before it finishes")
 		left := []<-chan error{leaving(t.Context(), members[1]), leaving(t.Context(), members[2])}
 		for range 3 {
 			finished(t, w, members[1:]...)
 			for _, m := range members[1:] {
-				require.NoError(t, coord.Revoke(t.Context(), asker, m.Node()))
+				require.NoError(t, asker.Revoke(t.Context(), m.Node()))
 			}
 		}
 		require.Equal(t, []error{nil}, leaveAll(t, members[0]))

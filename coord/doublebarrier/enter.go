@@ -49,7 +49,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
 			// Its session may go on at the servers, and nobody may count twice.
-			_ = coord.Break(ctx, b.client, hold.Node())
+			_ = b.client.Break(ctx, hold.Node())
 		}
 		return nil, err
 	}

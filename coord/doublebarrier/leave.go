@@ -111,7 +111,7 @@ func (l *leaving) mark(ctx context.Context) error {
 func isMarked(data []byte) bool { return strings.HasSuffix(string(data), done) }
 
 // keepMark sees to it that the mark is there for the monitor to see, also when
-// somebody writes into the node, as [coord.Revoke] does.
+// somebody writes into the node, as [coord.Client.Revoke] does.
 func (l *leaving) keepMark(ctx context.Context) error {
 	if l.marked != nil {
 		select {

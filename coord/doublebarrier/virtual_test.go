@@ -122,7 +122,7 @@ func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
 		members := b.inside(b.enter(bs...)...)
 		early := leaving(b.Context(), members[1])
 		time.Sleep(lasts)
-		require.NoError(t, coord.Revoke(b.Context(), cs[0], members[1].Node()))
+		require.NoError(t, cs[0].Revoke(b.Context(), members[1].Node()))
 		time.Sleep(lasts)
 		require.NoError(t, members[0].Leave(b.Context()))
 		require.NoError(t, <-early)
@@ -294,7 +294,7 @@ func TestLeaveTellsOfALossThatCameBeforeTheContextsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
-		require.NoError(t, coord.Break(b.Context(), cs[0], members[1].Node()))
+		require.NoError(t, cs[0].Break(b.Context(), members[1].Node()))
 		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // so that ready is looked at
 		<-members[1].Done()
 		time.Sleep(lasts)

@@ -47,7 +47,7 @@
 //   - A request to step down takes the place of the leader's data. Leader then
 //     has none to show, until the next Proclaim; Observe keeps what it saw.
 //   - In Curator's dialect only a leader can be asked, and only one that leads by
-//     this package; see [coord.Revoke].
+//     this package; see [coord.Client.Revoke].
 //
 // # When the session or connection fails
 //

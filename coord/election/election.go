@@ -96,7 +96,7 @@ func (e *Election) makeNotice(ctx context.Context, h *coord.Hold, data []byte) e
 // they will be elected: one listing and one read for each. It is for people to
 // look at, and as old as the server it asks; see [Election.Leader].
 func (e *Election) Candidates(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return e.client.Contenders(ctx, e.line)
+	return e.client.Inspect(ctx, e.line.Dir, e.line.Kinds...)
 }
 
 func (e *Election) checkData(op string, data []byte) error {

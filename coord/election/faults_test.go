@@ -127,7 +127,7 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 		term := elected(t, at(t, coordtest.Open(t, w.ConnectString()), path), "leader")
 		leader, err := e.Leader(coordtest.Limited(t))
 		require.NoError(t, err)
-		require.NoError(t, coord.Revoke(coordtest.Limited(t), c, leader.Node))
+		require.NoError(t, c.Revoke(coordtest.Limited(t), leader.Node))
 		zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 		require.NoError(t, term.Err(), "to be asked is not to lose")
 		leader, err = e.Leader(coordtest.Limited(t))
@@ -144,7 +144,7 @@ func TestARequestToStepDownSurvivesAProclamation(t *testing.T) {
 		e := at(t, c, w.Path("election"))
 		for range 20 { // the leader's own watch may be quicker or slower
 			term := elected(t, e, "leader")
-			require.NoError(t, coord.Revoke(coordtest.Limited(t), c, term.Node()))
+			require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()))
 			require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("news")))
 			zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 			leader, err := e.Leader(coordtest.Limited(t))

@@ -26,7 +26,7 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 		term := elected(t, e, "leader")
 		waiting := stand(t, w, t.Context(), e, dir, "next", 2)
 		require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("news")))
-		require.NoError(t, coord.Revoke(coordtest.Limited(t), c, term.Node()))
+		require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()))
 		zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 		names, _, err := w.Admin().Children(dir)
 		require.NoError(t, err)
@@ -36,15 +36,15 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 				continue
 			}
 			if node != term.Node() {
-				require.ErrorIs(t, coord.Revoke(coordtest.Limited(t), c, node), coord.ErrUnaskable)
-				require.ErrorIs(t, coord.RevokeAndWait(coordtest.Limited(t), c, node, 0), coord.ErrUnaskable)
+				require.ErrorIs(t, c.Revoke(coordtest.Limited(t), node), coord.ErrUnaskable)
+				require.ErrorIs(t, c.RevokeAndWait(coordtest.Limited(t), node, 0), coord.ErrUnaskable)
 			}
 			_, stat, err := w.Admin().Get(node)
 			require.NoError(t, err)
 			require.Zero(t, stat.Version, name)
 		}
 		require.NoError(t, term.Resign(coordtest.Limited(t)))
-		require.NoError(t, coord.Revoke(coordtest.Limited(t), c, term.Node()), "it is gone")
+		require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()), "it is gone")
 		require.NoError(t, won(t, waiting).Resign(coordtest.Limited(t)))
 		requireEmpty(t, w, dir)
 	})
@@ -76,7 +76,7 @@ func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
 		waiting := stand(t, w, t.Context(), e, dir, "next", 2)
 		all, err := e.Candidates(coordtest.Limited(t))
 		require.NoError(t, err)
-		require.NoError(t, coord.Revoke(coordtest.Limited(t), c, all[1].Node))
+		require.NoError(t, c.Revoke(coordtest.Limited(t), all[1].Node))
 		require.NoError(t, term.Resign(coordtest.Limited(t)))
 		next := won(t, waiting)
 		zktest.Receive(t, coordtest.Soon, next.Revoked(), "the request")
@@ -99,9 +99,9 @@ func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
 		}
 		require.NoError(t, term.Proclaim(b.Context(), []byte("new")))
 		require.Equal(t, "new", shown(e.Candidates(b.Context())).Owner)
-		require.NoError(t, coord.Revoke(b.Context(), c, term.Node()))
+		require.NoError(t, c.Revoke(b.Context(), term.Node()))
 		require.True(t, shown(e.Candidates(b.Context())).Revoked)
-		require.True(t, shown(coord.Inspect(b.Context(), c, electionPath)).Revoked)
+		require.True(t, shown(c.Inspect(b.Context(), electionPath)).Revoked)
 		require.NoError(t, term.Resign(b.Context()))
 	})
 }
@@ -126,7 +126,7 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 		time.Sleep(T / 20)
 		first, err := b.at(admin).Leader(b.Context())
 		require.NoError(t, err)
-		require.NoError(t, coord.Break(b.Context(), admin, first.Node))
+		require.NoError(t, admin.Break(b.Context(), first.Node))
 		term := <-terms
 		require.Equal(t, 1, late.Fired())
 		require.Greater(t, term.Token(), first.Token)
@@ -179,7 +179,7 @@ func TestANoticeThatSomebodyDeletedIsMadeAnew(t *testing.T) {
 			require.Equal(t, news, string(data))
 		}
 	}
-	require.NoError(t, coord.Revoke(coordtest.Limited(t), c, term.Node()))
+	require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()))
 	zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 	require.NoError(t, term.Resign(coordtest.Limited(t)))
 	lined(t, w, dir, 0)

@@ -71,7 +71,7 @@ func TestAnObserverSeesEachLeaderItsNewsAndThatThereIsNone(t *testing.T) {
 		o.sees(seen("a", a, false))
 		require.NoError(t, a.Proclaim(coordtest.Limited(t), []byte("a2")))
 		o.sees(seen("a2", a, false))
-		require.NoError(t, coord.Revoke(coordtest.Limited(t), c, a.Node()))
+		require.NoError(t, c.Revoke(coordtest.Limited(t), a.Node()))
 		o.sees(seen("a2", a, true))
 		waiting := stand(t, w, t.Context(), e, path, "b", 2)
 		require.NoError(t, a.Resign(coordtest.Limited(t)))

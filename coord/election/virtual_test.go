@@ -31,7 +31,7 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 		look := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
 		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		require.NoError(t, coord.Revoke(b.Context(), b.Open(), term.Node()))
+		require.NoError(t, b.Open().Revoke(b.Context(), term.Node()))
 		time.Sleep(T / 100) // half of the time until it looks again
 		require.Equal(t, 1, look.Fired())
 		require.NoError(t, term.Proclaim(b.Context(), []byte("news")))

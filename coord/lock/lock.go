@@ -66,5 +66,5 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hol
 // Contenders lists who holds and who waits, in order: one listing and one read
 // for each.
 func (m *Mutex) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return m.client.Contenders(ctx, m.spec.Line)
+	return m.client.Inspect(ctx, m.spec.Line.Dir, m.spec.Line.Kinds...)
 }

@@ -74,7 +74,7 @@ func isNil(l Acquirer) bool {
 
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
 // all of them together, and not the holds. A request for one of them
-// ([coord.Revoke]) that comes meanwhile is told by the group, once it has all. The [coord.Group] returned ends when
+// ([coord.Client.Revoke]) that comes meanwhile is told by the group, once it has all. The [coord.Group] returned ends when
 // the first of its holds does; its members are in the order of their paths.
 //
 // When a lock that was acquired already is lost while another is waited for,

@@ -32,7 +32,7 @@ func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
 		done := acquireAll(ctx, multi(t, mutex(t, c, "/a"), mutex(t, c, "/b")))
 		time.Sleep(time.Second)
 		lost := first()
-		require.NoError(t, coord.Break(t.Context(), other, lost))
+		require.NoError(t, other.Break(t.Context(), lost))
 		time.Sleep(time.Second)
 		again := first()
 		require.NoError(t, b.Release(t.Context()))
@@ -58,7 +58,7 @@ func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, n := range b.Server.Nodes() {
 			if strings.HasPrefix(n.Path, "/a/") {
-				require.NoError(b, coord.Break(b.Context(), other, n.Path))
+				require.NoError(b, other.Break(b.Context(), n.Path))
 			}
 		}
 		err := <-tried

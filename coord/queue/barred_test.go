@@ -126,7 +126,7 @@ func TestANackThatIsStaleIsNotUnconfirmed(t *testing.T) {
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/entries/", Times: 1,
 		}, zkembed.Delay(time.Second))
 		<-hung.Struck()
-		require.NoError(b, coord.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+		require.NoError(b, admin.Break(b.Context(), "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 		item = receive(b.T, b.queue(admin))
 		err := <-done
 		require.ErrorIs(b, err, queue.ErrStale)

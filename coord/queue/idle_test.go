@@ -67,7 +67,7 @@ func (b bubble) disturb(c *chance, victim *coord.Client) {
 	case 3:
 		for _, node := range b.Server.Nodes() {
 			if strings.HasPrefix(node.Path, "/q/taken/") {
-				_ = coord.Break(b.Context(), victim, node.Path)
+				_ = victim.Break(b.Context(), node.Path)
 			}
 		}
 	}

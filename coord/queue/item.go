@@ -96,7 +96,7 @@ func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
 // Err returns nil while the claim can be trusted; see [coord.Hold.Err].
 func (i *Item) Err() error { return i.hold.Err() }
 
-// Revoked is closed when somebody asked for the item; see [coord.Revoke]. The
+// Revoked is closed when somebody asked for the item; see [coord.Client.Revoke]. The
 // receiver decides.
 func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
 

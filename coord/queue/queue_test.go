@@ -190,7 +190,7 @@ func TestAnAckOfAnItemThatAnotherHasRemovesNothing(t *testing.T) {
 		require.Len(t, taken, 1)
 		require.NoError(t, other.Put(b.Context(), []byte("b")))
 		admin := b.Open()
-		require.NoError(t, coord.Break(b.Context(), admin, "/q/taken/"+taken[0]))
+		require.NoError(t, admin.Break(b.Context(), "/q/taken/"+taken[0]))
 		item := receive(t, other)
 		require.Equal(t, "a", string(item.Data))
 		require.NoError(t, stale.Err(), "it does not know")

@@ -55,7 +55,7 @@ func TestNothingIsRemovedThatAKazooConsumerHasByNow(t *testing.T) {
 			stale := receive(b.T, q)
 			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
 			claim := "/q/taken/" + onlyName(b.T, admin, "/q/taken")
-			require.NoError(b, coord.Break(b.Context(), admin, claim))
+			require.NoError(b, admin.Break(b.Context(), claim))
 			kazooTakes(b.T, admin, claim)
 			require.NoError(b, stale.Err(), "it does not know")
 			require.ErrorIs(b, settle(b.Context(), stale), queue.ErrStale, name)
@@ -115,7 +115,7 @@ func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), 0)) },
 			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), time.Minute)) },
 			func(*queue.Item) {
-				require.NoError(b, coord.Break(b.Context(), c, "/q/taken/"+onlyName(b.T, c, "/q/taken")))
+				require.NoError(b, c.Break(b.Context(), "/q/taken/"+onlyName(b.T, c, "/q/taken")))
 			},
 		} {
 			item := receive(b.T, q)
@@ -498,7 +498,7 @@ func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 		q := b.queue(c)
 		put(b.T, q, "a")
 		lost := weak.Make(receive(b.T, q))
-		require.NoError(b, coord.Break(b.Context(), c, "/q/taken/"+onlyName(b.T, c, "/q/taken")))
+		require.NoError(b, c.Break(b.Context(), "/q/taken/"+onlyName(b.T, c, "/q/taken")))
 		time.Sleep(time.Second)
 		again := receive(b.T, q)
 		runtime.GC()
@@ -545,7 +545,7 @@ func TestAClaimThatSomebodyAskedForIsSettledAllTheSame(t *testing.T) {
 				put(b.T, q, "a")
 				item := receive(b.T, q)
 				for range 2 {
-					require.NoError(b, coord.Revoke(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+					require.NoError(b, admin.Revoke(b.Context(), "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 					time.Sleep(heard)
 				}
 				require.NoError(b, item.Err(), "to be asked is not to lose")

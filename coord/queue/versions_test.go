@@ -25,7 +25,7 @@ func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
 			put(b.T, q, "a")
 			stale := receive(b.T, q)
 			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
-			require.NoError(b, coord.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+			require.NoError(b, admin.Break(b.Context(), "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 			item := receive(b.T, other)
 			require.NoError(b, stale.Err(), "it does not know")
 			require.ErrorIs(b, nack(b.Context(), stale), queue.ErrStale, name)

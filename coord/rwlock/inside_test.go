@@ -116,16 +116,16 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 		l := s.lock()
 		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
 			h := hold(s.T, side)
-			require.NoError(s, coord.Revoke(coordtest.Limited(s.T), admin, h.Node()))
+			require.NoError(s, admin.Revoke(coordtest.Limited(s.T), h.Node()))
 			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			require.NoError(s, h.Err(), "the holder decides")
 			gone := make(chan error, 1)
-			go func() { gone <- coord.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0) }()
+			go func() { gone <- admin.RevokeAndWait(coordtest.Limited(s.T), h.Node(), 0) }()
 			release(s.T, h)
 			require.NoError(s, zktest.Receive(s, coordtest.Soon, gone, "the answer"))
 
 			stubborn := hold(s.T, side)
-			require.NoError(s, coord.RevokeAndWait(coordtest.Limited(s.T), admin, stubborn.Node(), time.Millisecond))
+			require.NoError(s, admin.RevokeAndWait(coordtest.Limited(s.T), stubborn.Node(), time.Millisecond))
 			zktest.Receive(s, coordtest.Soon, stubborn.Done(), "the loss")
 			require.ErrorIs(s, stubborn.Err(), coord.ErrNodeDeleted)
 			release(s.T, stubborn)
@@ -140,7 +140,7 @@ func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 		reader, writer := s.joins(s.lock().ReadSide()), s.joins(s.lock().WriteSide())
 		line := s.line()
 		for _, name := range line[1:] {
-			require.NoError(s, coord.Revoke(coordtest.Limited(s.T), admin, s.path+"/"+name))
+			require.NoError(s, admin.Revoke(coordtest.Limited(s.T), s.path+"/"+name))
 		}
 		release(s.T, h)
 		for _, waiter := range []<-chan grant{reader, writer} {
@@ -156,7 +156,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		admin, c := coordtest.Open(s.T, s.w.ConnectString()), coordtest.Open(s.T, s.w.ConnectString())
 		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := make(chan error, 1)
-		go func() { asked <- coord.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0) }()
+		go func() { asked <- admin.RevokeAndWait(coordtest.Limited(s.T), h.Node(), 0) }()
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
@@ -169,7 +169,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		data, _, err := s.w.Admin().Get(r.Node())
 		require.NoError(s, err)
 		require.Equal(s, c.Identity(), string(data), "the node names its owner")
-		require.NoError(s, coord.Revoke(coordtest.Limited(s.T), admin, r.Node()))
+		require.NoError(s, admin.Revoke(coordtest.Limited(s.T), r.Node()))
 		zktest.Receive(s, coordtest.Soon, r.Revoked(), "the request for the read hold")
 		release(s.T, r)
 	})

@@ -115,5 +115,5 @@ func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord
 // Contenders lists who holds and who waits, in order: one listing and one read
 // for each.
 func (l *Lock) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return l.read.client.Contenders(ctx, l.read.spec.Line)
+	return l.read.client.Inspect(ctx, l.read.spec.Line.Dir, l.read.spec.Line.Kinds...)
 }

@@ -29,7 +29,7 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, erro
 	for i := range leases {
 		leases[i].Holds = i < limit
 	}
-	queue, err := s.client.Contenders(ctx, s.layout.queue)
+	queue, err := s.client.Inspect(ctx, s.layout.queue.Dir, s.layout.queue.Kinds...)
 	if err != nil {
 		return nil, err
 	}

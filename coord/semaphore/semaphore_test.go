@@ -370,7 +370,7 @@ func TestALeaseCanBeAskedFor(t *testing.T) {
 		c := s.open(s.w.ConnectString())
 		group, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
-		require.NoError(s, coord.Revoke(coordtest.Limited(s), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
+		require.NoError(s, s.open(s.w.ConnectString()).Revoke(coordtest.Limited(s), group.Holds()[1].Node()))
 		zktest.Receive(s, coordtest.Soon, group.Revoked(), "the request")
 		require.NoError(s, group.Err())
 		s.release(group)

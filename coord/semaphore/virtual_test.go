@@ -182,6 +182,6 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 // delete deletes a node by hand, and returns when everybody has heard of it.
 func (b bubble) delete(node string) {
 	b.Helper()
-	require.NoError(b, coord.Break(b.Context(), b.Open(), node))
+	require.NoError(b, b.Open().Break(b.Context(), node))
 	time.Sleep(time.Second)
 }

@@ -181,7 +181,7 @@ func TestF45ARevocationReachesAHolderThatWasCutOff(t *testing.T) {
 		revoked := h.Revoked()
 		s.w.Proxy().Refuse()
 		require.Equal(s, 1, s.w.Proxy().CutAll())
-		require.NoError(s, coord.Revoke(s.Context(), other, h.Node()))
+		require.NoError(s, other.Revoke(s.Context(), h.Node()))
 		select {
 		case <-revoked:
 			s.Fatal("the holder is not cut off")

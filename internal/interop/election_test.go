@@ -74,11 +74,11 @@ func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...co
 	if b.client.Dialect() == coord.Curator {
 		for _, name := range b.candidates(t) {
 			if name != term.Name() {
-				require.ErrorIs(t, coord.Revoke(patient(t), b.client, b.path+"/"+name), coord.ErrUnaskable)
+				require.ErrorIs(t, b.client.Revoke(patient(t), b.path+"/"+name), coord.ErrUnaskable)
 			}
 		}
 	}
-	require.NoError(t, coord.Revoke(patient(t), b.client, term.Node()))
+	require.NoError(t, b.client.Revoke(patient(t), term.Node()))
 	zktest.Receive(t, answersWithin, term.Revoked(), "the request")
 	require.NoError(t, term.Proclaim(patient(t), []byte(news)))
 	b.leads(t, news, peers...)

@@ -245,7 +245,7 @@ func askEverybody(t *testing.T, admin *zk.Conn, asking *coord.Client, dir string
 	names, _, err := admin.Children(dir)
 	require.NoError(t, err)
 	for _, name := range names {
-		require.NoError(t, coord.Revoke(patient(t), asking, dir+"/"+name))
+		require.NoError(t, asking.Revoke(patient(t), dir+"/"+name))
 	}
 }
 

@@ -165,7 +165,7 @@ func (h *holder) ask() error {
 	if len(all) == 0 {
 		return errors.New("nobody to ask")
 	}
-	return coord.Revoke(h.ctx, h.client, all[0].Node)
+	return h.client.Revoke(h.ctx, all[0].Node)
 }
 
 func (h *holder) asked(limit time.Duration) string {

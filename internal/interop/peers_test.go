@@ -120,7 +120,7 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	two.Send("acquire 60000") // the peer waits for Go
 	settle(t)
 	for _, h := range held.Holds() {
-		require.NoError(t, coord.Revoke(patient(t), c, h.Node()))
+		require.NoError(t, c.Revoke(patient(t), h.Node()))
 		zktest.Receive(t, answersWithin, h.Revoked(), "the request")
 	}
 	require.NoError(t, held.Holds()[1].Release(patient(t)))

@@ -98,7 +98,7 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: who comes again is not counted twice",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `_ = coord.Break(ctx, b.client, hold.Node())`,
+			old:  `_ = b.client.Break(ctx, hold.Node())`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: barrier, run: "TestAMemberThatComesAgain"}},

@@ -166,7 +166,7 @@ func revoke(d *driver) (time.Duration, func() int) {
 	if !ok {
 		return nothing()
 	}
-	return d.meddle(func(ctx context.Context) error { return coord.Revoke(ctx, d.admin.client, n.Path) })
+	return d.meddle(func(ctx context.Context) error { return d.admin.client.Revoke(ctx, n.Path) })
 }
 
 // claims are the nodes of consumers that have an item of the queue.

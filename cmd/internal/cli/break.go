@@ -36,7 +36,7 @@ func (v *breakVerb) Run(s *streams, c *connection) error {
 	broken := []string{}
 	err = c.with(func(ctx context.Context, client *coord.Client) error {
 		for _, t := range found {
-			if err := coord.Break(ctx, client, t.Node); err != nil {
+			if err := client.Break(ctx, t.Node); err != nil {
 				return err
 			}
 			broken = append(broken, t.Node)

@@ -69,7 +69,7 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 // first contender, and after its last.
 func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
 	r := report{Path: string(path), Contenders: []contender{}}
-	line, err := coord.Inspect(ctx, client, string(path), memberKind)
+	line, err := client.Inspect(ctx, string(path))
 	if err == nil && (len(line) == 0 || line[0].Kind == memberKind) {
 		line, err = r.special(ctx, client, path, line)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +35,7 @@ func slotsOf(ctx context.Context, client *coord.Client, path nodePath) ([]coord.
 
 // curatorSlots lists them as a Curator client would.
 func curatorSlots(ctx context.Context, client *coord.Client, path string) ([]coord.ContenderInfo, error) {
-	leases, err := inspected(ctx, client, path+"/leases")
+	leases, err := client.Inspect(ctx, path+"/leases")
 	if err != nil || len(leases) == 0 {
 		return nil, err
 	}
@@ -53,24 +52,17 @@ func kazooSlots(ctx context.Context, client *coord.Client, path string) ([]coord
 	if err != nil {
 		return nil, err
 	}
-	var leases []coord.ContenderInfo
+	var members []coord.Contender
 	for _, name := range names {
-		if !isKazooLease(name) {
-			continue
+		if isKazooLease(name) {
+			members = append(members, coord.Contender{Name: name, Kind: coord.Lease, Dialect: coord.Kazoo})
 		}
-		data, stat, err := client.Get(ctx, path+"/"+name)
-		if err != nil || stat.Owner == 0 {
-			continue // it is gone, or none
-		}
-		lease := coord.ContenderInfo{
-			Contender: coord.Contender{Name: name, Kind: coord.Lease, Dialect: coord.Kazoo}, Node: path + "/" + name,
-			Owner: string(data), Session: stat.Owner, Since: stat.Created, Token: stat.Czxid, Revoked: coord.IsRevocation(data),
-		}
-		if lease.Revoked {
-			lease.Owner = ""
-		}
-		leases = append(leases, lease)
 	}
+	leases, err := client.Describe(ctx, path, members)
+	if err != nil {
+		return nil, err
+	}
+	leases = slices.DeleteFunc(leases, func(lease coord.ContenderInfo) bool { return lease.Session == 0 })
 	if len(leases) == 0 {
 		return nil, nil
 	}
@@ -92,18 +84,9 @@ func withQueue(ctx context.Context, client *coord.Client, leases []coord.Contend
 	for i := range leases {
 		leases[i].Holds = i < limit
 	}
-	waiting, err := inspected(ctx, client, queue)
+	waiting, err := client.Inspect(ctx, queue)
 	for i := range waiting {
 		waiting[i].Holds = false // it holds the right to make leases, and no lease
 	}
 	return append(leases, waiting...), err
-}
-
-// inspected is the line in a directory, which may be missing.
-func inspected(ctx context.Context, client *coord.Client, dir string) ([]coord.ContenderInfo, error) {
-	line, err := coord.Inspect(ctx, client, dir)
-	if errors.Is(err, coord.ErrNoNode) {
-		err = nil
-	}
-	return line, err
 }

@@ -29,7 +29,7 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 		}
 		asked := []string{}
 		for _, t := range targets {
-			if err := coord.Revoke(ctx, client, t.Node); err != nil {
+			if err := client.Revoke(ctx, t.Node); err != nil {
 				return err
 			}
 			asked = append(asked, t.Node)
@@ -66,7 +66,7 @@ func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
 		force = *v.ForceAfter
 	}
 	for _, node := range nodes {
-		err := coord.RevokeAndWait(ctx, client, node, force)
+		err := client.RevokeAndWait(ctx, node, force)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return false, exitWith(exitTimeout, "%s has been asked but is still there after %v", node, *v.Timeout)
 		}
