@@ -20,8 +20,10 @@ var (
 	// ErrWindowOver: no write was acknowledged in time, so that the servers may
 	// have given the session up by now.
 	ErrWindowOver = errors.New("trust window over")
-	// ErrNodeDeleted: somebody deleted the claim's node.
-	ErrNodeDeleted = errors.New("own node deleted by another client")
+	// ErrNodeDeleted: the claim's node was deleted, by another client or with its
+	// session: the servers end a session with its nodes, and may tell of those
+	// first.
+	ErrNodeDeleted = errors.New("own node was deleted")
 	// ErrReleased: the hold was released by its owner.
 	ErrReleased = errors.New("hold released")
 	// ErrForeign: the directory holds a contender of another dialect or recipe
