@@ -49,7 +49,7 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 	if _, err := admit(newcomer, foreign); err != nil {
 		return nil, err
 	}
-	if _, granted := rule(append(line, newcomer), len(line)); !granted {
+	if _, granted := rule(line); !granted {
 		return nil, ErrBusy
 	}
 	return c.acquire(ctx, spec, rule, true)

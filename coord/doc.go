@@ -5,13 +5,13 @@
 //
 // A [Client] keeps a session with the ensemble. A claim is an ephemeral node of
 // its own, made by [Client.Join]; claims in one directory stand in a [Line], in
-// the order of their creation. A [Rule] says, for a line and a place in it,
-// whether the claim's turn has come and whom to wait for. [Claim.Turn] waits
+// the order of their creation. A [Rule] says, by those ahead of a claim,
+// whether its turn has come and whom to wait for. [Claim.Turn] waits
 // for the turn, and a granted claim is a [Hold]:
 //
 //	Join   create <dir>/_c_<guid>-<kind>-, ephemeral and sequential
 //	Line   the directory's contenders, sorted by creation
-//	Rule   func(line, self) (whom to wait for, granted), all a recipe supplies
+//	Rule   func(ahead) (whom to wait for, granted), all a recipe supplies
 //	Turn   granted, or watch those and the own node, and look again
 //	Hold   Done, Err, Context, Token, Txn, Revoked, Release
 //

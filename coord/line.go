@@ -13,14 +13,21 @@ import (
 // 2147483647, where every new node gets the same number.
 const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 
-// Rule decides, for the contender at index self of a line sorted by age,
-// whether its turn has come, and if not, whom to wait for: when one of those
-// goes, the rule is asked again. It must not change the line, which many may
-// share, and it is shown only those who came before, and itself. Naming more
-// than must be waited for costs a request each and can save one later: when a
-// watched contender goes, and its place is among the first 16, the rule is asked
-// without it first, and a listing is made only if it still says no.
-type Rule func(line []Contender, self int) (wait []int, granted bool)
+// Rule decides, by the contenders ahead of a claim in its line, the oldest
+// first, whether its turn has come, and if not, which of them to wait for: when
+// one of those goes, the rule is asked again. It must not change the slice,
+// which many share.
+//
+// A rule cannot see who came after the claim. Nobody comes to stand ahead of a
+// claim later, so that of those whom a rule is shown some may have gone, but
+// nobody is missing. A rule that lets later contenders go first could grant
+// twice when it is asked about listings of different age; it cannot be written.
+//
+// Naming more than must be waited for costs a request each and can save one
+// later: when a watched contender goes, and the claim's place is among the first
+// 16, the rule is asked without it first, and a listing is made only if it still
+// says no.
+type Rule func(ahead []Contender) (wait []int, granted bool)
 
 // First is the rule of mutual exclusion: the first in line holds. The others
 // wait for the one before them; they also watch the one before that, and look
@@ -29,18 +36,19 @@ type Rule func(line []Contender, self int) (wait []int, granted bool)
 // in which nobody can come to stand before another, but for the reader that a
 // downgraded writer leaves in its place: a writer's going is followed by a
 // listing in any case.
-func First(_ []Contender, self int) (wait []int, granted bool) {
-	switch self {
+func First(ahead []Contender) (wait []int, granted bool) {
+	switch n := len(ahead); n {
 	case 0:
 		return nil, true
 	case 1:
 		return []int{0}, false
+	default:
+		return []int{n - 1, n - 2}, false
 	}
-	return []int{self - 1, self - 2}, false
 }
 
 // Alone is the rule of a claim whose existence is all that matters.
-func Alone([]Contender, int) ([]int, bool) { return nil, true }
+func Alone([]Contender) ([]int, bool) { return nil, true }
 
 // Line is a directory in which claims queue by the order of their creation.
 type Line struct {

@@ -29,11 +29,11 @@ func inBubble(t *testing.T, f func(b bubble), opts ...zkembed.Option) {
 
 var mutex = coord.Spec{Line: coord.Line{Dir: "/lock"}, Kind: coord.Lock, Exclusive: true}
 
-func first(_ []coord.Contender, self int) ([]int, bool) {
-	if self == 0 {
+func first(ahead []coord.Contender) ([]int, bool) {
+	if len(ahead) == 0 {
 		return nil, true
 	}
-	return []int{self - 1}, false
+	return []int{len(ahead) - 1}, false
 }
 
 func (b bubble) acquire(c *coord.Client) *coord.Hold {

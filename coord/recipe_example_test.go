@@ -24,11 +24,12 @@ func NewPair(client *coord.Client, path string) (*Pair, error) {
 	return &Pair{client, coord.Spec{Line: coord.Line{Dir: path}, Kind: "pair"}}, nil
 }
 
-func firstTwo(_ []coord.Contender, self int) (wait []int, granted bool) {
-	if self < 2 {
+func firstTwo(ahead []coord.Contender) (wait []int, granted bool) {
+	n := len(ahead)
+	if n < 2 {
 		return nil, true
 	}
-	return []int{self - 1, self - 2}, false // any of the two before me may go first
+	return []int{n - 1, n - 2}, false // any of the two before me may go first
 }
 
 // Acquire waits for a hold until ctx ends.

@@ -34,23 +34,21 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	}
 	cl.beginWaiting()
 	defer cl.endWaiting()
-	line, err := cl.look(ctx)
+	ahead, err := cl.look(ctx)
 	for listed := true; err == nil; {
-		wait, granted := rule(line, len(line)-1)
+		wait, granted := rule(ahead)
 		switch {
 		case granted:
 			return cl.grant(ctx)
 		case try:
 			return nil, ErrBusy
 		case listed:
-			line, err = cl.await(ctx, cl.remember(line, wait))
-			listed = false
+			ahead, listed, err = cl.await(ctx, cl.remember(ahead, wait))
 		default:
-			line = nil
-		}
-		if err == nil && line == nil {
-			line, err = cl.look(ctx)
 			listed = true
+		}
+		if err == nil && listed {
+			ahead, err = cl.look(ctx)
 		}
 	}
 	return nil, err
@@ -74,20 +72,20 @@ func (cl *Claim) endWaiting() {
 	}
 }
 
-// look lists the line and returns it up to the own place.
+// look lists the line and returns those ahead.
 func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
 	own := cl.own()
 	if _, err := admit(own, nil); err != nil {
 		return nil, err
 	}
-	line, foreign := cl.before(own, cl.view)
+	ahead, foreign, there := cl.ahead(own, cl.view)
 	cl.view = nil
-	if line == nil {
+	if !there {
 		names, err := cl.list(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if line, foreign = cl.before(own, names); line == nil {
+		if ahead, foreign, there = cl.ahead(own, names); !there {
 			// The listing is not older than the create: the node is gone.
 			return nil, cl.missed()
 		}
@@ -99,21 +97,19 @@ func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
 			"claim", cl.Node(), "foreign", late.Name)
 		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + late.Name})
 	}
-	return line, err
+	return ahead, err
 }
 
-// before returns the line up to the own place, or nil when the own node is not
-// in the listing, and those who cannot be honoured.
-func (cl *Claim) before(own Contender, names *session.Listing) (line, foreign []Contender) {
+// ahead returns those who stand ahead of the own place, those who cannot be
+// honoured, and whether the own node is in the listing. A rule that looks
+// beyond the end of what it is given finds nothing there.
+func (cl *Claim) ahead(own Contender, names *session.Listing) (ahead, foreign []Contender, there bool) {
 	if names == nil {
-		return nil, nil
+		return nil, nil, false
 	}
 	all := cl.spec.Line.view(names, cl.client.opts.dialect)
-	at, found := slices.BinarySearchFunc(all.line, own, byAge)
-	if !found {
-		return nil, nil
-	}
-	return all.line[: at+1 : at+1], all.foreign
+	at, there := slices.BinarySearchFunc(all.line, own, byAge)
+	return all.line[:at:at], all.foreign, there
 }
 
 // list lists the directory, over lost connections, while the session lasts.
@@ -141,7 +137,7 @@ func (cl *Claim) list(ctx context.Context) (*session.Listing, error) {
 // must not keep the whole line.
 type awaited struct {
 	nodes []string    // of those to wait for, and the own one at the end
-	line  []Contender // up to the own place, if that is near the front, or nil
+	ahead []Contender // of the own place, if that is near the front, or nil
 }
 
 // near is the number of places at the front of a line where the rule is asked
@@ -149,28 +145,28 @@ type awaited struct {
 // it would hardly grant a turn.
 const near = 16
 
-func (cl *Claim) remember(line []Contender, wait []int) awaited {
+func (cl *Claim) remember(ahead []Contender, wait []int) awaited {
 	var a awaited
 	for _, at := range wait {
-		a.nodes = append(a.nodes, join(cl.dir, line[at].Name))
+		a.nodes = append(a.nodes, join(cl.dir, ahead[at].Name))
 	}
 	a.nodes = append(a.nodes, cl.node)
-	if len(line) <= near {
-		a.line = slices.Clone(line)
+	if len(ahead) < near {
+		a.ahead = slices.Clone(ahead)
 	}
 	return a
 }
 
-// await waits for a reason to ask the rule again. It returns the line without
-// those that are known to be gone, or nil when only a listing can tell. Sound,
-// because nobody can appear before the own place but a downgraded writer, whose
-// going is followed by a listing, and because a lost connection, after which
-// events may have been missed, reports every watch as stale.
-func (cl *Claim) await(ctx context.Context, a awaited) ([]Contender, error) {
+// await waits for a reason to ask the rule again. It returns those ahead without
+// the ones that are known to be gone, or says that only a listing can tell.
+// Sound, because nobody can appear ahead of the own place but a downgraded
+// writer, whose going is followed by a listing, and because a lost connection,
+// after which events may have been missed, reports every watch as stale.
+func (cl *Claim) await(ctx context.Context, a awaited) (ahead []Contender, list bool, err error) {
 	for {
 		watches, err := cl.watchAll(ctx, a.nodes)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for armed := true; armed; {
 			var gone []string
@@ -178,16 +174,17 @@ func (cl *Claim) await(ctx context.Context, a awaited) ([]Contender, error) {
 			gone, stale, armed = departed(a.nodes, watches)
 			switch {
 			case slices.Contains(gone, cl.node):
-				return nil, cl.missed()
+				return nil, false, cl.missed()
 			case stale:
-				return nil, nil
+				return nil, true, nil
 			case len(gone) > 0:
-				return cl.without(a.line, gone), nil
+				ahead, list = cl.without(a.ahead, gone)
+				return ahead, list, nil
 			case armed:
 				err = cl.sleep(ctx, watches)
 			}
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 	}
@@ -241,19 +238,18 @@ func departed(nodes []string, all []session.Watched) (gone []string, stale, arme
 	return gone, stale, armed
 }
 
-// without takes those who are gone out of the line, or returns nil when one of
-// them may have returned, or the line is not known.
-func (cl *Claim) without(line []Contender, gone []string) []Contender {
-	var left []Contender
-	for _, c := range line {
+// without takes those who are gone out of those ahead, or asks for a listing when
+// one of them may have returned, or it is not known who is ahead.
+func (cl *Claim) without(ahead []Contender, gone []string) (left []Contender, list bool) {
+	for _, c := range ahead {
 		switch {
 		case !slices.Contains(gone, join(cl.dir, c.Name)):
 			left = append(left, c)
 		case cl.spec.Line.mayReturn(c):
-			return nil
+			return nil, true
 		}
 	}
-	return left
+	return left, ahead == nil
 }
 
 // sleep returns when something happened that the claim must look at. It is woken

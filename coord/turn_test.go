@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -145,5 +146,51 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 			b.Server.SessionCounts(c.SessionID()).Since(before))
 		require.NoError(b, h.Release(b.Context()))
 		b.Close(c)
+	})
+}
+
+// A rule that lets later contenders go first, and is asked on listings of
+// different age, would grant two at a time. So it is not shown them, not even
+// beyond the end of the slice, in the join's listing, in a later one, and
+// without those that went.
+func TestARuleSeesOnlyThoseAhead(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		holder, err := c.Join(b.Context(), mutex)
+		require.NoError(t, err)
+		claim, err := c.Join(b.Context(), mutex)
+		require.NoError(t, err)
+		later, err := c.Join(b.Context(), mutex)
+		require.NoError(t, err)
+		_, err = later.Listed(b.Context())
+		require.NoError(t, err)
+
+		asked := make(chan []string, 10)
+		seen := func(ahead []coord.Contender) (wait []int, granted bool) {
+			var names []string
+			for _, contender := range ahead[:cap(ahead)] {
+				names = append(names, contender.Name)
+			}
+			asked <- names
+			return first(ahead)
+		}
+		waiting, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		turn := func() { _, err := claim.Turn(waiting, seen); ended <- err }
+		go turn()
+		require.Equal(t, []string{holder.Name()}, <-asked) // as listed by the join
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+
+		waiting = b.Context()
+		go turn()
+		require.Equal(t, []string{holder.Name()}, <-asked) // as listed now
+		synctest.Wait()
+		require.NoError(t, holder.Leave(b.Context()))
+		require.Empty(t, <-asked)
+		require.NoError(t, <-ended)
+		require.NoError(t, claim.Leave(b.Context()))
+		require.NoError(t, later.Leave(b.Context()))
 	})
 }

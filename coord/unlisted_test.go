@@ -15,7 +15,7 @@ func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
-		never := func([]coord.Contender, int) ([]int, bool) { return nil, false }
+		never := func([]coord.Contender) ([]int, bool) { return nil, false }
 		first, err := c.Acquire(b.Context(), spec, never)
 		require.NoError(t, err)
 		before := b.Server.SessionCounts(c.SessionID())

@@ -49,13 +49,14 @@ func (q *Queue) stand(ctx context.Context) (*place, error) {
 		return p, err
 	}
 	spec := coord.Spec{Line: coord.Line{Dir: q.waiting()}, Kind: "wait"}
-	p.hold, err = q.client.Acquire(ctx, spec, func(line []coord.Contender, self int) (wait []int, granted bool) {
-		if self > 1 {
-			return []int{self - 1, self - 2}, false // when one of these goes, at most two are left before it
+	p.hold, err = q.client.Acquire(ctx, spec, func(ahead []coord.Contender) (wait []int, granted bool) {
+		n := len(ahead)
+		if n > 1 {
+			return []int{n - 1, n - 2}, false // when one of these goes, at most two are left before it
 		}
 		p.first = ""
-		if self == 1 {
-			p.first = line[0].Name
+		if n == 1 {
+			p.first = ahead[0].Name
 		}
 		return nil, true
 	})

@@ -51,9 +51,9 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 // readRule: a reader holds when no writer came before it. Else it waits for
 // the nearest of them and for nobody else, so that a writer's release wakes
 // all the readers right behind it, together.
-func readRule(line []coord.Contender, self int) (wait []int, granted bool) {
-	for i := self - 1; i >= 0; i-- {
-		if line[i].Kind != coord.Read {
+func readRule(ahead []coord.Contender) (wait []int, granted bool) {
+	for i := len(ahead) - 1; i >= 0; i-- {
+		if ahead[i].Kind != coord.Read {
 			return []int{i}, false
 		}
 	}
@@ -64,11 +64,11 @@ func readRule(line []coord.Contender, self int) (wait []int, granted bool) {
 // of whatever kind. (A mutex watches two ahead to save a listing; here a
 // writer that goes may have left a reader in its place, so that a listing must
 // follow anyway.)
-func writeRule(_ []coord.Contender, self int) (wait []int, granted bool) {
-	if self == 0 {
+func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
+	if len(ahead) == 0 {
 		return nil, true
 	}
-	return []int{self - 1}, false
+	return []int{len(ahead) - 1}, false
 }
 
 // ReadSide returns the shared side of the lock, for where any kind of lock

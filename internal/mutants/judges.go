@@ -20,10 +20,10 @@ var judges = []mutant{
 		guard: "simulation: a writer waits for readers",
 		edit: edit{
 			file: "coord/rwlock/rwlock.go",
-			old: `func writeRule(_ []coord.Contender, self int) (wait []int, granted bool) {
-	if self == 0 {`,
-			new: `func writeRule(line []coord.Contender, self int) (wait []int, granted bool) {
-	if self == 0 || line[self-1].Kind == coord.Read {`,
+			old: `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
+	if len(ahead) == 0 {`,
+			new: `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
+	if len(ahead) == 0 || ahead[len(ahead)-1].Kind == coord.Read {`,
 		},
 		tests: []suite{bySimulation},
 	},

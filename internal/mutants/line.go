@@ -6,17 +6,26 @@ var line = []mutant{
 		guard: "re-check: the rule is asked again after a wake-up",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `return cl.without(a.line, gone), nil`,
-			new:  `return a.line[len(a.line)-1:], nil`,
+			old:  `ahead, list = cl.without(a.ahead, gone)`,
+			new:  `ahead = nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
+	},
+	{
+		guard: "a rule cannot see who comes after the claim",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `return all.line[:at:at], all.foreign, there`,
+			new:  `return all.line[:at], all.foreign, there`,
+		},
+		tests: []suite{{pkg: coord, run: "TestARuleSeesOnlyThoseAhead"}},
 	},
 	{
 		guard: "a waiter keeps what it waits for, not the line",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `if len(line) <= near {`,
-			new:  `if len(line) > 0 {`,
+			old:  `if len(ahead) < near {`,
+			new:  `if true {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaiterInACrowdCosts"}},
 	},

@@ -6,8 +6,8 @@ var locks = []mutant{
 		guard: "shared lock: a mutex is a writer to those who read",
 		edit: edit{
 			file: "coord/rwlock/rwlock.go",
-			old:  `if line[i].Kind != coord.Read {`,
-			new:  `if line[i].Kind == coord.Write {`,
+			old:  `if ahead[i].Kind != coord.Read {`,
+			new:  `if ahead[i].Kind == coord.Write {`,
 		},
 		tests: []suite{{pkg: rwlock, run: "TestAMutexOnTheSamePath"}},
 	},
