@@ -61,7 +61,7 @@ func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
 	return fixed, len(fixed) > 0
 }
 
-// allowed tells whether one of the identities has one of the permissions.
+// allowed reports whether one of the identities has one of the permissions.
 func allowed(acl []ACL, ids []identity, perm int32) bool {
 	for _, a := range acl {
 		if a.Perms&perm == 0 {

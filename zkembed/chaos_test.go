@@ -36,7 +36,7 @@ func TestAfterAnyMixOfTroubleEveryClientWorksAgain(t *testing.T) {
 		cancel()
 		wg.Wait()
 		for _, c := range clients {
-			settle(c)
+			awaitQuiet(c)
 			create(t, c, "/done-", zk.FlagSequence)
 		}
 	})

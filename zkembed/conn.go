@@ -18,7 +18,7 @@ const (
 )
 
 // conn is one client connection: a goroutine reads, one processes requests
-// in order, one writes. What is marked so is guarded by Server.mu.
+// in order, one writes. Fields that say so are guarded by Server.mu.
 type conn struct {
 	s       *Server
 	nc      net.Conn
@@ -43,7 +43,7 @@ type conn struct {
 	sent    int64      // mu
 }
 
-// kill ends the connection at once; what is queued is lost. It tells whether
+// kill ends the connection at once; what is queued is lost. It reports whether
 // the connection had still been there.
 func (c *conn) kill() (was bool) {
 	c.finish()
@@ -89,7 +89,7 @@ func (c *conn) serve() {
 // count what is held up here, by a late reply or a partition.
 func (c *conn) hurry() { _ = c.nc.SetWriteDeadline(time.Now().Add(lastWords)) }
 
-// retire takes the connection out of everything that sends to it.
+// retire removes the connection from everything that sends to it.
 func (c *conn) retire() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

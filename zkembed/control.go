@@ -114,10 +114,10 @@ func (s *Server) DropConns() int {
 	return dropped
 }
 
-// Stop takes the server down as a crash would: connections and watches go,
-// new connections are refused (over TCP: accepted by the kernel and reset),
-// and no session expires and nothing is reaped, since nobody counts. The tree, the sessions and the
-// zxid are kept for [Server.Resume].
+// Stop takes the server down as a crash would: connections and watches go, new
+// connections are refused (over TCP: accepted by the kernel and reset), and no
+// session expires and nothing is reaped, since the clock of the sessions
+// stands. The tree, the sessions and the zxid are kept for [Server.Resume].
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,8 +164,8 @@ func (s *Server) Restart(downtime time.Duration) {
 }
 
 // Reap removes, each under its own zxid, the containers that have lost their
-// last child and the TTL nodes that nobody wrote for their time to live, and
-// returns how many it removed. A stopped server removes none.
+// last child and the TTL nodes that were not written for their time to live,
+// and returns how many it removed. A stopped server removes none.
 func (s *Server) Reap() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

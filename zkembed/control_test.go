@@ -19,8 +19,8 @@ func TestARestartKeepsTreeSessionsAndZxid(t *testing.T) {
 		_, _, gone, err := c.ExistsW("/e")
 		require.NoError(t, err)
 		zxid := s.Zxid()
-		s.Restart(5 * T) // nobody counts while the server is down
-		settle(c)
+		s.Restart(5 * T) // no session ages while the server is down
+		awaitQuiet(c)
 		_, stat, err := c.Exists("/e")
 		require.NoError(t, err)
 		require.Equal(t, id, stat.EphemeralOwner)
@@ -30,7 +30,7 @@ func TestARestartKeepsTreeSessionsAndZxid(t *testing.T) {
 	})
 }
 
-func TestAStoppedServerServesNobodyAndExpiresNobody(t *testing.T) {
+func TestAStoppedServerServesNoClientAndExpiresNoSession(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		create(t, c, "/e", zk.FlagEphemeral)
@@ -42,7 +42,7 @@ func TestAStoppedServerServesNobodyAndExpiresNobody(t *testing.T) {
 		_, _, err = c.Exists("/e")
 		require.Error(t, err)
 		s.Resume()
-		settle(c)
+		awaitQuiet(c)
 		_, _, err = c.Exists("/e")
 		require.NoError(t, err)
 	})
@@ -58,7 +58,7 @@ func TestAnExpiredSessionLosesItsNodesAtOnce(t *testing.T) {
 		require.NoError(t, s.ExpireSession(id))
 		require.Error(t, s.ExpireSession(id))
 		require.Equal(t, zk.EventNodeDeleted, (<-gone).Type)
-		settle(c)
+		awaitQuiet(c)
 		_, _, err = c.Exists("/e") // in the next session
 		require.NoError(t, err)
 		require.NotEqual(t, id, c.SessionID())
@@ -73,10 +73,10 @@ func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
 		require.NoError(t, s.DropConn(id))
 		synctest.Wait()
 		require.False(t, s.Sessions()[0].Connected)
-		settle(c)
+		awaitQuiet(c)
 		require.Equal(t, 1, s.DropConns())
 		require.Zero(t, s.DropConns(), "they are gone already")
-		settle(c)
+		awaitQuiet(c)
 		_, stat, err := c.Exists("/e")
 		require.NoError(t, err)
 		require.Equal(t, id, stat.EphemeralOwner)
@@ -92,7 +92,7 @@ func TestAMovedSessionLosesItsConnectionOnceAndIsTakenUpAgain(t *testing.T) {
 		_, err := c.Create("/a", nil, 0, open)
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
 		require.Empty(t, s.Nodes())
-		settle(c)
+		awaitQuiet(c)
 		create(t, c, "/a", zk.FlagEphemeral)
 		require.Equal(t, id, s.Nodes()[0].Stat.EphemeralOwner)
 		require.Error(t, s.MoveSession(1))

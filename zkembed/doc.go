@@ -36,21 +36,20 @@
 //
 // A test can end a session ([Server.ExpireSession]), cut connections
 // ([Server.DropConn]), cut the network one way or both ([Server.Partition]),
-// take the server down and up ([Server.Restart]), and make chosen requests
-// fail ([Server.Inject]): lost before they are applied or after, late,
-// answered with an error. [Server.AddFollower] puts sessions on a server that
-// runs behind, or whose link to its leader falls silent or is cut, in one
-// direction or both, and it does not know. A [Fault]
-// tells how often it struck, and the server counts requests, watches and
-// nodes, so that a test can prove what happened.
+// take the server down and up ([Server.Restart]), and make chosen requests fail
+// ([Server.Inject]): lost before they are applied or after, late, answered with
+// an error. [Server.AddFollower] puts sessions on a server that runs behind, or
+// whose link to its leader falls silent or is cut, in one direction or both,
+// and it does not know. A [Fault] tells how often it struck, and the server
+// counts requests, watches and nodes, so that a test can prove what happened.
 //
 // # Virtual time
 //
-// Inside a testing/synctest bubble, with [Server.DialContext] as the client's dialer
-// and WithAddr(""), hours of heartbeats and expiries take milliseconds. Start
-// the server inside the bubble, and close it and its clients before the
+// Inside a testing/synctest bubble, with [Server.DialContext] as the client's
+// dialer and WithAddr(""), hours of heartbeats and expiries take milliseconds.
+// Start the server inside the bubble, and close it and its clients before the
 // bubble ends. go-zookeeper needs two more things: a HostProvider whose Next
 // returns retryStart = true, since its reconnect loop otherwise spins while
-// virtual time stands still, and somebody who drains its event channel after
-// Close.
+// virtual time stands still, and a goroutine that drains its event channel
+// after Close.
 package zkembed

@@ -78,9 +78,9 @@ func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 // the session counts as moved ([Server.MoveSession]). A follower of a real
 // ensemble that was cut off from its leader does so when it is back, if the
 // client has tried to return to it meanwhile: it passes on what it held, and
-// the attempt right behind it, and the leader looks at whose the session is only
-// after both. Requests that write nothing are dropped, and so are those that
-// fall due while the server is stopped.
+// the attempt right behind it, and the leader checks which server has the
+// session only after both. Requests that write nothing are dropped, and so are
+// those that fall due while the server is stopped.
 func CarryOutLate(d time.Duration) Action { return Action{kind: actLate, delay: d} }
 
 // DelayReply carries the request out at once and replies later. What goes to
@@ -135,7 +135,7 @@ func (f *Fault) Remove() {
 	f.s.faults = slices.DeleteFunc(f.s.faults, func(g *Fault) bool { return g == f })
 }
 
-// strikes counts the request and tells whether the fault strikes it.
+// strikes counts the request and reports whether the fault strikes it.
 func (f *Fault) strikes(r Request) bool {
 	m := f.match
 	if m.Session != 0 && m.Session != r.Session || len(m.Ops) == 0 && r.Op == OpPing ||

@@ -9,11 +9,12 @@ import (
 // joined to the leader by a link of two ordered streams. One carries what was
 // committed and the leader's pings; the other carries the clients' writes and
 // syncs, and with the answer to each ping the sessions that were heard of since
-// the one before. Reads and pings of its clients the follower answers by itself,
-// from a tree that may be old; watches fire late, and writes are acknowledged
-// when the follower has seen them too. A session may have many writes under way;
-// what it reads waits for those that it sent before. So the leader, which alone lets sessions
-// expire, hears of them every half tick, unless the link fails.
+// the one before. Reads and pings of its clients the follower answers by
+// itself, from a tree that may be old; watches fire late, and writes are
+// acknowledged when the follower has seen them too. A session may have many
+// writes under way; what it reads waits for those that it sent before. So the
+// leader, which alone lets sessions expire, hears of them every half tick,
+// unless the link fails.
 type Follower struct {
 	s        *Server
 	v        *view
@@ -22,17 +23,16 @@ type Follower struct {
 	up, down stream
 	pings    time.Time // when the leader sends the next
 	counts   LinkCounts
-	out      bool // has lost its leader and serves nobody
+	out      bool // has lost its leader and serves no client
 	stopped  bool
 	kick     chan struct{}
 	stop     chan struct{}
 }
 
-// AddFollower moves sessions, with their connections and watches, to a
-// follower that hears from the leader lag late; without sessions it takes
-// everybody, those included that are still to come. A session goes back there
-// when it reconnects, and is refused, as by a real follower, while it has seen
-// more than the follower has.
+// AddFollower moves sessions, with their connections and watches, to a follower
+// that hears from the leader lag late; without sessions it takes all, later
+// ones included. A session goes back there when it reconnects, and is refused,
+// as by a real follower, while it has seen more than the follower has.
 func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,8 @@ func (f *Follower) Zxid() int64 {
 }
 
 // Stop brings the follower up to date and hands its sessions back to the
-// leader, watches included. If its link is cut, so are its clients' connections.
+// leader, watches included. If its link is cut, so are its clients'
+// connections.
 func (f *Follower) Stop() {
 	s := f.s
 	s.mu.Lock()

@@ -163,7 +163,7 @@ func (v *visitor) connect() {
 	require.True(v.t, v.enter(hello(0)))
 }
 
-// enter tells whether the server gave the session that was asked for.
+// enter reports whether the server gave the session that was asked for.
 func (v *visitor) enter(hello []byte) bool {
 	v.t.Helper()
 	if v.nc != nil {
@@ -270,7 +270,7 @@ func FuzzOperationsLeaveASoundTree(f *testing.F) {
 	})
 }
 
-// requireSound checks what the server tells of its tree.
+// requireSound checks what the server reports of its tree.
 func requireSound(t *testing.T, s *zkembed.Server) {
 	t.Helper()
 	zxid, ids := s.Zxid(), sessionIDs(s)

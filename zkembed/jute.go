@@ -7,7 +7,7 @@ import (
 )
 
 // errShort is what a decoder reports for a body that ends too early or names
-// a length that cannot be: a malformed packet, whoever sent it.
+// a length that cannot be: a malformed packet.
 var errShort = errors.New("zkembed: malformed packet")
 
 // encoder appends Jute's binary form: big-endian numbers, length-prefixed

@@ -48,18 +48,18 @@ func (f *Follower) Silence(d Direction) {
 
 // Isolate cuts the follower off from its leader, for a silence of both
 // directions. It goes on serving reads and answering pings, but it learns of no
-// commit, writes and syncs hang, and the leader hears nothing of its sessions and
-// lets them expire: exactly what makes a client believe too long that it still
-// holds a lock. (A real follower gives up after syncLimit ticks; this one waits
-// for [Follower.Rejoin].)
+// commit, writes and syncs hang, and the leader hears nothing of its sessions
+// and lets them expire: exactly what makes a client believe too long that it
+// still holds a lock. (A real follower gives up after syncLimit ticks; this one
+// waits for [Follower.Rejoin].)
 func (f *Follower) Isolate() { f.Silence(Both) }
 
 // Cut breaks the link. What is under way in a direction of d is lost, and so is
 // all that is sent there afterwards: a request whose answer a client gets later
 // may never have been reported to the leader. What the leader has sent in the
 // other direction still arrives, also out of a silence, and then the follower
-// learns that its link is gone: it cuts its clients' connections, and turns them
-// away until [Follower.Rejoin].
+// learns that its link is gone: it cuts its clients' connections, and turns
+// them away until [Follower.Rejoin].
 func (f *Follower) Cut(d Direction) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -81,8 +81,8 @@ func (f *Follower) Cut(d Direction) {
 }
 
 // Rejoin ends silence. What was held arrives, so that writes that hung are
-// carried out. If the link was cut, it is made anew, and the follower is brought
-// up to date.
+// carried out. If the link was cut, it is made anew, and the follower is
+// brought up to date.
 func (f *Follower) Rejoin() {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -133,8 +133,8 @@ func (f *Follower) lost(p parcel) {
 	f.counts.Unreported += p.touches
 }
 
-// ping has the follower tell, when it arrives there, which sessions it has heard
-// of since the ping before.
+// ping has the follower tell, when it arrives there, which sessions it has
+// heard of since the ping before.
 func (f *Follower) ping() {
 	f.send(ToFollower, parcel{arrive: func() {
 		heard := f.touched
@@ -203,7 +203,7 @@ func (f *Follower) drain() {
 }
 
 // leave is what a follower does that has lost its leader: it cuts its clients'
-// connections, and serves nobody. mu is held.
+// connections, and serves no client. mu is held.
 func (f *Follower) leave() {
 	f.out = true
 	clear(f.touched)

@@ -76,10 +76,10 @@ func create(t *testing.T, c *zk.Conn, path string, flags int32) string {
 	return p
 }
 
-// settle waits, in virtual time, until a client is connected and quiet.
+// awaitQuiet waits, in virtual time, until a client is connected and quiet.
 // go-zookeeper fails requests while it is not connected, and it races with
 // itself (over its last zxid) when they meet its setWatches.
-func settle(c *zk.Conn) {
+func awaitQuiet(c *zk.Conn) {
 	for synctest.Wait(); c.State() != zk.StateHasSession; synctest.Wait() {
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -80,8 +80,8 @@ func WithPingLateness(most time.Duration) Option {
 	}
 }
 
-// WithMaxPacket sets ZooKeeper's jute.maxbuffer, 0xfffff unless set: on a larger
-// packet the server closes the connection.
+// WithMaxPacket sets ZooKeeper's jute.maxbuffer, 0xfffff unless set: on a
+// larger packet the server closes the connection.
 func WithMaxPacket(bytes int) Option {
 	return func(c *config) error {
 		if bytes < 64 {

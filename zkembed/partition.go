@@ -8,8 +8,8 @@ import (
 // Direction is the way that packets travel.
 type Direction uint8
 
-// The directions between a client and the server, and between a follower and its
-// leader. In a [Cut] the zero Direction counts as Both.
+// The directions between a client and the server, and between a follower and
+// its leader. In a [Cut] the zero Direction counts as Both.
 const (
 	ToServer Direction = 1 << iota
 	ToClient
@@ -41,10 +41,10 @@ type Cut struct {
 	// Direction is the way that is cut; zero is both.
 	Direction Direction
 	// Sessions are the sessions cut off, also on connections they make later.
-	// Empty means everybody.
+	// Empty means all.
 	Sessions []int64
-	// NewConns is for new connections of everybody. A partition of chosen
-	// sessions cannot know whose a new connection will be, and lets it in.
+	// NewConns is for all new connections. A partition of chosen sessions
+	// cannot know which session a new connection will have, and lets it in.
 	NewConns NewConns
 }
 
@@ -80,7 +80,7 @@ func (p *Partition) Heal() {
 	})
 }
 
-// Struck tells whether the partition has held anything up so far: a packet of
+// Struck reports whether the partition has held anything up so far: a packet of
 // those it cuts off, or a new connection.
 func (p *Partition) Struck() bool {
 	p.s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Server) Heal() {
 	}
 }
 
-// cut tells whether a connection's packets are held up. mu is held.
+// cut reports whether a connection's packets are held up. mu is held.
 func (s *Server) cut(c *conn, d Direction) bool {
 	id := c.claimed
 	if c.session != nil {
@@ -113,7 +113,7 @@ func (s *Server) cut(c *conn, d Direction) bool {
 	return false
 }
 
-// refused tells whether new connections are turned away. mu is held.
+// refused reports whether new connections are turned away. mu is held.
 func (s *Server) refused() bool { return s.dialCut(RefuseDial) }
 
 func (s *Server) dialCut(n NewConns) bool {

@@ -26,7 +26,7 @@ func TestASessionLivesByItsPingsAndEndsInAPartition(t *testing.T) {
 		require.Empty(t, s.Nodes())
 		require.Empty(t, s.Sessions())
 		p.Heal()
-		settle(c)
+		awaitQuiet(c)
 		create(t, c, "/e", zk.FlagEphemeral) // in a new session
 		require.Len(t, s.Sessions(), 1)
 	})
@@ -41,7 +41,7 @@ func TestAPartitionShorterThanTheTimeoutKeepsTheSession(t *testing.T) {
 		s.Partition(zkembed.Cut{})
 		time.Sleep(T / 3)
 		s.Heal()
-		require.False(t, other.Struck(), "it cuts nobody off")
+		require.False(t, other.Struck(), "it cuts no client off")
 		_, stat, err := c.Exists("/e")
 		require.NoError(t, err)
 		require.Equal(t, id, stat.EphemeralOwner)

@@ -60,7 +60,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("op(%d)", int32(o))
 }
 
-// write tells whether the operation takes a zxid, also when it fails.
+// write reports whether the operation takes a zxid, also when it fails.
 func (o Op) write() bool {
 	switch o {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData,

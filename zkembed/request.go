@@ -62,11 +62,11 @@ func (c *conn) request(b []byte) bool {
 	})
 }
 
-// ask has the leader do something, and unlocks mu. A follower asks over its link,
-// does not wait (see caughtUp), and takes the answer when it has seen all that
-// the leader had committed before. What it has asked is done also if the
-// connection ends first; nothing is answered behind what ended it. ask returns false
-// when the connection is to end.
+// ask has the leader do something, and unlocks mu. A follower asks over its
+// link, does not wait (see caughtUp), and takes the answer when it has seen all
+// that the leader had committed before. What it has asked is done also if the
+// connection ends first; nothing is answered behind what ended it. ask returns
+// false when the connection is to end.
 func (c *conn) ask(f *Follower, do func() (answer func() bool)) bool {
 	if f == nil {
 		goesOn := do()()

@@ -1,7 +1,7 @@
 package zkembed
 
-// setWatches puts the watches of a reconnecting client back. What happened
-// since the zxid that the client saw last is told at once instead.
+// setWatches puts the watches of a reconnecting client back. A watch whose node
+// has changed since the zxid that the client saw last fires at once.
 func (c *conn) setWatches(d *decoder, op Op) response {
 	since := d.long()
 	data, exist, child := d.whole(), d.whole(), d.whole()

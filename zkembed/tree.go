@@ -60,7 +60,7 @@ type change struct {
 	op      Op // OpCreate, OpDelete, OpSetData, OpSetACL or OpCloseSession
 	path    string
 	data    []byte
-	acl     []ACL // the node's: who may be told
+	acl     []ACL // the node's: it says which watchers get the event
 	above   []ACL // the parent's, for OpCreate and OpDelete
 	counter int32 // OpCreate: the parent's creations afterwards
 	kind    Kind
@@ -202,8 +202,8 @@ func (t *tree) unlink(path string, n *node) {
 	}
 }
 
-// expired tells whether the reaper takes the node: a container that has had a
-// child and has none, a TTL node without children that nobody wrote for ttl.
+// expired reports whether the reaper takes the node: a container that has had a
+// child and has none, a TTL node without children that was not written for ttl.
 func (n *node) expired(ms int64) bool {
 	if len(n.children) > 0 {
 		return false

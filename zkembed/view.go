@@ -26,7 +26,7 @@ func (s *Server) commit(t txn) {
 	}
 }
 
-// publish tells everybody at a view about a transaction that its tree has.
+// publish tells all clients of a view about a transaction that its tree has.
 func (s *Server) publish(v *view, t txn) {
 	for _, c := range t.changes {
 		v.watches.fire(c, s.notify)

@@ -117,10 +117,10 @@ func (w watches) count() int { return w.data.count() + w.child.count() }
 
 // fire tells the watchers what a change did, in ZooKeeper's order: the node's
 // own watchers first, then those of the parent's children. A connection that
-// watches a deleted node's data and its children hears of it once. Whoever may
-// not read the node (or the parent, for its children) is not told, and a
-// one-shot watch is used up all the same: so do the releases that mend
-// CVE-2024-23944, namely 3.8.4, 3.9.2 and Debian's 3.8.0.
+// watches a deleted node's data and its children hears of it once. A client
+// that may not read the node (or the parent, for its children) gets no event,
+// and its one-shot watch is used up all the same, as in the releases that fix
+// CVE-2024-23944: 3.8.4, 3.9.2 and Debian's 3.8.0.
 func (w watches) fire(c change, notify func(*conn, eventType, string)) {
 	tell := func(table *watchTable, t eventType, path string, acl []ACL, told map[*conn]bool) {
 		table.trigger(path, t, func(cn *conn) {

@@ -120,7 +120,7 @@ func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
 	})
 }
 
-// Everybody waits while it is read, so the time must not grow with the square
+// All clients wait while it is read, so the time must not grow with the square
 // of its length.
 func TestTheLongestACLIsReadAtOnce(t *testing.T) {
 	s := start(t, zkembed.WithAddr(""))

@@ -108,8 +108,8 @@ var calls = []mutant{
 		guard: "Close waits for a server's answer, but not for long",
 		edit: edit{
 			file: "coord/internal/session/keeper.go",
-			old:  `w.sayGoodbye(min(goodbyeLimit, s.Timeout()/handshakeShare))`,
-			new:  `w.sayGoodbye(s.Timeout())`,
+			old:  `w.closeSession(min(closeLimit, s.Timeout()/handshakeShare))`,
+			new:  `w.closeSession(s.Timeout())`,
 		},
 		tests: []suite{{pkg: coord, run: "TestCloseGivesAHungServer"}},
 	},

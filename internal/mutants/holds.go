@@ -75,7 +75,7 @@ var holds = []mutant{
 		tests: []suite{{pkg: coord, run: "TestWithLoseAtDisconnectNothing"}},
 	},
 	{
-		guard: "holds end before the client says goodbye",
+		guard: "holds end before the client closes its session",
 		edit: edit{
 			file: "coord/internal/session/keeper.go",
 			old: `		k.cfg.Notify(Over, s)

@@ -27,18 +27,21 @@ func (b Backend) String() string {
 	return fmt.Sprintf("Backend(%d)", int(b))
 }
 
-// Switch is the environment variable that selects the servers tests run against: "embedded", "real" (single and
-// ensemble) or "all". Without it: the embedded server, and the real ones where they are installed.
+// Switch is the environment variable that selects the servers tests run
+// against: "embedded", "real" (single and ensemble) or "all". Without it: the
+// embedded server, and the real ones where they are installed.
 const Switch = "ZKTEST_SERVERS"
 
-// Each runs f as one subtest per backend, in a world of its own; against Embedded and Real if none is named. The
-// worlds share one real server (or ensemble) per test binary, so f must not kill or stop it: see EachPrivate.
+// Each runs f as one subtest per backend, in a world of its own; against
+// Embedded and Real if none is named. The worlds share one real server (or
+// ensemble) per test binary, so f must not kill or stop it: see EachPrivate.
 func Each(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
 	t.Helper()
 	each(t, backends, func(t *testing.T, b Backend) { f(t, New(t, b)) })
 }
 
-// EachPrivate is Each with servers of the test's own, which it may kill, stop, restart and wipe.
+// EachPrivate is Each with servers of the test's own, which it may kill, stop,
+// restart and wipe.
 func EachPrivate(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
 	t.Helper()
 	each(t, backends, func(t *testing.T, b Backend) { f(t, NewPrivate(t, b)) })
@@ -54,8 +57,9 @@ func each(t *testing.T, backends []Backend, f func(t *testing.T, b Backend)) {
 	}
 }
 
-// Require skips the test if the switch leaves the backend out, or if real servers are not installed here and nobody
-// insisted on them. It fails the test if somebody did: by the switch, or by the variable CI.
+// Require skips the test if the switch leaves the backend out, or if real
+// servers are not installed here. In that case it fails the test if the switch
+// or the variable CI insists on them.
 func Require(t testing.TB, b Backend) {
 	t.Helper()
 	skip, err := chosen(b)
@@ -73,7 +77,8 @@ func chosen(b Backend) (skip string, err error) {
 	return decide(b, os.Getenv(Switch), os.Getenv("CI") != "", missing)
 }
 
-// decide returns why a backend is left out ("" if it is not), or an error if it is needed and missing.
+// decide returns why a backend is left out ("" if it is not), or an error if it
+// is needed and missing.
 func decide(b Backend, choice string, ci bool, missing error) (skip string, err error) {
 	switch choice {
 	case "", "all", "real", "embedded":

@@ -14,13 +14,16 @@ import (
 	"time"
 )
 
-// childVariable tells a re-executed test binary which child's main function to run.
+// childVariable tells a re-executed test binary which child's main function to
+// run.
 const childVariable = "ZKTEST_CHILD"
 
 var childMains = map[string]func(args []string){}
 
-// RegisterChild makes main known as the main function of child processes of that name. Call it in an init function, or
-// in TestMain before Main. main talks to the test line by line on stdin and stdout; its stderr goes to the test's log.
+// RegisterChild makes main known as the main function of child processes of
+// that name. Call it in an init function, or in TestMain before Main. main
+// talks to the test line by line on stdin and stdout; its stderr goes to the
+// test's log.
 func RegisterChild(name string, main func(args []string)) {
 	if childMains[name] != nil {
 		panic("zktest: child " + name + " is registered twice")
@@ -28,7 +31,8 @@ func RegisterChild(name string, main func(args []string)) {
 	childMains[name] = main
 }
 
-// runChild runs the child's main function and ends the process if this is a child process.
+// runChild runs the child's main function and ends the process if this is a
+// child process.
 func runChild() {
 	name, ok := os.LookupEnv(childVariable)
 	if !ok {
@@ -43,7 +47,8 @@ func runChild() {
 	os.Exit(0)
 }
 
-// ChildProcess is a process that runs a registered main function from the test's own binary. It ends with the test.
+// ChildProcess is a process that runs a registered main function from the
+// test's own binary. It ends with the test.
 type ChildProcess struct {
 	t     testing.TB
 	name  string
@@ -67,7 +72,8 @@ func Child(t testing.TB, name string, args ...string) *ChildProcess {
 	if err != nil {
 		t.Fatalf("child %s: %v", name, err)
 	}
-	// A pipe of our own: one made by exec would be closed at the child's end, with lines still in it.
+	// A pipe of our own: one made by exec would be closed at the child's end,
+	// with lines still in it.
 	out, childOut, err := os.Pipe()
 	if err != nil {
 		t.Fatalf("child %s: %v", name, err)
@@ -103,7 +109,8 @@ func (c *ChildProcess) cleanUp() {
 	}
 }
 
-// Send writes one line to the child's stdin. It fails the test if the child is gone.
+// Send writes one line to the child's stdin. It fails the test if the child is
+// gone.
 func (c *ChildProcess) Send(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
@@ -114,7 +121,8 @@ func (c *ChildProcess) Send(line string) {
 // CloseStdin tells the child that no more lines will come.
 func (c *ChildProcess) CloseStdin() { _ = c.in.Close() }
 
-// Line returns the next line the child wrote to stdout. It fails the test if none comes in time, or at the child's end.
+// Line returns the next line the child wrote to stdout. It fails the test if
+// none comes in time, or at the child's end.
 func (c *ChildProcess) Line(within time.Duration) string {
 	c.t.Helper()
 	timer := time.NewTimer(within)
@@ -132,7 +140,8 @@ func (c *ChildProcess) Line(within time.Duration) string {
 	return ""
 }
 
-// Lines gives the child's further lines, and is closed after the last. Use either Lines or Line at a time.
+// Lines gives the child's further lines, and is closed after the last. Use
+// either Lines or Line at a time.
 func (c *ChildProcess) Lines() <-chan string { return c.lines }
 
 // PID returns the process id.
@@ -150,7 +159,8 @@ func (c *ChildProcess) Continue() error { return c.proc.cont() }
 // Exited is closed when the child has ended.
 func (c *ChildProcess) Exited() <-chan struct{} { return c.proc.done }
 
-// ExitCode waits for the child's end and returns its exit status, -1 if a signal ended it.
+// ExitCode waits for the child's end and returns its exit status, -1 if a
+// signal ended it.
 func (c *ChildProcess) ExitCode(within time.Duration) int {
 	c.t.Helper()
 	Receive(c.t, within, c.proc.done, "child %s ends", c.name)

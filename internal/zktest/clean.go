@@ -9,11 +9,13 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// graceAfterTimeout is how long after its session's time-out an ephemeral node of a dead client may still be there:
-// the real server expires sessions in steps of a tick, and a new leader starts all time-outs afresh.
+// graceAfterTimeout is how long after its session's time-out an ephemeral node
+// of a dead client may still be there: the real server expires sessions in
+// steps of a tick, and a new leader starts all time-outs afresh.
 const graceAfterTimeout = 2 * time.Second
 
-// cleanUp is run after the test and everything it registered itself: by then its clients are closed or dead.
+// cleanUp is run after the test and everything it registered itself: by then
+// its clients are closed or dead.
 func (w *World) cleanUp() {
 	w.t.Helper()
 	if w.admin != nil {
@@ -47,7 +49,8 @@ func (w *World) cleanUp() {
 	}
 }
 
-// checkNodes fails the test if an ephemeral node stays beyond the end of any session of the test.
+// checkNodes fails the test if an ephemeral node stays beyond the end of any
+// session of the test.
 func (w *World) checkNodes(list func() ([]string, error)) {
 	w.t.Helper()
 	var left []string
@@ -73,8 +76,9 @@ func (w *World) checkWatches() {
 	}
 }
 
-// Watched lists the paths of the test's namespace that some session watches now, one entry per session and server. On
-// the embedded server it is one entry per path.
+// Watched lists the paths of the test's namespace that some session watches
+// now, one entry per session and server. On the embedded server it is one entry
+// per path.
 func (w *World) Watched() []string {
 	w.t.Helper()
 	var paths []string
@@ -95,7 +99,7 @@ func (w *World) Watched() []string {
 	return paths
 }
 
-// alive tells whether one of the world's real servers serves.
+// alive reports whether one of the world's real servers serves.
 func (w *World) alive() bool {
 	for _, s := range w.realServers() {
 		if s.Alive() && s.Mode() != "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Connect returns a plain go-zookeeper client with a session, closed at the test's end if not before.
+// Connect returns a plain go-zookeeper client with a session, closed at the
+// test's end if not before.
 func Connect(t testing.TB, connectString string, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	conn, err := connect(connectString, timeout, func(zk.Event) {})
@@ -22,7 +23,8 @@ func Connect(t testing.TB, connectString string, timeout time.Duration) *zk.Conn
 	return conn
 }
 
-// connect returns when the client has a session. It calls callback at every event; callback must not block.
+// connect returns when the client has a session. It calls callback at every
+// event; callback must not block.
 func connect(connectString string, timeout time.Duration, callback zk.EventCallback) (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0)
 	conn, _, err := zk.Connect(strings.Split(connectString, ","), timeout,
@@ -37,8 +39,9 @@ func connect(connectString string, timeout time.Duration, callback zk.EventCallb
 	return conn, nil
 }
 
-// answersWithin bounds the wait for the answer to a client's first packet. The client library waits 6.7 time-outs for
-// it, which is longer than a test waits for a server that starts and lost the packet.
+// answersWithin bounds the wait for the answer to a client's first packet. The
+// client library waits 6.7 time-outs for it, which is longer than a test waits
+// for a server that starts and lost the packet.
 const answersWithin = 5 * time.Second
 
 func dial(network, address string, timeout time.Duration) (net.Conn, error) {

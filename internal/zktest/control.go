@@ -16,15 +16,16 @@ func (s *Server) PID() int {
 	return s.proc.pid()
 }
 
-// Alive tells whether the server's process exists; a stopped one does.
+// Alive reports whether the server's process exists; a stopped one does.
 func (s *Server) Alive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc != nil && s.proc.alive()
 }
 
-// Kill ends the server by SIGKILL and returns when its process is gone. Its data stay, as far as they were written:
-// the server does not wait for the disk, but what it wrote survives its own death.
+// Kill ends the server by SIGKILL and returns when its process is gone. Its
+// data stay, as far as they were written: the server does not wait for the
+// disk, but what it wrote survives its own death.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +36,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Stop halts the server by SIGSTOP: it still accepts connections, by the kernel, and answers nothing. Stop returns when
-// the process stands still.
+// Stop halts the server by SIGSTOP: it still accepts connections, by the
+// kernel, and answers nothing. Stop returns when the process stands still.
 func (s *Server) Stop() error { return s.signal((*process).stop) }
 
 // Continue ends a Stop.
@@ -51,7 +52,8 @@ func (s *Server) signal(send func(*process) error) error {
 	return send(s.proc)
 }
 
-// Restart kills the server if it runs, starts it on the same data and address, and returns when it serves.
+// Restart kills the server if it runs, starts it on the same data and address,
+// and returns when it serves.
 func (s *Server) Restart() error {
 	if err := s.Launch(); err != nil {
 		return err
@@ -62,7 +64,8 @@ func (s *Server) Restart() error {
 // Launch is Restart without waiting until the server serves.
 func (s *Server) Launch() error { return s.launch() }
 
-// WipeAndRestart is Restart with the data removed: the server has forgotten every node and session.
+// WipeAndRestart is Restart with the data removed: the server has forgotten
+// every node and session.
 func (s *Server) WipeAndRestart() error {
 	if s.Alive() {
 		if err := s.Kill(); err != nil {
@@ -75,7 +78,8 @@ func (s *Server) WipeAndRestart() error {
 	return s.Restart()
 }
 
-// close ends the server for good and removes its data; with keepLog its log goes to the artefacts first.
+// close ends the server for good and removes its data; with keepLog its log
+// goes to the artefacts first.
 func (s *Server) close(keepLog bool, label string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

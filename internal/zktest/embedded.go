@@ -8,8 +8,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// NewEmbedded returns a world on an embedded server of its own, with a real test server's tick and bounds of session
-// time-outs unless the options say otherwise. New and Each call it without options.
+// NewEmbedded returns a world on an embedded server of its own, with a real
+// test server's tick and bounds of session time-outs unless the options say
+// otherwise. New and Each call it without options.
 func NewEmbedded(t testing.TB, opts ...zkembed.Option) *World {
 	t.Helper()
 	Require(t, Embedded)
@@ -28,7 +29,8 @@ func NewEmbedded(t testing.TB, opts ...zkembed.Option) *World {
 	return newWorld(t, Embedded, s)
 }
 
-// Embedded returns the world's embedded server; it fails the test on another backend.
+// Embedded returns the world's embedded server; it fails the test on another
+// backend.
 func (w *World) Embedded() *zkembed.Server {
 	w.t.Helper()
 	return backendAs[*zkembed.Server](w)
@@ -48,7 +50,8 @@ func describeEphemeral(path string, owner int64) string {
 	return fmt.Sprintf("%s (session 0x%x)", path, owner)
 }
 
-// bringUp undoes what a test left in the way of the embedded server's looking after its sessions.
+// bringUp undoes what a test left in the way of the embedded server's looking
+// after its sessions.
 func (w *World) bringUp(s *zkembed.Server) {
 	s.Heal()
 	if w.crashed {

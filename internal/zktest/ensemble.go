@@ -49,8 +49,9 @@ func startEnsemble(opts []ServerOption) (_ *Ens, err error) {
 	return e, e.AwaitReady()
 }
 
-// introduce writes into each server's configuration where it finds the others: their quorum ports through a proxy of
-// its own if asked for, their election ports directly.
+// introduce writes into each server's configuration where it finds the others:
+// their quorum ports through a proxy of its own if asked for, their election
+// ports directly.
 func (e *Ens) introduce(links bool) error {
 	for i, s := range e.servers {
 		link := &Link{}
@@ -93,8 +94,9 @@ func (e *Ens) ConnectString() string {
 	return strings.Join(addrs, ",")
 }
 
-// Leader waits until a server says it leads, and returns it. Servers named as except do not count: a leader that was
-// stopped and continued says for a while that it leads, though there is another.
+// Leader waits until a server says it leads, and returns it. Servers named as
+// except do not count: a leader that was stopped and continued says for a while
+// that it leads, though there is another.
 func (e *Ens) Leader(except ...*Server) (*Server, error) {
 	var leader *Server
 	found := func() bool {
@@ -133,7 +135,8 @@ type role struct {
 	mode   string
 }
 
-// ask asks all servers at once, since a stopped one takes seconds not to answer, and gives the answers as they come.
+// ask asks all servers at once, since a stopped one takes seconds not to
+// answer, and gives the answers as they come.
 func (e *Ens) ask(except []*Server) <-chan role {
 	answers := make(chan role, len(e.servers))
 	var wg sync.WaitGroup
@@ -146,12 +149,14 @@ func (e *Ens) ask(except []*Server) <-chan role {
 	return answers
 }
 
-// ExpireSession ends a session as if it had expired, through any server that answers.
+// ExpireSession ends a session as if it had expired, through any server that
+// answers.
 func (e *Ens) ExpireSession(id int64) error {
 	return e.any(func(s *Server) error { return s.ExpireSession(id) })
 }
 
-// DropConn makes the server that a session is connected to close that connection; the session lives on.
+// DropConn makes the server that a session is connected to close that
+// connection; the session lives on.
 func (e *Ens) DropConn(id int64) error {
 	for _, s := range e.servers {
 		if timeouts, err := sessionTimeouts(s.Addr()); err == nil {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// answerWithin is how long a server may take for a four-letter word. A stopped one takes as long.
+// answerWithin is how long a server may take for a four-letter word. A stopped
+// one takes as long.
 const answerWithin = 2 * time.Second
 
 // fourLetter sends one of ZooKeeper's four-letter words and returns the answer.
@@ -32,16 +33,18 @@ func fourLetter(addr, word string) (string, error) {
 	return string(answer), nil
 }
 
-// mode returns the role a server reports (standalone, leader, follower), "" while it serves nobody.
+// mode returns the role a server reports (standalone, leader, follower), ""
+// while it serves no clients.
 func mode(addr string) string { return srvr(addr, "Mode: ") }
 
-// version returns the version a server reports, "" while it serves nobody.
+// version returns the version a server reports, "" while it serves no clients.
 func version(addr string) string {
 	number, _, _ := strings.Cut(srvr(addr, "Zookeeper version: "), "-")
 	return number
 }
 
-// srvr returns the rest of the line that begins so in what a server says of itself, "" while it serves nobody.
+// srvr returns the rest of the line with that beginning in a server's answer to
+// srvr, "" while it serves no clients.
 func srvr(addr, begin string) string {
 	answer, err := fourLetter(addr, "srvr")
 	if err != nil {
@@ -55,7 +58,8 @@ func srvr(addr, begin string) string {
 	return ""
 }
 
-// mntr returns one number of the server's monitoring output, such as zk_watch_count.
+// mntr returns one number of the server's monitoring output, such as
+// zk_watch_count.
 func mntr(addr, key string) (int64, error) {
 	answer, err := fourLetter(addr, "mntr")
 	if err != nil {
@@ -75,7 +79,8 @@ func mntr(addr, key string) (int64, error) {
 	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", addr, key)
 }
 
-// watchPaths returns the paths at and below prefix that are watched through this server, once for each session.
+// watchPaths returns the paths at and below prefix that are watched through
+// this server, once for each session.
 func watchPaths(addr, prefix string) ([]string, error) {
 	answer, err := fourLetter(addr, "wchp")
 	if err != nil {
@@ -95,13 +100,14 @@ func watchPaths(addr, prefix string) ([]string, error) {
 	return watches, nil
 }
 
-// inNamespace tells whether path is prefix or below it.
+// inNamespace reports whether path is prefix or below it.
 func inNamespace(path, prefix string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// sessionTimeouts returns the negotiated time-out of every session that is connected to this server.
+// sessionTimeouts returns the negotiated time-out of every session that is
+// connected to this server.
 func sessionTimeouts(addr string) (map[int64]time.Duration, error) {
 	answer, err := fourLetter(addr, "cons")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// host is what all tests of this binary share: the thread that forks, the folder of the servers' data, the shared
-// servers.
+// host is what all tests of this binary share: the thread that forks, the
+// folder of the servers' data, the shared servers.
 var host hostState
 
 type hostState struct {
@@ -47,8 +47,8 @@ func (h *hostState) spawn(fork func() error) error {
 	return <-result
 }
 
-// minFree is how much a memory file system must have left before data of servers go there; a container's default of
-// 64 MiB is too little.
+// minFree is how much a memory file system must have left before data of
+// servers go there; a container's default of 64 MiB is too little.
 const minFree = 1 << 30
 
 // dataDir is a new folder for one server, in memory where there is room.
@@ -72,8 +72,10 @@ func (h *hostState) makeBase() error {
 	if err != nil {
 		return fmt.Errorf("zktest: folder for the servers' data: %w", err)
 	}
-	// A test binary that is killed, or that panics, removes nothing. So a small process waits for the end of our end
-	// of a pipe, however that comes, and removes the folder; twice, since a server may be dying at the same moment.
+	// A test binary that is killed, or that panics, removes nothing. So a small
+	// process waits for the end of our end of a pipe, however that comes, and
+	// removes the folder; twice, since a server may be dying at the same
+	// moment.
 	sweeper := exec.Command("/bin/sh", "-c", `cat >/dev/null; rm -rf "$1" || { sleep 1; rm -rf "$1"; }`, "zktest-sweeper", dir)
 	detach(sweeper)
 	pipe, err := sweeper.StdinPipe()
@@ -88,7 +90,8 @@ func (h *hostState) makeBase() error {
 	return nil
 }
 
-// close stops the shared servers and removes what was made. When keepLogs is set, the logs go to the artefacts first.
+// close stops the shared servers and removes what was made. When keepLogs is
+// set, the logs go to the artefacts first.
 func (h *hostState) close(keepLogs bool) {
 	label := "shared-" + filepath.Base(os.Args[0]) // the binary is named after the package
 	if h.server != nil {
@@ -110,8 +113,8 @@ func (h *hostState) close(keepLogs bool) {
 	h.requests, h.sweeper, h.dir = nil, nil, ""
 }
 
-// ArtefactDir returns the folder in which files of a failed test are kept: ZKTEST_ARTEFACTS, or the folder
-// "artefacts" at the root of the repository.
+// ArtefactDir returns the folder in which files of a failed test are kept:
+// ZKTEST_ARTEFACTS, or the folder "artefacts" at the root of the repository.
 func ArtefactDir() string {
 	if dir := os.Getenv("ZKTEST_ARTEFACTS"); dir != "" {
 		return dir

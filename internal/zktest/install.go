@@ -10,14 +10,16 @@ import (
 	"strings"
 )
 
-// EnvZooKeeper names a folder with the zookeeper.jar and zookeeper-jute.jar of another version than the installed one,
-// for all real servers. make zookeeper fetches one.
+// EnvZooKeeper names a folder with the zookeeper.jar and zookeeper-jute.jar of
+// another version than the installed one, for all real servers. make zookeeper
+// fetches one.
 const EnvZooKeeper = "ZKTEST_ZOOKEEPER"
 
 // javaFolder is where Debian keeps Java libraries.
 const javaFolder = "/usr/share/java"
 
-// findReal returns the java command and the class path of a real server, or says what is missing and how to get it.
+// findReal returns the java command and the class path of a real server, or
+// says what is missing and how to get it.
 func findReal() (java, classPath string, err error) {
 	if !canRunReal {
 		return "", "", errors.New("real servers need Linux")
@@ -30,9 +32,10 @@ func findReal() (java, classPath string, err error) {
 	return java, classPath, err
 }
 
-// findJars returns the class path with the ZooKeeper of a folder. zookeeper.jar names the jars it needs in its manifest,
-// by Debian's paths; the logger's back end is missing there, and the classes of the protocol must be those of the same
-// version, so they come first.
+// findJars returns the class path with the ZooKeeper of a folder. zookeeper.jar
+// names the jars it needs in its manifest, by Debian's paths; the logger's back
+// end is missing there, and the classes of the protocol must be those of the
+// same version, so they come first.
 func findJars(folder string) (classPath string, err error) {
 	if !filepath.IsAbs(folder) {
 		return "", fmt.Errorf("%s=%q: want an absolute path, since tests run in folders of their own", EnvZooKeeper, folder)

@@ -11,12 +11,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// leaksWithin is how long goroutines may take to end after the last test; a closed go-zookeeper connection needs up to
-// a second and a half.
+// leaksWithin is how long goroutines may take to end after the last test; a
+// closed go-zookeeper connection needs up to a second and a half.
 const leaksWithin = 10 * time.Second
 
-// Main is the TestMain of every package that uses this one: it runs the tests, stops the shared servers, and fails if
-// a goroutine is left. In a child process started by Child it runs that child's main function instead.
+// Main is the TestMain of every package that uses this one: it runs the tests,
+// stops the shared servers, and fails if a goroutine is left. In a child
+// process started by Child it runs that child's main function instead.
 func Main(m *testing.M) {
 	runChild()
 	HeedSignals()
@@ -29,8 +30,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// HeedSignals gives the processes that the tests start the usual signals, also when this process was started with some
-// of them ignored: by nohup, or in the background of a shell without job control.
+// HeedSignals gives the processes that the tests start the usual signals, also
+// when this process was started with some of them ignored: by nohup, or in the
+// background of a shell without job control.
 func HeedSignals() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		if signal.Ignored(s) {
@@ -48,8 +50,9 @@ func checkGoroutines() int {
 	return 1
 }
 
-// NoLeaks fails the test if, after everything registered with t.Cleanup later than this call, there is a goroutine that
-// was not there now. Not for tests that run in parallel with others.
+// NoLeaks fails the test if, after everything registered with t.Cleanup later
+// than this call, there is a goroutine that was not there now. Not for tests
+// that run in parallel with others.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	base := goleak.IgnoreCurrent()
@@ -61,7 +64,8 @@ func NoLeaks(t testing.TB) {
 	})
 }
 
-// sayLeftOut tells what this run did not cover; go test shows it with -v, or when a single package is tested.
+// sayLeftOut tells what this run did not cover; go test shows it with -v, or
+// when a single package is tested.
 func sayLeftOut() {
 	for _, b := range []Backend{Embedded, Real} {
 		if reason, err := chosen(b); err == nil && reason != "" {

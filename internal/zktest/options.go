@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// ServerOption changes how a real server, or every server of an ensemble, is started.
+// ServerOption changes how a real server, or every server of an ensemble, is
+// started.
 type ServerOption func(*serverConfig)
 
-// serverConfig is what a server is started with: lines of zoo.cfg and system properties of the JVM.
+// serverConfig is what a server is started with: lines of zoo.cfg and system
+// properties of the JVM.
 type serverConfig struct {
 	lines      map[string]string
 	properties map[string]string
 	links      bool // route the followers' quorum links through proxies
 }
 
-// DefaultTick is the tickTime of real servers: a tenth of ZooKeeper's default, so that faults and expiries take a tenth
-// of the time.
+// DefaultTick is the tickTime of real servers: a tenth of ZooKeeper's default,
+// so that faults and expiries take a tenth of the time.
 const DefaultTick = 200 * time.Millisecond
 
 func newServerConfig(opts []ServerOption) serverConfig {
@@ -38,7 +40,8 @@ func newServerConfig(opts []ServerOption) serverConfig {
 			"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
 			"zookeeper.preAllocSize":                             "1024",
 			"znode.container.checkIntervalMs":                    "60000",
-			// Logging to stderr, with times that can be compared with a test's log.
+			// Logging to stderr, with times that can be compared with a test's
+			// log.
 			"org.slf4j.simpleLogger.defaultLogLevel": "info",
 			"org.slf4j.simpleLogger.showDateTime":    "true",
 			"org.slf4j.simpleLogger.dateTimeFormat":  "HH:mm:ss.SSS",
@@ -54,10 +57,12 @@ func newServerConfig(opts []ServerOption) serverConfig {
 // WithTick sets tickTime; DefaultTick if not given.
 func WithTick(d time.Duration) ServerOption { return WithConfig("tickTime", millis(d)) }
 
-// WithSyncLimit sets after how many ticks without a word a follower and its leader give each other up; 20 if not given.
+// WithSyncLimit sets after how many ticks without a word a follower and its
+// leader give each other up; 20 if not given.
 func WithSyncLimit(ticks int) ServerOption { return WithConfig("syncLimit", strconv.Itoa(ticks)) }
 
-// WithContainerCheck sets how often the server looks for empty containers and overdue TTL nodes; a minute if not given.
+// WithContainerCheck sets how often the server looks for empty containers and
+// overdue TTL nodes; a minute if not given.
 func WithContainerCheck(d time.Duration) ServerOption {
 	return WithProperty("znode.container.checkIntervalMs", millis(d))
 }
@@ -72,8 +77,8 @@ func WithProperty(key, value string) ServerOption {
 	return func(c *serverConfig) { c.properties[key] = value }
 }
 
-// WithQuorumLinks routes the links from the followers to their leader through proxies, so that Ensemble.Link can delay
-// or cut them. Elections stay direct.
+// WithQuorumLinks routes the links from the followers to their leader through
+// proxies, so that Ensemble.Link can delay or cut them. Elections stay direct.
 func WithQuorumLinks() ServerOption { return func(c *serverConfig) { c.links = true } }
 
 func (c serverConfig) clone() serverConfig {

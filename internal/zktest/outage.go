@@ -6,8 +6,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Crash takes all servers of the world down at once, without a farewell: real ones by SIGKILL. Nothing expires until
-// Recover. The servers must be the test's own.
+// Crash takes all servers of the world down at once, without a farewell: real
+// ones by SIGKILL. Nothing expires until Recover. The servers must be the
+// test's own.
 func (w *World) Crash() {
 	w.t.Helper()
 	w.mustBePrivate("Crash")
@@ -19,8 +20,9 @@ func (w *World) Crash() {
 	w.eachServer((*Server).Kill)
 }
 
-// Recover starts the servers again after Crash, on the same addresses, with all nodes and sessions. Every session has
-// its whole time-out from then on. It returns when they serve.
+// Recover starts the servers again after Crash, on the same addresses, with all
+// nodes and sessions. Every session has its whole time-out from then on. It
+// returns when they serve.
 func (w *World) Recover() {
 	w.t.Helper()
 	w.mustBePrivate("Recover")
@@ -34,8 +36,9 @@ func (w *World) Recover() {
 	w.awaitAdmin()
 }
 
-// Freeze makes all servers of the world stand still: connections stay, new ones are accepted, nothing is answered. Real
-// servers are stopped by SIGSTOP; the embedded one is cut off from its clients, and goes on expiring sessions. The
+// Freeze makes all servers of the world stand still: connections stay, new ones
+// are accepted, nothing is answered. Real servers are stopped by SIGSTOP; the
+// embedded one is cut off from its clients, and goes on expiring sessions. The
 // servers must be the test's own.
 func (w *World) Freeze() {
 	w.t.Helper()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// canRunReal tells whether this platform has what real servers and child processes are controlled with: parent-death
-// signals and SIGSTOP.
+// canRunReal reports whether this platform has what real servers and child
+// processes are controlled with: parent-death signals and SIGSTOP.
 const canRunReal = true
 
 // process is a child that dies with the test binary.
@@ -34,11 +34,13 @@ func start(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// lockThread ties the calling goroutine to its thread. The kernel sends the parent-death signal when the thread that
-// forked ends, so children are forked from one thread that lives as long as the tests do.
+// lockThread ties the calling goroutine to its thread. The kernel sends the
+// parent-death signal when the thread that forked ends, so children are forked
+// from one thread that lives as long as the tests do.
 func lockThread() { runtime.LockOSThread() }
 
-// detach keeps signals to our process group, such as an interrupt from the terminal, away from cmd.
+// detach keeps signals to our process group, such as an interrupt from the
+// terminal, away from cmd.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
@@ -52,7 +54,8 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill sends SIGKILL and returns when the child has been reaped, so that its ports are free.
+// kill sends SIGKILL and returns when the child has been reaped, so that its
+// ports are free.
 func (p *process) kill() {
 	if p.alive() {
 		_ = p.cmd.Process.Signal(syscall.SIGKILL)
@@ -78,7 +81,8 @@ func (p *process) cont() error {
 	return nil
 }
 
-// state is the letter the kernel gives for the process: R, S, T for stopped; 0 when it is gone.
+// state is the letter the kernel gives for the process: R, S, T for stopped; 0
+// when it is gone.
 func (p *process) state() byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))
 	if err != nil {
@@ -94,15 +98,17 @@ func (p *process) state() byte {
 // port is a TCP port of 127.0.0.1 that is ours for as long as the tests run.
 type port struct{ fd, number int }
 
-// reservePort binds a port without listening on it. The kernel gives such a port to nobody else, neither to a listener
-// nor as the local end of a connection, but lets a server that sets SO_REUSEADDR (Java does) listen on it, again and
+// reservePort binds a port without listening on it. The kernel gives such a
+// port to no other, neither to a listener nor as the local end of a connection,
+// but lets a server that sets SO_REUSEADDR (Java does) listen on it, again and
 // again. So a restarted server always finds its port free.
 func reservePort() (*port, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	// SO_REUSEADDR comes after bind: at bind it would allow a port that somebody else has reserved in this way.
+	// SO_REUSEADDR comes after bind: at bind it would allow a port that another
+	// process has reserved in this way.
 	err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 	if err == nil {
 		err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
@@ -120,7 +126,8 @@ func reservePort() (*port, error) {
 
 func (p *port) release() { _ = syscall.Close(p.fd) }
 
-// freeBytes is the space left in the file system of dir, 0 if that cannot be told.
+// freeBytes is the space left in the file system of dir, 0 if that cannot be
+// told.
 func freeBytes(dir string) uint64 {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil {

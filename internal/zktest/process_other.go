@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-// canRunReal is false here: without parent-death signals and SIGSTOP, real servers and child processes are left out.
+// canRunReal is false here: without parent-death signals and SIGSTOP, real
+// servers and child processes are left out.
 const canRunReal = false
 
 var errLinuxOnly = errors.New("zktest: real servers and child processes need Linux")

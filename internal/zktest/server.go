@@ -13,14 +13,17 @@ import (
 	"time"
 )
 
-// mainClass is what Debian's zkServer.sh starts, for a single server and for a member of an ensemble alike.
+// mainClass is what Debian's zkServer.sh starts, for a single server and for a
+// member of an ensemble alike.
 const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// readyWithin bounds every wait for a server to serve. It starts in half a second on an idle machine.
+// readyWithin bounds every wait for a server to serve. It starts in half a
+// second on an idle machine.
 const readyWithin = 60 * time.Second
 
-// Server is one real ZooKeeper server: a child process that dies with the test binary. Its address stays the same over
-// restarts. Its methods may be called from any goroutine.
+// Server is one real ZooKeeper server: a child process that dies with the test
+// binary. Its address stays the same over restarts. Its methods may be called
+// from any goroutine.
 type Server struct {
 	dir    string // holds zoo.cfg, the log and data/
 	id     int    // myid in an ensemble, 0 alone
@@ -59,7 +62,8 @@ func startAlone(opts []ServerOption) (*Server, error) {
 	return s, nil
 }
 
-// DataDir returns the folder with the server's snapshots and logs of transactions.
+// DataDir returns the folder with the server's snapshots and logs of
+// transactions.
 func (s *Server) DataDir() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) log() string { return filepath.Join(s.dir, "server.log") }
@@ -70,7 +74,8 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.client.num
 // ConnectString returns the same as Addr.
 func (s *Server) ConnectString() string { return s.Addr() }
 
-// launch writes the configuration and starts the process, without waiting until it serves.
+// launch writes the configuration and starts the process, without waiting until
+// it serves.
 func (s *Server) launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +122,8 @@ func (s *Server) writeConfig() (string, error) {
 	return path, os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// AwaitReady returns when the server serves clients: alone, or as leader or follower of a quorum.
+// AwaitReady returns when the server serves clients: alone, or as leader or
+// follower of a quorum.
 func (s *Server) AwaitReady() error {
 	serves := func() bool { return s.Mode() != "" || !s.Alive() }
 	if !poll(readyWithin, serves) || !s.Alive() {
@@ -126,13 +132,16 @@ func (s *Server) AwaitReady() error {
 	return nil
 }
 
-// Version returns the version the server reports, such as 3.8.0; "" while it serves nobody.
+// Version returns the version the server reports, such as 3.8.0; "" while it
+// serves no clients.
 func (s *Server) Version() string { return version(s.Addr()) }
 
-// Mode returns the role the server reports: standalone, leader or follower; "" while it serves nobody.
+// Mode returns the role the server reports: standalone, leader or follower; ""
+// while it serves no clients.
 func (s *Server) Mode() string { return mode(s.Addr()) }
 
-// Mntr returns one number from the server's monitoring output, such as zk_watch_count or zk_ephemerals_count.
+// Mntr returns one number from the server's monitoring output, such as
+// zk_watch_count or zk_ephemerals_count.
 func (s *Server) Mntr(key string) (int64, error) { return mntr(s.Addr(), key) }
 
 // FourLetter sends a four-letter word and returns the answer.

@@ -18,7 +18,7 @@ func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
 	require.NoError(t, s.Kill())
 	require.False(t, s.Alive())
 	_, err := net.Dial("tcp", s.Addr())
-	require.Error(t, err, "nobody listens while the server is dead")
+	require.Error(t, err, "nothing listens while the server is dead")
 	require.Error(t, s.Kill(), "a dead server cannot be killed again")
 	require.NoError(t, s.Restart())
 

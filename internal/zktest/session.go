@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// sessionPassword is the password a real server gives to a session. It does not depend on anything secret: java.util's
-// Random seeded with the id and a constant of the server, so that every member of an ensemble can check it.
+// sessionPassword is the password a real server gives to a session. It does not
+// depend on anything secret: java.util's Random seeded with the id and a
+// constant of the server, so that every member of an ensemble can check it.
 func sessionPassword(id int64) [16]byte {
 	const serverConstant, multiplier, mask = 0xB3415C00, 0x5DEECE66D, 1<<48 - 1
 	state := (uint64(id) ^ serverConstant ^ multiplier) & mask
@@ -22,11 +23,13 @@ func sessionPassword(id int64) [16]byte {
 	return password
 }
 
-// errUnknownSession is the server's word for a session that is over or never was.
+// errUnknownSession is the server's word for a session that is over or never
+// was.
 var errUnknownSession = errors.New("the server does not know the session")
 
-// takeOver connects to a live session as a second connection of the same client would, and sends what follows in the
-// same breath. The server closes the first connection. timeout should be the session's own.
+// takeOver connects to a live session as a second connection of the same client
+// would, and sends what follows in the same breath. The server closes the first
+// connection. timeout should be the session's own.
 func takeOver(addr string, id int64, timeout time.Duration, follow []byte) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -79,11 +82,13 @@ func readFrame(r io.Reader) ([]byte, error) {
 // closeRequest is the packet that ends a session.
 var closeRequest = []byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5} // length, xid 1, opcode -11
 
-// expireWithin bounds the attempts to end a session against its own client, which connects again and again.
+// expireWithin bounds the attempts to end a session against its own client,
+// which connects again and again.
 const expireWithin = 20 * time.Second
 
-// ExpireSession ends a session as if it had expired: its ephemeral nodes go, and its client hears of it when it
-// connects again. The server is told by a second connection that closes the session. It returns when that is done.
+// ExpireSession ends a session as if it had expired: its ephemeral nodes go,
+// and its client hears of it when it connects again. A second connection closes
+// the session. ExpireSession returns when that is done.
 func (s *Server) ExpireSession(id int64) error {
 	var err error
 	timeout, tried := s.timeoutOf(id), false
@@ -98,7 +103,8 @@ func (s *Server) ExpireSession(id int64) error {
 	return err
 }
 
-// closeSession fails if the session's own client takes the session back before the server has read the request.
+// closeSession fails if the session's own client takes the session back before
+// the server has read the request.
 func closeSession(addr string, id int64, timeout time.Duration) error {
 	conn, err := takeOver(addr, id, timeout, closeRequest)
 	if err != nil {
@@ -111,8 +117,8 @@ func closeSession(addr string, id int64, timeout time.Duration) error {
 	return nil
 }
 
-// DropConn makes the server close the connection of a session; the session lives on. On an ensemble, ask the server the
-// session is connected to.
+// DropConn makes the server close the connection of a session; the session
+// lives on. On an ensemble, ask the server the session is connected to.
 func (s *Server) DropConn(id int64) error {
 	conn, err := takeOver(s.Addr(), id, s.timeoutOf(id), nil)
 	if err != nil {
@@ -121,7 +127,8 @@ func (s *Server) DropConn(id int64) error {
 	return conn.Close()
 }
 
-// timeoutOf returns the negotiated time-out of a session that is connected here, 10 s for any other.
+// timeoutOf returns the negotiated time-out of a session that is connected
+// here, 10 s for any other.
 func (s *Server) timeoutOf(id int64) time.Duration {
 	timeouts, err := sessionTimeouts(s.Addr())
 	if timeout, ok := timeouts[id]; ok && err == nil {

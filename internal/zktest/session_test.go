@@ -70,7 +70,8 @@ func TestADroppedConnectionLeavesTheSessionAlive(t *testing.T) {
 	}, Embedded, Real, Ensemble)
 }
 
-// watched returns a client with a session, and the states it goes through from then on.
+// watched returns a client with a session, and the states it goes through from
+// then on.
 func watched(t *testing.T, connectString string) (*zk.Conn, <-chan zk.State) {
 	t.Helper()
 	states := make(chan zk.State, 1000)

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// sharedServer returns the real server that the tests of this binary share, started by the first that asks.
+// sharedServer returns the real server that the tests of this binary share,
+// started by the first that asks.
 func sharedServer(t testing.TB) *Server {
 	t.Helper()
 	host.serverOnce.Do(func() { host.server, host.serverErr = startAlone(nil) })
@@ -14,7 +15,8 @@ func sharedServer(t testing.TB) *Server {
 	return host.server
 }
 
-// sharedEnsemble returns the ensemble that the tests of this binary share, started by the first that asks.
+// sharedEnsemble returns the ensemble that the tests of this binary share,
+// started by the first that asks.
 func sharedEnsemble(t testing.TB) *Ens {
 	t.Helper()
 	host.ensOnce.Do(func() { host.ens, host.ensErr = startEnsemble(nil) })
@@ -24,8 +26,9 @@ func sharedEnsemble(t testing.TB) *Ens {
 	return host.ens
 }
 
-// RequireReal returns a running real server of the test's own, which it may kill, stop, restart and wipe. Where there
-// is no real server, the test is skipped or fails: see Require.
+// RequireReal returns a running real server of the test's own, which it may
+// kill, stop, restart and wipe. Where there is no real server, the test is
+// skipped or fails: see Require.
 func RequireReal(t testing.TB, opts ...ServerOption) *Server {
 	t.Helper()
 	Require(t, Real)

@@ -8,14 +8,16 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// superUser may do anything on real test servers, so that clean-up is not stopped by a test's ACLs. superDigest is how
-// a server is told so: user:base64(sha1(user:password)).
+// superUser may do anything on real test servers, so that clean-up is not
+// stopped by a test's ACLs. superDigest is how a server's configuration names
+// it: user:base64(sha1(user:password)).
 const (
 	superUser   = "super:zktest"
 	superDigest = "super:/h+gcH12ycQxBhZ4ZIb28S4Njto="
 )
 
-// walk visits root and everything below it, parents first. Nodes that vanish meanwhile are passed over.
+// walk visits root and everything below it, parents first. Nodes that are
+// deleted meanwhile are passed over.
 func walk(conn *zk.Conn, root string, visit func(path string, stat *zk.Stat)) error {
 	children, stat, err := conn.Children(root)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -48,7 +50,8 @@ func removeTree(conn *zk.Conn, root string) error {
 	return nil
 }
 
-// removeAll deletes nodes in one transaction, or one by one if some of them go by themselves.
+// removeAll deletes nodes in one transaction, or one by one if some of them go
+// by themselves.
 func removeAll(conn *zk.Conn, paths []string) error {
 	var ops []any
 	for _, path := range paths {

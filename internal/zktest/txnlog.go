@@ -25,14 +25,16 @@ type Transaction struct {
 
 const (
 	txnDelete, txnMulti = 2, 14
-	// txnHeader is the length of a transaction's header: session, xid, zxid, time and type.
+	// txnHeader is the length of a transaction's header: session, xid, zxid,
+	// time and type.
 	txnHeader = 8 + 4 + 8 + 8 + 4
 	// longestTxn is far beyond what a server takes in one request.
 	longestTxn = 64 << 20
 )
 
-// Transactions returns what the servers of the ensemble have carried out, in order. A server's log may lack what it
-// learned by a snapshot; all together have everything.
+// Transactions returns what the servers of the ensemble have carried out, in
+// order. A server's log may lack what it learned by a snapshot; all together
+// have everything.
 func (e *Ens) Transactions() ([]Transaction, error) {
 	all := map[int64]Transaction{}
 	for _, s := range e.servers {
@@ -49,9 +51,10 @@ func (e *Ens) Transactions() ([]Transaction, error) {
 	return slices.SortedFunc(maps.Values(all), func(a, b Transaction) int { return int(a.Zxid - b.Zxid) }), nil
 }
 
-// readTxnLog reads a log file: a header of 16 bytes, and for each transaction a checksum (8 bytes), a length (4 bytes), the
-// transaction, and a closing byte. What is allocated beforehand is zero. The last entry may be cut off, if its server
-// was killed.
+// readTxnLog reads a log file: a header of 16 bytes, and for each transaction a
+// checksum (8 bytes), a length (4 bytes), the transaction, and a closing byte.
+// What is allocated beforehand is zero. The last entry may be cut off, if its
+// server was killed.
 func readTxnLog(name string, each func(Transaction)) error {
 	f, err := os.Open(name)
 	if err != nil {

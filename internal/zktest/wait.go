@@ -9,8 +9,9 @@ import (
 // pollEvery is how often a condition is looked at.
 const pollEvery = 5 * time.Millisecond
 
-// Eventually fails the test unless cond becomes true within the given time. cond runs in the calling goroutine, at
-// once and then every few milliseconds, so it may use require and t.
+// Eventually fails the test unless cond becomes true within the given time.
+// cond runs in the calling goroutine, at once and then every few milliseconds,
+// so it may use require and t.
 func Eventually(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
 	t.Helper()
 	if !poll(within, cond) {
@@ -18,8 +19,9 @@ func Eventually(t testing.TB, within time.Duration, cond func() bool, format str
 	}
 }
 
-// Receive returns the next value of a channel and fails the test if none comes within the given time. A closed channel
-// gives the zero value, so it also waits for a Done channel.
+// Receive returns the next value of a channel and fails the test if none comes
+// within the given time. A closed channel gives the zero value, so it also
+// waits for a Done channel.
 func Receive[T any](t testing.TB, within time.Duration, ch <-chan T, format string, args ...any) T {
 	t.Helper()
 	timer := time.NewTimer(within)
@@ -33,7 +35,8 @@ func Receive[T any](t testing.TB, within time.Duration, ch <-chan T, format stri
 	panic("unreachable")
 }
 
-// poll reports whether cond became true in time. It looks once more at the end, so that a busy machine gets its chance.
+// poll reports whether cond became true in time. It looks once more at the end,
+// so that a busy machine gets its chance.
 func poll(within time.Duration, cond func() bool) bool {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()

@@ -14,7 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// World is what a test sees of the servers: a namespace of its own, and means to tamper.
+// World is what a test sees of the servers: a namespace of its own, and means
+// to tamper.
 type World struct {
 	t       testing.TB
 	backend Backend
@@ -37,8 +38,9 @@ type servers interface {
 	DropConn(id int64) error
 }
 
-// New returns a world on the servers that the tests of this binary share; an embedded server is always the test's own.
-// At the test's end the world checks that nothing is left in its namespace, and removes it.
+// New returns a world on the servers that the tests of this binary share; an
+// embedded server is always the test's own. At the test's end the world checks
+// that nothing is left in its namespace, and removes it.
 func New(t testing.TB, b Backend) *World {
 	t.Helper()
 	Require(t, b)
@@ -51,8 +53,8 @@ func New(t testing.TB, b Backend) *World {
 	return NewEmbedded(t)
 }
 
-// NewPrivate returns a world on servers of its own, which the test may kill, stop, restart and wipe. The options are
-// for real servers only.
+// NewPrivate returns a world on servers of its own, which the test may kill,
+// stop, restart and wipe. The options are for real servers only.
 func NewPrivate(t testing.TB, b Backend, opts ...ServerOption) *World {
 	t.Helper()
 	Require(t, b)
@@ -75,8 +77,8 @@ func newWorld(t testing.TB, b Backend, s servers) *World {
 	return w
 }
 
-// uniqueRoot makes a node name from a test's name. Several binaries never share a server, but one test may run several
-// times against the same one.
+// uniqueRoot makes a node name from a test's name. Several binaries never share
+// a server, but one test may run several times against the same one.
 func uniqueRoot(test string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -87,11 +89,13 @@ func uniqueRoot(test string) string {
 	return fmt.Sprintf("/t-%.60s-%08x", name, rand.Uint32())
 }
 
-// SessionTimeout is the session time-out tests should use unless they need another: ten ticks of the test servers.
+// SessionTimeout is the session time-out tests should use unless they need
+// another: ten ticks of the test servers.
 const SessionTimeout = 10 * DefaultTick
 
-// SetTimeout tells the world the longest session time-out the test's clients use, if that is not SessionTimeout: so
-// long, and two seconds more, may ephemeral nodes of a dead client outlive the test.
+// SetTimeout tells the world the longest session time-out the test's clients
+// use, if that is not SessionTimeout: so long, and two seconds more, may
+// ephemeral nodes of a dead client outlive the test.
 func (w *World) SetTimeout(d time.Duration) { w.timeout = d }
 
 // Backend tells what kind of server this is.
@@ -100,14 +104,16 @@ func (w *World) Backend() Backend { return w.backend }
 // ConnectString names the world's servers, without a chroot.
 func (w *World) ConnectString() string { return w.servers.ConnectString() }
 
-// Path returns a path in the test's own namespace: Path("a/b") is "/t-<test>-<number>/a/b", Path("") its root. Nothing
-// exists there at first, not even the root.
+// Path returns a path in the test's own namespace: Path("a/b") is
+// "/t-<test>-<number>/a/b", Path("") its root. Nothing exists there at first,
+// not even the root.
 func (w *World) Path(rel string) string {
 	return strings.TrimSuffix(w.root+"/"+strings.Trim(rel, "/"), "/")
 }
 
-// Admin returns a plain client for setting up and tampering, connected straight to the servers. Its session lasts 30 s
-// without a heartbeat, so it survives most faults. After WipeAndRestart it is of no more use: Connect again.
+// Admin returns a plain client for setting up and tampering, connected straight
+// to the servers. Its session lasts 30 s without a heartbeat, so it survives
+// most faults. After WipeAndRestart it is of no more use: Connect again.
 func (w *World) Admin() *zk.Conn {
 	w.t.Helper()
 	w.mu.Lock()
@@ -118,7 +124,8 @@ func (w *World) Admin() *zk.Conn {
 	return w.admin
 }
 
-// Real returns the world's single real server; it fails the test on another backend.
+// Real returns the world's single real server; it fails the test on another
+// backend.
 func (w *World) Real() *Server {
 	w.t.Helper()
 	return backendAs[*Server](w)
@@ -139,8 +146,8 @@ func backendAs[S any](w *World) S {
 	return s
 }
 
-// ExpireSession ends a client's session as if it had expired: its ephemeral nodes go, and its client hears of it when
-// it connects again.
+// ExpireSession ends a client's session as if it had expired: its ephemeral
+// nodes go, and its client hears of it when it connects again.
 func (w *World) ExpireSession(id int64) {
 	w.t.Helper()
 	if err := w.servers.ExpireSession(id); err != nil {
@@ -148,7 +155,8 @@ func (w *World) ExpireSession(id int64) {
 	}
 }
 
-// DropConn makes the server close the connection of a session; the session lives on.
+// DropConn makes the server close the connection of a session; the session
+// lives on.
 func (w *World) DropConn(id int64) {
 	w.t.Helper()
 	if err := w.servers.DropConn(id); err != nil {
@@ -156,14 +164,15 @@ func (w *World) DropConn(id int64) {
 	}
 }
 
-// Proxy returns a proxy in front of the first server, made on demand. Clients that connect to its address go through
-// it; Admin does not.
+// Proxy returns a proxy in front of the first server, made on demand. Clients
+// that connect to its address go through it; Admin does not.
 func (w *World) Proxy() *Proxy {
 	w.t.Helper()
 	return w.Proxies()[0]
 }
 
-// Proxies returns one proxy per server, in the order of ConnectString, made on demand.
+// Proxies returns one proxy per server, in the order of ConnectString, made on
+// demand.
 func (w *World) Proxies() []*Proxy {
 	w.t.Helper()
 	w.mu.Lock()

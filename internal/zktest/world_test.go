@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inner is a test within a test: its failures are noted and its clean-ups run by finish.
+// inner is a test within a test: its failures are noted and its clean-ups run
+// by finish.
 type inner struct {
 	testing.TB
 	errors   []string

@@ -20,8 +20,8 @@ type Config struct {
 	Servers []string      // host:port each, tried in this order from a random start
 	Timeout time.Duration // the session time-out to ask for
 	Tick    time.Duration // the servers' tickTime; 0 = unknown
-	// Lookup resolves a server's name, of which each address is a server; nil
-	// leaves that to Dial.
+	// Lookup resolves a server's name; each of its addresses counts as a
+	// server. nil leaves that to Dial.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	TLS    *tls.Config // over what Dial returns; nil = none
@@ -43,9 +43,9 @@ type Config struct {
 type Change int
 
 // The changes of a session's life. Up and Down alternate; Over comes once, and
-// takes the place of the last Down.
-// WindowClosed comes when the trust window ends with no write acknowledged in
-// time, and again and again until it is open.
+// takes the place of the last Down. WindowClosed comes when the trust window
+// ends with no write acknowledged in time, and again and again until it is
+// open.
 const (
 	Up Change = iota
 	Down
@@ -59,12 +59,13 @@ const (
 const (
 	handshakeShare = 6 // T/6 for the reply to a handshake, in the first round through the servers
 	stallShare     = 2 // T/2 for the reply to any other request
-	// How long a server's answer to a goodbye is waited for, at most.
-	goodbyeLimit = time.Second
+	// How long the client waits for a server's answer to the closing of a
+	// session, at most.
+	closeLimit = time.Second
 
-	// How long the next server is kept waiting by an attempt to connect, which
-	// then goes on beside the others, each step of it (name server, TCP, TLS) for
-	// dialPatience, and at most dialsAtOnce of them for each server.
+	// An attempt to connect keeps the next server waiting for dialLimit. Then
+	// it goes on beside the others, each of its steps (name server, TCP, TLS)
+	// for dialPatience, and at most dialsAtOnce attempts for each server.
 	dialLimit    = time.Second
 	dialPatience = 10 * time.Second
 	dialsAtOnce  = 4

@@ -33,7 +33,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 		return nil, err
 	}
 	// In the first round a hung server must not keep the others waiting; later
-	// it may be the way that is slow.
+	// the network may be what is slow.
 	w := newWire(raw, s, s.clock, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
 	s.mu.Lock()
 	w.patient = s.busy
@@ -46,9 +46,9 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 }
 
 // pace lets the first attempt at each server through at once and then backs
-// off, up to a second or a fortieth of the time-out, until a server has answered
-// a request: little of a window must be spent waiting for a server that is back.
-// It tells how often every server was tried before.
+// off, up to a second or a fortieth of the time-out, until a server has
+// answered a request: little of a window must be spent waiting for a server
+// that is back. It returns how often every server was tried before.
 func (s *Session) pace() (round int, err error) {
 	s.mu.Lock()
 	round = s.attempts / s.hosts.count()

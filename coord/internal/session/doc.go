@@ -2,8 +2,8 @@
 // imports the client library, and it exists because the guarantees of package
 // coord need more than that library tells:
 //
-//   - A [Keeper] keeps one usable [Session] at a time and replaces it when it is
-//     over. One Session is one client connection object is one ZooKeeper
+//   - A [Keeper] keeps one usable [Session] at a time and replaces it when it
+//     is over. One Session is one client connection object is one ZooKeeper
 //     session: a request begun in session A is never executed in session B.
 //   - Every byte passes through a wire (a wrapping net.Conn). It learns the
 //     negotiated time-out, the send time of each acknowledged request and the
@@ -12,7 +12,8 @@
 //   - The trust window ([Session.Deadline]) is the time until which no server
 //     can have given the session up. Only acknowledged writes move it.
 //   - Watches are shared: one per path, however many goroutines wait. A lost
-//     connection fires them all, so that nobody depends on their being re-sent.
+//     connection fires them all, so that no wait depends on their being
+//     re-sent.
 //
 // No call outlives its context. Work that must go on after its caller has left
 // (finding out what became of a create) runs in goroutines that Close joins.

@@ -77,7 +77,7 @@ func translate(err error) error {
 	return err
 }
 
-// Ended tells why ctx has ended: its error, and its cause beside that, unless the
+// Ended returns why ctx has ended: its error, and its cause as well, unless the
 // cause is a context's error itself.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

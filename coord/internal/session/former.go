@@ -14,9 +14,9 @@ import (
 // errGivenUp: this client has ended the session, which servers may still have.
 var errGivenUp = errors.New("given up by this client")
 
-// closeFormer closes a session that this client has given up, as soon as the next
-// one is up, so that others need not wait until the servers expire it. Nothing
-// trusts the session any more: whoever held by it was told before.
+// closeFormer closes a session that this client has given up, as soon as the
+// next one is up, so that others need not wait until the servers expire it.
+// Nothing trusts the session any more: its holds have ended before.
 func (k *Keeper) closeFormer(s *Session) {
 	s.mu.Lock()
 	id, passwd, timeout := s.id, s.passwd, s.timeout
@@ -27,13 +27,13 @@ func (k *Keeper) closeFormer(s *Session) {
 	if _, err := k.Session(k.stop); err != nil {
 		return
 	}
-	// Unless a server can be had by then, it is expired.
+	// If no server answers by then, the session has expired anyway.
 	ctx, cancel := context.WithTimeout(k.stop, timeout)
 	defer cancel()
 	hosts := newHosts(ctx, k.cfg.Servers)
 	for ctx.Err() == nil {
 		server, _ := hosts.Next()
-		err := k.sayGoodbye(ctx, hosts, server, closing{id, passwd, timeout})
+		err := k.closeOn(ctx, hosts, server, closing{id, passwd, timeout})
 		if err == nil {
 			return
 		}
@@ -54,9 +54,9 @@ type closing struct {
 	timeout time.Duration
 }
 
-// sayGoodbye closes a session over a connection of its own, or finds out that the
+// closeOn closes a session over a connection of its own, or finds out that the
 // server has expired it.
-func (k *Keeper) sayGoodbye(ctx context.Context, hosts *hosts, server string, c closing) error {
+func (k *Keeper) closeOn(ctx context.Context, hosts *hosts, server string, c closing) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout/handshakeShare)
 	defer cancel()
 	conn, err := k.cfg.connect(ctx, hosts, "tcp", server)

@@ -25,7 +25,7 @@ const (
 	xidPing         = -2
 	xidAuth         = -4
 	xidProbe        = -16 // of the wire's own requests, from there downwards; servers return what they are given
-	xidClose        = -15 // of its goodbye
+	xidClose        = -15 // of its closing of the session
 
 	codeNoNode  = -101
 	codeExpired = -112
@@ -42,7 +42,7 @@ const (
 	maxFrame = 256 << 20
 )
 
-// isWrite tells whether a request is decided by the ensemble, not by the one
+// isWrite reports whether a request is decided by the ensemble, not by the one
 // server that received it.
 func isWrite(op int32) bool {
 	switch op {
@@ -52,7 +52,7 @@ func isWrite(op int32) bool {
 	return false
 }
 
-// committed tells whether the error code of a reply to a write comes from a
+// committed reports whether the error code of a reply to a write comes from a
 // transaction the ensemble agreed on. A refused write is one (a failed
 // transaction has a zxid as well); a throttled, moved or expired one is not.
 func committed(code int32) bool { return code == 0 || (code <= -101 && code >= -111) }

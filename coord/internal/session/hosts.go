@@ -47,7 +47,7 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	return server, ended
 }
 
-// isIdle tells whether a server was asked for after the end.
+// isIdle reports whether a server was asked for after the end.
 func (h *hosts) isIdle() bool {
 	select {
 	case <-h.idle:

@@ -42,8 +42,8 @@ func (k *Keeper) run() {
 	for {
 		begun := time.Now()
 		s.supervise(k.stop)
-		// Before the goodbye: whoever holds by this session must have stopped
-		// when the server gives it up.
+		// Before the session is closed: its holds must have ended when the
+		// server gives it up.
 		k.cfg.Notify(Over, s)
 		if k.stop.Err() != nil {
 			s.closeInOrder()
@@ -190,14 +190,14 @@ func (s *Session) attend(now time.Time) time.Duration {
 }
 
 // probe sends a write that changes nothing. Its reply moves the window (see
-// answered). It does not wait for the reply to the one before: where replies
+// answered). It does not wait for the reply to the probe before: where replies
 // take a good part of T, the window would fall behind. A connection without
-// replies is given up, which bounds how many are under way.
+// replies is given up, which bounds the number of probes under way.
 func (s *Session) probe(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probing {
-		return // the one before is not even written: a write can hang
+		return // the probe before is not even written: a write can hang
 	}
 	s.probing = true
 	w, xid := s.wire, s.nextProbe(now)
@@ -237,24 +237,24 @@ func (s *Session) Vouch(ctx context.Context) error {
 	}
 }
 
-// closeInOrder says goodbye to the server, if one is connected, so that it
-// deletes the session's ephemeral nodes at once, and ends the session. A server
-// has as much time for its answer as for that to a handshake.
+// closeInOrder closes the session at the server, if one is connected, so that
+// the server deletes its ephemeral nodes at once, and ends the session. The
+// server has as much time to answer as it has for a handshake.
 func (s *Session) closeInOrder() {
 	s.mu.Lock()
 	connected, w := s.setDown(), s.wire
 	s.mu.Unlock()
 	if connected {
-		w.sayGoodbye(min(goodbyeLimit, s.Timeout()/handshakeShare))
+		w.closeSession(min(closeLimit, s.Timeout()/handshakeShare))
 	}
 	s.over(ErrClosed)
 }
 
-// conclude frees whoever still waits inside the client library, and waits for
-// the goroutines begun on the session's behalf and the library's own. The
-// library's Close waits a second for an answer to a request that it puts into
-// its queue, unless its loop empties the queue before it ends, which it does
-// only where it looks for a server.
+// conclude frees the callers that still wait inside the client library, and
+// waits for the session's goroutines and the library's own. The library's Close
+// puts a request into its queue and waits a second for the answer, unless its
+// loop empties the queue before that, which it does only while it looks for a
+// server.
 func (s *Session) conclude() {
 	s.mu.Lock()
 	s.concluded = true

@@ -30,8 +30,8 @@ func (s *Session) awaitUp(ctx context.Context) error {
 	}
 }
 
-// Go runs task in a goroutine that the session's end waits for, or tells that
-// the session is over.
+// Go runs task in a goroutine that the session's end waits for. It returns an
+// error when the session is over.
 func (s *Session) Go(task func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,9 +55,10 @@ const (
 	EphemeralSequential  = zk.FlagEphemeralSequential
 )
 
-// Call waits for the connection and runs f with it, where the caller can leave
-// it when ctx ends: f then runs on until the server answers or the session is
-// over, and its result is dropped. The client library's errors are translated.
+// Call waits for the connection and runs f with it in a goroutine. When ctx
+// ends, the caller returns; f runs on until the server answers or the session
+// is over, and its result is dropped. The client library's errors are
+// translated.
 func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (T, error) {
 	var zero T
 	if err := s.awaitUp(ctx); err != nil {
@@ -82,7 +83,8 @@ func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 	}
 }
 
-// translate also tells a connection lost for good from a passing loss.
+// translate also distinguishes the end of the session from a passing loss of
+// the connection.
 func (s *Session) translate(err error) error {
 	err = translate(err)
 	if err == ErrConnection && s.ending.Err() != nil {
@@ -92,11 +94,11 @@ func (s *Session) translate(err error) error {
 }
 
 // Create makes a node and returns its path and czxid. It blocks until the
-// server has answered or the session is over: call it where nobody waits for
-// it in vain, and see to it that an unknown outcome ([ErrConnection]) is
-// resolved. sent is called, unless nil, when the request was written: what is
-// asked after that is answered after the create. Creates of one path wait for each
-// other.
+// server has answered or the session is over, so a caller with a context calls
+// it in a goroutine; and the caller must find out the outcome if it is unknown
+// ([ErrConnection]). sent is called, unless nil, when the request was written:
+// later requests are answered after the create. Creates of one path wait for
+// each other.
 func (s *Session) Create(path string, data []byte, flags int32, acl []ACL, sent func()) (string, int64, error) {
 	answered, err := s.cfg.packets.admit(packetHeader+createSize(path, data, acl), s.Done())
 	if err != nil {

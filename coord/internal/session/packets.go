@@ -16,19 +16,19 @@ import (
 var ErrTooLarge = errors.New("too large for a packet")
 
 const (
-	// DefaultMaxPacket is what servers accept in one packet unless they are told
-	// otherwise (jute.maxbuffer).
+	// DefaultMaxPacket is what servers accept in one packet unless they are
+	// told otherwise (jute.maxbuffer).
 	DefaultMaxPacket = 0xfffff
-	// A packet is taken for too large after so many connections that a server has
-	// closed on it in place of an answer.
+	// A packet counts as too large after this many connections that a server
+	// closed instead of answering it.
 	closings = 3
 	// How long that is believed without another look.
 	believed = time.Minute
 )
 
-// packets knows how large a packet may be: what the user says, and what is
-// learnt from servers. A server that gets too much closes the connection, and
-// with it goes everything that is under way.
+// packets knows how large a packet may be, from the user and from what servers
+// did. A server that gets too much closes the connection, and all that is under
+// way is lost.
 type packets struct {
 	limit int           // the largest that is sent
 	alone chan struct{} // has room for the one that sends what servers may close on
@@ -42,8 +42,8 @@ type packets struct {
 	containers int // how often servers closed on the creation of one, since they answered one
 }
 
-// hasContainers tells whether servers know containers, as far as it shows: those
-// before ZooKeeper 3.5 close the connection.
+// hasContainers reports whether servers seem to know containers: those before
+// ZooKeeper 3.5 close the connection.
 func (p *packets) hasContainers() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,9 +53,8 @@ func (p *packets) hasContainers() bool {
 func newPackets(limit int) *packets { return &packets{limit: limit, alone: make(chan struct{}, 1)} }
 
 // admit waits until a packet may be sent, and returns what to call when it was
-// answered. A packet of a size that a server has closed on is sent alone, after a
-// pause, so that it does no harm to others of its kind, and it is known which
-// of them it was.
+// answered. A packet of a size that a server has closed on is sent alone, after
+// a pause: it harms no other packet of that size, and its own outcome is known.
 func (p *packets) admit(size int, ending <-chan struct{}) (done func(), err error) {
 	if size > p.limit {
 		return nil, fmt.Errorf("%w: %d bytes, the limit is %d (the servers' jute.maxbuffer; WithMaxPacket tells another)", ErrTooLarge, size, p.limit)
@@ -83,7 +82,8 @@ func (p *packets) admit(size int, ending <-chan struct{}) (done func(), err erro
 	return done, nil
 }
 
-// verdict tells whether a packet is too large, or else how long to wait with it.
+// verdict reports whether a packet is too large, and otherwise how long to wait
+// before it is sent.
 func (p *packets) verdict(size int) (pause time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +111,8 @@ func (p *packets) answered(r request) {
 }
 
 // refused notes that a server closed the connection: on the first of these
-// packets that is larger than all that were answered, and perhaps on an operation
-// that it does not know.
+// packets that is larger than all that were answered, and perhaps on an
+// operation that it does not know.
 func (p *packets) refused(pending []request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *packets) refused(pending []request) {
 // smallPacket is what every server accepts.
 const smallPacket = 4 << 10
 
-// hungUp tells whether a connection has ended because the server closed it.
+// hungUp reports whether a connection has ended because the server closed it.
 func hungUp(err error) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) &&
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))

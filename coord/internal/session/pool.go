@@ -7,12 +7,12 @@ type pool struct {
 	queue   []func()
 }
 
-// poolSize bounds how many requests of one pool are under way. A crowd shall not
-// fill the client library's queue, in which everybody else's requests stand.
+// poolSize bounds how many requests of one pool are under way. Many waiters
+// must not fill the client library's queue, in which all other requests stand.
 const poolSize = 128
 
-// Enqueue is [Session.Go] for what many may ask for at the same time: it is done
-// in the order of the calls, by a bounded number of goroutines.
+// Enqueue is [Session.Go] for tasks that may come in large numbers: they run in
+// the order of the calls, in a bounded number of goroutines.
 func (s *Session) Enqueue(task func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,7 +3,7 @@ package session
 import "time"
 
 // probe sends a write that changes nothing. It does not pass through the client
-// library, in whose queue it would stand behind everybody's requests; nor does
+// library, in whose queue it would stand behind all other requests; nor does
 // its reply.
 func (w *wire) probe(xid int32) { _, _ = w.Write(probeFrame(xid)) }
 

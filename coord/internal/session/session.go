@@ -16,8 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/window"
 )
 
-// Session is one ZooKeeper session: one client connection object that is given
-// up when the server gives the session up, or another one in its place.
+// Session is one ZooKeeper session: one client connection object. The client
+// gives it up when the server expires the session or answers with another one.
 type Session struct {
 	cfg    *Config
 	log    *slog.Logger
@@ -123,7 +123,7 @@ func (s *Session) Trouble() error {
 	return s.trouble
 }
 
-// Connected tells whether requests can be sent at the moment.
+// Connected reports whether requests can be sent at the moment.
 func (s *Session) Connected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,8 +186,8 @@ func (s *Session) adopt(w *wire) bool {
 // gives it less time.
 //
 // While there are claims, the first request on a connection is a probe: a
-// reconnect counts for the window only with it, and what everybody else asks
-// for then can keep a server busy for long.
+// reconnect counts for the window only with it, and the requests of many
+// waiters can keep a server busy for long.
 func (s *Session) established(id int64, timeout time.Duration, sent time.Time) (probe int32, err error) {
 	s.mu.Lock()
 	first := s.id == 0
@@ -207,8 +207,8 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) (
 		s.over(fmt.Errorf("%w: the server replaced it by another", ErrExpired))
 		return 0, ErrExpired
 	case timeout < granted:
-		// The limits are each server's own. What was granted counts on the
-		// longer window.
+		// Each server has its own limits. Holds were granted for the longer
+		// time-out.
 		s.over(fmt.Errorf("%w: the server grants it only %v, not %v any more", ErrExpired, timeout, granted))
 		return 0, ErrExpired
 	}
@@ -230,8 +230,8 @@ func (s *Session) answered(r request, zxid int64, code int32) {
 	}
 	s.cfg.packets.answered(r)
 	if code == codeExpired {
-		// Usually the connection ends first. Without either, whoever repeats
-		// the request would do so at full speed.
+		// Usually the connection ends first. Otherwise a caller would repeat
+		// the request at full speed.
 		s.over(fmt.Errorf("%w: the server has expired it", ErrExpired))
 	}
 	s.mu.Lock()

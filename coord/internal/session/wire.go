@@ -12,8 +12,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/window"
 )
 
-// tap is what a wire tells its session. The calls come from the client
-// library's reading goroutine, before the library sees the bytes in question.
+// tap receives what a wire observes; the session is one. The calls come from
+// the client library's reading goroutine, before the library sees the bytes in
+// question.
 type tap interface {
 	// established judges the reply to a handshake that was sent at sent, a
 	// moment of the session's clock. An error refuses the connection. Unless
@@ -130,7 +131,8 @@ func (w *wire) note(p []byte) (r request, limit time.Duration, ok bool) {
 	return r, w.stall, true
 }
 
-// SetReadDeadline keeps the library's wish, which holds while it waits for nothing.
+// SetReadDeadline notes the deadline that the library asks for. It applies
+// while no request is under way.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,10 +203,10 @@ func (w *wire) rest() {
 	}
 }
 
-// stop ends the connection. The library learns it through every watch it has
-// on this connection: afterwards it has none left to send again, and everybody
-// who waits looks anew. The order matters: the session must know that the
-// connection is gone before those who wake ask it.
+// stop ends the connection. The library learns it through every watch it has on
+// this connection: afterwards it has none left to send again, and every waiter
+// looks again. The order matters: the session must know that the connection is
+// gone before the waiters wake and ask it.
 func (w *wire) stop(err error) {
 	_ = w.Conn.Close()
 	w.mu.Lock()
@@ -264,7 +266,8 @@ func (w *wire) readFrame() ([]byte, error) {
 	return frame, nil
 }
 
-// examine learns from a frame and returns what the library shall see of it.
+// examine notes what a frame says and returns the part of it that the library
+// gets.
 func (w *wire) examine(frame []byte) ([]byte, error) {
 	body := frame[lengthSize:]
 	w.mu.Lock()
@@ -283,10 +286,10 @@ func (w *wire) examine(frame []byte) ([]byte, error) {
 		w.fired(body)
 	case xidAuth:
 		w.tap.authenticated(int32At(body, 12))
-		w.settle(xid)
+		w.match(xid)
 		return nil, nil
 	default:
-		if r, ok := w.settle(xid); ok {
+		if r, ok := w.match(xid); ok {
 			code := int32At(body, 12)
 			w.watched(r, code)
 			w.tap.answered(r, int64At(body, 4), code)
@@ -331,19 +334,18 @@ func (w *wire) examineHandshake(body []byte, began time.Time) error {
 	return nil
 }
 
-// sayGoodbye asks the server to end the session, and waits until it has, or has
-// closed the connection, but not for long.
-func (w *wire) sayGoodbye(limit time.Duration) {
+// closeSession asks the server to end the session, and waits until it has, or
+// has closed the connection, but at most for limit.
+func (w *wire) closeSession(limit time.Duration) {
 	timer := time.AfterFunc(limit, func() { _ = w.Conn.Close() })
 	defer timer.Stop()
 	_, _ = w.Write(closeFrame())
 	<-w.over
 }
 
-// settle finds the request a reply belongs to. Replies come in the order of
-// the requests (PROTOCOL: FIFO per connection), so it is nearly always the
-// first.
-func (w *wire) settle(xid int32) (request, bool) {
+// match finds the request that a reply belongs to, and takes it off the list.
+// Replies come in the order of the requests, so it is nearly always the first.
+func (w *wire) match(xid int32) (request, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, r := range w.pending {

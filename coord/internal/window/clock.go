@@ -6,11 +6,11 @@ import (
 )
 
 // Clock is the clock of a session: it runs on while the machine is suspended,
-// and nobody can set it. Its moments compare with each other only; [Clock.Wall]
+// and cannot be set. Its moments compare with each other only; [Clock.Wall]
 // makes them times that compare with time.Now.
 //
-// What no clock of a machine sees, it does not see: a virtual machine that is
-// restored from a snapshot, or migrated, may have stood still for a while.
+// It misses a pause that no clock of the machine sees: a virtual machine that
+// is restored from a snapshot, or migrated, may have stood still for a while.
 type Clock struct {
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means that of this machine.
@@ -22,8 +22,8 @@ func (c Clock) Now() time.Time { return c.moment(time.Now()) }
 
 func (c Clock) moment(now time.Time) time.Time { return now.Add(c.suspended()) }
 
-// Wall returns the time at which the clock shows moment, as far as is known now:
-// a later suspend makes it come earlier.
+// Wall returns the time at which the clock shows moment, as far as is known
+// now: a later suspend makes it come earlier.
 func (c Clock) Wall(moment time.Time) time.Time { return moment.Add(-c.suspended()) }
 
 func (c Clock) suspended() time.Duration {
@@ -58,9 +58,9 @@ func (m *meter) suspended() time.Duration {
 // back by more was set back.
 const jitter = 10 * time.Millisecond
 
-// compare takes time that the wall clock saw, and the monotonic clock did not,
-// for a suspend. A step forward of the wall clock cannot be told from one. Short
-// ones add up.
+// compare counts time that the wall clock saw, and the monotonic clock did not,
+// as a suspend. A step forward of the wall clock looks the same. Short suspends
+// add up.
 func (m *meter) compare(mono, wall time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

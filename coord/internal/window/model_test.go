@@ -10,12 +10,12 @@ import (
 
 // A model of an ensemble in discrete time, around the real code of the window.
 // One leader keeps the session, and gives it up T after it last heard of it. A
-// follower, or the next one after a reconnect, serves the client. Between leader
-// and follower there are two ordered streams, between follower and client two
-// more; whatever is under way in any of them stays there as long as it likes. So
-// a silence, a backlog and the loss of what was sent (a silence that does not
-// end) need no moves of their own, nor do pauses of the client, which stamps a
-// request before it is sent and an answer after it has come.
+// follower, or the next one after a reconnect, serves the client. Between
+// leader and follower there are two ordered streams, between follower and
+// client two more; whatever is under way in any of them stays there as long as
+// it likes. So a silence, a backlog and the loss of what was sent (a silence
+// that does not end) need no moves of their own, nor do pauses of the client,
+// which stamps a request before it is sent and an answer after it has come.
 //
 // Time passes in units, and everything else happens between two of them.
 
@@ -137,7 +137,7 @@ func (w *world) moment() time.Time {
 	return c.moment(epoch.Add(time.Duration(float64(w.now-w.slept) * w.scope.rate() * float64(unit))))
 }
 
-// broken tells whether a hold could be acted on while its session is expired.
+// broken reports whether a hold could be acted on while its session is expired.
 func (w *world) broken() bool {
 	return w.expired && w.End().Add(Reaction(time.Duration(w.scope.timeout)*unit)).After(w.moment())
 }
@@ -286,8 +286,8 @@ func (w world) client(yield func(world, string)) {
 
 var names = map[byte]string{read: "a read", write: "a write", handshake: "a handshake"}
 
-// ambiguous tells whether the oldest answer would be stamped like a request that
-// was sent before it came, which only a clock of whole units does.
+// ambiguous reports whether the oldest answer would be stamped like a request
+// that was sent before it came, which only a clock of whole units does.
 func (w *world) ambiguous() bool {
 	return w.requests[0].kind == write && slices.ContainsFunc(w.requests[1:], func(r request) bool {
 		return r.kind == write && r.sent == w.now
@@ -328,8 +328,8 @@ func (w world) servers(yield func(world, string)) {
 		next := w
 		next.up = w.up[1:]
 		kind := w.up[0]
-		// A leader that was superseded hears of sessions, to no avail, and has no
-		// quorum for a write.
+		// A leader that was superseded hears of sessions, to no avail, and has
+		// no quorum for a write.
 		if kind != write && !w.former {
 			next.heard = w.now
 		}

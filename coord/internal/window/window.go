@@ -28,7 +28,7 @@ type answer struct {
 // Lag returns the longest time that is believed to pass between two pings of
 // the leader: half a tick, and the same again, but no more than T/8, for a
 // leader that is late. A tick that is not known (0) is taken for T/2: unless
-// servers are told otherwise (minSessionTimeout), it is not longer.
+// servers are configured otherwise (minSessionTimeout), it is not longer.
 func Lag(timeout, tick time.Duration) time.Duration {
 	if tick == 0 {
 		tick = timeout / 2
@@ -60,8 +60,9 @@ func (w *Window) Attach(sent time.Time) {
 	w.attached = sent
 }
 
-// Answer notes that a request sent at sent was answered at came; write says that
-// a quorum acknowledged it. It tells whether that opened a window that was closed.
+// Answer notes that a request sent at sent was answered at came; write says
+// that a quorum acknowledged it. It reports whether that opened a window that
+// was closed.
 func (w *Window) Answer(sent, came time.Time, write bool) (opened bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,9 +147,9 @@ func (w *Window) Wrote() time.Time {
 }
 
 // Interval returns how far apart writes may be at now to keep the window open:
-// T/8, or less, so that a whole number of them spans the lag and a round trip of
-// T/40. Three round trips are in the window; where they take longer, they leave no
-// room for long intervals.
+// T/8, or less, so that a whole number of them spans the lag and a round trip
+// of T/40. Three round trips are in the window; where they take longer, they
+// leave no room for long intervals.
 func (w *Window) Interval(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

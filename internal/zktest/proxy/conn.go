@@ -10,14 +10,17 @@ import (
 	"time"
 )
 
-// queueLength is how many packets may be under way in one direction before the sender is made to wait.
+// queueLength is how many packets may be under way in one direction before the
+// sender is made to wait.
 const queueLength = 4096
 
-// drainWithin is how long the server may take to close a connection that a fault has cut after a request.
+// drainWithin is how long the server may take to close a connection that a
+// fault has cut after a request.
 const drainWithin = 2 * time.Second
 
-// conn is one client's connection. Each direction has a reader, which decides the fate of every packet, and a writer,
-// which forwards in order when the time has come.
+// conn is one client's connection. Each direction has a reader, which decides
+// the fate of every packet, and a writer, which forwards in order when the time
+// has come.
 type conn struct {
 	p        *Proxy
 	client   net.Conn
@@ -60,8 +63,9 @@ func (c *conn) run() {
 		delete(c.p.conns, c)
 	}()
 	c.p.wg.Go(c.readClient)
-	// The server is called only when there is something to tell it, and the way is open: so a connection that was
-	// begun and given up in a black hole never existed for the server.
+	// The server is called only when there is something to tell it, and the way
+	// is open: so a connection that was begun and given up in a black hole
+	// never existed for the server.
 	first, ok := c.next(c.toServer, ToServer)
 	if !ok || first.data == nil || !c.callServer() {
 		return
@@ -93,7 +97,7 @@ func (c *conn) callServer() bool {
 	return true
 }
 
-// cut ends both sides at once, and tells whether they were not over before.
+// cut ends both sides at once, and reports whether they were not over before.
 func (c *conn) cut() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +130,9 @@ func (c *conn) loses(d Direction) bool {
 	return c.lossy&d != 0
 }
 
-// cutClient ends the client's side at once and lets the server read what it was sent: a plain close with answers
-// unread would reset the connection, and the server might lose the request.
+// cutClient ends the client's side at once and lets the server read what it was
+// sent: a plain close with answers unread would reset the connection, and the
+// server might lose the request.
 func (c *conn) cutClient() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +148,8 @@ func closeWrite(server net.Conn) {
 	}
 }
 
-// write forwards what is queued, beginning with first if that has data, until the end of the stream.
+// write forwards what is queued, beginning with first if that has data, until
+// the end of the stream.
 func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 	for it := first; ; {
 		if lost := c.loses(d); lost && it.data != nil {
@@ -172,7 +178,8 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 	}
 }
 
-// next returns the next item when it may be written, or false if the connection is over.
+// next returns the next item when it may be written, or false if the connection
+// is over.
 func (c *conn) next(queue <-chan item, d Direction) (it item, ok bool) {
 	select {
 	case it = <-queue:
@@ -198,7 +205,8 @@ func (c *conn) next(queue <-chan item, d Direction) (it item, ok bool) {
 	return it, c.passHole(d)
 }
 
-// passHole waits while a black hole, or hanging if the server was not called yet, keeps the direction closed.
+// passHole waits while a black hole, or hanging if the server was not called
+// yet, keeps the direction closed.
 func (c *conn) passHole(d Direction) bool {
 	for counted := false; ; {
 		c.mu.Lock()
@@ -222,16 +230,17 @@ func (c *conn) passHole(d Direction) bool {
 	}
 }
 
-// gone tells whether the client left before the server was called, or was cut off by a fault; what the server still
-// says is then of no interest.
+// gone reports whether the client left before the server was called, or was cut
+// off by a fault; what the server still says is then of no interest.
 func (c *conn) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.left
 }
 
-// enqueue hands a packet to the writer of its direction, with the latency in force now. Writing in order makes a
-// packet with less latency wait for those before it.
+// enqueue hands a packet to the writer of its direction, with the latency in
+// force now. Writing in order makes a packet with less latency wait for those
+// before it.
 func (c *conn) enqueue(queue chan<- item, d Direction, it item) {
 	c.p.mu.Lock()
 	if l, ok := c.p.delay[d]; ok {
@@ -251,7 +260,8 @@ func (c *conn) enqueue(queue chan<- item, d Direction, it item) {
 	}
 }
 
-// readPacket reads one packet with its length; textOK allows a four-letter word in place of the length.
+// readPacket reads one packet with its length; textOK allows a four-letter word
+// in place of the length.
 func readPacket(r io.Reader, textOK bool) (packet []byte, isText bool, err error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {

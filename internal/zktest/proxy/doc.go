@@ -1,17 +1,21 @@
-// Package proxy is a TCP proxy for tests that understands ZooKeeper's client protocol. It stands between a client and
-// a server on the loopback interface and does to them what a network does, and more exactly so.
+// Package proxy is a TCP proxy for tests that understands ZooKeeper's client
+// protocol. It stands between a client and a server on the loopback interface
+// and does to them what a network does, and more exactly so.
 //
-// Faults are aimed at single requests or replies, by opcode and path, and count how often they fired:
+// Faults are aimed at single requests or replies, by opcode and path, and count
+// how often they fired:
 //
 //	lost := p.Inject(proxy.Fault{On: proxy.Creates, Path: dir, Do: proxy.CutOnReply})
 //	...
 //	<-lost.First()            // the server has applied the create; the client will not hear of it
 //	require.Equal(t, 1, lost.Fired())
 //
-// Conditions last until Heal: Blackhole (per direction: nothing arrives, not even the end of the connection, until
-// healed; then what was under way arrives), Delay (per direction), Refuse and Hang (new connections). CutAll and Flap
-// break what is connected. Stats counts what the conditions did, so that a test can prove that its fault happened.
+// Conditions last until Heal: Blackhole (per direction: nothing arrives, not
+// even the end of the connection, until healed; then what was under way
+// arrives), Delay (per direction), Refuse and Hang (new connections). CutAll
+// and Flap break what is connected. Stats counts what the conditions did, so
+// that a test can prove that its fault happened.
 //
-// A proxy made by NewRaw carries any protocol, such as the link from a follower to its leader, and knows conditions
-// only.
+// A proxy made by NewRaw carries any protocol, such as the link from a follower
+// to its leader, and knows conditions only.
 package proxy

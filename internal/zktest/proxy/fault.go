@@ -20,7 +20,8 @@ type Fault struct {
 	Do    Action
 }
 
-// Action is what a fault does. An action on a reply matches by the opcode and paths of the request it answers.
+// Action is what a fault does. An action on a reply matches by the opcode and
+// paths of the request it answers.
 type Action struct {
 	onReply bool
 	do      func(f *Frame, lastZxid int64) fate
@@ -40,8 +41,8 @@ type fate struct {
 var (
 	// Watch does nothing but count: the packet passes.
 	Watch = always(false, fate{})
-	// CutAfter forwards the request and cuts the connection at once. The server will apply it, but perhaps only after
-	// the client has noticed the cut.
+	// CutAfter forwards the request and cuts the connection at once. The server
+	// will apply it, but perhaps only after the client has noticed the cut.
 	CutAfter = always(false, fate{cutAfter: true})
 	// DropAndCut cuts the connection in place of forwarding the request.
 	DropAndCut = always(false, fate{drop: true, cut: true})
@@ -51,8 +52,8 @@ var (
 
 // Actions on replies.
 var (
-	// CutOnReply cuts the connection in place of forwarding the reply: the server has applied the request, the client
-	// will not hear of it.
+	// CutOnReply cuts the connection in place of forwarding the reply: the
+	// server has applied the request, the client will not hear of it.
 	CutOnReply = always(true, fate{drop: true, cut: true})
 	// DropReply swallows the reply; the connection stays.
 	DropReply = always(true, fate{drop: true})
@@ -66,10 +67,12 @@ func Delay(d time.Duration) Action { return always(false, fate{delay: d}) }
 // DelayReply holds a reply, and all later ones of its connection, for d.
 func DelayReply(d time.Duration) Action { return always(true, fate{delay: d}) }
 
-// Hold keeps a request, and all later ones of its connection, until the channel is closed.
+// Hold keeps a request, and all later ones of its connection, until the channel
+// is closed.
 func Hold(until <-chan struct{}) Action { return always(false, fate{hold: until}) }
 
-// HoldReply keeps a reply, and all later ones of its connection, until the channel is closed.
+// HoldReply keeps a reply, and all later ones of its connection, until the
+// channel is closed.
 func HoldReply(until <-chan struct{}) Action { return always(true, fate{hold: until}) }
 
 // Modify changes a request's body before it is forwarded.
@@ -78,7 +81,8 @@ func Modify(change func(*Frame)) Action { return modify(false, change) }
 // ModifyReply changes a reply's body before it is forwarded.
 func ModifyReply(change func(*Frame)) Action { return modify(true, change) }
 
-// Reject answers a request with an error code in the server's place, such as -127 (throttled).
+// Reject answers a request with an error code in the server's place, such as
+// -127 (throttled).
 func Reject(code int32) Action {
 	return Action{do: func(f *Frame, lastZxid int64) fate {
 		b := binary.BigEndian.AppendUint32(nil, uint32(f.Xid))
@@ -87,7 +91,8 @@ func Reject(code int32) Action {
 	}}
 }
 
-// FailReply replaces a reply by an error code, though the server has applied the request.
+// FailReply replaces a reply by an error code, though the server has applied
+// the request.
 func FailReply(code int32) Action {
 	return ModifyReply(func(f *Frame) {
 		if len(f.Body) >= replyHeader {
@@ -96,7 +101,8 @@ func FailReply(code int32) Action {
 	})
 }
 
-// ForgetSession is for connect packets: the server takes the client for a new one and gives it a new session.
+// ForgetSession is for connect packets: the server takes the client for a new
+// one and gives it a new session.
 var ForgetSession = Modify(func(f *Frame) {
 	const session, password = 16, 28 // offsets, after version, zxid, time-out; after session and length
 	if len(f.Body) >= password+16 {
@@ -124,7 +130,8 @@ type Rule struct {
 	fired   int
 }
 
-// Inject puts a fault in force. The oldest rule that matches a packet and is not used up decides about it.
+// Inject puts a fault in force. The oldest rule that matches a packet and is
+// not used up decides about it.
 func (p *Proxy) Inject(f Fault) *Rule {
 	if f.Times == 0 {
 		f.Times = 1
@@ -153,7 +160,7 @@ func (r *Rule) Remove() {
 	r.proxy.rules = slices.DeleteFunc(r.proxy.rules, func(other *Rule) bool { return other == r })
 }
 
-// takes tells whether the rule decides about this packet, and counts it.
+// takes reports whether the rule decides about this packet, and counts it.
 func (r *Rule) takes(f *Frame) bool {
 	if r.fault.Do.onReply != f.Reply || len(r.fault.On) > 0 && !slices.Contains(r.fault.On, f.Op) ||
 		r.fault.Path != "" && !f.about(r.fault.Path) || r.fault.Where != nil && !r.fault.Where(f) {

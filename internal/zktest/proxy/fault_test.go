@@ -17,7 +17,8 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 // patience bounds every wait for something that must happen.
 const patience = 20 * time.Second
 
-// client is a session through the world's proxy, and the namespace's root to work in.
+// client is a session through the world's proxy, and the namespace's root to
+// work in.
 func client(t *testing.T, w *zktest.World) *zk.Conn {
 	t.Helper()
 	exists, _, err := w.Admin().Exists(w.Path(""))

@@ -33,7 +33,8 @@ const (
 	OpAddWatch        int32 = 106
 	OpCloseSession    int32 = -11
 
-	// OpConnect stands for the first packet of each connection, which carries no opcode.
+	// OpConnect stands for the first packet of each connection, which carries
+	// no opcode.
 	OpConnect int32 = -1000
 )
 
@@ -55,7 +56,7 @@ type Frame struct {
 	Body    []byte   // everything after the length; Modify may change or replace it
 }
 
-// about tells whether the frame concerns path or anything below it.
+// about reports whether the frame concerns path or anything below it.
 func (f *Frame) about(path string) bool {
 	return slices.ContainsFunc(f.Paths, func(p string) bool {
 		return p == path || path == "/" || len(p) > len(path) && p[:len(path)] == path && p[len(path)] == '/'
@@ -67,7 +68,8 @@ const (
 	replyHeader     = 16 // xid, zxid, error
 )
 
-// parseRequest reads what the proxy needs of a packet that is not a connect packet.
+// parseRequest reads what the proxy needs of a packet that is not a connect
+// packet.
 func parseRequest(body []byte) *Frame {
 	d := decoder{rest: body}
 	f := &Frame{Xid: d.int32(), Op: d.int32(), Body: body}
@@ -102,7 +104,8 @@ func parseReply(body []byte) *Frame {
 	return f
 }
 
-// multiPaths returns the paths of a multi's operations, up to the first of an unknown kind.
+// multiPaths returns the paths of a multi's operations, up to the first of an
+// unknown kind.
 func (d *decoder) multiPaths() (paths []string) {
 	for !d.bad {
 		op, done := d.int32(), d.bool()
@@ -140,7 +143,8 @@ func (d *decoder) multiPaths() (paths []string) {
 	return paths
 }
 
-// decoder reads jute. After the first thing that is not there it gives zero values and is bad.
+// decoder reads jute. After the first thing that is not there it gives zero
+// values and is bad.
 type decoder struct {
 	rest []byte
 	bad  bool

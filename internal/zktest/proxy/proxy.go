@@ -22,7 +22,8 @@ const (
 // dialWithin bounds the connection to the server, which is on this machine.
 const dialWithin = 5 * time.Second
 
-// Proxy forwards connections to one address. Its methods may be called from any goroutine.
+// Proxy forwards connections to one address. Its methods may be called from any
+// goroutine.
 type Proxy struct {
 	target   string
 	raw      bool
@@ -68,7 +69,8 @@ type Session struct {
 // New starts a proxy in front of the server at target.
 func New(target string) (*Proxy, error) { return listen(target, false) }
 
-// NewRaw starts a proxy that does not look at what it forwards, for protocols other than the client's.
+// NewRaw starts a proxy that does not look at what it forwards, for protocols
+// other than the client's.
 func NewRaw(target string) (*Proxy, error) { return listen(target, true) }
 
 func listen(target string, raw bool) (*Proxy, error) {
@@ -143,7 +145,7 @@ func (p *Proxy) admit(client net.Conn) {
 	}
 }
 
-// set changes a condition and wakes everybody who waits for one.
+// set changes a condition and wakes all that wait for one.
 func (p *Proxy) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,12 +154,14 @@ func (p *Proxy) set(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Blackhole lets nothing more arrive in the given direction: no data, no end of a connection. The sender notices
-// nothing. What was sent meanwhile arrives after Heal, as after a lost packet, except that a connection begun and given
+// Blackhole lets nothing more arrive in the given direction: no data, no end of
+// a connection. The sender notices nothing. What was sent meanwhile arrives
+// after Heal, as after a lost packet, except that a connection begun and given
 // up meanwhile never reaches the server.
 func (p *Proxy) Blackhole(d Direction) { p.set(func() { p.hole |= d }) }
 
-// Delay adds base and a random part of jitter to the way of every packet, which keep their order.
+// Delay adds base and a random part of jitter to the way of every packet, which
+// keep their order.
 func (p *Proxy) Delay(d Direction, base, jitter time.Duration) {
 	p.set(func() {
 		for _, one := range []Direction{ToServer, ToClient} {
@@ -171,7 +175,8 @@ func (p *Proxy) Delay(d Direction, base, jitter time.Duration) {
 // Refuse resets new connections at once. Those there are stay.
 func (p *Proxy) Refuse() { p.set(func() { p.refuse = true }) }
 
-// Hang accepts new connections and does not answer, like a stopped server. Those there are stay.
+// Hang accepts new connections and does not answer, like a stopped server.
+// Those there are stay.
 func (p *Proxy) Hang() { p.set(func() { p.hang = true }) }
 
 // Heal ends all conditions. Rules stay.
@@ -196,8 +201,9 @@ func (p *Proxy) CutAll() int {
 	return cut
 }
 
-// CutWay breaks one direction of all connections there are, and returns how many: what is under way there, also in a
-// black hole, is lost, and so is what comes later. Neither end notices before the connection is cut (CutAll).
+// CutWay breaks one direction of all connections there are, and returns how
+// many: what is under way there, also in a black hole, is lost, and so is what
+// comes later. Neither end notices before the connection is cut (CutAll).
 func (p *Proxy) CutWay(d Direction) int {
 	cut := 0
 	for _, c := range p.current() {
@@ -209,8 +215,8 @@ func (p *Proxy) CutWay(d Direction) int {
 	return cut
 }
 
-// Flap cuts all connections again and again, after random times between least and most, until stop is called. stop
-// returns how many connections were cut.
+// Flap cuts all connections again and again, after random times between least
+// and most, until stop is called. stop returns how many connections were cut.
 func (p *Proxy) Flap(least, most time.Duration, seed uint64) (stop func() int) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	quit, result := make(chan struct{}), make(chan int, 1)
@@ -251,7 +257,8 @@ func (p *Proxy) Stats() Stats {
 	return p.stats
 }
 
-// Requests returns how many requests of each opcode were forwarded to the server since the last ResetRequests.
+// Requests returns how many requests of each opcode were forwarded to the
+// server since the last ResetRequests.
 func (p *Proxy) Requests() map[int32]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,7 +272,8 @@ func (p *Proxy) ResetRequests() {
 	clear(p.requests)
 }
 
-// Sessions returns the sessions the server gave or confirmed through this proxy.
+// Sessions returns the sessions the server gave or confirmed through this
+// proxy.
 func (p *Proxy) Sessions() map[int64]Session {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -34,7 +34,8 @@ func (c *conn) readClient() {
 	c.clientLeft()
 }
 
-// clientLeft notes that the client has closed its side before the server was called.
+// clientLeft notes that the client has closed its side before the server was
+// called.
 func (c *conn) clientLeft() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +48,7 @@ func (c *conn) clientLeft() {
 	c.p.stats.GivenUp++
 }
 
-// request handles one request and tells whether the connection goes on.
+// request handles one request and reports whether the connection goes on.
 func (c *conn) request(f *Frame) bool {
 	c.mu.Lock()
 	f.Session = c.session
@@ -82,14 +83,15 @@ func (c *conn) readServer() {
 	c.copy(c.server, c.toClient, ToClient)
 }
 
-// unframed tells whether what comes is to be forwarded without a look.
+// unframed reports whether what comes is to be forwarded without a look.
 func (c *conn) unframed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.p.raw || c.text
 }
 
-// reply handles one packet of the server and tells whether the connection goes on.
+// reply handles one packet of the server and reports whether the connection
+// goes on.
 func (c *conn) reply(body []byte, first bool) bool {
 	f := &Frame{Op: OpConnect, Reply: true, Body: body}
 	c.mu.Lock()
@@ -105,7 +107,8 @@ func (c *conn) reply(body []byte, first bool) bool {
 	return c.carryOut(c.p.decide(f, lastZxid), f, c.toClient, ToClient)
 }
 
-// connected notes the session that a connect reply gives. The connection is locked.
+// connected notes the session that a connect reply gives. The connection is
+// locked.
 func (c *conn) connected(f *Frame) {
 	d := decoder{rest: f.Body}
 	d.skip(4) // protocol version
@@ -127,7 +130,7 @@ func (c *conn) match(f *Frame) {
 	c.lastZxid = max(c.lastZxid, f.Zxid)
 	waiting := c.pending[f.Xid]
 	if len(waiting) == 0 {
-		f.Op = OpConnect - 1 // the reply to a request nobody sent: matches no opcode
+		f.Op = OpConnect - 1 // the reply to no known request: matches no opcode
 		return
 	}
 	f.Op, f.Paths = waiting[0].Op, waiting[0].Paths
@@ -136,7 +139,8 @@ func (c *conn) match(f *Frame) {
 	}
 }
 
-// carryOut does to a packet what was decided, and tells whether the connection goes on.
+// carryOut does to a packet what was decided, and reports whether the
+// connection goes on.
 func (c *conn) carryOut(what fate, f *Frame, queue chan<- item, d Direction) bool {
 	if !what.drop {
 		it := item{data: frame(f.Body), hold: what.hold}
