@@ -3,6 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 )
 
 // Retry calls f again for as long as the same call can end otherwise the next
@@ -28,7 +29,7 @@ func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error
 // lag behind the last: see [Client.Fresh].
 type Fresh struct {
 	client  *Client
-	session int64 // in which reads show what was committed before the first
+	session atomic.Int64 // in which reads show what was committed before the first
 }
 
 // Fresh returns a reader for one caller. What it reads shows all that was
@@ -41,17 +42,17 @@ func (c *Client) Fresh() *Fresh { return &Fresh{client: c} }
 func (f *Fresh) Read(ctx context.Context, read func(context.Context) error) error {
 	for {
 		id := f.client.SessionID()
-		if id == 0 || id != f.session {
+		if id == 0 || id != f.session.Load() {
 			if err := f.client.Flush(ctx); err != nil {
 				return err
 			}
-			f.session = id
+			f.session.Store(id)
 		}
 		err := read(ctx)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
-		if f.session != 0 && f.client.SessionID() == f.session {
+		if flushed := f.session.Load(); flushed != 0 && f.client.SessionID() == flushed {
 			return err
 		}
 	}

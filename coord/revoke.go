@@ -166,18 +166,12 @@ func unlessGone(op, node string, err error) error {
 // awaitGone waits until the node of this czxid is gone, or whatever has the name
 // if that is 0.
 func (c *Client) awaitGone(ctx context.Context, node string, czxid int64) error {
-	for {
-		_, stat, changed, err := c.Watch(ctx, node)
-		if errors.Is(err, ErrNoNode) || err == nil && czxid != 0 && stat.Czxid > czxid {
-			return nil
+	err := c.Wait(ctx, func(v *View) (gone bool, err error) {
+		_, stat, err := v.Get(node)
+		if errors.Is(err, ErrNoNode) {
+			return true, nil
 		}
-		if err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return c.Failure("wait", node, Ended(ctx))
-		}
-	}
+		return err == nil && czxid != 0 && stat.Czxid > czxid, err
+	})
+	return c.Failure("wait", node, err)
 }

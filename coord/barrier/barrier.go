@@ -93,27 +93,14 @@ func (b *Barrier) Remove(ctx context.Context) error {
 // Only one that is over before the first answer goes by unnoticed, as if the
 // call had come after it.
 func (b *Barrier) Wait(ctx context.Context) error {
-	fresh, closed := b.client.Fresh(), int64(0) // the node waited for, by its czxid
-	for {
-		var stat coord.Stat
-		var changed <-chan struct{}
-		err := fresh.Read(ctx, func(ctx context.Context) (err error) {
-			_, stat, changed, err = b.client.Watch(ctx, b.path)
-			return err
-		})
-		switch {
-		case errors.Is(err, coord.ErrNoNode):
-			return nil
-		case err != nil:
-			return err
-		case closed != 0 && closed != stat.Czxid:
-			return nil // opened, and closed again
+	closed := int64(0) // the node waited for, by its czxid
+	err := b.client.Fresh().Wait(ctx, func(v *coord.View) (open bool, err error) {
+		_, stat, err := v.Get(b.path)
+		if errors.Is(err, coord.ErrNoNode) || err == nil && closed != 0 && closed != stat.Czxid {
+			return true, nil // or was, and is closed again
 		}
 		closed = stat.Czxid
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return b.client.Failure("wait", b.path, coord.Ended(ctx))
-		}
-	}
+		return false, err
+	})
+	return b.client.Failure("wait", b.path, err)
 }

@@ -15,8 +15,8 @@ var election = []mutant{
 		guard: "barrier: a barrier that was closed again had been opened",
 		edit: edit{
 			file: "coord/barrier/barrier.go",
-			old:  `case closed != 0 && closed != stat.Czxid:`,
-			new:  `case closed != 0 && closed != stat.Czxid && false:`,
+			old:  ` || err == nil && closed != 0 && closed != stat.Czxid {`,
+			new:  ` || err == nil && closed != 0 && closed != stat.Czxid && false {`,
 		},
 		tests: []suite{{pkg: gate, run: "TestAWaiterThatWasAway"}},
 	},

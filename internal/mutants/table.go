@@ -21,4 +21,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, calls, judges)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, waits, calls, judges)

@@ -39,21 +39,29 @@ func (w *Watch) Done() <-chan struct{} { return w.done }
 // Fired tells what fired the watch. Call it after Done is closed.
 func (w *Watch) Fired() Fired { return w.fired }
 
+// Kind is what of a node is watched.
+type Kind int
+
+// Data: a node that is there, until its data change or it goes. Children: the
+// list of its children. Absence: a node that is not there, until it is; one that
+// is there answers [ErrNodeExists].
+const (
+	Data Kind = iota
+	Children
+	Absence
+)
+
 // WatchData reads a node and watches it: one request, or none when somebody
 // watches it already. A missing node answers [ErrNoNode] and leaves no watch.
 // A node whose data may not be read is watched without its data, by the changes
 // of its parent's children.
 func (s *Session) WatchData(ctx context.Context, path string) (*Watch, error) {
-	return s.watch(ctx, armed{path, false})
+	return s.Await(ctx, s.Begin(Data, path))
 }
 
 // WatchChildren lists a node's children and watches the list.
 func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
-	return s.watch(ctx, armed{path, true})
-}
-
-func (s *Session) watch(ctx context.Context, key armed) (*Watch, error) {
-	return s.await(ctx, key, s.join(key))
+	return s.Await(ctx, s.Begin(Children, path))
 }
 
 // Watched is a watch, or why there is none.
@@ -64,58 +72,61 @@ type Watched struct {
 
 // WatchAll is [Session.WatchData] for several nodes, in one round trip.
 func (s *Session) WatchAll(ctx context.Context, paths ...string) []Watched {
-	joined, all := make([]attempt, len(paths)), make([]Watched, len(paths))
+	begun, all := make([]Attempt, len(paths)), make([]Watched, len(paths))
 	for i, path := range paths {
-		joined[i] = s.join(armed{path, false})
+		begun[i] = s.Begin(Data, path)
 	}
-	for i, path := range paths {
-		all[i].Watch, all[i].Err = s.await(ctx, armed{path, false}, joined[i])
+	for i := range paths {
+		all[i].Watch, all[i].Err = s.Await(ctx, begun[i])
 	}
 	return all
 }
 
-// attempt is a watch that there is, or that is being set.
-type attempt struct {
+// Attempt is a watch that there is, or that is being set.
+type Attempt struct {
+	key    armed
 	watch  *Watch
 	shared bool
 	err    error
 }
 
-// join returns the watch that there is, or begins to set one.
-func (s *Session) join(key armed) attempt {
+// Begin returns the watch that there is, or begins to set one. What is begun
+// together travels together.
+func (s *Session) Begin(kind Kind, path string) Attempt {
+	key := armed{path, kind}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w, shared := s.watches[key]; shared {
-		return attempt{w, true, nil}
+		return Attempt{key, w, true, nil}
 	}
 	w := &Watch{ready: make(chan struct{}), done: make(chan struct{})}
 	arm := func() { s.arm(key, w) }
 	var err error
-	if key.children { // what may not be read is watched by them: see armBlind
-		err = s.begin(arm)
-	} else {
+	if kind == Data {
 		err = s.enqueue(&s.arming, arm)
+	} else { // Children may be what an unreadable node is watched by: see armBlind
+		err = s.begin(arm)
 	}
 	if err == nil {
 		s.watches[key] = w
 	}
-	return attempt{w, false, err}
+	return Attempt{key, w, false, err}
 }
 
-// await waits until the watch is set. One that was begun by others and failed may
-// be older than the call. There is no watch then to tell what has happened
-// since: the node may be there by now. Whichever join finds next was begun after
+// Await waits until the watch is set. An attempt that another caller began and
+// that failed may be older than the call. There is no watch then to tell what has
+// happened since: the node may be there by now. The next attempt was begun after
 // that failure, and so after the call.
-func (s *Session) await(ctx context.Context, key armed, a attempt) (*Watch, error) {
+func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
 	select {
 	case <-a.watch.ready:
 		if a.watch.err != nil && a.shared {
-			again := s.join(key)
+			again := s.Begin(a.key.kind, a.key.path)
 			again.shared = false
-			return s.await(ctx, key, again)
+			return s.Await(ctx, again)
 		}
 		return a.watch, a.watch.err
 	case <-ctx.Done():
@@ -132,7 +143,7 @@ func (s *Session) arm(key armed, w *Watch) {
 	if w.err = s.awaitUp(context.Background()); w.err == nil {
 		w.err = s.translate(s.read(key, w))
 	}
-	if errors.Is(w.err, ErrNoAuth) && !key.children {
+	if errors.Is(w.err, ErrNoAuth) && key.kind == Data {
 		w.err = s.armBlind(key, w)
 	}
 	if w.err == nil {
@@ -145,18 +156,20 @@ func (s *Session) arm(key armed, w *Watch) {
 	}
 }
 
-func (s *Session) read(key armed, w *Watch) error {
-	if key.children {
-		names, stat, _, err := s.conn.ChildrenW(key.path)
-		if err == nil {
-			w.Children, w.Stat = names, statOf(stat)
+func (s *Session) read(key armed, w *Watch) (err error) {
+	var stat *zk.Stat
+	switch key.kind {
+	case Data:
+		w.Data, stat, _, err = s.conn.GetW(key.path)
+	case Children:
+		w.Children, stat, _, err = s.conn.ChildrenW(key.path)
+	case Absence:
+		var exists bool
+		if exists, _, _, err = s.conn.ExistsW(key.path); err == nil && exists {
+			err = ErrNodeExists
 		}
-		return err
 	}
-	data, stat, _, err := s.conn.GetW(key.path)
-	if err == nil {
-		w.Data, w.Stat = data, statOf(stat)
-	}
+	w.Stat = statOf(stat)
 	return err
 }
 
@@ -197,10 +210,11 @@ func (s *Session) dispatch(e zk.Event) {
 		fired = Deleted
 	}
 	if e.Type != zk.EventNodeChildrenChanged {
-		s.fire(armed{e.Path, false}, fired)
+		s.fire(armed{e.Path, Data}, fired)
+		s.fire(armed{e.Path, Absence}, fired)
 	}
 	if e.Type == zk.EventNodeChildrenChanged || e.Type == zk.EventNodeDeleted || e.Type == zk.EventNotWatching {
-		s.fire(armed{e.Path, true}, fired)
+		s.fire(armed{e.Path, Children}, fired)
 	}
 }
 

@@ -45,8 +45,8 @@ type request struct {
 
 // armed names a watch that the server holds for this connection.
 type armed struct {
-	path     string
-	children bool
+	path string
+	kind Kind
 }
 
 // wire is the net.Conn the client library talks through. The library writes
@@ -229,7 +229,7 @@ func (w *wire) stop(err error) {
 	w.ready = nil
 	for a := range w.watches {
 		event := int32(eventDataChanged)
-		if a.children {
+		if a.kind == Children {
 			event = eventChildrenChanged
 		}
 		w.ready = append(w.ready, notification(event, a.path)...)
@@ -370,8 +370,11 @@ func (w *wire) watched(r request, code int32) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	children := r.op == opGetChildren || r.op == opGetChildren2
-	w.watches[armed{r.path, children}] = struct{}{}
+	kind := Data // an absent node's watch is lost with these
+	if r.op == opGetChildren || r.op == opGetChildren2 {
+		kind = Children
+	}
+	w.watches[armed{r.path, kind}] = struct{}{}
 }
 
 // fired forgets the watches that a notification uses up.
@@ -381,9 +384,9 @@ func (w *wire) fired(body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if event != eventChildrenChanged {
-		delete(w.watches, armed{path, false})
+		delete(w.watches, armed{path, Data})
 	}
 	if event == eventChildrenChanged || event == eventDeleted {
-		delete(w.watches, armed{path, true})
+		delete(w.watches, armed{path, Children})
 	}
 }

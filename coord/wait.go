@@ -1,0 +1,217 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Wait calls look until it is done or fails, and returns its error. What look
+// reads through the view is watched, and look is called again after any of it has
+// changed, or has become uncertain because the connection was lost: a wait is a
+// function of what it reads. It goes on over lost connections and sessions. When
+// ctx ends, Wait returns its error ([Ended]), and when the client is closed,
+// [ErrClosed]; [Client.Failure] adds what was waited for. What look does apart
+// from reading must do no harm when it is done again.
+//
+// It costs one request for each thing that look reads, and none for what has not
+// changed since the last look, for a deletion that a watch has told of, or for
+// what this process watches already: its waits share the watch and the read. A
+// watch stays until it fires, also when the wait is over.
+func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
+	return c.wait(ctx, nil, look)
+}
+
+// Wait is [Client.Wait] with a view that is up to date and does not go back in
+// time.
+func (f *Fresh) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
+	return f.client.wait(ctx, f, look)
+}
+
+func (c *Client) wait(ctx context.Context, fresh *Fresh, look func(v *View) (bool, error)) error {
+	var last map[watched]*session.Watch
+	for {
+		v := &View{ctx: ctx, client: c, fresh: fresh, last: last, read: map[watched]*session.Watch{}}
+		if done, err := look(v); done || err != nil {
+			return err
+		}
+		if err := v.sleep(); err != nil {
+			return c.explain(err)
+		}
+		last = v.read
+	}
+}
+
+// View is what a look reads through: see [Client.Wait]. It is of use during that
+// look only. Reads that are made at the same time, in several goroutines or after
+// [View.Ahead], travel together.
+type View struct {
+	ctx    context.Context
+	client *Client
+	fresh  *Fresh
+
+	mu    sync.Mutex
+	last  map[watched]*session.Watch // what the look before this one has read
+	read  map[watched]*session.Watch
+	ahead map[watched]begun
+	until []<-chan struct{}
+	at    time.Time
+}
+
+type watched struct {
+	kind session.Kind
+	path string
+}
+
+type begun struct {
+	session *session.Session
+	attempt session.Attempt
+}
+
+// Get reads a node. A missing node answers [ErrNoNode] and leaves no watch: a
+// look that waits for a node to be made asks [View.Exists].
+func (v *View) Get(path string) ([]byte, Stat, error) {
+	w, err := v.watch("get", session.Data, path)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return w.Data, Stat(w.Stat), nil
+}
+
+// Children lists the names of a node's children in no particular order. A missing
+// node answers [ErrNoNode] and leaves no watch. A look that lists a directory is
+// called at each change of it: those who wait in a line do not list it like that,
+// or each change would wake all of them.
+func (v *View) Children(path string) ([]string, Stat, error) {
+	w, err := v.watch("list", session.Children, path)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return w.Children, Stat(w.Stat), nil
+}
+
+// Exists tells whether a node exists. It costs a second request when the node is
+// missing. A server does not tell a client of a new node that the client may not
+// read.
+func (v *View) Exists(path string) (Stat, bool, error) {
+	for {
+		_, stat, err := v.Get(path)
+		if !errors.Is(err, ErrNoNode) {
+			return stat, err == nil, err
+		}
+		if _, err = v.watch("exists", session.Absence, path); !errors.Is(err, ErrNodeExists) {
+			return Stat{}, false, err
+		}
+	}
+}
+
+// Ahead begins to read nodes that [View.Get] will be asked for: one round trip.
+func (v *View) Ahead(paths ...string) {
+	if v.fresh != nil && v.fresh.Read(v.ctx, func(context.Context) error { return nil }) != nil {
+		return // Get meets the same error
+	}
+	for _, path := range paths {
+		key := watched{session.Data, path}
+		s, err := v.client.keeper.Session(v.ctx)
+		v.mu.Lock()
+		if err == nil && checkPath(path) == nil && !v.hasGone(key) {
+			if v.ahead == nil {
+				v.ahead = map[watched]begun{}
+			}
+			v.ahead[key] = begun{s, s.Begin(key.kind, v.client.full(path))}
+		}
+		v.mu.Unlock()
+	}
+}
+
+// Until has the look called again when done is closed, such as a hold's Done.
+func (v *View) Until(done <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.until = append(v.until, done)
+}
+
+// At has the look called again at t.
+func (v *View) At(t time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.at.IsZero() || t.Before(v.at) {
+		v.at = t
+	}
+}
+
+// watch reads and watches something of a node. That a watch of the look before
+// has told of the node's deletion is an answer, once.
+func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watch, err error) {
+	key := watched{kind, path}
+	v.mu.Lock()
+	gone, early := v.hasGone(key), v.ahead[key]
+	delete(v.last, key)
+	delete(v.ahead, key)
+	v.mu.Unlock()
+	if gone {
+		return nil, opError(op, path, ErrNoNode)
+	}
+	ask := func(ctx context.Context) error {
+		w, err = read(ctx, v.client, op, path, func(s *session.Session, full string) (*session.Watch, error) {
+			if early.session != nil {
+				s, early.session = early.session, nil
+				return s.Await(ctx, early.attempt)
+			}
+			return s.Await(ctx, s.Begin(kind, full))
+		})
+		return err
+	}
+	if v.fresh != nil {
+		err = v.fresh.Read(v.ctx, ask)
+	} else {
+		err = ask(v.ctx)
+	}
+	if err == nil {
+		v.mu.Lock()
+		v.read[key] = w
+		v.mu.Unlock()
+	}
+	return w, err
+}
+
+// hasGone tells whether a node has been deleted since the look before this one.
+// v.mu is held.
+func (v *View) hasGone(key watched) bool {
+	w := v.last[key]
+	return w != nil && key.kind != session.Absence && !armed(w) && w.Fired() == session.Deleted
+}
+
+// sleep returns when the look is to be called again.
+func (v *View) sleep() error {
+	due, cancel := v.ctx, func() {}
+	if !v.at.IsZero() {
+		due, cancel = context.WithDeadline(v.ctx, v.at)
+	}
+	defer cancel()
+	if len(v.read)+len(v.until) == 0 && v.at.IsZero() {
+		return fmt.Errorf("%w: a look that is not done has read nothing that can change", ErrInvalid)
+	}
+	wake := append(v.until, due.Done(), v.client.closed)
+	for _, w := range v.read {
+		wake = append(wake, w.Done())
+	}
+	cases := make([]reflect.SelectCase, len(wake))
+	for i, c := range wake {
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
+	}
+	reflect.Select(cases)
+	select {
+	case <-v.client.closed:
+		return ErrClosed
+	case <-v.ctx.Done():
+		return Ended(v.ctx)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,326 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// looking starts a wait and returns when it sleeps, or is over. looks counts.
+func looking(b coordtest.Bubble, c *coord.Client, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
+	return lookingIn(b, b.Context(), c.Wait, looks, look)
+}
+
+func lookingIn(b coordtest.Bubble, ctx context.Context, wait func(context.Context, func(*coord.View) (bool, error)) error, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
+	b.Helper()
+	over := make(chan error, 1)
+	go func() {
+		over <- wait(ctx, func(v *coord.View) (bool, error) {
+			looks.Add(1)
+			return look(v)
+		})
+	}()
+	time.Sleep(time.Second)
+	return over
+}
+
+// made returns a client of which the test has made these nodes.
+func made(b coordtest.Bubble, paths ...string) (waiter, other *coord.Client) {
+	b.Helper()
+	waiter, other = b.Open(), b.Open()
+	for _, path := range paths {
+		require.NoError(b, other.CreateAll(b.Context(), path, []byte("0")))
+	}
+	return waiter, other
+}
+
+func requests(b coordtest.Bubble, c *coord.Client, f func()) zkembed.Counts {
+	before := b.Server.SessionCounts(c.SessionID())
+	f()
+	counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+	delete(counts, zkembed.OpPing)
+	return counts
+}
+
+func TestALookIsCalledAgainWhenWhatItReadHasChanged(t *testing.T) {
+	exists := func(v *coord.View, path string) error {
+		_, _, err := v.Exists(path)
+		return err
+	}
+	for name, it := range map[string]struct {
+		read   func(v *coord.View) error
+		change coord.Op
+	}{
+		"the data":         {func(v *coord.View) error { _, _, err := v.Get("/a"); return err }, coord.SetOp("/a", []byte("1"), -1)},
+		"a new child":      {func(v *coord.View) error { _, _, err := v.Children("/a"); return err }, coord.CreateOp("/a/c", nil, coord.Persistent)},
+		"a new node":       {func(v *coord.View) error { return exists(v, "/b") }, coord.CreateOp("/b", nil, coord.Persistent)},
+		"a node that goes": {func(v *coord.View) error { return exists(v, "/a") }, coord.DeleteOp("/a", -1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				waiter, other := made(b, "/a")
+				var looks atomic.Int32
+				over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) { return looks.Load() == 2, it.read(v) })
+				require.EqualValues(b, 1, looks.Load())
+				require.Empty(b, over)
+				_, err := other.Txn(b.Context(), it.change)
+				require.NoError(b, err)
+				require.NoError(b, <-over)
+				require.EqualValues(b, 2, looks.Load())
+			})
+		})
+	}
+}
+
+func TestALookIsCalledAgainWhenAChannelClosesOrATimeComes(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, _ := made(b)
+		var looks atomic.Int32
+		done, begun := make(chan struct{}), time.Now()
+		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+			v.At(begun.Add(time.Hour))
+			v.At(begun.Add(time.Minute))
+			if looks.Load() == 1 {
+				v.Until(done)
+			}
+			return looks.Load() == 3, nil
+		})
+		require.EqualValues(b, 1, looks.Load())
+		close(done)
+		require.NoError(b, <-over)
+		require.Equal(b, time.Minute, time.Since(begun))
+	})
+}
+
+// The second look reads three nodes, of which one has changed and one is gone.
+func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/stays", "/changes", "/goes")
+		var looks atomic.Int32
+		gone := false
+		var over <-chan error
+		look := func(v *coord.View) (bool, error) {
+			_, _, err := v.Get("/stays")
+			data, _, changed := v.Get("/changes")
+			_, _, missing := v.Get("/goes")
+			gone = errors.Is(missing, coord.ErrNoNode)
+			return string(data) == "1" && gone, errors.Join(err, changed)
+		}
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 3}, requests(b, waiter, func() { over = looking(b, waiter, &looks, look) }))
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpNotify: 2}, requests(b, waiter, func() {
+			_, err := other.Txn(b.Context(), coord.SetOp("/changes", []byte("1"), -1), coord.DeleteOp("/goes", -1))
+			require.NoError(b, err)
+			require.NoError(b, <-over)
+		}))
+	})
+}
+
+// A deletion that is known is one answer: a look that makes the node and reads it
+// sees the new one.
+func TestANodeThatWasDeletedAndMadeAnewIsReadByTheSecondAttempt(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		var looks atomic.Int32
+		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+			data, _, err := v.Get("/a")
+			if errors.Is(err, coord.ErrNoNode) {
+				require.EqualValues(b, 2, looks.Load())
+				data, _, err = v.Get("/a")
+			}
+			return string(data) == "2", err
+		})
+		_, err := other.Txn(b.Context(), coord.DeleteOp("/a", -1), coord.CreateOp("/a", []byte("1"), coord.Persistent))
+		require.NoError(b, err)
+		synctest.Wait()
+		require.EqualValues(b, 2, looks.Load())
+		_, err = other.Set(b.Context(), "/a", []byte("2"), -1)
+		require.NoError(b, err)
+		require.NoError(b, <-over)
+	})
+}
+
+func TestTheWaitsOfAProcessShareTheWatchAndTheRead(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		const crowd = 10
+		over := make(chan error, crowd)
+		counts := requests(b, waiter, func() {
+			for range crowd {
+				go func() {
+					over <- waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+						data, _, err := v.Get("/a")
+						return string(data) == "1", err
+					})
+				}()
+			}
+			time.Sleep(time.Second)
+			_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
+			require.NoError(b, err)
+			for range crowd {
+				require.NoError(b, <-over)
+			}
+		})
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 2, zkembed.OpNotify: 1}, counts)
+	})
+}
+
+func TestWhatIsReadAheadTravelsTogetherAndIsReadOnce(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		var paths []string
+		for i := range 5 {
+			paths = append(paths, "/n"+strconv.Itoa(i))
+		}
+		waiter, _ := made(b, paths[1:]...) // one is missing
+		const way = 100 * time.Millisecond
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.DelayReply(way))
+		fresh, reads := waiter.Fresh(), []int{5, 1} // those that are there are watched then
+		for i, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, fresh.Wait} {
+			counts := requests(b, waiter, func() {
+				begun := time.Now()
+				require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
+					v.Ahead(paths...)
+					found := 0
+					for _, path := range paths {
+						if _, _, err := v.Get(path); err == nil {
+							found++
+						}
+					}
+					require.Equal(b, len(paths)-1, found)
+					return true, nil
+				}))
+				require.Equal(b, way, time.Since(begun))
+			})
+			require.Equal(b, reads[i], counts[zkembed.OpGetData])
+		}
+	})
+}
+
+func TestALostConnectionCallsTheLookAgainAndSoDoesANewSession(t *testing.T) {
+	for name, cut := range map[string]func(*zkembed.Server, int64) error{
+		"connection": (*zkembed.Server).DropConn, "session": (*zkembed.Server).ExpireSession,
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				waiter, other := made(b, "/a")
+				var looks atomic.Int32
+				over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+					data, _, err := v.Get("/a")
+					_, _, missing := v.Exists("/b")
+					return string(data) == "1", errors.Join(err, missing)
+				})
+				require.EqualValues(b, 1, looks.Load())
+				require.NoError(b, cut(b.Server, waiter.SessionID()))
+				time.Sleep(coordtest.T)
+				require.GreaterOrEqual(b, looks.Load(), int32(2))
+				require.Empty(b, over)
+				_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
+				require.NoError(b, err)
+				require.NoError(b, <-over)
+			})
+		})
+	}
+}
+
+func TestANodeThatAppearsWhileTheConnectionIsLostIsSeen(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b)
+		var looks atomic.Int32
+		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+			_, there, err := v.Exists("/a")
+			return there, err
+		})
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, Session: waiter.SessionID(), Times: 1}, zkembed.LoseReply())
+		require.NoError(b, b.Server.DropConn(waiter.SessionID()))
+		require.NoError(b, other.Create(b.Context(), "/a", nil))
+		require.NoError(b, <-over)
+	})
+}
+
+func TestAWaitEndsWithItsContextItsClientAndItsLooksError(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		channel := func(v *coord.View) (bool, error) { v.Until(b.Context().Done()); return false, nil }
+		node := func(v *coord.View) (bool, error) { _, _, err := v.Get("/a"); return false, err }
+		own := errors.New("own")
+		require.Equal(b, own, waiter.Wait(b.Context(), func(*coord.View) (bool, error) { return false, own }))
+		require.ErrorIs(b, waiter.Wait(b.Context(), func(*coord.View) (bool, error) { return false, nil }), coord.ErrInvalid)
+		for _, look := range []func(*coord.View) (bool, error){channel, node} {
+			ctx, cancel := context.WithCancelCause(b.Context())
+			over := lookingIn(b, ctx, waiter.Wait, new(atomic.Int32), look)
+			cancel(own)
+			err := <-over
+			require.ErrorIs(b, err, context.Canceled)
+			require.ErrorIs(b, err, own)
+			waits := []<-chan error{looking(b, waiter, new(atomic.Int32), look), looking(b, other, new(atomic.Int32), look)}
+			b.Close(other)
+			require.ErrorIs(b, <-waits[1], coord.ErrClosed)
+			require.Empty(b, waits[0])
+			b.Close(waiter)
+			require.ErrorIs(b, <-waits[0], coord.ErrClosed)
+			waiter, other = b.Open(), b.Open()
+		}
+	})
+}
+
+func TestAWaitEndsWithItsContextAlsoWhenNoServerAnswers(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, _ := made(b, "/a")
+		b.Server.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.Hang())
+		for _, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, waiter.Fresh().Wait} {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+			begun := time.Now()
+			require.ErrorIs(b, wait(ctx, func(v *coord.View) (bool, error) {
+				v.Ahead("/a", "/b")
+				_, _, err := v.Get("/a")
+				return true, err
+			}), context.DeadlineExceeded)
+			require.Equal(b, time.Second, time.Since(begun))
+			cancel()
+		}
+	})
+}
+
+func TestALookThatHasDecidedLeavesNoWatchOnWhatIsMissing(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, _ := made(b)
+		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, missing := v.Get("/a")
+			require.ErrorIs(b, missing, coord.ErrNoNode)
+			_, _, missing = v.Children("/a")
+			require.ErrorIs(b, missing, coord.ErrNoNode)
+			return true, nil
+		}))
+		require.Zero(b, b.Server.WatchCount())
+	})
+}
+
+func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a", "/b")
+		b.Server.AddFollower(time.Minute, waiter.SessionID())
+		_, err := other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))
+		require.NoError(b, err)
+		read := func(path string, wait func(context.Context, func(*coord.View) (bool, error)) error) (seen string) {
+			require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
+				v.Ahead(path)
+				synctest.Wait() // it has the answer
+				data, _, err := v.Get(path)
+				seen = string(data)
+				return true, err
+			}))
+			return seen
+		}
+		require.Equal(b, "0", read("/a", waiter.Wait), "the server does not lag")
+		require.Equal(b, "1", read("/b", waiter.Fresh().Wait))
+	})
+}
