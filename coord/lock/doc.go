@@ -3,7 +3,7 @@
 // # What
 //
 // A [Mutex] is held by at most one at a time, of all processes and goroutines
-// that use the same path. Whoever comes first gets it first. What is held is
+// that use the same path. The first to come gets it first. What is held is
 // the [coord.Hold] that [Mutex.Acquire] returns; [Mutex.Do] is the recommended
 // way in:
 //
@@ -11,15 +11,15 @@
 //		return writeReport(ctx, h.Token())
 //	})
 //
-// It is not re-entrant, unless made so ([Reentrant]), and whoever has the hold
-// may release it, from any goroutine. There is no condition variable: to wait
-// for others use a barrier or a queue.
+// It is not re-entrant, unless made so ([Reentrant]), and any goroutine that
+// has the hold may release it. There is no condition variable: to wait for
+// others use a barrier or a queue.
 //
 // # Guarantees
 //
-// Those of package coord. In short: the hold ends before anybody else can be
-// granted the lock; the order is that of arrival at the server; after a crash
-// of the holder the next in line is granted the lock when the servers expire its
+// Those of package coord. In short: the hold ends before another can be granted
+// the lock; the order is that of arrival at the server; after a crash of the
+// holder the next in line is granted the lock when the servers expire its
 // session, and only one more contender hears of it; after an error nothing is
 // left behind.
 //
@@ -44,15 +44,15 @@
 // Curator's InterProcessMutex and go-zookeeper's Lock use the same names, and
 // exclude and are excluded (dialect [coord.Curator], the default). With
 // [coord.Kazoo] it is Kazoo's Lock. Nodes of a read/write lock in the same
-// directory are honoured: the mutex counts as a writer. Curator's own mutex does
-// not see those.
+// directory are honoured: the mutex counts as a writer. Curator's own mutex
+// does not see those.
 //
 // # Cost
 //
 // Uncontended: create and list together, then delete: 3 requests in 2 round
 // trips (4 requests when held for more than 20 ms). A waiter: 2 or 3 reads in
 // one more round trip, and usually one listing while its predecessor still
-// holds, so that it holds as soon as the predecessor's deletion is told. A
-// release wakes the next, who is granted, and the one after, who lists. Try on a
-// busy lock: 1 read.
+// holds, so that it holds as soon as it hears of the predecessor's deletion. A
+// release wakes the next, which is granted, and the one after it, which lists.
+// Try on a busy lock: 1 read.
 package lock

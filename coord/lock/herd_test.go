@@ -69,7 +69,7 @@ type handOver struct{ requests, events int }
 // all of the n hand-overs.
 func handOvers(t *testing.T, n int, lockOf func(*coord.Client) acquirer) (first, all handOver) {
 	t.Helper()
-	const long = 10 * time.Hour // nobody pings or probes meanwhile
+	const long = 10 * time.Hour // no client pings or probes meanwhile
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		granted := make(chan releaser, 1)
 		for range n + 1 {
@@ -102,7 +102,7 @@ func handOvers(t *testing.T, n int, lockOf func(*coord.Client) acquirer) (first,
 }
 
 // What the herd costs, and what it costs to have none: in the simple lock each
-// release wakes everybody, in this one the same two however many wait.
+// release wakes every waiter, in this one the same two however many wait.
 func TestAHandOverCostsTheSameHoweverManyWaitAndWithAHerdItDoesNot(t *testing.T) {
 	type row struct{ herd, line handOver }
 	rows := map[int]row{}

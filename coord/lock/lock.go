@@ -19,9 +19,9 @@ type Option func(*Mutex) error
 
 // Reentrant lets a goroutine acquire again what it holds: given a context made
 // by [coord.Hold.Context], Acquire returns at once another handle of the same
-// hold, without a request. The node is deleted when every handle is released.
-// The context carries the right: whoever gets it may enter, so do not pass it
-// to two goroutines that must exclude each other.
+// hold, without a request. The node is deleted when every handle is released. A
+// goroutine with the context may enter, so do not pass it to two goroutines
+// that must exclude each other.
 func Reentrant() Option {
 	return func(m *Mutex) error {
 		m.spec.Reentrant = true
@@ -63,8 +63,8 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hol
 	return coord.Do(ctx, m.Acquire, f)
 }
 
-// Contenders lists who holds and who waits, in order: one listing and one read
-// for each.
+// Contenders lists the holder and those that wait, in order: one listing and
+// one read for each.
 func (m *Mutex) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
 	return m.client.Inspect(ctx, m.spec.Line.Dir, m.spec.Line.Kinds...)
 }

@@ -48,7 +48,8 @@ func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						// Unsynchronised on purpose: the race detector judges, too.
+						// Unsynchronised on purpose: the race detector judges,
+						// too.
 						inside++
 						rounds++
 						if inside != 1 || h.Token() <= last {

@@ -32,9 +32,9 @@ func (m *Mutex) Path() string { return m.spec.Line.Dir }
 //
 // It acquires its locks one after the other in the order of their paths, in
 // whatever order they were given. Programs that take several of a set of locks
-// only by a Multi therefore never wait for each other in a circle. Whoever
-// holds one of the locks already, by other means, and then acquires a Multi
-// that begins with a smaller path, is outside of that order.
+// only by a Multi therefore never wait for each other in a circle. A program
+// that holds one of the locks already, by other means, and then acquires a
+// Multi that begins with a smaller path, breaks that order.
 type Multi struct {
 	locks []Acquirer // by path
 }
@@ -42,8 +42,8 @@ type Multi struct {
 // NewMulti makes one lock of several: mutexes and sides of read/write locks in
 // any mix. It does no I/O. It fails with [coord.ErrInvalid] when there is no
 // lock, when two have the same path (the second would wait for the first), and
-// when they are of different clients (one order of their paths is then not one
-// order for everybody: they may have different chroots or servers).
+// when they are of different clients (they may have different chroots or
+// servers, so that their paths have no common order).
 func NewMulti(locks ...Acquirer) (*Multi, error) {
 	if len(locks) == 0 {
 		return nil, fmt.Errorf("%w: a multi-lock of no locks", coord.ErrInvalid)
@@ -66,7 +66,7 @@ func NewMulti(locks ...Acquirer) (*Multi, error) {
 	return &Multi{sorted}, nil
 }
 
-// isNil tells whether the lock is a pointer to nothing.
+// isNil reports whether the lock is a nil pointer.
 func isNil(l Acquirer) bool {
 	v := reflect.ValueOf(l)
 	return v.Kind() == reflect.Pointer && v.IsNil()
@@ -74,8 +74,9 @@ func isNil(l Acquirer) bool {
 
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
 // all of them together, and not the holds. A request for one of them
-// ([coord.Client.Revoke]) that comes meanwhile is told by the group, once it has all. The [coord.Group] returned ends when
-// the first of its holds does; its members are in the order of their paths.
+// ([coord.Client.Revoke]) that comes meanwhile shows in the group, once it has
+// all. The [coord.Group] returned ends when the first of its holds does; its
+// members are in the order of their paths.
 //
 // When a lock that was acquired already is lost while another is waited for,
 // Acquire gives up all of them and begins again. When it returns an error, none
@@ -102,7 +103,7 @@ func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *coord.Gro
 	return coord.Do(ctx, m.Acquire, f)
 }
 
-// all acquires the locks in turn. It tells whether it failed because a lock
+// all acquires the locks in turn. It reports whether it failed because a lock
 // that was acquired already was lost.
 func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *coord.Group, lost bool, err error) {
 	var holds []*coord.Hold
@@ -125,8 +126,8 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 	return g, false, nil
 }
 
-// undo gives up what was acquired before why, and adds what fails. When the
-// caller's time is over, it does not wait.
+// undo releases the locks that were acquired before why, and adds the errors of
+// that. When the caller's time is over, it does not wait.
 func undo(ctx context.Context, holds []*coord.Hold, why error) error {
 	releasing, cancel := coord.Grace(ctx)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 )
 
-// Several locks as one: whoever moves money between accounts locks both, in
+// Several locks as one: a transfer between two accounts locks both, in
 // whatever order they are named, and reads the rates meanwhile.
 func ExampleMulti() {
 	ctx := context.Background()

@@ -109,7 +109,7 @@ func (c *crowd) join(sacrifice bool) (killed <-chan struct{}) {
 func (c *crowd) progress(n int) {
 	c.t.Helper()
 	for until := c.said + n; c.said < until; {
-		c.take(zktest.Receive(c.t, time.Minute, c.reports, "nobody makes progress"))
+		c.take(zktest.Receive(c.t, time.Minute, c.reports, "no process makes progress"))
 	}
 }
 

@@ -48,7 +48,8 @@ func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
 func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), b.Open()
-		// A reply that is late would keep the news of the loss, which come behind it.
+		// A reply that is late would keep the news of the loss, which come
+		// behind it.
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		tried := make(chan error, 1)
 		go func() {

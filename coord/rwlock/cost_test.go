@@ -78,7 +78,8 @@ func TestAnUncontendedHoldIsThreeRequests(t *testing.T) {
 		require.Equal(t, cycles, made[zkembed.OpCreate], "%v", made)
 		require.Equal(t, cycles, made[zkembed.OpGetChildren2], "%v", made)
 		require.Equal(t, cycles, made[zkembed.OpDelete], "%v", made)
-		// A hold that a busy machine keeps for more than 20 ms reads its own node.
+		// A hold that a busy machine keeps for more than 20 ms reads its own
+		// node.
 		require.LessOrEqual(t, made.Total(), 3*cycles+cycles/2, "%v", made)
 	}
 }
@@ -102,7 +103,7 @@ func TestAReaderThatWaitsMakesSixRequestsAndIsWokenOnce(t *testing.T) {
 	require.Equal(t, zkembed.Counts{zkembed.OpDelete: 1, zkembed.OpNotify: 1}, c.since(), "the event is the own node's")
 }
 
-func TestAReleaseWakesNobodyButThoseWhoseTurnComes(t *testing.T) {
+func TestAReleaseWakesOnlyThoseWhoseTurnComes(t *testing.T) {
 	s := embedded(t)
 	h := hold(t, s.lock().WriteSide())
 	var readers []*counted
@@ -125,7 +126,7 @@ func TestAReleaseWakesNobodyButThoseWhoseTurnComes(t *testing.T) {
 	}
 	require.Equal(t, len(readers)+1, s.w.Embedded().Counts().Since(before)[zkembed.OpNotify], "and the holder hears of its own node")
 	release(t, held[:3]...)
-	require.Zero(t, writer.since().Total()+last.since().Total(), "readers that leave early wake nobody")
+	require.Zero(t, writer.since().Total()+last.since().Total(), "readers that leave early wake no waiter")
 	release(t, held[3])
 	holds := turn(t, writes)
 	require.Equal(t, 1, writer.since()[zkembed.OpNotify])

@@ -14,17 +14,16 @@
 //
 // A writer that goes on as a reader calls [coord.Hold.Downgrade]. The other way
 // round does not exist: two readers that both wanted to become writers would
-// wait for each other for ever. It is not re-entrant, unless made so
-// ([Reentrant]).
+// wait for each other. It is not re-entrant, unless made so ([Reentrant]).
 //
 // # Guarantees
 //
-//   - Those of package coord: the hold ends before anybody can be granted what
-//     it excludes; nothing is left behind; tokens of writers grow.
+//   - Those of package coord: the hold ends before a claim that it excludes can
+//     be granted; nothing is left behind; tokens of writers grow.
 //   - All stand in one line, in the order of their arrival at the server. A
-//     reader waits for the nearest writer before it and for nobody else: never
-//     for a reader, never for a writer that came later. A writer waits for
-//     everybody before it. So neither side starves.
+//     reader waits for the nearest writer before it and for no other: never for
+//     a reader, never for a writer that came later. A writer waits for all
+//     before it. So neither side starves.
 //   - When a writer goes, all the readers right behind it hold together.
 //   - A downgrade has no gap: one transaction puts a read node in the place of
 //     the write node. Readers right behind get in, a writer does not.
@@ -39,8 +38,8 @@
 //     reader has no token: what it read may be out of date by the time it uses
 //     it.
 //   - A goroutine that reads and then asks for a second read, without
-//     [Reentrant] or without the context of its hold, waits behind a writer that
-//     came in between, and that writer for it: a deadlock.
+//     [Reentrant] or without the context of its hold, waits behind a writer
+//     that came in between, and that writer for it: a deadlock.
 //   - Readers that come early do not overtake a writer that waits.
 //
 // # When the session or connection fails
@@ -48,8 +47,8 @@
 // A waiter waits on and, if its session is over, joins again at the end of the
 // line. A holder, of either side, keeps the lock over short outages and sees
 // [coord.Hold.Done] when it can no longer be trusted. When the connection fails
-// during a downgrade, the client finds out whether it took place; if the session
-// is over, nothing is held.
+// during a downgrade, the client finds out whether it took place; if the
+// session is over, nothing is held.
 //
 // # Znodes
 //
@@ -62,27 +61,27 @@
 // After a downgrade a read node stands at the number its write node had. These
 // are the names of Curator's InterProcessReadWriteLock, which excludes and is
 // excluded (dialect [coord.Curator], the default). Two things to know about
-// Curator: before CURATOR-621 was mended (thus in 5.4.0) its own downgrade moves
+// Curator: before CURATOR-621 was fixed (thus in 5.4.0) its own downgrade moves
 // the reader to the end of the line, and a writer that waits holds beside it,
 // whatever language it is written in; and it does not see the nodes of a mutex.
 //
 // With [coord.Kazoo] the names are those of Kazoo's ReadLock and WriteLock,
 // <hex>__rlock__<number> and <hex>__lock__<number>. In Kazoo 2.8 a reader waits
-// for later writers, too (its issue 649, mended since): two of its own
+// for later writers, too (its issue 649, fixed since): two of its own
 // contenders are enough for a deadlock, which others then wait for.
 //
 // A mutex of package lock at the same path takes part: it counts as a writer.
-// Only this module can do that: Curator's lock does not see a mutex, and Kazoo's
-// plain Lock does not see readers.
+// Only this module can do that: Curator's lock does not see a mutex, and
+// Kazoo's plain Lock does not see readers.
 //
 // # Cost
 //
-// Uncontended, either side: create and list together, then delete: 3 requests in
-// 2 round trips (4 requests when held for more than 20 ms). A waiter: 2 reads,
-// of its own node and the one it waits for, in one more round trip, and one
-// listing when that one has gone; 2 watches, and one wake-up for each node it
-// waits for. When a writer goes, the readers right behind it wake and nobody
-// else; when readers go, only the writer that waits for the last of them
+// Uncontended, either side: create and list together, then delete: 3 requests
+// in 2 round trips (4 requests when held for more than 20 ms). A waiter: 2
+// reads, of its own node and the one it waits for, in one more round trip, and
+// one listing when that one has gone; 2 watches, and one wake-up for each node
+// it waits for. When a writer goes, the readers right behind it wake and no
+// others; when readers go, only the writer that waits for the last of them
 // does. (A writer that waits for a reader whose predecessors hold on is woken
 // once more for each of those that it comes to wait for.) Try on a busy lock: 1
 // read. Downgrade: 1 request. Inside of a hold: none.

@@ -14,7 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// sides runs f for each side, with somebody holding what the side waits for.
+// sides runs f for each side, with a holder that the side waits for.
 func sides(t *testing.T, f func(s scene, side func(*rwlock.Lock) *rwlock.Side)) {
 	t.Helper()
 	t.Run("read", func(t *testing.T) { each(t, func(s scene) { f(s, (*rwlock.Lock).ReadSide) }) })

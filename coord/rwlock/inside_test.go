@@ -26,7 +26,7 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			require.ErrorContains(s, err, "release it first")
 			_, err = l.TryAcquireWrite(inside)
 			require.ErrorIs(s, err, coord.ErrUpgrade)
-			require.Len(s, s.line(), 1, "nobody has joined")
+			require.Len(s, s.line(), 1, "no other claim has joined")
 			require.NoError(s, r.Err())
 			release(s.T, r)
 			h, err := l.AcquireWrite(coordtest.Limited(s.T))
@@ -163,7 +163,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		require.NoError(s, zktest.Receive(s, coordtest.Soon, asked, "the answer"))
 		select {
 		case <-r.Revoked():
-			s.Fatal("nobody has asked for the read hold")
+			s.Fatal("no request for the read hold has come")
 		default:
 		}
 		data, _, err := s.w.Admin().Get(r.Node())

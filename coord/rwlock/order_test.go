@@ -18,7 +18,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// tally counts who is inside, and notices whom it must not meet there.
+// tally counts the holders, and notices those that exclude each other.
 type tally struct{ readers, writers, shared atomic.Int64 }
 
 func (in *tally) read(t *testing.T) (leave func()) {
@@ -41,7 +41,7 @@ func (in *tally) write(t *testing.T) (leave func()) {
 	return func() { in.writers.Add(-1) }
 }
 
-func TestReadersShareAndWritersAndMutexesExcludeEverybody(t *testing.T) {
+func TestReadersShareAndWritersAndMutexesExcludeAllOthers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		var in tally
 		var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *loc
 	return m
 }
 
-// scene is one lock and whoever stands in its line, in order.
+// scene is one lock and the claims in its line, in order.
 type scene struct {
 	*testing.T
 	w    *zktest.World
@@ -133,7 +133,7 @@ func (s scene) line() []string {
 func digits(name string) string { return name[len(name)-10:] }
 
 // watch waits until the given places of the line are watched, from 0. A waiter
-// watches its own node and whom it waits for: once it does, it has looked, and
+// watches its own node and those it waits for: once it does, it has looked, and
 // found that its turn has not come. (A hold watches its own node, too, after a
 // while.)
 func (s scene) watch(line []string, places ...int) {

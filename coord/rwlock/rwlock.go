@@ -20,10 +20,10 @@ type Option func(*Lock) error
 // Reentrant lets a goroutine acquire again what it holds: given a context made
 // by [coord.Hold.Context], a read inside a read, a read inside a write, and a
 // write inside a write return at once another handle of the same hold, without
-// a request. The node is deleted when every handle is released; a read inside
-// a write excludes others for as long as it lasts, and carries the write's
-// token. The context carries the right: whoever gets it may enter, so do not
-// pass it to two goroutines that must exclude each other.
+// a request. The node is deleted when every handle is released; a read inside a
+// write excludes others for as long as it lasts, and carries the write's token.
+// A goroutine with the context may enter, so do not pass it to two goroutines
+// that must exclude each other.
 func Reentrant() Option {
 	return func(l *Lock) error {
 		l.read.spec.Reentrant, l.write.spec.Reentrant = true, true
@@ -48,9 +48,9 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 	return l, nil
 }
 
-// readRule: a reader holds when no writer came before it. Else it waits for
-// the nearest of them and for nobody else, so that a writer's release wakes
-// all the readers right behind it, together.
+// readRule: a reader holds when no writer came before it. Else it waits for the
+// nearest of them and for no other, so that a writer's release wakes all the
+// readers right behind it, together.
 func readRule(ahead []coord.Contender) (wait []int, granted bool) {
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if ahead[i].Kind != coord.Read {
@@ -82,9 +82,9 @@ func (l *Lock) WriteSide() *Side { return &l.write }
 // mutex that came earlier has gone. The hold has no token.
 func (l *Lock) AcquireRead(ctx context.Context) (*coord.Hold, error) { return l.read.Acquire(ctx) }
 
-// AcquireWrite waits for the exclusive hold until ctx ends: until everybody
-// who came earlier has gone. With a context that carries a read hold of the
-// lock it fails with [coord.ErrUpgrade].
+// AcquireWrite waits for the exclusive hold until ctx ends: until all that came
+// earlier have gone. With a context that carries a read hold of the lock it
+// fails with [coord.ErrUpgrade].
 func (l *Lock) AcquireWrite(ctx context.Context) (*coord.Hold, error) { return l.write.Acquire(ctx) }
 
 // TryAcquireRead takes a shared hold if no writer holds or waits, and fails
@@ -94,8 +94,8 @@ func (l *Lock) TryAcquireRead(ctx context.Context) (*coord.Hold, error) {
 	return l.read.TryAcquire(ctx)
 }
 
-// TryAcquireWrite takes the exclusive hold if nobody holds or waits, and fails
-// with [coord.ErrBusy] otherwise, which costs one read and no write.
+// TryAcquireWrite takes the exclusive hold if no other claim holds or waits,
+// and fails with [coord.ErrBusy] otherwise, which costs one read and no write.
 func (l *Lock) TryAcquireWrite(ctx context.Context) (*coord.Hold, error) {
 	return l.write.TryAcquire(ctx)
 }
@@ -112,8 +112,8 @@ func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord
 	return l.write.Do(ctx, f)
 }
 
-// Contenders lists who holds and who waits, in order: one listing and one read
-// for each.
+// Contenders lists the holders and those that wait, in order: one listing and
+// one read for each.
 func (l *Lock) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
 	return l.read.client.Inspect(ctx, l.read.spec.Line.Dir, l.read.spec.Line.Kinds...)
 }

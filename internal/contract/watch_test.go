@@ -146,7 +146,7 @@ func TestARemovedWatchIsSilent(t *testing.T) {
 	})
 }
 
-// The mend of CVE-2024-23944 (3.8.4, 3.9.2, Debian's 3.8.0) reaches further
+// The fix of CVE-2024-23944 (3.8.4, 3.9.2, Debian's 3.8.0) reaches further
 // than persistent watches.
 func TestWhoMayNotReadANodeIsNotToldOfIt(t *testing.T) {
 	each(t, func(t *testing.T, s target) {

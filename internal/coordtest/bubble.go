@@ -51,7 +51,7 @@ func leftover(t *testing.T, server *zkembed.Server) {
 	if t.Failed() {
 		return
 	}
-	time.Sleep(2 * T) // for sessions whose goodbye did not arrive
+	time.Sleep(2 * T) // for sessions whose closing did not arrive
 	for _, n := range server.Nodes() {
 		require.Zero(t, n.Stat.EphemeralOwner, "%s is left behind", n.Path)
 	}

@@ -133,7 +133,7 @@ func (c *failingAuth) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-func TestF43ThirtyThousandChildrenAndOversizedDataHarmNobody(t *testing.T) {
+func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T) {
 	eachAlone(t, func(s scene) {
 		const children = 30_000
 		s.makeDir(zk.PermAll)

@@ -15,12 +15,12 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// The script that the peers were measured with: eight workers that hold for
-// 5 to 45 ms, one server, and 110 faults in 80 seconds (or as many as fit into
-// a shorter time). Kazoo's lock was granted 947 times, with gaps of up to 5.1 s.
+// The script that the peers were measured with: eight workers that hold for 5
+// to 45 ms, one server, and 110 faults in 80 seconds (or as many as fit into a
+// shorter time). Kazoo's lock was granted 947 times, with gaps of up to 5.1 s.
 // It is measured, so no other scenario runs beside it. How long a killed server
-// takes to serve again is the machine's affair, so only the time counts in which
-// it served: of Kazoo's 80 s, too, some were without a server.
+// takes to serve again is the machine's affair, so only the time counts in
+// which it served: of Kazoo's 80 s, too, some were without a server.
 func TestChaos80(t *testing.T) {
 	play(t, zktest.NewPrivate(t, zktest.Real), chaos)
 }
@@ -65,7 +65,7 @@ func chaos(s scene) {
 	}
 	s.waitUntil(begun.Add(lasts))
 	s.w.Proxy().Heal()
-	// Nobody is stuck: each worker is granted the lock again.
+	// No worker is stuck: each is granted the lock again.
 	last := time.Now()
 	zktest.Eventually(s, 15*time.Second, func() bool {
 		c.mu.Lock()
@@ -100,7 +100,7 @@ func chaos(s scene) {
 	for kind, n := range kinds {
 		s.Logf("%s: %d of %d hit something", kind, hits[kind](), n)
 		require.Positive(s, hits[kind](), kind)
-		if kind != "black hole" && kind != "one way" { // in which everybody may be silent
+		if kind != "black hole" && kind != "one way" { // in which all may be silent
 			require.Equal(s, n, hits[kind](), kind)
 		}
 	}
@@ -169,7 +169,7 @@ func (s scene) script(random *rand.Rand) (faults []scripted) {
 	}
 	oneWay := []proxy.Direction{proxy.ToServer, proxy.ToClient}
 	add(28, "cut", func() int { // just after a kill there may be nothing to cut yet
-		zktest.Eventually(s, patience, func() bool { return p.CutAll() > 0 }, "nobody connects")
+		zktest.Eventually(s, patience, func() bool { return p.CutAll() > 0 }, "no client connects")
 		return 1
 	})
 	add(17, "black hole", condition(func() proxy.Direction { return proxy.Both }))

@@ -93,10 +93,10 @@ func (c *contest) count() int {
 func (c *contest) progresses(within time.Duration) {
 	c.s.Helper()
 	before := c.count()
-	zktest.Eventually(c.s, within, func() bool { return c.count() > before+1 }, "nobody is granted the lock")
+	zktest.Eventually(c.s, within, func() bool { return c.count() > before+1 }, "no worker is granted the lock")
 }
 
-// stop ends the contest and checks what the workers saw (t). Nobody takes a
+// stop ends the contest and checks what the workers saw (t). No fault takes a
 // session or a node away by force in a contest.
 func (c *contest) stop() []grant {
 	c.s.Helper()

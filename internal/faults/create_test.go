@@ -60,14 +60,15 @@ func TestF02ACreateIsLost(t *testing.T) {
 }
 
 // The create needs a follower's consent, so it is still under way when the
-// client is back, at a follower that does not show it before long. Whoever
-// lists the directory then makes a second node.
+// client is back, at a follower that does not show it before long. A client
+// that just lists the directory makes a second node.
 func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
 	onEnsemble(t, createUnderWayAndNextServerLags, zktest.WithQuorumLinks())
 }
 
 func createUnderWayAndNextServerLags(s scene) {
-	// A write through a server that lags takes the way to and fro several times.
+	// A write through a server that lags takes the way to and fro several
+	// times.
 	const timeout, behind = 4 * T, 500 * time.Millisecond
 	s.w.SetTimeout(timeout)
 	ens := s.w.Ensemble()
@@ -138,7 +139,7 @@ func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {
 		p := s.w.Proxy()
 		lost := p.Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
 		s.release(s.acquire(s.client()))
-		back := make(chan struct{}) // until then nobody connects again
+		back := make(chan struct{}) // until then no client connects again
 		c := s.open(p.Addr(), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if lost.Fired() > 0 {
 				select {

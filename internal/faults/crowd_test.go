@@ -25,7 +25,7 @@ type crowd struct {
 	s         scene
 	n         int
 	client    *coord.Client
-	first     *coord.Hold // whom all wait for
+	first     *coord.Hold // all wait for it
 	beside    *coord.Hold // in the same client
 	connected atomic.Int32
 	waiting   context.Context
@@ -34,7 +34,7 @@ type crowd struct {
 }
 
 // assemble makes a crowd whose session lasts for timeout, and returns when
-// everybody is in line.
+// all are in line.
 func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	s.Helper()
 	s.w.SetTimeout(timeout)
@@ -70,7 +70,8 @@ func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	return c
 }
 
-// inLine waits until every waiter watches its node, and tells how long that took.
+// inLine waits until every waiter watches its node, and tells how long that
+// took.
 func (c *crowd) inLine(within time.Duration) time.Duration {
 	c.s.Helper()
 	begun := time.Now()
@@ -99,7 +100,8 @@ func (c *crowd) disperse() {
 	c.s.release(c.first)
 }
 
-// comesBack lets something happen to the connection, and checks how the crowd returns.
+// comesBack lets something happen to the connection, and checks how the crowd
+// returns.
 func (c *crowd) comesBack(happens func()) {
 	s := c.s
 	s.Helper()
@@ -137,8 +139,8 @@ func TestF48ACrowdInOneClientComesBackAfterACut(t *testing.T) {
 	})
 }
 
-// A hold outlives an outage of T/3, so that T is longer here: a real server takes
-// a while to start.
+// A hold outlives an outage of T/3, so that T is longer here: a real server
+// takes a while to start.
 func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
 		c := s.assemble(crowdOf(), 3*crowded)
@@ -150,9 +152,9 @@ func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 	})
 }
 
-// Of 20,000 holds every one hears in time that it is lost: within what the window
-// leaves for acting. The race detector has time for 2,000.
-func TestF49EverybodyIsToldInTimeThatASessionIsLost(t *testing.T) {
+// Of 20,000 holds every one hears in time that it is lost: within what the
+// window leaves for acting. The race detector has time for 2,000.
+func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
 		n := 4 * crowdOf()
 		if raced {

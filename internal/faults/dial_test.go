@@ -74,7 +74,8 @@ func answerName(query []byte) []byte {
 	return answer
 }
 
-// relay forwards connections, each when prepare has returned, until it is closed.
+// relay forwards connections, each when prepare has returned, until it is
+// closed.
 type relay struct {
 	net.Listener
 	accepted atomic.Int32
@@ -83,7 +84,8 @@ type relay struct {
 	running  sync.WaitGroup
 }
 
-// relayTo listens on addr and forwards to a server; nobody answers if that is "".
+// relayTo listens on addr and forwards to a server; nothing answers if that is
+// "".
 func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) (*relay, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -84,8 +84,8 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 			c.progresses(patience)
 			require.NoError(s, server.Restart())
 			s.leader()
-			// Servers of 3.8.0 that are killed in quick succession, while one of
-			// them still learns, can end up with different trees.
+			// Servers of 3.8.0 that are killed in quick succession, while one
+			// of them still learns, can end up with different trees.
 			s.waitUntil(time.Now().Add(5 * tick))
 			c.progresses(patience)
 		}
@@ -174,7 +174,7 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 		_, stale, err := slow.Exists(s.Context(), h.Node())
 		require.NoError(s, err)
 		require.False(s, stale, "the follower does not lag")
-		// The lagging server shows an empty line, and yet nobody holds twice.
+		// The lagging server shows an empty line, and yet no two hold.
 		_, err = s.mutex(slow).TryAcquire(s.Context())
 		require.ErrorIs(s, err, coord.ErrBusy)
 		require.NoError(s, slow.Flush(s.Context()))
@@ -194,7 +194,7 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 				granted[g.worker] = true
 			}
 			return len(granted) == 4 && len(c.grants) > 8
-		}, "not everybody is granted the lock")
+		}, "not every worker is granted the lock")
 		c.stop()
 		require.Zero(s, c.lost)
 		require.Positive(s, ens.Link(follower).Stats().Delayed)
@@ -257,13 +257,13 @@ func TestF23OnlyAReadOnlyServerIsLeft(t *testing.T) {
 }
 
 // A leader that stood still does not know that another was elected. For a
-// moment it goes on serving those who are attached to it, and it acknowledges
+// moment it goes on serving the clients attached to it, and it acknowledges
 // syncs, but no writes. The holder is attached to it, and cannot go elsewhere;
 // the new leader gives its session T from the election on.
 func TestF46ASupersededLeaderGoesOnServingTheHolder(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		s.w.SetTimeout(4 * T)
-		for range 3 { // on a busy machine the old leader may learn it before it serves anybody
+		for range 3 { // on a busy machine the old leader may learn it before it serves a client
 			if s.supersede(4 * T) {
 				return
 			}
@@ -272,7 +272,8 @@ func TestF46ASupersededLeaderGoesOnServingTheHolder(t *testing.T) {
 	}, zktest.WithSyncLimit(5))
 }
 
-// supersede tells whether the old leader went on serving while the hold lasted.
+// supersede reports whether the old leader went on serving while the hold
+// lasted.
 func (s scene) supersede(timeout time.Duration) (served bool) {
 	s.Helper()
 	leader := s.leader()

@@ -17,10 +17,10 @@ import (
 )
 
 // A follower that is cut off holds a client's create. The client goes to the
-// leader, finds no node, and makes another; then it tries to come back. Once the
-// follower is back, it passes on the create and the attempt, and the leader, who
-// has much to do just then, takes the session for the follower's before it looks
-// at the create.
+// leader, finds no node, and makes another; then it tries to come back. Once
+// the follower is back, it passes on the create and the attempt, and the
+// leader, which has much to do just then, takes the session for the follower's
+// before it looks at the create.
 func TestF18ACreateThatTheCutOffFollowerHeldComesLate(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		const timeout, attempts = 4 * T, 10
@@ -73,7 +73,7 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	}
 	s.wait(tick, time.Now()) // so that the create is behind them
 	acquired := s.start(context.Background(), c)
-	s.wait(tick, time.Now()) // the create is with the follower, who forgets the requests of connections that end sooner
+	s.wait(tick, time.Now()) // the create is with the follower, which forgets the requests of connections that end sooner
 	away.Store(true)
 	require.Equal(s, 1, front.CutAll())
 	h, _ := s.granted(acquired)
@@ -85,7 +85,7 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	writing.Wait()
 	require.NoError(s, ens.AwaitReady())
 	require.NoError(s, c.Flush(s.Context()))
-	zktest.Eventually(s, patience, func() bool { return len(s.nodes()) == 1 }, "a node that nobody waits for stays")
+	zktest.Eventually(s, patience, func() bool { return len(s.nodes()) == 1 }, "a node without a claim stays")
 	require.NoError(s, h.Err())
 	s.isSoleHolder(h)
 	s.release(h)

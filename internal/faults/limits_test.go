@@ -132,7 +132,7 @@ func cpuTime() time.Duration {
 
 func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 	onReal(t, func(s scene) {
-		const timeout = 10 * T // whoever has a place shall keep it, whatever the machine does
+		const timeout = 10 * T // clients that are connected stay so, also on a slow machine
 		s.w.SetTimeout(timeout)
 		h := s.acquire(s.client(coord.WithSessionTimeout(timeout)))
 		s.admin()
@@ -167,7 +167,8 @@ func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 				return err == nil && !exists
 			}, "the empty container is not reaped")
 		}
-		// The reaper strikes between a release and the next acquire of many locks.
+		// The reaper strikes between a release and the next acquire of many
+		// locks.
 		random := s.random()
 		var again atomic.Int64
 		var wg sync.WaitGroup

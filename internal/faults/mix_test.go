@@ -63,8 +63,8 @@ func TestF45TheRecipesKeepTheirPromisesUnderAMixOfFaults(t *testing.T) {
 		require.NoError(s, err)
 		require.NoError(s, g.Release(context.Background()))
 		require.Empty(s, s.drained(progress, s.ephemerals), "ephemeral nodes are left")
-		// The watches of a semaphore's limit and a barrier's state last as long as
-		// their clients, one of each.
+		// The watches of a semaphore's limit and a barrier's state last as long
+		// as their clients, one of each.
 		for _, c := range m.clients {
 			require.NoError(s, c.Close(context.Background()))
 		}
@@ -127,7 +127,7 @@ func (m *mix) trouble(lasts time.Duration) (over time.Time) {
 	return over
 }
 
-// grantedSince tells whether something that began since then succeeded.
+// grantedSince reports whether something that began since then succeeded.
 func (m *mix) grantedSince(name string, since time.Time) bool {
 	for _, r := range m.rec.Records() {
 		if r.Key != m.s.w.Path(name) || r.Outcome != history.OK || r.Call < since.Sub(m.rec.Begin()) {

@@ -29,7 +29,7 @@ func (s scene) foreign(name string) {
 	require.NoError(s, err)
 }
 
-// foreignName is one of many names that belong to nobody.
+// foreignName is one of many names of no known shape.
 func (s scene) foreignName(i int) string {
 	return fmt.Sprintf("%s/%s-%d", s.dir(), strings.Repeat("foreign", 12), i)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// The server accepts half of what it does by default, and nobody has told the
+// The server accepts half of what it does by default, and no option tells the
 // client.
 func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 	const limit = 1 << 19

@@ -154,7 +154,7 @@ func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
 		released := time.Now()
 		s.release(h)
 		next := s.grantedWithin(progress, last, released)
-		require.Greater(s, next.Token(), h.Token(), "who stood in line all the time comes first")
+		require.Greater(s, next.Token(), h.Token(), "a claim that stood in line all the time comes first")
 		s.release(next)
 		require.Greater(s, s.token(p), next.Token())
 		require.Len(s, s.nodes(), 1, "no phantom node")
@@ -162,7 +162,8 @@ func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
 	})
 }
 
-// The next in line hears of it once, and waits for whom the killed one waited.
+// The next in line hears of it once, and waits for the claim that the killed
+// one waited for.
 func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())
@@ -179,7 +180,7 @@ func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 		released := time.Now()
 		s.release(h)
 		next := s.grantedWithin(progress, last, released)
-		require.Equal(s, 2, events.Fired(), "one wake-up for each who went")
+		require.Equal(s, 2, events.Fired(), "one wake-up for each that went")
 		s.release(next)
 	})
 }

@@ -129,7 +129,7 @@ func TestF45AMemberOfADoubleBarrierDiesBeforeAndAnotherInside(t *testing.T) {
 		enter(clients[0])
 		enter(clients[1])
 		nodes := func() int { names, _, _ := s.admin().Children(s.w.Path("double")); return len(names) }
-		zktest.Eventually(s, patience, func() bool { return nodes() >= 2 }, "nobody enters")
+		zktest.Eventually(s, patience, func() bool { return nodes() >= 2 }, "no member enters")
 		s.w.ExpireSession(clients[1].SessionID()) // it comes again
 		require.Empty(s, entered)
 		enter(clients[2])

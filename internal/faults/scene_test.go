@@ -34,11 +34,11 @@ const (
 	tick = zktest.DefaultTick
 	// patience bounds what must happen but has no promised time of its own.
 	patience = 30 * time.Second
-	// progress is how long after the last fault the lock is granted again (l), and
-	// an abandoned node is gone (o).
+	// progress is how long after the last fault the lock is granted again (l),
+	// and an abandoned node is gone (o).
 	progress = T + 2*time.Second
-	// expiry is how long after its last sign of life a client's nodes are gone, and
-	// the next in line is granted the lock: the server counts in ticks.
+	// expiry is how long after its last sign of life a client's nodes are gone,
+	// and the next in line is granted the lock: the server counts in ticks.
 	expiry = T + 2*tick + 500*time.Millisecond
 )
 
@@ -66,8 +66,8 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
-// eachAlone is each for a scenario that keeps the processors so busy that others
-// beside it would take it for their own fault, and the other way round;
+// eachAlone is each for a scenario that keeps the processors so busy that
+// others beside it would take it for their own fault, and the other way round;
 // eachPrivateAlone for one on servers of its own.
 func eachAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
@@ -83,7 +83,8 @@ func eachPrivateAlone(t *testing.T, f func(s scene), backends ...zktest.Backend)
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
-// onReal runs a scenario on a real server of its own, onEnsemble on an ensemble.
+// onReal runs a scenario on a real server of its own, onEnsemble on an
+// ensemble.
 func onReal(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
 	t.Parallel()
 	play(t, zktest.NewPrivate(t, zktest.Real, opts...), f)
@@ -198,7 +199,8 @@ func (s scene) release(h *coord.Hold) {
 	require.NoError(s, h.Release(context.Background()))
 }
 
-// nodes lists the lock's directory as the server has it; a missing one is empty.
+// nodes lists the lock's directory as the server has it; a missing one is
+// empty.
 func (s scene) nodes() (names []string) {
 	s.Helper()
 	var err error

@@ -174,7 +174,7 @@ func TestF38AnAdminDeletesAWaitersNode(t *testing.T) {
 		require.NoError(s, s.admin().Delete(s.dir()+"/"+middle, -1))
 		s.awaitNodes(3) // it queues again
 		require.NotContains(s, s.nodes(), middle)
-		// Whoever is granted too early has two holders.
+		// A grant that comes too early makes two holders.
 		released := time.Now()
 		s.release(h)
 		last := s.grantedWithin(progress, waiters[1], released)

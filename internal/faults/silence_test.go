@@ -18,7 +18,7 @@ import (
 // The leader's stream to the holder's follower falls silent; the follower's
 // stream to the leader dies a little before the first comes back, or at that
 // moment. What the leader had sent acknowledges a write of the holder; the
-// follower's report of whom it has heard is lost.
+// follower's report of the sessions it heard from is lost.
 func TestF47TheAcknowledgementComesAndTheReportIsLost(t *testing.T) {
 	const timeout = 4 * T
 	for name, c := range map[string]struct {
@@ -47,8 +47,9 @@ func TestF47TheAcknowledgementComesAndTheReportIsLost(t *testing.T) {
 	}
 }
 
-// reportIsLost plays the schedule once, and tells whether it struck: whether the
-// follower answered reads in the silence, and acknowledged a write after it.
+// reportIsLost plays the schedule once, and reports whether it struck: whether
+// the follower answered reads in the silence, and acknowledged a write after
+// it.
 func (s scene) reportIsLost(r *rand.Rand, timeout, silent time.Duration, opts []coord.Option) bool {
 	s.Helper()
 	ens := s.w.Ensemble()

@@ -79,7 +79,7 @@ func TestF10TheConnectionFlaps(t *testing.T) {
 }
 
 // waitBehindProxy starts an acquire that has to wait, through the proxy, and
-// returns when it is the line's n-th and watches whom it waits for.
+// returns when it is the line's n-th and watches those it waits for.
 func (s scene) waitBehindProxy(n int) <-chan result {
 	s.Helper()
 	watches := s.w.Proxy().Inject(proxy.Fault{

@@ -38,11 +38,12 @@ type ballot struct {
 	w      *zktest.World
 }
 
-// lined waits until n candidates are in line, and have the time to watch whom they wait for.
+// lined waits until n candidates are in line, and gives them the time to watch
+// those they wait for.
 func (b ballot) lined(t *testing.T, n int) {
 	t.Helper()
 	zktest.Eventually(t, answersWithin, func() bool { return len(b.candidates(t)) == n }, "%d in line", n)
-	settle(t)
+	pause(t)
 }
 
 // candidates are the nodes in line.
@@ -52,7 +53,7 @@ func (b ballot) candidates(t *testing.T) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "-") }) // a notice
 }
 
-// leads requires that Go, and each peer that can tell, sees who leads.
+// leads requires that Go, and each peer that can tell, sees this leader.
 func (b ballot) leads(t *testing.T, who string, peers ...contender) {
 	t.Helper()
 	leader, err := b.Leader(patient(t))
@@ -63,8 +64,10 @@ func (b ballot) leads(t *testing.T, who string, peers ...contender) {
 	}
 }
 
-// tell has a leader in Go proclaim and be asked, with a peer right behind, whose watch a write into the node that it
-// watches would use up. In Curator's dialect nobody who waits can be asked, for there is a peer behind it, too.
+// tell has a leader in Go proclaim and be asked, with a peer right behind,
+// whose watch a write into the node that it watches would use up. In Curator's
+// dialect no waiting candidate can be asked, for there is a peer behind it,
+// too.
 func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...contender) {
 	t.Helper()
 	for _, said := range []string{news, news + ", again"} {

@@ -21,14 +21,15 @@ const (
 	rounds           = 25
 )
 
-// contender is a process that contends for the lock and does what it is told, line by line: see testdata/java/Hold.java
-// for the commands.
+// contender is a process that contends for the lock and does what it is told,
+// line by line: see testdata/java/Hold.java for the commands.
 type contender struct {
 	*zktest.ChildProcess
 	name string
 }
 
-// contend starts a contender for path; extra is what its program takes beyond the common arguments.
+// contend starts a contender for path; extra is what its program takes beyond
+// the common arguments.
 func contend(t *testing.T, w *zktest.World, p program, path, name string, extra ...string) contender {
 	t.Helper()
 	return contender{p.start(t, append(contenderArgs(w, path, name), extra...)...), name}
@@ -62,8 +63,9 @@ func (c contender) quit(t *testing.T) {
 	require.Zero(t, c.ExitCode(answersWithin), "exit status of %s", c.name)
 }
 
-// TestContendersOfAllLanguagesExcludeEachOther covers the two dialects of lock directories. Curator cannot see Kazoo's
-// own nodes, so in Curator's dialect Kazoo's recipe writes Curator's names.
+// TestContendersOfAllLanguagesExcludeEachOther covers the two dialects of lock
+// directories. Curator cannot see Kazoo's own nodes, so in Curator's dialect
+// Kazoo's recipe writes Curator's names.
 func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	kazoo := python(t, "hold.py")
@@ -92,7 +94,8 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestWhoAsksReachesTheHolderInTheOtherLanguage covers revocation, which Curator and this module have.
+// TestWhoAsksReachesTheHolderInTheOtherLanguage covers revocation, which
+// Curator and this module have.
 func TestWhoAsksReachesTheHolderInTheOtherLanguage(t *testing.T) {
 	t.Parallel()
 	curator := java(t, "Hold")
@@ -117,7 +120,8 @@ func TestWhoAsksReachesTheHolderInTheOtherLanguage(t *testing.T) {
 	})
 }
 
-// TestALockHeldInAnotherDialectIsRefused: the two cannot exclude each other, so this module does not try.
+// TestALockHeldInAnotherDialectIsRefused: the two cannot exclude each other, so
+// this module does not try.
 func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
 	t.Parallel()
 	kazoo := python(t, "hold.py")
@@ -140,7 +144,8 @@ func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
 	})
 }
 
-// exclude proves that the contenders, which nobody else joins, exclude each other on path/lock.
+// exclude proves that the contenders, which no other joins, exclude each other
+// on path/lock.
 func exclude(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all ...contender) {
 	t.Helper()
 	for _, c := range all {
@@ -149,7 +154,7 @@ func exclude(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, al
 	othersAreBusyWhileOneHolds(t, all)
 	noUpdateIsLost(t, admin, path, all)
 	overlapsAreSeen(t, admin, path, all)
-	whoIsAskedWakesNobodyForGood(t, admin, asking, path, all)
+	aRequestEndsNoWait(t, admin, asking, path, all)
 	theLockOutlivesItsHolders(t, admin, path, all)
 }
 
@@ -169,8 +174,8 @@ func othersAreBusyWhileOneHolds(t *testing.T, all []contender) {
 	}
 }
 
-// noUpdateIsLost lets all work on one node at once. The first holds until all others stand in line, so that there is
-// contention from the first round on.
+// noUpdateIsLost lets all work on one node at once. The first holds until all
+// others stand in line, so that there is contention from the first round on.
 func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) {
 	t.Helper()
 	first, others := all[0], all[1:]
@@ -199,11 +204,11 @@ func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) 
 	require.Equal(t, want, count, "each turn's update is in the node")
 	inLine := turns[:len(others)]
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(inLine))), len(others),
-		"everybody in line has a turn before anybody has two: %v", inLine)
+		"each in line has a turn before any has two: %v", inLine)
 	awaitLine(t, admin, path, 0)
 }
 
-// overlapsAreSeen proves that a round which finds somebody inside says so.
+// overlapsAreSeen proves that a round which finds another holder says so.
 func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all []contender) {
 	t.Helper()
 	_, err := admin.Create(path+"/inside", []byte("test"), 0, zk.WorldACL(zk.PermAll))
@@ -215,9 +220,10 @@ func overlapsAreSeen(t *testing.T, admin *zk.Conn, path string, all []contender)
 	require.NoError(t, admin.Delete(path+"/inside", -1))
 }
 
-// whoIsAskedWakesNobodyForGood asks everybody in line, in front of waiters of each language, and then lets all go one
-// after the other: a request that used up the watch of the waiter behind would end the line.
-func whoIsAskedWakesNobodyForGood(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all []contender) {
+// aRequestEndsNoWait asks every claim in line, in front of waiters of each
+// language, and then lets all go one after the other: a request that used up
+// the watch of the waiter behind would end the line.
+func aRequestEndsNoWait(t *testing.T, admin *zk.Conn, asking *coord.Client, path string, all []contender) {
 	t.Helper()
 	for i := range all {
 		turned := append(slices.Clone(all[i:]), all[:i]...)
@@ -228,7 +234,7 @@ func whoIsAskedWakesNobodyForGood(t *testing.T, admin *zk.Conn, asking *coord.Cl
 			}
 			awaitLine(t, admin, path, at+1)
 		}
-		askEverybody(t, admin, asking, path+"/lock")
+		askAll(t, admin, asking, path+"/lock")
 		for at, c := range turned {
 			if at > 0 {
 				c.wants(t, "held")
@@ -238,10 +244,11 @@ func whoIsAskedWakesNobodyForGood(t *testing.T, admin *zk.Conn, asking *coord.Cl
 	}
 }
 
-// askEverybody asks whoever has a node in dir to give up, after a moment: by then everybody watches whom it waits for.
-func askEverybody(t *testing.T, admin *zk.Conn, asking *coord.Client, dir string) {
+// askAll asks each claim in dir to give up, after a moment: by then all watch
+// those they wait for.
+func askAll(t *testing.T, admin *zk.Conn, asking *coord.Client, dir string) {
 	t.Helper()
-	settle(t)
+	pause(t)
 	names, _, err := admin.Children(dir)
 	require.NoError(t, err)
 	for _, name := range names {
@@ -249,8 +256,8 @@ func askEverybody(t *testing.T, admin *zk.Conn, asking *coord.Client, dir string
 	}
 }
 
-// settle gives the waiters the time to set their watches, which nothing shows.
-func settle(t *testing.T) {
+// pause gives the waiters the time to set their watches, which nothing shows.
+func pause(t *testing.T) {
 	t.Helper()
 	select {
 	case <-time.After(300 * time.Millisecond):
@@ -258,7 +265,8 @@ func settle(t *testing.T) {
 	}
 }
 
-// theLockOutlivesItsHolders kills the holder and all waiters but the last, which then gets the lock.
+// theLockOutlivesItsHolders kills the holder and all waiters but the last,
+// which then gets the lock.
 func theLockOutlivesItsHolders(t *testing.T, admin *zk.Conn, path string, all []contender) {
 	t.Helper()
 	last := all[len(all)-1]

@@ -19,8 +19,9 @@ import (
 // ownTurn is the longest wait for a turn in a round.
 const ownTurn = time.Minute
 
-// holder is this module's contender: the Go counterpart of testdata/java/Hold.java, with the same commands and answers.
-// Beyond those it answers "foreign" when it met a contender of another dialect.
+// holder is this module's contender: the Go counterpart of
+// testdata/java/Hold.java, with the same commands and answers. Beyond those it
+// answers "foreign" when it met a contender of another dialect.
 type holder struct {
 	ctx    context.Context
 	path   string
@@ -30,7 +31,8 @@ type holder struct {
 	hold   *coord.Hold
 }
 
-// hold is the main function of a child process: connect string, path, name, session time-out in seconds, dialect.
+// hold is the main function of a child process: connect string, path, name,
+// session time-out in seconds, dialect.
 func hold(args []string) {
 	h, err := newHolder(args[0], args[1], args[2], args[3], args[4])
 	exitOn(err)
@@ -156,14 +158,14 @@ func (h *holder) inside() (overlap string, err error) {
 	return overlap, err
 }
 
-// ask asks whoever holds to let go.
+// ask asks the holder to let go.
 func (h *holder) ask() error {
 	all, err := h.mutex.Contenders(h.ctx)
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		return errors.New("nobody to ask")
+		return errors.New("no holder to ask")
 	}
 	return h.client.Revoke(h.ctx, all[0].Node)
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// The peers of testdata/java/Peer.java and testdata/python/peer.py share one path with this process.
+// The peers of testdata/java/Peer.java and testdata/python/peer.py share one
+// path with this process.
 
 // openAs returns a client of this module, closed with the test.
 func openAs(t *testing.T, w *zktest.World, dialect coord.Dialect) *coord.Client {
@@ -104,7 +105,8 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 	})
 }
 
-// shareLeases begins with two leases held by Go. At its end the first peer is dead, and no lease is held.
+// shareLeases begins with two leases held by Go. At its end the first peer is
+// dead, and no lease is held.
 func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *coord.Group, all []contender) {
 	t.Helper()
 	one, two := all[0], all[1]
@@ -118,7 +120,7 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	two.Send("acquire 60000") // the peer waits for Go
-	settle(t)
+	pause(t)
 	for _, h := range held.Holds() {
 		require.NoError(t, c.Revoke(patient(t), h.Node()))
 		zktest.Receive(t, answersWithin, h.Revoked(), "the request")

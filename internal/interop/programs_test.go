@@ -20,15 +20,17 @@ import (
 func TestMain(m *testing.M) {
 	zktest.RegisterChild("exec", become)
 	zktest.RegisterChild("hold", hold)
-	// Programs spend most of their time waiting for one another, so more tests run at once than there are processors,
-	// unless the command line says otherwise.
+	// Programs spend most of their time waiting for one another, so more tests
+	// run at once than there are processors, unless the command line says
+	// otherwise.
 	if err := flag.Lookup("test.parallel").Value.Set("8"); err != nil {
 		panic(err)
 	}
 	zktest.Main(m)
 }
 
-// become turns the child process into another program, which then dies with the test just as a child does.
+// become turns the child process into another program, which then dies with the
+// test just as a child does.
 func become(args []string) {
 	env := append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	if err := syscall.Exec(args[0], args, env); err != nil {
@@ -68,7 +70,8 @@ func java(t *testing.T, class string) program {
 	}
 }
 
-// leaveOut skips the test if something is missing on this machine, and fails it where nothing may be missing.
+// leaveOut skips the test if something is missing on this machine, and fails it
+// where nothing may be missing.
 func leaveOut(t *testing.T, missing error) {
 	t.Helper()
 	if missing == nil {
@@ -80,7 +83,8 @@ func leaveOut(t *testing.T, missing error) {
 	t.Skipf("left out: %v", missing)
 }
 
-// findPython returns the interpreter that has Kazoo: Debian's own, which may not be the first in PATH.
+// findPython returns the interpreter that has Kazoo: Debian's own, which may
+// not be the first in PATH.
 var findPython = sync.OnceValues(func() (string, error) {
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
 		path, err := exec.LookPath(name)
@@ -93,7 +97,8 @@ var findPython = sync.OnceValues(func() (string, error) {
 
 type javaTools struct{ java, javac, classPath string }
 
-// findJava returns the JDK's commands and the class path of Curator's recipes: their manifests name what they need.
+// findJava returns the JDK's commands and the class path of Curator's recipes:
+// their manifests name what they need.
 var findJava = sync.OnceValues(func() (javaTools, error) {
 	const folder = "/usr/share/java"
 	var tools javaTools

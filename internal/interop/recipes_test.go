@@ -14,7 +14,8 @@ import (
 // sessions is the longest session time-out the programs ask for.
 const sessions = 10 * time.Second
 
-// recipesEnd is how long a program of recipes may run; it gives up by itself before.
+// recipesEnd is how long a program of recipes may run; it gives up by itself
+// before.
 const recipesEnd = 2 * time.Minute
 
 func TestKazoosRecipesWorkOnTheServer(t *testing.T) {
@@ -44,8 +45,9 @@ func TestCuratorsRecipesWorkOnTheServer(t *testing.T) {
 	}
 }
 
-// reapingWorld is a world on a server that looks for empty containers and overdue TTL nodes so often that a test can
-// wait for it. Curator's recipes have to put up with their directories going away meanwhile.
+// reapingWorld is a world on a server that looks for empty containers and
+// overdue TTL nodes so often that a test can wait for it. Curator's recipes
+// have to put up with their directories going away meanwhile.
 func reapingWorld(t *testing.T, b zktest.Backend) *zktest.World {
 	t.Helper()
 	const every = 500 * time.Millisecond
@@ -55,7 +57,8 @@ func reapingWorld(t *testing.T, b zktest.Backend) *zktest.World {
 	return zktest.NewPrivate(t, b, zktest.WithContainerCheck(every))
 }
 
-// usedContainersAndOldNodesAreReaped looks at what Curator left behind: see nodeKinds in testdata/java/DataChecks.java.
+// usedContainersAndOldNodesAreReaped looks at what Curator left behind: see
+// nodeKinds in testdata/java/DataChecks.java.
 func usedContainersAndOldNodesAreReaped(t *testing.T, w *zktest.World) {
 	t.Helper()
 	exists := func(path string) bool {
@@ -70,8 +73,9 @@ func usedContainersAndOldNodesAreReaped(t *testing.T, w *zktest.World) {
 	require.True(t, exists("NodeKinds/empty"), "a container that never had a child stays")
 }
 
-// runRecipes runs a program of checks and shows each of its sections as a subtest. Every section named must have passed
-// at least one check, and there must be no other.
+// runRecipes runs a program of checks and shows each of its sections as a
+// subtest. Every section named must have passed at least one check, and there
+// must be no other.
 func runRecipes(t *testing.T, w *zktest.World, recipes program, sections ...string) {
 	t.Helper()
 	w.SetTimeout(sessions)
@@ -99,7 +103,8 @@ func runRecipes(t *testing.T, w *zktest.World, recipes program, sections ...stri
 	require.Zero(t, child.ExitCode(10*time.Second))
 }
 
-// linesUntil yields what a child writes to its end, and fails the test if that takes too long.
+// linesUntil yields what a child writes to its end, and fails the test if that
+// takes too long.
 func linesUntil(t *testing.T, child *zktest.ChildProcess, within time.Duration) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		timer := time.NewTimer(within)

@@ -19,8 +19,9 @@ import (
 
 func init() { zktest.RegisterChild("rwlock-hold", rwlockHold) }
 
-// rwlockHolder is this module's contender for a read/write lock: the Go counterpart of testdata/java/RwlockHold.java,
-// with the same commands and answers. Its third kind of round downgrades.
+// rwlockHolder is this module's contender for a read/write lock: the Go
+// counterpart of testdata/java/RwlockHold.java, with the same commands and
+// answers. Its third kind of round downgrades.
 type rwlockHolder struct {
 	ctx        context.Context
 	path, name string
@@ -29,7 +30,8 @@ type rwlockHolder struct {
 	held       *coord.Hold
 }
 
-// rwlockHold is the main function of a child process: connect string, path, name, session time-out in seconds, dialect.
+// rwlockHold is the main function of a child process: connect string, path,
+// name, session time-out in seconds, dialect.
 func rwlockHold(args []string) {
 	seconds, err := strconv.Atoi(args[3])
 	exitOn(err)

@@ -14,7 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// rwlockRounds is divided by three kinds of rounds: see testdata/java/RwlockHold.java.
+// rwlockRounds is divided by three kinds of rounds: see
+// testdata/java/RwlockHold.java.
 const rwlockRounds = 18
 
 // rwlockInGo starts a contender of this module for a read/write lock.
@@ -23,8 +24,9 @@ func rwlockInGo(t *testing.T, w *zktest.World, path, name, dialect string) conte
 	return contender{zktest.Child(t, "rwlock-hold", append(contenderArgs(w, path, name), dialect)...), name}
 }
 
-// TestReadersAndWritersOfAllLanguagesShareOneLock covers the two dialects. Curator and Kazoo cannot see each other's
-// nodes, so there is one test with each of them.
+// TestReadersAndWritersOfAllLanguagesShareOneLock covers the two dialects.
+// Curator and Kazoo cannot see each other's nodes, so there is one test with
+// each of them.
 func TestReadersAndWritersOfAllLanguagesShareOneLock(t *testing.T) {
 	t.Parallel()
 	curator := java(t, "RwlockHold")
@@ -67,7 +69,7 @@ func share(t *testing.T, w *zktest.World, asking *coord.Client, path, write, rea
 	}
 	theWriterIsAlone(t, all)
 	readersShare(t, w, path, all)
-	whoIsAskedKeepsNobodyFromReading(t, w, asking, path, all)
+	aRequestStopsNoReader(t, w, asking, path, all)
 	for i, c := range all {
 		rest := append(slices.Clone(all[i+1:]), all[:i]...)
 		switch name, _, _ := strings.Cut(c.name, "-"); name {
@@ -97,7 +99,8 @@ func theWriterIsAlone(t *testing.T, all []contender) {
 	}
 }
 
-// readersShare lets all but one read at once, with the remaining one waiting to write behind them.
+// readersShare lets all but one read at once, with the remaining one waiting to
+// write behind them.
 func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 	t.Helper()
 	for i, writer := range all {
@@ -122,8 +125,9 @@ func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 	}
 }
 
-// whoIsAskedKeepsNobodyFromReading asks everybody in line in front of readers and of a writer of each language.
-func whoIsAskedKeepsNobodyFromReading(t *testing.T, w *zktest.World, asking *coord.Client, path string, all []contender) {
+// aRequestStopsNoReader asks every claim in line in front of readers and of a
+// writer of each language.
+func aRequestStopsNoReader(t *testing.T, w *zktest.World, asking *coord.Client, path string, all []contender) {
 	t.Helper()
 	for i, first := range all {
 		others := append(slices.Clone(all[i+1:]), all[:i]...)
@@ -135,7 +139,7 @@ func whoIsAskedKeepsNobodyFromReading(t *testing.T, w *zktest.World, asking *coo
 		}
 		writer.Send("write 60000")
 		awaitLine(t, w.Admin(), path, len(all))
-		askEverybody(t, w.Admin(), asking, path+"/lock")
+		askAll(t, w.Admin(), asking, path+"/lock")
 		first.must(t, "release", "released")
 		for _, c := range readers {
 			c.wants(t, "held")
@@ -148,7 +152,8 @@ func whoIsAskedKeepsNobodyFromReading(t *testing.T, w *zktest.World, asking *coo
 	}
 }
 
-// aDowngradeKeepsItsPlace has the first write and downgrade, with two readers and then a writer waiting.
+// aDowngradeKeepsItsPlace has the first write and downgrade, with two readers
+// and then a writer waiting.
 func aDowngradeKeepsItsPlace(t *testing.T, w *zktest.World, path, write, read string, first contender, others []contender) {
 	t.Helper()
 	readers, writer := others[:len(others)-1], others[len(others)-1]
@@ -176,8 +181,8 @@ func aDowngradeKeepsItsPlace(t *testing.T, w *zktest.World, path, write, read st
 	writer.must(t, "release", "released")
 }
 
-// aDowngradeLetsReadersIn has the first write and downgrade in its own way, with readers waiting: see
-// testdata/java/RwlockHold.java.
+// aDowngradeLetsReadersIn has the first write and downgrade in its own way,
+// with readers waiting: see testdata/java/RwlockHold.java.
 func aDowngradeLetsReadersIn(t *testing.T, w *zktest.World, path string, first contender, others []contender) {
 	t.Helper()
 	first.must(t, "write 60000", "held")
@@ -196,7 +201,8 @@ func aDowngradeLetsReadersIn(t *testing.T, w *zktest.World, path string, first c
 	first.must(t, "release", "released")
 }
 
-// theNode returns the sequence number of the only node in line, which must be of the kind.
+// theNode returns the sequence number of the only node in line, which must be
+// of the kind.
 func theNode(t *testing.T, w *zktest.World, path, kind string) string {
 	t.Helper()
 	awaitLine(t, w.Admin(), path, 1)
@@ -207,7 +213,8 @@ func theNode(t *testing.T, w *zktest.World, path, kind string) string {
 	return number
 }
 
-// noOverlapIsSeen lets all work at once, and shows that overlaps would have been seen.
+// noOverlapIsSeen lets all work at once, and shows that overlaps would have
+// been seen.
 func noOverlapIsSeen(t *testing.T, w *zktest.World, path string, all []contender) {
 	t.Helper()
 	for _, c := range all {
@@ -231,7 +238,7 @@ func noOverlapIsSeen(t *testing.T, w *zktest.World, path string, all []contender
 	for _, c := range all {
 		c.must(t, "rounds 1", "overlap reading")
 		c.must(t, "release", "released")
-		_ = w.Admin().Delete(path+"/writing", -1) // which whoever stops there may leave
+		_ = w.Admin().Delete(path+"/writing", -1) // a writer that stops there may leave it
 	}
 	require.NoError(t, w.Admin().Delete(path+"/reading/test", -1))
 }
