@@ -229,7 +229,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 			}
 		case errors.Is(err, ErrNoNode) && len(cl.spec.With) == 0:
 			// The directory is missing, or its container was just reaped.
-			if err := cl.sess.EnsurePath(ctx, cl.dir, aclOf(c.opts.acl)); err != nil && !transient(err) {
+			if err := cl.sess.EnsurePath(ctx, cl.dir, c.opts.acl); err != nil && !transient(err) {
 				return err
 			}
 		case errors.Is(err, ErrThrottled):
@@ -255,7 +255,7 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 		return path, 0, err
 	}
 	if len(cl.spec.With) == 0 {
-		return cl.sess.Create(path, cl.spec.Data, flags, aclOf(c.opts.acl), sent)
+		return cl.sess.Create(path, cl.spec.Data, flags, c.opts.acl, sent)
 	}
 	node := c.relative(path)
 	ops := append([]Op{CreateOp(node, cl.spec.Data, Mode(flags)), SetOp(node, cl.spec.Data, 0)}, cl.spec.With...)

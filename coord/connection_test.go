@@ -67,8 +67,7 @@ func TestAHoldIsLostWhenItsServerBeginsAnotherSessionInPlaceOfItsOwn(t *testing.
 func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var fail atomic.Bool
-		acl := coord.ACL{Perms: coord.PermAll, Scheme: "auth"}
-		c := b.Open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL(acl), b.meddling(func(packet []byte) error {
+		c := b.Open(coord.WithAuth("digest", "somebody:secret"), coord.WithACL("auth::cdrwa"), b.meddling(func(packet []byte) error {
 			if zkembed.Op(binary.BigEndian.Uint32(packet[8:])) == zkembed.OpAuth && fail.CompareAndSwap(true, false) {
 				return syscall.EPIPE
 			}

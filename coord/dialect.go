@@ -10,22 +10,15 @@ import (
 // Dialect is a family of recipes whose node names and data this package writes
 // and understands, so that programs in several languages can share a path. One
 // directory has one dialect: no single node name is right for both.
-type Dialect int
+type Dialect string
 
 const (
 	// Curator is the layout of Apache Curator's recipes, which go-zookeeper's
 	// own Lock can read as well. The default.
-	Curator Dialect = iota
+	Curator Dialect = "curator"
 	// Kazoo is the layout of Python's Kazoo.
-	Kazoo
+	Kazoo Dialect = "kazoo"
 )
-
-func (d Dialect) String() string {
-	if d == Kazoo {
-		return "kazoo"
-	}
-	return "curator"
-}
 
 // Kind is the part of a claim's node name that tells what it claims.
 type Kind string

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func TestNamesAreReadInEitherDialect(t *testing.T) {
 		hex32 + "__rlock__0000000003":        {GUID: hex32, Kind: Read, Sequence: 3, Dialect: Kazoo},
 		"_c_" + uuid + "-custom-0000000001":  {GUID: uuid, Kind: "custom", Sequence: 1},
 	} {
-		want.Name = name
+		want.Name, want.Dialect = name, cmp.Or(want.Dialect, Curator)
 		got, ok := parseName(name, []Kind{"custom"})
 		require.True(t, ok, name)
 		require.Equal(t, want, got)

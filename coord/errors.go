@@ -9,7 +9,9 @@ import (
 // The errors of this module, for errors.Is. What a call that asks the servers
 // returns is an [*OpError] that wraps one of them, a context's error, or both;
 // an answer of the server that is none of these comes as text. The client
-// library's error values never appear.
+// library's error values never appear. What cannot be done matches
+// [errors.ErrUnsupported]: an operation that the server does not know, and a
+// request to a claim that cannot be asked (see [Client.Revoke]).
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")
@@ -29,8 +31,6 @@ var (
 	// ErrForeign: the directory holds a contender of another dialect or recipe
 	// that came first. The two kinds cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
-	// ErrUnaskable: the claim cannot be asked to give up; see [Client.Revoke].
-	ErrUnaskable = errors.New("cannot be asked to give up")
 	// ErrSequenceExhausted: the directory's 31-bit sequence counter is near its
 	// end, beyond which order is lost. Delete the directory while nobody uses
 	// it; the counter then starts anew.
@@ -53,16 +53,14 @@ var (
 	ErrDisconnected = session.ErrConnection
 
 	// Answers of the server.
-	ErrNoNode      = session.ErrNoNode
-	ErrNodeExists  = session.ErrNodeExists
-	ErrNotEmpty    = session.ErrNotEmpty
-	ErrBadVersion  = session.ErrBadVersion
-	ErrNoAuth      = session.ErrNoAuth
-	ErrAuthFailed  = session.ErrAuth
-	ErrInvalidACL  = session.ErrInvalidACL
-	ErrQuota       = session.ErrQuota
-	ErrThrottled   = session.ErrThrottled
-	ErrUnsupported = session.ErrUnsupported
+	ErrNoNode     = session.ErrNoNode
+	ErrNodeExists = session.ErrNodeExists
+	ErrNotEmpty   = session.ErrNotEmpty
+	ErrBadVersion = session.ErrBadVersion
+	ErrNoAuth     = session.ErrNoAuth
+	ErrAuthFailed = session.ErrAuth
+	ErrQuota      = session.ErrQuota
+	ErrThrottled  = session.ErrThrottled
 )
 
 // OpError tells what was being done to which path when Err happened.

@@ -69,7 +69,7 @@ func (cl *Claim) distrust() error {
 		return over
 	case !time.Now().Before(cl.sess.Deadline()):
 		return ErrWindowOver
-	case cl.client.opts.policy == LoseAtDisconnect && !cl.sess.Connected():
+	case cl.client.opts.dropping && !cl.sess.Connected():
 		return ErrDisconnected
 	}
 	return nil

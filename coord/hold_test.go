@@ -265,7 +265,7 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			kinds = append(kinds, e.Kind.String())
+			kinds = append(kinds, string(e.Kind))
 		}))
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
@@ -330,7 +330,7 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 
 func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithACL(coord.ACL{Perms: coord.PermAll &^ coord.PermRead, Scheme: "world", ID: "anyone"}))
+		c := b.Open(coord.WithACL("world:anyone:cdwa"))
 		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
 		require.NoError(t, err)
 		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil, coord.Persistent))

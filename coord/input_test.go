@@ -51,8 +51,10 @@ func TestOpenRefusesOptionsThatCannotBeRight(t *testing.T) {
 		"logger is nil":        coord.WithLogger(nil),
 		"observer is nil":      coord.WithObserver(nil),
 		"one line":             coord.WithIdentity("two\nlines"),
-		"loss policy":          coord.WithLossPolicy(99),
-		"dialect":              coord.WithDialect(99),
+		"write scheme:id":      coord.WithACL("world:anyone"),
+		"ACL \":anyone:r\"":    coord.WithACL(":anyone:r"),
+		"out of cdrwa":         coord.WithACL("world:anyone:r", "world:anyone:rx"),
+		"dialect":              coord.WithDialect("other"),
 		"option is nil":        nil,
 	} {
 		_, err := coord.Open(context.Background(), "localhost:2181", option)

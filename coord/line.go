@@ -94,7 +94,7 @@ type lineView struct{ line, foreign []Contender }
 
 // view is parse for a listing that many share: it is parsed once.
 func (l Line) view(names *session.Listing, d Dialect) lineView {
-	key := d.String()
+	key := string(d)
 	for _, kind := range l.Kinds {
 		key += " " + string(kind)
 	}

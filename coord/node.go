@@ -9,31 +9,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// Permissions for [ACL].
-const (
-	PermRead = 1 << iota
-	PermWrite
-	PermCreate
-	PermDelete
-	PermAdmin
-	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
-)
-
-// ACL grants permissions to an identity, as ZooKeeper defines them.
-type ACL struct {
-	Perms  int32
-	Scheme string
-	ID     string
-}
-
-func aclOf(acl []ACL) []session.ACL {
-	out := make([]session.ACL, len(acl))
-	for i, a := range acl {
-		out[i] = session.ACL(a)
-	}
-	return out
-}
-
 // Stat is what ZooKeeper keeps about a node.
 type Stat struct {
 	Czxid, Mzxid, Pzxid int64 // the changes that created it, set its data, changed its children
@@ -107,7 +82,7 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 // for each missing level, one for each other.
 func (c *Client) EnsureDir(ctx context.Context, path string) error {
 	_, err := read(ctx, c, "create", path, func(s *session.Session, full string) (struct{}, error) {
-		return struct{}{}, s.EnsurePath(ctx, full, aclOf(c.opts.acl))
+		return struct{}{}, s.EnsurePath(ctx, full, c.opts.acl)
 	})
 	return err
 }

@@ -162,7 +162,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 // What the ensemble refuses of a transaction is counted as the caller counts.
 func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		undeletable := coord.WithACL(coord.ACL{Perms: coord.PermRead | coord.PermCreate, Scheme: "world", ID: "anyone"})
+		undeletable := coord.WithACL("world:anyone:cr")
 		c := b.Open(undeletable)
 		var refused *coord.TxnError
 		h := b.acquire(c)

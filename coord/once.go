@@ -231,7 +231,7 @@ func (o *ExactlyOnce) create(ctx context.Context, w *witness) error {
 		case w.sess.Err() != nil:
 			return err
 		case errors.Is(err, ErrNoNode):
-			if err := w.sess.EnsurePath(ctx, c.full(o.dir), aclOf(c.opts.acl)); err != nil && !transient(err) {
+			if err := w.sess.EnsurePath(ctx, c.full(o.dir), c.opts.acl); err != nil && !transient(err) {
 				return err
 			}
 		case errors.Is(err, ErrThrottled):

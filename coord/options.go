@@ -18,23 +18,10 @@ import (
 // [WithSessionTimeout] is not given.
 const DefaultSessionTimeout = 10 * time.Second
 
-// LossPolicy says when a hold ends while the connection is down.
-type LossPolicy int
-
-const (
-	// LoseAtWindowEnd keeps a hold over a short disconnection: it ends when the
-	// trust window does. The default.
-	LoseAtWindowEnd LossPolicy = iota
-	// LoseAtDisconnect ends every hold as soon as the connection is lost. A place
-	// in a semaphore's queue and one in a double barrier are holds, too: whoever
-	// waits there begins anew after each disconnection.
-	LoseAtDisconnect
-)
-
 type options struct {
 	timeout  time.Duration
 	tick     time.Duration
-	acl      []ACL
+	acl      []session.ACL
 	auth     []credential
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP, to each address of a name
 	tls      *tls.Config
@@ -42,7 +29,7 @@ type options struct {
 	log      *slog.Logger
 	observe  func(Event)
 	identity string
-	policy   LossPolicy
+	dropping bool // holds end with their connection
 	dialect  Dialect
 }
 
@@ -54,9 +41,10 @@ type Option func(*options) error
 func defaults() options {
 	return options{
 		timeout:  DefaultSessionTimeout,
-		acl:      []ACL{{Perms: PermAll, Scheme: "world", ID: "anyone"}},
+		acl:      []session.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
 		log:      slog.New(slog.DiscardHandler),
 		packet:   session.DefaultMaxPacket,
+		dialect:  Curator,
 		identity: filepath.Base(os.Args[0]),
 	}
 }
@@ -93,15 +81,37 @@ func WithTick(d time.Duration) Option {
 	}
 }
 
-// WithACL sets the ACL of every node the client creates; by default anybody may
-// do anything. Whoever waits for a node needs no more than to see it; whoever
-// revokes a hold needs Write, whoever breaks one Delete on the directory.
-func WithACL(acl ...ACL) Option {
+// permissions are the letters of an ACL in the order of the bits they stand for.
+const permissions = "rwcda"
+
+// WithACL sets the ACL of every node the client creates, each entry as
+// ZooKeeper's own tools write it: "scheme:id:permissions", with the letters c
+// (create), d (delete), r (read), w (write) and a (admin), such as
+// "world:anyone:r" and "auth::cdrwa". By default anybody may do anything. Whoever
+// waits for a node needs no more than to see it; whoever revokes a hold needs w,
+// whoever breaks one d on the directory.
+func WithACL(entries ...string) Option {
 	return func(o *options) error {
-		if len(acl) == 0 {
-			return invalid("an empty ACL; leave the option out for world:anyone")
+		if len(entries) == 0 {
+			return invalid("an empty ACL; leave the option out for world:anyone:cdrwa")
 		}
-		o.acl = acl
+		o.acl = nil
+		for _, entry := range entries {
+			scheme, rest, _ := strings.Cut(entry, ":")
+			at := strings.LastIndexByte(rest, ':')
+			if scheme == "" || at < 0 {
+				return invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
+			}
+			acl := session.ACL{Scheme: scheme, ID: rest[:at]}
+			for _, letter := range rest[at+1:] {
+				bit := strings.IndexRune(permissions, letter)
+				if bit < 0 {
+					return invalid("ACL %q: the permissions are letters out of cdrwa", entry)
+				}
+				acl.Perms |= 1 << bit
+			}
+			o.acl = append(o.acl, acl)
+		}
 		return nil
 	}
 }
@@ -199,13 +209,13 @@ func WithIdentity(name string) Option {
 	}
 }
 
-// WithLossPolicy says when holds end during an outage.
-func WithLossPolicy(p LossPolicy) Option {
+// LoseAtDisconnect ends every hold as soon as the connection is lost. Without it
+// a hold survives a short disconnection: it ends when the trust window does. A
+// place in a semaphore's queue and one in a double barrier are holds, too: whoever
+// waits there begins anew after each disconnection.
+func LoseAtDisconnect() Option {
 	return func(o *options) error {
-		if p != LoseAtWindowEnd && p != LoseAtDisconnect {
-			return invalid("unknown loss policy %d", p)
-		}
-		o.policy = p
+		o.dropping = true
 		return nil
 	}
 }
@@ -214,7 +224,7 @@ func WithLossPolicy(p LossPolicy) Option {
 func WithDialect(d Dialect) Option {
 	return func(o *options) error {
 		if d != Curator && d != Kazoo {
-			return invalid("unknown dialect %d", d)
+			return invalid("unknown dialect %q", d)
 		}
 		o.dialect = d
 		return nil

@@ -190,7 +190,7 @@ func (cl *Claim) sessionChanged(change session.Change) (leave, tell func()) {
 	switch {
 	case change == session.Over:
 		leave, tell = cl.vanished(cl.sess.Err())
-	case change == session.Down && cl.client.opts.policy == LoseAtDisconnect:
+	case change == session.Down && cl.client.opts.dropping:
 		leave, tell = cl.lost(ErrDisconnected)
 	case change == session.WindowClosed:
 		leave, tell = cl.lost(ErrWindowOver)

@@ -117,8 +117,7 @@ func TestTheLimitThatIsToldCostsNoConnection(t *testing.T) {
 func TestAllOfAPacketIsCounted(t *testing.T) {
 	const path, limit = "/node", 0xfffff
 	inBubble(t, func(b bubble) {
-		acl := coord.ACL{Perms: coord.PermAll, Scheme: "world", ID: "anyone"}
-		c, lost := b.counting(coord.WithACL(acl))
+		c, lost := b.counting(coord.WithACL("world:anyone:cdrwa"))
 		const oneByte = 9 + 4 + len(path) + 5 + 4 + 1 + 4 + 4 + 4 + 5 + 4 + 6 + 4 // "/node" and five digits
 		most := (limit - 8 - 9) / oneByte
 		ops := make([]coord.Op, most+1)

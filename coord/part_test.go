@@ -113,7 +113,7 @@ func TestOnlyALeaderHasANotice(t *testing.T) {
 // its part.
 func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.LoseAtDisconnect())
 		h, err := c.Acquire(b.Context(), parted, coord.First)
 		require.NoError(b, err)
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())

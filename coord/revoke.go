@@ -43,7 +43,7 @@ func Notice(node string) string {
 // nobody else can be: Curator's LeaderLatch obeys no request, and one that is
 // written into the node of a candidate could end the election for a LeaderLatch
 // that waits behind it. Revoke writes nothing then and fails with
-// [ErrUnaskable].
+// [errors.ErrUnsupported].
 func (c *Client) Revoke(ctx context.Context, node string) error {
 	_, err := c.ask(ctx, node)
 	return unlessGone("revoke", node, err)
@@ -78,7 +78,7 @@ func (c *Client) note(ctx context.Context, node, notice string, request []byte) 
 	case err != nil:
 		return err
 	case there:
-		return fmt.Errorf("%w: it waits, or leads as Curator's LeaderLatch; Break takes its place from it", ErrUnaskable)
+		return fmt.Errorf("%w: it cannot be asked to give up, since it waits, or leads as Curator's LeaderLatch; Break takes its place from it", errors.ErrUnsupported)
 	}
 	return ErrNoNode
 }

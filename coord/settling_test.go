@@ -16,7 +16,7 @@ import (
 // that; the repetition must not take the deletion for its own.
 func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwhile(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.LoseAtDisconnect())
 		for range 20 {
 			h := b.acquire(c)
 			f := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())

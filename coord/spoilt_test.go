@@ -91,7 +91,7 @@ func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 // take the deletion for its own.
 func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.LoseAtDisconnect())
 		h := b.acquire(c)
 		lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
 		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))

@@ -149,7 +149,7 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 		}
 		requests[i] = session.Op{
 			Kind: op.kind, Path: c.full(op.path), Data: op.data,
-			Version: op.version, Flags: int32(op.mode), ACL: aclOf(c.opts.acl),
+			Version: op.version, Flags: int32(op.mode), ACL: c.opts.acl,
 		}
 	}
 	return requests, nil

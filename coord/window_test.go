@@ -138,7 +138,7 @@ func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *te
 
 func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.LoseAtDisconnect())
 		h := b.acquire(c)
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		synctest.Wait()
@@ -153,7 +153,7 @@ func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 
 func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.WithLossPolicy(coord.LoseAtDisconnect))
+		c := b.Open(coord.LoseAtDisconnect())
 		claim, err := c.Join(b.Context(), mutex)
 		require.NoError(t, err)
 		_, err = claim.Listed(b.Context())

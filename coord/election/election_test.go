@@ -139,7 +139,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 		coord.Kazoo:   `^[0-9a-f]{32}__lock__\d{10}$`,
 	}
 	for dialect, shape := range shapes {
-		t.Run(dialect.String(), func(t *testing.T) {
+		t.Run(string(dialect), func(t *testing.T) {
 			w := zktest.New(t, zktest.Embedded)
 			path := w.Path("election")
 			e := at(t, coordtest.Open(t, w.ConnectString(), coord.WithDialect(dialect)), path)

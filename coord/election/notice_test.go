@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -36,8 +37,8 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 				continue
 			}
 			if node != term.Node() {
-				require.ErrorIs(t, c.Revoke(coordtest.Limited(t), node), coord.ErrUnaskable)
-				require.ErrorIs(t, c.RevokeAndWait(coordtest.Limited(t), node, 0), coord.ErrUnaskable)
+				require.ErrorIs(t, c.Revoke(coordtest.Limited(t), node), errors.ErrUnsupported)
+				require.ErrorIs(t, c.RevokeAndWait(coordtest.Limited(t), node, 0), errors.ErrUnsupported)
 			}
 			_, stat, err := w.Admin().Get(node)
 			require.NoError(t, err)

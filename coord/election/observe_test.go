@@ -204,7 +204,7 @@ func TestAFirstThatGoesWhileItIsReadIsNotReported(t *testing.T) {
 func TestALeaderWhoseDataMayNotBeReadIsStillALeader(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
-		hidden := coord.WithACL(coord.ACL{Perms: coord.PermAll, Scheme: "digest", ID: "u:p"})
+		hidden := coord.WithACL("digest:u:p:cdrwa")
 		secret := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"), hidden)
 		c := coordtest.Open(t, w.ConnectString())
 		require.NoError(t, c.EnsureDir(coordtest.Limited(t), path))
@@ -221,7 +221,7 @@ func TestWhoMayNotReadIsTold(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
 		secret := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"),
-			coord.WithACL(coord.ACL{Perms: coord.PermAll, Scheme: "auth"}))
+			coord.WithACL("auth::cdrwa"))
 		require.NoError(t, secret.EnsureDir(coordtest.Limited(t), path))
 		e := at(t, coordtest.Open(t, w.ConnectString()), path)
 		_, err := e.Leader(coordtest.Limited(t))

@@ -14,17 +14,17 @@ import (
 )
 
 // restricted puts an item for which others have but these permissions.
-func (b bubble) restricted(perms int32) {
+func (b bubble) restricted(perms string) {
 	b.Helper()
-	c := b.Open(coord.WithACL(coord.ACL{Perms: perms, Scheme: "world", ID: "anyone"}))
+	c := b.Open(coord.WithACL("world:anyone:" + perms))
 	_, err := c.Txn(b.Context(), coord.CreateOp("/q/entries/entry-100-", []byte("secret"), coord.PersistentSequential))
 	require.NoError(b, err)
 }
 
 func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
-	for name, perms := range map[string]int32{
-		"not to be read":    coord.PermWrite | coord.PermDelete,
-		"not to be written": coord.PermRead,
+	for name, perms := range map[string]string{
+		"not to be read":    "wd",
+		"not to be written": "r",
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {

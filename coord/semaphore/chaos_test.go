@@ -107,7 +107,7 @@ func (s *storm) strike() {
 // package history.
 func TestNeverMoreThanTheLimitHoldInAStorm(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(dialect.String(), func(t *testing.T) {
+		t.Run(string(dialect), func(t *testing.T) {
 			rec := history.New()
 			inBubble(t, func(b bubble) {
 				rec = history.New()

@@ -28,7 +28,7 @@ type scene struct {
 // each runs a test on both servers and in both dialects.
 func each(t *testing.T, f func(s scene)) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		t.Run(dialect.String(), func(t *testing.T) {
+		t.Run(string(dialect), func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
 		})
 	}

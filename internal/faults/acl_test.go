@@ -16,8 +16,6 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-func world(perms int32) coord.ACL { return coord.ACL{Perms: perms, Scheme: "world", ID: "anyone"} }
-
 // makeDir creates the lock's directory with an ACL of its own.
 func (s scene) makeDir(perms int32) {
 	s.Helper()
@@ -31,7 +29,7 @@ func (s scene) makeDir(perms int32) {
 func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
 	each(t, func(s scene) {
 		s.makeDir(zk.PermAll)
-		secret := coord.WithACL(world(coord.PermWrite | coord.PermDelete))
+		secret := coord.WithACL("world:anyone:wd")
 		h := s.acquire(s.client(secret))
 		_, _, err := s.admin().Get(h.Node())
 		require.ErrorIs(s, err, zk.ErrNoAuth)
@@ -98,7 +96,7 @@ func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 		own := zk.DigestACL(zk.PermAll, "somebody", "secret")[0]
 		c := s.behind(
 			coord.WithAuth("digest", "somebody:secret"),
-			coord.WithACL(coord.ACL{Perms: own.Perms, Scheme: own.Scheme, ID: own.ID}),
+			coord.WithACL("digest:"+own.ID+":cdrwa"),
 			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
 				raw, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 				return &failingAuth{raw, &failed}, err

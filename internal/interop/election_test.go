@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,7 @@ func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...co
 	if b.client.Dialect() == coord.Curator {
 		for _, name := range b.candidates(t) {
 			if name != term.Name() {
-				require.ErrorIs(t, b.client.Revoke(patient(t), b.path+"/"+name), coord.ErrUnaskable)
+				require.ErrorIs(t, b.client.Revoke(patient(t), b.path+"/"+name), errors.ErrUnsupported)
 			}
 		}
 	}

@@ -60,7 +60,7 @@ var holds = []mutant{
 		guard: "with LoseAtDisconnect a hold ends with its connection",
 		edit: edit{
 			file: "coord/own.go",
-			old:  `case change == session.Down && cl.client.opts.policy == LoseAtDisconnect:`,
+			old:  `case change == session.Down && cl.client.opts.dropping:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestWithLoseAtDisconnectAHold"}},
@@ -69,7 +69,7 @@ var holds = []mutant{
 		guard: "with LoseAtDisconnect nothing is granted without a connection",
 		edit: edit{
 			file: "coord/hold.go",
-			old:  `case cl.client.opts.policy == LoseAtDisconnect && !cl.sess.Connected():`,
+			old:  `case cl.client.opts.dropping && !cl.sess.Connected():`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestWithLoseAtDisconnectNothing"}},

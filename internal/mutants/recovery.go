@@ -79,7 +79,7 @@ var recovery = []mutant{
 		guard: "a missing directory is made again",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `if err := cl.sess.EnsurePath(ctx, cl.dir, aclOf(c.opts.acl)); err != nil && !transient(err) {`,
+			old:  `if err := cl.sess.EnsurePath(ctx, cl.dir, c.opts.acl); err != nil && !transient(err) {`,
 			new:  `if true {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADirectoryThatTheServerHasReaped"}},

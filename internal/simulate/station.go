@@ -42,7 +42,7 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 		s.opts = append(s.opts, coord.WithTick(w.tick))
 	}
 	if chance(r, 0.15) {
-		s.opts = append(s.opts, coord.WithLossPolicy(coord.LoseAtDisconnect))
+		s.opts = append(s.opts, coord.LoseAtDisconnect())
 	}
 	return s
 }

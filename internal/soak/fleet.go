@@ -37,7 +37,7 @@ func (r *run) enlist(i int) (*member, error) {
 		opts = append(opts, coord.WithTick(tick))
 	}
 	if i%5 == 4 {
-		opts = append(opts, coord.WithLossPolicy(coord.LoseAtDisconnect))
+		opts = append(opts, coord.LoseAtDisconnect())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -47,7 +47,7 @@ func (c *connection) sessionTimeout() time.Duration {
 }
 
 func (c *connection) dialect() coord.Dialect {
-	if c.Dialect == coord.Kazoo.String() {
+	if c.Dialect == string(coord.Kazoo) {
 		return coord.Kazoo
 	}
 	return coord.Curator

@@ -79,7 +79,7 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 	}
 	for i, info := range line {
 		r.Kind = common(r.Kind, family(info.Kind))
-		r.Dialect = common(r.Dialect, info.Dialect.String())
+		r.Dialect = common(r.Dialect, string(info.Dialect))
 		r.Contenders = append(r.Contenders, r.contender(i+1, info))
 	}
 	return r, nil

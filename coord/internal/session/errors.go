@@ -17,11 +17,10 @@ var (
 	ErrNotEmpty    = errors.New("node has children")
 	ErrBadVersion  = errors.New("node has another version")
 	ErrNoAuth      = errors.New("not permitted by the node's ACL")
-	ErrInvalidACL  = errors.New("the server refuses this ACL")
 	ErrEphemeral   = errors.New("ephemeral nodes cannot have children")
 	ErrQuota       = errors.New("quota exceeded")
 	ErrThrottled   = errors.New("the server throttles requests")
-	ErrUnsupported = errors.New("the server does not know this operation")
+	ErrUnsupported = fmt.Errorf("%w: the server does not know it", errors.ErrUnsupported)
 	ErrInvalid     = errors.New("invalid argument")
 
 	// ErrConnection: the connection failed before the reply came. Whether the
@@ -41,7 +40,7 @@ var translations = map[error]error{
 	zk.ErrNotEmpty:                ErrNotEmpty,
 	zk.ErrBadVersion:              ErrBadVersion,
 	zk.ErrNoAuth:                  ErrNoAuth,
-	zk.ErrInvalidACL:              ErrInvalidACL,
+	zk.ErrInvalidACL:              fmt.Errorf("%w: the server refuses this ACL", ErrInvalid),
 	zk.ErrNoChildrenForEphemerals: ErrEphemeral,
 	zk.ErrInvalidPath:             ErrInvalid,
 	zk.ErrBadArguments:            ErrInvalid,
