@@ -30,10 +30,10 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 
 // Set closes the barrier; one that is closed stays so. When it has returned
 // nil, every [Barrier.Wait] that begins afterwards waits, whatever server it
-// asks. The node's data name who closed it, and missing parents are made. A node
-// that was there before and belongs to a session, or has children or once had
-// some, is not taken for a barrier: [ErrNoBarrier]. Set repeats itself over lost
-// connections and sessions until ctx ends.
+// asks. The node's data name the client that closed it, and missing parents are
+// made. A node that was there before and belongs to a session, or has children
+// or once had some, is not taken for a barrier: [ErrNoBarrier]. Set repeats
+// itself over lost connections and sessions until ctx ends.
 func (b *Barrier) Set(ctx context.Context) error {
 	for {
 		err := b.client.Retry(ctx, func(ctx context.Context) error {
@@ -68,14 +68,15 @@ func other(stat coord.Stat) error {
 	return nil
 }
 
-// Closed tells whether the barrier is closed, as the server that is asked knows
-// it: for people to look at. Whoever depends on it waits. One request.
+// Closed reports whether the barrier is closed, as far as the server that is
+// asked knows: for people to look at. A program that depends on it calls Wait.
+// One request.
 func (b *Barrier) Closed(ctx context.Context) (bool, error) {
 	_, closed, err := b.client.Exists(ctx, b.path)
 	return closed, err
 }
 
-// Remove opens the barrier; one that is open stays so. Everybody who waits goes
+// Remove opens the barrier; one that is open stays so. All that wait go
 // on. It repeats itself over lost connections and sessions until ctx ends.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return b.client.Retry(ctx, func(ctx context.Context) error {

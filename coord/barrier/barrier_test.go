@@ -52,7 +52,7 @@ func passes(t *testing.T, waits ...<-chan error) {
 	}
 }
 
-func TestARemovalLetsEverybodyThrough(t *testing.T) {
+func TestARemovalLetsAllThrough(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path, own := w.Path("barrier"), coordtest.Open(t, w.ConnectString())
 		require.NoError(t, at(t, own, path).Set(t.Context()))
@@ -74,7 +74,7 @@ func TestARemovalLetsEverybodyThrough(t *testing.T) {
 	})
 }
 
-func TestABarrierNobodySetIsOpen(t *testing.T) {
+func TestABarrierThatWasNeverSetIsOpen(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := at(t, coordtest.Open(t, w.ConnectString()), w.Path("a/b"))
 		require.NoError(t, b.Wait(coordtest.Limited(t)))
@@ -95,7 +95,7 @@ func TestToSetOrRemoveTwiceIsToDoItOnce(t *testing.T) {
 	})
 }
 
-func TestTheBarrierOutlivesWhoeverSetItAndTellsWhoThatWas(t *testing.T) {
+func TestTheBarrierOutlivesTheClientThatSetItAndNamesIt(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
 		setter := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("the-setter"))
@@ -196,6 +196,6 @@ func TestWhatIsNoBarrierIsNotTakenForOne(t *testing.T) {
 		refused("ephemeral", "session")
 		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("ephemeral"), -1))
 		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("by-hand"), nil))
-		require.NoError(t, at(t, c, w.Path("by-hand")).Set(coordtest.Limited(t)), "a node that somebody made by hand is one")
+		require.NoError(t, at(t, c, w.Path("by-hand")).Set(coordtest.Limited(t)), "a node that was made by hand is one")
 	})
 }

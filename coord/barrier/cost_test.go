@@ -46,7 +46,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 			return w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti] == flushed+more
 		}, "all wait")
 	})
-	require.Zero(t, waits[zkembed.OpGetData], "all who wait in one process share one watch")
+	require.Zero(t, waits[zkembed.OpGetData], "all that wait in one process share one watch")
 	opened := spent(func() {
 		require.NoError(t, b.Remove(coordtest.Limited(t)))
 		passes(t, all...)

@@ -1,10 +1,10 @@
-// Package barrier lets processes wait until somebody opens the way.
+// Package barrier lets processes wait until one of them opens the way.
 //
 // # What
 //
-// A [Barrier] is a node: while it exists, whoever comes to the barrier waits;
-// when it is deleted, all go on. [Barrier.Set] and [Barrier.Remove] may be
-// called by anybody, any number of times. For processes that start and finish
+// A [Barrier] is a node: while it exists, all that come to the barrier wait;
+// when it is deleted, all go on. Any process may call [Barrier.Set] and
+// [Barrier.Remove], any number of times. For processes that start and finish
 // together, and know how many they are, see package doublebarrier.
 //
 //	b, err := barrier.New(client, "/jobs/2024-06-01/input-complete")
@@ -16,12 +16,13 @@
 //
 //   - When Set has returned nil, no Wait that begins afterwards passes before a
 //     Remove, on whatever server of the ensemble, however far that lags behind.
-//   - Wait returns after every Remove, also when it was disconnected or lost its
-//     session at that time, and when the barrier has been set again meanwhile.
+//   - Wait returns after every Remove, also when it was disconnected or lost
+//     its session at that time, and when the barrier has been set again
+//     meanwhile.
 //   - Wait does not return without one: it looks again after every wake-up.
-//   - Set and Remove are idempotent: nobody needs to know who was first.
-//   - Set does not take another recipe's node for a barrier: one that belongs to
-//     a session, or that is or was the parent of others, is refused with
+//   - Set and Remove are idempotent: no process needs to know which was first.
+//   - Set does not take another recipe's node for a barrier: one that belongs
+//     to a session, or that is or was the parent of others, is refused with
 //     [ErrNoBarrier].
 //   - The barrier outlives the process and the session that set it.
 //   - Every call ends with its context, also when no server answers.
@@ -29,23 +30,23 @@
 // # Not guaranteed
 //
 //   - Nothing holds a barrier shut. Between Wait's return and the next
-//     statement it may have been set again; take a read/write lock if those who
-//     passed must keep somebody out.
-//   - A barrier that nobody removes stays shut: it does not end with the session
-//     of whoever set it. A barrier that nobody has set lets everybody through:
-//     set it before those who wait are started.
-//   - A barrier's path must not be the parent of anything. What makes missing
-//     parents makes them as containers, which the servers delete some time after
-//     their last child went; Set refuses those, but for one that has never had a
-//     child, which the servers do not tell from any other node: it stays as long
-//     as nothing is put below it. Nor do they tell of a node with a time to live.
-//     And a barrier that has children cannot be removed before they are.
+//     statement it may have been set again; take a read/write lock if those
+//     that passed must keep others out.
+//   - A barrier stays shut until it is removed: it does not end with the
+//     session that set it. A barrier that was never set lets all through: set
+//     it before the processes that wait are started.
+//   - A barrier's path must not be the parent of anything. Missing parents are
+//     made as containers, which the servers delete some time after their last
+//     child went; Set refuses those, but for one that has never had a child,
+//     which looks like any other node: it stays as long as nothing is put below
+//     it. A node with a time to live looks like any other, too. A barrier that
+//     has children cannot be removed before they are.
 //   - Set and Remove are carried out at least once. When a reply is lost and
 //     another process does the opposite in that very moment, the repetition
 //     comes after it. Let one process decide, if that matters. Even then, a
 //     server that was cut off from the others can carry out, when it is back, a
-//     Remove or Set that was repeated elsewhere meanwhile (see package coord): a
-//     barrier that was closed again by then opens, or one that was opened is
+//     Remove or Set that was repeated elsewhere meanwhile (see package coord):
+//     a barrier that was closed again by then opens, or one that was opened is
 //     closed again. Where that must not be, take another path each time.
 //
 // # When the session or connection fails
@@ -58,13 +59,13 @@
 // # Znodes
 //
 // The barrier is the node at the path itself: persistent, with the identity of
-// whoever set it as data. Curator's DistributedBarrier and Kazoo's Barrier use
-// the same: in either dialect, all three share a path.
+// the client that set it as data. Curator's DistributedBarrier and Kazoo's
+// Barrier use the same: in either dialect, all three share a path.
 //
 // # Cost
 //
 // Set: one request, two when there is a node already; the missing parents come
 // on top. Remove: one. Wait: an empty write and a read, which leaves the watch,
-// and a read after the removal. All who wait in one process share one watch. The
-// herd is the purpose: a removal wakes everybody.
+// and a read after the removal. All that wait in one process share one watch.
+// The herd is the purpose: a removal wakes all.
 package barrier

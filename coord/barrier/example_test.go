@@ -27,7 +27,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Whoever starts the job closes the barrier first.
+	// The process that starts the job closes the barrier first.
 	if err := b.Set(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -120,8 +120,9 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 	require.Equal(t, 3, throttle.Fired())
 }
 
-// The server may be behind; whoever comes after Set has returned must wait all
-// the same, and must not take an opening that was over before for a new one.
+// The server may be behind; a wait that begins after Set has returned must wait
+// all the same, and must not take an opening that was over before for a new
+// one.
 func TestAWaiterAtAServerThatLagsDoesNotPass(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := zktest.NewEmbedded(t)

@@ -24,7 +24,7 @@ func TestAWaiterThatWasAwayWhileTheBarrierWasOpenPasses(t *testing.T) {
 	})
 }
 
-// It has not been told of the barrier yet when its connection is lost: it cannot
+// It has not heard of the barrier yet when its connection is lost: it cannot
 // know that this is another one.
 func TestAnOpeningThatIsOverBeforeTheWaitersFirstAnswerGoesByUnnoticed(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
@@ -37,8 +37,9 @@ func TestAnOpeningThatIsOverBeforeTheWaitersFirstAnswerGoesByUnnoticed(t *testin
 	})
 }
 
-// openedWhileAway has a client wait, which is away, once its session's connection
-// is cut, while the barrier is opened and closed again, and is back now.
+// openedWhileAway has a client wait, which is away, once its session's
+// connection is cut, while the barrier is opened and closed again, and is back
+// now.
 func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed chan error, there *barrier.Barrier) {
 	b.Helper()
 	var away atomic.Bool
@@ -72,7 +73,7 @@ func openedWhileAway(b coordtest.Bubble, cut func(session int64)) (passed chan e
 	return passed, there
 }
 
-func TestClosedTellsWhetherTheBarrierIsClosed(t *testing.T) {
+func TestClosedReportsWhetherTheBarrierIsClosed(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		gate, err := barrier.New(b.Open(), "/b")
 		require.NoError(b, err)
@@ -90,7 +91,7 @@ func TestClosedTellsWhetherTheBarrierIsClosed(t *testing.T) {
 
 // A container without children is deleted by the servers: a barrier that were
 // one would open by itself.
-func TestTheParentOfAnotherBarrierIsNoBarrierAndNobodyPassesOneThatWasSet(t *testing.T) {
+func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		gate := func(path string) *barrier.Barrier {
@@ -115,7 +116,7 @@ func TestTheParentOfAnotherBarrierIsNoBarrierAndNobodyPassesOneThatWasSet(t *tes
 	})
 }
 
-func TestANodeThatVanishesWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
+func TestANodeThatIsDeletedWhileTheBarrierIsSetIsMadeAgain(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
 		gate, err := barrier.New(c, "/b")

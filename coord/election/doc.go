@@ -2,10 +2,10 @@
 //
 // # What
 //
-// Candidates stand in a line; the first leads, and whoever leads has a [Term]:
-// a hold with a fencing token. [Election.Campaign] waits to be elected,
+// Candidates stand in a line; the first leads, and has a [Term]: a hold with a
+// fencing token. [Election.Campaign] waits to be elected,
 // [Election.Run] does so again and again and runs a function in each term.
-// Others ask who leads by [Election.Leader] or follow it by
+// Others ask for the leader by [Election.Leader] or follow it by
 // [Election.Observe]. A leader tells others what it wants them to know, such as
 // its address, by the data it campaigned with or by [Term.Proclaim].
 //
@@ -21,33 +21,35 @@
 //   - Candidates are elected in the order in which they came.
 //   - When a leader dies, the next leads as soon as the dead one's session has
 //     ended: at the latest after the session time-out and two server ticks.
-//   - A candidate whose session died while it waited is not elected by the place
-//     it had; it stands again, at the end of the line.
-//   - [Election.Leader] and [Election.Observe] report only who was first in line,
-//     with a living session, at a moment of the reading. Leader's reading is no
-//     older than the call, on whatever server; Observe's never goes back in time.
+//   - A candidate whose session died while it waited is not elected by the
+//     place it had; it stands again, at the end of the line.
+//   - [Election.Leader] and [Election.Observe] report only a candidate that was
+//     first in line, with a living session, at a moment of the reading.
+//     Leader's reading is no older than the call, on whatever server; Observe's
+//     never goes back in time.
 //   - Run never begins a term before the function has returned from the last.
 //   - What Proclaim writes is written only while the term's node exists.
 //   - Nothing is written into the node of a candidate, so that a LeaderLatch of
-//     Curator's behind it, which a write would make deaf, goes on waiting for it.
+//     Curator's behind it, which a write would make deaf, goes on waiting for
+//     it.
 //
 // # Not guaranteed
 //
-//   - A leader that is paused (stopped, swapped) longer than the session time-out
-//     does not know that it lost its term until it runs again; see package coord.
-//     Give the [coord.Hold.Token] to what it acts on, or write by
-//     [coord.Hold.Txn].
+//   - A leader that is paused (stopped, swapped) longer than the session
+//     time-out does not know that it lost its term until it runs again; see
+//     package coord. Give the [coord.Hold.Token] to what it acts on, or write
+//     by [coord.Hold.Txn].
 //   - What Leader returns may be over when it returns: there is no moment that
-//     all processes share. An observer that is cut off keeps what it saw last. To
-//     know that a message comes from the newest leader, compare tokens.
+//     all processes share. An observer that is cut off keeps what it saw last.
+//     To know that a message comes from the newest leader, compare tokens.
 //   - A leader that cannot reach the servers gives its term up when the trust
 //     window ends, a little before the servers do: for that time the line still
 //     shows it, though it leads no more.
 //   - Observe shows the latest state, not every state.
 //   - A request to step down takes the place of the leader's data. Leader then
 //     has none to show, until the next Proclaim; Observe keeps what it saw.
-//   - In Curator's dialect only a leader can be asked, and only one that leads by
-//     this package; see [coord.Client.Revoke].
+//   - In Curator's dialect only a leader can be asked, and only one that leads
+//     by this package; see [coord.Client.Revoke].
 //
 // # When the session or connection fails
 //
@@ -64,27 +66,27 @@
 //	  _c_<uuid>-latch-0000000007                leader, ephemeral; data: 10.1.2.3:8080
 //	  _c_<uuid>-latch-0000000009                next candidate
 //
-// This is the layout of Curator's LeaderLatch: Go and Java stand in one line. The
-// notice ([coord.Notice]) has the leader's name without the number; what the
-// leader proclaims and what it is asked is written there. Java takes it for the
-// first in line: getLeader reads it, and getParticipants lists a leader in Go
-// twice. It is made when the leader is elected, while its node exists, and
-// deleted together with that. In the Kazoo dialect the layout is that of Kazoo's
-// Election, <hex>__lock__<number>, without a notice: Kazoo's candidates look
-// again after any change of the node that they watch.
-// Curator's LeaderSelector uses the nodes of a mutex instead, and does not mix
-// with either.
+// This is the layout of Curator's LeaderLatch: Go and Java stand in one line.
+// The notice ([coord.Notice]) has the leader's name without the number; what
+// the leader proclaims and what it is asked is written there. Java takes it for
+// the first in line: getLeader reads it, and getParticipants lists a leader in
+// Go twice. It is made when the leader is elected, while its node exists, and
+// deleted together with that. In the Kazoo dialect the layout is that of
+// Kazoo's Election, <hex>__lock__<number>, without a notice: Kazoo's candidates
+// look again after any change of the node that they watch. Curator's
+// LeaderSelector uses the nodes of a mutex instead, and does not mix with
+// either.
 //
 // # Cost
 //
 // Campaign: create and list, which travel together, one round trip; then the
 // notice, another. Resign: one request. While it waits, a candidate watches its
-// own node and the two before it: of those who wait, the two behind a leader
-// that goes are woken, and nobody else. Proclaim: one request. Leader: an empty
-// write, a list, a read of the notice and one of the node; all one after the
-// other. Observe: the same at the beginning; then a list and a read for each
-// change, one read more when another leads, and every observer wakes at each.
-// While a LeaderLatch leads, which has no notice, an observer also wakes when a
-// candidate comes or goes. In the Kazoo dialect there is no notice to make or to
-// read.
+// own node and the two before it: when a leader goes, the two behind it are
+// woken, and no others. Proclaim: one request. Leader: an empty write, a list,
+// a read of the notice and one of the node; all one after the other. Observe:
+// the same at the beginning; then a list and a read for each change, one read
+// more when another leads, and every observer wakes at each. While a
+// LeaderLatch leads, which has no notice, an observer also wakes when a
+// candidate comes or goes. In the Kazoo dialect there is no notice to make or
+// to read.
 package election

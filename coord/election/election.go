@@ -9,7 +9,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// Election is an election at a path. It is configuration, not state: who leads
+// Election is an election at a path. It is configuration, not state: the leader
 // has the [Term] that [Election.Campaign] returns. It is safe for concurrent
 // use; two candidates of one process stand against each other as those of two
 // processes do.
@@ -37,10 +37,9 @@ func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
 	return e.stand(ctx, "campaign", data, e.client.Acquire)
 }
 
-// TryCampaign is Campaign for one who does not want to wait: it fails with
-// [coord.ErrBusy] when anybody stands for election already, which costs one
-// read and no write. While no server can be reached, it waits for one until ctx
-// ends.
+// TryCampaign is Campaign without waiting: it fails with [coord.ErrBusy] when a
+// candidate stands for election already, which costs one read and no write.
+// While no server can be reached, it waits for one until ctx ends.
 func (e *Election) TryCampaign(ctx context.Context, data []byte) (*Term, error) {
 	return e.stand(ctx, "try to campaign", data, e.client.TryAcquire)
 }

@@ -41,7 +41,8 @@ type reign struct {
 
 const electionPath = "/election"
 
-// lead is the function that a replica runs while it leads. It records its terms.
+// lead is the function that a replica runs while it leads. It records its
+// terms.
 func lead(rec *history.Recorder, name string, begun chan<- reign, stop context.CancelFunc) func(context.Context, *election.Term) error {
 	return func(ctx context.Context, t *election.Term) error {
 		term := rec.Call(name, electionPath, history.Exclusive)

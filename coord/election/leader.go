@@ -12,24 +12,24 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// ErrNoLeader: nobody stands for election.
+// ErrNoLeader: no candidate stands for election.
 var ErrNoLeader = errors.New("no leader")
 
-// Leader is who leads, as its node tells it.
+// Leader is the leading candidate, as its node describes it.
 type Leader struct {
 	Data    []byte    // what it campaigned with or proclaimed last; nil while Revoked
-	Node    string    // its path; "" if nobody leads
+	Node    string    // its path; "" if there is none
 	Session int64     // the session it belongs to
 	Since   time.Time // when it became a candidate, by the server's clock
 	Token   int64     // of its term: its node's czxid
-	Revoked bool      // somebody asked it to step down, in place of its data
+	Revoked bool      // it was asked to step down; the request took the place of its data
 }
 
-// None tells that nobody leads.
+// None reports that there is no leader.
 func (l Leader) None() bool { return l.Node == "" }
 
-// Leader tells who leads, or [ErrNoLeader]. Whoever is reported was first in
-// line, with a node in the ensemble, at some moment since the call: an empty
+// Leader returns the leader, or [ErrNoLeader]. The candidate reported was first
+// in line, with a node in the ensemble, at some moment since the call: an empty
 // write before the reading makes sure that no server's past is shown. A leader
 // learns of its election, and of its loss, a little later or earlier than the
 // ensemble does: act on the Token, not on the moment. Four requests, three in
@@ -61,10 +61,10 @@ func (e *Election) stat(ctx context.Context, node string) (coord.Stat, error) {
 }
 
 // first finds the first in line and reads its notice, or where it has none, its
-// node. Since nobody can come to stand before it, it is still the first at that
-// moment. A node that is gone by then is not the first any more. What does not
-// change in a term is taken from last, if it is of the same. all tells that
-// whatever the leader may say later is said by the node that was read.
+// node. Since no candidate can come to stand before it, it is still the first
+// at that moment. A node that is gone by then is not the first any more. What
+// does not change in a term is taken from last, if it is of the same. all tells
+// that whatever the leader may say later is said by the node that was read.
 func (e *Election) first(ctx context.Context, last Leader, read func(node string) ([]byte, coord.Stat, error)) (leader Leader, all bool, err error) {
 	for {
 		names, err := e.client.Children(ctx, e.line.Dir)
@@ -109,8 +109,9 @@ func (e *Election) complete(ctx context.Context, leader, last Leader) (Leader, e
 	return leader, nil
 }
 
-// Observe tells who leads: at once, and again at each change of the leader or
-// of its data. When nobody stands for election, it yields a Leader for which
+// Observe yields the leader: at once, and again at each change of the leader or
+// of its data. When no candidate stands for election, it yields a Leader for
+// which
 // [Leader.None] is true. It yields the latest: what changes while the loop's
 // body runs is skipped. What it yields was so at the time of the reading, and
 // it never goes back in time; while it is cut off from the servers it yields
@@ -160,7 +161,7 @@ func (l Leader) same(other Leader) bool {
 	return l.Node == other.Node && l.Revoked == other.Revoked && bytes.Equal(l.Data, other.Data)
 }
 
-// watch tells who leads, and gives two channels, one of which is closed when that
+// watch returns the leader, and two channels, one of which is closed when that
 // may have changed. A leader that has no notice yet may get one.
 func (e *Election) watch(ctx context.Context, last Leader) (leader Leader, changed, joined <-chan struct{}, err error) {
 	for {

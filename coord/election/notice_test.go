@@ -166,7 +166,7 @@ func TestACampaignThatEndsBeforeItHasANoticeLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestANoticeThatSomebodyDeletedIsMadeAnew(t *testing.T) {
+func TestANoticeThatWasDeletedIsMadeAnew(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c, dir := coordtest.Open(t, w.ConnectString()), w.Path("election")
 	e := at(t, coordtest.Open(t, w.ConnectString()), dir)

@@ -28,7 +28,7 @@ const processSession = 5 * zktest.DefaultTick
 
 func init() { zktest.RegisterChild("replica", replicaMain) }
 
-// now is the time on a clock that all processes share and nobody sets.
+// now is the time on a clock that all processes share and that is never set.
 func now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -76,7 +76,7 @@ type replica struct {
 	link *zktest.Proxy
 }
 
-// news is what a replica told.
+// news is what a replica reported.
 type news struct {
 	from           *replica
 	what           string
@@ -166,7 +166,7 @@ func (r *republic) kill(t *term, kind int) (at time.Duration) {
 	return at
 }
 
-// revive brings back who was killed.
+// revive starts again the replicas that were killed.
 func (r *republic) revive(t *term, kind int) {
 	r.t.Helper()
 	switch kind {

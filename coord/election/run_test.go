@@ -14,8 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// terms is a Run in the background whose function tells of each term and
-// returns what it is told to.
+// terms is a Run in the background whose function reports each term and returns
+// what the test says.
 type terms struct {
 	begun chan *election.Term
 	over  chan struct{} // the function's context has ended

@@ -14,8 +14,8 @@ type Term struct {
 	*coord.Hold
 	election *Election
 	notice   string // where it proclaims, and is asked; see [coord.Notice]
-	// version is that of the node's data as last set or seen. It is passed on by
-	// the channel, so that proclamations follow one another.
+	// version is that of the node's data as last set or seen. It is passed on
+	// by the channel, so that proclamations follow one another.
 	version chan int32
 }
 
@@ -61,7 +61,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 				return nil
 			}
 			var refused *coord.TxnError
-			if errors.As(err, &refused) && errors.Is(refused, coord.ErrNoNode) { // somebody deleted the notice
+			if errors.As(err, &refused) && errors.Is(refused, coord.ErrNoNode) { // the notice was deleted by hand
 				version = 0
 				return t.election.makeNotice(ctx, t.Hold, data)
 			}
@@ -75,7 +75,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	})
 }
 
-// heed reads what somebody has written into the node, and returns its version.
+// heed reads what others have written into the node, and returns its version.
 func (t *Term) heed(ctx context.Context) (int32, error) {
 	data, stat, err := t.election.client.Get(ctx, t.notice)
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {

@@ -47,7 +47,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody needs to wait for the deletion: the next in the queue sees it.
+	// The caller need not wait for the deletion: the next in the queue sees it.
 	defer queue.Abandon()
 	for {
 		holds, err := s.take(ctx, n, func(claims []*coord.Claim, names []string, made int) error {
@@ -98,9 +98,9 @@ func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
 }
 
 // stillFirst is for Kazoo, which counts the leases before it makes its own, and
-// not again. So nobody may make one in between, and the place in the queue must
-// have lasted from before the own lease was made until it was counted. Curator
-// counts afterwards, as room does.
+// not again. So no other may make one in between, and the place in the queue
+// must have lasted from before the own lease was made until it was counted.
+// Curator counts afterwards, as room does.
 func (s *Semaphore) stillFirst(ctx context.Context, queue *coord.Hold) error {
 	if !s.layout.kazoo {
 		return nil
@@ -110,7 +110,7 @@ func (s *Semaphore) stillFirst(ctx context.Context, queue *coord.Hold) error {
 }
 
 // take makes n leases, has admit wait for room or refuse, and turns them into
-// holds; or leaves none behind. admit is told the limit that they were made for:
+// holds; or leaves none behind. admit gets the limit that they were made for:
 // a lease made for 1 has a token, and must be granted by that limit.
 func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.Claim, names []string, limit int) error) (holds []*coord.Hold, err error) {
 	limit, _, err := s.agree(ctx, n)
@@ -205,11 +205,11 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 	}
 }
 
-// room tells whether the own leases are among the oldest limit children, which
-// only those who made theirs before can prevent. Every child counts, and one
-// that cannot be ordered counts as older. So the leases that are granted are
-// never more than the limit, whether all of them queued or not: of any set of
-// them the youngest was granted when it saw all the others.
+// room reports whether the own leases are among the oldest limit children,
+// which only older leases can prevent. Every child counts, and one that cannot
+// be ordered counts as older. So the leases that are granted are never more
+// than the limit, whether all of them queued or not: of any set of them the
+// youngest was granted when it saw all the others.
 func (s *Semaphore) room(claims []*coord.Claim, names []string, limit int) (bool, error) {
 	last := int32(-1)
 	age := map[string]int32{}

@@ -140,7 +140,7 @@ func (s *storm) blow(d time.Duration, dialect coord.Dialect) {
 	require.Len(s, s.struck, 6, "%v", s.struck)
 	cancel()
 	working.Wait()
-	time.Sleep(T + 2*tick) // the calm: whoever died is dead
+	time.Sleep(T + 2*tick) // the calm: all dead sessions have ended
 	sem, err := semaphore.New(s.clients[0], stormPath, stormLimit)
 	require.NoError(s, err)
 	held, err := sem.TryAcquireN(s.Context(), stormLimit)

@@ -9,7 +9,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// Contenders lists the leases, the oldest first, and then those who queue for
+// Contenders lists the leases, the oldest first, and then those that queue for
 // one, in order. As many of the oldest leases as the limit allows are said to
 // hold; a lease beyond that belongs to the first in the queue, which waits for
 // room. Two listings, a read of the limit, and one of each.
@@ -39,8 +39,8 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, erro
 	return append(leases, queue...), nil
 }
 
-// describe reads the leases and sorts them by age, which the names of Kazoo's do
-// not tell.
+// describe reads the leases and sorts them by age, which the names of Kazoo's
+// do not tell.
 func (s *Semaphore) describe(ctx context.Context, names []string) ([]coord.ContenderInfo, error) {
 	leases := s.layout.leases.Order(names, s.client.Dialect())
 	for _, name := range names {

@@ -11,7 +11,7 @@
 //		return compile(ctx) // at most five at a time, wherever they run
 //	})
 //
-// The limit is stored in ZooKeeper by whoever comes first. A program that asks
+// The first to come stores the limit in ZooKeeper. A program that asks
 // for another number is refused; one that asks for [Stored] takes what is
 // stored. [Semaphore.SetLimit] changes it.
 //
@@ -19,12 +19,12 @@
 //
 //   - At most N leases can be trusted at a time, under the conditions that
 //     package coord states.
-//   - Leases are granted in the order of the queue, whatever their number: who
-//     wants many is not overtaken by those who want few.
-//   - No wake-up is lost: whoever releases, and in whatever order, the first in
-//     the queue looks.
-//   - An acquire that is given up, or whose session ends, leaves no lease behind.
-//     A lease ends with its holder's session.
+//   - Leases are granted in the order of the queue, whatever their number: an
+//     acquire of many is not overtaken by acquires of few.
+//   - No wake-up is lost, in whatever order holders leave: the first in the
+//     queue looks.
+//   - An acquire that is given up, or whose session ends, leaves no lease
+//     behind. A lease ends with its holder's session.
 //   - Acquiring several leases cannot deadlock with others that do the same:
 //     only one at a time makes leases that are not granted yet.
 //   - Two programs never act on different limits, except that a program follows
@@ -33,20 +33,20 @@
 // # Not guaranteed
 //
 //   - TryAcquire does not queue: it takes a lease that is free at that moment,
-//     perhaps before somebody who is about to. It may find the semaphore busy
+//     perhaps before another that is about to. It may find the semaphore busy
 //     because of another try that fails as well. It does not pass the first in
-//     the queue, who has made its leases already.
-//   - A hold has a [coord.Hold.Token] only if the limit was 1 when the lease was
-//     made. With more than one holder, no number tells the newest.
+//     the queue, which has made its leases already.
+//   - A hold has a [coord.Hold.Token] only if the limit was 1 when the lease
+//     was made. With more than one holder, no number tells the newest.
 //   - SetLimit takes no lease back.
-//   - The first in the queue loses its place when its connection fails for longer
-//     than the trust window.
+//   - The first in the queue loses its place when its connection fails for
+//     longer than the trust window.
 //
 // # When the session or connection fails
 //
-// A lease lasts until the trust window ends, as any hold. A waiter waits on over
-// a lost connection, and queues again, at the end, if its session is over or
-// somebody deleted its node.
+// A lease lasts until the trust window ends, as any hold. A waiter waits on
+// over a lost connection, and queues again, at the end, if its session is over
+// or its node was deleted.
 //
 // # Znodes
 //
@@ -67,8 +67,8 @@
 //
 // In the Kazoo dialect, that of Kazoo's Semaphore: the queue is a Kazoo lock at
 // <path>-__lock__, the leases are the children of the path, and its data are N
-// in digits, which Kazoo checks, too. The two layouts do not see each other: use
-// a path in one dialect only.
+// in digits, which Kazoo checks, too. The two layouts do not see each other:
+// use a path in one dialect only.
 //
 // # Cost
 //
@@ -77,8 +77,8 @@
 // the node in the queue is deleted without waiting for the answer. (Kazoo's
 // layout costs 6 in 4.) Further leases add one create each, and one round trip
 // for all of them. The first acquire of a process also reads and watches the
-// limit. Release: one delete for each lease, all in one round trip. Who queues
-// watches two nodes; only the first watches the leases, and lists them when one
-// goes. TryAcquire: one listing if there is no room, else a create and a listing
-// more.
+// limit. Release: one delete for each lease, all in one round trip. A waiter in
+// the queue watches two nodes; only the first watches the leases, and lists
+// them when one goes. TryAcquire: one listing if there is no room, else a
+// create and a listing more.
 package semaphore

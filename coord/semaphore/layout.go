@@ -14,7 +14,7 @@ import (
 
 // layout says where a dialect keeps what.
 type layout struct {
-	queue  coord.Line // who wants leases: the mutex of those who acquire
+	queue  coord.Line // of those that want leases: a mutex
 	leases coord.Line // every child counts
 	limit  string     // the node whose data are the limit
 	kazoo  bool

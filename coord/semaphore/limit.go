@@ -31,12 +31,12 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 }
 
 // SetLimit changes the limit, or stores the first. Programs that ask for
-// another number are refused from then on ([ErrLimit]), those that queue already
-// when their turn comes; those that follow the stored one ([Stored]) follow at
-// once, also while they wait. Leases that are held stay held: after lowering the
-// limit, nobody gets one until enough have been released. It repeats itself over
-// lost connections until ctx ends: when a reply is lost while another program
-// sets another limit, the repetition comes after that.
+// another number are refused from then on ([ErrLimit]), those that queue
+// already when their turn comes; those that follow the stored one ([Stored])
+// follow at once, also while they wait. Leases that are held stay held: after
+// lowering the limit, no acquire succeeds until enough have been released. It
+// repeats itself over lost connections until ctx ends: when a reply is lost
+// while another program sets another limit, the repetition comes after that.
 func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	if limit < 1 || limit > math.MaxInt32 {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
@@ -60,7 +60,7 @@ func (s *Semaphore) store(ctx context.Context, limit int) error {
 }
 
 // agree returns the limit in force, and a channel that is closed when it may
-// have changed. Whoever comes first stores its own.
+// have changed. The first to come stores its own.
 func (s *Semaphore) agree(ctx context.Context, want int) (limit int, changed <-chan struct{}, err error) {
 	for {
 		data, stat, changed, err := s.client.Watch(ctx, s.layout.limit)

@@ -90,7 +90,7 @@ func TestAWaiterThatDisagreesWithAChangedLimitIsTold(t *testing.T) {
 		err = zktest.Receive(s, coordtest.Soon, tooMany, "the news").err
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "2 leases at once, of a semaphore of 1")
-		require.NoError(s, held.Err(), "who holds is not affected")
+		require.NoError(s, held.Err(), "a holder is not affected")
 		s.release(held)
 		s.nodes(s.queue(), 0)
 	})

@@ -44,9 +44,9 @@ func (s *Semaphore) Acquire(ctx context.Context) (*coord.Hold, error) {
 	return first(s.acquire(ctx, "acquire", 1, s.attempt))
 }
 
-// TryAcquire takes a lease if one is free and fails with [coord.ErrBusy] if none
-// is, which costs one read and no write, once the process knows the limit. While
-// no server can be reached, it waits for one until ctx ends.
+// TryAcquire takes a lease if one is free and fails with [coord.ErrBusy] if
+// none is, which costs one read and no write, once the process knows the limit.
+// While no server can be reached, it waits for one until ctx ends.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return first(s.acquire(ctx, "try", 1, s.try))
 }

@@ -195,7 +195,7 @@ func TestWaitersAreServedInTheirOrder(t *testing.T) {
 }
 
 // With a watch on the holder that came N places before only, the release of a
-// later one would wake nobody.
+// later one would wake no waiter.
 func TestNoWakeUpIsLostWhenALaterHolderLeavesFirst(t *testing.T) {
 	each(t, func(s scene) {
 		const limit = 4
@@ -403,7 +403,7 @@ func TestTheNodesAreThoseOfTheDialect(t *testing.T) {
 	})
 }
 
-func TestContendersTellsWhoHoldsAndWhoWaits(t *testing.T) {
+func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.ConnectString(), coord.WithIdentity("somebody")), 2)
 		none, err := sem.Contenders(coordtest.Limited(s))

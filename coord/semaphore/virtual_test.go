@@ -143,7 +143,7 @@ func TestAWaiterThatLosesItsLeaseMakesAnother(t *testing.T) {
 	})
 }
 
-func TestAChildThatNobodyKnowsIsALeaseToThoseWhoWait(t *testing.T) {
+func TestAChildOfAnUnknownShapeIsALeaseToThoseThatWait(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		held := b.hold(b.semaphore(2), 1)
 		require.NoError(b, b.Open().Create(b.Context(), "/s/leases/whatever this is", nil))
@@ -179,7 +179,7 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 	})
 }
 
-// delete deletes a node by hand, and returns when everybody has heard of it.
+// delete deletes a node by hand, and returns when all have heard of it.
 func (b bubble) delete(node string) {
 	b.Helper()
 	require.NoError(b, b.Open().Break(b.Context(), node))

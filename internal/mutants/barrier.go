@@ -36,6 +36,6 @@ var gates = []mutant{
 			old:  `continue // removed since`,
 			new:  `return nil`,
 		},
-		tests: []suite{{pkg: gate, run: "TestANodeThatVanishes"}},
+		tests: []suite{{pkg: gate, run: "TestANodeThatIsDeletedWhile"}},
 	},
 }

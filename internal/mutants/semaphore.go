@@ -63,7 +63,7 @@ var semaphore = []mutant{
 			old:  `!(ordered && last >= 0 && sequence > last)`,
 			new:  `ordered && sequence < last`,
 		},
-		tests: []suite{{pkg: sema, run: "TestAChildThatNobodyKnows"}},
+		tests: []suite{{pkg: sema, run: "TestAChildOfAnUnknownShape"}},
 	},
 	{
 		guard: "semaphore: the watch on the place in the queue",
