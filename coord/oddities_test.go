@@ -64,6 +64,17 @@ func TestWhatAWatchReadIsEachCallersOwn(t *testing.T) {
 			require.NoError(b, err)
 			require.Equal(b, []string{"child"}, names)
 			names[0] = ""
+			require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (bool, error) {
+				data, _, err := v.Get("/x")
+				require.NoError(b, err)
+				require.Equal(b, "data", string(data))
+				data[0] = 0
+				names, _, err := v.Children("/x")
+				require.NoError(b, err)
+				require.Equal(b, []string{"child"}, names)
+				names[0] = ""
+				return true, nil
+			}))
 		}
 	})
 }

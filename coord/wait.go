@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (v *View) Get(path string) ([]byte, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, err
 	}
-	return w.Data, Stat(w.Stat), nil
+	return slices.Clone(w.Data), Stat(w.Stat), nil
 }
 
 // Children lists the names of a node's children in no particular order. A missing
@@ -92,7 +93,7 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 	if err != nil {
 		return nil, Stat{}, err
 	}
-	return w.Children, Stat(w.Stat), nil
+	return slices.Clone(w.Children), Stat(w.Stat), nil
 }
 
 // Exists tells whether a node exists. It costs a second request when the node is
