@@ -98,16 +98,16 @@ var guards = []mutant{
 	{
 		guard: "while something of a command may be running nothing is released",
 		edit: edit{
-			file: "cmd/internal/cli/lock_run_unix.go",
-			old:  `r.wait.left = true`,
-			new:  `r.wait.left = false`,
+			file: "cmd/internal/cli/watch_unix.go",
+			old:  `r.left = true`,
+			new:  `r.left = false`,
 		},
 		tests: []suite{{pkg: verbs, run: "TestWhenAllThatGuardsIsKilledNothingIsReleased"}},
 	},
 	{
 		guard: "a note that nobody reads ends nobody",
 		edit: edit{
-			file: "cmd/internal/cli/lock_unix.go",
+			file: "cmd/internal/cli/signals_unix.go",
 			old: `	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 `,
 		},

@@ -1,6 +1,16 @@
 package cli
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+)
 
 // exitMissing tells that CMD succeeded, but that others of the round did not.
 const exitMissing = 79
@@ -21,7 +31,107 @@ func (*doubleBarrierVerb) Help() string {
 Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, or was about to be, before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
-// asLock is what the two verbs have in common.
-func (v *doubleBarrierVerb) asLock() *lockVerb {
-	return &lockVerb{Timeout: v.Timeout, KillAfter: v.KillAfter, OnRevoke: "ignore", Path: v.Path, Cmd: v.Cmd}
+// Run waits for the others, runs the command, and waits for the others again.
+func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
+	j := &job{
+		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N),
+		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: true,
+	}
+	return j.run(s, c)
+}
+
+// place is the task of a command in a round.
+type place struct {
+	verb   *doubleBarrierVerb
+	member *doublebarrier.Member
+}
+
+func (p *place) acquire(ctx context.Context, s *streams, _ *connection, client *coord.Client) (*coord.Hold, error) {
+	var opts []doublebarrier.Option
+	if p.verb.Next {
+		opts = append(opts, doublebarrier.WaitForNextRound())
+	}
+	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N, opts...)
+	if err != nil {
+		return nil, err
+	}
+	waiting, begun := context.WithCancel(ctx)
+	defer begun()
+	go tellLater(waiting, s, func() { tellWhoIsThere(waiting, s, b) })
+	p.member, err = b.Enter(ctx)
+	switch {
+	case errors.Is(err, doublebarrier.ErrLate):
+		return nil, &exitError{exitBusy, fmt.Errorf("%w (--next waits for a place in a later one)", err)}
+	case err != nil:
+		return nil, err
+	}
+	return p.member.Hold(), nil
+}
+
+func tellWhoIsThere(waiting context.Context, s *streams, b *doublebarrier.Barrier) {
+	status, err := b.Status(waiting)
+	switch {
+	case err != nil:
+	case status.Open:
+		s.note("waiting for the end of round %d: %d of its %d members are there", status.Round, len(status.Inside), status.Size)
+	default:
+		s.note("waiting for the others: %d of %d are there", len(status.Waiting), status.Size)
+	}
+}
+
+func (p *place) name() string {
+	return fmt.Sprintf("the place in round %d of %s", p.member.Round(), p.verb.Path)
+}
+
+func (p *place) prepare(cmd *exec.Cmd) error {
+	m := p.member
+	cmd.Env = append(cmd.Env, "COORD_ROUND="+strconv.FormatInt(m.Round(), 10),
+		"COORD_INDEX="+strconv.Itoa(m.Index()), "COORD_MEMBERS="+strconv.Itoa(m.Count()))
+	return nil
+}
+
+// giveBack makes this member missing. If that fails, the others wait until the session has expired.
+func (p *place) giveBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
+	defer cancel()
+	_ = p.member.Abandon(ctx)
+	return nil
+}
+
+// settle leaves if the command has succeeded: it waits for the others, until a signal comes.
+func (p *place) settle(status int, patience func() (context.Context, func())) (int, error) {
+	defer func() { _ = p.giveBack() }() // has an effect unless it has left
+	if status != exitOK {
+		return status, nil
+	}
+	ctx, calm := patience()
+	defer calm()
+	var sig signalled
+	if errors.As(context.Cause(ctx), &sig) {
+		return 128 + int(sig.Signal), nil
+	}
+	err := p.member.Leave(ctx)
+	switch {
+	case err == nil:
+		return exitOK, nil
+	case errors.Is(err, doublebarrier.ErrIncomplete):
+		return exitMissing, err
+	case errors.As(context.Cause(ctx), &sig):
+		return 128 + int(sig.Signal), errors.New("left without waiting for the others")
+	case errors.Is(err, coord.ErrLost):
+		return exitLost, err
+	}
+	return exitOwnFault, err
+}
+
+func (p *place) story(inside float64, err error) map[string]any {
+	missing := []int{}
+	var incomplete *doublebarrier.IncompleteError
+	if errors.As(err, &incomplete) {
+		missing = incomplete.Missing
+	}
+	m := p.member
+	return map[string]any{
+		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "inside": inside,
+	}
 }

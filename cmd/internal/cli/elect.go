@@ -80,6 +80,54 @@ func (v *electVerb) Run(s *streams, c *connection) error {
 	return v.lead(s, c)
 }
 
+// lead runs the command as lock does.
+func (v *electVerb) lead(s *streams, c *connection) error {
+	j := &job{
+		task: &turn{path: v.Path, locker: v.candidate}, late: "no turn",
+		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	for led := false; ; {
+		err := j.run(s, c)
+		var status *exitError
+		if !v.Again || j.left || !errors.As(err, &status) {
+			return err
+		}
+		led = led || status.code == exitLost
+		if status.code != exitLost && (!led || status.code != exitUnavailable) {
+			return err
+		}
+		if status.err != nil {
+			s.note("%v", status.err) // else it has been told
+		}
+		s.note("stands for election at %s again", v.Path)
+	}
+}
+
+func (v *electVerb) candidate(client *coord.Client) (locker, error) {
+	e, err := election.New(client, string(v.Path))
+	if err != nil || v.Data == nil {
+		return candidate{Election: e}, err
+	}
+	return candidate{e, []byte(*v.Data)}, nil
+}
+
+// candidate makes an election a lock whose holder leads.
+type candidate struct {
+	*election.Election
+	data []byte
+}
+
+func (c candidate) Acquire(ctx context.Context) (*coord.Hold, error) {
+	t, err := c.Campaign(ctx, c.data)
+	if err != nil {
+		return nil, err
+	}
+	return t.Hold, nil
+}
+
+// TryAcquire is not offered: a candidate stands for election.
+func (c candidate) TryAcquire(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx) }
+
 func (v *electVerb) who(s *streams, c *connection) error {
 	return c.with(func(ctx context.Context, client *coord.Client) error {
 		e, err := election.New(client, string(v.Path))

@@ -1,10 +1,18 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 )
+
+// releaseWithin bounds what happens after CMD has ended. Others wait for the session's end then, if they must.
+const releaseWithin = 2 * time.Second
 
 type lockVerb struct {
 	Shared    bool           `help:"Hold the lock together with others that say --shared. It excludes and is excluded by the plain lock."`
@@ -16,10 +24,6 @@ type lockVerb struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When somebody asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" help:"The lock's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
-
-	stand func(*coord.Client) (locker, error) // for verbs that hold something else
-	what  string                              // that is waited for, if it is not a turn
-	left  bool                                // the session was left to run out: something of CMD's may be running still
 }
 
 // Help tells what does not fit beside the options.
@@ -29,41 +33,116 @@ func (*lockVerb) Help() string {
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
-// command is CMD, without the separator.
-func (v *lockVerb) command() []string {
-	if len(v.Cmd) > 0 && v.Cmd[0] == "--" {
-		return v.Cmd[1:]
-	}
-	return v.Cmd
-}
-
 // check finds what cannot be right before anything is done.
 func (v *lockVerb) check() error {
 	switch {
-	case len(v.command()) == 0 || v.command()[0] == "":
-		return usageError("no command to run: write it after --, as in %s lock %s -- make deploy", program, v.Path)
 	case v.Slots == nil && v.Resize:
 		return usageError("--resize changes the number of slots: say which with --slots")
 	case v.Slots != nil && *v.Slots < 1:
 		return usageError("--slots %d: it must be at least 1", *v.Slots)
 	case v.Slots != nil && v.Shared:
 		return usageError("--slots and --shared are two kinds of locks: choose one")
-	case v.KillAfter != nil && *v.KillAfter < 0:
-		return usageError("--kill-after %v: it must not be negative", *v.KillAfter)
 	}
 	return nil
 }
 
-// killAfter is the time between TERM and KILL, given the session time-out. The trust window of a lock in good health is
-// renewed when at least a third of the time-out is left of it. What does not fit well into that third would end CMD at
-// every hiccup.
-func (v *lockVerb) killAfter(session time.Duration) (time.Duration, error) {
-	if v.KillAfter == nil {
-		return session / 6, nil
+// Run waits for the lock, runs the command, and releases.
+func (v *lockVerb) Run(s *streams, c *connection) error {
+	if err := v.check(); err != nil {
+		return err
 	}
-	if limit := session / 4; *v.KillAfter > limit {
-		return 0, usageError("--kill-after %v does not fit: with a session time-out of %v it can be %v at most; "+
-			"ask for a longer one with --session-timeout", *v.KillAfter, session, limit.Truncate(time.Millisecond))
+	j := &job{
+		task: &turn{path: v.Path, locker: v.locker, try: v.Try}, late: "no turn",
+		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
-	return *v.KillAfter, nil
+	return j.run(s, c)
+}
+
+// locker is any kind of lock.
+type locker interface {
+	Acquire(ctx context.Context) (*coord.Hold, error)
+	TryAcquire(ctx context.Context) (*coord.Hold, error)
+}
+
+// locker returns the lock that the options ask for. Plain and shared ones stand in one line.
+func (v *lockVerb) locker(client *coord.Client) (locker, error) {
+	switch {
+	case v.Slots != nil:
+		return v.slots(client)
+	case !v.Shared:
+		m, err := lock.New(client, string(v.Path))
+		return apart{m, client, v.Path, slotsAt}, err
+	}
+	l, err := rwlock.New(client, string(v.Path))
+	if err != nil {
+		return nil, err
+	}
+	return apart{l.ReadSide(), client, v.Path, slotsAt}, nil
+}
+
+// turn is the task of a command under a lock.
+type turn struct {
+	path   nodePath
+	locker func(*coord.Client) (locker, error)
+	try    bool
+
+	client *coord.Client
+	hold   *coord.Hold
+}
+
+// acquire gets the lock. A lock that is only tried is not waited for longer than a session would be.
+func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (h *coord.Hold, err error) {
+	m, err := t.locker(client)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { t.client, t.hold = client, h }()
+	if t.try {
+		trying, cancel := within(ctx, c.ConnectTimeout)
+		defer cancel()
+		h, err := m.TryAcquire(trying)
+		if err != nil && ctx.Err() == nil && trying.Err() != nil {
+			return nil, exitWith(exitUnavailable, "no answer: %w", err)
+		}
+		return h, err
+	}
+	waiting, granted := context.WithCancel(ctx)
+	defer granted()
+	go tellLater(waiting, s, func() { t.tellWhy(waiting, s, client) })
+	return m.Acquire(ctx)
+}
+
+// tellWhy tells who is in front.
+func (t *turn) tellWhy(waiting context.Context, s *streams, client *coord.Client) {
+	r, err := inspect(waiting, client, t.path)
+	if holders := r.holders(); err == nil && len(holders) > 0 {
+		s.note("waiting for %s, held by %s for %s", t.path, holders[0].owner(), holders[0].age())
+	}
+}
+
+func (t *turn) name() string { return string(t.path) }
+
+func (*turn) prepare(*exec.Cmd) error { return nil }
+
+// giveBack releases the lock; it says so when it cannot know that it did.
+func (t *turn) giveBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
+	defer cancel()
+	if err := t.hold.Release(ctx); err != nil {
+		return fmt.Errorf("the servers did not confirm the release; others may have to wait up to %v: %w",
+			t.client.SessionTimeout(), err)
+	}
+	return nil
+}
+
+func (t *turn) settle(status int, _ func() (context.Context, func())) (int, error) {
+	return status, t.giveBack()
+}
+
+func (t *turn) story(held float64, _ error) map[string]any {
+	story := map[string]any{"node": t.hold.Node(), "held": held}
+	if t.hold.Exclusive() {
+		story["token"] = t.hold.Token()
+	}
+	return story
 }

@@ -1,6 +1,20 @@
 package cli
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+)
+
+// settleWithin bounds what happens after the command has ended.
+const settleWithin = 10 * time.Second
 
 type queueReceive struct {
 	Delay     time.Duration  `placeholder:"D" help:"How long an item of a failed command stays with this process before others can have it."`
@@ -18,11 +32,6 @@ func (*queueReceive) Help() string {
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, or was about to be, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
-// asLock is what the two verbs have in common.
-func (v *queueReceive) asLock() *lockVerb {
-	return &lockVerb{Timeout: v.Timeout, KillAfter: v.KillAfter, OnRevoke: "ignore", Path: v.Path, Cmd: v.Cmd, what: "item"}
-}
-
 func (v *queueReceive) check() error {
 	switch {
 	case v.Delay < 0:
@@ -31,4 +40,111 @@ func (v *queueReceive) check() error {
 		return usageError("--dead %d: it must be at least 1", *v.Dead)
 	}
 	return nil
+}
+
+// Run receives one item and has the command process it, under a guard: the item goes to another when the session ends.
+func (v *queueReceive) Run(s *streams, c *connection) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	d := &delivery{verb: v}
+	defer func() { _ = d.input.Close() }() // there may be none
+	j := &job{
+		task: d, late: "no item",
+		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: true,
+	}
+	return j.run(s, c)
+}
+
+// delivery is the task of a command that processes an item.
+type delivery struct {
+	verb  *queueReceive
+	input *os.File
+	item  *queue.Item
+}
+
+func (d *delivery) acquire(ctx context.Context, _ *streams, _ *connection, client *coord.Client) (*coord.Hold, error) {
+	var opts []queue.Option
+	if d.verb.Dead != nil {
+		opts = append(opts, queue.WithDeadLetters(*d.verb.Dead))
+	}
+	q, err := queue.New(client, string(d.verb.Path), opts...)
+	if err != nil {
+		return nil, err
+	}
+	// Before an item is received: that there is no room for it here is no fault of the item.
+	if d.input, err = newInput(); err != nil {
+		return nil, exitWith(exitOwnFault, "making room for an item: %w", err)
+	}
+	if d.item, err = q.Receive(ctx); err != nil {
+		return nil, err
+	}
+	hold, held := coord.HeldIn(d.item.Context(context.Background()), client, string(d.verb.Path)+"/taken")
+	if !held {
+		return nil, exitWith(exitLost, "lost the item before the command was started: %w", d.item.Err())
+	}
+	return hold, nil
+}
+
+func (*delivery) name() string { return "the item" }
+
+// prepare makes the item the command's input. It is a file without a name: from a pipe, the command would read half an
+// item as if it were whole when this process dies while it writes.
+func (d *delivery) prepare(cmd *exec.Cmd) error {
+	_, err := d.input.Write(d.item.Data)
+	if err == nil {
+		err = d.input.Truncate(int64(len(d.item.Data)))
+	}
+	if err == nil {
+		_, err = d.input.Seek(0, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("handing the item over: %w", err)
+	}
+	cmd.Stdin = d.input
+	cmd.Env = append(cmd.Env,
+		"COORD_PRIORITY="+strconv.Itoa(d.item.Priority), "COORD_DELIVERIES="+strconv.Itoa(d.item.Deliveries))
+	return nil
+}
+
+// giveBack gives the item to the next consumer. If that fails, it goes to the next when this session ends, which is now.
+func (d *delivery) giveBack() error {
+	ctx, cancel := within(context.Background(), settleWithin)
+	defer cancel()
+	if err := d.item.Nack(ctx, 0); err != nil && !errors.Is(err, queue.ErrStale) {
+		return err
+	}
+	return nil
+}
+
+func (d *delivery) settle(status int, patience func() (context.Context, func())) (int, error) {
+	if status != exitOK {
+		d.keep(patience)
+		return status, d.giveBack()
+	}
+	ctx, cancel := within(context.Background(), settleWithin)
+	defer cancel()
+	if err := d.item.Ack(ctx); err != nil {
+		return exitLost, fmt.Errorf("the command succeeded, but the item may be delivered again: %w", err)
+	}
+	return exitOK, nil
+}
+
+// keep keeps the item from others for the time that was asked for, or until a signal comes. The claim has to last so
+// long, and with it this process.
+func (d *delivery) keep(patience func() (context.Context, func())) {
+	if d.verb.Delay == 0 {
+		return
+	}
+	ctx, calm := patience()
+	defer calm()
+	select {
+	case <-time.After(d.verb.Delay):
+	case <-d.item.Done():
+	case <-ctx.Done():
+	}
+}
+
+func (d *delivery) story(held float64, _ error) map[string]any {
+	return map[string]any{"priority": d.item.Priority, "deliveries": d.item.Deliveries, "held": held}
 }

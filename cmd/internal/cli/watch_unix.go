@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -26,46 +24,18 @@ const (
 	checkWithin = time.Second
 )
 
-// run is a command under a hold.
-type run struct {
-	wait      *wait
-	verb      *lockVerb
-	streams   *streams
-	hold      *coord.Hold
-	client    *coord.Client
-	killAfter time.Duration
-	signals   chan os.Signal
-	granted   time.Time
-
-	guard    *guard.Process
-	tty      guard.Terminal
-	pid      int       // the command's
-	sent     time.Time // the deadline as the hold told it
-	deadline guard.Instant
-	suspend  bool // somebody wants this process, too, to stop
-}
-
-// command runs the command, releases, and returns the status to exit with.
-func (r *run) command() (status int, err error) {
-	cmd, err := r.verb.guardCommand(r.hold)
+// execute runs the command under a guard and returns what became of it.
+func (r *run) execute() (end guard.Event, err error) {
+	cmd, err := r.guardCommand()
 	if err != nil {
-		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
+		return end, err
 	}
-	end, err := r.execute(cmd)
-	if err != nil {
-		return exitOwnFault, errors.Join(err, r.verb.release(r.hold, r.client))
-	}
-	return r.conclude(end)
-}
-
-// execute runs the command under the guard cmd and returns what became of it.
-func (r *run) execute(cmd *exec.Cmd) (end guard.Event, err error) {
 	r.tty = guard.OpenTerminal()
 	defer r.tty.Close()
 	r.sent = r.hold.Deadline()
 	r.deadline = guard.InstantOf(r.sent)
 	r.guard, err = guard.Start(guard.Options{
-		Guard: cmd, Argv: r.verb.command(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
+		Guard: cmd, Argv: r.command(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
 	})
 	if err != nil {
 		return end, err
@@ -89,7 +59,7 @@ func (r *run) watch() (end guard.Event) {
 	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/20))
 	defer look.Stop()
 	lost, revoked := r.hold.Done(), r.hold.Revoked()
-	if r.verb.OnRevoke == "ignore" {
+	if r.IgnoreRevoke {
 		revoked = nil
 	}
 	var abandon, despair <-chan time.Time
@@ -107,7 +77,7 @@ func (r *run) watch() (end guard.Event) {
 			r.pass(s.(syscall.Signal))
 		case <-revoked:
 			revoked = nil
-			r.streams.note("somebody asked for %s: ending the command", r.verb.Path)
+			r.streams.note("somebody asked for %s: ending the command", r.Path)
 			r.guard.Stop()
 		case <-lost:
 			lost = nil
@@ -137,9 +107,9 @@ func (r *run) hear(e guard.Event) {
 	case guard.Stopped:
 		r.stopped(e.Signal)
 	case guard.Denied:
-		r.wait.unstoppable = e.Left
+		r.unstoppable = e.Left
 		r.streams.note("process %s of the command runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
-			numbers(e.Left), r.verb.Path)
+			numbers(e.Left), r.Path)
 	}
 }
 
@@ -149,12 +119,12 @@ func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 // terminal back by that. The servers are not told anything meanwhile.
 func (r *run) stopped(by syscall.Signal) {
 	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
-		r.streams.note("%v stopped the command; it goes on holding %s", by, r.verb.Path)
+		r.streams.note("%v stopped the command; it goes on holding %s", by, r.Path)
 		return
 	}
 	r.suspend = false
 	r.streams.note("stopped; %s is lost, and the command ended, unless continued within %v",
-		r.verb.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
+		r.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
 	if told, ok := r.streams.err.(*notes); ok {
 		told.settle()
 	}
@@ -188,24 +158,12 @@ func (r *run) pass(s syscall.Signal) {
 	}
 }
 
-// conclude releases the lock and finds the status to exit with.
-func (r *run) conclude(end guard.Event) (status int, err error) {
-	if end.Kind == guard.Failed {
-		return end.Code, errors.Join(errors.New(string(end.Message)), r.verb.release(r.hold, r.client))
-	}
-	if why := r.lost(end); why != nil {
-		// Nothing is left to release but a node, perhaps, and that goes with the session.
-		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.verb.Path, why)
-	}
-	return end.ExitCode(), r.verb.release(r.hold, r.client)
-}
-
 // lost tells why the hold was lost before the command ended, or nil if it was not.
 func (r *run) lost(end guard.Event) error {
 	err := r.hold.Err()
 	switch {
 	case !end.Over():
-		r.wait.left = true
+		r.left = true
 		return r.remains(end)
 	case err == nil && end.Cause == guard.ByKill:
 		return errors.New("a process that guards the command was killed, and the command with it")
@@ -230,7 +188,7 @@ func (r *run) lost(end guard.Event) error {
 func (r *run) remains(end guard.Event) error {
 	what := "the processes that guard the command were killed, or do not answer, and something of it"
 	if len(end.Left) > 0 {
-		r.wait.unstoppable = end.Left
+		r.unstoppable = end.Left
 		what = fmt.Sprintf("process %s of the command runs as another user, could not be stopped, and", numbers(end.Left))
 	}
 	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.SessionTimeout())

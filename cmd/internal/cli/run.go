@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// job is a command that runs while something is held.
+type job struct {
+	task
+	Path         nodePath
+	Cmd          []string
+	Timeout      *time.Duration // bounds the wait, connecting included
+	KillAfter    *time.Duration
+	IgnoreRevoke bool
+	late         string // what is told when Timeout is over
+
+	left bool // the session was left to run out: something of the command's may be running still
+}
+
+// task is what a command is run under.
+type task interface {
+	// acquire waits until the command may run.
+	acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (*coord.Hold, error)
+	// name is what is held, for people.
+	name() string
+	// prepare gives the command what it needs beside what every command gets.
+	prepare(cmd *exec.Cmd) error
+	// giveBack ends the hold when the command was not run.
+	giveBack() error
+	// settle ends the hold when the command has ended in time, and returns the status to exit with. The context that
+	// patience makes ends by a signal.
+	settle(status int, patience func() (context.Context, func())) (int, error)
+	// story is what JSON tells at the end beside what is told of every command, given for how long the hold was held.
+	story(held float64, err error) map[string]any
+}
+
+// command is the command, without the separator.
+func (j *job) command() []string {
+	if len(j.Cmd) > 0 && j.Cmd[0] == "--" {
+		return j.Cmd[1:]
+	}
+	return j.Cmd
+}
+
+// check finds what cannot be right before anything is done.
+func (j *job) check() error {
+	switch {
+	case len(j.command()) == 0 || j.command()[0] == "":
+		return usageError("no command to run: write it after --, as in %s lock %s -- make deploy", program, j.Path)
+	case j.KillAfter != nil && *j.KillAfter < 0:
+		return usageError("--kill-after %v: it must not be negative", *j.KillAfter)
+	}
+	return nil
+}
+
+// grace is the time between TERM and KILL, given the session time-out. The trust window of a lock in good health is
+// renewed when at least a third of the time-out is left of it. What does not fit well into that third would end the
+// command at every hiccup.
+func (j *job) grace(session time.Duration) (time.Duration, error) {
+	if j.KillAfter == nil {
+		return session / 6, nil
+	}
+	if limit := session / 4; *j.KillAfter > limit {
+		return 0, usageError("--kill-after %v does not fit: with a session time-out of %v it can be %v at most; "+
+			"ask for a longer one with --session-timeout", *j.KillAfter, session, limit.Truncate(time.Millisecond))
+	}
+	return *j.KillAfter, nil
+}
+
+// giveUp gives the failure to get what the command is run under its status.
+func (j *job) giveUp(ctx context.Context, err error) error {
+	var sig signalled
+	var known *exitError
+	switch {
+	case errors.As(context.Cause(ctx), &sig):
+		return silently(128 + int(sig.Signal))
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, coord.ErrBusy):
+		return &exitError{exitBusy, err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitWith(exitTimeout, "%s: %w", j.late, err)
+	default:
+		return orUsage(err, exitOwnFault)
+	}
+}
+
+// tellLater calls tell when a wait is not short, and a person is in front. It ends with waiting.
+func tellLater(waiting context.Context, s *streams, tell func()) {
+	if !isTerminal(s.err) {
+		return
+	}
+	select {
+	case <-time.After(time.Second):
+		tell()
+	case <-waiting.Done():
+	}
+}

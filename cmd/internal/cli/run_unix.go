@@ -1,0 +1,173 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type guardVerb struct{}
+
+// Run is the guard process.
+func (guardVerb) Run() error {
+	if err := guard.Main(); err != nil {
+		return usageError("%w", err)
+	}
+	return nil
+}
+
+// run waits for what the command is run under, runs it, and exits as it does.
+func (j *job) run(s *streams, c *connection) error {
+	if err := j.check(); err != nil {
+		return err
+	}
+	r, err := j.begin(s, c)
+	if err != nil {
+		return s.inVain(s.err, j.Path, err)
+	}
+	defer r.end()
+	err = r.acquire(c)
+	r.calm()
+	if err != nil {
+		return s.inVain(s.err, j.Path, j.giveUp(r.ctx, err))
+	}
+	var sig signalled
+	if errors.As(context.Cause(r.ctx), &sig) { // it came at the last moment
+		return s.inVain(s.err, j.Path, errors.Join(j.giveBack(), j.giveUp(r.ctx, sig)))
+	}
+	status, err := r.perform()
+	if s.json {
+		_ = writeJSON(s.err, r.tell(status, err))
+	}
+	if err != nil {
+		s.note("%v", err)
+	}
+	return silently(status)
+}
+
+// run is a job under way: first the wait, then the command under a hold.
+type run struct {
+	*job
+	streams   *streams
+	client    *coord.Client
+	killAfter time.Duration
+	signals   chan os.Signal
+	begun     time.Time
+	ctx       context.Context // of the wait: ends with the time-out or by a signal
+	calm      func()          // ends the wait: signals go to the command then; to be called once
+	cancel    context.CancelFunc
+
+	hold        *coord.Hold
+	granted     time.Time
+	guard       *guard.Process
+	tty         guard.Terminal
+	pid         int       // the command's
+	sent        time.Time // the deadline as the hold told it
+	deadline    guard.Instant
+	suspend     bool  // somebody wants this process, too, to stop
+	unstoppable []int // processes of the command that this user may not signal
+}
+
+// begin connects. What cannot be run is not waited for: it would spoil a turn, or an item's delivery, for nothing. The
+// error has its status.
+func (j *job) begin(s *streams, c *connection) (r *run, err error) {
+	if err := guard.Able(); err != nil {
+		return nil, &exitError{exitOwnFault, err}
+	}
+	status, foreign, err := guard.Runnable(j.command()[0])
+	switch {
+	case err != nil:
+		return nil, &exitError{status, err}
+	case foreign:
+		s.note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.command()[0], j.Path)
+	}
+	j.left = false
+	r = &run{job: j, streams: s, signals: make(chan os.Signal, 16), begun: time.Now()}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if j.Timeout != nil {
+		r.ctx, r.cancel = within(context.Background(), *j.Timeout)
+	}
+	forward(r.signals)
+	r.ctx, r.calm = untilSignal(r.ctx, r.signals)
+	if r.client, err = c.open(r.ctx); err == nil {
+		if r.killAfter, err = j.grace(r.client.SessionTimeout()); err == nil {
+			return r, nil
+		}
+		hangUp(r.client)
+	}
+	r.calm()
+	r.cancel()
+	return nil, j.giveUp(r.ctx, err)
+}
+
+func (r *run) acquire(c *connection) (err error) {
+	r.hold, err = r.task.acquire(r.ctx, r.streams, c, r.client)
+	r.granted = time.Now()
+	return err
+}
+
+// end ends the session, or leaves it to run out.
+func (r *run) end() {
+	if !r.left {
+		hangUp(r.client)
+	}
+	r.cancel()
+}
+
+// perform runs the command, ends the hold, and returns the status to exit with.
+func (r *run) perform() (status int, err error) {
+	end, err := r.execute()
+	switch {
+	case err != nil:
+		return exitOwnFault, errors.Join(err, r.giveBack())
+	case end.Kind == guard.Failed:
+		return end.Code, errors.Join(errors.New(string(end.Message)), r.giveBack())
+	}
+	if why := r.lost(end); why != nil {
+		// Nothing is left to release but a node, perhaps, and that goes with the session.
+		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
+	}
+	return r.settle(end.ExitCode(), func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
+}
+
+// tell is what JSON tells at the end.
+func (r *run) tell(status int, err error) map[string]any {
+	story := r.story(seconds(time.Since(r.granted)), err)
+	story["path"], story["status"], story["lost"] = r.Path, status, status == exitLost
+	story["waited"] = seconds(r.granted.Sub(r.begun))
+	if len(r.unstoppable) > 0 {
+		story["unstoppable"] = r.unstoppable
+	}
+	if err != nil {
+		story["error"] = briefly(err).Error()
+	}
+	return story
+}
+
+// guardCommand is the guard process that the command inherits everything from.
+func (r *run) guardCommand() (*exec.Cmd, error) {
+	cmd, err := self.Command("__guard")
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "COORD_TOKEN=") // of the lock that this process runs under
+	}), "COORD_PATH="+string(r.Path), "COORD_NODE="+r.hold.Node())
+	if r.hold.Exclusive() {
+		cmd.Env = append(cmd.Env, "COORD_TOKEN="+strconv.FormatInt(r.hold.Token(), 10))
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd, r.prepare(cmd)
+}
