@@ -11,8 +11,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// The server tells of the deletion of a watched node before it answers the
-// goodbye that deletes it.
+// The server reports the deletion of a watched node before it answers the
+// closing that deletes it.
 func TestAHoldThatEndsWithItsClientSaysSoAlsoWhenItsNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

@@ -16,8 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// meddled is a connection whose outgoing packets are seen, and may be changed or
-// refused, before they are sent.
+// meddled is a connection whose outgoing packets are seen, and may be changed
+// or refused, before they are sent.
 type meddled struct {
 	net.Conn
 	meddle func(packet []byte) error
@@ -62,8 +62,8 @@ func TestAHoldIsLostWhenItsServerBeginsAnotherSessionInPlaceOfItsOwn(t *testing.
 	})
 }
 
-// The credentials are presented again on every connection. Where that fails, the
-// connection is given up.
+// The credentials are presented again on every connection. Where that fails,
+// the connection is given up.
 func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var fail atomic.Bool
@@ -172,7 +172,7 @@ func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 	})
 }
 
-// A server closes the connection on whoever sends too much.
+// A server closes the connection of a client that sends too much.
 func TestAClaimWithTooMuchDataIsRefusedBeforeItIsSent(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var dials atomic.Int32

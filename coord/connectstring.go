@@ -59,7 +59,7 @@ func parseServer(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// checkPath applies the server's rules, so that a mistake is told before
+// checkPath applies the server's rules, so that a mistake is reported before
 // anything is sent.
 func checkPath(path string) error {
 	switch {

@@ -32,7 +32,7 @@ func inUse() usage {
 
 // A waiter keeps what it waits for, however long the line is, and has no
 // goroutine but its caller's. What is counted is all that is on the heap when
-// everybody waits and was not when the callers' goroutines were there but had not
+// all wait and was not when the callers' goroutines were there but had not
 // called: the embedded server's nodes and watches, in the same process, too.
 // The callers' stacks are theirs, and are not counted.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {

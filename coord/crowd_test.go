@@ -109,8 +109,8 @@ func TestAListingIsNotOlderThanItsReason(t *testing.T) {
 	})
 }
 
-// The end of one hold is told when it is noticed; nodes are deleted afterwards.
-func TestEveryHoldIsToldBeforeTheFirstNodeIsDeleted(t *testing.T) {
+// A hold ends when its end is noticed; nodes are deleted afterwards.
+func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		var holds []*coord.Hold
@@ -156,7 +156,7 @@ func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 	})
 }
 
-// When everybody returns, each reply can take most of the session time-out. To
+// When all clients return, each reply can take most of the session time-out. To
 // cut and to begin anew would add to it, and never end.
 func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {

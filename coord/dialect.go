@@ -77,7 +77,7 @@ func (d Dialect) newGUID() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// Contender is a claim as its node's name tells it.
+// Contender is a claim as its node's name describes it.
 type Contender struct {
 	Name     string // of the node
 	GUID     string
@@ -87,7 +87,7 @@ type Contender struct {
 }
 
 // parseName reads a node's name in either dialect. Names of no known shape are
-// somebody else's business.
+// ignored.
 func parseName(name string, kinds []Kind) (Contender, bool) {
 	if guid, rest, ok := curatorGUID(name); ok {
 		return parseRest(Curator, name, guid, rest, kinds)

@@ -21,7 +21,7 @@ type Held interface {
 // Do acquires, runs f while what was acquired lasts, and releases it, also when
 // f panics. f's context ends when the hold does; its cause tells why. Do
 // returns f's error as it is, or joined (by go-multierror) with the loss, if
-// the hold was lost before f returned: then what f did may not have been alone;
+// the hold was lost before f returned, so that another may have held beside f;
 // and with the error of the release. It ends with ctx, but for f: a release
 // then has the time of [Grace].
 //
@@ -43,37 +43,35 @@ func Do[H Held](ctx context.Context, acquire func(context.Context) (H, error), f
 	return f(held.Context(ctx), held)
 }
 
-// Ended tells why ctx has ended: its error, and its cause beside that, unless the
+// Ended returns why ctx has ended: its error, and its cause as well, unless the
 // cause is a context's error itself. Both match errors.Is.
 func Ended(ctx context.Context) error { return session.Ended(ctx) }
 
 // Grace returns ctx, or when that has ended already, a context that lasts for
-// another 50 ms: for a release that is to be tried, and that servers in good
-// health answer in that time, but that nobody can wait for. What is not
-// confirmed by then goes on in the background. A release with either waits no
-// longer than the context lasts, also when that has ended by then.
+// another 50 ms: for a release whose caller has no more time. Servers in good
+// health answer within that; a release that is not confirmed by then goes on in
+// the background. A release with either context ends with it.
 func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
-	settled := context.WithValue(ctx, settledKey{}, true)
+	decided := context.WithValue(ctx, boundKey{}, true)
 	if ctx.Err() == nil {
-		return settled, func() {}
+		return decided, func() {}
 	}
-	return context.WithTimeoutCause(context.WithoutCancel(settled), 50*time.Millisecond, Ended(ctx))
+	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, Ended(ctx))
 }
 
-type settledKey struct{}
+type boundKey struct{}
 
-// bound returns what bounds a release that is called with ctx: ctx, or nothing if
-// that has ended already. It is settled once, where the call begins, and before
-// anything that takes time: a context that ends meanwhile is one that ends during
-// the call.
+// bound returns what bounds a release that is called with ctx: ctx, or nothing
+// if that has ended already. It is decided once, as the call begins: a context
+// that ends later ends during the call.
 func bound(ctx context.Context) context.Context {
-	if ctx.Value(settledKey{}) != nil {
+	if ctx.Value(boundKey{}) != nil {
 		return ctx
 	}
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return context.WithValue(ctx, settledKey{}, true)
+	return context.WithValue(ctx, boundKey{}, true)
 }
 
 // joined returns the only error as it is, and several in one.

@@ -14,7 +14,8 @@ import (
 )
 
 // endsDuring calls f, and ends its context when the release that f makes has
-// begun, at a server that does not answer. It returns how long f took after that.
+// begun, at a server that does not answer. It returns how long f took after
+// that.
 func endsDuring(b bubble, f func(ctx context.Context, c *coord.Client) error) time.Duration {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
@@ -134,9 +135,9 @@ func TestDoEndsWithAContextThatEndsJustBeforeItReleases(t *testing.T) {
 	}
 }
 
-// The client library waits for a second for an answer to its goodbye, whether or
-// not there is a server to answer it.
-func TestCloseWaitsForNobodyWhoIsNotThere(t *testing.T) {
+// The client library waits for a second for an answer when it closes, whether
+// or not there is a server to answer it.
+func TestCloseWaitsForNoServerThatIsNotThere(t *testing.T) {
 	hang := zkembed.Cut{NewConns: zkembed.AcceptDial}
 	for name, state := range map[string]struct {
 		make  func(b bubble, c *coord.Client)

@@ -12,7 +12,7 @@ import (
 
 // The servers hear the client and keep its session, but it does not hear them:
 // after T it gives the session up and makes another, while the former one's
-// node is still there. Whoever counts contenders must not count it twice.
+// node is still there. A recipe that counts contenders must not count it twice.
 func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 	for name, joined := range map[string]bool{"its node known": true, "the reply to its create lost": false} {
 		t.Run(name, func(t *testing.T) {

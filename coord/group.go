@@ -68,7 +68,7 @@ func (g *Group) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Revoked is closed when somebody asked for a member; see [Hold.Revoked].
+// Revoked is closed when a member was asked for; see [Hold.Revoked].
 func (g *Group) Revoked() <-chan struct{} {
 	g.ask.Do(func() {
 		for members := range slices.Chunk(g.holds, mostAwaited) {
@@ -82,7 +82,7 @@ func (g *Group) Revoked() <-chan struct{} {
 // allows 65,536.
 const mostAwaited = 1 << 15
 
-// awaitRevoked tells when somebody asked for one of the members.
+// awaitRevoked closes g.asked when one of the members was asked for.
 func (g *Group) awaitRevoked(members []*Hold) {
 	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(g.held.Done())}}
 	for _, h := range members {
@@ -97,8 +97,8 @@ func (g *Group) awaitRevoked(members []*Hold) {
 }
 
 // Release releases every member; see [Hold.Release]. All are deleted together,
-// in one round trip. What failed is reported in one error; what nil means is
-// said there, too.
+// in one round trip. The failures are reported in one error; [Hold.Release]
+// says what nil means.
 func (g *Group) Release(ctx context.Context) error {
 	ctx = bound(ctx)
 	failures := make([]error, len(g.holds))

@@ -18,24 +18,24 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // one of those goes, the rule is asked again. It must not change the slice,
 // which many share.
 //
-// A rule cannot see who came after the claim. Nobody comes to stand ahead of a
-// claim later, so that of those whom a rule is shown some may have gone, but
-// nobody is missing. A rule that lets later contenders go first could grant
-// twice when it is asked about listings of different age; it cannot be written.
+// A rule cannot see those that came after the claim. No contender comes to
+// stand ahead of a claim later, so a rule may be shown some that have gone, but
+// none is missing. A rule that lets later contenders go first could grant twice
+// when it is asked about listings of different age; it cannot be written.
 //
 // Naming more than must be waited for costs a request each and can save one
-// later: when a watched contender goes, and the claim's place is among the first
-// 16, the rule is asked without it first, and a listing is made only if it still
-// says no.
+// later: when a watched contender goes, and the claim's place is among the
+// first 16, the rule is asked without it first, and a listing is made only if
+// it still says no.
 type Rule func(ahead []Contender) (wait []int, granted bool)
 
 // First is the rule of mutual exclusion: the first in line holds. The others
 // wait for the one before them; they also watch the one before that, and look
-// when it goes, so that they know, when their turn comes, that nobody else is
-// left: the listing is off the way from one holder to the next. It is for lines
-// in which nobody can come to stand before another, but for the reader that a
-// downgraded writer leaves in its place: a writer's going is followed by a
-// listing in any case.
+// when it goes, so that they know, when their turn comes, that no other is
+// left: no listing delays the way from one holder to the next. It is for lines
+// in which no contender can come to stand before another, except the reader
+// that a downgraded writer leaves in its place: when a writer has gone, the
+// line is listed in any case.
 func First(ahead []Contender) (wait []int, granted bool) {
 	switch n := len(ahead); n {
 	case 0:
@@ -54,8 +54,8 @@ func Alone([]Contender) ([]int, bool) { return nil, true }
 type Line struct {
 	Dir string
 	// Kinds of claims that take part. A contender of another known kind, or of
-	// the other dialect, cannot be honoured: whoever of the two came later must
-	// leave ([ErrForeign]). Names of no known shape are ignored.
+	// the other dialect, cannot be honoured: the one of the two that came later
+	// must leave ([ErrForeign]). Names of no known shape are ignored.
 	Kinds []Kind
 }
 

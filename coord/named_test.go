@@ -26,8 +26,8 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 	return h
 }
 
-// Nobody has changed the proof, so that only the version tells the two nodes
-// from each other.
+// The data are the same, so that only the version tells the two nodes from each
+// other.
 func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()

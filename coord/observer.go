@@ -15,10 +15,10 @@ const (
 	ClaimLost      EventKind = "lost"              // a hold ended before its release; Took is how long it lasted
 	ClaimReleased  EventKind = "released"          // a hold was released; Took is how long it lasted
 	ClaimLeft      EventKind = "left"              // a claim gave up waiting; Took is how long it waited
-	ClaimRevoked   EventKind = "revoked"           // somebody asked for the hold
+	ClaimRevoked   EventKind = "revoked"           // the hold was asked for
 	ClaimForeign   EventKind = "foreign contender" // a contender of another dialect or recipe came after the own one
 	ClaimRecovered EventKind = "recovered"         // a create whose reply was lost had taken effect
-	StrayRemoved   EventKind = "stray removed"     // a server that had been cut off made an own node long after it was asked to; it was deleted
+	StrayRemoved   EventKind = "stray removed"     // a server that had been cut off made an own node late; it was deleted
 	NodeStranded   EventKind = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 

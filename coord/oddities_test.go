@@ -19,8 +19,7 @@ import (
 // systemError is what a server answers when the request made it stumble.
 const systemError = zkembed.Code(-1)
 
-// Whoever watches a path shares one watch, also a failing one: its "no node" may
-// be older than the node.
+// All that watch a path share one watch, also a failing one: its "no node" may be older than the node.
 func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -79,7 +78,7 @@ func TestWhatAWatchReadIsEachCallersOwn(t *testing.T) {
 	})
 }
 
-// Many who wait for one node ask about it together, also when it is gone.
+// Waiters for one node ask about it together, also when it is gone.
 func TestTheEndOfANodeThatManyWatchIsAskedForOnlyOnceOrTwice(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()

@@ -63,14 +63,14 @@ func WithSessionTimeout(d time.Duration) Option {
 }
 
 // WithTick tells the servers' tickTime. A follower reports to the leader which
-// sessions it heard from when the leader asks, every half tick; the trust window
-// allows for a leader that is late by as much again (at most T/8). Knowing the
-// tick (2 s by default, often) makes the window longer: a hold survives an outage
-// of T/2 if the tick is at most T/5. Unknown, it is taken for T/2, the most a
-// server can have unless its minSessionTimeout is set to less than two ticks:
-// then tell the tick. A value that is too small makes the window unsafe; one that
-// is too large makes it shorter, and [Open] refuses more than T, which leaves
-// none.
+// sessions it heard from when the leader asks, every half tick; the trust
+// window allows for a leader that is late by as much again (at most T/8).
+// Knowing the tick (2 s by default, often) makes the window longer: a hold
+// survives an outage of T/2 if the tick is at most T/5. Unknown, it is taken
+// for T/2, the most a server can have unless its minSessionTimeout is set to
+// less than two ticks: then tell the tick. A value that is too small makes the
+// window unsafe; one that is too large makes it shorter, and [Open] refuses
+// more than T, which leaves none.
 func WithTick(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -81,15 +81,16 @@ func WithTick(d time.Duration) Option {
 	}
 }
 
-// permissions are the letters of an ACL in the order of the bits they stand for.
+// permissions are the letters of an ACL in the order of the bits they stand
+// for.
 const permissions = "rwcda"
 
 // WithACL sets the ACL of every node the client creates, each entry as
 // ZooKeeper's own tools write it: "scheme:id:permissions", with the letters c
 // (create), d (delete), r (read), w (write) and a (admin), such as
-// "world:anyone:r" and "auth::cdrwa". By default anybody may do anything. Whoever
-// waits for a node needs no more than to see it; whoever revokes a hold needs w,
-// whoever breaks one d on the directory.
+// "world:anyone:r" and "auth::cdrwa". By default all clients may do everything.
+// To wait for a node, a client only needs to see it; to revoke a hold it needs
+// w on the node, to break one d on the directory.
 func WithACL(entries ...string) Option {
 	return func(o *options) error {
 		if len(entries) == 0 {
@@ -131,8 +132,8 @@ func WithAuth(scheme, value string) Option {
 // WithDialer sets how to connect to a server, named as in the list given to
 // [Open]; by default, by TCP to each address that the name has, in turn. The
 // context ends after ten seconds, or when another server was faster: after a
-// second, or a sixth of the session time-out if that is less, the next server is
-// tried beside it.
+// second, or a sixth of the session time-out if that is less, the next server
+// is tried beside it.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) error {
 		if dial == nil {
@@ -144,8 +145,8 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 }
 
 // WithTLS connects by TLS, over what the dialer returns ([WithDialer]). Unless
-// the configuration names the server, its certificate must be for the host named
-// in the list given to [Open].
+// the configuration names the server, its certificate must be for the host
+// named in the list given to [Open].
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) error {
 		if config == nil {
@@ -156,12 +157,13 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// WithMaxPacket tells the servers' jute.maxbuffer, 1048575 bytes unless they are
-// told otherwise. A larger request, all of it counted (paths, data, ACLs), fails
-// with [ErrTooLarge] and is not sent: a server would close the connection on it,
-// and with it all that is under way. Where servers accept less than they are
-// believed to, that costs three connections, and one for each smaller size that
-// is tried later; then such requests fail as well.
+// WithMaxPacket says what the servers' jute.maxbuffer is, if it is not the
+// default of 1048575 bytes. A larger request, all of it counted (paths, data,
+// ACLs), fails with [ErrTooLarge] and is not sent: a server would close the
+// connection on it, and with it all that is under way. Where servers accept
+// less than this, the first request that is too large costs three connections,
+// and each smaller one that is tried later and is too large costs one; then
+// such requests fail as well.
 func WithMaxPacket(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4096 {
@@ -209,10 +211,10 @@ func WithIdentity(name string) Option {
 	}
 }
 
-// LoseAtDisconnect ends every hold as soon as the connection is lost. Without it
-// a hold survives a short disconnection: it ends when the trust window does. A
-// place in a semaphore's queue and one in a double barrier are holds, too: whoever
-// waits there begins anew after each disconnection.
+// LoseAtDisconnect ends every hold as soon as the connection is lost. Without
+// it a hold survives a short disconnection: it ends when the trust window does.
+// A place in a semaphore's queue and one in a double barrier are holds, too: a
+// waiter there begins anew after each disconnection.
 func LoseAtDisconnect() Option {
 	return func(o *options) error {
 		o.dropping = true

@@ -67,7 +67,7 @@ func TestAHoldEndsSomeTimeBeforeTheServerMayEndTheSession(t *testing.T) {
 	})
 }
 
-// A turn that came while nobody could be told of it is found by looking: the
+// A turn that came while the connection was lost is found by looking: the
 // client library is not to set the old watches again, and this server would not
 // let it.
 func TestAWaiterThatWasCutOffAtItsTurnLooksAgain(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// A follower tells its leader every half tick whom it has heard, and nothing of
-// the last of them if it is cut off just before. What it acknowledged meanwhile,
-// writes included, has not prolonged the session.
+// A follower reports to its leader every half tick the sessions it heard from,
+// and nothing of the last of them if it is cut off just before. What it
+// acknowledged meanwhile, writes included, has not prolonged the session.
 func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t *testing.T) {
 	const report = tick / 2
 	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond { // of the reports against the leader's ticks
@@ -40,9 +40,10 @@ func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t
 	}
 }
 
-// The leader's stream to the follower falls silent, the follower's stream to the
-// leader is cut, and what the leader had sent arrives after that: it acknowledges
-// a write of the holder, while the follower's report of whom it has heard is lost.
+// The leader's stream to the follower falls silent, the follower's stream to
+// the leader is cut, and what the leader had sent arrives after that: it
+// acknowledges a write of the holder, while the follower's report of the
+// sessions it heard from is lost.
 func TestAHoldWhoseLastReportIsLostEndsBeforeTheNextIsGranted(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent time.Duration

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// IsRevocation tells whether a claim's data are a request to give up what it
+// IsRevocation reports whether a claim's data are a request to give up what it
 // holds, in either dialect. No claim of your own may have such data.
 func IsRevocation(data []byte) bool {
 	return string(data) == revokeCurator || string(data) == revokePlain
 }
 
-// Notice returns the path of the node by which a claim is asked, and by which a
-// leader tells what it proclaims: the claim's own, but for the leader of an
-// election in Curator's dialect one that has the name without the number, and
-// that package election makes and deletes along with the term. A LeaderLatch of
-// Curator's that waits behind a candidate watches its node by one reading, and
-// heeds nothing but its deletion: were anything written into the node, the
-// latch, and everybody behind it, would wait for ever.
+// Notice returns the path of the node into which requests to a claim are
+// written, and what a leader proclaims. It is the claim's own node, except for
+// the leader of an election in Curator's dialect: its notice has the name
+// without the number, and package election makes and deletes it along with the
+// term. A LeaderLatch of Curator's that waits behind a candidate watches its
+// node once, and reacts to its deletion only: after a write into the node, the
+// latch, and all candidates behind it, would wait for ever.
 func Notice(node string) string {
 	self, _ := parseName(node[strings.LastIndexByte(node, '/')+1:], nil)
 	if self.Kind != Latch || self.Dialect != Curator {
@@ -40,9 +40,9 @@ func Notice(node string) string {
 // it is.
 //
 // In an election in Curator's dialect the leader is asked by its [Notice], and
-// nobody else can be: Curator's LeaderLatch obeys no request, and one that is
-// written into the node of a candidate could end the election for a LeaderLatch
-// that waits behind it. Revoke writes nothing then and fails with
+// no other candidate can be: Curator's LeaderLatch obeys no request, and one
+// that is written into the node of a candidate could end the election for a
+// LeaderLatch that waits behind it. Revoke writes nothing then and fails with
 // [errors.ErrUnsupported].
 func (c *Client) Revoke(ctx context.Context, node string) error {
 	_, err := c.ask(ctx, node)
@@ -83,11 +83,11 @@ func (c *Client) note(ctx context.Context, node, notice string, request []byte) 
 	return ErrNoNode
 }
 
-// RevokeAndWait asks as [Client.Revoke] does and waits until that claim's node is gone,
-// whatever else has its name by then. When forceAfter is positive and the node
-// is still there after that time, it deletes it by force ([Client.Break]): the holder
-// then loses its hold, but may go on acting on it for as long as the news takes
-// to reach it.
+// RevokeAndWait asks as [Client.Revoke] does and waits until that claim's node
+// is gone, whatever else has its name by then. When forceAfter is positive and
+// the node is still there after that time, it deletes it by force
+// ([Client.Break]): the holder then loses its hold, but may go on acting on it
+// for as long as the news takes to reach it.
 func (c *Client) RevokeAndWait(ctx context.Context, node string, forceAfter time.Duration) error {
 	claim, err := c.ask(ctx, node)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Client) RevokeAndWait(ctx context.Context, node string, forceAfter time
 	return c.breakClaim(ctx, node, claim)
 }
 
-// Break deletes a claim's node by force. Whoever is next gets its turn; the
+// Break deletes a claim's node by force. The next claim gets its turn; the
 // former holder sees its loss as soon as the news reaches it, and may have
 // acted on the hold until then. It deletes the claim that has the node when it
 // is called, and none that takes the name afterwards (but for one that does so
@@ -126,9 +126,9 @@ func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error
 	return unlessGone("break", node, err)
 }
 
-// toClaim does something to a claim's node, at its version. The claim is told
-// from others of the same name by its czxid, 0 being the one that is there
-// first. [ErrNoNode] says that it is gone.
+// toClaim does something to a claim's node, at its version. The czxid tells the
+// claim from others of the same name; 0 is the one that is there first.
+// [ErrNoNode] says that it is gone.
 func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func(ctx context.Context, stat Stat) error) (int64, error) {
 	fresh := c.Fresh()
 	err := c.Retry(ctx, func(ctx context.Context) error {
@@ -163,8 +163,8 @@ func unlessGone(op, node string, err error) error {
 	return opError(op, node, err)
 }
 
-// awaitGone waits until the node of this czxid is gone, or whatever has the name
-// if that is 0.
+// awaitGone waits until the node of this czxid is gone, or whatever has the
+// name if that is 0.
 func (c *Client) awaitGone(ctx context.Context, node string, czxid int64) error {
 	err := c.Wait(ctx, func(v *View) (gone bool, err error) {
 		_, stat, err := v.Get(node)

@@ -29,13 +29,13 @@ func (c *Client) Use(ctx context.Context, f func(*zk.Conn) error) error {
 			return f(conn)
 		})
 	})
-	l.settle()
+	l.finish()
 	return err
 }
 
 // loan is one run of a function of the caller of [Client.Use].
 type loan struct {
-	settled  atomic.Bool // the caller has left, or the function will not return
+	decided  atomic.Bool // the caller has left, or the function will not return
 	panicked any
 }
 
@@ -51,7 +51,7 @@ func (l *loan) run(f func() error) (err error) {
 			}
 			value := recover()
 			l.panicked = value
-			if !l.settled.CompareAndSwap(false, true) && value != nil {
+			if !l.decided.CompareAndSwap(false, true) && value != nil {
 				panic(value) // the caller has left
 			}
 		}()
@@ -62,11 +62,11 @@ func (l *loan) run(f func() error) (err error) {
 	return err
 }
 
-// settle ends the caller's goroutine as f has ended its own: by a panic, or by
+// finish ends the caller's goroutine as f has ended its own: by a panic, or by
 // runtime.Goexit, if it has not returned.
-func (l *loan) settle() {
+func (l *loan) finish() {
 	switch {
-	case l.settled.CompareAndSwap(false, true):
+	case l.decided.CompareAndSwap(false, true):
 	case l.panicked == nil:
 		runtime.Goexit()
 	default:
@@ -74,8 +74,8 @@ func (l *loan) settle() {
 	}
 }
 
-// lend notes that a function of a caller of [Client.Use] runs in this goroutine,
-// until the function that it returns is called.
+// lend notes that a function of a caller of [Client.Use] runs in this
+// goroutine, until the function that it returns is called.
 func (c *Client) lend() (end func()) {
 	id := goroutine()
 	c.mu.Lock()

@@ -48,7 +48,7 @@ var calls = []mutant{
 			new: `			l()
 			tell = append(tell, t)`,
 		},
-		tests: []suite{{pkg: coord, run: "TestEveryHoldIsToldBeforeTheFirst"}},
+		tests: []suite{{pkg: coord, run: "TestEveryHoldEndsBeforeTheFirst"}},
 	},
 	{
 		guard: "the own watch is tried again whatever the server answers",
@@ -99,7 +99,7 @@ var calls = []mutant{
 		guard: "a context that ends during a release ends the release",
 		edit: edit{
 			file: "coord/do.go",
-			old:  `if ctx.Value(settledKey{}) != nil {`,
+			old:  `if ctx.Value(boundKey{}) != nil {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestDoEndsWithAContext"}},
@@ -121,7 +121,7 @@ var calls = []mutant{
 `,
 			new: ``,
 		},
-		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNobody"}},
+		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNoServer"}},
 	},
 	{
 		guard: "the client library empties its queue after its own request",
@@ -130,7 +130,7 @@ var calls = []mutant{
 			old:  `if e.State == zk.StateDisconnected && s.hosts.isIdle() {`,
 			new:  `if false {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNobody"}},
+		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNoServer"}},
 	},
 	{
 		guard: "double barrier: the chroot counts for what fits into a transaction",

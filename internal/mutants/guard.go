@@ -46,7 +46,7 @@ var guards = []mutant{
 	}`,
 			new: `	}`,
 		},
-		tests: []suite{{pkg: keeper, run: "TestTheGuardKeepsTheDeadlineAlsoWhenNobodyReads"}},
+		tests: []suite{{pkg: keeper, run: "TestTheGuardKeepsTheDeadlineAlsoWhenItsReports"}},
 	},
 	{
 		guard: "the command's arguments are bytes",

@@ -2,8 +2,9 @@ package guard
 
 import "time"
 
-// Instant is a point in time, in nanoseconds, on a clock that all processes of the machine share and that nobody sets.
-// On Linux it goes on while the system is suspended.
+// Instant is a point in time, in nanoseconds, on a clock that all processes of
+// the machine share and that is never set. On Linux it goes on while the system
+// is suspended.
 type Instant int64
 
 // Sub is the time from u to t.

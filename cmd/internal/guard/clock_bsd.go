@@ -4,5 +4,5 @@ package guard
 
 import "golang.org/x/sys/unix"
 
-// clock is the same for all processes, and nobody sets it.
+// clock is the same for all processes, and is never set.
 const clock = unix.CLOCK_MONOTONIC

@@ -16,8 +16,9 @@ func Now() Instant {
 	return Instant(ts.Nano())
 }
 
-// InstantOf converts a time that carries a monotonic reading. The clock is read before the monotonic one: if the system
-// is suspended between the two readings, the result is early, never late.
+// InstantOf converts a time that carries a monotonic reading. The clock is read
+// before the monotonic one: if the system is suspended between the two
+// readings, the result is early, never late.
 func InstantOf(t time.Time) Instant {
 	now := Now()
 	return now.Add(time.Until(t))

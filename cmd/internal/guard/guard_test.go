@@ -22,7 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary is three programs: the tests, the guard, and an owner that may be frozen and killed.
+// The test binary is three programs: the tests, the guard, and an owner that
+// may be frozen and killed.
 const (
 	roleVariable = "GUARD_TEST_ROLE"
 	guardRole    = "guard"
@@ -31,7 +32,8 @@ const (
 	changedRole  = "changed" // like su, when the file is set-user-ID
 )
 
-// soon bounds waits for what should happen at once; patience for a busy machine, not a promise.
+// soon bounds waits for what should happen at once; patience for a busy
+// machine, not a promise.
 const soon = 20 * time.Second
 
 func TestMain(m *testing.M) {
@@ -70,7 +72,8 @@ func guardCommand(out *os.File) *exec.Cmd {
 	return cmd
 }
 
-// ownerMain runs a script under guard and then does nothing more; it prints the command's process id.
+// ownerMain runs a script under guard and then does nothing more; it prints the
+// command's process id.
 func ownerMain() {
 	lasts, err := time.ParseDuration(os.Args[1])
 	if err != nil {
@@ -149,7 +152,8 @@ func (r *run) line() string {
 	panic("unreachable")
 }
 
-// requireGone waits until no living process has that id; a zombie lives no more.
+// requireGone waits until no living process has that id; a zombie lives no
+// more.
 func requireGone(t *testing.T, pid int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "process %d lives on", pid)
@@ -417,7 +421,7 @@ func (o *output) Scan() bool {
 	return o.next()
 }
 
-// next tells whether there is another line soon.
+// next reports whether there is another line soon.
 func (o *output) next() bool {
 	return o.from.SetReadDeadline(time.Now().Add(soon)) == nil && o.Scanner.Scan()
 }

@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	// glance is how often the guard looks at the clock when nothing happens. Timers stand still while the system is
-	// suspended; the clock that counts does not.
+	// glance is how often the guard looks at the clock when nothing happens.
+	// Timers stand still while the system is suspended; the clock that counts
+	// does not.
 	glance = 100 * time.Millisecond
-	// surveyEvery is how often the guard looks whether it may still signal the command's processes.
+	// surveyEvery is how often the guard looks whether it may still signal the
+	// command's processes.
 	surveyEvery = time.Second
 	// longAgo is an instant before any other.
 	longAgo Instant = 1
@@ -37,13 +39,14 @@ type keeper struct {
 	killAt   Instant // KILL then, if not 0: the command has been sent TERM
 	ended    *Event  // the command's end
 	sweep    sweep
-	surveyed Instant // when the guard last looked whom it may signal
-	denied   bool    // it may not signal somebody, and has said so
+	surveyed Instant // when the guard last looked which processes it may signal
+	denied   bool    // there is a process that it may not signal, and it has said so
 }
 
 // Main is the process that Start starts. It returns when the command has ended.
 func Main() error {
-	// The parent-death signal of the command comes when the thread that forked it ends.
+	// The parent-death signal of the command comes when the thread that forked
+	// it ends.
 	runtime.LockOSThread()
 	outlive()
 	adoptOrphans()
@@ -69,9 +72,11 @@ func Main() error {
 	return nil
 }
 
-// outlive keeps the guard alive when it is signalled. It is in a group of its own, so such signals come from people who
-// mean it; it has to outlive them nevertheless. Signals that are handled, unlike ignored ones, have their default effect
-// again in the command; those that were ignored from the start, as under nohup, stay so.
+// outlive keeps the guard alive when it is signalled. It is in a group of its
+// own, so such signals are meant for it; it has to outlive them nevertheless.
+// Signals that are handled, unlike ignored ones, have their default effect
+// again in the command; those that were ignored from the start, as under nohup,
+// stay so.
 func outlive() {
 	drop := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{
@@ -84,7 +89,8 @@ func outlive() {
 	}
 }
 
-// start runs the command, unless it is too late for that already. If it does not run, that is the last event.
+// start runs the command, unless it is too late for that already. If it does
+// not run, that is the last event.
 func (k *keeper) start(orders <-chan order) *Event {
 	if !k.timely(orders) {
 		return &Event{Kind: Exited, Cause: ByDeadline, At: Now(), Status: syscall.WaitStatus(syscall.SIGKILL)}
@@ -116,8 +122,8 @@ func (k *keeper) start(orders <-chan order) *Event {
 	return nil
 }
 
-// timely waits until there is time for the command. On a busy machine a first deadline may be old by now, and the next
-// be on its way.
+// timely waits until there is time for the command. On a busy machine a first
+// deadline may be old by now, and the next be on its way.
 func (k *keeper) timely(orders <-chan order) bool {
 	for {
 		left := k.deadline.Sub(Now())
@@ -138,9 +144,10 @@ func (k *keeper) timely(orders <-chan order) bool {
 	}
 }
 
-// keep obeys the orders and the clock until the command has ended, and returns its end. If it was made to end, what it
-// leaves behind has to end too, and has the same time for it. If it ended by itself, its background processes are left
-// alone, as a shell would.
+// keep obeys the orders and the clock until the command has ended, and returns
+// its end. If it was made to end, what it leaves behind has to end too, and has
+// the same time for it. If it ended by itself, its background processes are
+// left alone, as a shell would.
 func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) Event {
 	for timer := time.NewTimer(0); !k.over(); {
 		select {
@@ -162,7 +169,7 @@ func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) E
 	return *k.ended
 }
 
-// over tells whether the command has ended, and what has to end with it.
+// over reports whether the command has ended, and what has to end with it.
 func (k *keeper) over() bool { return k.ended != nil && (k.cause == ByItself || k.sweep.over()) }
 
 func (k *keeper) hear(status syscall.WaitStatus) {
@@ -215,8 +222,9 @@ func (k *keeper) act(now Instant) time.Duration {
 	return max(0, min(next, glance))
 }
 
-// end has the command end by TERM now and by KILL later, once and for all: that the lock is out of danger afterwards
-// does not make whole what was interrupted.
+// end has the command end by TERM now and by KILL later, once and for all: that
+// the lock is out of danger afterwards does not make whole what was
+// interrupted.
 func (k *keeper) end(why Cause, killAt Instant) {
 	if k.killAt == 0 {
 		k.cause, k.killAt = why, killAt
@@ -232,7 +240,8 @@ func (k *keeper) kill(why Cause) {
 	k.killAt = longAgo
 }
 
-// terminate asks the command to end. What is stopped has to be continued to hear of it.
+// terminate asks the command to end. What is stopped has to be continued to
+// hear of it.
 func (k *keeper) terminate() {
 	outside := k.outside()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
@@ -256,8 +265,8 @@ func (k *keeper) outside() (found []int) {
 	return found
 }
 
-// survey tells the owner, once, of processes that this user may not signal: they changed their credentials, and nothing
-// can stop them in time.
+// survey tells the owner, once, of processes that this user may not signal:
+// they changed their credentials, and nothing can stop them in time.
 func (k *keeper) survey(now Instant) {
 	if k.denied || now.Sub(k.surveyed) < surveyEvery && unix.Kill(k.pid, 0) != unix.EPERM {
 		return
@@ -272,7 +281,8 @@ func (k *keeper) survey(now Instant) {
 	k.denied = len(left) > 0 && k.outbox.report(Event{Kind: Denied, Left: left})
 }
 
-// decode gives the orders as they come; the channel is closed when the owner is gone.
+// decode gives the orders as they come; the channel is closed when the owner is
+// gone.
 func decode(from *json.Decoder) <-chan order {
 	orders := make(chan order)
 	go func() {

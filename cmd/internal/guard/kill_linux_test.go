@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobs is a script with descendants that have groups of their own; it prints its parent's process id, which is the
-// guard's, and theirs.
+// jobs is a script with descendants that have groups of their own; it prints
+// its parent's process id, which is the guard's, and theirs.
 func jobs() string {
 	return fmt.Sprintf(`echo $PPID; %s=%s %s & timeout 1000 sh -c 'echo $$; while :; do sleep 0.01; done' & wait`,
 		roleVariable, shellRole, os.Args[0])
 }
 
-// withJobs starts that script and returns the process ids of the guard and of the jobs.
+// withJobs starts that script and returns the process ids of the guard and of
+// the jobs.
 func withJobs(t *testing.T) (r *run, guard int, pids []int) {
 	t.Helper()
 	r = guarded(t, time.Hour, 0, jobs())
@@ -117,10 +118,11 @@ func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
 	}
 }
 
-func TestTheGuardKeepsTheDeadlineAlsoWhenNobodyReadsItsReports(t *testing.T) {
+func TestTheGuardKeepsTheDeadlineAlsoWhenItsReportsAreNotRead(t *testing.T) {
 	const lasts = 2 * time.Second
 	begin := Now()
-	// It stops itself again and again; the other continues it. Each stop is a report.
+	// It stops itself again and again; the other continues it. Each stop is a
+	// report.
 	owner, lines, pid := owner(t, lasts,
 		`trap '' TERM; (while kill -CONT $$; do :; done) & while :; do kill -STOP $$; done`)
 	require.NoError(t, owner.Process.Signal(syscall.SIGSTOP))
@@ -165,7 +167,8 @@ func spared(t *testing.T, pid int) string {
 	return strings.TrimSpace(string(adj))
 }
 
-// mayBeSpared tells whether this process may have that changed; not every root may, as in a container.
+// mayBeSpared reports whether this process may have that changed; not every
+// root may, as in a container.
 func mayBeSpared(t *testing.T) bool {
 	t.Helper()
 	capabilities, err := strconv.ParseUint(status(t, os.Getpid(), "CapEff"), 16, 64)
@@ -222,7 +225,8 @@ func TestACommandThatChangesItsUserIsTold(t *testing.T) {
 	require.Contains(t, lines.Text(), "exited 0 [] ")
 }
 
-// copyOfProgram makes copies of this program that anybody may run: as is, and with the user changed to root.
+// copyOfProgram makes copies of this program that every user may run: as is,
+// and with the user changed to root.
 func copyOfProgram(t *testing.T) (plain, changing string) {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// outbox sends reports to an owner that may be frozen. Nobody waits for that: what does not fit is dropped, but not the
-// last report.
+// outbox sends reports to an owner that may be frozen. It does not wait: what
+// does not fit is dropped, but not the last report.
 type outbox struct {
 	events chan Event
 	done   chan struct{}
@@ -23,13 +23,13 @@ func newOutbox(to io.Writer) *outbox {
 			if !more {
 				return
 			}
-			_ = encoder.Encode(e) // it fails only when the owner is gone, who needs no report then
+			_ = encoder.Encode(e) // it fails only when the owner is gone, and needs no report
 		}
 	}()
 	return o
 }
 
-// report tells whether there was room.
+// report reports whether there was room.
 func (o *outbox) report(e Event) bool {
 	select {
 	case o.events <- e:
@@ -39,7 +39,8 @@ func (o *outbox) report(e Event) bool {
 	}
 }
 
-// finish sends the last report, and waits until all are sent: there is nothing left to watch.
+// finish sends the last report, and waits until all are sent: there is nothing
+// left to watch.
 func (o *outbox) finish(last Event) {
 	o.events <- last
 	close(o.events)

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog is how many orders wait for a guard that does not read. What does not fit is dropped: without new deadlines
-// the guard ends the command earlier, and a guard that does not answer is abandoned.
+// backlog is how many orders wait for a guard that does not read. What does not
+// fit is dropped: without new deadlines the guard ends the command earlier, and
+// a guard that does not answer is abandoned.
 const backlog = 64
 
 // Options says what to run and under which terms.
@@ -40,7 +41,8 @@ type Process struct {
 	pid int // the command's, once known
 }
 
-// Start starts the guard, which starts the command. The outcome comes as the first event.
+// Start starts the guard, which starts the command. The outcome comes as the
+// first event.
 func Start(o Options) (*Process, error) {
 	pipes, err := openPipes(3)
 	if err != nil {
@@ -48,7 +50,7 @@ func Start(o Options) (*Process, error) {
 	}
 	orders, reports, life := pipes[0], pipes[1], pipes[2]
 	o.Guard.ExtraFiles = []*os.File{orders.read, reports.write, life.read}
-	// Out of reach of the keys and of whoever signals the owner's group.
+	// Out of reach of the keys and of signals to the owner's group.
 	o.Guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	underReaper(o.Guard)
 	err = o.Guard.Start()
@@ -72,7 +74,8 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// Events gives what happens to the command. The last one is Exited, Failed or Gone; then the channel is closed.
+// Events gives what happens to the command. The last one is Exited, Failed or
+// Gone; then the channel is closed.
 func (p *Process) Events() <-chan Event { return p.events }
 
 // Extend tells that the lock can now be trusted until deadline.
@@ -81,7 +84,8 @@ func (p *Process) Extend(deadline Instant) { p.send(order{Deadline: deadline}) }
 // Signal passes a signal on to the command's group.
 func (p *Process) Signal(s syscall.Signal) { p.send(order{Signal: s}) }
 
-// Stop ends the command by TERM, and by KILL if it has not ended KillAfter later.
+// Stop ends the command by TERM, and by KILL if it has not ended KillAfter
+// later.
 func (p *Process) Stop() { p.send(order{Stop: true}) }
 
 // Kill ends the command at once.
@@ -98,7 +102,8 @@ func (p *Process) Abandon() {
 	_ = p.life.Close()
 }
 
-// send hands an order over and never waits. That the guard is gone, or does not read, shows in the events.
+// send hands an order over and never waits. That the guard is gone, or does not
+// read, shows in the events.
 func (p *Process) send(o order) {
 	select {
 	case p.orders <- o:
@@ -132,7 +137,7 @@ func (p *Process) read(reports io.ReadCloser, orders io.Closer) {
 		p.knows(e)
 		p.events <- e
 	}
-	if !over { // all who watched are gone
+	if !over { // guard and reaper are gone
 		p.Abandon()
 		p.events <- Event{Kind: Gone, At: Now(), Cause: ByKill, Unsure: true}
 	}

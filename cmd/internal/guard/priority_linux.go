@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prevail makes this process run before others, as far as it may: at real-time priority, or else at the best nice value;
-// never killed for want of memory, nor swapped out. What it has forked before is not affected.
+// prevail makes this process run before others, as far as it may: at real-time
+// priority, or else at the best nice value; never killed for want of memory,
+// nor swapped out. What it has forked before is not affected.
 func prevail() {
 	_ = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)

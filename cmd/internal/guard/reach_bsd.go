@@ -14,8 +14,8 @@ func dieWithParent(*syscall.SysProcAttr) {}
 
 func adoptOrphans() {}
 
-// keepFromCommand closes the guard's pipes at the next exec, and the first few descriptors that the owner's parent may
-// have left open.
+// keepFromCommand closes the guard's pipes at the next exec, and the first few
+// descriptors that the owner's parent may have left open.
 func keepFromCommand() {
 	for fd := ordersFD; fd < 256; fd++ {
 		unix.CloseOnExec(fd)
@@ -25,10 +25,11 @@ func keepFromCommand() {
 // Able tells why a command cannot be guarded here.
 func Able() error { return nil }
 
-// eachDescendant knows them on Linux only; elsewhere the command's process group must do.
+// eachDescendant knows them on Linux only; elsewhere the command's process
+// group must do.
 func eachDescendant(func(pid int)) {}
 
-// There is no reaper: nobody could find the orphans of a guard.
+// There is no reaper: it could not find the orphans of a guard.
 func underReaper(*exec.Cmd) {}
 
 func isReaper() bool { return false }

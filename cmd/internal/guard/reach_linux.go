@@ -11,15 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the child when the thread that forked it ends. Main keeps that thread.
+// dieWithParent makes the kernel kill the child when the thread that forked it
+// ends. Main keeps that thread.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// adoptOrphans makes descendants whose parents have ended children of this process instead of init's, so that they can
-// still be found.
+// adoptOrphans makes descendants whose parents have ended children of this
+// process instead of init's, so that they can still be found.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// keepFromCommand closes every descriptor but the standard ones at the next exec: those of the guard, and those that
-// the owner's parent had left open.
+// keepFromCommand closes every descriptor but the standard ones at the next
+// exec: those of the guard, and those that the owner's parent had left open.
 func keepFromCommand() {
 	if unix.CloseRange(ordersFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -32,7 +33,8 @@ func keepFromCommand() {
 	}
 }
 
-// Able tells why a command cannot be guarded here: descendants are found by the kernel's process table only.
+// Able tells why a command cannot be guarded here: descendants are found by the
+// kernel's process table only.
 func Able() error {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return fmt.Errorf("/proc does not show the processes of this PID namespace (it shows this one as %q), so that "+
@@ -41,8 +43,9 @@ func Able() error {
 	return nil
 }
 
-// eachDescendant visits the descendants of this process in its session, by the kernel's process table. Most of them are
-// visited as soon as they are read: a child may be gone a moment later.
+// eachDescendant visits the descendants of this process in its session, by the
+// kernel's process table. Most of them are visited as soon as they are read: a
+// child may be gone a moment later.
 func eachDescendant(visit func(pid int)) {
 	session, _ := unix.Getsid(0)
 	family := map[int]bool{os.Getpid(): true}
@@ -70,7 +73,8 @@ func eachDescendant(visit func(pid int)) {
 	}
 }
 
-// processes gives all process ids, in the kernel's order, which is mostly that of their birth.
+// processes gives all process ids, in the kernel's order, which is mostly that
+// of their birth.
 func processes(yield func(pid int) bool) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -99,7 +103,8 @@ func parentOf(pid, session int) (parent int, known bool) {
 	if err != nil {
 		return 0, false // it has ended meanwhile
 	}
-	// The name, in brackets, may hold blanks and brackets. After it: state, parent.
+	// The name, in brackets, may hold blanks and brackets. After it: state,
+	// parent.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
 		return 0, false

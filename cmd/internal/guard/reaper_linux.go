@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// The names by which the processes that guard are seen. They are not the program's, so that what is sent to all
-// processes of its name does not reach them.
+// The names by which the processes that guard are seen. They are not the
+// program's, so that what is sent to all processes of its name does not reach
+// them.
 const (
 	reaperName = "zkreaper"
 	guardName  = "zkguard"
@@ -21,12 +22,14 @@ func underReaper(cmd *exec.Cmd) { cmd.Args[0] = reaperName }
 
 func isReaper() bool { return os.Args[0] == reaperName }
 
-// abandon has an effect by the end of the owner's pipe: the reaper kills everything.
+// abandon has an effect by the end of the owner's pipe: the reaper kills
+// everything.
 func abandon(*os.Process) {}
 
-// reaper starts the guard, and sees that what descends from it does not outlive it: when the guard is killed, orphans
-// become children of the reaper, which kills them and tells the owner when it is done. It does the same when the owner
-// is gone.
+// reaper starts the guard, and sees that what descends from it does not outlive
+// it: when the guard is killed, orphans become children of the reaper, which
+// kills them and tells the owner when it is done. It does the same when the
+// owner is gone.
 func reaper() error {
 	reports, life := os.NewFile(reportsFD, "reports"), os.NewFile(lifeFD, "life")
 	guard, err := syscall.ForkExec("/proc/self/exe", append([]string{guardName}, os.Args[1:]...), &syscall.ProcAttr{
@@ -48,7 +51,7 @@ func reaper() error {
 		select {
 		case status := <-ended:
 			if status.Exited() && status.ExitStatus() == 0 {
-				return nil // it has told the owner
+				return nil // the owner knows
 			}
 			waiting = status.Stopped()
 		case <-abandoned:

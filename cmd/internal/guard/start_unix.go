@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The statuses by which a shell, env or timeout tells that it could not run a command.
+// The statuses by which a shell, env or timeout tells that it could not run a
+// command.
 const (
 	cannotGuard   = 125
 	notExecutable = 126
@@ -28,7 +29,8 @@ type startError struct {
 
 func (e *startError) Error() string { return e.err.Error() }
 
-// start runs argv in a process group of its own, in the foreground of the terminal if that is given.
+// start runs argv in a process group of its own, in the foreground of the
+// terminal if that is given.
 func start(argv []string, tty Terminal) (pid int, err error) {
 	path, err := find(argv[0])
 	if err != nil {
@@ -37,14 +39,15 @@ func start(argv []string, tty Terminal) (pid int, err error) {
 	sys := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(sys)
 	if tty != (Terminal{}) {
-		// The child puts itself in the foreground before it runs the command, so that the command never sees itself in
-		// the background.
+		// The child puts itself in the foreground before it runs the command,
+		// so that the command never sees itself in the background.
 		sys.Foreground, sys.Ctty = true, tty.fd
 	}
 	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: sys}
 	pid, err = syscall.ForkExec(path, argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
-		// A script without a first line that names its interpreter: execvp and every shell give it to the shell.
+		// A script without a first line that names its interpreter: execvp and
+		// every shell give it to the shell.
 		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, argv[1:]...), attr)
 	}
 	switch {
@@ -57,7 +60,8 @@ func start(argv []string, tty Terminal) (pid int, err error) {
 	}
 }
 
-// find looks name up in PATH as a shell does: a file that may not be executed is remembered, but the search goes on.
+// find looks name up in PATH as a shell does: a file that may not be executed
+// is remembered, but the search goes on.
 func find(name string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, executable(name)
@@ -80,8 +84,9 @@ func find(name string) (string, error) {
 	return "", found
 }
 
-// Runnable looks whether there is a command of this name, and tells why not, with the status by which a shell tells
-// that. Whether the system can run it shows only when it does. A foreign command becomes another user's, so that it
+// Runnable looks whether there is a command of this name, and tells why not,
+// with the status by which a shell tells that. Whether the system can run it
+// shows only when it does. A foreign command becomes another user's, so that it
 // cannot be signalled.
 func Runnable(name string) (status int, foreign bool, err error) {
 	path, err := find(name)

@@ -10,20 +10,22 @@ import (
 )
 
 const (
-	// rekill is the pause between two rounds, for processes that were being born during the first.
+	// rekill is the pause between two rounds, for processes that were being
+	// born during the first.
 	rekill = 2 * time.Millisecond
 	// clean is how many rounds in a row must have found nothing.
 	clean = 2
 )
 
-// sweep ends what descends from this process, round by round, until nothing is left but what it may not signal.
+// sweep ends what descends from this process, round by round, until nothing is
+// left but what it may not signal.
 type sweep struct {
 	empty int   // rounds in a row without anything to signal
 	left  []int // what this user may not signal
 }
 
-// round signals a process group, if it is not 0, and all descendants, and tells when to come back. Signal 0 just looks
-// what is there.
+// round signals a process group, if it is not 0, and all descendants, and tells
+// when to come back. Signal 0 just looks what is there.
 func (s *sweep) round(group int, sig syscall.Signal) time.Duration {
 	s.left = nil
 	s.empty++
@@ -46,7 +48,8 @@ func (s *sweep) round(group int, sig syscall.Signal) time.Duration {
 
 func (s *sweep) over() bool { return s.empty >= clean }
 
-// reap collects ended descendants, and gives the stops and the end of the child pid.
+// reap collects ended descendants, and gives the stops and the end of the child
+// pid.
 func reap(pid int) <-chan syscall.WaitStatus {
 	statuses := make(chan syscall.WaitStatus)
 	go func() {

@@ -2,17 +2,18 @@ package guard
 
 import "syscall"
 
-// The owner speaks to the guard, and the guard to the owner, in JSON values, one after the other, each over its own
-// pipe. The pipes are the descriptors that follow the three standard ones. The third pipe carries nothing: its end tells
-// the reaper that the owner is gone, or wants everything to end.
+// The owner speaks to the guard, and the guard to the owner, in JSON values,
+// one after the other, each over its own pipe. The pipes are the descriptors
+// that follow the three standard ones. The third pipe carries nothing: its end
+// tells the reaper that the owner is gone, or wants everything to end.
 const (
 	ordersFD  = 3
 	reportsFD = 4
 	lifeFD    = 5
 )
 
-// order is what the owner tells the guard. The first one starts the command; in those that follow, each field that is
-// set is an instruction.
+// order is what the owner tells the guard. The first one starts the command; in
+// those that follow, each field that is set is an instruction.
 type order struct {
 	Setup    *setup         `json:"setup,omitempty"`
 	Deadline Instant        `json:"deadline,omitempty"` // the lock can be trusted until then
@@ -40,7 +41,7 @@ const (
 	Gone    Kind = "gone"    // the guard ended without a word; what it had started has been killed, but for Left
 )
 
-// Cause is why the guard ended the command. Once it was told to end, for whatever reason, that stays so.
+// Cause is why the guard ended the command. The first cause stays.
 type Cause string
 
 const (
@@ -64,7 +65,7 @@ type Event struct {
 	Unsure  bool               `json:"unsure,omitempty"`
 }
 
-// Over tells that nothing of the command's that had to end is left.
+// Over reports that all processes of the command that had to end have ended.
 func (e Event) Over() bool { return !e.Unsure && len(e.Left) == 0 }
 
 // ExitCode is the command's status as a shell gives it: 128+n for signal n.
