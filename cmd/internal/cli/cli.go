@@ -72,7 +72,7 @@ func withVerbs(args []string) []string {
 func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	v := &verbs{}
 	parser, err := kong.New(v, kong.Name(program), kong.Description(about), kong.Writers(std.out, std.err),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(columns(std.out), 100)}), kong.Help(help),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(width(std.out), 100)}), kong.Help(help),
 		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
 		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)))

@@ -155,16 +155,23 @@ func (c *connection) child(verb string, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// with runs f with a connection, for verbs that ask one thing: f's context ends after ConnectTimeout, too.
-func (c *connection) with(f func(ctx context.Context, client *coord.Client) error) error {
+// connected runs f with a connection.
+func (c *connection) connected(f func(client *coord.Client) error) error {
 	client, err := c.open(context.Background())
 	if err != nil {
 		return err
 	}
 	defer hangUp(client)
-	ctx, cancel := within(context.Background(), c.ConnectTimeout)
-	defer cancel()
-	return failure(f(ctx, client))
+	return failure(f(client))
+}
+
+// with does so for verbs that ask one thing: f's context ends after ConnectTimeout, too.
+func (c *connection) with(f func(ctx context.Context, client *coord.Client) error) error {
+	return c.connected(func(client *coord.Client) error {
+		ctx, cancel := within(context.Background(), c.ConnectTimeout)
+		defer cancel()
+		return f(ctx, client)
+	})
 }
 
 // failure gives an error its status, unless it has one.

@@ -2,15 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/batch"
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 type batchDemo struct {
@@ -43,7 +42,7 @@ func (v *batchDemo) check(session time.Duration) error {
 			"within a minute; kill at most %d", v.Kill, session, demoLimit/2/session)
 	}
 	if len(v.Files) == 0 {
-		files, err := ownFiles()
+		files, err := batch.OwnFiles()
 		if err != nil || len(files) == 0 {
 			return usageError("there are no text files here: name some")
 		}
@@ -72,9 +71,19 @@ func (v *batchDemo) Run(s *streams, c *connection) error {
 	}
 	defer st.close()
 	p := newProgress(s)
-	b := &batch{
-		verb: v, streams: s, stage: st, progress: p, crew: crew.New[countNews](), members: map[int]*crew.Member{},
+	v.introduce(p, st)
+	b := &batch.Batch{
+		Members: v.Members, Kills: v.Kill, Files: v.Files, Path: st.path, Client: st.client,
+		Command: func(int) (*exec.Cmd, error) {
+			return st.process(s, "__counter", fmt.Sprintf("--n=%d", v.Members), st.path)
+		},
+		Watch: func(e batch.Progress) { v.tell(p, e) },
 	}
+	result, err := b.Run(st.ctx)
+	return v.conclude(s, p, result, err)
+}
+
+func (v *batchDemo) introduce(p *progress, st *stage) {
 	p.tell("%s count the words of %s. They meet at the double barrier\n%s/barrier on %s,\n"+
 		"count a share each, and meet again; then one adds up.", plural(v.Members, "process", "processes"),
 		plural(len(v.Files), "file", "files"), st.path, st.where)
@@ -86,135 +95,51 @@ func (v *batchDemo) Run(s *streams, c *connection) error {
 	default:
 		p.tell("")
 	}
-	begun := time.Now()
-	err = b.run(st.ctx)
-	b.crew.Close(func(*crew.Member, *countNews) {})
-	p.clear()
-	return v.conclude(s, p, b, time.Since(begun), err)
 }
 
-func (v *batchDemo) conclude(s *streams, p *progress, b *batch, took time.Duration, err error) error {
-	out := batchResult{
-		Demo: "batch", Members: v.Members, Files: len(v.Files), Words: b.words, Rounds: int(b.round), Kills: b.kills, Seconds: seconds(took),
+func (v *batchDemo) tell(p *progress, e batch.Progress) {
+	switch e.Kind {
+	case "entered":
+		p.tell("  ▶ round %d: all %d are in", e.Round, v.Members)
+	case "killed":
+		p.tell("  ✗ killed process %d (pid %d) while it counted", e.Index, e.PID)
+	case "incomplete":
+		p.tell("  ! round %d is over and incomplete: all %d that are left were told so, and nobody adds up", e.Round, e.Left)
+	case "counted":
+		p.tell("  ✓ process %d counted %d words in %s", e.Index, e.Words, plural(e.Files, "file", "files"))
 	}
-	for _, file := range v.Files {
-		words, failed := countWords(file)
-		out.Expected += words
-		err = errors.Join(err, failed)
+}
+
+func (v *batchDemo) conclude(s *streams, p *progress, r batch.Result, err error) error {
+	out := batchResult{
+		Demo: "batch", Members: v.Members, Files: len(v.Files), Words: r.Words, Expected: r.Expected, Rounds: r.Rounds,
+		Kills: r.Kills, Seconds: seconds(r.Took),
 	}
 	if err != nil {
 		out.Error = briefly(err).Error()
 	}
-	out.OK = err == nil && out.Words == out.Expected && out.Kills == v.Kill
-	p.tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", out.Words, out.Expected,
-		plural(out.Rounds, "round", "rounds"), plural(out.Kills, "process", "processes"), took.Seconds())
+	out.OK = err == nil && r.Words == r.Expected && r.Kills == v.Kill
+	p.tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", r.Words, r.Expected,
+		plural(r.Rounds, "round", "rounds"), plural(r.Kills, "process", "processes"), r.Took.Seconds())
 	switch {
 	case err != nil:
 		p.tell("  Not finished: %s.", out.Error)
-	case out.OK && out.Kills > 0:
+	case out.OK && r.Kills > 0:
 		p.tell("  Nobody added up what was not complete: all were told the same.")
 	}
 	return s.outcome(out, out.OK)
 }
 
-// batch is the processes that count, and what they have told.
-type batch struct {
-	verb     *batchDemo
-	streams  *streams
-	stage    *stage
-	progress *progress
-	crew     *crew.Crew[countNews]
-
-	round   int64                // the newest
-	members map[int]*crew.Member // of that round, by index
-	told    int                  // members that have told of its end
-	victims int                  // members killed in it
-	merged  bool
-	words   int
-	kills   int
+// counterVerb is one process of the batch demo.
+type counterVerb struct {
+	N    int
+	Path nodePath `arg:""`
 }
 
-func (b *batch) run(ctx context.Context) error {
-	if err := b.stage.client.EnsureDir(ctx, b.stage.path+"/counts"); err != nil {
-		return err
-	}
-	for range b.verb.Members {
-		if err := b.start(); err != nil {
-			return err
-		}
-	}
-	for !b.merged || b.told < b.verb.Members-b.victims {
-		select {
-		case e := <-b.crew.Events():
-			if err := b.hear(e); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// start runs a counting process, which gets the names of the files.
-func (b *batch) start() error {
-	m, err := b.crew.Start(func(int) (*exec.Cmd, error) {
-		return b.stage.process(b.streams, "__counter", fmt.Sprintf("--n=%d", b.verb.Members), b.stage.path)
+// Run counts until standard input ends.
+func (v *counterVerb) Run(s *streams, c *connection) error {
+	return c.connected(func(client *coord.Client) error {
+		counter := batch.Counter{Members: v.N, Path: string(v.Path), Client: client, In: s.in, Out: s.out}
+		return counter.Serve(context.Background())
 	})
-	if err != nil {
-		return err
-	}
-	files, err := json.Marshal(b.verb.Files)
-	if err == nil {
-		m.Say(string(files))
-	}
-	return err
-}
-
-// hear takes in what a process tells, or its end.
-func (b *batch) hear(e crew.Event[countNews]) error {
-	if e.Message == nil {
-		if err := b.crew.Ended(e); err != nil || e.From.Killed() {
-			return err
-		}
-		return e.Failure()
-	}
-	news := e.Message
-	if news.Round > b.round {
-		b.round, b.told, b.victims = news.Round, 0, 0
-		clear(b.members)
-	}
-	switch news.What {
-	case roundEntered:
-		b.members[news.Index] = e.From
-		return b.entered()
-	case roundIncomplete:
-		if b.told++; b.told == 1 {
-			b.progress.tell("  ! round %d is over and incomplete: all %d that are left were told so, and nobody adds up",
-				news.Round, b.verb.Members-news.Missing)
-		}
-	case roundComplete:
-		b.told++
-		b.progress.tell("  ✓ process %d counted %d words in %s", news.Index, news.Words, plural(news.Files, "file", "files"))
-	case roundMerged:
-		b.merged, b.words = true, news.Words
-	}
-	return nil
-}
-
-// entered tells of a round that all have entered, and kills one of them if that is due.
-func (b *batch) entered() error {
-	if len(b.members) < b.verb.Members {
-		return nil
-	}
-	b.progress.tell("  ▶ round %d: all %d are in", b.round, b.verb.Members)
-	if b.kills == b.verb.Kill {
-		return nil
-	}
-	victim := b.members[b.verb.Members-1]
-	victim.Kill()
-	b.kills++
-	b.victims++
-	b.progress.tell("  ✗ killed process %d (pid %d) while it counted", b.verb.Members-1, victim.PID())
-	return b.start()
 }

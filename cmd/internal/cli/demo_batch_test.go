@@ -4,7 +4,6 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -69,47 +68,6 @@ func TestWithoutFilesTheBatchDemoTakesThoseOfTheRepository(t *testing.T) {
 	require.True(t, r.OK)
 	require.Greater(t, r.Files, 50)
 	require.Greater(t, r.Words, 10_000)
-}
-
-func TestTheBatchDemoTakesTextsOnlyUnlessNamed(t *testing.T) {
-	dir := t.TempDir()
-	for name, data := range map[string]string{
-		"go.mod": "module m\n", "below/text": "words", ".hidden": "words", ".below/text": "words", "empty": "",
-		"zero": "a\x00b", "other": "caf\xe9", "largest": strings.Repeat("x", largestFile), "larger": strings.Repeat("x", largestFile+1),
-	} {
-		file := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		require.NoError(t, os.WriteFile(file, []byte(data), 0o600))
-	}
-	t.Chdir(filepath.Join(dir, "below"))
-	files, err := ownFiles()
-	require.NoError(t, err)
-	for i := range files {
-		files[i], err = filepath.Rel(dir, files[i])
-		require.NoError(t, err)
-	}
-	require.ElementsMatch(t, []string{"go.mod", "below/text", "largest"}, files)
-}
-
-func TestWordsAreCountedAsWcDoes(t *testing.T) {
-	if _, err := exec.LookPath("wc"); err != nil {
-		t.Skip("there is no wc here")
-	}
-	files, _ := texts(t)
-	own, err := ownFiles()
-	require.NoError(t, err)
-	require.NotEmpty(t, own)
-	for _, file := range append(files, own[:min(len(own), 100)]...) {
-		cmd := exec.Command("wc", "-w", file)
-		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-		out, err := cmd.Output()
-		require.NoError(t, err)
-		want, err := strconv.Atoi(strings.Fields(string(out))[0])
-		require.NoError(t, err)
-		got, err := countWords(file)
-		require.NoError(t, err)
-		require.Equal(t, want, got, file)
-	}
 }
 
 func TestAnInterruptedBatchDemoFails(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/succession"
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
 )
 
@@ -115,17 +116,14 @@ type replicaVerb struct {
 
 // Run stands for election until standard input ends.
 func (v *replicaVerb) Run(s *streams, c *connection) error {
-	client, err := c.open(context.Background())
-	if err != nil {
-		return err
-	}
-	defer hangUp(client)
-	e, err := election.New(client, v.Path)
-	if err != nil {
-		return failure(err)
-	}
-	r := succession.Replica{Log: v.Log, In: s.in, Out: s.out, Run: func(ctx context.Context, lead succession.Lead) error {
-		return e.Run(ctx, nil, func(ctx context.Context, t *election.Term) error { return lead(ctx, t.Token(), t.Err) })
-	}}
-	return failure(r.Serve(context.Background()))
+	return c.connected(func(client *coord.Client) error {
+		e, err := election.New(client, v.Path)
+		if err != nil {
+			return err
+		}
+		r := succession.Replica{Log: v.Log, In: s.in, Out: s.out, Run: func(ctx context.Context, lead succession.Lead) error {
+			return e.Run(ctx, nil, func(ctx context.Context, t *election.Term) error { return lead(ctx, t.Token(), t.Err) })
+		}}
+		return r.Serve(context.Background())
+	})
 }

@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"time"
 
-	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/market"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
 type queueDemo struct {
@@ -55,30 +56,41 @@ func (v *queueDemo) Run(s *streams, c *connection) error {
 	p.tell("%s put %d items into the queue %s\non %s; %s process them one by one,\nand %s killed with SIGKILL with an item in hand.\n",
 		plural(v.Producers, "process", "processes"), v.Items, st.path, st.where,
 		plural(v.Consumers, "other", "others"), plural(v.Kill, "of those is", "of those are"))
-	m := &market{
-		verb: v, streams: s, stage: st, progress: p, crew: crew.New[queueNews](),
-		state: map[string]itemState{}, victims: map[string]time.Time{},
+	m := &market.Market{
+		Items: v.Items, Producers: v.Producers, Consumers: v.Consumers, Kills: v.Kill, Path: st.path, Client: st.client,
+		Producer: func(name string, items int) (*exec.Cmd, error) {
+			return st.process(s, "__producer", "--name="+name, fmt.Sprintf("--items=%d", items), st.path)
+		},
+		Consumer: func() (*exec.Cmd, error) { return st.process(s, "__consumer", st.path) },
+		Watch:    func(e market.Progress) { v.tell(p, e) },
 	}
-	begun := time.Now()
-	err = m.run(st.ctx)
-	m.crew.Close(m.note)
+	result, err := m.Run(st.ctx)
 	p.clear()
-	return v.conclude(s, p, m, time.Since(begun), err)
+	return v.conclude(s, p, result, err)
 }
 
-func (v *queueDemo) conclude(s *streams, p *progress, m *market, took time.Duration, err error) error {
-	out := queueResult{Demo: "queue", Items: v.Items, Kills: m.kills, Redelivered: m.redelivered, Seconds: seconds(took)}
-	for _, state := range m.state {
-		out.Put += min(1, state.put)
-		out.Acked += min(1, state.acked)
+func (v *queueDemo) tell(p *progress, e market.Progress) {
+	switch e.Kind {
+	case "acked":
+		p.show(e.Acked, v.Items)
+	case "killed":
+		p.tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", e.Acked, e.PID, e.Item)
+	case "back":
+		p.tell("  ✓ %4d done  item %s came back %v later, to another", e.Acked, e.Item, e.Gap.Round(time.Millisecond))
 	}
-	if out.Left, err = m.left(err); err != nil {
+}
+
+func (v *queueDemo) conclude(s *streams, p *progress, r market.Result, err error) error {
+	out := queueResult{
+		Demo: "queue", Items: v.Items, Put: r.Put, Acked: r.Acked, Redelivered: r.Redelivered, Lost: r.Lost(), Left: r.Left,
+		Kills: r.Kills, Seconds: seconds(r.Took),
+	}
+	if err != nil {
 		out.Error = briefly(err).Error()
 	}
-	out.Lost = max(0, out.Put-out.Acked-out.Left)
-	out.OK = err == nil && out.Put == v.Items && out.Acked == v.Items && out.Left == 0 && out.Kills == v.Kill && out.Redelivered >= v.Kill
+	out.OK = err == nil && r.Put == v.Items && r.Acked == v.Items && r.Left == 0 && r.Kills == v.Kill && r.Redelivered >= v.Kill
 	p.tell("\n  %d put, %d acknowledged, %d delivered again, %d lost. %s killed, %.1f s.",
-		out.Put, out.Acked, out.Redelivered, out.Lost, plural(out.Kills, "process", "processes"), took.Seconds())
+		r.Put, r.Acked, r.Redelivered, out.Lost, plural(r.Kills, "process", "processes"), r.Took.Seconds())
 	switch {
 	case err != nil:
 		p.tell("  Not finished: %s.", out.Error)
@@ -88,122 +100,34 @@ func (v *queueDemo) conclude(s *streams, p *progress, m *market, took time.Durat
 	return s.outcome(out, out.OK)
 }
 
-// market is the queue with everybody around it.
-type market struct {
-	verb     *queueDemo
-	streams  *streams
-	stage    *stage
-	progress *progress
-	crew     *crew.Crew[queueNews]
-
-	state       map[string]itemState
-	acked       int
-	kills       int
-	redelivered int
-	victims     map[string]time.Time // when who had this item was killed, until it is delivered again
+// producerVerb is one producing process of the queue demo.
+type producerVerb struct {
+	Name  string
+	Items int
+	Path  nodePath `arg:""`
 }
 
-type itemState struct{ put, acked int }
-
-func (m *market) run(ctx context.Context) error {
-	for n := range m.verb.Producers {
-		share := m.verb.Items / m.verb.Producers
-		if n < m.verb.Items%m.verb.Producers {
-			share++
-		}
-		if err := m.start("__producer", fmt.Sprintf("--name=p%d", n+1), fmt.Sprintf("--items=%d", share)); err != nil {
-			return err
-		}
-	}
-	for range m.verb.Consumers {
-		if err := m.start("__consumer"); err != nil {
-			return err
-		}
-	}
-	for m.acked < m.verb.Items || len(m.victims) > 0 {
-		select {
-		case e := <-m.crew.Events():
-			if err := m.hear(e); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+// Run produces until standard input ends.
+func (v *producerVerb) Run(s *streams, c *connection) error {
+	return atQueue(s, c, v.Path, func(w *market.Worker) error { return w.Produce(context.Background(), v.Name, v.Items) })
 }
 
-func (m *market) start(verb string, args ...string) error {
-	_, err := m.crew.Start(func(int) (*exec.Cmd, error) {
-		return m.stage.process(m.streams, verb, append(args, m.stage.path)...)
+// consumerVerb is one consuming process of the queue demo.
+type consumerVerb struct {
+	Path nodePath `arg:""`
+}
+
+// Run consumes until standard input ends.
+func (v *consumerVerb) Run(s *streams, c *connection) error {
+	return atQueue(s, c, v.Path, func(w *market.Worker) error { return w.Consume(context.Background()) })
+}
+
+func atQueue(s *streams, c *connection, path nodePath, work func(*market.Worker) error) error {
+	return c.connected(func(client *coord.Client) error {
+		q, err := queue.New(client, string(path))
+		if err != nil {
+			return err
+		}
+		return work(&market.Worker{Queue: q, In: s.in, Out: s.out, Note: s.note})
 	})
-	return err
-}
-
-// hear takes in what a process tells, or its end. A consumer that has just received goes on at our word, or is killed
-// when it is time for that.
-func (m *market) hear(e crew.Event[queueNews]) error {
-	if e.Message == nil {
-		if err := m.crew.Ended(e); err != nil || e.From.Killed() {
-			return err
-		}
-		return e.Failure()
-	}
-	m.note(e.From, e.Message)
-	if e.Message.What != itemGot {
-		return nil
-	}
-	if m.due(e.Message.Item) {
-		return m.kill(e.From, e.Message.Item)
-	}
-	e.From.Say("go on")
-	return nil
-}
-
-// note takes down what a process tells.
-func (m *market) note(_ *crew.Member, news *queueNews) {
-	state := m.state[news.Item]
-	switch news.What {
-	case itemPut:
-		state.put++
-	case itemAcked:
-		state.acked++
-		m.acked++
-		m.progress.show(m.acked, m.verb.Items)
-	case itemGot:
-		m.deliver(news.Item, news.Delivery)
-	}
-	m.state[news.Item] = state
-}
-
-func (m *market) deliver(item string, delivery int) {
-	if delivery < 2 {
-		return
-	}
-	m.redelivered++
-	if killed, ok := m.victims[item]; ok {
-		m.progress.tell("  ✓ %4d done  item %s came back %v later, to another", m.acked, item, time.Since(killed).Round(time.Millisecond))
-		delete(m.victims, item)
-	}
-}
-
-// due tells whether the next victim's time has come: they are spread over the run.
-func (m *market) due(item string) bool {
-	return m.kills < m.verb.Kill && m.state[item].acked == 0 && m.acked >= (m.kills+1)*m.verb.Items/(m.verb.Kill+2)
-}
-
-func (m *market) kill(victim *crew.Member, item string) error {
-	victim.Kill()
-	m.kills++
-	m.victims[item] = time.Now()
-	m.progress.tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", m.acked, victim.PID(), item)
-	return m.start("__consumer")
-}
-
-// left counts what is still in the queue.
-func (m *market) left(failed error) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
-	defer cancel()
-	stat, _, err := m.stage.client.Exists(ctx, m.stage.path+"/entries")
-	return int(stat.Children), errors.Join(failed, err)
 }

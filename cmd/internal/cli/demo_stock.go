@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +10,8 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/stock"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
 )
 
 type stockVerb struct {
@@ -136,4 +140,46 @@ func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error)
 		p.tell("  Without the lock, the processes overwrote each other's sales.")
 	}
 	return s.outcome(out, out.OK)
+}
+
+// sellerVerb is one selling process of the stock demo.
+type sellerVerb struct {
+	ID     int
+	Unsafe bool
+	Path   nodePath `arg:""`
+	File   string   `arg:""`
+}
+
+// Run sells until standard input ends.
+func (v *sellerVerb) Run(s *streams, c *connection) error {
+	seller := stock.Seller{ID: v.ID, File: v.File, In: s.in, Out: s.out, Lock: withoutLock}
+	if v.Unsafe {
+		return failure(seller.Run(context.Background()))
+	}
+	return c.connected(func(client *coord.Client) error {
+		m, err := lock.New(client, string(v.Path))
+		if err != nil {
+			return err
+		}
+		seller.Lock = underLock(m)
+		return seller.Run(context.Background())
+	})
+}
+
+func withoutLock(_ context.Context, do func(int64, func() error) error) error {
+	return do(0, func() error { return nil })
+}
+
+func underLock(m *lock.Mutex) stock.Lock {
+	return func(ctx context.Context, do func(token int64, lost func() error) error) error {
+		h, err := m.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		err = do(h.Token(), h.Err)
+		if released := h.Release(ctx); err == nil && !errors.Is(released, coord.ErrUnconfirmed) {
+			err = released // an unconfirmed release goes on in the background
+		}
+		return err
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // progress is a line on a terminal that is written anew again and again. On anything else it is nothing.
@@ -26,7 +24,7 @@ func (p *progress) show(done, all int) {
 		return
 	}
 	p.shown = time.Now()
-	fmt.Fprint(p.streams.out, "\r\x1b[K"+gauge(done, all, columns(p.streams.out)))
+	fmt.Fprint(p.streams.out, "\r\x1b[K"+gauge(done, all, width(p.streams.out)))
 }
 
 // tell prints a line for good, above the moving one.
@@ -57,14 +55,4 @@ func gauge(done, all, columns int) string {
 		n = min(width, width*done/all)
 	}
 	return "  " + strings.Repeat("█", n) + strings.Repeat("░", width-n) + " " + text
-}
-
-// columns is the width of a terminal, 80 if it does not tell.
-func columns(stream any) int {
-	if f, ok := stream.(interface{ Fd() uintptr }); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
-	}
-	return 80
 }

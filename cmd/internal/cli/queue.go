@@ -46,26 +46,23 @@ func (v *queuePut) Run(s *streams, c *connection) error {
 	if v.Priority < 0 || v.Priority > queue.MaxPriority {
 		return usageError("--priority %d: it must be between 0 and %d", v.Priority, queue.MaxPriority)
 	}
-	client, err := c.open(context.Background())
-	if err != nil {
-		return err
-	}
-	defer hangUp(client)
-	q, err := queue.New(client, string(v.Path))
-	if err != nil {
-		return failure(err)
-	}
-	added := 0
-	for batch, err := range v.batches(s) {
-		if err == nil {
-			err = v.put(q, batch, c.ConnectTimeout)
-		}
+	return c.connected(func(client *coord.Client) error {
+		q, err := queue.New(client, string(v.Path))
 		if err != nil {
-			return failure(fmt.Errorf("%w (%s put before)", err, plural(added, "item was", "items were")))
+			return err
 		}
-		added += len(batch)
-	}
-	return s.print(map[string]any{"path": string(v.Path), "put": added}, "")
+		added := 0
+		for batch, err := range v.batches(s) {
+			if err == nil {
+				err = v.put(q, batch, c.ConnectTimeout)
+			}
+			if err != nil {
+				return fmt.Errorf("%w (%s put before)", err, plural(added, "item was", "items were"))
+			}
+			added += len(batch)
+		}
+		return s.print(map[string]any{"path": string(v.Path), "put": added}, "")
+	})
 }
 
 func (v *queuePut) put(q *queue.Queue, batch [][]byte, within time.Duration) error {

@@ -102,3 +102,18 @@ func isTerminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
+
+// size is that of a terminal, 80 by 24 if it does not tell.
+func size(stream any) (columns, rows int) {
+	if f, ok := stream.(interface{ Fd() uintptr }); ok {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			return columns, rows
+		}
+	}
+	return 80, 24
+}
+
+func width(stream any) int {
+	columns, _ := size(stream)
+	return columns
+}

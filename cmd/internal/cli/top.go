@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/zkcoord/zkcoord/coord"
 )
 
@@ -68,7 +66,8 @@ func (v *topVerb) look(ctx context.Context, s *streams, c *connection, client *c
 		_, err = text.WriteTo(s.out)
 		return err
 	}
-	_, err = io.WriteString(s.out, "\x1b[H\x1b[2J"+fitted(text.String(), columns(s.out), rows(s.out)))
+	columns, rows := size(s.out)
+	_, err = io.WriteString(s.out, "\x1b[H\x1b[2J"+fitted(text.String(), columns, rows))
 	return err
 }
 
@@ -84,14 +83,4 @@ func fitted(text string, columns, rows int) string {
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"
-}
-
-// rows is the height of a terminal, 24 if it does not tell.
-func rows(stream any) int {
-	if f, ok := stream.(interface{ Fd() uintptr }); ok {
-		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
-			return height
-		}
-	}
-	return 24
 }

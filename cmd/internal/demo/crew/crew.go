@@ -2,6 +2,7 @@ package crew
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -90,6 +91,21 @@ func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
 
 // Events gives what the members tell. Whoever receives the end of one calls Ended.
 func (c *Crew[M]) Events() <-chan Event[M] { return c.events }
+
+// Until gives what the members tell to hear, until all is over, hear fails, or ctx ends, which is an error.
+func (c *Crew[M]) Until(ctx context.Context, over func() bool, hear func(Event[M]) error) error {
+	for !over() {
+		select {
+		case e := <-c.events:
+			if err := hear(e); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
 
 // Ended strikes a member off, whose end was received. It fails when too many have ended by themselves.
 func (c *Crew[M]) Ended(e Event[M]) error {

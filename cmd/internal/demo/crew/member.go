@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"time"
 )
 
 // Tell writes a message to the parent. One write: what arrives has arrived whole.
@@ -41,4 +42,12 @@ func UntilEOF(parent context.Context, in io.Reader) (context.Context, context.Ca
 		cancel()
 	}()
 	return ctx, cancel
+}
+
+// Rest lets time pass, until ctx ends.
+func Rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }

@@ -74,20 +74,18 @@ func (s *Shop) trade(ctx context.Context) error {
 			return err
 		}
 	}
-	for !s.over() {
-		s.choose()
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case e := <-s.crew.Events():
-			if e.Message != nil {
-				s.hear(e.From, e.Message)
-			} else if err := s.replace(e); err != nil {
+	s.choose()
+	return s.crew.Until(ctx, s.over, func(e crew.Event[message]) error {
+		if e.Message == nil {
+			if err := s.replace(e); err != nil {
 				return err
 			}
+		} else {
+			s.hear(e.From, e.Message)
 		}
-	}
-	return nil
+		s.choose()
+		return nil
+	})
 }
 
 // replace starts another seller for one that has ended.
@@ -107,12 +105,7 @@ func (s *Shop) replace(e crew.Event[message]) error {
 }
 
 // over tells whether nothing is left to do: every seller has seen the empty stock, and every kill was made.
-func (s *Shop) over() bool {
-	if s.result.Kills < s.Kills {
-		return false
-	}
-	return s.allEmpty()
-}
+func (s *Shop) over() bool { return s.result.Kills >= s.Kills && s.allEmpty() }
 
 // choose orders some seller to halt, when it is time for the next kill. The kills are spread over the stock.
 func (s *Shop) choose() {

@@ -1,4 +1,4 @@
-package cli
+package batch
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -14,10 +15,13 @@ import (
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 )
 
-// counterVerb is one process of the batch demo. It gets the names of the files on standard input.
-type counterVerb struct {
-	N    int
-	Path nodePath `arg:""` // below it are the barrier and the counts
+// Counter is one counting process.
+type Counter struct {
+	Members int
+	Path    string // below it are the barrier and the counts
+	Client  *coord.Client
+	In      io.Reader // the names of the files, in a line of JSON; at its end the counter ends
+	Out     io.Writer // to the parent
 }
 
 // What a counting process tells of.
@@ -28,8 +32,8 @@ const (
 	roundMerged     = "merged"
 )
 
-// countNews is what a counting process tells.
-type countNews struct {
+// message is what a counting process tells its parent.
+type message struct {
 	What    string `json:"what"`
 	Round   int64  `json:"round"`
 	Index   int    `json:"index"`
@@ -48,20 +52,20 @@ type share struct {
 // thinks is how long a share takes at least, so that there is something to see.
 const thinks = 300 * time.Millisecond
 
-// Run takes part in rounds until one is complete, and then waits for the end of its input.
-func (v *counterVerb) Run(s *streams, c *connection) error {
-	in := bufio.NewReader(s.in)
+// Serve takes part in rounds until one is complete, and then waits for the end of In.
+func (c *Counter) Serve(ctx context.Context) error {
+	in := bufio.NewReader(c.In)
 	var files []string
 	line, err := in.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &files)
 	}
 	if err != nil {
-		return usageError("the list of files: %w", err)
+		return fmt.Errorf("the list of files: %w", err)
 	}
-	ctx, cancel := crew.UntilEOF(context.Background(), in)
+	ctx, cancel := crew.UntilEOF(ctx, in)
 	defer cancel()
-	err = v.count(ctx, s, c, files)
+	err = c.count(ctx, files)
 	if err == nil {
 		<-ctx.Done()
 	}
@@ -71,35 +75,28 @@ func (v *counterVerb) Run(s *streams, c *connection) error {
 	return err
 }
 
-func (v *counterVerb) count(ctx context.Context, s *streams, c *connection, files []string) error {
-	client, err := c.open(ctx)
+func (c *Counter) count(ctx context.Context, files []string) error {
+	b, err := doublebarrier.New(c.Client, c.Path+"/barrier", c.Members, doublebarrier.WaitForNextRound())
 	if err != nil {
 		return err
 	}
-	defer hangUp(client)
-	b, err := doublebarrier.New(client, string(v.Path)+"/barrier", v.N, doublebarrier.WaitForNextRound())
-	if err != nil {
-		return failure(err)
-	}
 	for {
-		var incomplete *doublebarrier.IncompleteError
-		err := v.round(ctx, s, client, b, files)
-		if errors.Is(err, coord.ErrLost) || errors.As(err, &incomplete) {
-			continue
+		err := c.round(ctx, b, files)
+		if !errors.Is(err, coord.ErrLost) && !errors.Is(err, doublebarrier.ErrIncomplete) {
+			return err
 		}
-		return failure(err)
 	}
 }
 
-func (v *counterVerb) round(ctx context.Context, s *streams, client *coord.Client, b *doublebarrier.Barrier, files []string) error {
+func (c *Counter) round(ctx context.Context, b *doublebarrier.Barrier, files []string) error {
 	m, err := b.Enter(ctx)
 	if err != nil {
 		return err
 	}
-	crew.Tell(s.out, countNews{What: roundEntered, Round: m.Round(), Index: m.Index()})
+	crew.Tell(c.Out, message{What: roundEntered, Round: m.Round(), Index: m.Index()})
 	mine, err := count(ctx, m, files)
 	if err == nil {
-		err = v.report(ctx, m, mine)
+		err = c.report(ctx, m, mine)
 	}
 	if err != nil {
 		_ = m.Abandon(context.Background())
@@ -109,11 +106,11 @@ func (v *counterVerb) round(ctx context.Context, s *streams, client *coord.Clien
 	var missing *doublebarrier.IncompleteError
 	switch {
 	case errors.As(err, &missing):
-		crew.Tell(s.out, countNews{What: roundIncomplete, Round: m.Round(), Index: m.Index(), Missing: len(missing.Missing)})
+		crew.Tell(c.Out, message{What: roundIncomplete, Round: m.Round(), Index: m.Index(), Missing: len(missing.Missing)})
 	case err == nil:
-		crew.Tell(s.out, countNews{What: roundComplete, Round: m.Round(), Index: m.Index(), Files: mine.Files, Words: mine.Words})
+		crew.Tell(c.Out, message{What: roundComplete, Round: m.Round(), Index: m.Index(), Files: mine.Files, Words: mine.Words})
 		if m.Index() == 0 {
-			return v.merge(ctx, s, client, m)
+			return c.merge(ctx, m)
 		}
 	}
 	return err
@@ -124,38 +121,30 @@ func count(ctx context.Context, m *doublebarrier.Member, files []string) (share,
 	mine := share{Index: m.Index()}
 	pause := thinks / time.Duration(len(files)/m.Count()+1)
 	for i := m.Index(); i < len(files); i += m.Count() {
-		words, err := countWords(files[i])
+		words, err := CountWords(files[i])
 		if err != nil {
 			return mine, err
 		}
 		mine.Files++
 		mine.Words += words
-		rest(ctx, pause)
+		crew.Rest(ctx, pause)
 	}
-	rest(ctx, pause)
+	crew.Rest(ctx, pause)
 	return mine, context.Cause(ctx)
 }
 
-// rest lets time pass, until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
-func (v *counterVerb) counted(round int64, index int) string {
-	return fmt.Sprintf("%s/counts/%d-%d", v.Path, round, index)
+func (c *Counter) counted(round int64, index int) string {
+	return fmt.Sprintf("%s/counts/%d-%d", c.Path, round, index)
 }
 
 // report writes the share where the others can read it, unless the place in the round is lost.
-func (v *counterVerb) report(ctx context.Context, m *doublebarrier.Member, mine share) error {
+func (c *Counter) report(ctx context.Context, m *doublebarrier.Member, mine share) error {
 	data, err := json.Marshal(mine)
 	if err != nil {
 		return err
 	}
 	for {
-		_, err = m.Txn(ctx, coord.CreateOp(v.counted(m.Round(), m.Index()), data, coord.Persistent))
+		_, err = m.Txn(ctx, coord.CreateOp(c.counted(m.Round(), m.Index()), data, coord.Persistent))
 		switch {
 		case errors.Is(err, coord.ErrNodeExists):
 			return nil // the reply to the first attempt was lost
@@ -166,10 +155,10 @@ func (v *counterVerb) report(ctx context.Context, m *doublebarrier.Member, mine 
 }
 
 // merge adds up the shares of a round that is complete.
-func (v *counterVerb) merge(ctx context.Context, s *streams, client *coord.Client, m *doublebarrier.Member) error {
+func (c *Counter) merge(ctx context.Context, m *doublebarrier.Member) error {
 	all := share{}
 	for index := range m.Count() {
-		data, _, err := client.Get(ctx, v.counted(m.Round(), index))
+		data, _, err := c.Client.Get(ctx, c.counted(m.Round(), index))
 		if err != nil {
 			return err
 		}
@@ -180,6 +169,6 @@ func (v *counterVerb) merge(ctx context.Context, s *streams, client *coord.Clien
 		all.Files += one.Files
 		all.Words += one.Words
 	}
-	crew.Tell(s.out, countNews{What: roundMerged, Round: m.Round(), Index: m.Index(), Files: all.Files, Words: all.Words})
+	crew.Tell(c.Out, message{What: roundMerged, Round: m.Round(), Index: m.Index(), Files: all.Files, Words: all.Words})
 	return nil
 }

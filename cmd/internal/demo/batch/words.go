@@ -1,4 +1,4 @@
-package cli
+package batch
 
 import (
 	"bufio"
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// countWords counts the words of a file as wc -w does.
-func countWords(file string) (int, error) {
+// CountWords counts the words of a file as wc -w does.
+func CountWords(file string) (int, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return 0, err
@@ -33,8 +33,8 @@ const (
 	largestFile = 1 << 20
 )
 
-// ownFiles are the text files of the repository around the current directory, or of that directory if there is none.
-func ownFiles() ([]string, error) {
+// OwnFiles are the text files of the repository around the current directory, or of that directory if there is none.
+func OwnFiles() ([]string, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,141 @@
+// Package batch is the job of "demo batch": several processes meet at a double barrier, count the words of a share of some
+// files each, meet again, and one adds up. One is killed in the middle of it: then all that are left are told that the
+// round is incomplete, nobody adds up, and with a replacement they do it again.
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Batch is the processes that count, and what they have told.
+type Batch struct {
+	Members int
+	Kills   int
+	Files   []string
+	Path    string // in ZooKeeper
+	Client  *coord.Client
+	Command func(id int) (*exec.Cmd, error) // starts a Counter on its stdin and stdout
+	Watch   func(Progress)                  // told of everything that happens; called by one goroutine
+
+	crew    *crew.Crew[message]
+	round   int64                // the newest
+	members map[int]*crew.Member // of that round, by index
+	told    int                  // members that have told of its end
+	victims int                  // members killed in it
+	merged  bool
+	result  Result
+}
+
+// Progress is one thing that happened.
+type Progress struct {
+	Kind  string // "entered" (a round, by all), "killed", "incomplete" (the round), "counted"
+	Round int64
+	Index int // killed, counted: of the process in its round
+	PID   int // killed
+	Files int // counted
+	Words int // counted
+	Left  int // incomplete: so many were told so
+}
+
+// Result is the outcome.
+type Result struct {
+	Words    int // as merged by one of the processes
+	Expected int // as counted by this one
+	Rounds   int
+	Kills    int
+	Took     time.Duration
+}
+
+// Run lets the processes count until a round is complete, or ctx ends, which is an error. The result is good in any case.
+func (b *Batch) Run(ctx context.Context) (Result, error) {
+	begin := time.Now()
+	b.crew, b.members = crew.New[message](), map[int]*crew.Member{}
+	err := b.run(ctx)
+	b.crew.Close(func(*crew.Member, *message) {})
+	b.result.Rounds, b.result.Took = int(b.round), time.Since(begin)
+	for _, file := range b.Files {
+		words, failed := CountWords(file)
+		b.result.Expected += words
+		err = errors.Join(err, failed)
+	}
+	return b.result, err
+}
+
+func (b *Batch) run(ctx context.Context) error {
+	if err := b.Client.EnsureDir(ctx, b.Path+"/counts"); err != nil {
+		return err
+	}
+	for range b.Members {
+		if err := b.start(); err != nil {
+			return err
+		}
+	}
+	return b.crew.Until(ctx, func() bool { return b.merged && b.told >= b.Members-b.victims }, b.hear)
+}
+
+// start runs a counting process, which gets the names of the files.
+func (b *Batch) start() error {
+	m, err := b.crew.Start(b.Command)
+	if err != nil {
+		return err
+	}
+	files, err := json.Marshal(b.Files)
+	if err == nil {
+		m.Say(string(files))
+	}
+	return err
+}
+
+// hear takes in what a process tells, or its end.
+func (b *Batch) hear(e crew.Event[message]) error {
+	if e.Message == nil {
+		if err := b.crew.Ended(e); err != nil || e.From.Killed() {
+			return err
+		}
+		return e.Failure()
+	}
+	news := e.Message
+	if news.Round > b.round {
+		b.round, b.told, b.victims = news.Round, 0, 0
+		clear(b.members)
+	}
+	switch news.What {
+	case roundEntered:
+		b.members[news.Index] = e.From
+		return b.entered()
+	case roundIncomplete:
+		if b.told++; b.told == 1 {
+			b.Watch(Progress{Kind: "incomplete", Round: news.Round, Left: b.Members - news.Missing})
+		}
+	case roundComplete:
+		b.told++
+		b.Watch(Progress{Kind: "counted", Round: news.Round, Index: news.Index, Words: news.Words, Files: news.Files})
+	case roundMerged:
+		b.merged, b.result.Words = true, news.Words
+	}
+	return nil
+}
+
+// entered tells of a round that all have entered, and kills one of them if that is due.
+func (b *Batch) entered() error {
+	if len(b.members) < b.Members {
+		return nil
+	}
+	b.Watch(Progress{Kind: "entered", Round: b.round})
+	if b.result.Kills == b.Kills {
+		return nil
+	}
+	victim := b.members[b.Members-1]
+	victim.Kill()
+	b.result.Kills++
+	b.victims++
+	b.Watch(Progress{Kind: "killed", Round: b.round, Index: b.Members - 1, PID: victim.PID()})
+	return b.start()
+}

@@ -1,0 +1,167 @@
+// Package market is the job of "demo queue": several processes put items into a queue, others receive them one by one,
+// work for a moment and acknowledge them. Some of those are killed with an item in hand, which must come back.
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// countWithin bounds the look at what is left in the queue.
+const countWithin = 4 * time.Second
+
+// Market is the queue with everybody around it.
+type Market struct {
+	Items     int
+	Producers int
+	Consumers int
+	Kills     int
+	Path      string // of the queue
+	Client    *coord.Client
+	Producer  func(name string, items int) (*exec.Cmd, error) // starts a Worker that produces, on its stdin and stdout
+	Consumer  func() (*exec.Cmd, error)                       // one that consumes
+	Watch     func(Progress)                                  // told of everything that happens; called by one goroutine
+
+	crew    *crew.Crew[message]
+	state   map[string]itemState
+	acked   int
+	victims map[string]time.Time // when who had this item was killed, until it is delivered again
+	result  Result
+}
+
+type itemState struct{ put, acked int }
+
+// Progress is one thing that happened.
+type Progress struct {
+	Kind  string        // "acked", "killed", "back" (an item of one that was killed)
+	Acked int           // so far
+	PID   int           // killed
+	Item  string        // killed, back
+	Gap   time.Duration // back: since the kill
+}
+
+// Result is the outcome.
+type Result struct {
+	Put         int
+	Acked       int // items removed by an ack
+	Redelivered int
+	Left        int // in the queue
+	Kills       int
+	Took        time.Duration
+}
+
+// Lost is how many items were put, and are neither done nor in the queue.
+func (r Result) Lost() int { return max(0, r.Put-r.Acked-r.Left) }
+
+// Run goes on until every item is done, or ctx ends, which is an error. The result is good in any case.
+func (m *Market) Run(ctx context.Context) (Result, error) {
+	begin := time.Now()
+	m.crew, m.state, m.victims = crew.New[message](), map[string]itemState{}, map[string]time.Time{}
+	err := m.run(ctx)
+	m.crew.Close(m.note)
+	for _, state := range m.state {
+		m.result.Put += min(1, state.put)
+		m.result.Acked += min(1, state.acked)
+	}
+	m.result.Took = time.Since(begin)
+	return m.result, errors.Join(err, m.count())
+}
+
+func (m *Market) run(ctx context.Context) error {
+	for n := range m.Producers {
+		share := m.Items / m.Producers
+		if n < m.Items%m.Producers {
+			share++
+		}
+		if _, err := m.crew.Start(func(id int) (*exec.Cmd, error) { return m.Producer(fmt.Sprintf("p%d", id), share) }); err != nil {
+			return err
+		}
+	}
+	for range m.Consumers {
+		if err := m.consumer(); err != nil {
+			return err
+		}
+	}
+	return m.crew.Until(ctx, func() bool { return m.acked >= m.Items && len(m.victims) == 0 }, m.hear)
+}
+
+func (m *Market) consumer() error {
+	_, err := m.crew.Start(func(int) (*exec.Cmd, error) { return m.Consumer() })
+	return err
+}
+
+// hear takes in what a process tells, or its end. A consumer that has just received goes on at our word, or is killed
+// when it is time for that.
+func (m *Market) hear(e crew.Event[message]) error {
+	if e.Message == nil {
+		if err := m.crew.Ended(e); err != nil || e.From.Killed() {
+			return err
+		}
+		return e.Failure()
+	}
+	m.note(e.From, e.Message)
+	if e.Message.What != itemGot {
+		return nil
+	}
+	if m.due(e.Message.Item) {
+		return m.kill(e.From, e.Message.Item)
+	}
+	e.From.Say("go on")
+	return nil
+}
+
+// note takes down what a process tells.
+func (m *Market) note(_ *crew.Member, news *message) {
+	state := m.state[news.Item]
+	switch news.What {
+	case itemPut:
+		state.put++
+	case itemAcked:
+		state.acked++
+		m.acked++
+		m.Watch(Progress{Kind: "acked", Acked: m.acked})
+	case itemGot:
+		m.deliver(news.Item, news.Delivery)
+	}
+	m.state[news.Item] = state
+}
+
+func (m *Market) deliver(item string, delivery int) {
+	if delivery < 2 {
+		return
+	}
+	m.result.Redelivered++
+	if killed, ok := m.victims[item]; ok {
+		m.Watch(Progress{Kind: "back", Acked: m.acked, Item: item, Gap: time.Since(killed)})
+		delete(m.victims, item)
+	}
+}
+
+// due tells whether the next victim's time has come: they are spread over the run.
+func (m *Market) due(item string) bool {
+	kills := m.result.Kills
+	return kills < m.Kills && m.state[item].acked == 0 && m.acked >= (kills+1)*m.Items/(m.Kills+2)
+}
+
+func (m *Market) kill(victim *crew.Member, item string) error {
+	victim.Kill()
+	m.result.Kills++
+	m.victims[item] = time.Now()
+	m.Watch(Progress{Kind: "killed", Acked: m.acked, PID: victim.PID(), Item: item})
+	return m.consumer()
+}
+
+// count finds what is still in the queue.
+func (m *Market) count() error {
+	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
+	defer cancel()
+	stat, _, err := m.Client.Exists(ctx, m.Path+"/entries")
+	m.result.Left = int(stat.Children)
+	return err
+}
