@@ -46,24 +46,3 @@ func TestAServerThatCannotListenSaysWhy(t *testing.T) {
 	require.Contains(t, p.stderr.String(), taken)
 	require.Equal(t, exitUsage, start(t, "server", "--tick", "0").exit())
 }
-
-func TestVersion(t *testing.T) {
-	p := start(t, "version")
-	require.Equal(t, 0, p.exit())
-	told := p.output()
-	require.Contains(t, told, "coorddemo")
-	require.Equal(t, told, start(t, "--version").output())
-	p = start(t, "version", "--json")
-	require.Equal(t, 0, p.exit())
-	require.Contains(t, parse[map[string]string](t, p.line())["go"], "go1")
-}
-
-func TestHelpIsNoError(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"lock", "--help"}, {"demo", "stock", "--help"}} {
-		p := start(t, args...)
-		require.Equal(t, 0, p.exit())
-		text := p.output()
-		require.Contains(t, text, "Usage: coorddemo")
-		require.NotContains(t, text, "__guard")
-	}
-}

@@ -124,3 +124,13 @@ func TestAGaugeFitsOnItsLine(t *testing.T) {
 	}
 	require.Contains(t, gauge(0, 0, 80), "0 of 0")
 }
+
+func TestHelpIsNoError(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"lock", "--help"}, {"demo", "stock", "--help"}} {
+		p := start(t, args...)
+		require.Equal(t, 0, p.exit())
+		text := p.output()
+		require.Contains(t, text, "Usage: coorddemo")
+		require.NotContains(t, text, "__guard")
+	}
+}

@@ -1,0 +1,45 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestAnInterruptedQueueDemoLeavesNothing(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, "demo", "queue", "--items", "5000")
+		for !strings.Contains(p.line(), "killed process") {
+		}
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, exitFailed, p.exit())
+		r := parse[queueResult](t, p.last())
+		require.False(t, r.OK)
+		require.Zero(t, r.Lost, "%+v", r)
+		require.Positive(t, r.Left)
+		require.Contains(t, r.Error, "terminated")
+		requireNoDemo(t, w, "queue")
+	})
+}
+
+func TestTheQueueDemoLosesNothingThoughConsumersAreKilled(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := on(t, w, "--json", "demo", "queue", "--items", "80")
+		require.Zero(t, p.exit())
+		r := parse[queueResult](t, p.output())
+		require.True(t, r.OK)
+		require.Equal(t, 80, r.Put)
+		require.Equal(t, 80, r.Acked)
+		require.Equal(t, 2, r.Kills)
+		require.GreaterOrEqual(t, r.Redelivered, 2)
+		require.Zero(t, r.Lost)
+		require.Less(t, r.Seconds, time.Minute.Seconds())
+	})
+}

@@ -1,0 +1,42 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestADemoWhoseOutputNobodyReadsAnyMoreClearsUp(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	cmd := exec.Command(os.Args[0], append(target(w), "demo", "queue")...)
+	cmd.Env = environment()
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
+	requireNoDemo(t, w, "queue")
+}
+
+// requireNoDemo looks whether the servers have anything of a demo's.
+func requireNoDemo(t *testing.T, w *zktest.World, name string) {
+	t.Helper()
+	left, _, err := w.Admin().Children("/coorddemo")
+	if err != nil {
+		require.ErrorIs(t, err, zk.ErrNoNode)
+	}
+	for _, path := range left {
+		require.NotContains(t, path, name)
+	}
+}

@@ -1,0 +1,73 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestAWaitInVainIsToldOfInJSON(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+	holder.line()
+	require.Equal(t, 0, on(t, w, "barrier", "set", w.Path("b")).exit())
+	for _, c := range []struct {
+		status int
+		says   string
+		args   []string
+	}{
+		{exitBusy, "held by another", sh(w.Path("l"), "echo never", "--try")},
+		{exitTimeout, "no turn", sh(w.Path("l"), "echo never", "--timeout", "0.3")},
+		{127, "command not found", []string{"lock", w.Path("l"), "--", "no-such-command"}},
+		{exitTimeout, "no item", []string{"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "echo", "never"}},
+		{exitTimeout, "no item", []string{"queue", "take", "--timeout", "0.3", w.Path("q")}},
+		{exitFailed, "is empty", []string{"queue", "peek", w.Path("q")}},
+		{exitTimeout, "is closed", []string{"barrier", "wait", "--timeout", "0.3", w.Path("b")}},
+		{exitTimeout, "not all 2 came", []string{"doublebarrier", "-n", "2", "--timeout", "0.3", w.Path("d"), "--", "true"}},
+	} {
+		p := on(t, w, append([]string{"--json"}, c.args...)...)
+		require.Equal(t, c.status, p.exit(), "%q", c.args)
+		told := p.output()
+		if told == "" {
+			told, _, _ = strings.Cut(p.stderr.String(), "\n")
+		}
+		story := parse[map[string]any](t, told)
+		require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), story["path"])
+		require.EqualValues(t, c.status, story["status"])
+		require.Contains(t, story["error"], c.says)
+		require.Contains(t, p.stderr.String(), "coorddemo: ", "people are told as well")
+	}
+	require.NoError(t, holder.in.Close())
+	require.Equal(t, 5, holder.exit())
+}
+
+func TestAnInterruptedWaitIsToldOfInJSON(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for _, args := range [][]string{
+		{"queue", "take", w.Path("q")},
+		{"queue", "receive", w.Path("q"), "--", "true"},
+	} {
+		p := on(t, w, append([]string{"--json"}, args...)...)
+		awaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+		requireInterruptTold(t, p)
+	}
+	p := on(t, w, "--json", "doublebarrier", "-n", "2", w.Path("b"), "--", "true")
+	inBarrier(t, w, 1)
+	requireInterruptTold(t, p)
+}
+
+func requireInterruptTold(t *testing.T, p *process) {
+	t.Helper()
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 130, p.exit())
+	story := parse[map[string]any](t, p.output()+p.stderr.String())
+	require.EqualValues(t, 130, story["status"])
+	require.Contains(t, story["error"], "interrupt")
+	require.NotEmpty(t, story["path"])
+}
