@@ -15,9 +15,9 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// crowded is the session time-out of the scenarios with a crowd: twice the
+// crowdTimeout is the session time-out of the scenarios with a crowd: twice the
 // usual one, for a crowd keeps the machine busy.
-const crowded = 2 * T
+const crowdTimeout = 2 * T
 
 // crowd is many waiters in one client, on one path that another client holds,
 // and a hold beside them.
@@ -116,7 +116,7 @@ func (c *crowd) comesBack(happens func()) {
 		lists += p.Requests()[op]
 	}
 	s.Logf("%d waiters back after %v: %d connections, %d listings, %d reads", c.n, took, c.connected.Load()-before, lists, reads)
-	require.Less(s, took, crowded)
+	require.Less(s, took, crowdTimeout)
 	require.LessOrEqual(s, c.connected.Load()-before, int32(2), "connections")
 	require.LessOrEqual(s, lists, 10, "listings")
 	require.NoError(s, c.beside.Err())
@@ -133,7 +133,7 @@ func crowdOf() int {
 
 func TestF48ACrowdInOneClientComesBackAfterACut(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
-		c := s.assemble(crowdOf(), crowded)
+		c := s.assemble(crowdOf(), crowdTimeout)
 		c.comesBack(func() { require.Equal(s, 1, s.w.Proxy().CutAll()) })
 		c.disperse()
 	})
@@ -143,7 +143,7 @@ func TestF48ACrowdInOneClientComesBackAfterACut(t *testing.T) {
 // takes a while to start.
 func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
-		c := s.assemble(crowdOf(), 3*crowded)
+		c := s.assemble(crowdOf(), 3*crowdTimeout)
 		c.comesBack(func() {
 			s.w.Crash()
 			s.w.Recover()
@@ -160,8 +160,8 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 		if raced {
 			n = 2000
 		}
-		s.w.SetTimeout(crowded)
-		c := s.behind(coord.WithSessionTimeout(crowded))
+		s.w.SetTimeout(crowdTimeout)
+		c := s.behind(coord.WithSessionTimeout(crowdTimeout))
 		spec := coord.Spec{Line: coord.Line{Dir: s.w.Path("held")}, Kind: "held", Unlisted: true}
 		holds, limit := make([]*coord.Hold, n), make(chan struct{}, 200)
 		var acquiring sync.WaitGroup
@@ -195,9 +195,9 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 			require.ErrorIs(s, h.Err(), coord.ErrLost)
 		}
 		s.Logf("%d holds: the last is told %v after the window's end", n, last.Sub(window))
-		s.onTime("told", window, crowded/50, last)
+		s.onTime("told", window, crowdTimeout/50, last)
 		s.w.Proxy().Heal()
 		require.NoError(s, c.Close(s.Context())) // or 20,000 deletions would follow
-		require.Empty(s, s.drained(2*crowded, s.ephemerals), "the session's nodes, which may have to wait for its expiry")
+		require.Empty(s, s.drained(2*crowdTimeout, s.ephemerals), "the session's nodes, which may have to wait for its expiry")
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Listing is a directory as it was listed once, for all who asked for that
-// before it was. It must not be changed.
+// Listing is a directory as it was listed once, for all that asked for it
+// before. It must not be changed.
 type Listing struct {
 	Names []string
 
@@ -34,18 +34,18 @@ func (l *Listing) View(key string, make func(names []string) any) any {
 
 // lister lists one directory.
 type lister struct {
-	next    *Listing // not asked for yet: whoever asks now shares it
+	next    *Listing // not asked for yet: callers that ask now share it
 	flying  int
 	waiting bool // next is begun when one of those under way is over
 }
 
 // listingsAhead is how many listings of a directory are under way at a time.
-// Whoever asks meanwhile shares the one that follows: a crowd needs a few, and
-// somebody alone does not wait for others.
+// Callers that ask meanwhile share the next one: thousands need a few, and a
+// single caller does not wait for others.
 const listingsAhead = 2
 
-// List lists a node's children. The listing is begun after the call: what the
-// server has told or was asked before is in it.
+// List lists a node's children. The listing is begun after the call: all that
+// the server has answered or was asked before is in it.
 func (s *Session) List(ctx context.Context, path string) (*Listing, error) {
 	s.mu.Lock()
 	l, err := s.nextListing(path)
@@ -87,8 +87,8 @@ func (s *Session) nextListing(path string) (*Listing, error) {
 	return of.next, nil
 }
 
-// list lists until nobody waits for another listing. It is not bound to the
-// context of whoever asked first.
+// list lists until no caller waits for another listing. It is not bound to the
+// context of the first caller.
 func (s *Session) list(path string, of *lister) {
 	for again := true; again; {
 		err := s.awaitUp(context.Background())

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Fired tells what used a watch up.
+// Fired is what used a watch up.
 type Fired int
 
 // Stale: the connection was lost, so nothing is known. Changed: the data, or
@@ -19,7 +19,7 @@ const (
 )
 
 // Watch is a node as it was read, with the one-shot watch that the reading
-// left. All who watch the same path share it.
+// left. All that watch the same path share it.
 type Watch struct {
 	Data     []byte
 	Children []string
@@ -36,24 +36,24 @@ type Watch struct {
 // Done is closed when the watch fires.
 func (w *Watch) Done() <-chan struct{} { return w.done }
 
-// Fired tells what fired the watch. Call it after Done is closed.
+// Fired returns what fired the watch. Call it after Done is closed.
 func (w *Watch) Fired() Fired { return w.fired }
 
 // Kind is what of a node is watched.
 type Kind int
 
 // Data: a node that is there, until its data change or it goes. Children: the
-// list of its children. Absence: a node that is not there, until it is; one that
-// is there answers [ErrNodeExists].
+// list of its children. Absence: a node that is not there, until it is; one
+// that is there answers [ErrNodeExists].
 const (
 	Data Kind = iota
 	Children
 	Absence
 )
 
-// WatchData reads a node and watches it: one request, or none when somebody
-// watches it already. A missing node answers [ErrNoNode] and leaves no watch.
-// A node whose data may not be read is watched without its data, by the changes
+// WatchData reads a node and watches it: one request, or none when it is
+// watched already. A missing node answers [ErrNoNode] and leaves no watch. A
+// node whose data may not be read is watched without its data, by the changes
 // of its parent's children.
 func (s *Session) WatchData(ctx context.Context, path string) (*Watch, error) {
 	return s.Await(ctx, s.Begin(Data, path))
@@ -104,7 +104,7 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 	var err error
 	if kind == Data {
 		err = s.enqueue(&s.arming, arm)
-	} else { // Children may be what an unreadable node is watched by: see armBlind
+	} else { // Children may be what an unreadable node is watched by: see armByParent
 		err = s.begin(arm)
 	}
 	if err == nil {
@@ -114,9 +114,9 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 }
 
 // Await waits until the watch is set. An attempt that another caller began and
-// that failed may be older than the call. There is no watch then to tell what has
-// happened since: the node may be there by now. The next attempt was begun after
-// that failure, and so after the call.
+// that failed may be older than the call. No watch then shows what has happened
+// since: the node may be there by now. The next attempt was begun after that
+// failure, and so after the call.
 func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -136,15 +136,15 @@ func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	}
 }
 
-// arm sets the watch. It is not bound to the context of whoever asked first,
-// since others may wait for the same watch by now.
+// arm sets the watch. It is not bound to the context of the first caller, since
+// others may wait for the same watch by now.
 func (s *Session) arm(key armed, w *Watch) {
 	defer close(w.ready)
 	if w.err = s.awaitUp(context.Background()); w.err == nil {
 		w.err = s.translate(s.read(key, w))
 	}
 	if errors.Is(w.err, ErrNoAuth) && key.kind == Data {
-		w.err = s.armBlind(key, w)
+		w.err = s.armByParent(key, w)
 	}
 	if w.err == nil {
 		return
@@ -173,11 +173,11 @@ func (s *Session) read(key armed, w *Watch) (err error) {
 	return err
 }
 
-// armBlind watches a node whose data may not be read. A server that has the
-// mend of CVE-2024-23944 tells nothing of such a node to whoever watches it
-// (exists included), so its parent's list of children is watched instead: each
-// change there fires the watch, and the next look finds out.
-func (s *Session) armBlind(key armed, w *Watch) error {
+// armByParent watches a node whose data may not be read. A server with the fix
+// of CVE-2024-23944 sends no event of such a node to its watchers (exists
+// included), so its parent's list of children is watched instead: each change
+// there fires the watch, and the next look finds out.
+func (s *Session) armByParent(key armed, w *Watch) error {
 	siblings, err := s.WatchChildren(context.Background(), Parent(key.path))
 	if err != nil {
 		return err
