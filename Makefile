@@ -55,7 +55,7 @@ faults: deps
 	@long=1; for seed in $(SEEDS); do \
 		echo "FAULTS_SEED=$$seed FAULTS_LONG=$$long"; \
 		ZKTEST_SERVERS=all CGO_ENABLED=1 FAULTS_LONG=$$long FAULTS_SEED=$$seed \
-			go test -race -count=1 $(if $(RUN),-v) -timeout 10m -run 'Test$(RUN)' ./internal/faults || exit 1; \
+			go test -race -count=1 $(if $(RUN),-v) -timeout 30m -run 'Test$(RUN)' ./internal/faults || exit 1; \
 		long=; \
 	done
 
