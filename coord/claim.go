@@ -14,7 +14,7 @@ import (
 // Spec says what a claim's node is like.
 type Spec struct {
 	Line Line
-	Kind Kind
+	Kind string
 	// Name makes the node a plain ephemeral of exactly this name, which stands
 	// in no line; Kind is then not used. [ErrNodeExists] when it is taken. Unless
 	// With is used, nobody else must want the same name: a delete that is
@@ -41,7 +41,7 @@ type Spec struct {
 	// hold has a token.
 	Exclusive bool
 	// Reentrant: inside of a hold of the same line (see [HeldIn]) that covers
-	// it, the claim is another handle of that hold ([Hold.Nest]), without a
+	// it, the claim is another handle of that hold ([Hold]), without a
 	// request.
 	Reentrant bool
 	// Unlisted is for claims that stand in a line, in the order of their
@@ -165,7 +165,7 @@ func (c *Client) checkSpec(spec *Spec) error {
 		if err := checkName(spec.Name); err != nil {
 			return err
 		}
-	} else if spec.Kind == "" || strings.ContainsFunc(string(spec.Kind), notAlphanumeric) {
+	} else if spec.Kind == "" || strings.ContainsFunc(spec.Kind, notAlphanumeric) {
 		return invalid("kind %q: letters and digits only", spec.Kind)
 	}
 	if len(spec.With) > 0 && spec.Name == "" {
@@ -273,9 +273,6 @@ func (cl *Claim) setNode(node string, czxid int64) {
 
 // Node returns the path of the claim's node.
 func (cl *Claim) Node() string { return cl.client.relative(cl.node) }
-
-// Name returns the name of the claim's node in its directory.
-func (cl *Claim) Name() string { return cl.name }
 
 // version is what the node's version must be for the node to be this claim's:
 // any, where nobody else can make a node of its name.

@@ -101,12 +101,17 @@ func checkName(name string) error {
 }
 
 // Check tells what is wrong with what a recipe's constructor was given, if
-// anything, in an error that matches [ErrInvalid].
+// anything, in an error that matches [ErrInvalid]. The root is no place for a
+// recipe.
 func Check(c *Client, path string) error {
 	if c == nil {
 		return opError("new", path, invalid("the client is nil"))
 	}
-	return CheckPath(path)
+	err := checkPath(path)
+	if err == nil && path == "/" {
+		err = invalid("the root cannot be used; name a path below it")
+	}
+	return opError("check path", "", err)
 }
 
 // Configure has a recipe's options set what they say about r.
@@ -120,14 +125,4 @@ func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
 		}
 	}
 	return nil
-}
-
-// CheckPath tells what is wrong with a path, if anything, in an error that
-// matches [ErrInvalid]. The root is no place for a recipe.
-func CheckPath(path string) error {
-	err := checkPath(path)
-	if err == nil && path == "/" {
-		err = invalid("the root cannot be used; name a path below it")
-	}
-	return opError("check path", "", err)
 }

@@ -20,44 +20,42 @@ const (
 	Kazoo Dialect = "kazoo"
 )
 
-// Kind is the part of a claim's node name that tells what it claims.
-type Kind string
-
-// The kinds of the recipes in this module. Kinds of your own are letters and
-// digits.
+// The kinds of the recipes in this module that both dialects have. A kind is the
+// part of a claim's node name that tells what it claims; kinds of your own are
+// letters and digits.
 const (
-	Lock  Kind = "lock"  // mutex
-	Read  Kind = "read"  // shared side of a read/write lock
-	Write Kind = "write" // exclusive side of a read/write lock
-	Latch Kind = "latch" // leader election
-	Lease Kind = "lease" // of a semaphore
+	kindLock  = "lock"  // mutex
+	kindRead  = "read"  // shared side of a read/write lock
+	kindWrite = "write" // exclusive side of a read/write lock
+	kindLatch = "latch" // leader election
+	kindLease = "lease" // of a semaphore
 )
 
-var wellKnown = []Kind{Lock, Read, Write, Latch, Lease}
+var wellKnown = []string{kindLock, kindRead, kindWrite, kindLatch, kindLease}
 
 // marker is what stands between the GUID and the sequence number.
-func (d Dialect) marker(k Kind) string {
+func (d Dialect) marker(k string) string {
 	if d == Kazoo {
 		switch k {
-		case Read:
+		case kindRead:
 			return "__rlock__"
-		case Lock, Write, Latch:
+		case kindLock, kindWrite, kindLatch:
 			// Kazoo's Election is its Lock, and so is its WriteLock.
 			return "__lock__"
 		}
-		return "__" + string(k) + "__"
+		return "__" + k + "__"
 	}
 	switch k {
-	case Read:
+	case kindRead:
 		return "__READ__"
-	case Write:
+	case kindWrite:
 		return "__WRIT__"
 	}
-	return string(k) + "-"
+	return k + "-"
 }
 
 // prefix is a claim's node name without its sequence number.
-func (d Dialect) prefix(guid string, k Kind) string {
+func (d Dialect) prefix(guid, k string) string {
 	if d == Kazoo {
 		return guid + d.marker(k)
 	}
@@ -81,14 +79,14 @@ func (d Dialect) newGUID() string {
 type Contender struct {
 	Name     string // of the node
 	GUID     string
-	Kind     Kind
+	Kind     string
 	Sequence int32
 	Dialect  Dialect
 }
 
 // parseName reads a node's name in either dialect. Names of no known shape are
 // ignored.
-func parseName(name string, kinds []Kind) (Contender, bool) {
+func parseName(name string, kinds []string) (Contender, bool) {
 	if guid, rest, ok := curatorGUID(name); ok {
 		return parseRest(Curator, name, guid, rest, kinds)
 	}
@@ -113,8 +111,8 @@ func curatorGUID(name string) (guid, rest string, ok bool) {
 	return "", "", false
 }
 
-func parseRest(d Dialect, name, guid, rest string, kinds []Kind) (Contender, bool) {
-	for _, known := range [][]Kind{kinds, wellKnown} {
+func parseRest(d Dialect, name, guid, rest string, kinds []string) (Contender, bool) {
+	for _, known := range [][]string{kinds, wellKnown} {
 		for _, k := range known {
 			digits, ok := strings.CutPrefix(rest, d.marker(k))
 			if !ok {

@@ -10,20 +10,20 @@ import (
 func TestNamesAreReadInEitherDialect(t *testing.T) {
 	const uuid, hex32 = "0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a", "0b1f7a3c98aa4a538d0b5f2f3d1c2e4a"
 	for name, want := range map[string]Contender{
-		"_c_" + uuid + "-lock-0000000007":    {GUID: uuid, Kind: Lock, Sequence: 7},
-		"_c_" + hex32 + "-lock-0000000007":   {GUID: hex32, Kind: Lock, Sequence: 7},
-		"_c_" + uuid + "-__READ__0000000012": {GUID: uuid, Kind: Read, Sequence: 12},
-		"_c_" + uuid + "-__WRIT__0000000012": {GUID: uuid, Kind: Write, Sequence: 12},
-		"_c_" + uuid + "-latch-2147483647":   {GUID: uuid, Kind: Latch, Sequence: 2147483647},
-		"_c_" + uuid + "-lease-0000000000":   {GUID: uuid, Kind: Lease, Sequence: 0},
-		"_c_" + uuid + "-lock--2147483648":   {GUID: uuid, Kind: Lock, Sequence: -2147483648},
-		"_c_" + uuid + "-lock--000000001":    {GUID: uuid, Kind: Lock, Sequence: -1},
-		hex32 + "__lock__0000000003":         {GUID: hex32, Kind: Lock, Sequence: 3, Dialect: Kazoo},
-		hex32 + "__rlock__0000000003":        {GUID: hex32, Kind: Read, Sequence: 3, Dialect: Kazoo},
+		"_c_" + uuid + "-lock-0000000007":    {GUID: uuid, Kind: kindLock, Sequence: 7},
+		"_c_" + hex32 + "-lock-0000000007":   {GUID: hex32, Kind: kindLock, Sequence: 7},
+		"_c_" + uuid + "-__READ__0000000012": {GUID: uuid, Kind: kindRead, Sequence: 12},
+		"_c_" + uuid + "-__WRIT__0000000012": {GUID: uuid, Kind: kindWrite, Sequence: 12},
+		"_c_" + uuid + "-latch-2147483647":   {GUID: uuid, Kind: kindLatch, Sequence: 2147483647},
+		"_c_" + uuid + "-lease-0000000000":   {GUID: uuid, Kind: kindLease, Sequence: 0},
+		"_c_" + uuid + "-lock--2147483648":   {GUID: uuid, Kind: kindLock, Sequence: -2147483648},
+		"_c_" + uuid + "-lock--000000001":    {GUID: uuid, Kind: kindLock, Sequence: -1},
+		hex32 + "__lock__0000000003":         {GUID: hex32, Kind: kindLock, Sequence: 3, Dialect: Kazoo},
+		hex32 + "__rlock__0000000003":        {GUID: hex32, Kind: kindRead, Sequence: 3, Dialect: Kazoo},
 		"_c_" + uuid + "-custom-0000000001":  {GUID: uuid, Kind: "custom", Sequence: 1},
 	} {
 		want.Name, want.Dialect = name, cmp.Or(want.Dialect, Curator)
-		got, ok := parseName(name, []Kind{"custom"})
+		got, ok := parseName(name, []string{"custom"})
 		require.True(t, ok, name)
 		require.Equal(t, want, got)
 	}
@@ -45,9 +45,9 @@ func TestNamesOfNoKnownShapeAreNobodys(t *testing.T) {
 
 func TestADialectReadsWhatItWrites(t *testing.T) {
 	for _, d := range []Dialect{Curator, Kazoo} {
-		for _, k := range []Kind{Lock, Read, Latch, Lease, "custom"} {
+		for _, k := range []string{kindLock, kindRead, kindLatch, kindLease, "custom"} {
 			guid := d.newGUID()
-			got, ok := parseName(d.prefix(guid, k)+"0000000042", []Kind{k})
+			got, ok := parseName(d.prefix(guid, k)+"0000000042", []string{k})
 			require.True(t, ok)
 			require.Equal(t, guid, got.GUID)
 			require.Equal(t, d, got.Dialect)
@@ -58,13 +58,13 @@ func TestADialectReadsWhatItWrites(t *testing.T) {
 }
 
 func TestAReaderThatTookAWritersPlaceStandsRightBehindIt(t *testing.T) {
-	line := Line{Kinds: []Kind{Read, Write}}
+	line := Line{Kinds: []string{kindRead, kindWrite}}
 	order := line.Order([]string{
 		"_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4a-__READ__0000000002",
 		"_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4b-__READ__0000000001",
 		"_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4c-__WRIT__0000000001",
 	}, Curator)
-	require.Equal(t, []Kind{Write, Read, Read}, []Kind{order[0].Kind, order[1].Kind, order[2].Kind})
+	require.Equal(t, []string{kindWrite, kindRead, kindRead}, []string{order[0].Kind, order[1].Kind, order[2].Kind})
 	require.EqualValues(t, 1, order[1].Sequence)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// Held is a [Hold], or something that stands for several.
-type Held interface {
+// held is a [Hold], or something that stands for several.
+type held interface {
 	Context(parent context.Context) context.Context
 	Err() error
 	Release(ctx context.Context) error
@@ -26,7 +26,7 @@ type Held interface {
 // then has the time of [Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
-func Do[H Held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
+func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
 	held, err := acquire(ctx)
 	if err != nil {
 		return err

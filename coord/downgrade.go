@@ -21,8 +21,8 @@ import (
 // revoked on its own.
 //
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
-// writer's ([Write]; a mutex has no read side), while [Hold.ReleaseTxn] is under
-// way, or when [Hold.Nest] has made other handles of it that are not released:
+// writer's (a mutex has no read side), while [Hold.ReleaseTxn] is under
+// way, or when there are other handles of it ([Spec.Reentrant]) that are not released:
 // they would lose their exclusion unawares. With any other error nothing is held
 // any more, and nothing is left behind: what could not be deleted yet is deleted
 // in the background. When the connection fails before the reply comes, Downgrade
@@ -38,7 +38,7 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
-	next, err := cl.successor(Read)
+	next, err := cl.successor(kindRead)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (cl *Claim) lostWith(err error) error {
 
 // successor prepares a claim that is to take cl's place in the line, under a
 // name of its own.
-func (cl *Claim) successor(kind Kind) (*Claim, error) {
+func (cl *Claim) successor(kind string) (*Claim, error) {
 	c, self := cl.client, cl.own()
 	if cl.spec.Name != "" || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
 		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.name)

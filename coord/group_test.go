@@ -135,7 +135,7 @@ func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
 		before := b.Server.Counts()
 		names, err := second.Listed(b.Context())
 		require.NoError(t, err)
-		line := coord.Line{Dir: "/line", Kinds: []coord.Kind{"member"}}.Order(append(names, "else"), coord.Curator)
+		line := coord.Line{Dir: "/line", Kinds: []string{"member"}}.Order(append(names, "else"), coord.Curator)
 		require.Len(t, line, 2)
 		require.Equal(t, first.Node(), "/line/"+line[0].Name)
 		require.Equal(t, second.Node(), "/line/"+line[1].Name)

@@ -128,7 +128,7 @@ func TestEverybodyIsToldOfALossBeforeTheObserverIs(t *testing.T) {
 		b.Cleanup(func() { close(stuck) })
 		var holds []*coord.Hold
 		for _, dir := range []string{"/one", "/two"} {
-			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: dir}, Kind: coord.Lock}, coord.First)
+			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: dir}, Kind: "lock"}, coord.First)
 			require.NoError(b, err)
 			holds = append(holds, h)
 		}

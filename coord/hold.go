@@ -95,9 +95,6 @@ func (h *Hold) Token() int64 {
 // Node returns the path of the hold's node.
 func (h *Hold) Node() string { return h.claim.Node() }
 
-// Name returns the name of the hold's node in its directory.
-func (h *Hold) Name() string { return h.claim.name }
-
 // Session returns the id of the session the hold belongs to.
 func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 
@@ -153,10 +150,10 @@ func (h *Hold) ownFailure(err error) error {
 	return cmp.Or(h.Err(), ErrReleased)
 }
 
-// Nest returns another handle of the same hold, with a Release of its own; the
+// nest returns another handle of the same hold, with a Release of its own; the
 // node is deleted when the last handle is released. It fails when the hold has
 // ended, and with [ErrInvalid] while [Hold.ReleaseTxn] is under way.
-func (h *Hold) Nest() (*Hold, error) {
+func (h *Hold) nest() (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}

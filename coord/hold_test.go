@@ -107,7 +107,7 @@ func TestATxnTellsWhichOperationFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(c)
-		_, err := h.Txn(b.Context(), coord.CreateOp("/a", nil, coord.Persistent), coord.SetOp("/missing", nil, -1))
+		_, err := h.Txn(b.Context(), coord.CreateOp("/a", nil), coord.SetOp("/missing", nil, -1))
 		var failed *coord.TxnError
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, 1, failed.Index)
@@ -205,8 +205,12 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 func TestNestedHandlesShareTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		h := b.acquire(c)
-		inner, err := h.Nest()
+		again := mutex
+		again.Reentrant = true
+		h, err := c.Acquire(b.Context(), again, first)
+		require.NoError(t, err)
+		ctx := h.Context(b.Context())
+		inner, err := c.Acquire(ctx, again, first)
 		require.NoError(t, err)
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, inner.Err())
@@ -214,7 +218,7 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		require.NoError(t, inner.Release(b.Context()))
 		require.NoError(t, inner.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
-		_, err = h.Nest()
+		_, err = c.Acquire(ctx, again, first)
 		require.ErrorIs(t, err, coord.ErrReleased)
 	})
 }
@@ -333,7 +337,7 @@ func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testi
 		c := b.Open(coord.WithACL("world:anyone:cdwa"))
 		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
 		require.NoError(t, err)
-		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil, coord.Persistent))
+		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil))
 		require.ErrorIs(t, err, coord.ErrNoAuth)
 		require.NotErrorIs(t, err, coord.ErrLost)
 		require.NoError(t, h.Err())

@@ -13,10 +13,6 @@ import (
 // the write in the first place, and downgrade.
 var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
 
-// Exclusive tells whether the hold excludes all others of its line. Only such
-// a hold has a [Hold.Token].
-func (h *Hold) Exclusive() bool { return h.claim.spec.Exclusive }
-
 // sameLine tells whether a claim contends with one of the other spec in the same
 // directory.
 func (s Spec) sameLine(other Spec) bool {
@@ -34,11 +30,11 @@ func (c *Client) inside(ctx context.Context, spec Spec) (h *Hold, decided bool, 
 	switch {
 	case !ok || ctx.Err() != nil || !spec.sameLine(held.claim.spec):
 		return nil, false, nil
-	case spec.Exclusive && !held.Exclusive():
+	case spec.Exclusive && !held.claim.spec.Exclusive:
 		return nil, true, ErrUpgrade
 	case !spec.Reentrant:
 		return nil, false, nil
 	}
-	h, err = held.Nest()
+	h, err = held.nest()
 	return h, true, err
 }

@@ -24,7 +24,7 @@ type ContenderInfo struct {
 // says which of them hold by the rules of locks: of these kinds, or of every
 // kind if none is named. There are none in a directory that is missing. One
 // listing, and one read for each; nodes that go meanwhile are left out.
-func (c *Client) Inspect(ctx context.Context, dir string, kinds ...Kind) ([]ContenderInfo, error) {
+func (c *Client) Inspect(ctx context.Context, dir string, kinds ...string) ([]ContenderInfo, error) {
 	names, err := c.Children(ctx, dir)
 	if errors.Is(err, ErrNoNode) {
 		return nil, nil
@@ -36,7 +36,7 @@ func (c *Client) Inspect(ctx context.Context, dir string, kinds ...Kind) ([]Cont
 	for _, name := range names {
 		m, known := parseName(name, kinds)
 		if !known && len(kinds) == 0 {
-			m, known = parseName(name, []Kind{kindIn(name)})
+			m, known = parseName(name, []string{kindIn(name)})
 		}
 		if known && (len(kinds) == 0 || slices.Contains(kinds, m.Kind)) {
 			all = append(all, m)
@@ -45,16 +45,16 @@ func (c *Client) Inspect(ctx context.Context, dir string, kinds ...Kind) ([]Cont
 	slices.SortFunc(all, byAge)
 	infos, err := c.Describe(ctx, dir, all)
 	for i := range infos {
-		infos[i].Holds = i == 0 || infos[i].Kind == Read && infos[i-1].Holds && infos[i-1].Kind == Read
+		infos[i].Holds = i == 0 || infos[i].Kind == kindRead && infos[i-1].Holds && infos[i-1].Kind == kindRead
 	}
 	return infos, err
 }
 
 // kindIn returns what the kind would be if the name were a contender's: the
 // letters and digits before the number.
-func kindIn(name string) Kind {
+func kindIn(name string) string {
 	name = strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_")
-	return Kind(name[strings.LastIndexFunc(name, notAlphanumeric)+1:])
+	return name[strings.LastIndexFunc(name, notAlphanumeric)+1:]
 }
 
 // Describe reads the nodes of contenders in dir: one request for each. Nodes that

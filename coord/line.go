@@ -56,19 +56,19 @@ type Line struct {
 	// Kinds of claims that take part. A contender of another known kind, or of
 	// the other dialect, cannot be honoured: the one of the two that came later
 	// must leave ([ErrForeign]). Names of no known shape are ignored.
-	Kinds []Kind
+	Kinds []string
 }
 
 // LockLine is the line of the locks at dir: mutexes, and both sides of
 // read/write locks, which exclude each other. A mutex stands in it like a
 // writer.
-func LockLine(dir string) Line { return Line{Dir: dir, Kinds: []Kind{Lock, Read, Write}} }
+func LockLine(dir string) Line { return Line{Dir: dir, Kinds: []string{kindLock, kindRead, kindWrite}} }
 
 // mayReturn tells whether a contender that is gone may stand in the line under
 // another name: a write claim that was downgraded has left a read claim in its
 // place. Kazoo's names do not tell a writer from a mutex.
 func (l Line) mayReturn(gone Contender) bool {
-	return gone.Kind == Write || gone.Dialect == Kazoo && slices.Contains(l.Kinds, Read)
+	return gone.Kind == kindWrite || gone.Dialect == Kazoo && slices.Contains(l.Kinds, kindRead)
 }
 
 // parse sorts the children of a directory into those that take part and those
@@ -96,7 +96,7 @@ type lineView struct{ line, foreign []Contender }
 func (l Line) view(names *session.Listing, d Dialect) lineView {
 	key := string(d)
 	for _, kind := range l.Kinds {
-		key += " " + string(kind)
+		key += " " + kind
 	}
 	return names.View(key, func(names []string) any {
 		line, foreign := l.parse(names, d)

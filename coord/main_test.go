@@ -27,7 +27,7 @@ func inBubble(t *testing.T, f func(b bubble), opts ...zkembed.Option) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) }, opts...)
 }
 
-var mutex = coord.Spec{Line: coord.Line{Dir: "/lock"}, Kind: coord.Lock, Exclusive: true}
+var mutex = coord.Spec{Line: coord.Line{Dir: "/lock"}, Kind: "lock", Exclusive: true}
 
 func first(ahead []coord.Contender) ([]int, bool) {
 	if len(ahead) == 0 {

@@ -239,7 +239,7 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		require.NoError(b, second.Release(b.Context()))
 		require.NoError(b, first.Release(b.Context()))
 
-		shared, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []coord.Kind{"other"}}, Kind: "shared"}, coord.Alone)
+		shared, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"}, coord.Alone)
 		require.NoError(b, err)
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e"}, Kind: "foreign", Exclusive: true}
 		_, err = c.TryAcquire(shared.Context(b.Context()), foreign, coord.Alone)

@@ -45,7 +45,7 @@ type witness struct {
 
 // ExactlyOnce returns an empty set of witnesses, whose nodes will be in dir.
 func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
-	if err := CheckPath(dir); err != nil {
+	if err := Check(c, dir); err != nil {
 		return nil, err
 	}
 	return &ExactlyOnce{client: c, dir: dir, owner: []byte(c.opts.owner()), places: make(chan struct{}, witnesses)}, nil

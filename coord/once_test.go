@@ -23,7 +23,7 @@ func (b bubble) once(c *coord.Client) *coord.ExactlyOnce {
 }
 
 // add is an operation that would be seen if it was carried out twice.
-var add = coord.CreateOp("/count/n-", nil, coord.PersistentSequential)
+var add = coord.CreateOp("/count/n-", nil, coord.Sequential)
 
 func (b bubble) children(path string) (n int) {
 	for _, node := range b.Server.Nodes() {

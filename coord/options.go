@@ -14,9 +14,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// DefaultSessionTimeout is the session time-out asked for when
+// defaultSessionTimeout is the session time-out asked for when
 // [WithSessionTimeout] is not given.
-const DefaultSessionTimeout = 10 * time.Second
+const defaultSessionTimeout = 10 * time.Second
 
 type options struct {
 	timeout  time.Duration
@@ -40,7 +40,7 @@ type Option func(*options) error
 
 func defaults() options {
 	return options{
-		timeout:  DefaultSessionTimeout,
+		timeout:  defaultSessionTimeout,
 		acl:      []session.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
 		log:      slog.New(slog.DiscardHandler),
 		packet:   session.DefaultMaxPacket,

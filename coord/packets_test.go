@@ -122,7 +122,7 @@ func TestAllOfAPacketIsCounted(t *testing.T) {
 		most := (limit - 8 - 9) / oneByte
 		ops := make([]coord.Op, most+1)
 		for i := range ops {
-			ops[i] = coord.CreateOp(path+string([]byte{'0' + byte(i/10000), '0' + byte(i/1000%10), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}), []byte("x"), coord.Persistent)
+			ops[i] = coord.CreateOp(path+string([]byte{'0' + byte(i/10000), '0' + byte(i/1000%10), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}), []byte("x"))
 		}
 		_, err := c.Txn(b.Context(), ops...)
 		require.ErrorIs(t, err, coord.ErrTooLarge)

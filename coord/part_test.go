@@ -33,7 +33,7 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 			return h.Release(ctx)
 		},
 		"released with a transaction": func(b bubble, h *coord.Hold) error {
-			return h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent))
+			return h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil))
 		},
 		"broken":   func(b bubble, h *coord.Hold) error { return b.Open().Break(b.Context(), h.Node()) },
 		"the part": func(b bubble, h *coord.Hold) error { return b.Open().Break(b.Context(), "/parts/part") },

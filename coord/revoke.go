@@ -24,10 +24,10 @@ func IsRevocation(data []byte) bool {
 // latch, and all candidates behind it, would wait for ever.
 func Notice(node string) string {
 	self, _ := parseName(node[strings.LastIndexByte(node, '/')+1:], nil)
-	if self.Kind != Latch || self.Dialect != Curator {
+	if self.Kind != kindLatch || self.Dialect != Curator {
 		return node
 	}
-	marker := Curator.marker(Latch)
+	marker := Curator.marker(kindLatch)
 	return node[:strings.LastIndex(node, marker)+len(marker)]
 }
 

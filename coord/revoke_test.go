@@ -80,7 +80,7 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 func TestWhatIsNoClaimIsNotAsked(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		require.NoError(b, c.CreateAll(b.Context(), "/dir/item", []byte("data")))
+		require.NoError(b, c.Create(b.Context(), "/dir/item", []byte("data")))
 		for _, node := range []string{"/dir", "/dir/item"} { // a container, too
 			require.ErrorIs(b, c.Revoke(b.Context(), node), coord.ErrInvalid)
 			require.ErrorIs(b, c.RevokeAndWait(b.Context(), node, time.Second), coord.ErrInvalid)

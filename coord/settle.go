@@ -18,7 +18,7 @@ import (
 // that the first attempt will not be carried out yet, the error matches
 // [ErrUnconfirmed], and the node, if it is still there, is deleted in the
 // background. It fails with [ErrInvalid] while other handles of the hold
-// ([Hold.Nest]) are not released.
+// ([Spec.Reentrant]) are not released.
 //
 // If somebody breaks the claim while a lost reply is being found out, the own
 // node is missing in either case. Then an operation that deletes a node, or sets

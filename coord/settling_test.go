@@ -20,7 +20,7 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 		for range 20 {
 			h := b.acquire(c)
 			f := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
-			err := h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent))
+			err := h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil))
 			require.Equal(b, 1, f.Fired())
 			made := slices.ContainsFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return n.Path == "/done" })
 			if err == nil {
@@ -40,13 +40,14 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/lock"), Kind: coord.Write, Exclusive: true}, first)
+		again := coord.Spec{Line: coord.LockLine("/lock"), Kind: "write", Exclusive: true, Reentrant: true}
+		h, err := c.Acquire(b.Context(), again, first)
 		require.NoError(t, err)
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := make(chan error, 1)
-		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
+		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
 		synctest.Wait()
-		_, err = h.Nest()
+		_, err = c.Acquire(h.Context(b.Context()), again, first)
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		_, err = h.Downgrade(b.Context())
 		require.ErrorIs(t, err, coord.ErrInvalid)

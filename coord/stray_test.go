@@ -148,7 +148,7 @@ func TestATransactionThatWasRefusedIsNotCarriedOutLate(t *testing.T) {
 		_, err := o.Txn(b.Context(), add) // makes the witness
 		require.NoError(b, err)
 		late := b.strike(zkembed.CarryOutLate(T/4), 1)
-		_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil, coord.Persistent))
+		_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrNoNode)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
 		require.Equal(b, 1, late.Fired())
@@ -162,7 +162,7 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 	inBubble(t, func(b bubble) {
 		var removed atomic.Int64
 		c := b.Open(strays(&removed))
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/lock"), Kind: coord.Write, Exclusive: true}, first)
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/lock"), Kind: "write", Exclusive: true}, first)
 		require.NoError(b, err)
 		swap := func(r zkembed.Request) bool { return len(r.Parts) == 3 }
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
@@ -211,7 +211,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		var joining sync.WaitGroup
 		for i := range n {
 			joining.Go(func() {
-				_, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: coord.Lock})
+				_, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})
 				require.NoError(b, err)
 			})
 		}
@@ -260,7 +260,7 @@ func TestARefusalIsToldAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 			fence := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
 				return len(r.Parts) == 1 && r.Parts[0] == zkembed.OpSetData
 			}}, fault)
-			_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil, coord.Persistent))
+			_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
 			require.Equal(b, 1, fence.Fired())
 			require.ErrorIs(b, err, coord.ErrNoNode)
 			require.NotErrorIs(b, err, coord.ErrUnconfirmed)
@@ -276,7 +276,7 @@ func TestAReleaseTxnWhoseRepeatIsRefusedGivesTheHoldUp(t *testing.T) {
 		c := b.Open()
 		h := b.acquire(c)
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool { return len(r.Parts) == 2 }}, zkembed.CarryOutLate(T/4))
-		err := h.ReleaseTxn(b.Context(), coord.CreateOp("/missing/n", nil, coord.Persistent))
+		err := h.ReleaseTxn(b.Context(), coord.CreateOp("/missing/n", nil))
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorIs(b, err, coord.ErrNoNode)
 		require.Equal(b, 1, late.Fired())

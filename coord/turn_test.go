@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"path"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -42,14 +43,14 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 		} {
 			claim, err := c.Join(b.Context(), spec)
 			require.NoError(t, err)
-			if spec.Kind == coord.Lock {
+			if spec.Kind == "lock" {
 				_, err = claim.Turn(b.Context(), first) // uses the listing of the join up
 				require.NoError(t, err)
 			}
 			require.NoError(t, claim.Leave(b.Context()))
 			_, err = claim.Turn(b.Context(), first)
 			require.ErrorIs(t, err, coord.ErrReleased)
-			if spec.Kind == coord.Lock {
+			if spec.Kind == "lock" {
 				_, err = claim.Listed(b.Context())
 				require.ErrorIs(t, err, coord.ErrReleased)
 			}
@@ -110,7 +111,7 @@ func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 	for _, spec := range []coord.Spec{
 		mutex,
-		{Line: mutex.Line, Kind: coord.Lock, Unlisted: true},
+		{Line: mutex.Line, Kind: "lock", Unlisted: true},
 		{Line: mutex.Line, Name: "one"},
 	} {
 		inBubble(t, func(b bubble) {
@@ -178,14 +179,14 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 		ended := make(chan error, 1)
 		turn := func() { _, err := claim.Turn(waiting, seen); ended <- err }
 		go turn()
-		require.Equal(t, []string{holder.Name()}, <-asked) // as listed by the join
+		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed by the join
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 
 		waiting = b.Context()
 		go turn()
-		require.Equal(t, []string{holder.Name()}, <-asked) // as listed now
+		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed now
 		synctest.Wait()
 		require.NoError(t, holder.Leave(b.Context()))
 		require.Empty(t, <-asked)

@@ -11,12 +11,10 @@ import (
 // Mode is a node's kind.
 type Mode int32
 
-// The modes a node can be created with.
+// What a node can be besides persistent. [Client.Join] makes nodes that are both.
 const (
-	Persistent           Mode = session.Persistent
-	Ephemeral            Mode = session.Ephemeral
-	PersistentSequential Mode = session.PersistentSequential
-	EphemeralSequential  Mode = session.EphemeralSequential
+	Ephemeral  Mode = session.Ephemeral            // deleted at the end of the session
+	Sequential Mode = session.PersistentSequential // the server appends a number to the name
 )
 
 // Op is one operation of a transaction, made by [CreateOp], [SetOp],
@@ -29,9 +27,14 @@ type Op struct {
 	mode    Mode
 }
 
-// CreateOp creates a node. Its parent must exist.
-func CreateOp(path string, data []byte, mode Mode) Op {
-	return Op{kind: session.OpCreate, path: path, data: data, mode: mode}
+// CreateOp creates a node, persistent unless a mode says otherwise. Its parent
+// must exist.
+func CreateOp(path string, data []byte, modes ...Mode) Op {
+	op := Op{kind: session.OpCreate, path: path, data: data}
+	for _, mode := range modes {
+		op.mode |= mode
+	}
+	return op
 }
 
 // SetOp replaces a node's data if the node has this version; -1 matches any.
@@ -138,7 +141,7 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 	requests := make([]session.Op, len(ops))
 	for i, op := range ops {
 		path := op.path
-		if op.mode&PersistentSequential != 0 {
+		if op.mode&Sequential != 0 {
 			path += "0" // the name may be nothing but the sequence number
 		}
 		if err := checkPath(path); err != nil {
@@ -155,17 +158,12 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 	return requests, nil
 }
 
-// Create makes a persistent node; its parent must exist. One request. When the
-// connection fails before the reply, the error matches [ErrUnconfirmed].
+// Create makes a persistent node, and its parents where they are missing; see
+// [Client.EnsureDir]. One request when the parent is there. When the connection
+// fails before the reply, the error matches [ErrUnconfirmed].
 func (c *Client) Create(ctx context.Context, path string, data []byte) error {
-	return c.one(ctx, CreateOp(path, data, Persistent))
-}
-
-// CreateAll is [Client.Create], and makes the parents where they are missing;
-// see [Client.EnsureDir]. One request when the parent is there.
-func (c *Client) CreateAll(ctx context.Context, path string, data []byte) error {
 	for {
-		err := c.Create(ctx, path, data)
+		err := c.one(ctx, CreateOp(path, data))
 		if !errors.Is(err, ErrNoNode) {
 			return err
 		}

@@ -18,7 +18,7 @@ func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
 		h := b.acquire(c)
 		f := b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
 		failed := make(chan error, 1)
-		go func() { failed <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil, coord.Persistent)) }()
+		go func() { failed <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
 		<-f.Struck()
 		time.Sleep(time.Millisecond)
 		b.Server.Stop()

@@ -39,7 +39,7 @@ func made(b coordtest.Bubble, paths ...string) (waiter, other *coord.Client) {
 	b.Helper()
 	waiter, other = b.Open(), b.Open()
 	for _, path := range paths {
-		require.NoError(b, other.CreateAll(b.Context(), path, []byte("0")))
+		require.NoError(b, other.Create(b.Context(), path, []byte("0")))
 	}
 	return waiter, other
 }
@@ -62,8 +62,8 @@ func TestALookIsCalledAgainWhenWhatItReadHasChanged(t *testing.T) {
 		change coord.Op
 	}{
 		"the data":         {func(v *coord.View) error { _, _, err := v.Get("/a"); return err }, coord.SetOp("/a", []byte("1"), -1)},
-		"a new child":      {func(v *coord.View) error { _, _, err := v.Children("/a"); return err }, coord.CreateOp("/a/c", nil, coord.Persistent)},
-		"a new node":       {func(v *coord.View) error { return exists(v, "/b") }, coord.CreateOp("/b", nil, coord.Persistent)},
+		"a new child":      {func(v *coord.View) error { _, _, err := v.Children("/a"); return err }, coord.CreateOp("/a/c", nil)},
+		"a new node":       {func(v *coord.View) error { return exists(v, "/b") }, coord.CreateOp("/b", nil)},
 		"a node that goes": {func(v *coord.View) error { return exists(v, "/a") }, coord.DeleteOp("/a", -1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestANodeThatWasDeletedAndMadeAnewIsReadByTheSecondAttempt(t *testing.T) {
 			}
 			return string(data) == "2", err
 		})
-		_, err := other.Txn(b.Context(), coord.DeleteOp("/a", -1), coord.CreateOp("/a", []byte("1"), coord.Persistent))
+		_, err := other.Txn(b.Context(), coord.DeleteOp("/a", -1), coord.CreateOp("/a", []byte("1")))
 		require.NoError(b, err)
 		synctest.Wait()
 		require.EqualValues(b, 2, looks.Load())

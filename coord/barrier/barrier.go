@@ -37,7 +37,7 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 func (b *Barrier) Set(ctx context.Context) error {
 	for {
 		err := b.client.Retry(ctx, func(ctx context.Context) error {
-			return b.client.CreateAll(ctx, b.path, []byte(b.client.Identity()))
+			return b.client.Create(ctx, b.path, []byte(b.client.Identity()))
 		})
 		if !errors.Is(err, coord.ErrNodeExists) {
 			return err

@@ -15,7 +15,7 @@ import (
 const MaxMembers = 4000
 
 // kind is the part of a node's name that tells that it is a member.
-const kind coord.Kind = "member"
+const kind string = "member"
 
 // Barrier is a double barrier for n members on a path. It is configuration, not
 // state: what takes part is the [Member] that Enter returns. It is safe for
@@ -59,7 +59,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	}
 	b := &Barrier{
 		client: client, path: path, ready: path + "/ready", size: n,
-		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []coord.Kind{kind}}, Kind: kind, Unlisted: true},
+		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}}, Kind: kind, Unlisted: true},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (b *Barrier) get(ctx context.Context) (reading, error) {
 
 // found makes ready, and the directory, of a barrier that nobody has used.
 func (b *Barrier) found(ctx context.Context) error {
-	return b.client.CreateAll(ctx, b.ready, encode(state{Format: format, Size: b.size}))
+	return b.client.Create(ctx, b.ready, encode(state{Format: format, Size: b.size}))
 }
 
 // list lists the members, of every round, by age.

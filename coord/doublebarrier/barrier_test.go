@@ -175,7 +175,7 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 func TestAMembersTransactionsStopWithItsMembership(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 2)...)
-		_, err := members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42"), coord.Persistent))
+		_, err := members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42")))
 		require.NoError(t, err)
 		require.NoError(t, members[0].Abandon(t.Context()))
 		_, err = members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -43,7 +44,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entrant{Barrier: b, hold: hold, self: b.order([]string{hold.Name()})[0]}
+	e := &entrant{Barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0]}
 	m, err := e.await(ctx)
 	if err != nil {
 		withdraw(ctx, hold)

@@ -37,7 +37,7 @@ func Example() {
 		}
 		return b.Do(ctx, func(ctx context.Context, m *doublebarrier.Member) error {
 			share := work[m.Index()]
-			_, err := m.Txn(ctx, coord.CreateOp("/count-"+share, fmt.Append(nil, len(share)), coord.Persistent))
+			_, err := m.Txn(ctx, coord.CreateOp("/count-"+share, fmt.Append(nil, len(share))))
 			return err
 		})
 	}

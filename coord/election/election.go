@@ -25,7 +25,7 @@ func New(client *coord.Client, path string) (*Election, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	return &Election{client, coord.Line{Dir: path, Kinds: []coord.Kind{coord.Latch}}}, nil
+	return &Election{client, coord.Line{Dir: path, Kinds: []string{"latch"}}}, nil
 }
 
 // Campaign stands for election until it is won or ctx ends. ctx bounds the
@@ -49,7 +49,7 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 		return nil, err
 	}
 	for {
-		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: coord.Latch, Data: data, Exclusive: true}, coord.First)
+		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: data, Exclusive: true}, coord.First)
 		if err != nil {
 			return nil, err
 		}

@@ -182,7 +182,7 @@ func TestWithoutDataACandidateTellsItsIdentity(t *testing.T) {
 func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
-		lock, err := c.Join(coordtest.Limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: coord.Lock})
+		lock, err := c.Join(coordtest.Limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: "lock"})
 		require.NoError(t, err)
 		_, err = at(t, c, w.Path("election")).Campaign(coordtest.Limited(t), nil)
 		require.ErrorIs(t, err, coord.ErrForeign)

@@ -35,7 +35,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	m := &Mutex{client, coord.Spec{Line: coord.LockLine(path), Kind: coord.Lock, Exclusive: true}}
+	m := &Mutex{client, coord.Spec{Line: coord.LockLine(path), Kind: "lock", Exclusive: true}}
 	if err := coord.Configure(m, path, opts); err != nil {
 		return nil, err
 	}

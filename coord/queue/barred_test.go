@@ -17,7 +17,7 @@ import (
 func (b bubble) restricted(perms string) {
 	b.Helper()
 	c := b.Open(coord.WithACL("world:anyone:" + perms))
-	_, err := c.Txn(b.Context(), coord.CreateOp("/q/entries/entry-100-", []byte("secret"), coord.PersistentSequential))
+	_, err := c.Txn(b.Context(), coord.CreateOp("/q/entries/entry-100-", []byte("secret"), coord.Sequential))
 	require.NoError(b, err)
 }
 

@@ -158,7 +158,7 @@ func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption)
 		if data == nil {
 			data = []byte{} // Kazoo cannot read a node without data
 		}
-		ops[i] = coord.CreateOp(q.entry(fmt.Sprintf("%s%03d-", prefix, set.priority)), data, coord.PersistentSequential)
+		ops[i] = coord.CreateOp(q.entry(fmt.Sprintf("%s%03d-", prefix, set.priority)), data, coord.Sequential)
 	}
 	if len(ops) == 0 {
 		return nil

@@ -253,7 +253,7 @@ func (q *Queue) bury(ctx context.Context, e entry) error {
 			coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
 			coord.DeleteOp(q.entry(e.name), e.stat.Version),
 			coord.DeleteOp(q.claim(e.name), -1),
-			coord.CreateOp(dead.entry(e.name[:dash+1]), e.data, coord.PersistentSequential))
+			coord.CreateOp(dead.entry(e.name[:dash+1]), e.data, coord.Sequential))
 		var refused *coord.TxnError
 		switch {
 		case errors.As(err, &refused) && refused.Index == 3 && errors.Is(err, coord.ErrNoNode):

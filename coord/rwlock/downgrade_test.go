@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -33,7 +34,6 @@ func (s scene) isReader(h *coord.Hold, place string) {
 	s.Helper()
 	require.NoError(s, h.Err())
 	require.Zero(s, h.Token())
-	require.False(s, h.Exclusive())
 	line := s.line()
 	require.Len(s, line, 1)
 	require.Equal(s, s.path+"/"+line[0], h.Node())
@@ -128,8 +128,9 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		release(s.T, m)
 
-		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
-		inner, err := h.Nest()
+		side := rw(s.T, c, s.path, rwlock.Reentrant()).WriteSide()
+		h := hold(s.T, side)
+		inner, err := side.Acquire(h.Context(coordtest.Limited(s.T)))
 		require.NoError(s, err)
 		_, err = h.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrInvalid)

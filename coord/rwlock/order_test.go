@@ -297,9 +297,9 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		require.NoError(s, err)
 		require.Len(s, all, 4)
 		for i, want := range []struct {
-			kind  coord.Kind
+			kind  string
 			holds bool
-		}{{coord.Read, true}, {coord.Read, true}, {coord.Write, false}, {coord.Read, false}} {
+		}{{"read", true}, {"read", true}, {"write", false}, {"read", false}} {
 			require.Equal(s, want.kind, all[i].Kind)
 			require.Equal(s, want.holds, all[i].Holds)
 			require.NotEmpty(s, all[i].Owner)

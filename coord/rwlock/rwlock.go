@@ -39,8 +39,8 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 	}
 	line := coord.LockLine(path)
 	l := &Lock{
-		read:  Side{client, coord.Spec{Line: line, Kind: coord.Read}, readRule},
-		write: Side{client, coord.Spec{Line: line, Kind: coord.Write, Exclusive: true}, writeRule},
+		read:  Side{client, coord.Spec{Line: line, Kind: "read"}, readRule},
+		write: Side{client, coord.Spec{Line: line, Kind: "write", Exclusive: true}, writeRule},
 	}
 	if err := coord.Configure(l, path, opts); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 // readers right behind it, together.
 func readRule(ahead []coord.Contender) (wait []int, granted bool) {
 	for i := len(ahead) - 1; i >= 0; i-- {
-		if ahead[i].Kind != coord.Read {
+		if ahead[i].Kind != "read" {
 			return []int{i}, false
 		}
 	}

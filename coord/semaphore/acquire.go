@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 
@@ -43,7 +44,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
 	if _, _, err := s.agree(ctx, n); err != nil {
 		return nil, err
 	}
-	queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.First)
+	queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
 	}
 	var queue *coord.Hold
 	if s.layout.kazoo { // see stillFirst
-		queue, err = s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.First)
+		queue, err = s.client.TryAcquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +219,7 @@ func (s *Semaphore) room(claims []*coord.Claim, names []string, limit int) (bool
 	}
 	own := map[string]bool{}
 	for _, cl := range claims {
-		name := cl.Name()
+		name := path.Base(cl.Node())
 		if !slices.Contains(names, name) {
 			return false, fmt.Errorf("lease %s: %w", name, coord.ErrNodeDeleted)
 		}

@@ -45,7 +45,7 @@ func (s *Semaphore) describe(ctx context.Context, names []string) ([]coord.Conte
 	leases := s.layout.leases.Order(names, s.client.Dialect())
 	for _, name := range names {
 		if !slices.ContainsFunc(leases, func(c coord.Contender) bool { return c.Name == name }) {
-			leases = append(leases, coord.Contender{Name: name, Kind: coord.Lease, Dialect: s.client.Dialect()})
+			leases = append(leases, coord.Contender{Name: name, Kind: "lease", Dialect: s.client.Dialect()})
 		}
 	}
 	infos, err := s.client.Describe(ctx, s.layout.leases.Dir, leases)

@@ -24,7 +24,7 @@ type layout struct {
 // a limit nowhere, with ours where its SharedCount can read it; or that of
 // Kazoo's Semaphore.
 func layoutOf(d coord.Dialect, path string) layout {
-	lock, lease := []coord.Kind{coord.Lock}, []coord.Kind{coord.Lease}
+	lock, lease := []string{"lock"}, []string{"lease"}
 	if d == coord.Kazoo {
 		return layout{
 			queue:  coord.Line{Dir: path + "-__lock__", Kinds: lock},
@@ -42,7 +42,7 @@ func layoutOf(d coord.Dialect, path string) layout {
 
 // claim says what the node of a lease is like. Kazoo's has no number.
 func (l layout) claim(exclusive bool) coord.Spec {
-	spec := coord.Spec{Line: l.leases, Kind: coord.Lease, Exclusive: exclusive}
+	spec := coord.Spec{Line: l.leases, Kind: "lease", Exclusive: exclusive}
 	if l.kazoo {
 		var id [16]byte
 		_, _ = rand.Read(id[:]) // never fails

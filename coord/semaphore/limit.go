@@ -56,7 +56,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 
 // store makes the node of the limit, and the directory it is in.
 func (s *Semaphore) store(ctx context.Context, limit int) error {
-	return s.client.CreateAll(ctx, s.layout.limit, s.layout.encode(limit))
+	return s.client.Create(ctx, s.layout.limit, s.layout.encode(limit))
 }
 
 // agree returns the limit in force, and a channel that is closed when it may

@@ -420,12 +420,12 @@ func TestContendersListsTheHoldersAndTheWaiters(t *testing.T) {
 			require.Contains(s, c.Owner, "somebody ")
 			if c.Holds {
 				holding++
-				require.Equal(s, coord.Lease, c.Kind)
+				require.Equal(s, "lease", c.Kind)
 			}
 		}
 		require.Equal(s, 2, holding)
 		require.False(s, all[2].Holds, "the youngest is the one that is waited for")
-		require.Equal(s, coord.Lock, all[3].Kind)
+		require.Equal(s, "lock", all[3].Kind)
 		s.release(held)
 		s.release(s.granted(granted))
 	})

@@ -20,7 +20,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 		for what, try := range map[string]func(scene, *coord.Client, *queue.Queue) error{
 			"a claim's data": func(s scene, c *coord.Client, _ *queue.Queue) error {
 				_, err := c.Acquire(s.Context(), coord.Spec{
-					Line: coord.Line{Dir: s.w.Path("large")}, Kind: coord.Lock, Data: make([]byte, limit),
+					Line: coord.Line{Dir: s.w.Path("large")}, Kind: "lock", Data: make([]byte, limit),
 				}, coord.Alone)
 				return err
 			},

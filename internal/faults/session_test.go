@@ -188,7 +188,7 @@ func TestF53AnAdminDeletesTheNodeOfAClaimBeforeItAsksForItsTurn(t *testing.T) {
 	each(t, func(s scene) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		spec := coord.Spec{Line: coord.LockLine(s.dir()), Kind: coord.Lock, Exclusive: true}
+		spec := coord.Spec{Line: coord.LockLine(s.dir()), Kind: "lock", Exclusive: true}
 		for _, age := range []time.Duration{30 * time.Millisecond, T / 2} {
 			claim, err := s.client().Join(ctx, spec)
 			require.NoError(s, err)

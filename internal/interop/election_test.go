@@ -2,6 +2,7 @@ package interop
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,7 @@ func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...co
 	}
 	if b.client.Dialect() == coord.Curator {
 		for _, name := range b.candidates(t) {
-			if name != term.Name() {
+			if name != path.Base(term.Node()) {
 				require.ErrorIs(t, b.client.Revoke(patient(t), b.path+"/"+name), errors.ErrUnsupported)
 			}
 		}

@@ -23,7 +23,7 @@ var judges = []mutant{
 			old: `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
 	if len(ahead) == 0 {`,
 			new: `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
-	if len(ahead) == 0 || ahead[len(ahead)-1].Kind == coord.Read {`,
+	if len(ahead) == 0 || ahead[len(ahead)-1].Kind == "read" {`,
 		},
 		tests: []suite{bySimulation},
 	},

@@ -42,7 +42,7 @@ var line = []mutant{
 		guard: "re-check: a listing after a writer's going",
 		edit: edit{
 			file: "coord/line.go",
-			old:  `return gone.Kind == Write || gone.Dialect == Kazoo && slices.Contains(l.Kinds, Read)`,
+			old:  `return gone.Kind == kindWrite || gone.Dialect == Kazoo && slices.Contains(l.Kinds, kindRead)`,
 			new:  `return false`,
 		},
 		tests: []suite{{pkg: rwlock, run: "TestWhoWaitsForAWriterThatDowngrades"}},

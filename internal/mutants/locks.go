@@ -6,8 +6,8 @@ var locks = []mutant{
 		guard: "shared lock: a mutex is a writer to those who read",
 		edit: edit{
 			file: "coord/rwlock/rwlock.go",
-			old:  `if ahead[i].Kind != coord.Read {`,
-			new:  `if ahead[i].Kind == coord.Write {`,
+			old:  `if ahead[i].Kind != "read" {`,
+			new:  `if ahead[i].Kind == "write" {`,
 		},
 		tests: []suite{{pkg: rwlock, run: "TestAMutexOnTheSamePath"}},
 	},
@@ -15,7 +15,7 @@ var locks = []mutant{
 		guard: "shared lock: an upgrade is refused",
 		edit: edit{
 			file: "coord/inside.go",
-			old:  `case spec.Exclusive && !held.Exclusive():`,
+			old:  `case spec.Exclusive && !held.claim.spec.Exclusive:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnExclusiveClaimInside"}},

@@ -33,8 +33,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the queue",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.First)`,
-			new:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: coord.Lock}, coord.Alone)`,
+			old:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)`,
+			new:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.Alone)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestTwoThatWantAllLeases"}},
 	},

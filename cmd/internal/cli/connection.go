@@ -39,13 +39,6 @@ func unsetEmptyVariables() {
 	}
 }
 
-func (c *connection) sessionTimeout() time.Duration {
-	if c.SessionTimeout == 0 {
-		return coord.DefaultSessionTimeout
-	}
-	return c.SessionTimeout
-}
-
 func (c *connection) dialect() coord.Dialect {
 	if c.Dialect == string(coord.Kazoo) {
 		return coord.Kazoo
@@ -71,8 +64,9 @@ func (c *connection) options() ([]coord.Option, error) {
 		return nil, usageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
 			"(for development, \"%s server\" runs one on 127.0.0.1:2181)", program)
 	}
-	opts := []coord.Option{
-		coord.WithSessionTimeout(c.sessionTimeout()), coord.WithIdentity(program), coord.WithDialect(c.dialect()),
+	opts := []coord.Option{coord.WithIdentity(program), coord.WithDialect(c.dialect())}
+	if c.SessionTimeout != 0 {
+		opts = append(opts, coord.WithSessionTimeout(c.SessionTimeout))
 	}
 	if c.ServerTick != 0 {
 		opts = append(opts, coord.WithTick(c.ServerTick))

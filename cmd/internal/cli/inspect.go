@@ -116,7 +116,7 @@ func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodeP
 
 func (r *report) contender(position int, info coord.ContenderInfo) contender {
 	c := contender{
-		Position: position, Holds: info.Holds, State: "waits", Kind: string(info.Kind), Owner: info.Owner,
+		Position: position, Holds: info.Holds, State: "waits", Kind: info.Kind, Owner: info.Owner,
 		Session: sessionName(info.Session), Age: sinceThen(info.Since),
 		Node: info.Node, Token: info.Token, Revoked: info.Revoked,
 	}
@@ -137,12 +137,12 @@ func (r *report) contender(position int, info coord.ContenderInfo) contender {
 func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
 // family is the recipe a kind belongs to. A plain lock is at home in the line of a shared one, too.
-func family(k coord.Kind) string {
-	if k == coord.Read || k == coord.Write {
+func family(k string) string {
+	if k == "read" || k == "write" {
 		return "rwlock"
 	}
 	switch k {
-	case coord.Lease:
+	case "lease":
 		return slotsKind
 	case memberKind:
 		return roundsKind
@@ -155,9 +155,9 @@ func family(k coord.Kind) string {
 // common is what all contenders so far have, given what the next one has.
 func common(sofar, next string) string {
 	switch {
-	case sofar == "" || sofar == next || sofar == string(coord.Lock) && next == "rwlock":
+	case sofar == "" || sofar == next || sofar == "lock" && next == "rwlock":
 		return next
-	case (sofar == "rwlock" || sofar == slotsKind) && next == string(coord.Lock):
+	case (sofar == "rwlock" || sofar == slotsKind) && next == "lock":
 		return sofar // a semaphore's queue is a lock
 	}
 	return "mixed"

@@ -18,7 +18,7 @@ import (
 const (
 	queueKind = "queue"
 	// consumerKind is the kind of those who consume from a queue.
-	consumerKind coord.Kind = "consumer"
+	consumerKind string = "consumer"
 	// mostShown is how many items in hand are shown, and how many of those that come next.
 	mostShown = 10
 	// mostClaims is how many items in hand are looked at.

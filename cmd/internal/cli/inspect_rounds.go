@@ -13,7 +13,7 @@ import (
 
 const (
 	// memberKind is the kind of a double barrier's members.
-	memberKind coord.Kind = "member"
+	memberKind string = "member"
 	// finishedMark is what a member's data end with when it has finished and waits for the others.
 	finishedMark = "\ndone"
 	roundsKind   = "doublebarrier"

@@ -55,7 +55,7 @@ func kazooSlots(ctx context.Context, client *coord.Client, path string) ([]coord
 	var members []coord.Contender
 	for _, name := range names {
 		if isKazooLease(name) {
-			members = append(members, coord.Contender{Name: name, Kind: coord.Lease, Dialect: coord.Kazoo})
+			members = append(members, coord.Contender{Name: name, Kind: "lease", Dialect: coord.Kazoo})
 		}
 	}
 	leases, err := client.Describe(ctx, path, members)

@@ -141,7 +141,7 @@ func (t *turn) settle(status int, _ func() (context.Context, func())) (int, erro
 
 func (t *turn) story(held float64, _ error) map[string]any {
 	story := map[string]any{"node": t.hold.Node(), "held": held}
-	if t.hold.Exclusive() {
+	if t.hold.Token() != 0 {
 		story["token"] = t.hold.Token()
 	}
 	return story

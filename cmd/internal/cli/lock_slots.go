@@ -91,7 +91,7 @@ func (a apart) check(ctx context.Context) error {
 
 // locksAt finds somebody who stands in the line of a lock without slots.
 func locksAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	return standing(ctx, client, path, coord.Lock, coord.Read, coord.Write)
+	return standing(ctx, client, path, "lock", "read", "write")
 }
 
 // slotsAt finds a slot that is held, or waited for, in either dialect.
@@ -116,7 +116,7 @@ func foreignAt(ctx context.Context, client *coord.Client, path string) (string, 
 }
 
 func curatorSlotAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	return standing(ctx, client, path+"/leases", coord.Lease)
+	return standing(ctx, client, path+"/leases", "lease")
 }
 
 // kazooSlotAt finds one of Kazoo's, which are children of the path without a number.
@@ -129,7 +129,7 @@ func kazooSlotAt(ctx context.Context, client *coord.Client, path string) (string
 }
 
 // standing finds a claim of some kind in a directory, in either dialect.
-func standing(ctx context.Context, client *coord.Client, dir string, kinds ...coord.Kind) (string, error) {
+func standing(ctx context.Context, client *coord.Client, dir string, kinds ...string) (string, error) {
 	names, err := children(ctx, client, dir)
 	line := coord.Line{Dir: dir, Kinds: kinds}
 	for _, d := range []coord.Dialect{coord.Curator, coord.Kazoo} {

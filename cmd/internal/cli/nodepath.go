@@ -11,7 +11,7 @@ type nodePath string
 
 // Validate is called by kong.
 func (p nodePath) Validate() error {
-	err := coord.CheckPath(string(p))
+	err := coord.Check(&coord.Client{}, string(p))
 	var told *coord.OpError
 	if errors.As(err, &told) {
 		err = told.Err // that the path was checked goes without saying

@@ -144,7 +144,7 @@ func (c *Counter) report(ctx context.Context, m *doublebarrier.Member, mine shar
 		return err
 	}
 	for {
-		_, err = m.Txn(ctx, coord.CreateOp(c.counted(m.Round(), m.Index()), data, coord.Persistent))
+		_, err = m.Txn(ctx, coord.CreateOp(c.counted(m.Round(), m.Index()), data))
 		switch {
 		case errors.Is(err, coord.ErrNodeExists):
 			return nil // the reply to the first attempt was lost
