@@ -29,7 +29,7 @@ func TestNamesAreReadInEitherDialect(t *testing.T) {
 	}
 }
 
-func TestNamesOfNoKnownShapeAreNobodys(t *testing.T) {
+func TestNamesOfNoKnownShapeAreIgnored(t *testing.T) {
 	const uuid = "0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a"
 	for _, name := range []string{
 		"", "_c_", "_c_short", "garbage", "lock-0000000001", "x-123-0000000001", "日本",

@@ -28,7 +28,7 @@ func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 	})
 }
 
-func TestDoTellsOfALossBesideTheErrorOfItsFunction(t *testing.T) {
+func TestDoReportsALossBesideTheErrorOfItsFunction(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
 		err := coord.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {

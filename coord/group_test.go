@@ -109,7 +109,7 @@ func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
 	})
 }
 
-func TestAGroupTellsEveryReleaseThatFailed(t *testing.T) {
+func TestAGroupReportsEveryReleaseThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		g, holds := b.inGroup(c, 3)
@@ -124,7 +124,7 @@ func TestAGroupTellsEveryReleaseThatFailed(t *testing.T) {
 	})
 }
 
-func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
+func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
@@ -159,7 +159,7 @@ func TestAClaimTellsWhoWasThereForOneRequestAtMost(t *testing.T) {
 	})
 }
 
-func TestAGroupOfAnySizeTellsThatAMemberIsAskedFor(t *testing.T) {
+func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(c)

@@ -117,7 +117,7 @@ func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
 }
 
 // The observer may take its time, and so may the log.
-func TestEverybodyIsToldOfALossBeforeTheObserverIs(t *testing.T) {
+func TestAllHoldsEndBeforeTheObserverHearsOfALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		stuck := make(chan struct{})
 		c := b.Open(coord.WithObserver(func(e coord.Event) {
@@ -225,7 +225,7 @@ func (b bubble) nodesOf(session int64) (paths []string) {
 }
 
 // An answer that is not the ensemble's settles nothing.
-func TestACreateWhoseReplyIsLostIsNotMadeAgainWhenTheWriteThatSettlesItFails(t *testing.T) {
+func TestACreateWhoseReplyIsLostIsNotMadeAgainWhenTheWriteThatDecidesItFails(t *testing.T) {
 	for _, code := range []zkembed.Code{zkembed.CodeSystemError, zkembed.CodeThrottledOp} {
 		inBubble(t, func(b bubble) {
 			session, before, acquired := b.createdBehind()

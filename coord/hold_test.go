@@ -16,7 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-func TestAHoldsContextEndsWithItAndTellsWhy(t *testing.T) {
+func TestAHoldsContextEndsWithItAndSaysWhy(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(c)
@@ -103,7 +103,7 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 	})
 }
 
-func TestATxnTellsWhichOperationFailed(t *testing.T) {
+func TestATxnNamesTheOperationThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(c)
@@ -348,7 +348,7 @@ func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testi
 // A transaction that was refused, because the node had been written to, is not
 // carried out; when the session has ended by the time it looks at the node, it
 // tells of the loss.
-func TestARefusedTransactionWhoseSessionEndsMeanwhileTellsOfTheLoss(t *testing.T) {
+func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T) {
 	for name, do := range map[string]func(h *coord.Hold, ctx context.Context) error{
 		"release": func(h *coord.Hold, ctx context.Context) error { return h.ReleaseTxn(ctx) },
 		"write": func(h *coord.Hold, ctx context.Context) error {

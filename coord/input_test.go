@@ -134,7 +134,7 @@ func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 	})
 }
 
-func TestOpenTellsThatTheServerRefusesTheCredentials(t *testing.T) {
+func TestOpenReportsThatTheServerRefusesTheCredentials(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		_, err := coord.Open(b.Context(), b.Server.ConnectString(), coord.WithDialer(b.Server.DialContext), coord.WithAuth("no-such-scheme", "x"))
 		require.ErrorIs(t, err, coord.ErrAuthFailed)

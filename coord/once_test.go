@@ -66,7 +66,7 @@ func TestATransactionWhoseReplyIsLostIsNotCarriedOutTwice(t *testing.T) {
 	}
 }
 
-func TestARefusedTransactionTellsWhichOperationFailed(t *testing.T) {
+func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))

@@ -119,7 +119,7 @@ func TestADeleteThatIsLostIsMadeAgain(t *testing.T) {
 
 // A transaction that waits for a connection can come after the deletion of the
 // lost hold's node.
-func TestATransactionOverAnOutageTellsThatTheHoldWasLost(t *testing.T) {
+func TestATransactionOverAnOutageReportsThatTheHoldWasLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/fence", nil))

@@ -100,7 +100,7 @@ func TestAConnectionThatIsCutUnderALargePacketIsNoSignOfALimit(t *testing.T) {
 	})
 }
 
-func TestTheLimitThatIsToldCostsNoConnection(t *testing.T) {
+func TestALimitThatIsConfiguredCostsNoConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.counting(coord.WithMaxPacket(half))
 		_, err := c.Acquire(b.Context(), large(half), first)

@@ -128,7 +128,7 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 
 // The transaction was not carried out, and somebody writes into the own node
 // before it is repeated.
-func TestAReleaseByTransactionIsCarriedOutThoughSomebodyWritesIntoTheNode(t *testing.T) {
+func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		h := b.named(c)

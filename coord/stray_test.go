@@ -46,7 +46,7 @@ func strays(n *atomic.Int64) coord.Option {
 	})
 }
 
-func TestANodeThatAServerMakesLateStopsNobody(t *testing.T) {
+func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 	for times := range 4 {
 		inBubble(t, func(b bubble) {
 			var removed atomic.Int64
@@ -121,7 +121,7 @@ func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 }
 
 // After ten session time-outs nobody looks any more, and nobody probes.
-func TestADoubtEnds(t *testing.T) {
+func TestTheSearchForLateCreatesEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, b.acquire(c).Release(b.Context()))
@@ -225,7 +225,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 }
 
 // A doubt lasts from the last attempt on.
-func TestALaterAttemptProlongsTheDoubt(t *testing.T) {
+func TestALaterAttemptProlongsTheSearchForLateCreates(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var removed atomic.Int64
 		c := b.Open(strays(&removed))
@@ -248,7 +248,7 @@ func TestALaterAttemptProlongsTheDoubt(t *testing.T) {
 	})
 }
 
-func TestARefusalIsToldAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
+func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop(), zkembed.ReplyError(zkembed.CodeThrottledOp)} {
 		inBubble(t, func(b bubble) {
 			c := b.Open()

@@ -141,7 +141,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	})
 }
 
-func TestAClosedClientIsTold(t *testing.T) {
+func TestAClosedClientGetsAnError(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := coordtest.Open(t, w.ConnectString())
 	b := at(t, c, w.Path("barrier"))

@@ -65,7 +65,7 @@ func requireMissing(t *testing.T, err error, missing ...int) {
 	require.Equal(t, missing, incomplete.Missing)
 }
 
-func TestAMemberThatDiesInsideIsMissingInEverybodysVerdict(t *testing.T) {
+func TestAMemberThatDiesInsideIsMissingInEveryVerdict(t *testing.T) {
 	for name, kill := range map[string]func(w *zktest.World, c *coord.Client, m *doublebarrier.Member){
 		"session": func(w *zktest.World, c *coord.Client, _ *doublebarrier.Member) { w.ExpireSession(c.SessionID()) },
 		"node":    func(w *zktest.World, _ *coord.Client, m *doublebarrier.Member) { _ = w.Admin().Delete(m.Node(), -1) },
@@ -138,7 +138,7 @@ func owns(t *testing.T, w *zktest.World, c *coord.Client, m *doublebarrier.Membe
 	return stat.EphemeralOwner == c.SessionID()
 }
 
-func TestACrashedRoundLetsNobodyThrough(t *testing.T) {
+func TestACrashedRoundLetsNoMemberThrough(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		crash(t, w, 2)
 		bs := several(t, w, 2)

@@ -123,7 +123,7 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 	})
 }
 
-func TestOneTooManyIsToldSo(t *testing.T) {
+func TestOneMemberTooManyIsToldSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
 		first := b.enter(bs[0])[0]

@@ -14,7 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestTheNumberOfMembersCanOnlyBeChangedWhileNobodyIsThere(t *testing.T) {
+func TestTheNumberOfMembersCanOnlyBeChangedWhileNoMemberIsThere(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := open(t, w.ConnectString())
 		two, three := barrier(t, c, w.Path("b"), 2), barrier(t, c, w.Path("b"), 3)
@@ -120,7 +120,7 @@ func TestInsideTheDeletionOfReadyIsNoticed(t *testing.T) {
 	})
 }
 
-func TestRemoveDeletesABarrierThatNobodyUses(t *testing.T) {
+func TestRemoveDeletesABarrierThatIsNotInUse(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 2)
 		require.NoError(t, bs[0].Remove(t.Context()), "there is none")

@@ -11,7 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestNobodyHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
+func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	for _, n := range []int{3, 32, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
@@ -30,7 +30,7 @@ func TestNobodyHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 	}
 }
 
-func TestOnRealServersNobodyHangsAndNoRoundsMixEither(t *testing.T) {
+func TestOnRealServersNoMemberHangsAndNoRoundsMixEither(t *testing.T) {
 	for backend, n := range map[zktest.Backend]int{zktest.Real: 8, zktest.Ensemble: 3} {
 		t.Run(fmt.Sprint(backend, " ", n), func(t *testing.T) {
 			world := zktest.New(t, backend)

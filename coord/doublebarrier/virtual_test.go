@@ -37,7 +37,7 @@ func TestAPlaceThatWasGivenUpHoldsNoRoundUp(t *testing.T) {
 	})
 }
 
-func TestARoundWhoseMembersHaveAllCrashedHoldsNobodyUp(t *testing.T) {
+func TestARoundWhoseMembersHaveAllCrashedHoldsNoMemberUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(4, 2)
 		b.inside(b.enter(bs[:2]...)...)
@@ -63,7 +63,7 @@ func TestThoseWhoWaitHearThatTheMembersOfTheRoundHaveAllCrashed(t *testing.T) {
 	})
 }
 
-func TestNobodyLeavesBeforeTheLastIsDone(t *testing.T) {
+func TestNoMemberLeavesBeforeTheLastIsDone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 3)
 		members := b.inside(b.enter(bs...)...)
@@ -274,7 +274,7 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 
 // The context is the member's own, and so ends with it: here when the client hears
 // that its session is over, while Leave waits for a connection.
-func TestLeaveTellsOfALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
+func TestLeaveReportsALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
@@ -290,7 +290,7 @@ func TestLeaveTellsOfALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
 	})
 }
 
-func TestLeaveTellsOfALossThatCameBeforeTheContextsEnd(t *testing.T) {
+func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
@@ -307,7 +307,7 @@ func TestLeaveTellsOfALossThatCameBeforeTheContextsEnd(t *testing.T) {
 }
 
 // It was cut off, the round ended without it, and the barrier was removed.
-func TestAMemberThatLostItsPlaceIsToldSoAlsoWhenTheBarrierIsGone(t *testing.T) {
+func TestAMemberThatLostItsPlaceGetsAnErrorAlsoWhenTheBarrierIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)

@@ -167,7 +167,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 	}
 }
 
-func TestWithoutDataACandidateTellsItsIdentity(t *testing.T) {
+func TestWithoutDataACandidateShowsItsIdentity(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("somebody"))
 	e := at(t, c, w.Path("election"))

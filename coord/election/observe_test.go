@@ -217,7 +217,7 @@ func TestALeaderWhoseDataMayNotBeReadIsStillALeader(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotReadIsTold(t *testing.T) {
+func TestAClientThatMayNotReadGetsAnError(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("election")
 		secret := coordtest.Open(t, w.ConnectString(), coord.WithAuth("digest", "u:p"),

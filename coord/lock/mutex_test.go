@@ -117,7 +117,7 @@ func TestDoReleasesWhateverHappens(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
-func TestDoTellsThatTheLockWasLostMeanwhile(t *testing.T) {
+func TestDoReportsThatTheLockWasLostMeanwhile(t *testing.T) {
 	w := zktest.NewEmbedded(t)
 	c := coordtest.Open(t, w.ConnectString())
 	m := mutex(t, c, w.Path("lock"))

@@ -181,7 +181,7 @@ func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) 
 	}
 }
 
-func TestAnUrgentItemIsReceivedNextWhoeverPutIt(t *testing.T) {
+func TestAnUrgentItemIsReceivedNextWhicheverClientPutIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, other := b.queue(b.Open()), b.queue(b.Open())
 		put(b.T, q, "1", "2", "3", "4")

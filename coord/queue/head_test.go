@@ -7,7 +7,7 @@ import (
 )
 
 // One goroutine may list anew between another's finding nothing and its waiting.
-func TestNobodyWaitsWhileThereIsACandidateOrNoTellingOfOne(t *testing.T) {
+func TestNoConsumerWaitsWhileThereIsOrMayBeACandidate(t *testing.T) {
 	h := head{changed: make(chan struct{}), back: make(chan struct{})}
 	for _, c := range []struct {
 		names []string

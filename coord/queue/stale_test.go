@@ -85,7 +85,7 @@ func TestAnAckOfAnItemThatWasDeletedByHandIsStaleAndLeavesNoClaim(t *testing.T) 
 	})
 }
 
-func TestAnItemIsSettledOnce(t *testing.T) {
+func TestAnItemIsAckedOrNackedOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q := b.queue(b.Open())
 		put(b.T, q, "a", "b")
@@ -201,7 +201,7 @@ func TestItemsArePutAgainWhenTheDirectoryWhoseNumbersWereUsedUpIsMadeAnew(t *tes
 	})
 }
 
-func TestADeadLetterForWhichThereIsNoNumberIsToldOf(t *testing.T) {
+func TestADeadLetterForWhichThereIsNoNumberIsReported(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		q, dead := b.queue(c, queue.WithDeadLetters(1)), newQueue(b.T, c, "/q/dead")
@@ -530,7 +530,7 @@ func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T
 
 // Who asks for a claim, as for any other hold, writes into its node. It is the
 // receiver's all the same.
-func TestAClaimThatSomebodyAskedForIsSettledAllTheSame(t *testing.T) {
+func TestAClaimThatWasAskedForIsAckedAllTheSame(t *testing.T) {
 	settlements := map[string]func(context.Context, *queue.Queue, *queue.Item) error{
 		"ack":             func(ctx context.Context, _ *queue.Queue, i *queue.Item) error { return i.Ack(ctx) },
 		"nack":            func(ctx context.Context, _ *queue.Queue, i *queue.Item) error { return i.Nack(ctx, 0) },

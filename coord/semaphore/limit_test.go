@@ -76,7 +76,7 @@ func TestALoweredLimitTakesNothingBack(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatDisagreesWithAChangedLimitIsTold(t *testing.T) {
+func TestAWaiterThatDisagreesWithAChangedLimitGetsAnError(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(2)
 		held, err := sem.AcquireN(coordtest.Limited(s), 2)
@@ -96,7 +96,7 @@ func TestAWaiterThatDisagreesWithAChangedLimitIsTold(t *testing.T) {
 	})
 }
 
-func TestDataThatAreNoLimitAreToldAndCanBeReplaced(t *testing.T) {
+func TestDataThatAreNoLimitAreReportedAndCanBeReplaced(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.open(s.w.ConnectString())
 		sem := s.of(c, 2)

@@ -31,7 +31,7 @@ func TestAClientHearsOfItsOwnWriteBeforeTheReply(t *testing.T) {
 	})
 }
 
-func TestADeletionIsToldOnceToAWatcherOfDataAndChildren(t *testing.T) {
+func TestADeletionIsReportedOnceToAWatcherOfDataAndChildren(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		c, other := s.connect(), s.connect()
 		a := s.path("a")
@@ -70,7 +70,7 @@ func TestWatchesGoWithTheirConnection(t *testing.T) {
 	})
 }
 
-func TestSetWatchesTellsWhatWasMissedAndArmsTheRest(t *testing.T) {
+func TestSetWatchesReportsWhatWasMissedAndArmsTheRest(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		c, other := s.connect(), s.connect()
 		for _, n := range []string{"same", "set", "gone", "grown"} {
@@ -148,7 +148,7 @@ func TestARemovedWatchIsSilent(t *testing.T) {
 
 // The fix of CVE-2024-23944 (3.8.4, 3.9.2, Debian's 3.8.0) reaches further
 // than persistent watches.
-func TestWhoMayNotReadANodeIsNotToldOfIt(t *testing.T) {
+func TestAClientThatMayNotReadANodeGetsNoEventOfIt(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		c, other := s.connect(), s.connect()
 		hidden := s.path("hidden")

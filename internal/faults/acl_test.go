@@ -70,7 +70,7 @@ func TestF42ANodeThatMayNotBeDeletedGoesWithItsSession(t *testing.T) {
 	})
 }
 
-func TestF42ADirectoryThatMayNotBeListedIsToldAndNothingIsLeft(t *testing.T) {
+func TestF42ADirectoryThatMayNotBeListedIsReportedAndNothingIsLeft(t *testing.T) {
 	each(t, func(s scene) {
 		s.makeDir(zk.PermCreate | zk.PermDelete)
 		creates := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.Watch})

@@ -89,7 +89,7 @@ func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
 		zktest.WithProperty("zookeeper.throttled_op_wait_time", "1"))
 }
 
-func TestF24AQuotaThatIsUsedUpIsToldAtOnce(t *testing.T) {
+func TestF24AQuotaThatIsUsedUpIsReportedAtOnce(t *testing.T) {
 	onReal(t, func(s scene) {
 		c := s.client()
 		s.release(s.acquire(c))

@@ -121,7 +121,7 @@ func TestALeaseCountsByItsWeight(t *testing.T) {
 	violated(t, Leases(key, 2), &s, "3 leases")
 }
 
-func TestTheTimeUntilAHolderLearnsOfABreakIsTold(t *testing.T) {
+func TestTheTimeUntilAHolderLearnsOfABreakIsReported(t *testing.T) {
 	var s story
 	for _, learnt := range []int{30, 45} {
 		id := s.op("a", Exclusive, 1, 2)

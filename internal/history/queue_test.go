@@ -24,7 +24,7 @@ func TestAQueueAtWorkIsAllowed(t *testing.T) {
 	holds(t, FIFO(key), ordinary())
 }
 
-func TestAnItemNobodyPutIsCaught(t *testing.T) {
+func TestAnItemThatWasNeverPutIsCaught(t *testing.T) {
 	s := ordinary()
 	s.op("c", Take, 60, 61, Item("ghost"))
 	violated(t, Queue(key, true), s, "had not been put in")

@@ -38,7 +38,7 @@ var calls = []mutant{
 			new: `			l()
 			t()`,
 		},
-		tests: []suite{{pkg: coord, run: "TestEverybodyIsTold"}},
+		tests: []suite{{pkg: coord, run: "TestAllHoldsEndBeforeTheObserverHearsOfALoss"}},
 	},
 	{
 		guard: "losses: all holds are told before the first node is deleted",

@@ -27,7 +27,7 @@ var connection = []mutant{
 			old:  `if size > p.limit {`,
 			new:  `if false {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestTheLimitThatIsTold|TestAllOfAPacketIsCounted"}},
+		tests: []suite{{pkg: coord, run: "TestALimitThatIsConfiguredCostsNoConnection|TestAllOfAPacketIsCounted"}},
 	},
 	{
 		guard: "the ACL counts for the size of a packet",

@@ -27,7 +27,7 @@ var doubleBarrier = []mutant{
 			old:  `r.Open && index >= 0 {`,
 			new:  `r.Open {`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestALateComer|TestOneTooMany|TestWhoWaits"}},
+		tests: []suite{{pkg: barrier, run: "TestALateComer|TestOneMemberTooManyIsToldSo|TestWhoWaits"}},
 	},
 	{
 		guard: "double barrier: outcomes are kept for the slow",

@@ -9,7 +9,7 @@ var leaving = []mutant{
 			old:  `case other.err != nil || !other.finished:`,
 			new:  `case other.err != nil || !other.finished && false:`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestNobodyLeavesBeforeTheLastIsDone"}},
+		tests: []suite{{pkg: barrier, run: "TestNoMemberLeavesBeforeTheLastIsDone"}},
 	},
 	{
 		guard: "double barrier: the next monitor takes over",
@@ -80,7 +80,7 @@ var leaving = []mutant{
 	err := m.finish`,
 			new: `	err := m.finish`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestLeaveTellsOfALoss"}},
+		tests: []suite{{pkg: barrier, run: "TestLeaveReportsALoss"}},
 	},
 	{
 		guard: "double barrier: a loss is told though the context ends with it",
@@ -89,7 +89,7 @@ var leaving = []mutant{
 			old:  `ctx.Err() != nil && errors.Is(err, ctx.Err()) {`,
 			new:  `ctx.Err() != nil {`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestLeaveTellsOfALossAlso"}},
+		tests: []suite{{pkg: barrier, run: "TestLeaveReportsALossAlsoWhenItsContextEndsWithIt"}},
 	},
 	{
 		guard: "double barrier: another number of members does not end a crashed round well",

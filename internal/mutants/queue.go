@@ -65,7 +65,7 @@ var queue = []mutant{
 			old:  `return q.live[item] != nil`,
 			new:  `return false`,
 		},
-		tests: []suite{{pkg: items, run: "TestAnItemIsSettledOnce"}},
+		tests: []suite{{pkg: items, run: "TestAnItemIsAckedOrNackedOnce"}},
 	},
 	{
 		guard: "queue: nobody waits who does not know of the claims (blind)",
@@ -138,7 +138,7 @@ var queue = []mutant{
 			old:  `case node.Stat.Owner != cl.sess.ID():`,
 			new:  `case true:`,
 		},
-		tests: []suite{{pkg: items, run: "TestAClaimThatSomebodyAskedFor"}},
+		tests: []suite{{pkg: items, run: "TestAClaimThatWasAskedForIsAckedAllTheSame"}},
 	},
 	{
 		guard: "an item that may not be had is passed over",

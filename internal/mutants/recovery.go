@@ -165,7 +165,7 @@ var recovery = []mutant{
 			new: `		cl.sess.AddClaim()
 		cl.sess.RemoveClaim()`,
 		},
-		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestADoubtEnds"}},
+		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"}},
 	},
 	{
 		guard: "strays: a doubt ends",
@@ -174,7 +174,7 @@ var recovery = []mutant{
 			old:  `doubtLasts*cl.sess.Timeout()`,
 			new:  `1000*cl.sess.Timeout()`,
 		},
-		tests: []suite{{pkg: coord, run: "TestADoubtEnds"}},
+		tests: []suite{{pkg: coord, run: "TestTheSearchForLateCreatesEnds"}},
 	},
 	{
 		guard: "strays: the claim's own node is none",
@@ -257,7 +257,7 @@ var recovery = []mutant{
 			old:  `if string(node.Data) == string(fenced) {`,
 			new:  `if string(node.Data) == "" {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestARefusalIsTold"}},
+		tests: []suite{{pkg: coord, run: "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"}},
 	},
 	{
 		guard: "ReleaseTxn: a refused repeat does not keep the hold",

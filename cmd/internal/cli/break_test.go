@@ -44,7 +44,7 @@ func TestBreakingAFreeLockIsNoError(t *testing.T) {
 	require.Contains(t, p.output(), "nobody holds")
 }
 
-func TestBreakSaysWhenNobodyAnswers(t *testing.T) {
+func TestBreakSaysWhenNoServerAnswers(t *testing.T) {
 	begin := time.Now()
 	require.Equal(t, exitUnavailable, start(t, "--zk", silentServer(t), "--connect-timeout", "0.5", "break", "--yes", "/l").exit())
 	require.Less(t, time.Since(begin), 1500*time.Millisecond)

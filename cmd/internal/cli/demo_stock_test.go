@@ -83,7 +83,7 @@ func TestTheStockDemoRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestTheStockDemoSaysWhenNobodyAnswers(t *testing.T) {
+func TestTheStockDemoSaysWhenNoServerAnswers(t *testing.T) {
 	begin := time.Now()
 	p := start(t, "--zk", silentServer(t), "--connect-timeout", "0.5", "demo", "stock")
 	require.Equal(t, exitUnavailable, p.exit())

@@ -14,7 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestADemoWhoseOutputNobodyReadsAnyMoreClearsUp(t *testing.T) {
+func TestADemoWhoseOutputIsNotReadAnyMoreClearsUp(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	cmd := exec.Command(os.Args[0], append(target(w), "demo", "queue")...)
 	cmd.Env = environment()

@@ -119,7 +119,7 @@ func TestAPlaceThatIsLostEndsTheCommand(t *testing.T) {
 	})
 }
 
-func TestWhoComesLateIsToldSoOrWaitsForTheNextRound(t *testing.T) {
+func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		first, second := member(t, w, 2, untilEOF), member(t, w, 2, `echo $$; cat >/dev/null`)
 		first.line()

@@ -105,7 +105,7 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	require.Equal(t, w.Path("none")+": there is nothing", p.output())
 }
 
-func TestInspectTellsOfOtherNodesWhereNobodyIs(t *testing.T) {
+func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, name := range []string{"dir/a", "dir/b"} {
 			require.Equal(t, 0, on(t, w, "barrier", "set", w.Path(name)).exit())

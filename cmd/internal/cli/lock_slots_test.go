@@ -49,7 +49,7 @@ func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsWithTheOldNumberOfSlotsIsToldAndWhoHoldsGoesOn(t *testing.T) {
+func TestAWaiterWithTheOldNumberOfSlotsFailsAndAHolderGoesOn(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	holder := on(t, w, sh(w.Path("l"), untilEOF, "--slots", "1")...)
 	holder.line()

@@ -27,7 +27,7 @@ func withStderr(t *testing.T, w *zktest.World, stderr *os.File) *process {
 	return p
 }
 
-func TestANoteThatNobodyReadsDoesNotEndTheProcess(t *testing.T) {
+func TestANoteThatIsNotReadDoesNotEndTheProcess(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)

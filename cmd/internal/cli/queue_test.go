@@ -82,7 +82,7 @@ func TestItemsThatAreNoTextAreGivenInBase64(t *testing.T) {
 	}
 }
 
-func TestATakenItemThatCannotBeWrittenIsToldOf(t *testing.T) {
+func TestATakenItemThatCannotBeWrittenIsReported(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("left out: needs /dev/full")

@@ -58,7 +58,7 @@ func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
 	require.Equal(t, 143, waiter.exit())
 }
 
-func TestNobodyToAskIsNoError(t *testing.T) {
+func TestNoHolderToAskIsNoError(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	p := on(t, w, "revoke", w.Path("l"), "--wait")
 	require.Equal(t, 0, p.exit())

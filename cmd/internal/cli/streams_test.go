@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestAWaitInVainIsToldOfInJSON(t *testing.T) {
+func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	holder := on(t, w, sh(w.Path("l"), untilEOF)...)
 	holder.line()
@@ -47,7 +47,7 @@ func TestAWaitInVainIsToldOfInJSON(t *testing.T) {
 	require.Equal(t, 5, holder.exit())
 }
 
-func TestAnInterruptedWaitIsToldOfInJSON(t *testing.T) {
+func TestAnInterruptedWaitIsReportedInJSON(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	for _, args := range [][]string{
 		{"queue", "take", w.Path("q")},

@@ -288,7 +288,7 @@ func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 	require.Equal(t, exitLost, p.exit())
 }
 
-func TestAPersonWhoWaitsIsToldForWhom(t *testing.T) {
+func TestAPersonThatWaitsSeesTheHolder(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	p := on(t, w, sh(w.Path("l"), untilEOF)...)
 	p.line()

@@ -63,7 +63,7 @@ func (o ordinary) lock(t *testing.T, w *zktest.World, cmd ...string) *process {
 	return startAs(t, p)
 }
 
-func TestACommandThatChangesItsUserIsToldAtOnceAndInJSON(t *testing.T) {
+func TestACommandThatChangesItsUserIsReportedAtOnceAndInJSON(t *testing.T) {
 	o, w := newOrdinary(t), zktest.New(t, zktest.Embedded)
 	p := o.lock(t, w, "sh", "-c", `exec $SU sh -c 'echo $$; exec cat'`)
 	pid := p.number()
@@ -86,7 +86,7 @@ func storyOf(t *testing.T, p *process) map[string]any {
 	panic("unreachable")
 }
 
-func TestACommandThatIsAnotherUsersIsToldBeforeItIsWaitedFor(t *testing.T) {
+func TestACommandOfAnotherUserIsReportedBeforeTheWait(t *testing.T) {
 	o, w := newOrdinary(t), zktest.New(t, zktest.Embedded)
 	holder := on(t, w, sh(w.Path("l"), busy)...)
 	holder.line()

@@ -52,7 +52,7 @@ func requireDead(t *testing.T, pids ...int) {
 	}
 }
 
-func TestWhenTheGuardIsKilledAllIsDeadBeforeTheOwnerIsTold(t *testing.T) {
+func TestWhenTheGuardIsKilledAllIsDeadBeforeTheOwnerHearsOfIt(t *testing.T) {
 	r, guard, pids := withJobs(t)
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
 	e := r.event(Gone)
@@ -206,7 +206,7 @@ func parentOfProcess(t *testing.T, pid int) int {
 	return parent
 }
 
-func TestACommandThatChangesItsUserIsTold(t *testing.T) {
+func TestACommandThatChangesItsUserIsReported(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("left out: needs root, to make a file set-user-ID")
 	}

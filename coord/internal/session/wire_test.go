@@ -138,7 +138,7 @@ func TestALostConnectionFiresEveryWatchOnItAndTheSessionKnowsFirst(t *testing.T)
 	})
 }
 
-func TestACreatesZxidIsTold(t *testing.T) {
+func TestACreatesZxidIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)

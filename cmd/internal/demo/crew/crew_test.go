@@ -70,7 +70,7 @@ func next(t *testing.T, c *Crew[string]) Event[string] {
 	panic("unreachable")
 }
 
-func TestWhatAMemberTellsIsHeardUntilItsEnd(t *testing.T) {
+func TestWhatAMemberReportsIsReadUntilItsEnd(t *testing.T) {
 	c := New[string]()
 	var heard []string
 	for range 3 {

@@ -173,7 +173,7 @@ func TestADamagedLedgerIsRefused(t *testing.T) {
 	}
 }
 
-func TestASaleCountsOnceWhoeverReportsIt(t *testing.T) {
+func TestASaleCountsOnceWhicheverSellersReportIt(t *testing.T) {
 	l := Ledger{Left: 7, Sales: []Sale{{1, 1, 1}, {2, 1, 2}}}
 	require.Equal(t, 2, l.sold([]Sale{{1, 1, 1}}), "the second seller was killed before it could tell")
 	require.Equal(t, 3, l.sold([]Sale{{1, 1, 1}, {1, 2, 1}}), "the first one's second sale was overwritten")
