@@ -133,6 +133,23 @@ func prune(ctx context.Context, client *coord.Client, path string) {
 	_ = client.Delete(ctx, path, -1)
 }
 
+// ending is what the last lines of the demos have in common.
+type ending struct {
+	Demo    string  `json:"demo"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+	OK      bool    `json:"ok"`
+}
+
+// endingOf is that of a demo that has ended; done tells whether it showed what it should.
+func endingOf(demo string, took time.Duration, err error, done bool) ending {
+	e := ending{Demo: demo, Seconds: seconds(took), OK: err == nil && done}
+	if err != nil {
+		e.Error = briefly(err).Error()
+	}
+	return e
+}
+
 // outcome prints a demo's last line and gives its status.
 func (s *streams) outcome(result any, ok bool) error {
 	err := writeJSON(s.out, result)

@@ -20,16 +20,10 @@ type batchDemo struct {
 
 // batchResult is the last line of the demo.
 type batchResult struct {
-	Demo     string  `json:"demo"`
-	Members  int     `json:"members"`
-	Files    int     `json:"files"`
-	Words    int     `json:"words"`    // as merged by one of the processes
-	Expected int     `json:"expected"` // as counted by a single process
-	Rounds   int     `json:"rounds"`
-	Kills    int     `json:"kills"`
-	Seconds  float64 `json:"seconds"`
-	Error    string  `json:"error,omitempty"`
-	OK       bool    `json:"ok"`
+	ending
+	batch.Result
+	Members int `json:"members"`
+	Files   int `json:"files"`
 }
 
 // check finds the files, and what cannot be right.
@@ -112,13 +106,9 @@ func (v *batchDemo) tell(p *progress, e batch.Progress) {
 
 func (v *batchDemo) conclude(s *streams, p *progress, r batch.Result, err error) error {
 	out := batchResult{
-		Demo: "batch", Members: v.Members, Files: len(v.Files), Words: r.Words, Expected: r.Expected, Rounds: r.Rounds,
-		Kills: r.Kills, Seconds: seconds(r.Took),
+		ending: endingOf("batch", r.Took, err, r.Words == r.Expected && r.Kills == v.Kill),
+		Result: r, Members: v.Members, Files: len(v.Files),
 	}
-	if err != nil {
-		out.Error = briefly(err).Error()
-	}
-	out.OK = err == nil && r.Words == r.Expected && r.Kills == v.Kill
 	p.tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", r.Words, r.Expected,
 		plural(r.Rounds, "round", "rounds"), plural(r.Kills, "process", "processes"), r.Took.Seconds())
 	switch {

@@ -20,16 +20,10 @@ type electionDemo struct {
 
 // electionResult is the last line of the demo.
 type electionResult struct {
-	Demo     string  `json:"demo"`
-	Replicas int     `json:"replicas"`
-	Kills    int     `json:"kills"`
-	Terms    int     `json:"terms"`
-	Entries  int     `json:"entries"`    // of the leaders in their log
-	Overlaps int     `json:"overlaps"`   // entries by a former leader, after one of a newer
-	MaxGap   *int64  `json:"max_gap_ms"` // from a kill to the next leader; null if that did not happen
-	Seconds  float64 `json:"seconds"`
-	Error    string  `json:"error,omitempty"`
-	OK       bool    `json:"ok"`
+	ending
+	succession.Result
+	Replicas int    `json:"replicas"`
+	MaxGap   *int64 `json:"max_gap_ms"` // from a kill to the next leader; null if that did not happen
 }
 
 func (v *electionDemo) check(session time.Duration) error {
@@ -89,13 +83,9 @@ func (v *electionDemo) tell(p *progress, e succession.Progress) {
 
 func (v *electionDemo) conclude(s *streams, p *progress, r succession.Result, err error) error {
 	out := electionResult{
-		Demo: "election", Replicas: v.Replicas, Kills: r.Kills, Terms: r.Terms, Entries: r.Entries, Overlaps: r.Overlaps,
-		MaxGap: measured(r.MaxGap), Seconds: seconds(r.Took),
+		ending: endingOf("election", r.Took, err, r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill),
+		Result: r, Replicas: v.Replicas, MaxGap: measured(r.MaxGap),
 	}
-	if err != nil {
-		out.Error = briefly(err).Error()
-	}
-	out.OK = err == nil && r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill
 	gap := ""
 	if r.MaxGap > 0 {
 		gap = fmt.Sprintf(", never longer than %v without a leader", r.MaxGap.Round(time.Millisecond))

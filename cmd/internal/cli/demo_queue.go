@@ -20,17 +20,10 @@ type queueDemo struct {
 
 // queueResult is the last line of the demo.
 type queueResult struct {
-	Demo        string  `json:"demo"`
-	Items       int     `json:"items"`
-	Put         int     `json:"put"`
-	Acked       int     `json:"acked"` // items removed by an ack
-	Redelivered int     `json:"redelivered"`
-	Lost        int     `json:"lost"` // put, and neither acknowledged nor in the queue
-	Left        int     `json:"left"`
-	Kills       int     `json:"kills"`
-	Seconds     float64 `json:"seconds"`
-	Error       string  `json:"error,omitempty"`
-	OK          bool    `json:"ok"`
+	ending
+	market.Result
+	Items int `json:"items"`
+	Lost  int `json:"lost"` // put, and neither acknowledged nor in the queue
 }
 
 func (v *queueDemo) check(time.Duration) error {
@@ -81,14 +74,8 @@ func (v *queueDemo) tell(p *progress, e market.Progress) {
 }
 
 func (v *queueDemo) conclude(s *streams, p *progress, r market.Result, err error) error {
-	out := queueResult{
-		Demo: "queue", Items: v.Items, Put: r.Put, Acked: r.Acked, Redelivered: r.Redelivered, Lost: r.Lost(), Left: r.Left,
-		Kills: r.Kills, Seconds: seconds(r.Took),
-	}
-	if err != nil {
-		out.Error = briefly(err).Error()
-	}
-	out.OK = err == nil && r.Put == v.Items && r.Acked == v.Items && r.Left == 0 && r.Kills == v.Kill && r.Redelivered >= v.Kill
+	done := r.Put == v.Items && r.Acked == v.Items && r.Left == 0 && r.Kills == v.Kill && r.Redelivered >= v.Kill
+	out := queueResult{ending: endingOf("queue", r.Took, err, done), Result: r, Items: v.Items, Lost: r.Lost()}
 	p.tell("\n  %d put, %d acknowledged, %d delivered again, %d lost. %s killed, %.1f s.",
 		r.Put, r.Acked, r.Redelivered, out.Lost, plural(r.Kills, "process", "processes"), r.Took.Seconds())
 	switch {

@@ -23,20 +23,13 @@ type stockVerb struct {
 
 // stockResult is the last line of the demo.
 type stockResult struct {
-	Demo     string  `json:"demo"`
-	Unsafe   bool    `json:"unsafe"`
-	Stock    int     `json:"stock"`
-	Workers  int     `json:"workers"`
-	Sold     int     `json:"sold"`
-	Left     int     `json:"left"`
-	Oversold int     `json:"oversold"`
-	Kills    int     `json:"kills"`
-	Losses   int     `json:"losses"` // holds lost in the middle of a sale; the seller noticed and did not sell
-	TokensUp bool    `json:"tokens_grow"`
-	MaxGap   *int64  `json:"max_gap_ms"` // from a kill to the next sale; null if that did not happen
-	Seconds  float64 `json:"seconds"`
-	Error    string  `json:"error,omitempty"`
-	OK       bool    `json:"ok"`
+	ending
+	stock.Result
+	Unsafe   bool   `json:"unsafe"`
+	Stock    int    `json:"stock"`
+	Workers  int    `json:"workers"`
+	Oversold int    `json:"oversold"`
+	MaxGap   *int64 `json:"max_gap_ms"` // from a kill to the next sale; null if that did not happen
 }
 
 func (v *stockVerb) check(session time.Duration) error {
@@ -118,17 +111,13 @@ func (v *stockVerb) tell(p *progress, e stock.Progress) {
 }
 
 func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error) error {
+	over := r.Oversold(v.Stock)
 	out := stockResult{
-		Demo: "stock", Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers,
-		Sold: r.Sold, Left: r.Left, Oversold: r.Oversold(v.Stock), Kills: r.Kills, Losses: r.Losses, TokensUp: r.Growing,
-		MaxGap: measured(r.MaxGap), Seconds: seconds(r.Took),
+		ending: endingOf("stock", r.Took, err, over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)),
+		Result: r, Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers, Oversold: over, MaxGap: measured(r.MaxGap),
 	}
-	if err != nil {
-		out.Error = briefly(err).Error()
-	}
-	out.OK = err == nil && out.Oversold == 0 && out.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)
 	p.tell("\n  sold %d + left %d = %d, of a stock of %d; oversold %d. %s killed, %.1f s.",
-		r.Sold, r.Left, r.Sold+r.Left, v.Stock, out.Oversold, plural(r.Kills, "process", "processes"), r.Took.Seconds())
+		r.Sold, r.Left, r.Sold+r.Left, v.Stock, over, plural(r.Kills, "process", "processes"), r.Took.Seconds())
 	switch {
 	case err != nil:
 		p.tell("  Not finished: %s.", out.Error)

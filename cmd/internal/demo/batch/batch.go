@@ -46,11 +46,11 @@ type Progress struct {
 
 // Result is the outcome.
 type Result struct {
-	Words    int // as merged by one of the processes
-	Expected int // as counted by this one
-	Rounds   int
-	Kills    int
-	Took     time.Duration
+	Words    int           `json:"words"`    // as merged by one of the processes
+	Expected int           `json:"expected"` // as counted by this one
+	Rounds   int           `json:"rounds"`
+	Kills    int           `json:"kills"`
+	Took     time.Duration `json:"-"`
 }
 
 // Run lets the processes count until a round is complete, or ctx ends, which is an error. The result is good in any case.

@@ -48,12 +48,12 @@ type Progress struct {
 
 // Result is the outcome.
 type Result struct {
-	Put         int
-	Acked       int // items removed by an ack
-	Redelivered int
-	Left        int // in the queue
-	Kills       int
-	Took        time.Duration
+	Put         int           `json:"put"`
+	Acked       int           `json:"acked"` // items removed by an ack
+	Redelivered int           `json:"redelivered"`
+	Left        int           `json:"left"` // in the queue
+	Kills       int           `json:"kills"`
+	Took        time.Duration `json:"-"`
 }
 
 // Lost is how many items were put, and are neither done nor in the queue.

@@ -41,13 +41,13 @@ type Progress struct {
 
 // Result is the outcome.
 type Result struct {
-	Sold    int
-	Left    int
-	Kills   int
-	Losses  int           // holds lost in the middle of a sale
-	Growing bool          // the tokens grew from sale to sale
-	MaxGap  time.Duration // the longest time from a kill to the next sale
-	Took    time.Duration
+	Sold    int           `json:"sold"`
+	Left    int           `json:"left"`
+	Kills   int           `json:"kills"`
+	Losses  int           `json:"losses"`      // holds lost in the middle of a sale; the seller noticed and did not sell
+	Growing bool          `json:"tokens_grow"` // from sale to sale
+	MaxGap  time.Duration `json:"-"`           // the longest time from a kill to the next sale
+	Took    time.Duration `json:"-"`
 }
 
 // Oversold is the number of units sold that were not there.

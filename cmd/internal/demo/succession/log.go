@@ -8,9 +8,9 @@ import (
 
 // Log is what the leaders' log says.
 type Log struct {
-	Entries  int
-	Terms    int // different tokens
-	Overlaps int // entries by a former leader, after one of a newer
+	Entries  int `json:"entries"`
+	Terms    int `json:"terms"`    // different tokens
+	Overlaps int `json:"overlaps"` // entries by a former leader, after one of a newer
 }
 
 // write adds a leader's entry. One write, at the file's end: entries do not mix.

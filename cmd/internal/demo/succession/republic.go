@@ -46,9 +46,9 @@ type Progress struct {
 // Result is the outcome.
 type Result struct {
 	Log
-	Kills  int
-	MaxGap time.Duration // the longest time from a kill to the next leader's first entry
-	Took   time.Duration
+	Kills  int           `json:"kills"`
+	MaxGap time.Duration `json:"-"` // the longest time from a kill to the next leader's first entry
+	Took   time.Duration `json:"-"`
 }
 
 // Run kills the leader again and again. The result is good also when there is an error.
