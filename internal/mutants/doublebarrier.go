@@ -39,7 +39,7 @@ var doubleBarrier = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestTheOutcomeIsKept"}},
 	},
 	{
-		guard: "double barrier: whoever may complete a round looks",
+		guard: "double barrier: a member that may complete a round looks",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
 			old:  `>= e.size-1 }`,
@@ -48,7 +48,7 @@ var doubleBarrier = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestAPlaceThatWasGivenUp"}},
 	},
 	{
-		guard: "double barrier: a crashed round does not block those who wait",
+		guard: "double barrier: a crashed round does not block those that wait",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
 			old:  `if r.Open && r.alive(line) {`,
@@ -57,7 +57,7 @@ var doubleBarrier = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestARoundWhoseMembersHaveAllCrashed"}},
 	},
 	{
-		guard: "double barrier: who waits for a crash hears of it",
+		guard: "double barrier: a member that waits for a crash hears of it",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
 			old: `	return wake, true, err
@@ -77,7 +77,7 @@ var doubleBarrier = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestWhenOneOfTooMany"}},
 	},
 	{
-		guard: "double barrier: a server that lags makes nobody late",
+		guard: "double barrier: a server that lags makes no member late",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
 			old:  `if !flushed {`,
@@ -95,7 +95,7 @@ var doubleBarrier = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestTheOutcomeIsKept"}},
 	},
 	{
-		guard: "double barrier: who comes again is not counted twice",
+		guard: "double barrier: a member that comes again is not counted twice",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
 			old:  `_ = b.client.Break(ctx, hold.Node())`,

@@ -94,7 +94,7 @@ var election = []mutant{
 		tests: []suite{{pkg: elect, run: "TestTermsThatEndAtOnce"}},
 	},
 	{
-		guard: "election: who is gone is not the first any more",
+		guard: "election: a candidate that is gone is not the first any more",
 		edit: edit{
 			file: "coord/election/leader.go",
 			old: `		if errors.Is(err, coord.ErrNoNode) {

@@ -87,7 +87,7 @@ var guards = []mutant{
 		tests: []suite{{pkg: keeper, run: "TestWhenTheReaperIsKilledTheGuardEndsTheCommand"}},
 	},
 	{
-		guard: "an owner to whom nobody tells the end is not sure of it",
+		guard: "an owner without a report of the end is not sure of it",
 		edit: edit{
 			file: "cmd/internal/guard/owner_unix.go",
 			old:  `Cause: ByKill, Unsure: true}`,
@@ -105,7 +105,7 @@ var guards = []mutant{
 		tests: []suite{{pkg: verbs, run: "TestWhenAllThatGuardsIsKilledNothingIsReleased"}},
 	},
 	{
-		guard: "a note that nobody reads ends nobody",
+		guard: "a note that is not read ends no process",
 		edit: edit{
 			file: "cmd/internal/cli/signals_unix.go",
 			old: `	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -114,7 +114,7 @@ var guards = []mutant{
 		tests: []suite{{pkg: verbs, run: "TestANoteThatIsNotReadDoesNotEndTheProcess"}},
 	},
 	{
-		guard: "nobody waits for the reader of a note",
+		guard: "no process waits for the reader of a note",
 		edit: edit{
 			file: "cmd/internal/cli/notes.go",
 			old: `	defer n.mu.Unlock()

@@ -3,7 +3,7 @@ package main
 // leaving is how the rounds of a double barrier end.
 var leaving = []mutant{
 	{
-		guard: "double barrier: nobody is done before it says so",
+		guard: "double barrier: no member is done before it says so",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
 			old:  `case other.err != nil || !other.finished:`,

@@ -1,6 +1,6 @@
 package main
 
-// line is the order of those who wait.
+// line is the order of those that wait.
 var line = []mutant{
 	{
 		guard: "re-check: the rule is asked again after a wake-up",
@@ -12,7 +12,7 @@ var line = []mutant{
 		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
 	},
 	{
-		guard: "a rule cannot see who comes after the claim",
+		guard: "a rule cannot see those that come after the claim",
 		edit: edit{
 			file: "coord/turn.go",
 			old:  `return all.line[:at:at], all.foreign, there`,

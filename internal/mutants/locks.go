@@ -1,9 +1,9 @@
 package main
 
-// locks is who excludes whom, and what is refused instead of a deadlock.
+// locks is which claims exclude each other, and what is refused instead of a deadlock.
 var locks = []mutant{
 	{
-		guard: "shared lock: a mutex is a writer to those who read",
+		guard: "shared lock: a mutex is a writer to readers",
 		edit: edit{
 			file: "coord/rwlock/rwlock.go",
 			old:  `if ahead[i].Kind != "read" {`,
@@ -30,7 +30,7 @@ var locks = []mutant{
 		tests: []suite{{pkg: rwlock, run: "TestADowngradeThatCannotBe"}},
 	},
 	{
-		guard: "multi-lock: one order for everybody",
+		guard: "multi-lock: one order for all",
 		edit: edit{
 			file: "coord/lock/multi.go",
 			old:  `return strings.Compare(a.Path(), b.Path())`,

@@ -1,6 +1,6 @@
 package main
 
-// queue is the queue: whose an item is, and who hears of it.
+// queue is the queue: which consumer has an item, and which hear of it.
 var queue = []mutant{
 	{
 		guard: "queue: an ack removes only what its receiver still has",
@@ -39,7 +39,7 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestATakeDeliversNothingBeyond"}},
 	},
 	{
-		guard: "queue: a take takes nothing that somebody has",
+		guard: "queue: a take takes nothing that is claimed",
 		edit: edit{
 			file: "coord/queue/receive.go",
 			old: `		coord.CreateOp(q.claim(name), nil, coord.Ephemeral), // nobody has it
@@ -68,7 +68,7 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestAnItemIsAckedOrNackedOnce"}},
 	},
 	{
-		guard: "queue: nobody waits who does not know of the claims (blind)",
+		guard: "queue: no consumer waits without knowing of the claims",
 		edit: edit{
 			file: "coord/queue/listing.go",
 			old:  `taken.changed == nil && len(entries.names) > 0`,
@@ -77,7 +77,7 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"}},
 	},
 	{
-		guard: "queue: what comes back is told to those who wait in the same object",
+		guard: "queue: waiters of the same object hear of an item that comes back",
 		edit: edit{
 			file: "coord/queue/head.go",
 			old: `	close(h.back)
@@ -132,7 +132,7 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestNothingIsPutWhenTheSequenceNumbers"}},
 	},
 	{
-		guard: "queue: a claim that somebody asked for is still its receiver's",
+		guard: "queue: a claim that was asked for is still its receiver's",
 		edit: edit{
 			file: "coord/claim.go",
 			old:  `case node.Stat.Owner != cl.sess.ID():`,
