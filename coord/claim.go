@@ -41,7 +41,7 @@ type Spec struct {
 	// hold has a token.
 	Exclusive bool
 	// Reentrant: inside of a hold of the same line (see [HeldIn]) that covers
-	// it, the claim is another handle of that hold ([Hold]), without a
+	// it, the claim is another handle of that hold, released on its own, without a
 	// request.
 	Reentrant bool
 	// Unlisted is for claims that stand in a line, in the order of their

@@ -96,6 +96,17 @@ func parseName(name string, kinds []string) (Contender, bool) {
 	return Contender{}, false
 }
 
+// parseOf is [parseName], and reads names of every kind if none is given.
+func parseOf(name string, kinds []string) (Contender, bool) {
+	c, known := parseName(name, kinds)
+	if !known && len(kinds) == 0 {
+		kind := strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_")
+		kind = kind[strings.LastIndexFunc(kind, notAlphanumeric)+1:]
+		c, known = parseName(name, []string{kind})
+	}
+	return c, known
+}
+
 // curatorGUID splits "_c_<guid>-<rest>". Curator writes a dashed UUID,
 // go-zookeeper 32 bare digits.
 func curatorGUID(name string) (guid, rest string, ok bool) {

@@ -68,12 +68,31 @@ func TestAReaderThatTookAWritersPlaceStandsRightBehindIt(t *testing.T) {
 	require.EqualValues(t, 1, order[1].Sequence)
 }
 
+func TestALineWithoutKindsHasEveryKindOfItsDialect(t *testing.T) {
+	names := []string{
+		"_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4a-lock-0000000003", "_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4b-pair2-0000000002",
+		"0b1f7a3c98aa4a538d0b5f2f3d1c2e4c__rlock__0000000001", "0b1f7a3c98aa4a538d0b5f2f3d1c2e4d__pair2__0000000000",
+		"lock-0000000004", "_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4e--0000000005",
+	}
+	kinds := func(line []Contender) (kinds []string) {
+		for _, c := range line {
+			kinds = append(kinds, c.Kind)
+		}
+		return kinds
+	}
+	require.Equal(t, []string{"pair2", kindLock}, kinds(Line{}.Order(names, Curator)))
+	require.Equal(t, []string{"pair2", kindRead}, kinds(Line{}.Order(names, Kazoo)))
+	require.Equal(t, []string{kindLock}, kinds(Line{Kinds: []string{kindLock}}.Order(names, Curator)))
+}
+
 func FuzzNamesAreReadOrNot(f *testing.F) {
 	f.Add("_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4a-lock-0000000001")
 	f.Add("_c_short")
 	f.Fuzz(func(t *testing.T, name string) {
-		if c, ok := parseName(name, nil); ok && c.Name != name {
-			t.Fatal(c)
+		for _, parse := range []func(string, []string) (Contender, bool){parseName, parseOf} {
+			if c, ok := parse(name, nil); ok && (c.Name != name || c.Kind == "") {
+				t.Fatal(c)
+			}
 		}
 	})
 }

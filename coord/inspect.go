@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -34,11 +33,7 @@ func (c *Client) Inspect(ctx context.Context, dir string, kinds ...string) ([]Co
 	}
 	var all []Contender
 	for _, name := range names {
-		m, known := parseName(name, kinds)
-		if !known && len(kinds) == 0 {
-			m, known = parseName(name, []string{kindIn(name)})
-		}
-		if known && (len(kinds) == 0 || slices.Contains(kinds, m.Kind)) {
+		if m, known := parseOf(name, kinds); known && (len(kinds) == 0 || slices.Contains(kinds, m.Kind)) {
 			all = append(all, m)
 		}
 	}
@@ -48,13 +43,6 @@ func (c *Client) Inspect(ctx context.Context, dir string, kinds ...string) ([]Co
 		infos[i].Holds = i == 0 || infos[i].Kind == kindRead && infos[i-1].Holds && infos[i-1].Kind == kindRead
 	}
 	return infos, err
-}
-
-// kindIn returns what the kind would be if the name were a contender's: the
-// letters and digits before the number.
-func kindIn(name string) string {
-	name = strings.TrimRight(strings.TrimRight(name, "0123456789"), "-_")
-	return name[strings.LastIndexFunc(name, notAlphanumeric)+1:]
 }
 
 // Describe reads the nodes of contenders in dir: one request for each. Nodes that

@@ -55,7 +55,9 @@ type Line struct {
 	Dir string
 	// Kinds of claims that take part. A contender of another known kind, or of
 	// the other dialect, cannot be honoured: the one of the two that came later
-	// must leave ([ErrForeign]). Names of no known shape are ignored.
+	// must leave ([ErrForeign]). Names of no known shape are ignored. A claim's own
+	// kind takes part in any case, and without any named, in the eyes of one who
+	// only looks ([Line.Order]), every kind does.
 	Kinds []string
 }
 
@@ -75,10 +77,10 @@ func (l Line) mayReturn(gone Contender) bool {
 // that cannot be honoured.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	for _, name := range names {
-		c, known := parseName(name, l.Kinds)
+		c, known := parseOf(name, l.Kinds)
 		switch {
 		case !known:
-		case c.Dialect == d && slices.Contains(l.Kinds, c.Kind):
+		case c.Dialect == d && (len(l.Kinds) == 0 || slices.Contains(l.Kinds, c.Kind)):
 			line = append(line, c)
 		default:
 			foreign = append(foreign, c)
