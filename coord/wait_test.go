@@ -307,13 +307,13 @@ func TestALookThatHasDecidedLeavesNoWatchOnWhatIsMissing(t *testing.T) {
 func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		waiter, other := made(b, "/a", "/b")
-		b.Server.AddFollower(time.Minute, waiter.SessionID())
+		b.Server.AddFollower(coordtest.Tick, waiter.SessionID())
 		_, err := other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))
 		require.NoError(b, err)
 		read := func(path string, wait func(context.Context, func(*coord.View) (bool, error)) error) (seen string) {
 			require.NoError(b, wait(b.Context(), func(v *coord.View) (bool, error) {
 				v.Ahead(path)
-				synctest.Wait() // it has the answer
+				time.Sleep(coordtest.Tick / 4) // it has the answer
 				data, _, err := v.Get(path)
 				seen = string(data)
 				return true, err
