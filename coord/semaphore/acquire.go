@@ -41,7 +41,7 @@ func again(err error) bool {
 // attempt queues, makes the leases when it is first in the queue, waits until
 // there is room for them, and leaves the queue.
 func (s *Semaphore) attempt(ctx context.Context, n int) ([]*coord.Hold, error) {
-	if _, _, err := s.agree(ctx, n); err != nil {
+	if _, err := s.agree(ctx, n); err != nil {
 		return nil, err
 	}
 	queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)
@@ -69,7 +69,7 @@ var errRaised = errors.New("the limit was raised")
 // try makes the leases if there is room, without queueing, and takes them back
 // if there is none after all.
 func (s *Semaphore) try(ctx context.Context, n int) ([]*coord.Hold, error) {
-	limit, _, err := s.agree(ctx, n)
+	limit, err := s.agree(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Semaphore) stillFirst(ctx context.Context, queue *coord.Hold) error {
 // holds; or leaves none behind. admit gets the limit that they were made for:
 // a lease made for 1 has a token, and must be granted by that limit.
 func (s *Semaphore) take(ctx context.Context, n int, admit func(claims []*coord.Claim, names []string, limit int) error) (holds []*coord.Hold, err error) {
-	limit, _, err := s.agree(ctx, n)
+	limit, err := s.agree(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -172,38 +172,28 @@ func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.C
 // await waits until there is room for the own leases. names are the children of
 // the directory as listed along with the last create, made is the limit then.
 func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, names []string, made int) error {
-	var left <-chan struct{} // closed when the children have changed
-	for {
-		limit, changed, err := s.agree(ctx, len(claims))
-		if err != nil {
-			return err
+	return s.client.Wait(ctx, func(v *coord.View) (room bool, err error) {
+		limit, err := s.look(ctx, v, len(claims))
+		if err == nil && made == 1 && limit > 1 {
+			err = errRaised
 		}
-		if made == 1 && limit > 1 {
-			return errRaised
+		if err == nil && names != nil {
+			room, err = s.room(claims, names, limit)
+			names = nil
 		}
-		if names == nil {
-			names, _, left, err = s.client.WatchChildren(ctx, s.layout.leases.Dir)
-			if err != nil && !errors.Is(err, coord.ErrNoNode) { // without the directory there is no own lease either
-				return err
+		if err == nil && !room {
+			var left []string
+			left, _, err = v.Children(s.layout.leases.Dir)
+			if err == nil || errors.Is(err, coord.ErrNoNode) { // without the directory there is no own lease either
+				room, err = s.room(claims, left, limit)
 			}
 		}
-		room, err := s.room(claims, names, limit)
 		if room || err != nil {
-			return err
+			return room, err
 		}
-		names = nil
-		if left == nil {
-			continue // to watch
-		}
-		select {
-		case <-left:
-		case <-changed:
-		case <-queue.Done():
-			return queue.Err()
-		case <-ctx.Done():
-			return coord.Ended(ctx)
-		}
-	}
+		v.Until(queue.Done())
+		return false, queue.Err()
+	})
 }
 
 // room reports whether the own leases are among the oldest limit children,

@@ -19,14 +19,9 @@ var ErrLimit = errors.New("semaphore limits disagree")
 // Limit returns the stored limit. One request, or none when this process
 // watches the limit already.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
-	data, _, _, err := s.client.Watch(ctx, s.layout.limit)
-	if err != nil && !errors.Is(err, coord.ErrNoNode) {
-		return 0, err
-	}
-	limit, ok, err := s.layout.decode(data)
-	if err == nil && !ok {
-		err = s.unset()
-	}
+	stored := *s
+	stored.limit = Stored
+	limit, err := stored.agree(ctx, 1)
 	return limit, s.client.Failure("limit", s.path, err)
 }
 
@@ -59,38 +54,42 @@ func (s *Semaphore) store(ctx context.Context, limit int) error {
 	return s.client.Create(ctx, s.layout.limit, s.layout.encode(limit))
 }
 
-// agree returns the limit in force, and a channel that is closed when it may
-// have changed. The first to come stores its own.
-func (s *Semaphore) agree(ctx context.Context, want int) (limit int, changed <-chan struct{}, err error) {
+// agree returns the limit in force for a claim to so many leases. The first
+// program stores its own.
+func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) {
+	err = s.client.Wait(ctx, func(v *coord.View) (bool, error) {
+		limit, err = s.look(ctx, v, want)
+		return true, err
+	})
+	return limit, err
+}
+
+func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, error) {
 	for {
-		data, stat, changed, err := s.client.Watch(ctx, s.layout.limit)
+		data, stat, err := v.Get(s.layout.limit)
 		missing := errors.Is(err, coord.ErrNoNode)
 		if err != nil && !missing {
-			return 0, nil, err
+			return 0, err
 		}
 		limit, ok, err := s.layout.decode(data)
 		switch {
 		case err != nil:
-			return 0, nil, err
+			return 0, err
 		case ok && s.limit != Stored && s.limit != limit:
-			return 0, nil, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.limit, limit, s.limit)
+			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.limit, limit, s.limit)
 		case ok && want > limit:
-			return 0, nil, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
+			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
 		case ok:
-			return limit, changed, nil
+			return limit, nil
 		case s.limit == Stored:
-			return 0, nil, s.unset()
+			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.limit)
 		case missing:
 			err = s.store(ctx, s.limit)
 		default: // Kazoo has made the node and left it empty
 			_, err = s.client.Set(ctx, s.layout.limit, s.layout.encode(s.limit), stat.Version)
 		}
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) && !errors.Is(err, coord.ErrBadVersion) {
-			return 0, nil, err
+			return 0, err
 		}
 	}
-}
-
-func (s *Semaphore) unset() error {
-	return fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.limit)
 }

@@ -6,17 +6,17 @@ var semaphore = []mutant{
 		guard: "semaphore: the watch on the leases",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `case <-left:`,
-			new:  `case <-make(chan struct{}):`,
+			old:  `left, _, err = v.Children(s.layout.leases.Dir)`,
+			new:  `left, err = s.client.Children(ctx, s.layout.leases.Dir)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestALeaseThatIsReleased"}},
 	},
 	{
 		guard: "semaphore: the watch on the limit",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
-			old:  `case <-changed:`,
-			new:  `case <-func(<-chan struct{}) chan struct{} { return nil }(changed):`,
+			file: "coord/semaphore/limit.go",
+			old:  `data, stat, err := v.Get(s.layout.limit)`,
+			new:  `data, stat, err := s.client.Get(ctx, s.layout.limit)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterHearsThatTheLimit"}},
 	},
@@ -69,9 +69,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the watch on the place in the queue",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old: `		case <-queue.Done():
-			return queue.Err()`,
-			new: ``,
+			old:  `v.Until(queue.Done())`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterThatLosesItsPlace"}},
 	},
@@ -88,8 +87,8 @@ var semaphore = []mutant{
 		guard: "a lease that was made to be the only one is not granted beside another",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `if made == 1 && limit > 1 {`,
-			new:  `if false {`,
+			old:  `made == 1 && limit > 1 {`,
+			new:  `made == 1 && limit > 1 && false {`,
 		},
 		tests: []suite{{pkg: sema, run: "TestTwoLeasesDoNotBoth"}},
 	},
