@@ -125,34 +125,24 @@ func (e *Election) complete(ctx context.Context, leader, last Leader) (Leader, e
 // directory is watched as well, two also when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		fresh := e.client.Fresh()
-		for last, begun := (Leader{}), false; ; {
+		fresh, last, begun := e.client.Fresh(), Leader{}, false
+		err := e.client.Wait(ctx, func(v *coord.View) (stop bool, err error) {
 			var leader Leader
-			var changed, joined <-chan struct{}
-			err := fresh.Read(ctx, func(ctx context.Context) (err error) {
-				leader, changed, joined, err = e.watch(ctx, last)
+			err = fresh.Read(ctx, func(ctx context.Context) (err error) {
+				leader, err = e.look(ctx, v, last)
 				return err
 			})
-			if err != nil {
-				yield(Leader{}, err)
-				return
-			}
 			if leader.Revoked && leader.Node == last.Node {
 				leader.Data = last.Data
 			}
-			if !begun || !leader.same(last) {
-				if !yield(leader, nil) {
-					return
-				}
+			if err == nil && (!begun || !leader.same(last)) {
+				stop = !yield(leader, nil)
 			}
 			last, begun = leader, true
-			select {
-			case <-changed:
-			case <-joined:
-			case <-ctx.Done():
-				yield(Leader{}, e.client.Failure("observe", e.line.Dir, coord.Ended(ctx)))
-				return
-			}
+			return stop, err
+		})
+		if err != nil {
+			yield(Leader{}, e.client.Failure("observe", e.line.Dir, err))
 		}
 	}
 }
@@ -161,31 +151,26 @@ func (l Leader) same(other Leader) bool {
 	return l.Node == other.Node && l.Revoked == other.Revoked && bytes.Equal(l.Data, other.Data)
 }
 
-// watch returns the leader, and two channels, one of which is closed when that
-// may have changed. A leader that has no notice yet may get one.
-func (e *Election) watch(ctx context.Context, last Leader) (leader Leader, changed, joined <-chan struct{}, err error) {
+// look tells who leads, by what may change that. A leader that has no notice yet
+// may get one.
+func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader, error) {
 	for {
-		leader, all, err := e.first(ctx, last, func(node string) (data []byte, stat coord.Stat, err error) {
-			data, stat, changed, err = e.client.Watch(ctx, node)
-			return data, stat, err
-		})
+		leader, all, err := e.first(ctx, last, v.Get)
 		if err != nil || all {
-			return leader, changed, nil, err
+			return leader, err
 		}
-		names, _, joined, err := e.client.WatchChildren(ctx, e.line.Dir)
+		names, _, err := v.Children(e.line.Dir)
 		if errors.Is(err, coord.ErrNoNode) {
 			if err = e.client.EnsureDir(ctx, e.line.Dir); err == nil {
 				continue
 			}
 		}
-		line := e.line.Order(names, e.client.Dialect())
-		switch {
-		case err != nil:
-			return Leader{}, nil, nil, err
-		case leader.None() && len(line) == 0:
-			return leader, nil, joined, nil
-		case !leader.None() && !slices.Contains(names, path.Base(coord.Notice(leader.Node))):
-			return leader, changed, joined, nil
+		if err != nil {
+			return Leader{}, err
+		}
+		if leader.None() && len(e.line.Order(names, e.client.Dialect())) == 0 ||
+			!leader.None() && !slices.Contains(names, path.Base(coord.Notice(leader.Node))) {
+			return leader, nil
 		}
 	}
 }
