@@ -58,7 +58,7 @@ func (v *breakVerb) confirm(s *streams, found []contender) bool {
 	for _, t := range found {
 		fmt.Fprintf(s.err, "%s\n  of %s, age %s, session %s\n", plain(t.Node), t.owner(), t.age(), t.Session)
 	}
-	fmt.Fprintf(s.err, "Delete? The holder may still be at work, beside whoever comes next. [y/N] ")
+	fmt.Fprintf(s.err, "Delete? The holder may still be at work, beside the next one. [y/N] ")
 	answer, _ := bufio.NewReader(s.in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

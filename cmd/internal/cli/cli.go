@@ -24,7 +24,7 @@ type verbs struct {
 	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
 	Break         breakVerb         `cmd:"" help:"Take a lock from its holder by force."`
 	Elect         electVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
-	Barrier       barrierVerbs      `cmd:"" help:"Let processes wait until somebody opens the way."`
+	Barrier       barrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
 	Doublebarrier doubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
 	Queue         queueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Server        serverVerb        `cmd:"" help:"Run an in-memory server for development and tests."`

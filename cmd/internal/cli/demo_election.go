@@ -53,7 +53,7 @@ func (v *electionDemo) Run(s *streams, c *connection) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	p := newProgress(s)
-	p.tell("%s at %s\non %s. Whoever leads writes to a log, every few milliseconds,\nand %s killed with SIGKILL.\n",
+	p.tell("%s at %s\non %s. The leader writes to a log, every few milliseconds,\nand %s killed with SIGKILL.\n",
 		plural(v.Replicas, "process stands for election", "processes stand for election"), st.path, st.where,
 		plural(v.Kill, "leader is", "leaders are"))
 	log := filepath.Join(dir, "log")

@@ -98,8 +98,8 @@ func (p *place) giveBack() error {
 	return nil
 }
 
-// settle leaves if the command has succeeded: it waits for the others, until a signal comes.
-func (p *place) settle(status int, patience func() (context.Context, func())) (int, error) {
+// complete leaves if the command has succeeded: it waits for the others, until a signal comes.
+func (p *place) complete(status int, patience func() (context.Context, func())) (int, error) {
 	defer func() { _ = p.giveBack() }() // has an effect unless it has left
 	if status != exitOK {
 		return status, nil

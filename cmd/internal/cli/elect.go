@@ -31,7 +31,7 @@ func (*electVerb) Help() string {
 // leaderNews is a leader in JSON.
 type leaderNews struct {
 	Path  string `json:"path"`
-	Leads bool   `json:"leads"` // somebody does
+	Leads bool   `json:"leads"` // a candidate does
 	nodeData
 	Node    string `json:"node"`
 	Session string `json:"session"`

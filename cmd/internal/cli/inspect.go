@@ -28,7 +28,7 @@ type report struct {
 	Contenders []contender  `json:"contenders"`
 	Round      *roundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *queueReport `json:"queue,omitempty"`
-	Closed     *closing     `json:"closed,omitempty"` // where there is nothing else: somebody has set a barrier
+	Closed     *closing     `json:"closed,omitempty"` // where there is nothing else: a barrier was set
 }
 
 // closing is who has set a barrier, and when.

@@ -21,7 +21,7 @@ type lockVerb struct {
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
-	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When somebody asks for the lock: end CMD (term), or go on (ignore)."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" help:"The lock's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
@@ -135,7 +135,7 @@ func (t *turn) giveBack() error {
 	return nil
 }
 
-func (t *turn) settle(status int, _ func() (context.Context, func())) (int, error) {
+func (t *turn) complete(status int, _ func() (context.Context, func())) (int, error) {
 	return status, t.giveBack()
 }
 

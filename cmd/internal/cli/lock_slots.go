@@ -89,7 +89,7 @@ func (a apart) check(ctx context.Context) error {
 	return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect", coord.ErrForeign, node)
 }
 
-// locksAt finds somebody who stands in the line of a lock without slots.
+// locksAt finds a contender in the line of a lock without slots.
 func locksAt(ctx context.Context, client *coord.Client, path string) (string, error) {
 	return standing(ctx, client, path, "lock", "read", "write")
 }
@@ -103,7 +103,7 @@ func slotsAt(ctx context.Context, client *coord.Client, path string) (string, er
 	return kazooSlotAt(ctx, client, path)
 }
 
-// foreignAt finds whoever cannot be seen by those who hold slots in this client's dialect.
+// foreignAt finds a contender that those who hold slots in this client's dialect do not see.
 func foreignAt(ctx context.Context, client *coord.Client, path string) (string, error) {
 	node, err := locksAt(ctx, client, path)
 	switch {

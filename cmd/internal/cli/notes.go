@@ -41,7 +41,7 @@ func (n *notes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// deliver writes what is pending. One that cannot be written is nobody's fault, and not told to anybody.
+// deliver writes what is pending. A note that cannot be written is dropped.
 func (n *notes) deliver() {
 	defer close(n.done)
 	for {
@@ -63,8 +63,8 @@ func (n *notes) deliver() {
 	}
 }
 
-// settle gives the reader a moment, before this process is stopped.
-func (n *notes) settle() {
+// drain gives the reader a moment, before this process is stopped.
+func (n *notes) drain() {
 	for range 100 {
 		n.mu.Lock()
 		quiet := len(n.pending) == 0 && !n.busy

@@ -13,8 +13,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
-// settleWithin bounds what happens after the command has ended.
-const settleWithin = 10 * time.Second
+// ackWithin bounds what happens after the command has ended.
+const ackWithin = 10 * time.Second
 
 type queueReceive struct {
 	Delay     time.Duration  `placeholder:"D" help:"How long an item of a failed command stays with this process before others can have it."`
@@ -27,7 +27,7 @@ type queueReceive struct {
 
 // Help tells what does not fit beside the options.
 func (*queueReceive) Help() string {
-	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before anybody else can have the item.
+	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before another can have the item.
 
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, or was about to be, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
@@ -109,7 +109,7 @@ func (d *delivery) prepare(cmd *exec.Cmd) error {
 
 // giveBack gives the item to the next consumer. If that fails, it goes to the next when this session ends, which is now.
 func (d *delivery) giveBack() error {
-	ctx, cancel := within(context.Background(), settleWithin)
+	ctx, cancel := within(context.Background(), ackWithin)
 	defer cancel()
 	if err := d.item.Nack(ctx, 0); err != nil && !errors.Is(err, queue.ErrStale) {
 		return err
@@ -117,12 +117,12 @@ func (d *delivery) giveBack() error {
 	return nil
 }
 
-func (d *delivery) settle(status int, patience func() (context.Context, func())) (int, error) {
+func (d *delivery) complete(status int, patience func() (context.Context, func())) (int, error) {
 	if status != exitOK {
 		d.keep(patience)
 		return status, d.giveBack()
 	}
-	ctx, cancel := within(context.Background(), settleWithin)
+	ctx, cancel := within(context.Background(), ackWithin)
 	defer cancel()
 	if err := d.item.Ack(ctx); err != nil {
 		return exitLost, fmt.Errorf("the command succeeded, but the item may be delivered again: %w", err)

@@ -32,9 +32,9 @@ type task interface {
 	prepare(cmd *exec.Cmd) error
 	// giveBack ends the hold when the command was not run.
 	giveBack() error
-	// settle ends the hold when the command has ended in time, and returns the status to exit with. The context that
+	// complete ends the hold when the command has ended in time, and returns the status to exit with. The context that
 	// patience makes ends by a signal.
-	settle(status int, patience func() (context.Context, func())) (int, error)
+	complete(status int, patience func() (context.Context, func())) (int, error)
 	// story is what JSON tells at the end beside what is told of every command, given for how long the hold was held.
 	story(held float64, err error) map[string]any
 }

@@ -76,7 +76,7 @@ type run struct {
 	pid         int       // the command's
 	sent        time.Time // the deadline as the hold told it
 	deadline    guard.Instant
-	suspend     bool  // somebody wants this process, too, to stop
+	suspend     bool  // the stop key, or a signal, is to stop this process, too
 	unstoppable []int // processes of the command that this user may not signal
 }
 
@@ -139,7 +139,7 @@ func (r *run) perform() (status int, err error) {
 		// Nothing is left to release but a node, perhaps, and that goes with the session.
 		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
 	}
-	return r.settle(end.ExitCode(), func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
+	return r.complete(end.ExitCode(), func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
 }
 
 // tell is what JSON tells at the end.

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// settle is how long to wait for a stop signal to take effect. Where no shell could continue the process, it has none.
-const settle = 50 * time.Millisecond
+// stopTakes is how long a stop signal takes to have its effect. Where no shell could continue the process, it has none.
+const stopTakes = 50 * time.Millisecond
 
 // stopSelf stops this process as the stop key would, and returns when it has been continued. It is not SIGTSTP, since
 // the runtime does not give up its handler of a signal that it was once asked to notify.
 func stopSelf() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTTIN)
-	time.Sleep(settle)
+	time.Sleep(stopTakes)
 }

@@ -77,7 +77,7 @@ func (r *run) watch() (end guard.Event) {
 			r.pass(s.(syscall.Signal))
 		case <-revoked:
 			revoked = nil
-			r.streams.note("somebody asked for %s: ending the command", r.Path)
+			r.streams.note("another client asked for %s: ending the command", r.Path)
 			r.guard.Stop()
 		case <-lost:
 			lost = nil
@@ -126,7 +126,7 @@ func (r *run) stopped(by syscall.Signal) {
 	r.streams.note("stopped; %s is lost, and the command ended, unless continued within %v",
 		r.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
 	if told, ok := r.streams.err.(*notes); ok {
-		told.settle()
+		told.drain()
 	}
 	r.tty.TakeBack(r.pid, syscall.Getpgrp(), false)
 	signal.Reset(syscall.SIGTSTP)

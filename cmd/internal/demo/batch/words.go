@@ -43,7 +43,7 @@ func OwnFiles() ([]string, error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil // whatever cannot be read is left out
+			return nil // what cannot be read is left out
 		case path != root && strings.HasPrefix(d.Name(), "."):
 			if d.IsDir() {
 				return fs.SkipDir

@@ -89,7 +89,7 @@ func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
 	c.events <- Event[M]{From: from, Err: from.cmd.Wait()}
 }
 
-// Events gives what the members tell. Whoever receives the end of one calls Ended.
+// Events gives what the members tell. The receiver of a member's end calls Ended.
 func (c *Crew[M]) Events() <-chan Event[M] { return c.events }
 
 // Until gives what the members tell to hear, until all is over, hear fails, or ctx ends, which is an error.
