@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Acquire joins the line, waits for the turn by rule, and returns the hold.
@@ -86,13 +88,13 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 // No create of it should come later than the write: this client was cut off for
 // longer than the session lasts, so that the servers have heard of the session
 // only by a newer connection, since which they refuse what the older one sends.
-// One that comes all the same (see [doubt]) goes with the session.
+// One that comes late all the same goes with the session.
 func (c *Client) bury(ctx context.Context, cl *Claim) error {
 	if cl == nil || cl.sess.Err() == nil || cl.spec.Name != "" {
 		return nil
 	}
 	dir, nodes := cl.spec.Line.Dir, []string{cl.Node()}
-	if cl.node == "" { // it is not known whether there is one
+	if cl.node.Path() == "" { // it is not known whether there is one
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
@@ -100,11 +102,10 @@ func (c *Client) bury(ctx context.Context, cl *Claim) error {
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
-		prefix := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)
-		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, cl.node.Spec.Name) })
 		nodes = names
 		for i, name := range names {
-			nodes[i] = join(dir, name)
+			nodes[i] = znode.Join(dir, name)
 		}
 	}
 	for _, node := range nodes {

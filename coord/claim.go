@@ -2,13 +2,13 @@ package coord
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Spec says what a claim's node is like.
@@ -60,11 +60,7 @@ type Claim struct {
 	client *Client
 	sess   *session.Session
 	spec   Spec
-	dir    string // the server's path of the directory
-	guid   string
-	node   string // the server's path
-	name   string
-	czxid  int64
+	node   znode.Node
 	joined time.Time
 	seen   time.Time        // when the node was last found to be there
 	view   *session.Listing // the directory as listed along with the create, or nil
@@ -76,7 +72,6 @@ type Claim struct {
 	watch    *session.Watch // the newest on the own node
 	waiting  bool           // for the turn: whoever does sets the own watch anew
 	asked    bool           // for the hold, by a revocation
-	written  int32          // how often, as far as that is known; see version
 	revoked  chan struct{}  // closed when asked
 	parts    []*Claim       // what was made for it; see [Spec.For]
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
@@ -108,9 +103,9 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl := &Claim{
-		client: c, sess: s, spec: spec, dir: c.full(spec.Line.Dir), guid: c.opts.dialect.newGUID(),
-		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
+	cl := c.newClaim(s, spec)
+	if err := cl.describe(); err != nil {
+		return nil, err
 	}
 	c.register(cl)
 	made, sent := make(chan error, 1), make(chan struct{})
@@ -125,8 +120,38 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 	if spec.For != nil {
 		return cl, cl.attach()
 	}
-	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.czxid})
+	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.node.Czxid()})
 	return cl, nil
+}
+
+func (c *Client) newClaim(s *session.Session, spec Spec) *Claim {
+	return &Claim{
+		client: c, sess: s, spec: spec,
+		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
+	}
+}
+
+// describe says what the claim's node is to be like.
+func (cl *Claim) describe() error {
+	c, spec := cl.client, &cl.spec
+	node := znode.Spec{Dir: c.full(spec.Line.Dir), Name: spec.Name, Data: spec.Data, Plain: true}
+	switch {
+	case spec.Name == "":
+		node.Name, node.Plain = c.opts.dialect.prefix(c.opts.dialect.newGUID(), spec.Kind), false
+	case spec.For != nil:
+		node.Barred = spec.For.Err
+	case len(spec.With) > 0:
+		node.Shared = true
+		if len(spec.Proof) > 0 {
+			proof, err := c.requests(spec.Proof)
+			if err != nil {
+				return err
+			}
+			node.Proof = proof
+		}
+	}
+	cl.node.Init(&c.nodes, cl.sess, node)
+	return nil
 }
 
 // awaitCreate lists the directory behind the create, and waits for both. A
@@ -135,7 +160,7 @@ func (cl *Claim) awaitCreate(ctx context.Context, made <-chan error, sent <-chan
 	select {
 	case <-sent:
 		if cl.spec.waits() {
-			cl.view, _ = cl.sess.List(ctx, cl.dir)
+			cl.view, _ = cl.sess.List(ctx, cl.node.Spec.Dir)
 		}
 	case err := <-made:
 		return cl.created(err)
@@ -205,50 +230,25 @@ func (cl *Claim) abandon(made <-chan error) {
 // be. It starts no further attempt when ctx has ended. It closes sent when the
 // first one was sent.
 func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
-	defer cl.attempted()
 	tell := sync.OnceFunc(func() { close(sent) })
-	c, flags := cl.client, int32(session.EphemeralSequential)
-	name := c.opts.dialect.prefix(cl.guid, cl.spec.Kind)
-	if cl.spec.Name != "" {
-		name, flags = cl.spec.Name, session.Ephemeral
+	ensure := func() error {
+		return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)
 	}
-	path, unknown := join(cl.dir, name), false
-	for {
-		made, czxid, err := cl.attempt(path, flags, tell)
-		switch {
-		case err == nil:
-			cl.setNode(made, czxid)
-			return nil
-		case errors.Is(err, ErrDisconnected) || unknown && errors.Is(err, ErrNodeExists):
-			unknown = true
-			if found, err := cl.recover(name); found || err != nil {
-				return err
-			}
-			if errors.Is(err, ErrNodeExists) {
-				return err // it is another's
-			}
-		case errors.Is(err, ErrNoNode) && len(cl.spec.With) == 0:
-			// The directory is missing, or its container was just reaped.
-			if err := cl.sess.EnsurePath(ctx, cl.dir, c.opts.acl); err != nil && !transient(err) {
-				return err
-			}
-		case errors.Is(err, ErrThrottled):
-			c.pause(ctx)
-		default:
-			return err
-		}
-		if ctx.Err() != nil {
-			return Ended(ctx)
-		}
-		if cl.spec.For != nil && cl.spec.For.Err() != nil {
-			return cl.spec.For.Err() // which may be a lost connection
-		}
+	if len(cl.spec.With) > 0 {
+		ensure = nil
 	}
+	err := cl.node.Create(ctx, func() (string, int64, error) { return cl.attempt(tell) }, ensure)
+	cl.seen = time.Now()
+	return err
 }
 
 // attempt sends the create once.
-func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, czxid int64, err error) {
-	c := cl.client
+func (cl *Claim) attempt(sent func()) (made string, czxid int64, err error) {
+	c, flags := cl.client, int32(session.EphemeralSequential)
+	if cl.spec.Name != "" {
+		flags = session.Ephemeral
+	}
+	path := znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
 	if cl.spec.For != nil {
 		// Ends with the session.
 		_, err := cl.spec.For.Txn(context.Background(), CreateOp(c.relative(path), cl.spec.Data, Mode(flags)))
@@ -266,70 +266,18 @@ func (cl *Claim) attempt(path string, flags int32, sent func()) (made string, cz
 	return c.full(results[0].Path), results[1].Stat.Czxid, nil
 }
 
-func (cl *Claim) setNode(node string, czxid int64) {
-	cl.node, cl.czxid, cl.seen = node, czxid, time.Now()
-	cl.name = node[strings.LastIndexByte(node, '/')+1:]
-}
-
 // Node returns the path of the claim's node.
-func (cl *Claim) Node() string { return cl.client.relative(cl.node) }
+func (cl *Claim) Node() string { return cl.client.relative(cl.node.Path()) }
 
-// version is what the node's version must be for the node to be this claim's:
-// any, where nobody else can make a node of its name.
-func (cl *Claim) version() int32 {
-	if len(cl.spec.With) == 0 {
-		return -1
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	return 1 + cl.written
-}
-
-// wasWritten tells whether the node is not of the claim's version only because
-// somebody has written into it, as [Client.Revoke] does, and takes note of the new one.
-// Where the claim does not know which node it made, a request for it counts;
-// should that be another claim's of this session, what proves this claim tells
-// ([Spec.Proof]). It fails when ctx or the session ends first.
-func (cl *Claim) wasWritten(ctx context.Context) (bool, error) {
-	if len(cl.spec.With) == 0 {
-		return false, nil
-	}
-	node, err := cl.sess.Get(ctx, cl.node)
-	for err != nil && transient(err) && ctx.Err() == nil && cl.sess.Err() == nil {
-		if errors.Is(err, ErrThrottled) {
-			cl.client.pause(ctx)
-		}
-		node, err = cl.sess.Get(ctx, cl.node)
-	}
-	switch {
-	case errors.Is(err, ErrNoNode):
-		return false, nil
-	case err != nil:
-		return false, err
-	case node.Stat.Owner != cl.sess.ID():
-		return false, nil
-	case cl.czxid != 0 && node.Stat.Czxid != cl.czxid || cl.czxid == 0 && !IsRevocation(node.Data):
-		return false, nil
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	cl.written = node.Stat.Version - 1
-	return true, nil
-}
-
-func join(dir, name string) string {
-	if dir == "/" {
-		return dir + name
-	}
-	return dir + "/" + name
-}
+// Name returns the name of the claim's node in its directory.
+func (cl *Claim) Name() string { return cl.node.Name() }
 
 // own reads the claim's place from its node's name. A sequence number that
 // cannot be read is past the end of the counter.
 func (cl *Claim) own() Contender {
-	self, ok := parseName(cl.name, cl.spec.Line.Kinds)
+	self, ok := parseName(cl.Name(), cl.spec.Line.Kinds)
 	if !ok {
-		return Contender{Name: cl.name, Sequence: -1}
+		return Contender{Name: cl.Name(), Sequence: -1}
 	}
 	return self
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Client is a connection to a ZooKeeper ensemble. It survives the loss of its
@@ -20,13 +21,13 @@ type Client struct {
 	opts   options
 	chroot string
 	keeper *session.Keeper
+	nodes  znode.Host
 	closed chan struct{}
 	once   sync.Once
 
-	mu      sync.Mutex
-	claims  map[*session.Session]map[*Claim]struct{}
-	lent    map[string]struct{} // the goroutines in which a function of Use runs
-	doubted map[*session.Session]*doubted
+	mu     sync.Mutex
+	claims map[*session.Session]map[*Claim]struct{}
+	lent   map[string]struct{} // the goroutines in which a function of Use runs
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
@@ -56,8 +57,9 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
 	c := &Client{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: map[*session.Session]map[*Claim]struct{}{}, lent: map[string]struct{}{}, doubted: map[*session.Session]*doubted{},
+		claims: map[*session.Session]map[*Claim]struct{}{}, lent: map[string]struct{}{},
 	}
+	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, IsRevocation, c.nodesOf
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
 		return nil, session.Config{}, err
@@ -196,14 +198,14 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	}
 	switch change {
 	case session.Up:
-		c.lookForStrays(s)
+		c.nodes.Connected(s)
 		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
 		c.emit(Event{Kind: SessionUp, Session: s.ID()})
 	case session.Down:
 		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
 		c.emit(Event{Kind: SessionDown, Session: s.ID()})
 	case session.Over:
-		c.trustAll(s)
+		c.nodes.Over(s)
 		c.opts.log.Warn("session over", "session", sessionName(s.ID()), "err", s.Err())
 		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
 	}

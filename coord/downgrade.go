@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Downgrade turns the hold of a writer into that of a reader, without a gap:
@@ -73,15 +75,12 @@ func (cl *Claim) lostWith(err error) error {
 func (cl *Claim) successor(kind string) (*Claim, error) {
 	c, self := cl.client, cl.own()
 	if cl.spec.Name != "" || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
-		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.name)
+		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.Name())
 	}
-	next := &Claim{
-		client: c, sess: cl.sess, spec: cl.spec, dir: cl.dir, guid: c.opts.dialect.newGUID(),
-		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
-	}
+	next := c.newClaim(cl.sess, cl.spec)
 	next.spec.Kind, next.spec.Exclusive = kind, false
-	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(next.guid, kind), self.Sequence)
-	next.setNode(join(cl.dir, name), 0)
+	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(c.opts.dialect.newGUID(), kind), self.Sequence)
+	next.node.Init(&c.nodes, cl.sess, znode.Spec{Dir: cl.node.Spec.Dir, Name: name})
 	return next, nil
 }
 
@@ -141,39 +140,21 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 
 // swap makes the exchange and blocks until that is certain, or certain not to
 // be. It starts no attempt when ctx has ended.
-func (cl *Claim) swap(ctx context.Context, next *Claim) (err error) {
-	defer func() {
-		if err != nil {
-			next.disown() // what comes of a late attempt is nobody's
-		}
-		next.attempted()
-	}()
-	c, unknown := cl.client, false
+func (cl *Claim) swap(ctx context.Context, next *Claim) error {
+	if ctx.Err() != nil {
+		return Ended(ctx)
+	}
+	c, path := cl.client, znode.Join(next.node.Spec.Dir, next.node.Spec.Name)
 	ops := []Op{
 		CheckOp(cl.Node(), -1),
-		CreateOp(next.Node(), next.spec.Data, Ephemeral),
+		CreateOp(c.relative(path), next.spec.Data, Ephemeral),
 		DeleteOp(cl.Node(), -1),
 	}
-	for ctx.Err() == nil {
+	return lostBy(next.node.Create(ctx, func() (string, int64, error) {
 		// Not bound to ctx: the outcome must be known to clean up after it.
 		_, err := c.txn(context.Background(), cl.sess, ops)
-		switch {
-		case errors.Is(err, ErrDisconnected), unknown && errors.Is(err, ErrNoNode):
-			refused := !errors.Is(err, ErrDisconnected)
-			if found, err := next.recover(next.name); found || err != nil {
-				return lostBy(err)
-			}
-			if refused {
-				return lostBy(err)
-			}
-			unknown = true
-		case errors.Is(err, ErrThrottled):
-			c.pause(ctx)
-		default:
-			return lostBy(err)
-		}
-	}
-	return Ended(ctx)
+		return path, 0, err
+	}, nil))
 }
 
 // lostBy tells the failures that mean that the own node is gone.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // The errors of this module, for errors.Is. What a call that asks the servers
@@ -36,7 +37,7 @@ var (
 	// it; the counter then starts anew.
 	ErrSequenceExhausted = errors.New("sequence counter of the directory is used up")
 	// ErrUnconfirmed: whether the request took effect is not known (yet).
-	ErrUnconfirmed = errors.New("outcome not confirmed")
+	ErrUnconfirmed = znode.ErrUnconfirmed
 	// ErrTooLarge: a request exceeds what a server accepts in one packet
 	// ([WithMaxPacket]). It was not sent, or servers have closed the connection on
 	// it a few times.

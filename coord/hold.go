@@ -89,7 +89,7 @@ func (h *Hold) Token() int64 {
 	if !h.claim.spec.Exclusive {
 		return 0
 	}
-	return h.claim.czxid
+	return h.claim.node.Czxid()
 }
 
 // Node returns the path of the hold's node.
@@ -115,9 +115,9 @@ func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("transaction", cl.Node(), err)
 	}
-	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), cl.version())}, ops...))
+	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), cl.node.Version())}, ops...))
 	if single, ok := err.(*TxnError); ok && single.Index == 0 && errors.Is(err, ErrBadVersion) {
-		written, unknown := cl.wasWritten(ctx)
+		written, unknown := cl.node.Rewritten(ctx)
 		if written {
 			return h.Txn(ctx, ops...)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // ContenderInfo is a contender as an operator wants to see it.
@@ -50,7 +52,7 @@ func (c *Client) Inspect(ctx context.Context, dir string, kinds ...string) ([]Co
 func (c *Client) Describe(ctx context.Context, dir string, members []Contender) ([]ContenderInfo, error) {
 	infos := make([]ContenderInfo, 0, len(members))
 	for i, m := range members {
-		node := join(dir, m.Name)
+		node := znode.Join(dir, m.Name)
 		data, stat, err := c.Get(ctx, node)
 		if notice := Notice(node); err == nil && i == 0 && notice != node {
 			var noticed []byte

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Release gives the hold up and deletes its node. It returns nil only when the
@@ -83,9 +81,9 @@ func (h *Hold) tellReleased() {
 
 // removal is the deletion of an own node, once it has begun.
 type removal struct {
-	done    chan struct{}
-	err     error                 // set before done is closed
-	trouble atomic.Pointer[error] // what the servers answered last, while it is tried again
+	node *znode.Node
+	done chan struct{}
+	err  error // set before done is closed
 }
 
 // wait waits for the answer, at most for limit and until ctx ends, unless that is
@@ -102,8 +100,8 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		}
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
 	case <-timer.C:
-		if trouble := r.trouble.Load(); trouble != nil {
-			return fmt.Errorf("%w: %w", ErrUnconfirmed, *trouble)
+		if trouble := r.node.Trouble(); trouble != nil {
+			return fmt.Errorf("%w: %w", ErrUnconfirmed, trouble)
 		}
 		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)
 	}
@@ -139,93 +137,34 @@ func (cl *Claim) leaveBy(begin func(func()) error) *removal {
 // beginRemoval notes that the node is about to be deleted; cl.mu is held, and
 // nobody else deletes it.
 func (cl *Claim) beginRemoval() *removal {
-	cl.removal = &removal{done: make(chan struct{})}
+	cl.removal = &removal{node: &cl.node, done: make(chan struct{})}
 	if cl.lazy != nil {
 		cl.lazy.Stop()
 	}
 	return cl.removal
 }
 
-// isRemoved tells whether the node's deletion is over.
-func (cl *Claim) isRemoved() bool {
-	cl.mu.Lock()
-	r := cl.removal
-	cl.mu.Unlock()
-	if r == nil {
-		return false
-	}
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // removed ends the claim: its node is deleted, or cannot be.
 func (cl *Claim) removed(err error) {
 	cl.removal.err = err
+	if err == nil {
+		cl.node.Forget()
+	}
 	cl.client.unregister(cl)
 	close(cl.removal.done)
 }
 
-// remove deletes the node, for as long as that takes: until it or the session
-// is gone.
+// remove deletes the node, and its parts along with it, for as long as that
+// takes: until it or the session is gone.
 func (cl *Claim) remove() error {
-	for told := false; ; {
-		err := cl.removeOnce()
-		switch {
-		case err == nil, errors.Is(err, ErrNoNode):
-			return nil
-		case cl.sess.Err() != nil:
-			return nil // the servers delete the session's nodes, if not at once
-		case errors.Is(err, ErrNoAuth):
-			cl.stranded(err)
-			return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
-		case !transient(err):
-			cl.removal.trouble.Store(&err)
-			if !told {
-				cl.stranded(err)
-				told = true
-			}
+	err := cl.node.Delete(func() error {
+		if parts := cl.partsLeft(); len(parts) > 0 {
+			return cl.removeWithParts(parts)
 		}
-		if !errors.Is(err, ErrDisconnected) {
-			cl.client.pause(context.Background())
-		}
+		return cl.node.DeleteOnce()
+	})
+	if err != nil {
+		return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
 	}
-}
-
-// stranded reports an own node that cannot be deleted.
-func (cl *Claim) stranded(err error) {
-	cl.client.opts.log.Error("own node cannot be deleted; it may stay until the session ends",
-		"node", cl.Node(), "session", sessionName(cl.sess.ID()), "err", err)
-	cl.client.emit(Event{Kind: NodeStranded, Session: cl.sess.ID(), Path: cl.Node(), Err: err})
-}
-
-// removeOnce sends the deletion once. [ErrNoNode] says that the claim has no node,
-// also when another's has its name.
-func (cl *Claim) removeOnce() error {
-	if parts := cl.partsLeft(); len(parts) > 0 {
-		return cl.removeWithParts(parts)
-	}
-	if len(cl.spec.With) == 0 {
-		return cl.sess.Delete(context.Background(), cl.node)
-	}
-	del := DeleteOp(cl.Node(), cl.version())
-	_, err := cl.client.txn(context.Background(), cl.sess, append(slices.Clone(cl.spec.Proof), del))
-	var refused *TxnError
-	if errors.As(err, &refused) && refused.Index < len(cl.spec.Proof) && errors.Is(err, ErrNoNode) {
-		_, err = cl.client.txn(context.Background(), cl.sess, []Op{del})
-	}
-	if !errors.Is(err, ErrBadVersion) {
-		return err
-	}
-	if !errors.As(err, &refused) || refused.Op != opNames[session.OpDelete] {
-		return ErrNoNode // the proof tells that it is another's by now
-	}
-	written, err := cl.wasWritten(context.Background())
-	if written {
-		return cl.removeOnce()
-	}
-	return cmp.Or(err, ErrNoNode) // another's by now
+	return nil
 }

@@ -3,11 +3,11 @@ package coord
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // witnesses bounds the transactions of one [ExactlyOnce] that are under way at
@@ -35,13 +35,15 @@ type ExactlyOnce struct {
 
 // witness is an own node whose version counts the transactions that used it.
 // It belongs to one session, and so do the transactions. One that is carried
-// out late (see [doubt]) finds another version, or no node.
+// out late finds another version, or no node.
 type witness struct {
+	client  *Client
 	sess    *session.Session
-	node    string
+	node    znode.Node
 	version int32
-	doubted bool // an attempt to make the node may be carried out late
 }
+
+func (w *witness) path() string { return w.client.relative(w.node.Path()) }
 
 // ExactlyOnce returns an empty set of witnesses, whose nodes will be in dir.
 func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
@@ -78,11 +80,11 @@ func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		results, spent, err := o.client.try(ctx, w, ops)
+		results, spent, err := w.try(ctx, ops)
 		if !spent {
 			o.giveBack(w)
 		} else {
-			o.client.drop(w)
+			w.drop()
 		}
 		if !errors.Is(err, errNoWitness) {
 			return results, err
@@ -95,67 +97,72 @@ var errNoWitness = errors.New("the witness is gone")
 
 // try carries out a transaction with a witness. It tells whether the witness
 // is of no more use.
-func (c *Client) try(ctx context.Context, w *witness, ops []Op) (results []Result, spent bool, err error) {
-	all := append([]Op{SetOp(w.node, nil, w.version)}, ops...)
-	for unknown := false; ; {
-		results, err := c.txn(ctx, w.sess, all)
+func (w *witness) try(ctx context.Context, ops []Op) (results []Result, spent bool, err error) {
+	all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)
+	spent = true
+	err = znode.Send(ctx, w.sess, func() error {
+		results, err = w.client.txn(ctx, w.sess, all)
+		return err
+	}, func(err error, lost bool) error {
 		var refused *TxnError
-		errors.As(err, &refused)
-		switch {
-		case err == nil:
-			w.version++
-			return results[1:], false, nil
-		case refused != nil && refused.Index > 0 && unknown:
-			return c.fence(ctx, w, callersOwn(err, 1))
+		switch errors.As(err, &refused); {
+		case refused == nil && znode.IsLost(err):
+			return znode.Again
 		case refused != nil && refused.Index > 0:
-			return nil, false, callersOwn(err, 1)
-		case refused != nil && unknown && errors.Is(err, ErrBadVersion):
+			spent = false
+			verdict := callersOwn(err, 1)
+			if lost {
+				spent, verdict = w.fence(ctx, verdict)
+			}
+			return verdict
+		case refused != nil && lost && errors.Is(err, ErrBadVersion):
+			spent = false
 			w.version++ // the first one took effect
-			return nil, false, nil
-		case refused != nil && unknown:
-			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+			return nil
+		case lost:
+			return znode.Unconfirmed(err)
 		case refused != nil && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion)):
-			return nil, true, errNoWitness
-		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
-			c.pause(ctx)
-		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && w.sess.Err() == nil:
-			unknown = true
-		case errors.Is(err, ErrDisconnected) && w.sess.Err() != nil && !errors.Is(err, w.sess.Err()):
-			return nil, true, fmt.Errorf("%w: %w", err, w.sess.Err()) // it ended since
-		case unknown && !errors.Is(err, ErrUnconfirmed):
-			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-		default:
-			return nil, true, callersOwn(err, 1)
+			return errNoWitness
 		}
+		return callersOwn(err, 1)
+	})
+	if err != nil || len(results) == 0 {
+		return nil, spent, err
 	}
+	w.version++
+	return results[1:], false, nil
 }
 
 // fence sees to it that a transaction whose repeat was refused is not carried
-// out late either.
-func (c *Client) fence(ctx context.Context, w *witness, verdict error) (results []Result, spent bool, err error) {
-	for {
-		_, err = c.txn(ctx, w.sess, []Op{SetOp(w.node, fenced, w.version)})
+// out late either. It returns the verdict, or nil when the transaction was
+// carried out after all.
+func (w *witness) fence(ctx context.Context, verdict error) (spent bool, err error) {
+	err = znode.Send(ctx, w.sess, func() error {
+		_, err := w.client.txn(ctx, w.sess, []Op{SetOp(w.path(), fenced, w.version)})
+		return err
+	}, func(err error, _ bool) error {
 		switch {
-		case err == nil:
-			w.version++
-			return nil, false, verdict
-		case errors.Is(err, ErrBadVersion): // by an earlier fence, or the transaction after all
-			var node session.Node
-			if node, err = w.sess.Get(ctx, c.full(w.node)); err == nil {
-				w.version++
-				if string(node.Data) == string(fenced) {
-					return nil, false, verdict
-				}
-				return nil, false, nil
-			}
+		case znode.IsLost(err):
+			return znode.Again
+		case !errors.Is(err, ErrBadVersion):
+			return znode.Unconfirmed(err)
 		}
-		if ctx.Err() != nil || w.sess.Err() != nil || !transient(err) {
-			return nil, true, fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+		// By an earlier fence, or the transaction after all.
+		node, err := znode.Read(ctx, w.sess, func() (session.Node, error) { return w.sess.Get(ctx, w.node.Path()) })
+		switch {
+		case err != nil:
+			return znode.Unconfirmed(err)
+		case string(node.Data) == string(fenced):
+			return nil
 		}
-		if errors.Is(err, ErrThrottled) {
-			c.pause(ctx)
-		}
+		verdict = nil
+		return nil
+	})
+	if err != nil {
+		return true, znode.Unconfirmed(err)
 	}
+	w.version++
+	return false, verdict
 }
 
 // fenced are the data that a fence leaves, where transactions leave none.
@@ -184,22 +191,22 @@ func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
 	return o.make(ctx, s)
 }
 
-// make creates a witness's node. Whoever gives up waiting for it leaves none:
+// make creates a witness's node. A caller who gives up waiting for it leaves none:
 // what was sent is deleted only after it was answered, for a delete could
 // overtake it.
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
-	w := &witness{sess: s, node: join(o.dir, o.client.opts.dialect.newGUID())}
+	c := o.client
+	w := &witness{client: c, sess: s}
+	w.node.Init(&c.nodes, s, znode.Spec{Dir: c.full(o.dir), Name: c.opts.dialect.newGUID()})
 	made := make(chan error, 1)
-	if err := s.Go(func() { made <- o.create(ctx, w) }); err != nil {
+	if err := s.Go(func() { made <- w.create(ctx, o.owner) }); err != nil {
 		return o.take(ctx) // of the next session
 	}
 	select {
 	case err := <-made:
-		if err == nil {
-			return w, nil
-		}
-		o.client.noteGone(w)
 		switch {
+		case err == nil:
+			return w, nil
 		case ctx.Err() != nil:
 			return nil, Ended(ctx)
 		case s.Err() != nil:
@@ -209,61 +216,30 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 	case <-ctx.Done():
 		_ = s.Go(func() { // refused when the session is over, and the node with it
 			if <-made == nil {
-				o.client.drop(w)
-			} else {
-				o.client.noteGone(w)
+				w.drop()
 			}
 		})
 		return nil, Ended(ctx)
 	}
 }
 
-// create makes a witness's node and blocks until that is certain, or certain
-// not to be, or the session is over. That its name is there already means that
-// the reply to the first attempt was lost, since the name is a GUID.
-func (o *ExactlyOnce) create(ctx context.Context, w *witness) error {
-	c := o.client
-	for {
-		_, err := c.txn(context.Background(), w.sess, []Op{CreateOp(w.node, o.owner, Ephemeral)})
-		switch {
-		case err == nil || errors.Is(err, ErrNodeExists):
-			return nil
-		case w.sess.Err() != nil:
-			return err
-		case errors.Is(err, ErrNoNode):
-			if err := w.sess.EnsurePath(ctx, c.full(o.dir), c.opts.acl); err != nil && !transient(err) {
-				return err
-			}
-		case errors.Is(err, ErrThrottled):
-			c.pause(context.Background())
-		case !errors.Is(err, ErrUnconfirmed):
-			return err
-		default:
-			w.doubted = true
-		}
-	}
+func (w *witness) create(ctx context.Context, owner []byte) error {
+	acl, dir := w.client.opts.acl, w.node.Spec.Dir
+	return w.node.Create(ctx, func() (string, int64, error) {
+		return w.sess.Create(znode.Join(dir, w.node.Spec.Name), owner, session.Ephemeral, acl, nil)
+	}, func() error { return w.sess.EnsurePath(ctx, dir, acl) })
 }
 
 // drop deletes a witness's node in the background.
-func (c *Client) drop(w *witness) {
-	_ = w.sess.Go(func() { // refused when the session is over, and the node with it
-		_ = c.claimFor(w.sess, c.full(w.node)).remove() // reports what fails
-		c.noteGone(w)
-	})
-}
-
-// noteGone notes that a witness's node was deleted, or never made.
-func (c *Client) noteGone(w *witness) {
-	if w.doubted {
-		c.doubtDeleted(w.sess, c.full(w.node))
-	}
+func (w *witness) drop() {
+	_ = w.sess.Go(func() { _ = w.node.Delete(nil) }) // refused when the session is over, and the node with it; reports what fails
 }
 
 func (o *ExactlyOnce) giveBack(w *witness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		o.client.drop(w)
+		w.drop()
 		return
 	}
 	o.idle = append(o.idle, w)
@@ -280,13 +256,13 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 	var deleting sync.WaitGroup
 	for i, w := range idle {
 		deleting.Go(func() {
-			err := w.sess.Delete(ctx, o.client.full(w.node))
+			err := w.sess.Delete(ctx, w.node.Path())
 			if err != nil && !errors.Is(err, ErrNoNode) && w.sess.Err() == nil {
-				o.client.drop(w)
-				failures[i] = fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+				w.drop()
+				failures[i] = znode.Unconfirmed(err)
 				return
 			}
-			o.client.noteGone(w)
+			w.node.Forget()
 		})
 	}
 	deleting.Wait()

@@ -19,12 +19,12 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 // missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
 // claim's own node is gone, or with [ErrReleased] when the claim was left.
 func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
-	if cl.view == nil || !slices.Contains(cl.view.Names, cl.name) {
+	if cl.view == nil || !slices.Contains(cl.view.Names, cl.Name()) {
 		names, err := cl.list(ctx)
 		if err != nil {
 			return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
 		}
-		if names == nil || !slices.Contains(names.Names, cl.name) {
+		if names == nil || !slices.Contains(names.Names, cl.Name()) {
 			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
 		}
 		cl.view, cl.seen = names, time.Now()

@@ -22,7 +22,7 @@ const (
 
 // watchOwn watches the own node.
 func (cl *Claim) watchOwn(ctx context.Context) error {
-	return cl.heedOwn(cl.sess.WatchData(ctx, cl.node))
+	return cl.heedOwn(cl.sess.WatchData(ctx, cl.node.Path()))
 }
 
 // heedOwn learns from a watch on the own node, or from why there is none. From

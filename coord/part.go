@@ -46,7 +46,7 @@ func (cl *Claim) removeWithParts(parts []*Claim) error {
 	_, err := cl.client.txn(ctx, cl.sess, ops)
 	var refused *TxnError
 	if errors.As(err, &refused) && !transient(err) {
-		return cl.sess.Delete(ctx, cl.node)
+		return cl.node.DeleteOnce()
 	}
 	if err == nil {
 		for _, part := range parts {

@@ -3,9 +3,9 @@ package coord
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // ReleaseTxn releases the hold and carries out the operations, both or neither:
@@ -28,7 +28,7 @@ func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
 	if err := h.beginSettling(); err != nil {
 		return opError("release", h.Node(), err)
 	}
-	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), h.claim.version())}, ops...))
+	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), h.claim.node.Version())}, ops...))
 	return h.claim.client.Failure("release", h.Node(), err)
 }
 
@@ -63,59 +63,65 @@ func (h *Hold) mayEnd() error {
 // settle sends the transaction, whose first operation deletes the own node, until
 // its outcome is known.
 func (h *Hold) settle(ctx context.Context, ops []Op) error {
-	cl, unknown := h.claim, false // whether an earlier attempt took effect
-	for {
+	cl := h.claim
+	err := znode.Send(ctx, cl.sess, func() error {
 		_, err := cl.client.txn(ctx, cl.sess, ops)
-		var refused *TxnError
-		atOwn := errors.As(err, &refused) && refused.Index == 0
-		if atOwn && errors.Is(err, ErrBadVersion) {
-			written, err := cl.wasWritten(ctx)
-			switch {
-			case err != nil && unknown:
-				return h.unsettled(err)
-			case err != nil:
-				cl.stopSettling()
-				return h.ownFailure(err)
-			case written:
-				ops[0] = DeleteOp(h.Node(), cl.version())
-				continue
-			}
+		return err
+	}, func(err error, lost bool) error {
+		return h.judge(ctx, ops, err, lost)
+	})
+	if err == nil {
+		cl.settled()
+		return nil
+	}
+	cl.stopSettling()
+	switch {
+	case errors.Is(err, ErrUnconfirmed):
+		h.Abandon() // and the rest is left to the background
+	case errors.Is(err, ErrNodeDeleted):
+		cl.vanish(ErrNodeDeleted)
+	}
+	return err
+}
+
+// judge says what becomes of a transaction that releases h and has failed; see
+// [znode.Send].
+func (h *Hold) judge(ctx context.Context, ops []Op, err error, lost bool) error {
+	cl := h.claim
+	// An earlier attempt whose reply was lost may be carried out late.
+	final := func(err error) error {
+		if lost {
+			return znode.Unconfirmed(err)
 		}
-		gone := atOwn && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion))
-		switch {
-		case err == nil:
-			cl.settled()
-			return nil
-		case gone && unknown:
-			undone, err := cl.undone(ctx, ops[1:])
-			switch {
-			case err != nil && transient(err) && ctx.Err() == nil && cl.sess.Err() == nil:
-				if errors.Is(err, ErrThrottled) {
-					cl.client.pause(ctx)
-				}
-				continue
-			case err != nil:
-				return h.unsettled(err)
-			case undone:
-				return h.settledByOthers()
-			}
-			cl.settled() // the earlier one took effect
-			return nil
-		case gone:
-			return h.settledByOthers()
-		case errors.Is(err, ErrDisconnected) && ctx.Err() == nil && cl.sess.Err() == nil:
-			unknown = true
-		case errors.Is(err, ErrThrottled) && ctx.Err() == nil:
-			cl.client.pause(ctx)
-		case errors.Is(err, ErrUnconfirmed):
-			return h.unsettled(err)
-		case unknown:
-			return h.unsettled(callersOwn(err, 1)) // an earlier attempt may be carried out late (see doubt)
-		default:
-			cl.stopSettling()
-			return callersOwn(err, 1)
+		return err
+	}
+	var refused *TxnError
+	switch errors.As(err, &refused); {
+	case refused == nil && znode.IsLost(err):
+		return znode.Again
+	case refused == nil, refused.Index > 0, !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrBadVersion):
+		return final(callersOwn(err, 1))
+	}
+	if errors.Is(err, ErrBadVersion) {
+		switch written, err := cl.node.Rewritten(ctx); {
+		case err != nil && lost:
+			return znode.Unconfirmed(err)
+		case err != nil:
+			return h.ownFailure(err)
+		case written:
+			ops[0] = DeleteOp(h.Node(), cl.node.Version())
+			return znode.Again
 		}
 	}
+	if lost {
+		switch undone, err := cl.undone(ctx, ops[1:]); {
+		case err != nil:
+			return znode.Unconfirmed(err)
+		case !undone:
+			return nil // the earlier attempt took effect
+		}
+	}
+	return loss{ErrNodeDeleted} // the node is gone, or another's, without the transaction
 }
 
 // undone tells whether a transaction that can no longer be carried out has
@@ -126,7 +132,9 @@ func (cl *Claim) undone(ctx context.Context, ops []Op) (bool, error) {
 		if op.kind != session.OpDelete && (op.kind != session.OpSet || op.version < 0) {
 			continue
 		}
-		node, err := cl.sess.Exists(ctx, cl.client.full(op.path))
+		node, err := znode.Read(ctx, cl.sess, func() (session.Node, error) {
+			return cl.sess.Exists(ctx, cl.client.full(op.path))
+		})
 		if err != nil {
 			return false, err
 		}
@@ -135,23 +143,6 @@ func (cl *Claim) undone(ctx context.Context, ops []Op) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// unsettled gives up finding out, and leaves the rest to the background.
-func (h *Hold) unsettled(err error) error {
-	h.claim.stopSettling()
-	h.Abandon()
-	if errors.Is(err, ErrUnconfirmed) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-}
-
-// settledByOthers: the node is gone, or another's, without the transaction.
-func (h *Hold) settledByOthers() error {
-	h.claim.stopSettling()
-	h.claim.vanish(ErrNodeDeleted)
-	return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
 }
 
 // stopSettling has the own watch look again: what it told meanwhile was not
@@ -178,6 +169,7 @@ func (cl *Claim) settled() {
 	}
 	released, parts := cl.endAll(ErrReleased), cl.parts
 	cl.mu.Unlock()
+	cl.node.Forget()
 	if len(parts) > 0 {
 		_ = cl.sess.Go(func() { _ = cl.removeParts() }) // fails when the session took them with it
 	}

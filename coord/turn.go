@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Turn waits until rule grants the claim its turn. When it returns an error,
@@ -114,23 +115,13 @@ func (cl *Claim) ahead(own Contender, names *session.Listing) (ahead, foreign []
 
 // list lists the directory, over lost connections, while the session lasts.
 func (cl *Claim) list(ctx context.Context) (*session.Listing, error) {
-	for {
-		names, err := cl.sess.List(ctx, cl.dir)
-		switch {
-		case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
-			return nil, err
-		case errors.Is(err, ErrDisconnected):
-		case errors.Is(err, ErrThrottled):
-			cl.client.pause(ctx)
-		case errors.Is(err, ErrNoNode):
-			return nil, nil
-		default:
-			return names, err
-		}
-		if ctx.Err() != nil {
-			return nil, Ended(ctx)
-		}
+	names, err := znode.Read(ctx, cl.sess, func() (*session.Listing, error) {
+		return cl.sess.List(ctx, cl.node.Spec.Dir)
+	})
+	if errors.Is(err, ErrNoNode) {
+		return nil, nil
 	}
+	return names, err
 }
 
 // awaited is what a claim keeps while it waits: one of thousands in one client
@@ -148,9 +139,9 @@ const near = 16
 func (cl *Claim) remember(ahead []Contender, wait []int) awaited {
 	var a awaited
 	for _, at := range wait {
-		a.nodes = append(a.nodes, join(cl.dir, ahead[at].Name))
+		a.nodes = append(a.nodes, znode.Join(cl.node.Spec.Dir, ahead[at].Name))
 	}
-	a.nodes = append(a.nodes, cl.node)
+	a.nodes = append(a.nodes, cl.node.Path())
 	if len(ahead) < near {
 		a.ahead = slices.Clone(ahead)
 	}
@@ -173,7 +164,7 @@ func (cl *Claim) await(ctx context.Context, a awaited) (ahead []Contender, list 
 			var stale bool
 			gone, stale, armed = departed(a.nodes, watches)
 			switch {
-			case slices.Contains(gone, cl.node):
+			case slices.Contains(gone, cl.node.Path()):
 				return nil, false, cl.missed()
 			case stale:
 				return nil, true, nil
@@ -243,7 +234,7 @@ func departed(nodes []string, all []session.Watched) (gone []string, stale, arme
 func (cl *Claim) without(ahead []Contender, gone []string) (left []Contender, list bool) {
 	for _, c := range ahead {
 		switch {
-		case !slices.Contains(gone, join(cl.dir, c.Name)):
+		case !slices.Contains(gone, znode.Join(cl.node.Spec.Dir, c.Name)):
 			left = append(left, c)
 		case cl.spec.Line.mayReturn(c):
 			return nil, true
@@ -328,5 +319,5 @@ func (cl *Claim) why() error {
 	if cl.gone == nil {
 		return nil
 	}
-	return fmt.Errorf("claim %s: %w", cl.name, cl.gone)
+	return fmt.Errorf("claim %s: %w", cl.Name(), cl.gone)
 }

@@ -121,10 +121,8 @@ func txnError(ctx context.Context, ops []Op, replies []session.Result, err error
 	if ctx.Err() != nil || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) {
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 	}
-	for i, r := range replies {
-		if r.Err != nil && i < len(ops) {
-			return &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
-		}
+	if i := session.Refused(replies); i >= 0 {
+		return &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
 	}
 	return err
 }

@@ -62,17 +62,19 @@ var calls = []mutant{
 	{
 		guard: "the deletion is tried again whatever the server answers",
 		edit: edit{
-			file: "coord/leave.go",
-			old:  `case errors.Is(err, ErrNoAuth):`,
-			new:  `case !transient(err):`,
+			file: "coord/internal/znode/node.go",
+			old: `		case errors.Is(err, session.ErrNoAuth):
+			n.host.Tell(Stranded, n, err)`,
+			new: `		case true:
+			n.host.Tell(Stranded, n, err)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatStumblesOverTheDeletion"}},
 	},
 	{
 		guard: "recovery: a named claim that was asked for is still known",
 		edit: edit{
-			file: "coord/recovery.go",
-			old:  `	case IsRevocation(node.Data):`,
+			file: "coord/internal/znode/node.go",
+			old:  `	case n.host.IsRequest(node.Data):`,
 			new:  `	case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANamedClaimThatIsAskedFor"}},

@@ -33,7 +33,7 @@ var holds = []mutant{
 		guard: "a transaction of a hold checks the hold's node",
 		edit: edit{
 			file: "coord/hold.go",
-			old:  `append([]Op{CheckOp(cl.Node(), cl.version())}, ops...)`,
+			old:  `append([]Op{CheckOp(cl.Node(), cl.node.Version())}, ops...)`,
 			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATxnOfALostHoldWritesNothing"}},

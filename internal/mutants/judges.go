@@ -40,7 +40,7 @@ var judges = []mutant{
 		guard: "simulation: a hold's transaction checks its node",
 		edit: edit{
 			file: "coord/hold.go",
-			old:  `append([]Op{CheckOp(cl.Node(), cl.version())}, ops...)`,
+			old:  `append([]Op{CheckOp(cl.Node(), cl.node.Version())}, ops...)`,
 			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
 		},
 		tests: []suite{bySimulation},

@@ -6,8 +6,8 @@ var once = []mutant{
 		guard: "exactly once: the witness's version",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `all := append([]Op{SetOp(w.node, nil, w.version)}, ops...)`,
-			new:  `all := append([]Op{SetOp(w.node, nil, -1)}, ops...)`,
+			old:  `all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)`,
+			new:  `all := append([]Op{SetOp(w.path(), nil, -1)}, ops...)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionWhoseReplyIsLost"}},
 	},
@@ -15,7 +15,7 @@ var once = []mutant{
 		guard: "exactly once: a repeat that finds another version had taken effect",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `case refused != nil && unknown && errors.Is(err, ErrBadVersion):`,
+			old:  `case refused != nil && lost && errors.Is(err, ErrBadVersion):`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionWhoseReplyIsLost"}},
@@ -24,7 +24,7 @@ var once = []mutant{
 		guard: "exactly once: a first attempt that finds another version had not",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `case refused != nil && unknown && errors.Is(err, ErrBadVersion):`,
+			old:  `case refused != nil && lost && errors.Is(err, ErrBadVersion):`,
 			new:  `case refused != nil && errors.Is(err, ErrBadVersion):`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWitnessDeletedByHand"}},
@@ -33,7 +33,7 @@ var once = []mutant{
 		guard: "exactly once: a repeat that finds no witness tells nothing",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `case refused != nil && unknown:`,
+			old:  `case lost:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionWhoseWitnessIsDeletedBeforeItsRepeat"}},
@@ -54,7 +54,7 @@ var once = []mutant{
 		guard: "exactly once: a witness that is of no more use is deleted",
 		edit: edit{
 			file: "coord/once.go",
-			old: `			o.client.drop(w)
+			old: `			w.drop()
 		}
 		if`,
 			new: `		}
@@ -67,7 +67,7 @@ var once = []mutant{
 		edit: edit{
 			file: "coord/once.go",
 			old: `			if <-made == nil {
-				o.client.drop(w)`,
+				w.drop()`,
 			new: `			if <-made == nil {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestA.*Witness"}},
@@ -76,8 +76,10 @@ var once = []mutant{
 		guard: "a release by transaction: a missing node after a lost reply is its own work",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case gone && unknown:`,
-			new:  `case false:`,
+			old: `	if lost {
+		switch undone`,
+			new: `	if false {
+		switch undone`,
 		},
 		tests: []suite{{pkg: items, run: "TestLostReplies"}},
 	},
@@ -85,8 +87,8 @@ var once = []mutant{
 		guard: "a release by transaction: what it was to delete is still there",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case undone:`,
-			new:  `case undone && false:`,
+			old:  `case !undone:`,
+			new:  `case true:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionThatWasNeverCarriedOut"}},
 	},
@@ -94,17 +96,19 @@ var once = []mutant{
 		guard: "a release by transaction: another's node after a lost reply does not say that nothing was done",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case gone && unknown:`,
-			new:  `case gone && unknown && errors.Is(err, ErrNoNode):`,
+			old: `	if lost {
+		switch undone`,
+			new: `	if lost && errors.Is(err, ErrNoNode) {
+		switch undone`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionWasCarriedOut"}},
 	},
 	{
 		guard: "a release by transaction: the own node is known again, whatever was written into it",
 		edit: edit{
-			file: "coord/claim.go",
-			old:  `cl.czxid != 0 && node.Stat.Czxid != cl.czxid || cl.czxid == 0 && !IsRevocation(node.Data)`,
-			new:  `!IsRevocation(node.Data)`,
+			file: "coord/internal/znode/node.go",
+			old:  `n.czxid != 0 && node.Stat.Czxid != n.czxid || n.czxid == 0 && !n.host.IsRequest(node.Data)`,
+			new:  `!n.host.IsRequest(node.Data)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionIsCarriedOut"}},
 	},
@@ -121,8 +125,10 @@ var once = []mutant{
 		guard: "a release by transaction: a missing node at the first attempt is a loss",
 		edit: edit{
 			file: "coord/settle.go",
-			old:  `case gone && unknown:`,
-			new:  `case gone:`,
+			old: `	if lost {
+		switch undone`,
+			new: `	if true {
+		switch undone`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionOfAHoldThatWasBroken"}},
 	},

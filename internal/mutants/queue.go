@@ -134,8 +134,8 @@ var queue = []mutant{
 	{
 		guard: "queue: a claim that was asked for is still its receiver's",
 		edit: edit{
-			file: "coord/claim.go",
-			old:  `case node.Stat.Owner != cl.sess.ID():`,
+			file: "coord/internal/znode/node.go",
+			old:  `case node.Stat.Owner != n.sess.ID():`,
 			new:  `case true:`,
 		},
 		tests: []suite{{pkg: items, run: "TestAClaimThatWasAskedForIsAckedAllTheSame"}},

@@ -5,29 +5,29 @@ var recovery = []mutant{
 	{
 		guard: "recovery: a write before the listing",
 		edit: edit{
-			file: "coord/recovery.go",
-			old: `	if err := cl.sess.Flush(ctx); err != nil {
+			file: "coord/internal/znode/node.go",
+			old: `	if err := n.sess.Flush(ctx); err != nil {
 		return false, err
 	}
-	listing, err := cl.sess.List(ctx, cl.dir)`,
-			new: `	listing, err := cl.sess.List(ctx, cl.dir)`,
+	listing, err := n.sess.List(ctx, n.Spec.Dir)`,
+			new: `	listing, err := n.sess.List(ctx, n.Spec.Dir)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
 	},
 	{
 		guard: "recovery: a lost create is looked for at all",
 		edit: edit{
-			file: "coord/claim.go",
-			old:  `if found, err := cl.recover(name); found || err != nil {`,
-			new:  `if found, err := false, error(nil); found || err != nil {`,
+			file: "coord/internal/znode/node.go",
+			old:  `if found, failure := n.recover(); found || failure != nil {`,
+			new:  `if found, failure := false, error(nil); found || failure != nil {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
 	},
 	{
 		guard: "recovery: the node's owner",
 		edit: edit{
-			file: "coord/recovery.go",
-			old:  `if node.Stat.Owner != cl.sess.ID() || as == anothers {`,
+			file: "coord/internal/znode/node.go",
+			old:  `if node.Stat.Owner != n.sess.ID() || as == another {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"}},
@@ -35,9 +35,9 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the GUID",
 		edit: edit{
-			file: "coord/recovery.go",
-			old:  `return strings.HasPrefix(name, prefix)`,
-			new:  `return strings.HasPrefix(name, prefix[:3]) // _c_`,
+			file: "coord/internal/znode/node.go",
+			old:  `return strings.HasPrefix(name, n.Spec.Name)`,
+			new:  `return strings.HasPrefix(name, n.Spec.Name[:3]) // _c_`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient"}},
 	},
@@ -60,9 +60,9 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a delete is repeated",
 		edit: edit{
-			file: "coord/leave.go",
-			old:  `case !transient(err):`,
-			new:  `case errors.Is(err, ErrDisconnected): return nil`,
+			file: "coord/internal/znode/node.go",
+			old:  `case n.sess.Err() != nil, IsLost(err):`,
+			new:  `case n.sess.Err() != nil, IsLost(err): return nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADeleteThatIsLostIsMadeAgain"}},
 	},
@@ -79,8 +79,8 @@ var recovery = []mutant{
 		guard: "a missing directory is made again",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `if err := cl.sess.EnsurePath(ctx, cl.dir, c.opts.acl); err != nil && !transient(err) {`,
-			new:  `if true {`,
+			old:  `return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)`,
+			new:  `return ErrNoNode`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADirectoryThatTheServerHasReaped"}},
 	},
@@ -96,8 +96,8 @@ var recovery = []mutant{
 	{
 		guard: "recovery: a claim among others of its name is told by its version, 1",
 		edit: edit{
-			file: "coord/claim.go",
-			old:  `return 1 + cl.written`,
+			file: "coord/internal/znode/node.go",
+			old:  `return 1 + n.written.Load()`,
 			new:  `return -1`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
@@ -105,26 +105,26 @@ var recovery = []mutant{
 	{
 		guard: "recovery: a downgrade whose reply was lost is looked for",
 		edit: edit{
-			file: "coord/downgrade.go",
-			old:  `if found, err := next.recover(next.name); found || err != nil {`,
-			new:  `if found, err := false, error(nil); found || err != nil {`,
+			file: "coord/internal/znode/node.go",
+			old:  `if found, failure := n.recover(); found || failure != nil {`,
+			new:  `if found, failure := false, error(nil); found || failure != nil {`,
 		},
 		tests: []suite{{pkg: rwlock, run: "TestADowngradeWhoseReplyIsLostIsFoundByItsGUID"}},
 	},
 	{
 		guard: "janitor: a node that is another's by now is left alone",
 		edit: edit{
-			file: "coord/leave.go",
-			old:  `if !errors.Is(err, ErrBadVersion) {`,
-			new:  `if err != nil {`,
+			file: "coord/internal/znode/node.go",
+			old:  `case !errors.Is(err, session.ErrBadVersion):`,
+			new:  `default:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
 	},
 	{
 		guard: "janitor: a claim's node goes though what proved it is gone",
 		edit: edit{
-			file: "coord/leave.go",
-			old:  `refused.Index < len(cl.spec.Proof) && errors.Is(err, ErrNoNode) {`,
+			file: "coord/internal/znode/node.go",
+			old:  `at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, session.ErrNoNode) {`,
 			new:  `false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesTheNodeAlso"}},
@@ -132,9 +132,9 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a claim's node goes only while what proves it holds",
 		edit: edit{
-			file: "coord/leave.go",
-			old:  `append(slices.Clone(cl.spec.Proof), del)`,
-			new:  `append(slices.Clone(cl.spec.Proof[:0]), del)`,
+			file: "coord/internal/znode/node.go",
+			old:  `append(slices.Clone(n.Spec.Proof), del)`,
+			new:  `append(slices.Clone(n.Spec.Proof[:0]), del)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesNothing"}},
 	},
@@ -151,7 +151,7 @@ var recovery = []mutant{
 		guard: "strays: looked for when the session is connected again",
 		edit: edit{
 			file: "coord/client.go",
-			old: `		c.lookForStrays(s)
+			old: `		c.nodes.Connected(s)
 `,
 			new: ``,
 		},
@@ -160,27 +160,27 @@ var recovery = []mutant{
 	{
 		guard: "strays: the session probes while a create is in doubt",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `		cl.sess.AddClaim()`,
-			new: `		cl.sess.AddClaim()
-		cl.sess.RemoveClaim()`,
+			file: "coord/internal/znode/late.go",
+			old:  `		n.sess.AddClaim()`,
+			new: `		n.sess.AddClaim()
+		n.sess.RemoveClaim()`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"}},
 	},
 	{
 		guard: "strays: a doubt ends",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `doubtLasts*cl.sess.Timeout()`,
-			new:  `1000*cl.sess.Timeout()`,
+			file: "coord/internal/znode/late.go",
+			old:  `lateFor*n.sess.Timeout()`,
+			new:  `1000*n.sess.Timeout()`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheSearchForLateCreatesEnds"}},
 	},
 	{
 		guard: "strays: the claim's own node is none",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `if name == cl.name && !cl.isRemoved() {`,
+			file: "coord/internal/znode/late.go",
+			old:  `if n.live.Load() && name == n.name {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},
@@ -188,26 +188,26 @@ var recovery = []mutant{
 	{
 		guard: "strays: nor is that of another claim of the same name",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `as != anothers && !cl.isWanted(as), nil`,
-			new:  `as != anothers, nil`,
+			file: "coord/internal/znode/late.go",
+			old:  `as != another && !n.isWanted(as), nil`,
+			new:  `as != another, nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnotherClaimOfTheName"}},
 	},
 	{
 		guard: "strays: one that was asked for is one, too",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `as != anothers && !cl.isWanted(as), nil`,
-			new:  `as == asMade && !cl.isWanted(as), nil`,
+			file: "coord/internal/znode/late.go",
+			old:  `as != another && !n.isWanted(as), nil`,
+			new:  `as == ours && !n.isWanted(as), nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServer"}},
 	},
 	{
 		guard: "strays: all recipes, by the simulation",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `return cl.spec.Name == "" ||`,
+			file: "coord/internal/znode/late.go",
+			old:  `return !n.Spec.Plain ||`,
 			new:  `return false &&`,
 		},
 		tests: []suite{bySimulation},
@@ -216,26 +216,36 @@ var recovery = []mutant{
 		guard: "exactly once: what was refused is not carried out late",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `case refused != nil && refused.Index > 0 && unknown:`,
-			new:  `case false:`,
+			old: `			if lost {
+				spent`,
+			new: `			if false {
+				spent`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATransactionThatWasRefusedIsNot"}},
 	},
 	{
 		guard: "strays: those of a downgrade that was given up",
 		edit: edit{
-			file: "coord/downgrade.go",
-			old: `			next.disown() // what comes of a late attempt is nobody's
-`,
-			new: ``,
+			file: "coord/internal/znode/node.go",
+			old:  `	defer n.attempted()`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestADowngradeThatIsCarriedOutAfter"}},
 	},
 	{
+		guard: "strays: a node that is gone is not known any more",
+		edit: edit{
+			file: "coord/internal/znode/node.go",
+			old:  `n.live.Store(false)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServer"}},
+	},
+	{
 		guard: "strays: what fails in passing is tried again",
 		edit: edit{
-			file: "coord/stray.go",
-			old: `				c.postpone(all, left)
+			file: "coord/internal/znode/late.go",
+			old: `				h.postpone(all, left)
 `,
 			new: ``,
 		},
@@ -244,8 +254,8 @@ var recovery = []mutant{
 	{
 		guard: "strays: a later attempt prolongs the doubt",
 		edit: edit{
-			file: "coord/stray.go",
-			old:  `		d.over.Stop() // one that is too late for that finds another doubt`,
+			file: "coord/internal/znode/late.go",
+			old:  `		l.over.Stop() // one that is too late for that finds another`,
 			new:  `		return`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALaterAttemptProlongs"}},
@@ -254,8 +264,8 @@ var recovery = []mutant{
 		guard: "exactly once: a fence whose reply is lost is known again",
 		edit: edit{
 			file: "coord/once.go",
-			old:  `if string(node.Data) == string(fenced) {`,
-			new:  `if string(node.Data) == "" {`,
+			old:  `case string(node.Data) == string(fenced):`,
+			new:  `case string(node.Data) == "":`,
 		},
 		tests: []suite{{pkg: coord, run: "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"}},
 	},
@@ -263,10 +273,13 @@ var recovery = []mutant{
 		guard: "ReleaseTxn: a refused repeat does not keep the hold",
 		edit: edit{
 			file: "coord/settle.go",
-			old: `		case unknown:
-			return h.unsettled(callersOwn(err, 1)) // an earlier attempt may be carried out late (see doubt)
+			old: `		if lost {
+			return znode.Unconfirmed(err)
+		}
+		return err
 `,
-			new: ``,
+			new: `		return err
+`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseTxnWhoseRepeat|TestATransactionThatReleasesIsUnconfirmed"}},
 	},

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -136,4 +137,9 @@ func (s *Session) Exists(ctx context.Context, path string) (Node, error) {
 		}
 		return Node{true, nil, statOf(stat)}, nil
 	})
+}
+
+// Refused returns the index of the operation that the ensemble refused, or -1.
+func Refused(replies []Result) int {
+	return slices.IndexFunc(replies, func(r Result) bool { return r.Err != nil })
 }

@@ -1,0 +1,21 @@
+// Package znode is the life of one own node: an ephemeral node that this client
+// makes, and that must neither be made twice nor be left behind, whatever
+// becomes of the replies. It knows nothing of lines, kinds and holds.
+//
+//	creating   [Node.Create] sends the create until its outcome is known. After a
+//	           lost reply it looks, behind a write that the ensemble agreed on,
+//	           for a node of the GUID, or of the name and data.
+//	live       [Node.Version] tells it from another client's of the same name,
+//	           and [Node.Rewritten] whether it is still this one.
+//	deleting   [Node.Delete] sends the deletion until the node or its session is
+//	           gone.
+//	gone       [Node.Forget]: what is found under its name from now on was made
+//	           late.
+//
+// A create that was found not to have been carried out can be carried out
+// later all the same, in each of these states: late.go.
+//
+// [Send] is the one engine for requests whose reply can be lost. All of the
+// above, and the transactions of package coord that must be carried out once,
+// are sent by it.
+package znode

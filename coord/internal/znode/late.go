@@ -1,0 +1,255 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Event is something in the life of a node that is worth a report.
+type Event int
+
+// The events.
+const (
+	Recovered    Event = iota + 1 // a create whose reply was lost had taken effect
+	Unsearchable                  // it may not be found out whether the node was made
+	Stranded                      // the node cannot be deleted
+	RemovedLate                   // the node was made late, and was deleted
+)
+
+// Host is what the nodes of one client have in common.
+type Host struct {
+	Tell      func(e Event, n *Node, err error)
+	IsRequest func(data []byte) bool         // data that another client writes to ask for a node
+	Others    func(*session.Session) []*Node // of this client, which may have the same name
+
+	mu   sync.Mutex
+	late map[*session.Session]*expected
+}
+
+// expected are the creates of one session that may be carried out late.
+type expected struct {
+	creates   map[*Node]*late
+	searching bool // a goroutine looks for what came late until nothing is due
+}
+
+// late is a late create: one that was found not to have been carried out, and
+// that may be yet. A server that was cut off from its leader passes on, when it
+// is back, what clients had sent it, and right behind it their attempts to
+// return to it, which make the old requests pass as their session's. So a node
+// may come to be that nobody waits for and that all behind it in the line wait
+// for. As the session has moved then, its connection ends at the next write:
+// such nodes are looked for whenever the session is connected again.
+type late struct {
+	idle bool        // no further attempt is under way
+	due  bool        // it is to be looked for
+	over *time.Timer // after which it is not expected any more
+}
+
+// lateFor is for how many session time-outs a create may be carried out late. A
+// server that is cut off keeps what it has for its leader until it notices, after
+// syncLimit ticks; time-outs are two ticks at least.
+const lateFor = 10
+
+// expectLate notes that a create may be carried out late. The session probes as
+// long as one may be.
+func (n *Node) expectLate() {
+	h := n.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n.sess.Err() != nil {
+		return
+	}
+	all := h.late[n.sess]
+	if all == nil {
+		if h.late == nil {
+			h.late = map[*session.Session]*expected{}
+		}
+		all = &expected{creates: map[*Node]*late{}}
+		h.late[n.sess] = all
+	}
+	if l := all.creates[n]; l != nil {
+		l.over.Stop() // one that is too late for that finds another
+	} else {
+		n.sess.AddClaim()
+	}
+	l := &late{}
+	l.over = time.AfterFunc(lateFor*n.sess.Timeout(), func() { h.expectNoMore(n, l) })
+	all.creates[n] = l
+}
+
+// expectNoMore ends what expectLate began, unless that has ended before.
+func (h *Host) expectNoMore(n *Node, l *late) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.late[n.sess]
+	if all == nil || all.creates[n] != l {
+		return
+	}
+	l.over.Stop()
+	delete(all.creates, n)
+	if len(all.creates) == 0 {
+		delete(h.late, n.sess)
+	}
+	n.sess.RemoveClaim()
+}
+
+// Over forgets the late creates of a session that is over.
+func (h *Host) Over(s *session.Session) {
+	h.mu.Lock()
+	var creates map[*Node]*late
+	if all := h.late[s]; all != nil {
+		creates = maps.Clone(all.creates)
+	}
+	h.mu.Unlock()
+	for n, l := range creates {
+		h.expectNoMore(n, l)
+	}
+}
+
+// attempted tells that no further attempt to make the node is under way. What
+// was carried out late until now is looked for.
+func (n *Node) attempted() {
+	h := n.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if all := h.late[n.sess]; all != nil && all.creates[n] != nil {
+		all.creates[n].idle, all.creates[n].due = true, true
+		h.search(n.sess, all)
+	}
+}
+
+// Connected looks for what was made late in a session that is connected again.
+func (h *Host) Connected(s *session.Session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if all := h.late[s]; all != nil {
+		for _, l := range all.creates {
+			l.due = true
+		}
+		h.search(s, all)
+	}
+}
+
+// search looks for the late nodes that are due, in the background; h.mu is held.
+func (h *Host) search(s *session.Session, all *expected) {
+	if all.searching {
+		return
+	}
+	// Refused when the session is over, and the nodes with it.
+	all.searching = s.Go(func() {
+		for due := h.takeDue(all); len(due) > 0; due = h.takeDue(all) {
+			if left := h.removeLate(s, due); len(left) > 0 && s.Err() == nil {
+				h.postpone(all, left)
+				Pause(context.Background(), s)
+			}
+		}
+	}) == nil
+}
+
+// takeDue takes what is to be looked for now. When there is nothing, the search
+// is over.
+func (h *Host) takeDue(all *expected) (due []*Node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n, l := range all.creates {
+		if l.due && l.idle { // the others find out by themselves, and come back to this
+			l.due, due = false, append(due, n)
+		}
+	}
+	all.searching = len(due) > 0
+	return due
+}
+
+func (h *Host) postpone(all *expected, left []*Node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range left {
+		if l := all.creates[n]; l != nil {
+			l.due = true
+		}
+	}
+}
+
+// removeLate deletes what was made late of some nodes. It returns those for
+// which a request failed in passing.
+func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
+	ctx := context.Background() // ends with the session
+	if s.Flush(ctx) != nil {
+		return due
+	}
+	listed := map[string][]string{}
+	for _, n := range due {
+		if _, known := listed[n.Spec.Dir]; !known {
+			names, err := s.Children(ctx, n.Spec.Dir)
+			if err != nil && isPassing(err) {
+				left = append(left, n)
+				continue
+			}
+			listed[n.Spec.Dir] = names
+		}
+		for _, name := range listed[n.Spec.Dir] {
+			if n.mayHave(name) && !n.removeIfLate(ctx, name) {
+				left = append(left, n)
+			}
+		}
+	}
+	return left
+}
+
+func isPassing(err error) bool {
+	return errors.Is(err, session.ErrConnection) || errors.Is(err, session.ErrExpired) || errors.Is(err, session.ErrThrottled)
+}
+
+// removeIfLate deletes a node of the name if nobody knows of it. It returns
+// false when that must be tried again.
+func (n *Node) removeIfLate(ctx context.Context, name string) bool {
+	isLate, err := n.isLate(ctx, name)
+	if err != nil || !isLate {
+		return err == nil
+	}
+	stray := &Node{Spec: n.Spec, host: n.host, sess: n.sess}
+	stray.path, stray.name = Join(n.Spec.Dir, name), name
+	switch err := stray.DeleteOnce(); {
+	case err == nil:
+		n.host.Tell(RemovedLate, stray, nil)
+	case errors.Is(err, session.ErrNoNode):
+	case errors.Is(err, session.ErrNoAuth):
+		n.host.Tell(Stranded, stray, err)
+	default:
+		return false
+	}
+	return true
+}
+
+// isLate tells whether a node of the name is one that nobody knows of. It fails
+// when it cannot tell now.
+func (n *Node) isLate(ctx context.Context, name string) (bool, error) {
+	if n.live.Load() && name == n.name {
+		return false, nil
+	}
+	node, as, err := n.examine(ctx, name)
+	if err != nil && isPassing(err) {
+		return false, err
+	}
+	if err != nil || !node.Exists || node.Stat.Owner != n.sess.ID() {
+		return false, nil
+	}
+	return !n.Spec.Plain || as != another && !n.isWanted(as), nil
+}
+
+// isWanted tells whether another node of this session may be the one of the same
+// name, and of the same data if these are ours.
+func (n *Node) isWanted(as ownership) bool {
+	for _, other := range n.host.Others(n.sess) {
+		if other != n && other.Spec.Plain && other.Spec.Dir == n.Spec.Dir && other.Spec.Name == n.Spec.Name &&
+			(as == unknown || string(other.Spec.Data) == string(n.Spec.Data)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,332 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// Spec says what a node is like.
+type Spec struct {
+	Dir string // the server's path of the directory
+	// Name of the node. It carries a GUID, and a sequence number is appended
+	// where that is asked for; or it is Plain.
+	Name string
+	// Plain: the name is an exact one that this session may use more than once.
+	// The data tell its nodes apart.
+	Plain bool
+	// Data tell whose a plain node is.
+	Data []byte
+	// Shared: other clients may want the same name. What creates the node sets
+	// its data as well, so that its version is 1.
+	Shared bool
+	// Proof are checks that hold as long as a shared node is this one.
+	Proof []session.Op
+	// Barred tells why no further attempt to make the node may begin, or nil;
+	// it may itself be nil.
+	Barred func() error
+}
+
+// Node is one own ephemeral node, of one session.
+type Node struct {
+	Spec Spec
+
+	host *Host
+	sess *session.Session
+
+	// Set by Create, and not changed once it has returned.
+	path, name string
+	czxid      int64
+
+	live    atomic.Bool  // made, and not known to be gone
+	written atomic.Int32 // how often others have written into it, as far as is known
+
+	trouble atomic.Pointer[error] // what the servers answered last to the deletion
+}
+
+// Init prepares a node, which is not to be copied from then on.
+func (n *Node) Init(h *Host, s *session.Session, spec Spec) { n.host, n.sess, n.Spec = h, s, spec }
+
+// Path returns the server's path of the node, or "" until it is made.
+func (n *Node) Path() string { return n.path }
+
+// Session returns the session that the node belongs to.
+func (n *Node) Session() *session.Session { return n.sess }
+
+// Name returns the node's name in its directory, or "" until it is made.
+func (n *Node) Name() string { return n.name }
+
+// Czxid returns the number of the change that created the node, or 0 where the
+// reply did not tell.
+func (n *Node) Czxid() int64 { return n.czxid }
+
+// Join returns the path of a node in a directory.
+func Join(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+func (n *Node) made(path string, czxid int64) {
+	n.path, n.name, n.czxid = path, path[strings.LastIndexByte(path, '/')+1:], czxid
+	n.live.Store(true)
+}
+
+// Forget notes that the node is gone, or another's: what is found under its name
+// from now on was made late.
+func (n *Node) Forget() { n.live.Store(false) }
+
+// Create makes the node by once, and blocks until that is certain, or certain
+// not to be. It begins no further attempt when ctx has ended. Where once is a
+// create and nothing else, ensure makes the directory when it is missing.
+func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64, err error), ensure func() error) error {
+	defer n.attempted()
+	return Send(ctx, n.sess, func() error {
+		path, czxid, err := once()
+		if err == nil {
+			n.made(path, czxid)
+		}
+		return err
+	}, func(err error, lost bool) error {
+		if lost {
+			if found, failure := n.recover(); found || failure != nil {
+				return failure
+			}
+		}
+		switch {
+		case IsLost(err) && ctx.Err() != nil:
+			return session.Ended(ctx) // and the node is not there
+		case errors.Is(err, session.ErrNoNode) && ensure != nil:
+			// The directory is missing, or its container was just reaped.
+			if err := ensure(); err != nil && !IsLost(err) && !errors.Is(err, session.ErrThrottled) {
+				return err
+			}
+		case !IsLost(err):
+			return err
+		}
+		if n.Spec.Barred != nil {
+			if err := n.Spec.Barred(); err != nil { // which may be a lost connection
+				return err
+			}
+		}
+		return Again
+	})
+}
+
+// recover finds out what became of a create whose reply was lost. After the
+// write before the look this connection's server shows what the ensemble has
+// carried out; what it has not by then it should refuse, because the session has
+// moved to another connection, but see late.go.
+func (n *Node) recover() (found bool, err error) {
+	ctx := context.Background() // ends with the session
+	for {
+		found, err = Read(ctx, n.sess, func() (bool, error) { return n.find(ctx) })
+		switch {
+		case err == nil && !found:
+			n.expectLate()
+			return false, nil
+		case err == nil, n.sess.Err() != nil:
+			return found, err
+		case errors.Is(err, session.ErrNoAuth):
+			n.host.Tell(Unsearchable, n, err)
+			return false, err
+		}
+		Pause(ctx, n.sess)
+	}
+}
+
+func (n *Node) find(ctx context.Context) (bool, error) {
+	if err := n.sess.Flush(ctx); err != nil {
+		return false, err
+	}
+	listing, err := n.sess.List(ctx, n.Spec.Dir)
+	if errors.Is(err, session.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, name := range listing.Names {
+		if !n.mayHave(name) {
+			continue
+		}
+		node, as, err := n.examine(ctx, name)
+		if err != nil && !errors.Is(err, session.ErrNoNode) {
+			return false, err
+		}
+		if node.Stat.Owner != n.sess.ID() || as == another {
+			continue
+		}
+		if as == unknown {
+			if proven, err := n.proven(ctx); err != nil || !proven {
+				return false, err
+			}
+		}
+		n.made(Join(n.Spec.Dir, name), node.Stat.Czxid)
+		n.host.Tell(Recovered, n, nil)
+		return true, nil
+	}
+	return false, nil
+}
+
+// mayHave tells whether a name in the directory can be the node's.
+func (n *Node) mayHave(name string) bool {
+	if n.Spec.Plain {
+		return name == n.Spec.Name
+	}
+	return strings.HasPrefix(name, n.Spec.Name)
+}
+
+// ownership is how far what a node of the name holds tells who made it.
+type ownership int
+
+const (
+	another ownership = iota
+	unknown           // it cannot be read, or was asked for since
+	ours
+)
+
+// examine reads a node that has the name, in this session.
+func (n *Node) examine(ctx context.Context, name string) (session.Node, ownership, error) {
+	path := Join(n.Spec.Dir, name)
+	node, err := n.sess.Get(ctx, path)
+	unreadable := errors.Is(err, session.ErrNoAuth)
+	if unreadable {
+		node, err = n.sess.Exists(ctx, path)
+	}
+	switch {
+	case !n.Spec.Plain:
+		return node, ours, err
+	case unreadable:
+		return node, unknown, err
+	case string(node.Data) == string(n.Spec.Data):
+		return node, ours, err
+	case n.host.IsRequest(node.Data):
+		return node, unknown, err
+	}
+	return node, another, err
+}
+
+// proven tells whether the proof holds: that a node of this name and session is
+// this one, and not another of the same name.
+func (n *Node) proven(ctx context.Context) (bool, error) {
+	if len(n.Spec.Proof) == 0 {
+		return true, nil
+	}
+	replies, err := n.sess.Txn(ctx, n.Spec.Proof)
+	if session.Refused(replies) >= 0 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Version is what the node's version must be for it to be this one: any, where
+// nobody else can make a node of its name.
+func (n *Node) Version() int32 {
+	if !n.Spec.Shared {
+		return -1
+	}
+	return 1 + n.written.Load()
+}
+
+// Rewritten reports whether the node is not of its version only because another
+// client has written into it, as a request for it does, and takes note of the
+// new one. Where it is not known which node was made, a request for it counts;
+// should that be another node of this session, the proof tells. It fails when
+// ctx or the session ends first.
+func (n *Node) Rewritten(ctx context.Context) (bool, error) {
+	if !n.Spec.Shared {
+		return false, nil
+	}
+	node, err := Read(ctx, n.sess, func() (session.Node, error) { return n.sess.Get(ctx, n.path) })
+	switch {
+	case errors.Is(err, session.ErrNoNode):
+		return false, nil
+	case err != nil:
+		return false, err
+	case node.Stat.Owner != n.sess.ID():
+		return false, nil
+	case n.czxid != 0 && node.Stat.Czxid != n.czxid || n.czxid == 0 && !n.host.IsRequest(node.Data):
+		return false, nil
+	}
+	n.written.Store(node.Stat.Version - 1)
+	return true, nil
+}
+
+// Delete deletes the node by once, or by [Node.DeleteOnce] if that is nil, for
+// as long as that takes: until it or the session is gone. It fails only with
+// [session.ErrNoAuth].
+func (n *Node) Delete(once func() error) error {
+	if once == nil {
+		once = n.DeleteOnce
+	}
+	told := false
+	err := Send(context.Background(), n.sess, once, func(err error, _ bool) error {
+		switch {
+		case errors.Is(err, session.ErrNoNode):
+			return nil
+		case n.sess.Err() != nil, IsLost(err):
+		case errors.Is(err, session.ErrNoAuth):
+			n.host.Tell(Stranded, n, err)
+			return err
+		default:
+			n.trouble.Store(&err)
+			if !told {
+				n.host.Tell(Stranded, n, err)
+				told = true
+			}
+			Pause(context.Background(), n.sess)
+		}
+		return Again
+	})
+	if errors.Is(err, session.ErrNoAuth) {
+		return err
+	}
+	n.Forget()
+	return nil // the servers delete the nodes of a session that is over, if not at once
+}
+
+// Trouble returns what the servers answered last to a deletion that is tried
+// again, or nil.
+func (n *Node) Trouble() error {
+	if err := n.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// DeleteOnce sends the deletion once. [session.ErrNoNode] says that there is no
+// such node, also when another's has its name.
+func (n *Node) DeleteOnce() error {
+	ctx := context.Background() // ends with the session
+	if !n.Spec.Shared {
+		return n.sess.Delete(ctx, n.path)
+	}
+	for {
+		del := session.Op{Kind: session.OpDelete, Path: n.path, Version: n.Version()}
+		replies, err := n.sess.Txn(ctx, append(slices.Clone(n.Spec.Proof), del))
+		at := session.Refused(replies)
+		if at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, session.ErrNoNode) {
+			_, err = n.sess.Txn(ctx, []session.Op{del})
+			at = len(n.Spec.Proof)
+		}
+		switch {
+		case !errors.Is(err, session.ErrBadVersion):
+			return err
+		case at < len(n.Spec.Proof):
+			return session.ErrNoNode // the proof tells that it is another's by now
+		}
+		written, err := n.Rewritten(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !written:
+			return session.ErrNoNode // another's by now
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// ErrUnconfirmed: whether the request took effect is not known (yet).
+var ErrUnconfirmed = errors.New("outcome not confirmed")
+
+// Again is the answer of a judge for whom the request is to be sent again.
+var Again = errors.New("send it again")
+
+// Send sends a request until its outcome is known. once sends it one time.
+// judge is told each failure, and whether the reply to this attempt or an
+// earlier one was lost, so that the request may have been carried out, and may
+// yet be. It answers nil when the request took effect, Again, or the error to
+// return. A throttled request was not carried out: it is sent again after a
+// moment, without judge.
+//
+// No attempt is begun when ctx has ended or the session is over. The error then
+// says so, and matches [ErrUnconfirmed] if a reply was lost.
+func Send(ctx context.Context, s *session.Session, once func() error, judge func(err error, lost bool) error) error {
+	for lost := false; ; {
+		err := once()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, session.ErrThrottled):
+			Pause(ctx, s)
+		default:
+			lost = lost || IsLost(err)
+			if verdict := judge(err, lost); verdict != Again {
+				return verdict
+			}
+		}
+		switch over := s.Err(); {
+		case over != nil:
+			return unconfirmed(lost, err, over)
+		case ctx.Err() != nil:
+			return unconfirmed(lost, err, session.Ended(ctx))
+		}
+	}
+}
+
+// IsLost tells whether the reply to a request was lost, or not waited for.
+func IsLost(err error) bool {
+	return errors.Is(err, session.ErrConnection) || errors.Is(err, ErrUnconfirmed)
+}
+
+// Unconfirmed adds [ErrUnconfirmed] to an error that leaves the outcome open.
+func Unconfirmed(err error) error {
+	if errors.Is(err, ErrUnconfirmed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
+}
+
+// unconfirmed tells of the last attempt and of what forbids another.
+func unconfirmed(lost bool, err, end error) error {
+	switch {
+	case !lost:
+		return end
+	case !errors.Is(err, ErrUnconfirmed):
+		return Unconfirmed(end)
+	case errors.Is(err, end), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, end)
+}
+
+// Read repeats a read until it is answered, ctx has ended, or the session is
+// over.
+func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)) (T, error) {
+	var value T
+	err := Send(ctx, s, func() (err error) {
+		value, err = read()
+		return err
+	}, func(err error, _ bool) error {
+		if errors.Is(err, session.ErrConnection) && ctx.Err() == nil && s.Err() == nil {
+			return Again
+		}
+		return err
+	})
+	return value, err
+}
+
+// Pause waits a moment before a request is repeated that would fare no better
+// now.
+func Pause(ctx context.Context, s *session.Session) {
+	timer := time.NewTimer(s.Timeout() / 50)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.Done():
+	}
+}
