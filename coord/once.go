@@ -107,7 +107,7 @@ func (w *witness) try(ctx context.Context, ops []Op) (results []Result, spent bo
 		var refused *TxnError
 		switch errors.As(err, &refused); {
 		case refused == nil && znode.IsLost(err):
-			return znode.Again
+			return znode.ErrAgain
 		case refused != nil && refused.Index > 0:
 			spent = false
 			verdict := callersOwn(err, 1)
@@ -143,7 +143,7 @@ func (w *witness) fence(ctx context.Context, verdict error) (spent bool, err err
 	}, func(err error, _ bool) error {
 		switch {
 		case znode.IsLost(err):
-			return znode.Again
+			return znode.ErrAgain
 		case !errors.Is(err, ErrBadVersion):
 			return znode.Unconfirmed(err)
 		}

@@ -98,7 +98,7 @@ func (h *Hold) judge(ctx context.Context, ops []Op, err error, lost bool) error 
 	var refused *TxnError
 	switch errors.As(err, &refused); {
 	case refused == nil && znode.IsLost(err):
-		return znode.Again
+		return znode.ErrAgain
 	case refused == nil, refused.Index > 0, !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrBadVersion):
 		return final(callersOwn(err, 1))
 	}
@@ -110,7 +110,7 @@ func (h *Hold) judge(ctx context.Context, ops []Op, err error, lost bool) error 
 			return h.ownFailure(err)
 		case written:
 			ops[0] = DeleteOp(h.Node(), cl.node.Version())
-			return znode.Again
+			return znode.ErrAgain
 		}
 	}
 	if lost {

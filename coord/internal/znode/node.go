@@ -114,7 +114,7 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 				return err
 			}
 		}
-		return Again
+		return ErrAgain
 	})
 }
 
@@ -282,7 +282,7 @@ func (n *Node) Delete(once func() error) error {
 			}
 			Pause(context.Background(), n.sess)
 		}
-		return Again
+		return ErrAgain
 	})
 	if errors.Is(err, session.ErrNoAuth) {
 		return err

@@ -12,13 +12,13 @@ import (
 // ErrUnconfirmed: whether the request took effect is not known (yet).
 var ErrUnconfirmed = errors.New("outcome not confirmed")
 
-// Again is the answer of a judge for whom the request is to be sent again.
-var Again = errors.New("send it again")
+// ErrAgain is the answer of a judge for whom the request is to be sent again.
+var ErrAgain = errors.New("send it again")
 
 // Send sends a request until its outcome is known. once sends it one time.
 // judge is told each failure, and whether the reply to this attempt or an
 // earlier one was lost, so that the request may have been carried out, and may
-// yet be. It answers nil when the request took effect, Again, or the error to
+// yet be. It answers nil when the request took effect, ErrAgain, or the error to
 // return. A throttled request was not carried out: it is sent again after a
 // moment, without judge.
 //
@@ -34,7 +34,7 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 			Pause(ctx, s)
 		default:
 			lost = lost || IsLost(err)
-			if verdict := judge(err, lost); verdict != Again {
+			if verdict := judge(err, lost); verdict != ErrAgain {
 				return verdict
 			}
 		}
@@ -82,7 +82,7 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 		return err
 	}, func(err error, _ bool) error {
 		if errors.Is(err, session.ErrConnection) && ctx.Err() == nil && s.Err() == nil {
-			return Again
+			return ErrAgain
 		}
 		return err
 	})
