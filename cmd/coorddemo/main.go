@@ -1,5 +1,5 @@
-// Command coorddemo shows coordination on ZooKeeper at work. It is the same program as zkcoord, the tool to keep. See
-// docs/command.md.
+// Command coorddemo shows coordination on ZooKeeper at work. It is the same
+// program as zkcoord, the tool to keep. See docs/command.md.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command zkcoord runs commands under a lock, as leader, in a round of a barrier or on an item of a queue, and shows, asks
-// and breaks locks. See docs/command.md.
+// Command zkcoord runs commands under a lock, as leader, in a round of a
+// barrier or on an item of a queue, and shows, asks and breaks locks. See
+// docs/command.md.
 package main
 
 import (

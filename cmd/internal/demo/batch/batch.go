@@ -1,6 +1,8 @@
-// Package batch is the job of "demo batch": several processes meet at a double barrier, count the words of a share of some
-// files each, meet again, and one adds up. One is killed in the middle of it: then all that are left are told that the
-// round is incomplete, nobody adds up, and with a replacement they do it again.
+// Package batch is the job of "demo batch": several processes meet at a double
+// barrier, count the words of a share of some files each, meet again, and one
+// adds up. One is killed in the middle of it: then all that are left learn that
+// the round is incomplete, none adds up, and with a replacement they do it
+// again.
 package batch
 
 import (
@@ -22,12 +24,12 @@ type Batch struct {
 	Path    string // in ZooKeeper
 	Client  *coord.Client
 	Command func(id int) (*exec.Cmd, error) // starts a Counter on its stdin and stdout
-	Watch   func(Progress)                  // told of everything that happens; called by one goroutine
+	Watch   func(Progress)                  // gets everything that happens; called by one goroutine
 
 	crew    *crew.Crew[message]
 	round   int64                // the newest
 	members map[int]*crew.Member // of that round, by index
-	told    int                  // members that have told of its end
+	told    int                  // members that have reported its end
 	victims int                  // members killed in it
 	merged  bool
 	result  Result
@@ -53,7 +55,8 @@ type Result struct {
 	Took     time.Duration `json:"-"`
 }
 
-// Run lets the processes count until a round is complete, or ctx ends, which is an error. The result is good in any case.
+// Run lets the processes count until a round is complete, or ctx ends, which is
+// an error. The result is good in any case.
 func (b *Batch) Run(ctx context.Context) (Result, error) {
 	begin := time.Now()
 	b.crew, b.members = crew.New[message](), map[int]*crew.Member{}
@@ -123,7 +126,8 @@ func (b *Batch) hear(e crew.Event[message]) error {
 	return nil
 }
 
-// entered tells of a round that all have entered, and kills one of them if that is due.
+// entered reports a round that all have entered, and kills one of them if that
+// is due.
 func (b *Batch) entered() error {
 	if len(b.members) < b.Members {
 		return nil

@@ -24,7 +24,7 @@ type Counter struct {
 	Out     io.Writer // to the parent
 }
 
-// What a counting process tells of.
+// What a counting process reports.
 const (
 	roundEntered    = "entered"
 	roundIncomplete = "incomplete"
@@ -52,7 +52,8 @@ type share struct {
 // thinks is how long a share takes at least, so that there is something to see.
 const thinks = 300 * time.Millisecond
 
-// Serve takes part in rounds until one is complete, and then waits for the end of In.
+// Serve takes part in rounds until one is complete, and then waits for the end
+// of In.
 func (c *Counter) Serve(ctx context.Context) error {
 	in := bufio.NewReader(c.In)
 	var files []string
@@ -137,7 +138,8 @@ func (c *Counter) counted(round int64, index int) string {
 	return fmt.Sprintf("%s/counts/%d-%d", c.Path, round, index)
 }
 
-// report writes the share where the others can read it, unless the place in the round is lost.
+// report writes the share where the others can read it, unless the place in the
+// round is lost.
 func (c *Counter) report(ctx context.Context, m *doublebarrier.Member, mine share) error {
 	data, err := json.Marshal(mine)
 	if err != nil {

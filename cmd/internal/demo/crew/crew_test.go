@@ -131,7 +131,7 @@ func TestMembersEndWhenTheirParentIsKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return gone(pid) }, soon, time.Millisecond)
 }
 
-// gone tells whether a process lives no more; a zombie does not.
+// gone reports whether a process lives no more; a zombie does not.
 func gone(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		return stat[strings.LastIndexByte(string(stat), ')')+2] == 'Z'

@@ -7,5 +7,6 @@ import (
 	"syscall"
 )
 
-// OwnGroup keeps a process that is not started yet out of the reach of the terminal's keys.
+// OwnGroup keeps a process that is not started yet out of the reach of the
+// terminal's keys.
 func OwnGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

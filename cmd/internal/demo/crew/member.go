@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Tell writes a message to the parent. One write: what arrives has arrived whole.
+// Tell writes a message to the parent. One write: what arrives has arrived
+// whole.
 func Tell(out io.Writer, message any) {
 	data, err := json.Marshal(message)
 	if err != nil {
@@ -17,7 +18,8 @@ func Tell(out io.Writer, message any) {
 	_, _ = out.Write(append(data, '\n')) // if the parent is gone, so is this process soon
 }
 
-// Orders returns a context as UntilEOF does, and the lines that the parent says.
+// Orders returns a context as UntilEOF does, and the lines that the parent
+// says.
 func Orders(parent context.Context, in io.Reader) (ctx context.Context, orders <-chan string, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(parent)
 	lines := make(chan string)
@@ -34,7 +36,8 @@ func Orders(parent context.Context, in io.Reader) (ctx context.Context, orders <
 	return ctx, lines, cancel
 }
 
-// UntilEOF returns a context that ends with in: when the parent says so, or is gone.
+// UntilEOF returns a context that ends with in: when the parent says so, or is
+// gone.
 func UntilEOF(parent context.Context, in io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {

@@ -1,5 +1,6 @@
-// Package market is the job of "demo queue": several processes put items into a queue, others receive them one by one,
-// work for a moment and acknowledge them. Some of those are killed with an item in hand, which must come back.
+// Package market is the job of "demo queue": several processes put items into a
+// queue, others receive them one by one, work for a moment and acknowledge
+// them. Some of those are killed with an item in hand, which must come back.
 package market
 
 import (
@@ -16,7 +17,7 @@ import (
 // countWithin bounds the look at what is left in the queue.
 const countWithin = 4 * time.Second
 
-// Market is the queue with everybody around it.
+// Market is the queue with its producers and consumers.
 type Market struct {
 	Items     int
 	Producers int
@@ -26,7 +27,7 @@ type Market struct {
 	Client    *coord.Client
 	Producer  func(name string, items int) (*exec.Cmd, error) // starts a Worker that produces, on its stdin and stdout
 	Consumer  func() (*exec.Cmd, error)                       // one that consumes
-	Watch     func(Progress)                                  // told of everything that happens; called by one goroutine
+	Watch     func(Progress)                                  // gets everything that happens; called by one goroutine
 
 	crew    *crew.Crew[message]
 	state   map[string]itemState
@@ -59,7 +60,8 @@ type Result struct {
 // Lost is how many items were put, and are neither done nor in the queue.
 func (r Result) Lost() int { return max(0, r.Put-r.Acked-r.Left) }
 
-// Run goes on until every item is done, or ctx ends, which is an error. The result is good in any case.
+// Run goes on until every item is done, or ctx ends, which is an error. The
+// result is good in any case.
 func (m *Market) Run(ctx context.Context) (Result, error) {
 	begin := time.Now()
 	m.crew, m.state, m.victims = crew.New[message](), map[string]itemState{}, map[string]time.Time{}
@@ -96,8 +98,8 @@ func (m *Market) consumer() error {
 	return err
 }
 
-// hear takes in what a process tells, or its end. A consumer that has just received goes on at our word, or is killed
-// when it is time for that.
+// hear takes in what a process tells, or its end. A consumer that has just
+// received goes on at our word, or is killed when it is time for that.
 func (m *Market) hear(e crew.Event[message]) error {
 	if e.Message == nil {
 		if err := m.crew.Ended(e); err != nil || e.From.Killed() {
@@ -143,7 +145,8 @@ func (m *Market) deliver(item string, delivery int) {
 	}
 }
 
-// due tells whether the next victim's time has come: they are spread over the run.
+// due reports whether the next victim's time has come: they are spread over the
+// run.
 func (m *Market) due(item string) bool {
 	kills := m.result.Kills
 	return kills < m.Kills && m.state[item].acked == 0 && m.acked >= (kills+1)*m.Items/(m.Kills+2)

@@ -14,7 +14,7 @@ import (
 // ackWithin bounds an acknowledgement.
 const ackWithin = 4 * time.Second
 
-// What a process at the queue tells of.
+// What a process at the queue reports.
 const (
 	itemPut   = "put"
 	itemGot   = "got"
@@ -51,8 +51,9 @@ func (w *Worker) Produce(ctx context.Context, name string, items int) error {
 	return nil
 }
 
-// Consume receives items until In ends, says so, works a moment, and acknowledges them. Before that it waits for a word
-// from its parent, which kills it instead when its time has come.
+// Consume receives items until In ends, says so, works a moment, and
+// acknowledges them. Before that it waits for a word from its parent, which
+// kills it instead when its time has come.
 func (w *Worker) Consume(ctx context.Context) error {
 	ctx, orders, cancel := crew.Orders(ctx, w.In)
 	defer cancel()
@@ -84,7 +85,8 @@ func unlessOver(ctx context.Context, err error) error {
 	return err
 }
 
-// ack acknowledges an item, also when the demonstration is over: to know for certain is worth some time.
+// ack acknowledges an item, also when the demonstration is over: to know for
+// certain is worth some time.
 func ack(item *queue.Item) error {
 	ctx, cancel := context.WithTimeout(context.Background(), ackWithin)
 	defer cancel()

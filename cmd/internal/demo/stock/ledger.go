@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// Sale is one unit handed over: the Number-th by that Seller. Token is the fencing token of the lock it was sold under.
+// Sale is one unit handed over: the Number-th by that Seller. Token is the
+// fencing token of the lock it was sold under.
 type Sale struct {
 	Seller int
 	Number int
@@ -45,8 +46,10 @@ func ReadLedger(path string) (Ledger, error) {
 	return l, lines.Err()
 }
 
-// Write replaces the file at path as a whole. It writes to scratch first, a file next to it that is the caller's own.
-// It is not flushed to the disk: a killed process loses nothing by that, and the demonstration does not cut the power.
+// Write replaces the file at path as a whole. It writes to scratch first, a
+// file next to it that is the caller's own. It is not flushed to the disk: a
+// killed process loses nothing by that, and the demonstration does not cut the
+// power.
 func (l Ledger) Write(path, scratch string) error {
 	if err := os.WriteFile(scratch, l.format(), 0o600); err != nil {
 		return err
@@ -81,7 +84,8 @@ func (s *Sale) parse(line []byte) error {
 	return err
 }
 
-// sold is the number of units handed over by what the file and the sellers say together; known are the sellers' words.
+// sold is the number of units handed over by what the file and the sellers say
+// together; known are the sellers' words.
 func (l Ledger) sold(known []Sale) int {
 	type key struct{ seller, number int }
 	all := map[key]bool{}
@@ -94,7 +98,8 @@ func (l Ledger) sold(known []Sale) int {
 	return len(all)
 }
 
-// growing tells whether each sale was made under a higher token than the one before.
+// growing reports whether each sale was made under a higher token than the one
+// before.
 func (l Ledger) growing() bool {
 	for i := 1; i < len(l.Sales); i++ {
 		if l.Sales[i].Token <= l.Sales[i-1].Token {

@@ -28,8 +28,9 @@ const (
 
 var points = []Point{BeforeThinking, BeforeWriting, BeforeTelling}
 
-// Lock runs do while holding the lock, with the fencing token of the hold and a function that tells whether it has been
-// lost. It returns errors of its own only; what do returns, it returns.
+// Lock runs do while holding the lock, with the fencing token of the hold and a
+// function that reports whether it has been lost. It returns errors of its own
+// only; what do returns, it returns.
 type Lock func(ctx context.Context, do func(token int64, lost func() error) error) error
 
 // message is what a seller tells the shop.
@@ -94,7 +95,8 @@ func (s *Seller) Run(ctx context.Context) error {
 	}
 }
 
-// sell sells one unit: read, think, write. There is no other synchronisation than the lock around it.
+// sell sells one unit: read, think, write. There is no other synchronisation
+// than the lock around it.
 func (s *Seller) sell(ctx context.Context, token int64, lost func() error) (empty bool, err error) {
 	ledger, err := ReadLedger(s.File)
 	if err != nil {
@@ -128,7 +130,8 @@ func (s *Seller) sell(ctx context.Context, token int64, lost func() error) (empt
 	return false, nil
 }
 
-// halt stands still for ever if that was ordered for one of these points. It returns true only at the end of the shop.
+// halt stands still for ever if that was ordered for one of these points. It
+// returns true only at the end of the shop.
 func (s *Seller) halt(ctx context.Context, left int, at ...Point) bool {
 	s.mu.Lock()
 	ordered := s.orders

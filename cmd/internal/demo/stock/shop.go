@@ -17,7 +17,7 @@ type Shop struct {
 	Kills   int
 	File    string                          // will be made
 	Command func(id int) (*exec.Cmd, error) // starts a Seller on its stdin and stdout
-	Watch   func(Progress)                  // told of everything that happens; called by one goroutine
+	Watch   func(Progress)                  // gets everything that happens; called by one goroutine
 
 	crew   *crew.Crew[message]
 	empty  map[*crew.Member]bool // who has seen the empty stock, and waits for orders
@@ -53,7 +53,8 @@ type Result struct {
 // Oversold is the number of units sold that were not there.
 func (r Result) Oversold(stock int) int { return r.Sold + r.Left - stock }
 
-// Run opens the shop until everything is sold, or ctx ends, which is an error. The result is good in any case.
+// Run opens the shop until everything is sold, or ctx ends, which is an error.
+// The result is good in any case.
 func (s *Shop) Run(ctx context.Context) (Result, error) {
 	begin := time.Now()
 	if err := (Ledger{Left: s.Stock}).Write(s.File, s.File+".new"); err != nil {
@@ -104,10 +105,12 @@ func (s *Shop) replace(e crew.Event[message]) error {
 	return err
 }
 
-// over tells whether nothing is left to do: every seller has seen the empty stock, and every kill was made.
+// over reports whether nothing is left to do: every seller has seen the empty
+// stock, and every kill was made.
 func (s *Shop) over() bool { return s.result.Kills >= s.Kills && s.allEmpty() }
 
-// choose orders some seller to halt, when it is time for the next kill. The kills are spread over the stock.
+// choose orders some seller to halt, when it is time for the next kill. The
+// kills are spread over the stock.
 func (s *Shop) choose() {
 	next := s.result.Kills + 1
 	if s.victim != nil || next > s.Kills || len(s.known) < s.Stock*next/(s.Kills+1) && !s.allEmpty() {

@@ -12,8 +12,9 @@ import (
 // beat is the time between two entries of a leader.
 const beat = 10 * time.Millisecond
 
-// Lead is what a replica does while it leads: it gets the term's token and a function that tells whether the term has
-// been lost, and returns when ctx ends.
+// Lead is what a replica does while it leads: it gets the term's token and a
+// function that reports whether the term has been lost, and returns when ctx
+// ends.
 type Lead func(ctx context.Context, token int64, lost func() error) error
 
 // Replica is one candidate process.

@@ -23,7 +23,7 @@ type Republic struct {
 	Kills    int
 	Log      string                          // will be made
 	Command  func(id int) (*exec.Cmd, error) // starts a Replica on its stdin and stdout
-	Watch    func(Progress)                  // told of everything that happens; called by one goroutine
+	Watch    func(Progress)                  // gets everything that happens; called by one goroutine
 
 	crew    *crew.Crew[message]
 	leader  *crew.Member
@@ -51,7 +51,8 @@ type Result struct {
 	Took   time.Duration `json:"-"`
 }
 
-// Run kills the leader again and again. The result is good also when there is an error.
+// Run kills the leader again and again. The result is good also when there is
+// an error.
 func (r *Republic) Run(ctx context.Context) (Result, error) {
 	begin := time.Now()
 	if err := os.WriteFile(r.Log, nil, 0o600); err != nil {
@@ -116,7 +117,7 @@ func (r *Republic) replace(e crew.Event[message]) error {
 	if !e.From.Killed() {
 		r.Watch(Progress{Kind: "failed", PID: e.From.PID(), Err: e.Failure()})
 		if r.leader == e.From {
-			r.term = nil // nobody is left to be killed then
+			r.term = nil // no leader is left to be killed then
 		}
 	}
 	if err := r.crew.Ended(e); err != nil {
