@@ -56,4 +56,67 @@ var waits = []mutant{
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaitEndsWithItsContextItsClient"}},
 	},
+	{
+		guard: "a recipe of one's own: the rule of the pair",
+		edit: edit{
+			file: "coord/pair_example_test.go",
+			old:  `if n < 2 {`,
+			new:  `if n < 3 {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPair"}},
+	},
+	{
+		guard: "a recipe of one's own: the pair waits for either of the two before it",
+		edit: edit{
+			file: "coord/pair_example_test.go",
+			old:  `return []int{n - 1, n - 2}, false`,
+			new:  `return []int{n - 1}, false`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPair"}},
+	},
+	{
+		guard: "a recipe of one's own: the look of the latch",
+		edit: edit{
+			file: "coord/latch_example_test.go",
+			old:  `return len(parties) >= l.n, err`,
+			new:  `return len(parties) >= l.n-1, err`,
+		},
+		tests: []suite{{pkg: coord, run: "TestALatch"}},
+	},
+	{
+		guard: "a recipe of one's own: the latch watches what it reads",
+		edit: edit{
+			file: "coord/latch_example_test.go",
+			old:  `parties, _, err := v.Children(l.path)`,
+			new:  `parties, err := l.client.Children(ctx, l.path)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestALatch"}},
+	},
+	{
+		guard: "a recipe of one's own: the rule of the mutex with a pause",
+		edit: edit{
+			file: "coord/pausable_example_test.go",
+			old:  `p.client.Acquire(ctx, p.spec, coord.First)`,
+			new:  `p.client.Acquire(ctx, p.spec, coord.Alone)`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPausable"}},
+	},
+	{
+		guard: "a recipe of one's own: the look of the mutex with a pause",
+		edit: edit{
+			file: "coord/pausable_example_test.go",
+			old:  `return false, cmp.Or(err, h.Err())`,
+			new:  `return true, cmp.Or(err, h.Err())`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPausable"}},
+	},
+	{
+		guard: "a recipe of one's own: a hold that is lost in the pause is in view",
+		edit: edit{
+			file: "coord/pausable_example_test.go",
+			old:  `v.Until(h.Done())`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPausableThatIsLost"}},
+	},
 }
