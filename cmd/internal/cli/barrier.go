@@ -58,34 +58,21 @@ func atBarrier(c *connection, path nodePath, f func(ctx context.Context, b *barr
 }
 
 type barrierWait struct {
-	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	Path    nodePath       `arg:"" help:"The barrier's path."`
+	waiting
+	Path nodePath `arg:"" help:"The barrier's path."`
 }
 
 // Run waits. A barrier that is not there is open.
 func (v *barrierWait) Run(s *streams, c *connection) error {
-	ctx := context.Background()
-	if v.Timeout != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = within(ctx, *v.Timeout)
-		defer cancel()
-	}
-	client, err := c.open(ctx)
-	if err != nil {
-		return s.inVain(s.out, v.Path, err)
-	}
-	defer hangUp(client)
-	b, err := barrier.New(client, string(v.Path))
-	if err != nil {
-		return failure(err)
-	}
-	begin := time.Now()
-	err = b.Wait(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = exitWith(exitTimeout, "the barrier is closed: %w", err)
-	}
-	if err != nil {
-		return s.inVain(s.out, v.Path, failure(err))
-	}
-	return s.print(map[string]any{"path": string(v.Path), "waited": seconds(time.Since(begin))}, "")
+	return v.wait(s, c, v.Path, "the barrier is closed", func(ctx context.Context, client *coord.Client) error {
+		b, err := barrier.New(client, string(v.Path))
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		if err := b.Wait(ctx); err != nil {
+			return err
+		}
+		return s.print(map[string]any{"path": string(v.Path), "waited": seconds(time.Since(begin))}, "")
+	})
 }

@@ -83,7 +83,7 @@ func (v *electVerb) Run(s *streams, c *connection) error {
 // lead runs the command as lock does.
 func (v *electVerb) lead(s *streams, c *connection) error {
 	j := &job{
-		task: &turn{path: v.Path, locker: v.candidate}, late: "no turn",
+		task: &turn{path: v.Path, open: v.candidate}, late: "no turn",
 		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
@@ -103,30 +103,21 @@ func (v *electVerb) lead(s *streams, c *connection) error {
 	}
 }
 
-func (v *electVerb) candidate(client *coord.Client) (locker, error) {
+// candidate stands for election. It does not try: others may stand, too.
+func (v *electVerb) candidate(client *coord.Client) (acquirer, error) {
 	e, err := election.New(client, string(v.Path))
-	if err != nil || v.Data == nil {
-		return candidate{Election: e}, err
+	var data []byte
+	if v.Data != nil {
+		data = []byte(*v.Data)
 	}
-	return candidate{e, []byte(*v.Data)}, nil
+	return func(ctx context.Context, _ bool) (*coord.Hold, error) {
+		t, err := e.Campaign(ctx, data)
+		if err != nil {
+			return nil, err
+		}
+		return t.Hold, nil
+	}, err
 }
-
-// candidate makes an election a lock whose holder leads.
-type candidate struct {
-	*election.Election
-	data []byte
-}
-
-func (c candidate) Acquire(ctx context.Context) (*coord.Hold, error) {
-	t, err := c.Campaign(ctx, c.data)
-	if err != nil {
-		return nil, err
-	}
-	return t.Hold, nil
-}
-
-// TryAcquire is not offered: a candidate stands for election.
-func (c candidate) TryAcquire(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx) }
 
 func (v *electVerb) who(s *streams, c *connection) error {
 	return c.with(func(ctx context.Context, client *coord.Client) error {

@@ -52,39 +52,51 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 		return err
 	}
 	j := &job{
-		task: &turn{path: v.Path, locker: v.locker, try: v.Try}, late: "no turn",
+		task: &turn{path: v.Path, open: v.open, try: v.Try}, late: "no turn",
 		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
 
-// locker is any kind of lock.
+// acquirer waits for a lock of any kind, or tries to get it.
+type acquirer func(ctx context.Context, try bool) (*coord.Hold, error)
+
+// locker is what most kinds of locks are.
 type locker interface {
 	Acquire(ctx context.Context) (*coord.Hold, error)
 	TryAcquire(ctx context.Context) (*coord.Hold, error)
 }
 
-// locker returns the lock that the options ask for. Plain and shared ones stand in one line.
-func (v *lockVerb) locker(client *coord.Client) (locker, error) {
+func acquirerOf(l locker) acquirer {
+	return func(ctx context.Context, try bool) (*coord.Hold, error) {
+		if try {
+			return l.TryAcquire(ctx)
+		}
+		return l.Acquire(ctx)
+	}
+}
+
+// open returns the lock that the options ask for. Plain and shared ones stand in one line.
+func (v *lockVerb) open(client *coord.Client) (acquirer, error) {
 	switch {
 	case v.Slots != nil:
 		return v.slots(client)
-	case !v.Shared:
-		m, err := lock.New(client, string(v.Path))
-		return apart{m, client, v.Path, slotsAt}, err
+	case v.Shared:
+		l, err := rwlock.New(client, string(v.Path))
+		if err != nil {
+			return nil, err
+		}
+		return apart(client, v.Path, slotsAt, acquirerOf(l.ReadSide())), nil
 	}
-	l, err := rwlock.New(client, string(v.Path))
-	if err != nil {
-		return nil, err
-	}
-	return apart{l.ReadSide(), client, v.Path, slotsAt}, nil
+	m, err := lock.New(client, string(v.Path))
+	return apart(client, v.Path, slotsAt, acquirerOf(m)), err
 }
 
 // turn is the task of a command under a lock.
 type turn struct {
-	path   nodePath
-	locker func(*coord.Client) (locker, error)
-	try    bool
+	path nodePath
+	open func(*coord.Client) (acquirer, error)
+	try  bool
 
 	client *coord.Client
 	hold   *coord.Hold
@@ -92,7 +104,7 @@ type turn struct {
 
 // acquire gets the lock. A lock that is only tried is not waited for longer than a session would be.
 func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (h *coord.Hold, err error) {
-	m, err := t.locker(client)
+	acquire, err := t.open(client)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +112,7 @@ func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *c
 	if t.try {
 		trying, cancel := within(ctx, c.ConnectTimeout)
 		defer cancel()
-		h, err := m.TryAcquire(trying)
+		h, err := acquire(trying, true)
 		if err != nil && ctx.Err() == nil && trying.Err() != nil {
 			return nil, exitWith(exitUnavailable, "no answer: %w", err)
 		}
@@ -109,7 +121,7 @@ func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *c
 	waiting, granted := context.WithCancel(ctx)
 	defer granted()
 	go tellLater(waiting, s, func() { t.tellWhy(waiting, s, client) })
-	return m.Acquire(ctx)
+	return acquire(ctx, false)
 }
 
 // tellWhy tells who is in front.

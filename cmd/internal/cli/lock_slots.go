@@ -10,83 +10,54 @@ import (
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
-// slots returns the lock of which several may hold a slot.
-func (v *lockVerb) slots(client *coord.Client) (locker, error) {
+// slots returns the lock of which several may hold a slot. It stores the number of slots first, if that is wanted, and
+// says what to do when it is another.
+func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 	sem, err := semaphore.New(client, string(v.Path), *v.Slots)
-	if err != nil {
-		return nil, err
-	}
-	return apart{resized{sem, v}, client, v.Path, foreignAt}, nil
-}
-
-// resized stores the number of slots first, if that is wanted, and says what to do when it is another.
-type resized struct {
-	*semaphore.Semaphore
-	verb *lockVerb
-}
-
-func (r resized) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return r.attempt(ctx, r.Semaphore.Acquire)
-}
-
-func (r resized) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return r.attempt(ctx, r.Semaphore.TryAcquire)
-}
-
-func (r resized) attempt(ctx context.Context, acquire func(context.Context) (*coord.Hold, error)) (*coord.Hold, error) {
-	if r.verb.Resize {
-		if err := r.SetLimit(ctx, *r.verb.Slots); err != nil {
-			return nil, err
+	return apart(client, v.Path, foreignAt, func(ctx context.Context, try bool) (*coord.Hold, error) {
+		if v.Resize {
+			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
+				return nil, err
+			}
 		}
-	}
-	h, err := acquire(ctx)
-	if errors.Is(err, semaphore.ErrLimit) {
-		if stored, unknown := r.Limit(ctx); unknown == nil {
-			err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for everybody: %w",
-				r.verb.Path, stored, stored, *r.verb.Slots, err)
+		h, err := acquirerOf(sem)(ctx, try)
+		if errors.Is(err, semaphore.ErrLimit) {
+			if stored, unknown := sem.Limit(ctx); unknown == nil {
+				err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for everybody: %w",
+					v.Path, stored, stored, *v.Slots, err)
+			}
 		}
-	}
-	return h, err
+		return h, err
+	}), err
 }
+
+// finder finds a contender that must not be at a path.
+type finder func(ctx context.Context, client *coord.Client, path string) (node string, err error)
 
 // apart keeps locks with and without slots from being used at one path, since they do not exclude each other. It looks
 // before it joins the line, and again when it holds: of two that come at the same time, one sees the other.
-type apart struct {
-	locker
-	client *coord.Client
-	path   nodePath
-	others func(ctx context.Context, client *coord.Client, path string) (node string, err error)
-}
-
-func (a apart) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return a.attempt(ctx, a.locker.Acquire)
-}
-
-func (a apart) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return a.attempt(ctx, a.locker.TryAcquire)
-}
-
-func (a apart) attempt(ctx context.Context, acquire func(context.Context) (*coord.Hold, error)) (*coord.Hold, error) {
-	if err := a.check(ctx); err != nil {
-		return nil, err
+func apart(client *coord.Client, path nodePath, others finder, acquire acquirer) acquirer {
+	check := func(ctx context.Context) error {
+		node, err := others(ctx, client, string(path))
+		if err != nil || node == "" {
+			return err
+		}
+		return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect", coord.ErrForeign, node)
 	}
-	h, err := acquire(ctx)
-	if err != nil {
-		return nil, err
+	return func(ctx context.Context, try bool) (*coord.Hold, error) {
+		if err := check(ctx); err != nil {
+			return nil, err
+		}
+		h, err := acquire(ctx, try)
+		if err != nil {
+			return nil, err
+		}
+		if err := check(ctx); err != nil {
+			h.Abandon()
+			return nil, err
+		}
+		return h, nil
 	}
-	if err := a.check(ctx); err != nil {
-		h.Abandon()
-		return nil, err
-	}
-	return h, nil
-}
-
-func (a apart) check(ctx context.Context) error {
-	node, err := a.others(ctx, a.client, string(a.path))
-	if err != nil || node == "" {
-		return err
-	}
-	return fmt.Errorf("%w: %s is there; a path is used either with --slots or without, and in one dialect", coord.ErrForeign, node)
 }
 
 // locksAt finds a contender in the line of a lock without slots.

@@ -126,41 +126,6 @@ func (v *queuePut) items(s *streams) iter.Seq2[[]byte, error] {
 	}
 }
 
-// waiting is for verbs that wait for an item.
-type waiting struct {
-	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-}
-
-// wait runs f with a queue and a context that ends with the time-out or by a signal. In JSON, a wait that ended without
-// an item is told of, too.
-func (w *waiting) wait(s *streams, c *connection, path nodePath, f func(ctx context.Context, q *queue.Queue) error) error {
-	ctx, calm := interruptible(context.Background())
-	defer calm()
-	if w.Timeout != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = within(ctx, *w.Timeout)
-		defer cancel()
-	}
-	client, err := c.open(ctx)
-	if err != nil {
-		return s.inVain(s.out, path, bySignal(ctx, err))
-	}
-	defer hangUp(client)
-	q, err := queue.New(client, string(path))
-	if err != nil {
-		return failure(err)
-	}
-	err = f(ctx, q)
-	var known *exitError
-	switch {
-	case err == nil || errors.As(err, &known):
-		return err
-	case errors.Is(err, context.DeadlineExceeded):
-		return s.inVain(s.out, path, exitWith(exitTimeout, "no item: %w", err))
-	}
-	return s.inVain(s.out, path, bySignal(ctx, failure(err)))
-}
-
 type queueTake struct {
 	waiting
 	Path nodePath `arg:"" help:"The queue's path."`
@@ -168,7 +133,11 @@ type queueTake struct {
 
 // Run prints the item when it is removed.
 func (v *queueTake) Run(s *streams, c *connection) error {
-	return v.wait(s, c, v.Path, func(ctx context.Context, q *queue.Queue) error {
+	return v.wait(s, c, v.Path, "no item", func(ctx context.Context, client *coord.Client) error {
+		q, err := queue.New(client, string(v.Path))
+		if err != nil {
+			return err
+		}
 		data, err := q.Take(ctx)
 		if err != nil {
 			return err

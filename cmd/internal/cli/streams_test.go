@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,6 +60,10 @@ func TestAnInterruptedWaitIsReportedInJSON(t *testing.T) {
 	}
 	p := on(t, w, "--json", "doublebarrier", "-n", "2", w.Path("b"), "--", "true")
 	inBarrier(t, w, 1)
+	requireInterruptTold(t, p)
+	require.Equal(t, 0, on(t, w, "barrier", "set", w.Path("set")).exit())
+	p = on(t, w, "--json", "barrier", "wait", w.Path("set"))
+	zktest.Eventually(t, soon, func() bool { return slices.Contains(w.Watched(), w.Path("set")) }, "it waits")
 	requireInterruptTold(t, p)
 }
 
