@@ -269,15 +269,34 @@ func (cl *Claim) attempt(sent func()) (made string, czxid int64, err error) {
 // Node returns the path of the claim's node.
 func (cl *Claim) Node() string { return cl.client.relative(cl.node.Path()) }
 
-// Name returns the name of the claim's node in its directory.
-func (cl *Claim) Name() string { return cl.node.Name() }
+// name returns the name of the claim's node in its directory.
+func (cl *Claim) name() string { return cl.node.Name() }
 
 // own reads the claim's place from its node's name. A sequence number that
 // cannot be read is past the end of the counter.
 func (cl *Claim) own() Contender {
-	self, ok := parseName(cl.Name(), cl.spec.Line.Kinds)
+	self, ok := parseName(cl.name(), cl.spec.Line.Kinds)
 	if !ok {
-		return Contender{Name: cl.Name(), Sequence: -1}
+		return Contender{Name: cl.name(), Sequence: -1}
 	}
 	return self
+}
+
+// Listed returns the names in the claim's directory as they were listed along
+// with its create, or lists them now if that listing did not succeed: no
+// request, or one. The list is no older than the create, so that a
+// contender that is missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
+// claim's own node is gone, or with [ErrReleased] when the claim was left.
+func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
+	if cl.view == nil || !slices.Contains(cl.view.Names, cl.name()) {
+		names, err := cl.list(ctx)
+		if err != nil {
+			return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
+		}
+		if names == nil || !slices.Contains(names.Names, cl.name()) {
+			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
+		}
+		cl.view, cl.seen = names, time.Now()
+	}
+	return slices.Clone(cl.view.Names), nil
 }

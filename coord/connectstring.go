@@ -99,30 +99,3 @@ func checkName(name string) error {
 	}
 	return nil
 }
-
-// Check tells what is wrong with what a recipe's constructor was given, if
-// anything, in an error that matches [ErrInvalid]. The root is no place for a
-// recipe.
-func Check(c *Client, path string) error {
-	if c == nil {
-		return opError("new", path, invalid("the client is nil"))
-	}
-	err := checkPath(path)
-	if err == nil && path == "/" {
-		err = invalid("the root cannot be used; name a path below it")
-	}
-	return opError("check path", "", err)
-}
-
-// Configure has a recipe's options set what they say about r.
-func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
-	for _, set := range opts {
-		if set == nil {
-			return opError("new", path, invalid("an option is nil"))
-		}
-		if err := set(r); err != nil {
-			return opError("new", path, err)
-		}
-	}
-	return nil
-}

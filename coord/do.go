@@ -43,6 +43,33 @@ func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f
 	return f(held.Context(ctx), held)
 }
 
+// Check tells what is wrong with what a recipe's constructor was given, if
+// anything, in an error that matches [ErrInvalid]. The root is no place for a
+// recipe.
+func Check(c *Client, path string) error {
+	if c == nil {
+		return opError("new", path, invalid("the client is nil"))
+	}
+	err := checkPath(path)
+	if err == nil && path == "/" {
+		err = invalid("the root cannot be used; name a path below it")
+	}
+	return opError("check path", "", err)
+}
+
+// Configure has a recipe's options set what they say about r.
+func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
+	for _, set := range opts {
+		if set == nil {
+			return opError("new", path, invalid("an option is nil"))
+		}
+		if err := set(r); err != nil {
+			return opError("new", path, err)
+		}
+	}
+	return nil
+}
+
 // Ended returns why ctx has ended: its error, and its cause as well, unless the
 // cause is a context's error itself. Both match errors.Is.
 func Ended(ctx context.Context) error { return session.Ended(ctx) }

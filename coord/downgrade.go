@@ -75,7 +75,7 @@ func (cl *Claim) lostWith(err error) error {
 func (cl *Claim) successor(kind string) (*Claim, error) {
 	c, self := cl.client, cl.own()
 	if cl.spec.Name != "" || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
-		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.Name())
+		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.name())
 	}
 	next := c.newClaim(cl.sess, cl.spec)
 	next.spec.Kind, next.spec.Exclusive = kind, false

@@ -29,6 +29,12 @@ var (
 	ErrNodeDeleted = errors.New("own node was deleted")
 	// ErrReleased: the hold was released by its owner.
 	ErrReleased = errors.New("hold released")
+	// ErrUpgrade: an exclusive hold was asked for with a context that carries a
+	// shared one of the same line. It could never be granted, since it would wait
+	// for its own reader. Release the read hold first, then acquire the write, and
+	// look again at what was read: others may have written in between. Or acquire
+	// the write in the first place, and downgrade.
+	ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
 	// ErrForeign: the directory holds a contender of another dialect or recipe
 	// that came first. The two kinds cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")

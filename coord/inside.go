@@ -2,16 +2,8 @@ package coord
 
 import (
 	"context"
-	"errors"
 	"slices"
 )
-
-// ErrUpgrade: an exclusive hold was asked for with a context that carries a
-// shared one of the same line. It could never be granted, since it would wait
-// for its own reader. Release the read hold first, then acquire the write, and
-// look again at what was read: others may have written in between. Or acquire
-// the write in the first place, and downgrade.
-var ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
 
 // sameLine tells whether a claim contends with one of the other spec in the same
 // directory.

@@ -319,5 +319,5 @@ func (cl *Claim) why() error {
 	if cl.gone == nil {
 		return nil
 	}
-	return fmt.Errorf("claim %s: %w", cl.Name(), cl.gone)
+	return fmt.Errorf("claim %s: %w", cl.name(), cl.gone)
 }
