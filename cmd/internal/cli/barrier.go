@@ -11,7 +11,7 @@ import (
 
 type barrierVerbs struct {
 	Set    barrierSet    `cmd:"" help:"Close the barrier: all who come to it wait. One that is closed stays so."`
-	Remove barrierRemove `cmd:"" help:"Open the barrier: all who wait go on. One that is open stays so."`
+	Remove barrierRemove `cmd:"" help:"Open the barrier: all that wait go on. One that is open stays so."`
 	Wait   barrierWait   `cmd:"" help:"Wait until the barrier is open."`
 }
 

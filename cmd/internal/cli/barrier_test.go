@@ -13,7 +13,7 @@ import (
 func TestWhoWaitsAtABarrierGoesOnWhenItIsRemoved(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("jobs/barrier")
-		require.Equal(t, 0, on(t, w, "barrier", "wait", path).exit(), "nobody set it")
+		require.Equal(t, 0, on(t, w, "barrier", "wait", path).exit(), "it was never set")
 		require.Equal(t, 0, on(t, w, "barrier", "set", path).exit())
 		require.Equal(t, 0, on(t, w, "barrier", "set", path).exit(), "set twice")
 		one, two := on(t, w, "barrier", "wait", path), on(t, w, "--json", "barrier", "wait", path)

@@ -43,8 +43,8 @@ const about = `Coordination on ZooKeeper, to see and to use.
 
 The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The demos start a server of their own when none is named.`
 
-// Main runs a command line, which begins with the name that the program was called by, and returns the status to exit
-// with.
+// Main runs a command line, which begins with the name that the program was
+// called by, and returns the status to exit with.
 func Main(args []string) int {
 	unsetEmptyVariables()
 	program = calledBy(args)
@@ -60,7 +60,8 @@ func Main(args []string) int {
 	return std.finish(ctx.Run(std, &v.connection))
 }
 
-// withVerbs writes --version, as other commands have it, as the verb that it is here.
+// withVerbs writes --version, as other commands have it, as the verb that it is
+// here.
 func withVerbs(args []string) []string {
 	if len(args) > 0 && args[0] == "--version" {
 		return append([]string{"version"}, args[1:]...)
@@ -95,7 +96,8 @@ func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	return nil, nil, wrong(err)
 }
 
-// verbatim takes an argument as it is, byte by byte. Kong's own way leads through JSON, which has nothing but UTF-8.
+// verbatim takes an argument as it is, byte by byte. Kong's own way leads
+// through JSON, which has nothing but UTF-8.
 func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
 	token, err := ctx.Scan.PopValue("string")
 	if err == nil {
@@ -104,7 +106,8 @@ func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// duration reads Go's notation, and plain numbers as seconds, as other commands take them.
+// duration reads Go's notation, and plain numbers as seconds, as other commands
+// take them.
 func duration(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {

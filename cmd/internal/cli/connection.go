@@ -28,7 +28,8 @@ type connection struct {
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 }
 
-// environmentVariables are those of the options above. One that is empty is as good as none.
+// environmentVariables are those of the options above. One that is empty is as
+// good as none.
 var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
 
 func unsetEmptyVariables() {
@@ -126,8 +127,8 @@ func (c *connection) doubt() string {
 	return "do servers run there? do they want --tls?"
 }
 
-// child is a further process of this program, with the same servers. The environment carries the credentials, since
-// everybody can see a command line.
+// child is a further process of this program, with the same servers. The
+// environment carries the credentials, since every user can see a command line.
 func (c *connection) child(verb string, args ...string) (*exec.Cmd, error) {
 	all := append(strings.Fields(verb), "--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect)
 	if c.SessionTimeout != 0 {
@@ -159,7 +160,8 @@ func (c *connection) connected(f func(client *coord.Client) error) error {
 	return failure(f(client))
 }
 
-// with does so for verbs that ask one thing: f's context ends after ConnectTimeout, too.
+// with does so for verbs that ask one thing: f's context ends after
+// ConnectTimeout, too.
 func (c *connection) with(f func(ctx context.Context, client *coord.Client) error) error {
 	return c.connected(func(client *coord.Client) error {
 		ctx, cancel := within(context.Background(), c.ConnectTimeout)

@@ -73,7 +73,7 @@ func TestTheProcessesOfADemoHaveTheCredentialsAndTheirCommandLineDoesNotShowThem
 	cmd.Env = []string{"ZK_AUTH=digest:someone:secret"}
 	p := startAs(t, cmd)
 	for range 4 {
-		p.line() // until somebody leads
+		p.line() // until there is a leader
 	}
 	children, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)

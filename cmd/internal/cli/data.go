@@ -2,8 +2,8 @@ package cli
 
 import "unicode/utf8"
 
-// nodeData is a node's data in JSON: text as it is, and anything else in base 64, since JSON has nothing but text and
-// would replace it.
+// nodeData is a node's data in JSON: text as it is, and anything else in base
+// 64, since JSON has nothing but text and would replace it.
 type nodeData struct {
 	Data   *string `json:"data,omitempty"`
 	Base64 []byte  `json:"data_base64,omitempty"`
@@ -17,7 +17,8 @@ func dataOf(data []byte) nodeData {
 	return nodeData{Data: &text}
 }
 
-// notText is data that JSON cannot carry as they are, and nil for those that it can.
+// notText is data that JSON cannot carry as they are, and nil for those that it
+// can.
 func notText(data []byte) []byte {
 	if utf8.Valid(data) {
 		return nil

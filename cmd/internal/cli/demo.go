@@ -18,9 +18,11 @@ const (
 	demoLimit = 50 * time.Second
 	// forgetWithin bounds the removal of what a demo leaves in ZooKeeper.
 	forgetWithin = 4 * time.Second
-	// demoSession is the longest session time-out of a demo. The killed wait so long for their successors.
+	// demoSession is the longest session time-out of a demo. The killed wait so
+	// long for their successors.
 	demoSession = 4 * time.Second
-	// The demo's own server ticks fast, so that a killed process's session ends soon.
+	// The demo's own server ticks fast, so that a killed process's session ends
+	// soon.
 	embeddedTick    = 100 * time.Millisecond
 	embeddedSession = time.Second
 )
@@ -43,7 +45,8 @@ type stage struct {
 	close  func()
 }
 
-// stage prepares a demo: on the servers that were named, or else on one of its own. check is given the session time-out.
+// stage prepares a demo: on the servers that were named, or else on one of its
+// own. check is given the session time-out.
 func (c connection) stage(name string, check func(session time.Duration) error) (*stage, error) {
 	st := &stage{connection: c, where: c.ZK, path: "/coorddemo/" + name + "-" + strings.ToLower(rand.Text()[:8])}
 	stop, err := st.servers()
@@ -141,7 +144,8 @@ type ending struct {
 	OK      bool    `json:"ok"`
 }
 
-// endingOf is that of a demo that has ended; done tells whether it showed what it should.
+// endingOf is that of a demo that has ended; done reports whether it showed
+// what it should.
 func endingOf(demo string, took time.Duration, err error, done bool) ending {
 	e := ending{Demo: demo, Seconds: seconds(took), OK: err == nil && done}
 	if err != nil {

@@ -54,8 +54,8 @@ func (*allDemos) Run(s *streams, c *connection) error {
 	return s.outcome(all, all.OK)
 }
 
-// runDemo runs a demo, shows what it writes but its last line, and returns that. A demo is told when ctx ends, and
-// clears up.
+// runDemo runs a demo, shows what it writes but its last line, and returns
+// that. A demo is asked to end when ctx ends, and clears up.
 func runDemo(ctx context.Context, s *streams, c *connection, name string) (json.RawMessage, error) {
 	cmd, err := c.child("demo " + name)
 	if err != nil {
@@ -66,7 +66,7 @@ func runDemo(ctx context.Context, s *streams, c *connection, name string) (json.
 		return nil, exitWith(exitFailed, "%w", err)
 	}
 	cmd.Stderr = s.err
-	crew.OwnGroup(cmd) // it is told by us
+	crew.OwnGroup(cmd) // the signal comes from this process
 	if err := cmd.Start(); err != nil {
 		return nil, exitWith(exitFailed, "demo %s: %w", name, err)
 	}

@@ -25,7 +25,8 @@ func TestTheElectionDemoNeverHasTwoLeadersThoughTheyAreKilled(t *testing.T) {
 	require.GreaterOrEqual(t, r.Terms, 4)
 	require.Greater(t, r.Entries, r.Terms)
 	require.Zero(t, r.Overlaps)
-	// The killed leader's session lasted until its time-out: the kills did hit leaders.
+	// The killed leader's session lasted until its time-out: the kills did hit
+	// leaders.
 	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
 }
 

@@ -100,7 +100,7 @@ func (v *stockVerb) tell(p *progress, e stock.Progress) {
 		p.tell("  ✗ %4d sold  killed process %d %s (%d left)", e.Sold, e.PID, e.Point, e.Left)
 	case "resumed":
 		if v.Unsafe {
-			return // nobody had to wait
+			return // no process had to wait
 		}
 		p.tell("  ✓ %4d sold  the next sale came %v later", e.Sold, e.Gap.Round(time.Millisecond))
 	case "lost":

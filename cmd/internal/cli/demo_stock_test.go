@@ -32,7 +32,8 @@ func TestTheStockDemoSellsEveryUnitOnceThoughHoldersAreKilled(t *testing.T) {
 	require.Zero(t, r.Oversold)
 	require.Equal(t, 3, r.Kills)
 	require.True(t, r.Growing)
-	// The killed holder's session lasted until its time-out: the kills did hit holders.
+	// The killed holder's session lasted until its time-out: the kills did hit
+	// holders.
 	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
 }
 

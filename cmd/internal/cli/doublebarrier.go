@@ -90,7 +90,8 @@ func (p *place) prepare(cmd *exec.Cmd) error {
 	return nil
 }
 
-// giveBack makes this member missing. If that fails, the others wait until the session has expired.
+// giveBack makes this member missing. If that fails, the others wait until the
+// session has expired.
 func (p *place) giveBack() error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
@@ -98,7 +99,8 @@ func (p *place) giveBack() error {
 	return nil
 }
 
-// complete leaves if the command has succeeded: it waits for the others, until a signal comes.
+// complete leaves if the command has succeeded: it waits for the others, until
+// a signal comes.
 func (p *place) complete(status int, patience func() (context.Context, func())) (int, error) {
 	defer func() { _ = p.giveBack() }() // has an effect unless it has left
 	if status != exitOK {

@@ -15,7 +15,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// member starts a process that runs a script in a round of n. Its session lasts long enough for a busy machine.
+// member starts a process that runs a script in a round of n. Its session lasts
+// long enough for a busy machine.
 func member(t *testing.T, w *zktest.World, n int, script string, options ...string) *process {
 	t.Helper()
 	return memberFor(t, w, 20*time.Second, n, script, options...)

@@ -8,7 +8,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// What the process exits with. Those from 64 on are sysexits.h's where it has one.
+// What the process exits with. Those from 64 on are sysexits.h's where it has
+// one.
 const (
 	exitOK          = 0
 	exitFailed      = 1   // a demo went wrong, or a request was refused

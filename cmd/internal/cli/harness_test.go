@@ -25,10 +25,12 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// mainVariable makes the test binary be the program, under the name that it says.
+// mainVariable makes the test binary be the program, under the name that it
+// says.
 const mainVariable = "COORDDEMO_TEST_MAIN"
 
-// soon bounds waits for what should happen at once. It is patience for a busy machine, not a promise.
+// soon bounds waits for what should happen at once. It is patience for a busy
+// machine, not a promise.
 const soon = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -43,7 +45,8 @@ func environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ZK_SERVERS=") || strings.HasPrefix(v, "GORACE=")
 	})
-	// The race detector makes a process sleep for a second at its end, unless told otherwise.
+	// The race detector makes a process sleep for a second at its end, unless
+	// told otherwise.
 	return append(env, mainVariable+"=coorddemo", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 }
 
@@ -69,7 +72,8 @@ func startAs(t *testing.T, cmd *exec.Cmd) *process {
 	var err error
 	p.in, err = cmd.StdinPipe()
 	require.NoError(t, err)
-	// A pipe of our own, which does not make Wait wait for whoever else has it.
+	// A pipe of our own, so that Wait does not wait for other processes that
+	// have it.
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	readErr, writeErr, err := os.Pipe()
@@ -197,7 +201,7 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// alive tells whether a process lives; a zombie does not.
+// alive reports whether a process lives; a zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -233,7 +237,7 @@ func silentServer(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	return l.Addr().String() // the kernel accepts; nobody takes the connections from it
+	return l.Addr().String() // the kernel accepts; no process takes the connections from it
 }
 
 // closedPort is an address that refuses connections.

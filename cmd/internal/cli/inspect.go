@@ -24,7 +24,7 @@ type report struct {
 	Kind       string       `json:"kind"`    // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
 	Dialect    string       `json:"dialect"` // of all contenders; mixed; "" if there are none
 	Exists     bool         `json:"exists"`  // the node at the path does
-	Others     int          `json:"others"`  // nodes below it, where nobody and nothing is that inspect knows
+	Others     int          `json:"others"`  // nodes below it, where inspect finds nothing it knows
 	Contenders []contender  `json:"contenders"`
 	Round      *roundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *queueReport `json:"queue,omitempty"`
@@ -65,8 +65,8 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 	})
 }
 
-// inspect lists the line at path. A path that does not exist is no error: that is how a line looks before its
-// first contender, and after its last.
+// inspect lists the line at path. A path that does not exist is no error: that
+// is how a line looks before its first contender, and after its last.
 func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
 	r := report{Path: string(path), Contenders: []contender{}}
 	line, err := client.Inspect(ctx, string(path))
@@ -85,7 +85,8 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 	return r, nil
 }
 
-// special looks for what is more than a line: a double barrier, a semaphore, a queue.
+// special looks for what is more than a line: a double barrier, a semaphore, a
+// queue.
 func (r *report) special(ctx context.Context, client *coord.Client, path nodePath, line []coord.ContenderInfo) ([]coord.ContenderInfo, error) {
 	found, err := r.inRounds(ctx, client, path, line)
 	if found || err != nil {
@@ -103,7 +104,8 @@ func (r *report) special(ctx context.Context, client *coord.Client, path nodePat
 	return nil, r.asBarrier(ctx, client, path)
 }
 
-// asBarrier looks whether the node itself says who made it. A barrier does that, and nothing else here.
+// asBarrier looks whether the node itself says who made it. A barrier does
+// that, and nothing else here.
 func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodePath) error {
 	data, stat, err := client.Get(ctx, string(path))
 	r.Others = int(stat.Children)
@@ -136,7 +138,8 @@ func (r *report) contender(position int, info coord.ContenderInfo) contender {
 // sessionName is a session as ZooKeeper's own tools write it.
 func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
-// family is the recipe a kind belongs to. A plain lock is at home in the line of a shared one, too.
+// family is the recipe a kind belongs to. A plain lock is at home in the line
+// of a shared one, too.
 func family(k string) string {
 	if k == "read" || k == "write" {
 		return "rwlock"
@@ -166,7 +169,8 @@ func common(sofar, next string) string {
 // seconds is d in seconds, to the millisecond.
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// measured is d in milliseconds, rounded as it is printed, or null in JSON if nothing was measured.
+// measured is d in milliseconds, rounded as it is printed, or null in JSON if
+// nothing was measured.
 func measured(d time.Duration) *int64 {
 	if d == 0 {
 		return nil
@@ -204,7 +208,7 @@ func (r report) table(to io.Writer) error {
 	return r.contenderTable(to)
 }
 
-// nobody tells what there is when nobody is there.
+// nobody says what there is where no contender is.
 func (r report) nobody() string {
 	switch {
 	case !r.Exists:
@@ -242,7 +246,8 @@ func (c contender) owner() string {
 	return fmt.Sprintf("%.60q", c.Owner)
 }
 
-// age is the contender's as people write it. That of a node that may not be read is not known.
+// age is the contender's as people write it. That of a node that may not be
+// read is not known.
 func (c contender) age() string {
 	if c.Age == nil {
 		return "unknown"
@@ -258,7 +263,8 @@ func sinceThen(t time.Time) *float64 {
 	return &age
 }
 
-// plain is a name from the servers as a terminal may show it: quoted, if there is anything in it that is not seen.
+// plain is a name from the servers as a terminal may show it: quoted, if there
+// is anything in it that is not seen.
 func plain(name string) string {
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
 		return quoted

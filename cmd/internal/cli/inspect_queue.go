@@ -17,9 +17,10 @@ import (
 
 const (
 	queueKind = "queue"
-	// consumerKind is the kind of those who consume from a queue.
+	// consumerKind is the kind of a queue's consumers.
 	consumerKind string = "consumer"
-	// mostShown is how many items in hand are shown, and how many of those that come next.
+	// mostShown is how many items in hand are shown, and how many of those that
+	// come next.
 	mostShown = 10
 	// mostClaims is how many items in hand are looked at.
 	mostClaims = 200
@@ -53,7 +54,8 @@ type itemReport struct {
 	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
 }
 
-// inQueue finds out whether there is a queue at path, and returns those who consume from it.
+// inQueue finds out whether there is a queue at path, and returns its
+// consumers.
 func (r *report) inQueue(ctx context.Context, client *coord.Client, path nodePath) ([]coord.ContenderInfo, error) {
 	at := string(path)
 	entries, err := client.Children(ctx, at+"/entries")
@@ -92,7 +94,7 @@ func (r *report) inQueue(ctx context.Context, client *coord.Client, path nodePat
 	return consumers, nil
 }
 
-// consumers lists those who share the queue or wait, by age.
+// consumers lists the consumers that share the queue or wait, by age.
 func (q *queueReport) consumers(ctx context.Context, client *coord.Client, path string) ([]coord.ContenderInfo, error) {
 	dir := path + "/consumers"
 	names, err := children(ctx, client, dir)
@@ -116,7 +118,7 @@ func (q *queueReport) consumers(ctx context.Context, client *coord.Client, path 
 	return all, nil
 }
 
-// place tells whether a consumer has something to do.
+// place reports whether a consumer has something to do.
 func (q *queueReport) place(c *contender) {
 	for _, claim := range q.claims {
 		if sessionName(claim.Owner) == c.Session {

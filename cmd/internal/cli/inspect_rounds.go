@@ -14,7 +14,8 @@ import (
 const (
 	// memberKind is the kind of a double barrier's members.
 	memberKind string = "member"
-	// finishedMark is what a member's data end with when it has finished and waits for the others.
+	// finishedMark is what a member's data end with when it has finished and
+	// waits for the others.
 	finishedMark = "\ndone"
 	roundsKind   = "doublebarrier"
 )
@@ -31,7 +32,8 @@ type roundReport struct {
 	inside []string
 }
 
-// inRounds finds out whether there is a double barrier at path, and how it stands.
+// inRounds finds out whether there is a double barrier at path, and how it
+// stands.
 func (r *report) inRounds(ctx context.Context, client *coord.Client, path nodePath, line []coord.ContenderInfo) (bool, error) {
 	b, err := doublebarrier.New(client, string(path), 1) // the number that is stored counts
 	if err != nil {

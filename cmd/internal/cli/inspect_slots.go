@@ -74,12 +74,14 @@ func kazooSlots(ctx context.Context, client *coord.Client, path string) ([]coord
 	return withQueue(ctx, client, leases, limit, path+"-__lock__")
 }
 
-// isKazooLease tells whether a node's name is that of a lease of Kazoo's: a GUID without a number.
+// isKazooLease reports whether a node's name is that of a lease of Kazoo's: a
+// GUID without a number.
 func isKazooLease(name string) bool {
 	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// withQueue marks those leases that the limit allows, and adds who queues for one.
+// withQueue marks those leases that the limit allows, and adds who queues for
+// one.
 func withQueue(ctx context.Context, client *coord.Client, leases []coord.ContenderInfo, limit int, queue string) ([]coord.ContenderInfo, error) {
 	for i := range leases {
 		leases[i].Holds = i < limit

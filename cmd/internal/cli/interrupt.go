@@ -13,8 +13,9 @@ type signalled struct{ syscall.Signal }
 
 func (s signalled) Error() string { return "ended by signal: " + s.String() }
 
-// interruptible returns a context that ends by a signal, also by the one that nobody reads the output any more. A second
-// signal ends the process at once.
+// interruptible returns a context that ends by a signal, also by the one that
+// says that the output is not read any more. A second signal ends the process
+// at once.
 func interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -39,7 +40,8 @@ func interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	}
 }
 
-// bySignal is the silent status of a process that a signal has ended, if that is why ctx has, and otherwise err.
+// bySignal is the silent status of a process that a signal has ended, if that
+// is why ctx has, and otherwise err.
 func bySignal(ctx context.Context, err error) error {
 	var sig signalled
 	if errors.As(context.Cause(ctx), &sig) {

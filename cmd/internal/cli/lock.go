@@ -11,13 +11,14 @@ import (
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 )
 
-// releaseWithin bounds what happens after CMD has ended. Others wait for the session's end then, if they must.
+// releaseWithin bounds what happens after CMD has ended. Others wait for the
+// session's end then, if they must.
 const releaseWithin = 2 * time.Second
 
 type lockVerb struct {
 	Shared    bool           `help:"Hold the lock together with others that say --shared. It excludes and is excluded by the plain lock."`
 	Slots     *int           `placeholder:"N" help:"Let N hold at a time. All who use the path must say the same number."`
-	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for everybody."`
+	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for all clients."`
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
@@ -76,7 +77,8 @@ func acquirerOf(l locker) acquirer {
 	}
 }
 
-// open returns the lock that the options ask for. Plain and shared ones stand in one line.
+// open returns the lock that the options ask for. Plain and shared ones stand
+// in one line.
 func (v *lockVerb) open(client *coord.Client) (acquirer, error) {
 	switch {
 	case v.Slots != nil:
@@ -102,7 +104,8 @@ type turn struct {
 	hold   *coord.Hold
 }
 
-// acquire gets the lock. A lock that is only tried is not waited for longer than a session would be.
+// acquire gets the lock. A lock that is only tried is not waited for longer
+// than a session would be.
 func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (h *coord.Hold, err error) {
 	acquire, err := t.open(client)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
-// slots returns the lock of which several may hold a slot. It stores the number of slots first, if that is wanted, and
-// says what to do when it is another.
+// slots returns the lock of which several may hold a slot. It stores the number
+// of slots first, if that is wanted, and says what to do when it is another.
 func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 	sem, err := semaphore.New(client, string(v.Path), *v.Slots)
 	return apart(client, v.Path, foreignAt, func(ctx context.Context, try bool) (*coord.Hold, error) {
@@ -23,7 +23,7 @@ func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 		h, err := acquirerOf(sem)(ctx, try)
 		if errors.Is(err, semaphore.ErrLimit) {
 			if stored, unknown := sem.Limit(ctx); unknown == nil {
-				err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for everybody: %w",
+				err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for all clients: %w",
 					v.Path, stored, stored, *v.Slots, err)
 			}
 		}
@@ -34,8 +34,9 @@ func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 // finder finds a contender that must not be at a path.
 type finder func(ctx context.Context, client *coord.Client, path string) (node string, err error)
 
-// apart keeps locks with and without slots from being used at one path, since they do not exclude each other. It looks
-// before it joins the line, and again when it holds: of two that come at the same time, one sees the other.
+// apart keeps locks with and without slots from being used at one path, since
+// they do not exclude each other. It looks before it joins the line, and again
+// when it holds: of two that come at the same time, one sees the other.
 func apart(client *coord.Client, path nodePath, others finder, acquire acquirer) acquirer {
 	check := func(ctx context.Context) error {
 		node, err := others(ctx, client, string(path))
@@ -74,7 +75,8 @@ func slotsAt(ctx context.Context, client *coord.Client, path string) (string, er
 	return kazooSlotAt(ctx, client, path)
 }
 
-// foreignAt finds a contender that those who hold slots in this client's dialect do not see.
+// foreignAt finds a contender that those who hold slots in this client's
+// dialect do not see.
 func foreignAt(ctx context.Context, client *coord.Client, path string) (string, error) {
 	node, err := locksAt(ctx, client, path)
 	switch {
@@ -90,7 +92,8 @@ func curatorSlotAt(ctx context.Context, client *coord.Client, path string) (stri
 	return standing(ctx, client, path+"/leases", "lease")
 }
 
-// kazooSlotAt finds one of Kazoo's, which are children of the path without a number.
+// kazooSlotAt finds one of Kazoo's, which are children of the path without a
+// number.
 func kazooSlotAt(ctx context.Context, client *coord.Client, path string) (string, error) {
 	names, err := children(ctx, client, path)
 	if i := slices.IndexFunc(names, isKazooLease); i >= 0 {

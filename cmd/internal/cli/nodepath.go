@@ -6,7 +6,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// nodePath is a path of a recipe on the command line. One that cannot be right is refused before anything is done.
+// nodePath is a path of a recipe on the command line. One that cannot be right
+// is refused before anything is done.
 type nodePath string
 
 // Validate is called by kong.

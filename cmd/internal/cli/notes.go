@@ -12,8 +12,9 @@ import (
 // mostNotes is how many bytes of notes wait for a reader.
 const mostNotes = 64 << 10
 
-// notes is the standard error. Nobody waits for its reader, who may be stuck, while there is something to protect: what
-// does not fit is dropped.
+// notes is the standard error. This process does not wait for its reader, which
+// may be stuck, while there is something to protect: what does not fit is
+// dropped.
 type notes struct {
 	*os.File
 	mu      sync.Mutex
@@ -76,7 +77,8 @@ func (n *notes) drain() {
 	}
 }
 
-// flush waits for the reader when there is nothing left to protect. A signal may end that.
+// flush waits for the reader when there is nothing left to protect. A signal
+// may end that.
 func (n *notes) flush() {
 	signal.Reset(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	n.mu.Lock()

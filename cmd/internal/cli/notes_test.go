@@ -16,7 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// withStderr runs a lock whose standard error is the given file, with a command that tells when it gets TERM.
+// withStderr runs a lock whose standard error is the given file, with a command
+// that tells when it gets TERM.
 func withStderr(t *testing.T, w *zktest.World, stderr *os.File) *process {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" 2>&3`, os.Args[0]}, append(target(w),

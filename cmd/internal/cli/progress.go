@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// progress is a line on a terminal that is written anew again and again. On anything else it is nothing.
+// progress is a line on a terminal that is written anew again and again. On
+// anything else it is nothing.
 type progress struct {
 	streams *streams
 	live    bool
@@ -18,7 +19,8 @@ func newProgress(s *streams) *progress {
 	return &progress{streams: s, live: !s.json && isTerminal(s.out) && os.Getenv("TERM") != "dumb"}
 }
 
-// show replaces the line by a bar and how much it is, but not more often than eyes can follow.
+// show replaces the line by a bar and how much it is, but not more often than
+// eyes can follow.
 func (p *progress) show(done, all int) {
 	if !p.live || time.Since(p.shown) < 40*time.Millisecond {
 		return
@@ -42,7 +44,8 @@ func (p *progress) clear() {
 	}
 }
 
-// gauge draws done of all on a line of so many columns: a longer one would break, and stay.
+// gauge draws done of all on a line of so many columns: a longer one would
+// break, and stay.
 func gauge(done, all, columns int) string {
 	const longest = 40
 	text := fmt.Sprintf("%d of %d", done, all)

@@ -143,7 +143,7 @@ func (v *queueTake) Run(s *streams, c *connection) error {
 			return err
 		}
 		if err := s.print(takenItem{string(v.Path), dataOf(data)}, "%s\n", s.shown(data)); err != nil {
-			// Nobody else will ever see it.
+			// No other will ever see it.
 			return exitWith(exitFailed, "the item has been removed, but could not be written: %w; it was %q", err, data)
 		}
 		return nil

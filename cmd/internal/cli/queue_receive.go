@@ -42,7 +42,8 @@ func (v *queueReceive) check() error {
 	return nil
 }
 
-// Run receives one item and has the command process it, under a guard: the item goes to another when the session ends.
+// Run receives one item and has the command process it, under a guard: the item
+// goes to another when the session ends.
 func (v *queueReceive) Run(s *streams, c *connection) error {
 	if err := v.check(); err != nil {
 		return err
@@ -72,7 +73,8 @@ func (d *delivery) acquire(ctx context.Context, _ *streams, _ *connection, clien
 	if err != nil {
 		return nil, err
 	}
-	// Before an item is received: that there is no room for it here is no fault of the item.
+	// Before an item is received: that there is no room for it here is no fault
+	// of the item.
 	if d.input, err = newInput(); err != nil {
 		return nil, exitWith(exitOwnFault, "making room for an item: %w", err)
 	}
@@ -88,8 +90,9 @@ func (d *delivery) acquire(ctx context.Context, _ *streams, _ *connection, clien
 
 func (*delivery) name() string { return "the item" }
 
-// prepare makes the item the command's input. It is a file without a name: from a pipe, the command would read half an
-// item as if it were whole when this process dies while it writes.
+// prepare makes the item the command's input. It is a file without a name: from
+// a pipe, the command would read half an item as if it were whole when this
+// process dies while it writes.
 func (d *delivery) prepare(cmd *exec.Cmd) error {
 	_, err := d.input.Write(d.item.Data)
 	if err == nil {
@@ -107,7 +110,8 @@ func (d *delivery) prepare(cmd *exec.Cmd) error {
 	return nil
 }
 
-// giveBack gives the item to the next consumer. If that fails, it goes to the next when this session ends, which is now.
+// giveBack gives the item to the next consumer. If that fails, it goes to the
+// next when this session ends, which is now.
 func (d *delivery) giveBack() error {
 	ctx, cancel := within(context.Background(), ackWithin)
 	defer cancel()
@@ -130,8 +134,8 @@ func (d *delivery) complete(status int, patience func() (context.Context, func()
 	return exitOK, nil
 }
 
-// keep keeps the item from others for the time that was asked for, or until a signal comes. The claim has to last so
-// long, and with it this process.
+// keep keeps the item from others for the time that was asked for, or until a
+// signal comes. The claim has to last so long, and with it this process.
 func (d *delivery) keep(patience func() (context.Context, func())) {
 	if d.verb.Delay == 0 {
 		return

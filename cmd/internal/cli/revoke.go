@@ -51,7 +51,8 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 	}))
 }
 
-// await waits until the nodes are gone, if that is wanted, and tells whether they are.
+// await waits until the nodes are gone, if that is wanted, and reports whether
+// they are.
 func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
 	if !v.Wait && v.ForceAfter == nil && v.Timeout == nil {
 		return false, nil

@@ -17,7 +17,7 @@ type job struct {
 	Timeout      *time.Duration // bounds the wait, connecting included
 	KillAfter    *time.Duration
 	IgnoreRevoke bool
-	late         string // what is told when Timeout is over
+	late         string // the message when Timeout is over
 
 	left bool // the session was left to run out: something of the command's may be running still
 }
@@ -32,10 +32,12 @@ type task interface {
 	prepare(cmd *exec.Cmd) error
 	// giveBack ends the hold when the command was not run.
 	giveBack() error
-	// complete ends the hold when the command has ended in time, and returns the status to exit with. The context that
-	// patience makes ends by a signal.
+	// complete ends the hold when the command has ended in time, and returns
+	// the status to exit with. The context that patience makes ends by a
+	// signal.
 	complete(status int, patience func() (context.Context, func())) (int, error)
-	// story is what JSON tells at the end beside what is told of every command, given for how long the hold was held.
+	// story is what the JSON object at the end has beside the fields of every
+	// command, given for how long the hold was held.
 	story(held float64, err error) map[string]any
 }
 
@@ -58,8 +60,9 @@ func (j *job) check() error {
 	return nil
 }
 
-// grace is the time between TERM and KILL, given the session time-out. The trust window of a lock in good health is
-// renewed when at least a third of the time-out is left of it. What does not fit well into that third would end the
+// grace is the time between TERM and KILL, given the session time-out. The
+// trust window of a lock in good health is renewed when at least a third of the
+// time-out is left of it. What does not fit well into that third would end the
 // command at every hiccup.
 func (j *job) grace(session time.Duration) (time.Duration, error) {
 	if j.KillAfter == nil {
@@ -90,7 +93,8 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 	}
 }
 
-// tellLater calls tell when a wait is not short, and a person is in front. It ends with waiting.
+// tellLater calls tell when a wait is not short, and a person is in front. It
+// ends with waiting.
 func tellLater(waiting context.Context, s *streams, tell func()) {
 	if !isTerminal(s.err) {
 		return

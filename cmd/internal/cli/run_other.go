@@ -4,7 +4,8 @@ package cli
 
 import "runtime"
 
-// run refuses: stopping a command with all it started, and in time, needs process groups and signals.
+// run refuses: stopping a command with all it started, and in time, needs
+// process groups and signals.
 func (j *job) run(*streams, *connection) error {
 	return exitWith(exitOwnFault, "running a command that can be stopped in time needs Unix process groups and signals; %s has none", runtime.GOOS)
 }

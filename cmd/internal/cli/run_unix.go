@@ -80,8 +80,8 @@ type run struct {
 	unstoppable []int // processes of the command that this user may not signal
 }
 
-// begin connects. What cannot be run is not waited for: it would spoil a turn, or an item's delivery, for nothing. The
-// error has its status.
+// begin connects. What cannot be run is not waited for: it would spoil a turn,
+// or an item's delivery, for nothing. The error has its status.
 func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 	if err := guard.Able(); err != nil {
 		return nil, &exitError{exitOwnFault, err}
@@ -136,7 +136,8 @@ func (r *run) perform() (status int, err error) {
 		return end.Code, errors.Join(errors.New(string(end.Message)), r.giveBack())
 	}
 	if why := r.lost(end); why != nil {
-		// Nothing is left to release but a node, perhaps, and that goes with the session.
+		// Nothing is left to release but a node, perhaps, and that goes with
+		// the session.
 		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
 	}
 	return r.complete(end.ExitCode(), func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })

@@ -22,8 +22,8 @@ type streams struct {
 	json bool
 }
 
-// output is the standard output. It remembers that writing failed, so that a verb that was asked something does not
-// end well without having told it.
+// output is the standard output. It remembers that writing failed, so that a
+// verb that was asked something does not end well without having told it.
 type output struct {
 	*os.File
 	failed error
@@ -61,8 +61,9 @@ func (s *streams) note(format string, args ...any) {
 	fmt.Fprintf(s.err, program+": "+format+"\n", args...)
 }
 
-// shown is what a node holds as the output may show it. On a terminal it is quoted: it may have anything in it, also what
-// moves the cursor, or looks like a line of ours.
+// shown is what a node holds as the output may show it. On a terminal it is
+// quoted: it may have anything in it, also what moves the cursor, or looks like
+// a line of ours.
 func (s *streams) shown(data []byte) string {
 	if isTerminal(s.out) {
 		return strconv.Quote(string(data))
@@ -79,7 +80,8 @@ func (s *streams) print(v any, format string, args ...any) error {
 	return err
 }
 
-// inVain tells in JSON, if that is wanted, of an end without a result. The error has its status.
+// inVain tells in JSON, if that is wanted, of an end without a result. The
+// error has its status.
 func (s *streams) inVain(to io.Writer, path nodePath, err error) error {
 	var status *exitError
 	if s.json && errors.As(err, &status) && status.code != exitUsage {
@@ -97,7 +99,7 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// isTerminal tells whether a reader or writer is a person's.
+// isTerminal reports whether a reader or writer is a person's.
 func isTerminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -42,7 +42,7 @@ func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 		require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), story["path"])
 		require.EqualValues(t, c.status, story["status"])
 		require.Contains(t, story["error"], c.says)
-		require.Contains(t, p.stderr.String(), "coorddemo: ", "people are told as well")
+		require.Contains(t, p.stderr.String(), "coorddemo: ", "there is a message for people as well")
 	}
 	require.NoError(t, holder.in.Close())
 	require.Equal(t, 5, holder.exit())

@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// stopTakes is how long a stop signal takes to have its effect. Where no shell could continue the process, it has none.
+// stopTakes is how long a stop signal takes to have its effect. Where no shell
+// could continue the process, it has none.
 const stopTakes = 50 * time.Millisecond
 
-// stopSelf stops this process as the stop key would, and returns when it has been continued. It is not SIGTSTP, since
-// the runtime does not give up its handler of a signal that it was once asked to notify.
+// stopSelf stops this process as the stop key would, and returns when it has
+// been continued. It is not SIGTSTP, since the runtime does not give up its
+// handler of a signal that it was once asked to notify.
 func stopSelf() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTTIN)
 	time.Sleep(stopTakes)

@@ -17,7 +17,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// terminal is a pseudo-terminal with a session on it, and the screen a person would see.
+// terminal is a pseudo-terminal with a session on it, and the screen a person
+// would see.
 type terminal struct {
 	t      *testing.T
 	keys   *os.File
@@ -31,14 +32,16 @@ const (
 	stop      = "\x1a"
 )
 
-// onTerminal runs a command as the leader of a session with a terminal of its own.
+// onTerminal runs a command as the leader of a session with a terminal of its
+// own.
 func onTerminal(t *testing.T, w *zktest.World, name string, args ...string) *terminal {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip("left out: no pseudo-terminals here:", err)
 	}
-	// Not by keys.Fd(), which would make reads block for ever, whoever closes the file.
+	// Not by keys.Fd(), which would make reads block for ever, even if the file
+	// is closed.
 	raw, err := keys.SyscallConn()
 	require.NoError(t, err)
 	var number int
@@ -62,7 +65,7 @@ func onTerminal(t *testing.T, w *zktest.World, name string, args ...string) *ter
 		b := make([]byte, 4096)
 		for {
 			n, err := keys.Read(b)
-			if err != nil { // nobody has the terminal open any more
+			if err != nil { // no process has the terminal open any more
 				return
 			}
 			_, _ = tty.screen.Write(b[:n])
@@ -104,8 +107,9 @@ func (tty *terminal) sees(text string) {
 	zktest.Eventually(tty.t, soon, func() bool { return strings.Contains(tty.screen.String(), text) }, "the screen shows %q", text)
 }
 
-// A shell's prompts and the echo of the keys are on the screen too, so commands print what their own text does not
-// contain: done-0 for done-$?. Commands to be stopped by the key start no others at that time: while a shell's new child
+// A shell's prompts and the echo of the keys are on the screen too, so commands
+// print what their own text does not contain: done-0 for done-$?. Commands to
+// be stopped by the key start no others at that time: while a shell's new child
 // is stopped before it runs its program, the kernel does not stop the shell.
 
 func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
@@ -141,7 +145,8 @@ func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
 	tty.press("fg\n")
 	tty.press("words\n")
 	tty.sees("got-words")
-	// What the shell says about the job's end differs from shell to shell; that it has the terminal again does not.
+	// What the shell says about the job's end differs from shell to shell; that
+	// it has the terminal again does not.
 	tty.press("echo still-$((1+1))\n")
 	tty.sees("still-2")
 	awaitContenders(t, w.Admin(), w.Path("l"), 0)
@@ -156,7 +161,8 @@ func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 	tty.sees("unless continued")
 	tty.press("kill %1; fg\n")
 	zktest.Eventually(t, soon, func() bool {
-		// The shell's read, continued and signalled in the same instant, goes on before the trap is looked at.
+		// The shell's read, continued and signalled in the same instant, goes
+		// on before the trap is looked at.
 		tty.press("\n")
 		return strings.Contains(tty.screen.String(), "terminated")
 	}, "the command's trap runs")
@@ -211,7 +217,7 @@ func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
 	awaitContenders(t, w.Admin(), w.Path("e"), 0)
 }
 
-// Nobody could continue it there.
+// Nothing could continue it there.
 func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, os.Args[0], "--session-timeout", "4s", "lock", w.Path("l"), "--", "sh", "-c", "echo ready; read x; echo got-$x")

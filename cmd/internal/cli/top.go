@@ -19,7 +19,8 @@ type topVerb struct {
 	Path  nodePath      `arg:"" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
-// Run shows what inspect shows, again and again, until it is interrupted. It outlasts the servers.
+// Run shows what inspect shows, again and again, until it is interrupted. It
+// outlasts the servers.
 func (v *topVerb) Run(s *streams, c *connection) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()

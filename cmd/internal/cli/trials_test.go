@@ -20,13 +20,15 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// trialsVariable says how many trials at random moments there are; see docs/testing.md.
+// trialsVariable says how many trials at random moments there are; see
+// docs/testing.md.
 const trialsVariable = "COORDDEMO_TRIALS"
 
 // lanes is how many servers the trials are shared by.
 const lanes = 8
 
-// inLanes makes so many trials, each lane with a server of its own. A lane is told when the trials are over.
+// inLanes makes so many trials, each lane with a server of its own. A lane
+// learns when the trials are over.
 func inLanes(t *testing.T, trial func(t *testing.T, w *zktest.World, next func() bool)) {
 	total := 4
 	if s := os.Getenv(trialsVariable); s != "" {
@@ -48,13 +50,13 @@ func between(low, high time.Duration) time.Duration { return low + rand.N(high-l
 
 func TestAnItemIsAcknowledgedOnlyWhenItsCommandWasNotInterrupted(t *testing.T) {
 	var interrupted, done atomic.Int64
-	t.Run("outages", func(t *testing.T) { // so that the lanes are over before the result is told
+	t.Run("outages", func(t *testing.T) { // so that the lanes are over before the result is printed
 		inLanes(t, func(t *testing.T, w *zktest.World, next func() bool) {
 			diary := filepath.Join(t.TempDir(), "diary")
 			for next() {
 				require.NoError(t, os.WriteFile(diary, nil, 0o600))
 				putItems(t, w, "item")
-				// A tidy command: it exits with 0 when it is told to end.
+				// A tidy command: it exits with 0 when it is asked to end.
 				p := receive(t, w, fmt.Sprintf(`trap 'echo interrupted >>%s; exit 0' TERM; echo begins; timeout %.2f tail -f /dev/null & wait; echo done >>%s`,
 					diary, between(zktest.SessionTimeout/2, 2*zktest.SessionTimeout).Seconds(), diary))
 				p.line()
@@ -84,20 +86,21 @@ func TestAnItemIsAcknowledgedOnlyWhenItsCommandWasNotInterrupted(t *testing.T) {
 	t.Logf("%d interrupted, %d done", interrupted.Load(), done.Load())
 }
 
-// requireItems waits until so many items are in the queue and in nobody's hands.
+// requireItems waits until so many items are in the queue and no consumer has
+// them.
 func requireItems(t *testing.T, w *zktest.World, n int) {
 	t.Helper()
 	zktest.Eventually(t, soon, func() bool {
 		taken, _, err := w.Admin().Children(w.Path("q/taken"))
 		return err == nil && len(taken) == 0
-	}, "nobody has an item")
+	}, "no consumer has an item")
 	entries, _, err := w.Admin().Children(w.Path("q/entries"))
 	require.NoError(t, err)
 	require.Len(t, entries, n)
 }
 
-// busyJobs writes the token again and again, by processes that have groups of their own as well. It tells its own
-// process id and that of the guard.
+// busyJobs writes the token again and again, by processes that have groups of
+// their own as well. It tells its own process id and that of the guard.
 const busyJobs = `w='while :; do echo $COORD_TOKEN; sleep 0.01; done >>'$DIARY; echo $PPID; ` +
 	`timeout 1000 sh -c "timeout 1000 sh -c '$w' & $w" & eval "$w"`
 
@@ -132,7 +135,8 @@ func TestNothingWritesForAnOldHolderAfterANewOne(t *testing.T) {
 	}
 }
 
-// requireInOrder reads a diary of tokens: none of an older holder comes after one of a newer.
+// requireInOrder reads a diary of tokens: none of an older holder comes after
+// one of a newer.
 func requireInOrder(t *testing.T, diary string, changes int) {
 	t.Helper()
 	wrote, err := os.ReadFile(diary)

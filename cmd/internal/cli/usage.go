@@ -12,12 +12,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// program is the name that this program was called by. It has several, and answers to the one that people use.
+// program is the name that this program was called by. It has several, and
+// answers to the one that people use.
 var program = "zkcoord"
 
 var programName = regexp.MustCompile(`^\w[\w.+-]*$`)
 
-// calledBy is the name of the program at the beginning of a command line, if it is one that can be shown.
+// calledBy is the name of the program at the beginning of a command line, if it
+// is one that can be shown.
 func calledBy(args []string) string {
 	if len(args) == 0 {
 		return program
@@ -29,11 +31,12 @@ func calledBy(args []string) string {
 	return name
 }
 
-// negative is how a number below zero looks on a command line, which is also how a flag looks.
+// negative is how a number below zero looks on a command line, which is also
+// how a flag looks.
 var negative = regexp.MustCompile(`^-[0-9.]`)
 
-// joinNegative writes --flag -5 as --flag=-5 where that is what could not be read, so that the verb can say what is
-// wrong with the number.
+// joinNegative writes --flag -5 as --flag=-5 where that is what could not be
+// read, so that the verb can say what is wrong with the number.
 func joinNegative(args []string, err error) (joined []string, ok bool) {
 	if !strings.Contains(err.Error(), "(short flag)") {
 		return nil, false
@@ -51,7 +54,8 @@ func joinNegative(args []string, err error) (joined []string, ok bool) {
 	return nil, false
 }
 
-// wrong tells in brief what is wrong with the command line, and where to read on.
+// wrong tells in brief what is wrong with the command line, and where to read
+// on.
 func wrong(err error) error {
 	told := strings.NewReplacer(`expected "<`, `missing: "<`, `<cmd> ...`, `-- <cmd> ...`).Replace(err.Error())
 	more := fmt.Sprintf("\"%s --help\" lists the verbs", program)
@@ -66,7 +70,8 @@ func wrong(err error) error {
 	return usageError("%s\n%s", told, more)
 }
 
-// synopsis is a verb's command line. Flags come before a command that is run: those behind it are its own.
+// synopsis is a verb's command line. Flags come before a command that is run:
+// those behind it are its own.
 func synopsis(verb *kong.Node) string {
 	line, found := strings.CutSuffix(verb.Summary(), " [flags]")
 	if at := strings.Index(line, " <"); found && at >= 0 {

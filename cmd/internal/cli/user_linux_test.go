@@ -16,7 +16,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// ordinary has a program run as a user that is not root, and beside it one by which that user becomes root, as by su.
+// ordinary has a program run as a user that is not root, and beside it one by
+// which that user becomes root, as by su.
 type ordinary struct{ program, su string }
 
 func newOrdinary(t *testing.T) ordinary {
@@ -67,7 +68,7 @@ func TestACommandThatChangesItsUserIsReportedAtOnceAndInJSON(t *testing.T) {
 	o, w := newOrdinary(t), zktest.New(t, zktest.Embedded)
 	p := o.lock(t, w, "sh", "-c", `exec $SU sh -c 'echo $$; exec cat'`)
 	pid := p.number()
-	zktest.Eventually(t, soon, func() bool { return strings.Contains(p.stderr.String(), "runs as another user") }, "it is told")
+	zktest.Eventually(t, soon, func() bool { return strings.Contains(p.stderr.String(), "runs as another user") }, "the message")
 	require.True(t, alive(pid))
 	require.NoError(t, p.in.Close())
 	require.Equal(t, 0, p.exit())

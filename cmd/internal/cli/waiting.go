@@ -13,8 +13,8 @@ type waiting struct {
 	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 }
 
-// wait runs f with a context that ends with the time-out, of which late is told, or by a signal. In JSON, a wait that came
-// to nothing is told of, too.
+// wait runs f with a context that ends with the time-out, of which late is
+// told, or by a signal. In JSON, a wait that came to nothing is told of, too.
 func (w *waiting) wait(s *streams, c *connection, path nodePath, late string, f func(ctx context.Context, client *coord.Client) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()

@@ -16,11 +16,13 @@ import (
 )
 
 const (
-	// abandonAfter is how long the guard may take to kill; then the reaper does it.
+	// abandonAfter is how long the guard may take to kill; then the reaper does
+	// it.
 	abandonAfter = 100 * time.Millisecond
 	// despairAfter is how long the reaper may take.
 	despairAfter = 2 * time.Second
-	// checkWithin bounds the question whether the lock was still held at the end.
+	// checkWithin bounds the question whether the lock was still held at the
+	// end.
 	checkWithin = time.Second
 )
 
@@ -40,8 +42,9 @@ func (r *run) execute() (end guard.Event, err error) {
 	if err != nil {
 		return end, err
 	}
-	// From here on: the stop key is the command's affair; and this process has to write to the terminal and to take it
-	// back although it is in the background. Not earlier, for the guard would have inherited it.
+	// From here on: the stop key is the command's affair; and this process has
+	// to write to the terminal and to take it back although it is in the
+	// background. Not earlier, for the guard would have inherited it.
 	if !signal.Ignored(syscall.SIGTTOU) {
 		signal.Ignore(syscall.SIGTTOU)
 		defer signal.Notify(r.signals, syscall.SIGTTOU)
@@ -115,8 +118,9 @@ func (r *run) hear(e guard.Event) {
 
 func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 
-// stopped follows the command: where the command has the terminal, the shell sees only this process stop and gets the
-// terminal back by that. The servers are not told anything meanwhile.
+// stopped follows the command: where the command has the terminal, the shell
+// sees only this process stop and gets the terminal back by that. The servers
+// are not told anything meanwhile.
 func (r *run) stopped(by syscall.Signal) {
 	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
 		r.streams.note("%v stopped the command; it goes on holding %s", by, r.Path)
@@ -130,14 +134,16 @@ func (r *run) stopped(by syscall.Signal) {
 	}
 	r.tty.TakeBack(r.pid, syscall.Getpgrp(), false)
 	signal.Reset(syscall.SIGTSTP)
-	// The others in the group, too, as the key would have done had the command been one of them.
+	// The others in the group, too, as the key would have done had the command
+	// been one of them.
 	_ = syscall.Kill(0, syscall.SIGTSTP)
 	stopSelf()
 	signal.Notify(r.signals, syscall.SIGTSTP)
 	r.resume()
 }
 
-// resume gives the terminal to the command if this process has been brought to the foreground, and continues it.
+// resume gives the terminal to the command if this process has been brought to
+// the foreground, and continues it.
 func (r *run) resume() {
 	if r.pid != 0 && r.tty.Foreground() == syscall.Getpgrp() {
 		r.tty.Give(r.pid)
@@ -158,7 +164,8 @@ func (r *run) pass(s syscall.Signal) {
 	}
 }
 
-// lost tells why the hold was lost before the command ended, or nil if it was not.
+// lost tells why the hold was lost before the command ended, or nil if it was
+// not.
 func (r *run) lost(end guard.Event) error {
 	err := r.hold.Err()
 	switch {
@@ -174,8 +181,8 @@ func (r *run) lost(end guard.Event) error {
 	case err != nil:
 		return err
 	}
-	// The news of a loss may be under way still. A server that does not answer has not given the session up either:
-	// the trust window is open.
+	// The news of a loss may be under way still. A server that does not answer
+	// has not given the session up either: the trust window is open.
 	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
 	defer cancel()
 	if _, err = r.hold.Txn(ctx); errors.Is(err, coord.ErrLost) {
@@ -194,8 +201,9 @@ func (r *run) remains(end guard.Event) error {
 	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.SessionTimeout())
 }
 
-// overSince tells whether the hold ended because its time was over: no server has confirmed it until the deadline. The
-// session may have been given up for the same reason by then.
+// overSince reports whether the hold ended because its time was over: no server
+// has confirmed it until the deadline. The session may have been given up for
+// the same reason by then.
 func (r *run) overSince(err error) bool {
 	return errors.Is(err, coord.ErrWindowOver) || errors.Is(err, coord.ErrSessionExpired) && guard.Now() >= r.deadline
 }

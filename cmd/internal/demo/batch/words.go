@@ -33,7 +33,8 @@ const (
 	largestFile = 1 << 20
 )
 
-// OwnFiles are the text files of the repository around the current directory, or of that directory if there is none.
+// OwnFiles are the text files of the repository around the current directory,
+// or of that directory if there is none.
 func OwnFiles() ([]string, error) {
 	root, err := repository()
 	if err != nil {
@@ -58,7 +59,8 @@ func OwnFiles() ([]string, error) {
 	return files, err
 }
 
-// repository is the nearest directory above the current one that has a go.mod or a .git, or the current one.
+// repository is the nearest directory above the current one that has a go.mod
+// or a .git, or the current one.
 func repository() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -76,7 +78,7 @@ func repository() (string, error) {
 	}
 }
 
-// isText tells whether a file of a reasonable size begins as a text does.
+// isText reports whether a file of a reasonable size begins as a text does.
 func isText(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 || info.Size() > largestFile {

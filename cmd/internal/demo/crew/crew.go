@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// mostFailures is how many processes may end by themselves, with an error, before the demonstration gives up.
+	// mostFailures is how many processes may end by themselves, with an error,
+	// before the demonstration gives up.
 	mostFailures = 5
 	// leaveWithin is how long processes have to end when they are told to.
 	leaveWithin = 5 * time.Second
 )
 
-// Crew is the processes of a demonstration, which tell messages of type M. One goroutine calls its methods.
+// Crew is the processes of a demonstration, which tell messages of type M. One
+// goroutine calls its methods.
 type Crew[M any] struct {
 	members  map[*Member]bool
 	events   chan Event[M]
@@ -45,7 +47,8 @@ func New[M any]() *Crew[M] {
 	return &Crew[M]{members: map[*Member]bool{}, events: make(chan Event[M])}
 }
 
-// Start runs a further process. command gets its number, from 1; standard input and output are set here.
+// Start runs a further process. command gets its number, from 1; standard input
+// and output are set here.
 func (c *Crew[M]) Start(command func(number int) (*exec.Cmd, error)) (*Member, error) {
 	c.started++
 	cmd, err := command(c.started)
@@ -56,7 +59,8 @@ func (c *Crew[M]) Start(command func(number int) (*exec.Cmd, error)) (*Member, e
 	if err != nil {
 		return nil, err
 	}
-	// A pipe of our own: Wait would close that of the command before it is read to its end.
+	// A pipe of our own: Wait would close that of the command before it is read
+	// to its end.
 	out, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -89,10 +93,12 @@ func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
 	c.events <- Event[M]{From: from, Err: from.cmd.Wait()}
 }
 
-// Events gives what the members tell. The receiver of a member's end calls Ended.
+// Events gives what the members tell. The receiver of a member's end calls
+// Ended.
 func (c *Crew[M]) Events() <-chan Event[M] { return c.events }
 
-// Until gives what the members tell to hear, until all is over, hear fails, or ctx ends, which is an error.
+// Until gives what the members tell to hear, until all is over, hear fails, or
+// ctx ends, which is an error.
 func (c *Crew[M]) Until(ctx context.Context, over func() bool, hear func(Event[M]) error) error {
 	for !over() {
 		select {
@@ -107,7 +113,8 @@ func (c *Crew[M]) Until(ctx context.Context, over func() bool, hear func(Event[M
 	return nil
 }
 
-// Ended strikes a member off, whose end was received. It fails when too many have ended by themselves.
+// Ended strikes a member off, whose end was received. It fails when too many
+// have ended by themselves.
 func (c *Crew[M]) Ended(e Event[M]) error {
 	delete(c.members, e.From)
 	if e.From.killed {
@@ -130,8 +137,8 @@ func (e Event[M]) Failure() error {
 // Members are those that were started and have not been struck off.
 func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
-// Close tells everybody to end, and waits until they have. Those that do not go are killed. What they tell meanwhile
-// goes to hear.
+// Close tells everybody to end, and waits until they have. Those that do not go
+// are killed. What they tell meanwhile goes to hear.
 func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
 	for m := range c.members {
 		_ = m.in.Close()
@@ -155,7 +162,7 @@ func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
 // PID is the process's number.
 func (m *Member) PID() int { return m.cmd.Process.Pid }
 
-// Killed tells whether Kill was called.
+// Killed reports whether Kill was called.
 func (m *Member) Killed() bool { return m.killed }
 
 // Kill kills the process with SIGKILL.
