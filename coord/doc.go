@@ -15,7 +15,10 @@
 //	Turn   granted, or watch those and the own node, and look again
 //	Hold   Done, Err, Context, Token, Txn, Revoked, Release
 //
-// [Client.Acquire] and [Client.TryAcquire] do all of it. [First] and [Alone] are
+// What is not a turn is waited for by [Client.Wait]: a look reads nodes through
+// a [View], and is called again when any of them has changed.
+//
+// [Client.Acquire] and [Client.TryAcquire] do all of a turn. [First] and [Alone] are
 // the usual rules, [Do] runs a function inside of any acquire, and [Check],
 // [Configure] and [Client.Failure] are what constructors and errors of a recipe
 // are made of.

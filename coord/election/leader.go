@@ -37,7 +37,7 @@ func (l Leader) None() bool { return l.Node == "" }
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	var leader Leader
 	err := e.client.Fresh().Read(ctx, func(ctx context.Context) (err error) {
-		leader, _, err = e.first(ctx, Leader{}, func(node string) ([]byte, coord.Stat, error) {
+		leader, _, err = e.first(ctx, Leader{}, e.client.Children, func(node string) ([]byte, coord.Stat, error) {
 			data, stat, err := e.client.Get(ctx, node)
 			if errors.Is(err, coord.ErrNoAuth) {
 				stat, err = e.stat(ctx, node)
@@ -65,9 +65,12 @@ func (e *Election) stat(ctx context.Context, node string) (coord.Stat, error) {
 // at that moment. A node that is gone by then is not the first any more. What
 // does not change in a term is taken from last, if it is of the same. all tells
 // that whatever the leader may say later is said by the node that was read.
-func (e *Election) first(ctx context.Context, last Leader, read func(node string) ([]byte, coord.Stat, error)) (leader Leader, all bool, err error) {
+func (e *Election) first(
+	ctx context.Context, last Leader,
+	list func(context.Context, string) ([]string, error), read func(node string) ([]byte, coord.Stat, error),
+) (leader Leader, all bool, err error) {
 	for {
-		names, err := e.client.Children(ctx, e.line.Dir)
+		names, err := list(ctx, e.line.Dir)
 		if err != nil && !errors.Is(err, coord.ErrNoNode) {
 			return Leader{}, false, err
 		}
@@ -151,26 +154,23 @@ func (l Leader) same(other Leader) bool {
 	return l.Node == other.Node && l.Revoked == other.Revoked && bytes.Equal(l.Data, other.Data)
 }
 
-// look tells who leads, by what may change that. A leader that has no notice yet
-// may get one.
+// look reads who leads, and what can change that: the node that the leader
+// speaks by, and the directory when another may come to be that one, or when
+// there is no leader.
 func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader, error) {
-	for {
-		leader, all, err := e.first(ctx, last, v.Get)
-		if err != nil || all {
-			return leader, err
-		}
-		names, _, err := v.Children(e.line.Dir)
-		if errors.Is(err, coord.ErrNoNode) {
-			if err = e.client.EnsureDir(ctx, e.line.Dir); err == nil {
-				continue
+	leader, all, err := e.first(ctx, last, e.client.Children, v.Get)
+	if err == nil && !all {
+		leader, _, err = e.first(ctx, last, func(ctx context.Context, dir string) ([]string, error) {
+			for {
+				names, _, err := v.Children(dir)
+				if !errors.Is(err, coord.ErrNoNode) {
+					return names, err
+				}
+				if err := e.client.EnsureDir(ctx, dir); err != nil {
+					return nil, err
+				}
 			}
-		}
-		if err != nil {
-			return Leader{}, err
-		}
-		if leader.None() && len(e.line.Order(names, e.client.Dialect())) == 0 ||
-			!leader.None() && !slices.Contains(names, path.Base(coord.Notice(leader.Node))) {
-			return leader, nil
-		}
+		}, v.Get)
 	}
+	return leader, err
 }
