@@ -37,14 +37,15 @@ func (f *Fresh) Wait(ctx context.Context, look func(v *View) (done bool, err err
 func (c *Client) wait(ctx context.Context, fresh *Fresh, look func(v *View) (bool, error)) error {
 	var last map[watched]*session.Watch
 	for {
-		v := &View{ctx: ctx, client: c, fresh: fresh, last: last, read: map[watched]*session.Watch{}}
+		v := &View{ctx: ctx, client: c, fresh: fresh, last: last}
+		v.read = v.one[:0]
 		if done, err := look(v); done || err != nil {
 			return err
 		}
-		if err := v.sleep(); err != nil {
+		last = v.seen()
+		if err := v.sleep(last); err != nil {
 			return c.explain(err)
 		}
-		last = v.read
 	}
 }
 
@@ -58,7 +59,8 @@ type View struct {
 
 	mu    sync.Mutex
 	last  map[watched]*session.Watch // what the look before this one has read
-	read  map[watched]*session.Watch
+	read  []reading
+	one   [1]reading // room for the usual look's
 	ahead map[watched]begun
 	until []<-chan struct{}
 	at    time.Time
@@ -67,6 +69,11 @@ type View struct {
 type watched struct {
 	kind session.Kind
 	path string
+}
+
+type reading struct {
+	watched
+	watch *session.Watch
 }
 
 type begun struct {
@@ -175,7 +182,7 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	}
 	if err == nil {
 		v.mu.Lock()
-		v.read[key] = w
+		v.read = append(v.read, reading{key, w})
 		v.mu.Unlock()
 	}
 	return w, err
@@ -188,18 +195,27 @@ func (v *View) hasGone(key watched) bool {
 	return w != nil && key.kind != session.Absence && !armed(w) && w.Fired() == session.Deleted
 }
 
+// seen returns the newest of each reading.
+func (v *View) seen() map[watched]*session.Watch {
+	seen := make(map[watched]*session.Watch, len(v.read))
+	for _, r := range v.read {
+		seen[r.watched] = r.watch
+	}
+	return seen
+}
+
 // sleep returns when the look is to be called again.
-func (v *View) sleep() error {
+func (v *View) sleep(seen map[watched]*session.Watch) error {
 	due, cancel := v.ctx, func() {}
 	if !v.at.IsZero() {
 		due, cancel = context.WithDeadline(v.ctx, v.at)
 	}
 	defer cancel()
-	if len(v.read)+len(v.until) == 0 && v.at.IsZero() {
+	if len(seen)+len(v.until) == 0 && v.at.IsZero() {
 		return fmt.Errorf("%w: a look that is not done has read nothing that can change", ErrInvalid)
 	}
 	wake := append(v.until, due.Done(), v.client.closed)
-	for _, w := range v.read {
+	for _, w := range seen {
 		wake = append(wake, w.Done())
 	}
 	cases := make([]reflect.SelectCase, len(wake))

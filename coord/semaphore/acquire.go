@@ -173,7 +173,7 @@ func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.C
 // the directory as listed along with the last create, made is the limit then.
 func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, names []string, made int) error {
 	return s.client.Wait(ctx, func(v *coord.View) (room bool, err error) {
-		limit, err := s.look(ctx, v, len(claims))
+		limit, err := s.look(ctx, len(claims), v.Get)
 		if err == nil && made == 1 && limit > 1 {
 			err = errRaised
 		}
@@ -202,27 +202,19 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 // than the limit, whether all of them queued or not: of any set of them the
 // youngest was granted when it saw all the others.
 func (s *Semaphore) room(claims []*coord.Claim, names []string, limit int) (bool, error) {
-	last := int32(-1)
-	age := map[string]int32{}
-	for _, c := range s.layout.leases.Order(names, s.client.Dialect()) {
-		age[c.Name] = c.Sequence
-	}
-	own := map[string]bool{}
-	for _, cl := range claims {
-		name := path.Base(cl.Node())
-		if !slices.Contains(names, name) {
-			return false, fmt.Errorf("lease %s: %w", name, coord.ErrNodeDeleted)
-		}
-		own[name] = true
-		if sequence, ordered := age[name]; ordered {
-			last = max(last, sequence)
+	own := make([]string, len(claims))
+	for i, cl := range claims {
+		own[i] = path.Base(cl.Node())
+		if !slices.Contains(names, own[i]) {
+			return false, fmt.Errorf("lease %s: %w", own[i], coord.ErrNodeDeleted)
 		}
 	}
-	before := 0
-	for _, name := range names {
-		if sequence, ordered := age[name]; !own[name] && !(ordered && last >= 0 && sequence > last) {
-			before++
+	line, younger := s.layout.leases.Order(names, s.client.Dialect()), 0
+	for _, c := range slices.Backward(line) {
+		if slices.Contains(own, c.Name) {
+			return len(names)-younger <= limit, nil
 		}
+		younger++
 	}
-	return before+len(claims) <= limit, nil
+	return len(names) <= limit, nil // Kazoo's leases have no order
 }

@@ -14,9 +14,9 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the watch on the limit",
 		edit: edit{
-			file: "coord/semaphore/limit.go",
-			old:  `data, stat, err := v.Get(s.layout.limit)`,
-			new:  `data, stat, err := s.client.Get(ctx, s.layout.limit)`,
+			file: "coord/semaphore/acquire.go",
+			old:  `s.look(ctx, len(claims), v.Get)`,
+			new:  `s.agree(ctx, len(claims))`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterHearsThatTheLimit"}},
 	},
@@ -24,8 +24,8 @@ var semaphore = []mutant{
 		guard: "semaphore: leases are counted again after the own was made",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `return before+len(claims) <= limit, nil`,
-			new:  `return true, nil`,
+			old:  `return len(names)-younger <= limit, nil`,
+			new:  `return len(names)-younger <= limit || true, nil`,
 		},
 		tests: []suite{{pkg: sema, run: "TestALeaseThatIsReleased"}},
 	},
@@ -60,8 +60,8 @@ var semaphore = []mutant{
 		guard: "semaphore: every child counts",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `!(ordered && last >= 0 && sequence > last)`,
-			new:  `ordered && sequence < last`,
+			old:  `return len(names)-younger <= limit, nil`,
+			new:  `return len(line)-younger <= limit, nil`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAChildOfAnUnknownShape"}},
 	},
@@ -78,8 +78,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the own leases are among those that are counted",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `if !slices.Contains(names, name) {`,
-			new:  `if false {`,
+			old:  `return false, fmt.Errorf("lease %s: %w", own[i], coord.ErrNodeDeleted)`,
+			new:  `return false, nil`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterThatLosesItsLease"}},
 	},
