@@ -31,8 +31,8 @@ var judges = []mutant{
 		guard: "simulation: leases within the limit",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `return before+len(claims) <= limit, nil`,
-			new:  `return before+len(claims) <= limit+1, nil`,
+			old:  `return len(names)-younger <= limit, nil`,
+			new:  `return len(names)-younger <= limit+1, nil`,
 		},
 		tests: []suite{bySimulation},
 	},
