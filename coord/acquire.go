@@ -27,9 +27,9 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 }
 
 // TryAcquire is Acquire without waiting for others: [ErrBusy] when it is not
-// the claim's turn at once. It looks before it writes, so that a busy line costs
-// one request and no write. While no server can be reached, it waits for one
-// until ctx ends.
+// the claim's turn at once. It looks before it writes, so that a busy line
+// costs one request and no write. While no server can be reached, it waits for
+// one until ctx ends.
 func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
 	h, decided, err := c.inside(ctx, spec)
 	if !decided {
@@ -74,22 +74,22 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w (%w)", Ended(ctx), err)
 		}
-		if err := c.bury(ctx, cl); err != nil {
+		if err := c.removeFormer(ctx, cl); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// bury sees to it that the node of a claim whose session is over is gone before
-// the next one is made. A session that this client gave up can go on at the
-// servers for as long as it takes them to expire it, and whoever counts
-// contenders would count two.
+// removeFormer makes sure that the node of a claim whose session is over is
+// gone before the next one is made. A session that this client gave up lives on
+// at the servers until they expire it, and a recipe that counts contenders
+// would count two.
 //
 // No create of it should come later than the write: this client was cut off for
 // longer than the session lasts, so that the servers have heard of the session
 // only by a newer connection, since which they refuse what the older one sends.
 // One that comes late all the same goes with the session.
-func (c *Client) bury(ctx context.Context, cl *Claim) error {
+func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
 	if cl == nil || cl.sess.Err() == nil || cl.spec.Name != "" {
 		return nil
 	}

@@ -76,7 +76,7 @@ type Claim struct {
 	parts    []*Claim       // what was made for it; see [Spec.For]
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	removal  *removal       // once somebody wants the node deleted
-	settling chan struct{}  // while a transaction that deletes the node is under way; closed at its end
+	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
 	lazy     *time.Timer    // sets the own watch of a claim that lasts
 }
 

@@ -90,12 +90,12 @@ func configure(servers string, opts []Option) (*Client, session.Config, error) {
 }
 
 // Close ends the session, which ends every claim and hold, and joins every
-// goroutine. For the server's answer it waits at most a second, or a sixth of the
-// session time-out if that is less, and not at all without a connection: the
-// session's nodes then stay until the servers expire it. When ctx ends first,
-// Close returns its error and the rest goes on in the background. A call inside
-// of a function that [Client.Use] runs, for whose end it would wait, closes
-// nothing and matches [ErrInvalid].
+// goroutine. For the server's answer it waits at most a second, or a sixth of
+// the session time-out if that is less, and not at all without a connection:
+// the session's nodes then stay until the servers expire it. When ctx ends
+// first, Close returns its error and the rest goes on in the background. A call
+// inside of a function that [Client.Use] runs, for whose end it would wait,
+// closes nothing and matches [ErrInvalid].
 func (c *Client) Close(ctx context.Context) error {
 	if c.isLent() {
 		return opError("close", "", invalid("inside of a function that Use runs, for whose end it would wait; close the client after it"))
@@ -180,8 +180,8 @@ func (c *Client) pause(ctx context.Context) {
 
 // notify passes a session's changes on to the claims born in it.
 //
-// All who hold something hear of it before the first node is deleted, and before
-// the log and the observer do, which may take their time.
+// All holds end before the first node is deleted, and before the log and the
+// observer hear of it, which may take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
 	claims := c.claimsOf(s)
 	var leave, tell []func()

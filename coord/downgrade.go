@@ -12,9 +12,9 @@ import (
 
 // Downgrade turns the hold of a writer into that of a reader, without a gap:
 // one transaction deletes the write node and creates a read node with the same
-// sequence number, so that there is no moment without a node, nobody in line
-// gets in between, and the place in the line stays the same. The readers that
-// wait right behind get their turn, writers do not.
+// sequence number, so that there is no moment without a node, no contender in
+// line gets in between, and the place in the line stays the same. The readers
+// that wait right behind get their turn, writers do not.
 //
 // The old hold ends with the call as released, whatever comes of it, and the
 // contexts made from it end when Downgrade returns: make new ones from the hold
@@ -23,13 +23,13 @@ import (
 // revoked on its own.
 //
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
-// writer's (a mutex has no read side), while [Hold.ReleaseTxn] is under
-// way, or when there are other handles of it ([Spec.Reentrant]) that are not released:
-// they would lose their exclusion unawares. With any other error nothing is held
-// any more, and nothing is left behind: what could not be deleted yet is deleted
-// in the background. When the connection fails before the reply comes, Downgrade
-// finds out what happened as [Client.Join] does, and tries again if it must. One
-// request, one round trip.
+// writer's (a mutex has no read side), while [Hold.ReleaseTxn] is under way, or
+// when there are other handles of it ([Spec.Reentrant]) that are not released:
+// they would lose their exclusion unawares. With any other error nothing is
+// held any more, and nothing is left behind: what could not be deleted yet is
+// deleted in the background. When the connection fails before the reply comes,
+// Downgrade finds out what happened as [Client.Join] does, and tries again if
+// it must. One request, one round trip.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	shared, err := h.downgrade(ctx)
 	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
@@ -85,7 +85,7 @@ func (cl *Claim) successor(kind string) (*Claim, error) {
 }
 
 // handOver ends h and marks the claim as leaving, so that its node's deletion
-// is no loss. Whoever calls it must see to the deletion and tell of it.
+// is no loss. The caller must see to the deletion and report it.
 func (h *Hold) handOver() error {
 	cl := h.claim
 	cl.mu.Lock()

@@ -23,30 +23,30 @@ var (
 	// ErrWindowOver: no write was acknowledged in time, so that the servers may
 	// have given the session up by now.
 	ErrWindowOver = errors.New("trust window over")
-	// ErrNodeDeleted: the claim's node was deleted, by another client or with its
-	// session: the servers end a session with its nodes, and may tell of those
-	// first.
+	// ErrNodeDeleted: the claim's node was deleted, by another client or with
+	// its session: the servers end a session with its nodes, and may report
+	// those first.
 	ErrNodeDeleted = errors.New("own node was deleted")
 	// ErrReleased: the hold was released by its owner.
 	ErrReleased = errors.New("hold released")
 	// ErrUpgrade: an exclusive hold was asked for with a context that carries a
-	// shared one of the same line. It could never be granted, since it would wait
-	// for its own reader. Release the read hold first, then acquire the write, and
-	// look again at what was read: others may have written in between. Or acquire
-	// the write in the first place, and downgrade.
+	// shared one of the same line. It could never be granted, since it would
+	// wait for its own reader. Release the read hold first, then acquire the
+	// write, and look again at what was read: others may have written in
+	// between. Or acquire the write in the first place, and downgrade.
 	ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
 	// ErrForeign: the directory holds a contender of another dialect or recipe
 	// that came first. The two kinds cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
 	// ErrSequenceExhausted: the directory's 31-bit sequence counter is near its
-	// end, beyond which order is lost. Delete the directory while nobody uses
-	// it; the counter then starts anew.
+	// end, beyond which order is lost. Delete the directory while it is not in
+	// use; the counter then starts anew.
 	ErrSequenceExhausted = errors.New("sequence counter of the directory is used up")
 	// ErrUnconfirmed: whether the request took effect is not known (yet).
 	ErrUnconfirmed = znode.ErrUnconfirmed
 	// ErrTooLarge: a request exceeds what a server accepts in one packet
-	// ([WithMaxPacket]). It was not sent, or servers have closed the connection on
-	// it a few times.
+	// ([WithMaxPacket]). It was not sent, or servers have closed the connection
+	// on it a few times.
 	ErrTooLarge = session.ErrTooLarge
 	// ErrInvalid: an argument cannot be right; the message says which and why.
 	ErrInvalid = session.ErrInvalid

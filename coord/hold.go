@@ -50,7 +50,7 @@ func (h *Hold) Err() error {
 	if err != nil {
 		return err
 	}
-	cause := cl.distrust()
+	cause := cl.causeOfLoss()
 	if cause == nil {
 		return nil
 	}
@@ -60,10 +60,10 @@ func (h *Hold) Err() error {
 	return h.err
 }
 
-// distrust tells why what the claim holds, or is granted now, cannot be trusted,
-// or nil. A claim that is granted just after the connection was lost is not told
-// of that any more.
-func (cl *Claim) distrust() error {
+// causeOfLoss returns why a hold of the claim, or one that is granted now,
+// cannot be trusted, or nil. A claim that is granted just after the connection
+// was lost gets no event of that.
+func (cl *Claim) causeOfLoss() error {
 	switch over := cl.sess.Err(); {
 	case over != nil:
 		return over
@@ -98,8 +98,8 @@ func (h *Hold) Node() string { return h.claim.Node() }
 // Session returns the id of the session the hold belongs to.
 func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 
-// Revoked is closed when somebody asked for the hold, perhaps before it was
-// granted; see [Client.Revoke]. The holder finishes what it must and releases.
+// Revoked is closed when the hold was asked for, perhaps before it was granted;
+// see [Client.Revoke]. The holder finishes what it must and releases.
 func (h *Hold) Revoked() <-chan struct{} {
 	h.claim.watchOwnAtAll()
 	return h.claim.revoked
@@ -162,13 +162,13 @@ func (h *Hold) nest() (*Hold, error) {
 	switch {
 	case h.err != nil:
 		return nil, opError("nest", h.Node(), h.err)
-	case h.claim.settling != nil:
+	case h.claim.deleting != nil:
 		return nil, opError("nest", h.Node(), invalid("a transaction releases the hold already"))
 	}
 	return h.claim.newHold(), nil
 }
 
-// end closes h; cl.mu is held. It tells whether h had not ended before.
+// end closes h; cl.mu is held. It reports whether h had not ended before.
 func (h *Hold) end(err error) bool {
 	if h.err != nil {
 		return false
@@ -193,17 +193,17 @@ func (cl *Claim) endLost(cause error) []*Hold {
 	return cl.endAll(loss{cause})
 }
 
-// loss is [ErrLost] and its cause. It is put into words only when asked for: of
-// thousands of holds each is to be told in time.
+// loss is [ErrLost] and its cause. Its text is made only when asked for:
+// thousands of holds must end in time.
 type loss struct{ cause error }
 
 func (l loss) Error() string { return ErrLost.Error() + ": " + l.cause.Error() }
 
 func (l loss) Unwrap() []error { return []error{ErrLost, l.cause} }
 
-// finishLost ends the contexts of lost holds. It returns what tells the log and
-// the observer, which may take their time: first everybody must know who acts
-// on the hold.
+// finishLost ends the contexts of lost holds. It returns a function that tells
+// the log and the observer, which may take their time: first all users of the
+// holds must know.
 func (cl *Claim) finishLost(ended []*Hold, cause error) (tell func()) {
 	for _, h := range ended {
 		h.cancelContexts()
@@ -237,9 +237,9 @@ type heldKey struct {
 }
 
 // Context returns a context that ends when the hold or parent does;
-// context.Cause tells which. It carries the hold: see [HeldIn]. It is kept until
-// one of the two has ended: where many are made of a long hold, give each a
-// parent that ends.
+// context.Cause tells which. It carries the hold: see [HeldIn]. It is kept
+// until one of the two has ended: where many are made of a long hold, give each
+// a parent that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	key := heldKey{h.claim.client, h.claim.spec.Line.Dir}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, key, h))

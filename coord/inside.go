@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sameLine tells whether a claim contends with one of the other spec in the same
-// directory.
+// sameLine reports whether a claim contends with one of the other spec in the
+// same directory.
 func (s Spec) sameLine(other Spec) bool {
 	return s.Name == other.Name && (s.Name != "" || slices.Contains(other.Line.Kinds, s.Kind))
 }

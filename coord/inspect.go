@@ -18,7 +18,7 @@ type ContenderInfo struct {
 	Since   time.Time // when its node was created, by the server's clock
 	Token   int64     // its node's czxid
 	Holds   bool      // by the rules of locks
-	Revoked bool      // somebody asked it to give up
+	Revoked bool      // it was asked to give up
 }
 
 // Inspect lists the contenders in dir, of either dialect, in order of age, and
@@ -47,8 +47,9 @@ func (c *Client) Inspect(ctx context.Context, dir string, kinds ...string) ([]Co
 	return infos, err
 }
 
-// Describe reads the nodes of contenders in dir: one request for each. Nodes that
-// are gone are left out. It does not tell who holds, which is up to the recipe.
+// Describe reads the nodes of contenders in dir: one request for each. Nodes
+// that are gone are left out. It does not tell who holds, which is up to the
+// recipe.
 func (c *Client) Describe(ctx context.Context, dir string, members []Contender) ([]ContenderInfo, error) {
 	infos := make([]ContenderInfo, 0, len(members))
 	for i, m := range members {

@@ -13,12 +13,13 @@ import (
 // Release gives the hold up and deletes its node. It returns nil only when the
 // node was deleted, was gone already, or its session is over for this client; a
 // hold that had been lost is released with nil, too, and [Hold.Err] goes on
-// telling of the loss. A session can be over for its client before it is for the
+// reporting the loss. A session can be over for its client before it is for the
 // servers: those that the client could not reach keep the node, and others wait
-// for it, until the client can close the session there, or for up to the session
-// time-out after they can serve again. Otherwise it returns [ErrUnconfirmed], and the deletion is repeated in
-// the background until the node or the session is gone. It may be called again
-// and from several goroutines: all get the same answer.
+// for it, until the client can close the session there, or for up to the
+// session time-out after they can serve again. Otherwise it returns
+// [ErrUnconfirmed], and the deletion is repeated in the background until the
+// node or the session is gone. It may be called again and from several
+// goroutines: all get the same answer.
 //
 // Release waits at most for the session time-out, and no longer than ctx,
 // unless ctx has ended before the call: a deferred Release with a dead context
@@ -31,8 +32,8 @@ func (h *Hold) Release(ctx context.Context) error {
 	return nil
 }
 
-// Abandon is [Hold.Release] without waiting for the answer, for those who must
-// return at once: the node is deleted in the background. Release tells the
+// Abandon is [Hold.Release] without waiting for the answer, for callers that
+// must return at once: the node is deleted in the background. Release tells the
 // outcome.
 func (h *Hold) Abandon() { h.giveUp() }
 
@@ -72,7 +73,8 @@ func (cl *Claim) endAndLeave() *removal {
 	return cl.leave()
 }
 
-// tellReleased tells the contexts of a hold that was released, and the observer.
+// tellReleased tells the contexts of a hold that was released, and the
+// observer.
 func (h *Hold) tellReleased() {
 	h.cancelContexts()
 	cl := h.claim
@@ -86,8 +88,8 @@ type removal struct {
 	err  error // set before done is closed
 }
 
-// wait waits for the answer, at most for limit and until ctx ends, unless that is
-// a context of the hold itself, which ends by the release.
+// wait waits for the answer, at most for limit and until ctx ends, unless that
+// is a context of the hold itself, which ends by the release.
 func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -117,10 +119,10 @@ func (cl *Claim) leaveBy(begin func(func()) error) *removal {
 	if cl.removal != nil {
 		return cl.removal
 	}
-	r, settling, gone := cl.beginRemoval(), cl.settling, cl.gone != nil
+	r, deleting, gone := cl.beginRemoval(), cl.deleting, cl.gone != nil
 	remove := func() {
-		if settling != nil {
-			<-settling // it would take a deletion by us for its own
+		if deleting != nil {
+			<-deleting // it would take a deletion by us for its own
 		}
 		var err error
 		if !gone {
@@ -135,7 +137,7 @@ func (cl *Claim) leaveBy(begin func(func()) error) *removal {
 }
 
 // beginRemoval notes that the node is about to be deleted; cl.mu is held, and
-// nobody else deletes it.
+// no other goroutine deletes it.
 func (cl *Claim) beginRemoval() *removal {
 	cl.removal = &removal{node: &cl.node, done: make(chan struct{})}
 	if cl.lazy != nil {

@@ -46,7 +46,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 	}
 }
 
-// transient tells whether the same request can get another answer later.
+// transient reports whether the same request can get another answer later.
 func transient(err error) bool {
 	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrThrottled)
 }
@@ -59,7 +59,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	return n.Data, Stat(n.Stat), err
 }
 
-// Exists tells whether a node exists: one request. It needs no permission to
+// Exists reports whether a node exists: one request. It needs no permission to
 // read the node.
 func (c *Client) Exists(ctx context.Context, path string) (Stat, bool, error) {
 	n, err := read(ctx, c, "exists", path, func(s *session.Session, full string) (session.Node, error) {
@@ -99,8 +99,9 @@ func (c *Client) Flush(ctx context.Context) error {
 // Watch reads a node and watches it. The channel is closed at the first change
 // of the node, at its deletion, and also when the connection is lost: in every
 // case, look again. One request, or none when this process watches the path
-// already: all who watch a path share one watch, which stays until it fires,
-// however many come and go; the data is each caller's own. A missing node answers
+// already: all that watch a path share one watch, which stays until it fires,
+// however many come and go; the data is each caller's own. A missing node
+// answers
 // [ErrNoNode] and leaves no watch.
 func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan struct{}, error) {
 	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {

@@ -55,11 +55,12 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 
 // Txn carries out all the operations or none, once: one request, and one more
 // to make a witness when none is idle. It repeats it over lost connections. It
-// fails as [Client.Txn] does; [ErrUnconfirmed] is left for these cases: ctx ended
-// before a reply came, or the session did, and the witness with it, or somebody
-// deleted or forbade the witness. Any other error means that nothing was, nor
-// will be, carried out, for which a repeat that is refused costs one request more.
-// There are no results when the transaction took effect and its reply was lost.
+// fails as [Client.Txn] does; [ErrUnconfirmed] is left for these cases: ctx
+// ended before a reply came, or the session did, and the witness with it, or
+// another client deleted or forbade the witness. Any other error means that
+// nothing was, nor will be, carried out, for which a repeat that is refused
+// costs one request more. There are no results when the transaction took effect
+// and its reply was lost.
 func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := o.txn(ctx, ops)
 	return results, o.client.Failure("transaction", o.dir, err)
@@ -191,8 +192,8 @@ func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
 	return o.make(ctx, s)
 }
 
-// make creates a witness's node. A caller who gives up waiting for it leaves none:
-// what was sent is deleted only after it was answered, for a delete could
+// make creates a witness's node. A caller who gives up waiting for it leaves
+// none: what was sent is deleted only after it was answered, for a delete could
 // overtake it.
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
 	c := o.client

@@ -214,7 +214,7 @@ func (cl *Claim) vanished(cause error) (leave, tell func()) {
 	default:
 	}
 	cl.mu.Lock()
-	if cl.removal != nil && len(cl.holds) == 0 || cl.settling != nil && errors.Is(cause, ErrNodeDeleted) {
+	if cl.removal != nil && len(cl.holds) == 0 || cl.deleting != nil && errors.Is(cause, ErrNodeDeleted) {
 		cl.mu.Unlock()
 		return nil, nil
 	}

@@ -78,7 +78,7 @@ var election = []mutant{
 	{
 		guard: "a part of a hold that a transaction released goes, too",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old:  `if len(parts) > 0 {`,
 			new:  `if len(parts) > 0 && false {`,
 		},

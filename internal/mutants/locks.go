@@ -23,7 +23,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: a hold with other handles is not downgraded",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old:  `case len(cl.holds) > 1:`,
 			new:  `case false:`,
 		},

@@ -75,7 +75,7 @@ var once = []mutant{
 	{
 		guard: "a release by transaction: a missing node after a lost reply is its own work",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old: `	if lost {
 		switch undone`,
 			new: `	if false {
@@ -86,7 +86,7 @@ var once = []mutant{
 	{
 		guard: "a release by transaction: what it was to delete is still there",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old:  `case !undone:`,
 			new:  `case true:`,
 		},
@@ -95,7 +95,7 @@ var once = []mutant{
 	{
 		guard: "a release by transaction: another's node after a lost reply does not say that nothing was done",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old: `	if lost {
 		switch undone`,
 			new: `	if lost && errors.Is(err, ErrNoNode) {
@@ -115,8 +115,8 @@ var once = []mutant{
 	{
 		guard: "a release by transaction: nothing else ends the claim meanwhile",
 		edit: edit{
-			file: "coord/settle.go",
-			old:  `	case cl.settling != nil:`,
+			file: "coord/releasetxn.go",
+			old:  `	case cl.deleting != nil:`,
 			new:  `	case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldThatATransactionIsReleasing"}},
@@ -124,7 +124,7 @@ var once = []mutant{
 	{
 		guard: "a release by transaction: a missing node at the first attempt is a loss",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old: `	if lost {
 		switch undone`,
 			new: `	if true {
@@ -136,7 +136,7 @@ var once = []mutant{
 		guard: "a release by transaction: the own deletion of the node waits for it",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `if settling != nil {`,
+			old:  `if deleting != nil {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheNodeOfALostHoldStays"}},
@@ -145,7 +145,7 @@ var once = []mutant{
 		guard: "a release by transaction: its own deletion of the node is no loss",
 		edit: edit{
 			file: "coord/own.go",
-			old:  ` || cl.settling != nil && errors.Is(cause, ErrNodeDeleted)`,
+			old:  ` || cl.deleting != nil && errors.Is(cause, ErrNodeDeleted)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionIsNoLoss"}},

@@ -142,7 +142,7 @@ var recovery = []mutant{
 		guard: "janitor: a node of a session that was given up goes before the next is made",
 		edit: edit{
 			file: "coord/acquire.go",
-			old:  `if err := c.bury(ctx, cl); err != nil {`,
+			old:  `if err := c.removeFormer(ctx, cl); err != nil {`,
 			new:  `if err := error(nil); err != nil {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAContenderWhoseSessionWasGivenUp"}},
@@ -272,7 +272,7 @@ var recovery = []mutant{
 	{
 		guard: "ReleaseTxn: a refused repeat does not keep the hold",
 		edit: edit{
-			file: "coord/settle.go",
+			file: "coord/releasetxn.go",
 			old: `		if lost {
 			return znode.Unconfirmed(err)
 		}

@@ -41,7 +41,7 @@ type expected struct {
 // that may be yet. A server that was cut off from its leader passes on, when it
 // is back, what clients had sent it, and right behind it their attempts to
 // return to it, which make the old requests pass as their session's. So a node
-// may come to be that nobody waits for and that all behind it in the line wait
+// may come to be that no claim owns and that all behind it in the line wait
 // for. As the session has moved then, its connection ends at the next write:
 // such nodes are looked for whenever the session is connected again.
 type late struct {
@@ -51,8 +51,8 @@ type late struct {
 }
 
 // lateFor is for how many session time-outs a create may be carried out late. A
-// server that is cut off keeps what it has for its leader until it notices, after
-// syncLimit ticks; time-outs are two ticks at least.
+// server that is cut off keeps what it has for its leader until it notices,
+// after syncLimit ticks; time-outs are two ticks at least.
 const lateFor = 10
 
 // expectLate notes that a create may be carried out late. The session probes as
@@ -135,7 +135,8 @@ func (h *Host) Connected(s *session.Session) {
 	}
 }
 
-// search looks for the late nodes that are due, in the background; h.mu is held.
+// search looks for the late nodes that are due, in the background; h.mu is
+// held.
 func (h *Host) search(s *session.Session, all *expected) {
 	if all.searching {
 		return
@@ -205,7 +206,7 @@ func isPassing(err error) bool {
 	return errors.Is(err, session.ErrConnection) || errors.Is(err, session.ErrExpired) || errors.Is(err, session.ErrThrottled)
 }
 
-// removeIfLate deletes a node of the name if nobody knows of it. It returns
+// removeIfLate deletes a node of the name if no claim owns it. It returns
 // false when that must be tried again.
 func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	isLate, err := n.isLate(ctx, name)
@@ -226,7 +227,7 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	return true
 }
 
-// isLate tells whether a node of the name is one that nobody knows of. It fails
+// isLate reports whether a node of the name is one that no claim owns. It fails
 // when it cannot tell now.
 func (n *Node) isLate(ctx context.Context, name string) (bool, error) {
 	if n.live.Load() && name == n.name {
@@ -242,8 +243,8 @@ func (n *Node) isLate(ctx context.Context, name string) (bool, error) {
 	return !n.Spec.Plain || as != another && !n.isWanted(as), nil
 }
 
-// isWanted tells whether another node of this session may be the one of the same
-// name, and of the same data if these are ours.
+// isWanted reports whether another node of this session may be the one of the
+// same name, and of the same data if these are ours.
 func (n *Node) isWanted(as ownership) bool {
 	for _, other := range n.host.Others(n.sess) {
 		if other != n && other.Spec.Plain && other.Spec.Dir == n.Spec.Dir && other.Spec.Name == n.Spec.Name &&

@@ -77,8 +77,8 @@ func (n *Node) made(path string, czxid int64) {
 	n.live.Store(true)
 }
 
-// Forget notes that the node is gone, or another's: what is found under its name
-// from now on was made late.
+// Forget notes that the node is gone, or another's: what is found under its
+// name from now on was made late.
 func (n *Node) Forget() { n.live.Store(false) }
 
 // Create makes the node by once, and blocks until that is certain, or certain
@@ -120,8 +120,8 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 
 // recover finds out what became of a create whose reply was lost. After the
 // write before the look this connection's server shows what the ensemble has
-// carried out; what it has not by then it should refuse, because the session has
-// moved to another connection, but see late.go.
+// carried out; what it has not by then it should refuse, because the session
+// has moved to another connection, but see late.go.
 func (n *Node) recover() (found bool, err error) {
 	ctx := context.Background() // ends with the session
 	for {
@@ -174,7 +174,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// mayHave tells whether a name in the directory can be the node's.
+// mayHave reports whether a name in the directory can be the node's.
 func (n *Node) mayHave(name string) bool {
 	if n.Spec.Plain {
 		return name == n.Spec.Name
@@ -212,8 +212,8 @@ func (n *Node) examine(ctx context.Context, name string) (session.Node, ownershi
 	return node, another, err
 }
 
-// proven tells whether the proof holds: that a node of this name and session is
-// this one, and not another of the same name.
+// proven reports whether the proof holds: that a node of this name and session
+// is this one, and not another of the same name.
 func (n *Node) proven(ctx context.Context) (bool, error) {
 	if len(n.Spec.Proof) == 0 {
 		return true, nil
@@ -226,7 +226,7 @@ func (n *Node) proven(ctx context.Context) (bool, error) {
 }
 
 // Version is what the node's version must be for it to be this one: any, where
-// nobody else can make a node of its name.
+// no other client can make a node of its name.
 func (n *Node) Version() int32 {
 	if !n.Spec.Shared {
 		return -1

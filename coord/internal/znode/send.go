@@ -16,9 +16,9 @@ var ErrUnconfirmed = errors.New("outcome not confirmed")
 var ErrAgain = errors.New("send it again")
 
 // Send sends a request until its outcome is known. once sends it one time.
-// judge is told each failure, and whether the reply to this attempt or an
-// earlier one was lost, so that the request may have been carried out, and may
-// yet be. It answers nil when the request took effect, ErrAgain, or the error to
+// judge gets each failure, and whether the reply to this attempt or an earlier
+// one was lost, so that the request may have been carried out, and may yet be.
+// It answers nil when the request took effect, ErrAgain, or the error to
 // return. A throttled request was not carried out: it is sent again after a
 // moment, without judge.
 //
@@ -47,7 +47,7 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 	}
 }
 
-// IsLost tells whether the reply to a request was lost, or not waited for.
+// IsLost reports whether the reply to a request was lost, or not waited for.
 func IsLost(err error) bool {
 	return errors.Is(err, session.ErrConnection) || errors.Is(err, ErrUnconfirmed)
 }

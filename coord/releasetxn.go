@@ -14,25 +14,25 @@ import (
 // while the reply was under way). When the ensemble refused it, the error wraps
 // a [*TxnError] and the hold goes on; when the hold was lost, the error matches
 // [ErrLost] and nothing was carried out. A lost reply is found out by asking
-// again. When ctx ends before that, or the repeat is refused, which does not say
-// that the first attempt will not be carried out yet, the error matches
+// again. When ctx ends before that, or the repeat is refused, which does not
+// say that the first attempt will not be carried out yet, the error matches
 // [ErrUnconfirmed], and the node, if it is still there, is deleted in the
 // background. It fails with [ErrInvalid] while other handles of the hold
 // ([Spec.Reentrant]) are not released.
 //
-// If somebody breaks the claim while a lost reply is being found out, the own
-// node is missing in either case. Then an operation that deletes a node, or sets
-// one of a known version, tells whether the transaction was carried out. Without
-// such an operation, the missing node is taken for its work.
+// If the claim is broken while a lost reply is being found out, the own node is
+// missing in either case. Then an operation that deletes a node, or sets one of
+// a known version, shows whether the transaction was carried out. Without such
+// an operation, the missing node counts as its work.
 func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
-	if err := h.beginSettling(); err != nil {
+	if err := h.beginReleasing(); err != nil {
 		return opError("release", h.Node(), err)
 	}
-	err := h.settle(ctx, append([]Op{DeleteOp(h.Node(), h.claim.node.Version())}, ops...))
+	err := h.releaseBy(ctx, append([]Op{DeleteOp(h.Node(), h.claim.node.Version())}, ops...))
 	return h.claim.client.Failure("release", h.Node(), err)
 }
 
-func (h *Hold) beginSettling() error {
+func (h *Hold) beginReleasing() error {
 	cl := h.claim
 	if err := h.Err(); err != nil {
 		return err
@@ -42,11 +42,12 @@ func (h *Hold) beginSettling() error {
 	if err := h.mayEnd(); err != nil {
 		return err
 	}
-	cl.settling = make(chan struct{})
+	cl.deleting = make(chan struct{})
 	return nil
 }
 
-// mayEnd tells why a request for h cannot end the claim, or nil; cl.mu is held.
+// mayEnd returns why a request for h cannot end the claim, or nil; cl.mu is
+// held.
 func (h *Hold) mayEnd() error {
 	cl := h.claim
 	switch {
@@ -54,15 +55,15 @@ func (h *Hold) mayEnd() error {
 		return h.err
 	case len(cl.holds) > 1:
 		return invalid("%d other handles of the hold are not released", len(cl.holds)-1)
-	case cl.settling != nil:
+	case cl.deleting != nil:
 		return invalid("a transaction releases the hold already")
 	}
 	return nil
 }
 
-// settle sends the transaction, whose first operation deletes the own node, until
-// its outcome is known.
-func (h *Hold) settle(ctx context.Context, ops []Op) error {
+// releaseBy sends the transaction, whose first operation deletes the own node,
+// until its outcome is known.
+func (h *Hold) releaseBy(ctx context.Context, ops []Op) error {
 	cl := h.claim
 	err := znode.Send(ctx, cl.sess, func() error {
 		_, err := cl.client.txn(ctx, cl.sess, ops)
@@ -71,10 +72,10 @@ func (h *Hold) settle(ctx context.Context, ops []Op) error {
 		return h.judge(ctx, ops, err, lost)
 	})
 	if err == nil {
-		cl.settled()
+		cl.releasedBy()
 		return nil
 	}
-	cl.stopSettling()
+	cl.stopReleasing()
 	switch {
 	case errors.Is(err, ErrUnconfirmed):
 		h.Abandon() // and the rest is left to the background
@@ -124,9 +125,9 @@ func (h *Hold) judge(ctx context.Context, ops []Op, err error, lost bool) error 
 	return loss{ErrNodeDeleted} // the node is gone, or another's, without the transaction
 }
 
-// undone tells whether a transaction that can no longer be carried out has
-// certainly not been: an operation of it would have left another version of its
-// node, or none.
+// undone reports whether a transaction that can no longer be carried out
+// certainly did not execute: an operation of it would have left another version
+// of its node, or none.
 func (cl *Claim) undone(ctx context.Context, ops []Op) (bool, error) {
 	for _, op := range ops {
 		if op.kind != session.OpDelete && (op.kind != session.OpSet || op.version < 0) {
@@ -145,25 +146,25 @@ func (cl *Claim) undone(ctx context.Context, ops []Op) (bool, error) {
 	return false, nil
 }
 
-// stopSettling has the own watch look again: what it told meanwhile was not
-// heeded.
-func (cl *Claim) stopSettling() {
+// stopReleasing unblocks a pending delete and has the own watch look again: its
+// events meanwhile were ignored.
+func (cl *Claim) stopReleasing() {
 	cl.mu.Lock()
-	cl.endSettling()
+	cl.endReleasing()
 	cl.mu.Unlock()
 	cl.watchOwnNow()
 }
 
-// endSettling lets a deletion of the node begin that waits; cl.mu is held.
-func (cl *Claim) endSettling() {
-	close(cl.settling)
-	cl.settling = nil
+// endReleasing unblocks a pending delete; cl.mu is held.
+func (cl *Claim) endReleasing() {
+	close(cl.deleting)
+	cl.deleting = nil
 }
 
-// settled ends the claim, whose node is deleted.
-func (cl *Claim) settled() {
+// releasedBy ends the claim, whose node the transaction has deleted.
+func (cl *Claim) releasedBy() {
 	cl.mu.Lock()
-	cl.endSettling()
+	cl.endReleasing()
 	if cl.removal == nil {
 		close(cl.beginRemoval().done)
 	}
