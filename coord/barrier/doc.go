@@ -19,7 +19,8 @@
 //   - Wait returns after every Remove, also when it was disconnected or lost
 //     its session at that time, and when the barrier has been set again
 //     meanwhile.
-//   - Wait does not return without one: it looks again after every wake-up.
+//   - Wait does not return without one: it looks again after every wake-up that
+//     does not tell of a Remove.
 //   - Set and Remove are idempotent: no process needs to know which was first.
 //   - Set does not take another recipe's node for a barrier: one that belongs
 //     to a session, or that is or was the parent of others, is refused with
@@ -65,7 +66,7 @@
 // # Cost
 //
 // Set: one request, two when there is a node already; the missing parents come
-// on top. Remove: one. Wait: an empty write and a read, which leaves the watch,
-// and a read after the removal. All that wait in one process share one watch.
+// on top. Remove: one. Wait: an empty write and a read, which leaves the watch;
+// the watch tells of the removal. All that wait in one process share one watch.
 // The herd is the purpose: a removal wakes all.
 package barrier
