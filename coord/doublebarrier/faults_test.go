@@ -135,7 +135,7 @@ func TestOneMemberTooManyIsToldSo(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing.T) {
+func TestAMemberThatWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(8, 2, doublebarrier.WaitForNextRound())
 		all := b.enter(bs...)

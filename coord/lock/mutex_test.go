@@ -131,7 +131,7 @@ func TestDoReportsThatTheLockWasLostMeanwhile(t *testing.T) {
 	require.ErrorIs(t, err, coord.ErrSessionExpired)
 }
 
-func TestContendersTellWhoHoldsAndWhoWaits(t *testing.T) {
+func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("first"))
 		b := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("second"))

@@ -68,7 +68,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 	})
 }
 
-func TestWhoWaitsForAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
+func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 	each(t, func(s scene) {
 		for name, side := range map[string]acquirer{"writer": s.lock().WriteSide(), "mutex": s.mutex()} {
 			h := hold(s.T, s.lock().WriteSide())

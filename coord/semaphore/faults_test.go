@@ -268,7 +268,7 @@ func TestTheDirectoriesMayBeReapedMeanwhile(t *testing.T) {
 }
 
 // Kazoo counts the leases, makes its own, and does not count again.
-func TestWhoLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T) {
+func TestAnAcquireThatLosesItsPlaceInTheQueueDoesNotHoldBesideKazoo(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		s := scene{t, w, coord.Kazoo}
 		s.release(s.acquire(s.client(1)))

@@ -219,7 +219,7 @@ func TestNoWakeUpIsLostWhenALaterHolderLeavesFirst(t *testing.T) {
 	})
 }
 
-func TestWhoWantsManyIsNotOvertakenByThoseWhoWantFew(t *testing.T) {
+func TestAnAcquireOfManyIsNotOvertakenByAcquiresOfFew(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.client(4)
 		held := []*coord.Hold{s.acquire(sem), s.acquire(sem), s.acquire(sem)}

@@ -94,9 +94,9 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestWhoAsksReachesTheHolderInTheOtherLanguage covers revocation, which
+// TestARequestReachesTheHolderInTheOtherLanguage covers revocation, which
 // Curator and this module have.
-func TestWhoAsksReachesTheHolderInTheOtherLanguage(t *testing.T) {
+func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
 	t.Parallel()
 	curator := java(t, "Hold")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {

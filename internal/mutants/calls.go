@@ -146,7 +146,7 @@ var calls = []mutant{
 	{
 		guard: "inside of a hold: only claims of the same line concern it",
 		edit: edit{
-			file: "coord/inside.go",
+			file: "coord/reentrant.go",
 			old:  `case !ok || ctx.Err() != nil || !spec.sameLine(held.claim.spec):`,
 			new:  `case !ok || ctx.Err() != nil:`,
 		},

@@ -27,7 +27,7 @@ var doubleBarrier = []mutant{
 			old:  `r.Open && index >= 0 {`,
 			new:  `r.Open {`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestALateComer|TestOneMemberTooManyIsToldSo|TestWhoWaits"}},
+		tests: []suite{{pkg: barrier, run: "TestALateComer|TestOneMemberTooManyIsToldSo|TestAMemberThatWaitsForTheNextRoundGetsAPlaceInTheOrderOfArrival"}},
 	},
 	{
 		guard: "double barrier: outcomes are kept for the slow",

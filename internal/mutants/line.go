@@ -45,7 +45,7 @@ var line = []mutant{
 			old:  `return gone.Kind == kindWrite || gone.Dialect == Kazoo && slices.Contains(l.Kinds, kindRead)`,
 			new:  `return false`,
 		},
-		tests: []suite{{pkg: rwlock, run: "TestWhoWaitsForAWriterThatDowngrades"}},
+		tests: []suite{{pkg: rwlock, run: "TestAClaimBehindAWriterThatDowngradesWaitsForTheReader"}},
 	},
 	{
 		guard: "the end of the sequence numbers",

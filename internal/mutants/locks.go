@@ -14,7 +14,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: an upgrade is refused",
 		edit: edit{
-			file: "coord/inside.go",
+			file: "coord/reentrant.go",
 			old:  `case spec.Exclusive && !held.claim.spec.Exclusive:`,
 			new:  `case false:`,
 		},

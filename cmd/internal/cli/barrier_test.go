@@ -10,7 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestWhoWaitsAtABarrierGoesOnWhenItIsRemoved(t *testing.T) {
+func TestAWaitAtABarrierEndsWhenItIsRemoved(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("jobs/barrier")
 		require.Equal(t, 0, on(t, w, "barrier", "wait", path).exit(), "it was never set")
