@@ -55,7 +55,7 @@ func newWorld(seed uint64) (*world, error) {
 	w := &world{
 		seed: seed, rec: history.New(), begin: time.Now(), tick: ticks[r.IntN(len(ticks))],
 		haste: 0.3 + 0.7*r.Float64(),
-		calm: make(chan struct{}), finish: func() {}, dialect: coord.Curator, resources: map[string]*resource{},
+		calm:  make(chan struct{}), finish: func() {}, dialect: coord.Curator, resources: map[string]*resource{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
 		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
 	}
