@@ -23,7 +23,7 @@ const kind string = "member"
 type Barrier struct {
 	client *coord.Client
 	path   string
-	ready  string
+	ready  record
 	size   int
 	spec   coord.Spec
 	wait   bool
@@ -58,7 +58,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
-		client: client, path: path, ready: path + "/ready", size: n,
+		client: client, path: path, ready: record{client, path + "/ready"}, size: n,
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}}, Kind: kind, Unlisted: true},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
@@ -67,69 +67,12 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	return b, nil
 }
 
-// What the opening of a round takes in a packet: for each member, and once more, the path, the name twice, and a few numbers.
+// What the opening of a round takes in a packet: for each member, and once
+// more, the path, the name twice, and a few numbers.
 const (
 	otherBytes     = 8192
 	bytesPerMember = 2*57 + 30
 )
-
-// reading is the node ready as it was read, and what tells of its next change.
-type reading struct {
-	state
-	stat    coord.Stat
-	changed <-chan struct{}
-}
-
-// hasChanged tells whether ready has changed since it was read, as far as this
-// client has been told. It is told of a change before it sees anything later.
-func (r reading) hasChanged() bool {
-	select {
-	case <-r.changed:
-		return true
-	default:
-		return false
-	}
-}
-
-// look reads ready and watches it, and makes it when it is missing.
-func (b *Barrier) look(ctx context.Context) (reading, error) {
-	for {
-		r, err := b.watch(ctx)
-		if !errors.Is(err, coord.ErrNoNode) {
-			return r, err
-		}
-		err = b.client.Retry(ctx, b.found)
-		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
-			return reading{}, err
-		}
-	}
-}
-
-// watch reads ready and watches it: one request, or none when this process
-// watches it already. ready is small unless a round is open.
-func (b *Barrier) watch(ctx context.Context) (reading, error) {
-	data, stat, changed, err := b.client.Watch(ctx, b.ready)
-	if err != nil {
-		return reading{}, err
-	}
-	s, err := decode(data)
-	return reading{s, stat, changed}, err
-}
-
-// get reads ready and leaves no watch.
-func (b *Barrier) get(ctx context.Context) (reading, error) {
-	data, stat, err := b.client.Get(ctx, b.ready)
-	if err != nil {
-		return reading{}, err
-	}
-	s, err := decode(data)
-	return reading{state: s, stat: stat}, err
-}
-
-// found makes ready, and the directory, of a barrier that nobody has used.
-func (b *Barrier) found(ctx context.Context) error {
-	return b.client.Create(ctx, b.ready, encode(state{Format: format, Size: b.size}))
-}
 
 // list lists the members, of every round, by age.
 func (b *Barrier) list(ctx context.Context) ([]coord.Contender, error) {
@@ -148,13 +91,6 @@ func (b *Barrier) order(names []string) []coord.Contender {
 	return line
 }
 
-// awaitGone watches a member's node so that wake is closed when it is gone, but
-// not when its data change: by its children, of which it has none.
-func (b *Barrier) awaitGone(ctx context.Context, name string) (wake <-chan struct{}, err error) {
-	_, _, wake, err = b.client.WatchChildren(ctx, b.node(name))
-	return wake, err
-}
-
 func (b *Barrier) node(name string) string { return b.path + "/" + name }
 
 // Status is what can be seen of a barrier from outside.
@@ -169,7 +105,7 @@ type Status struct {
 // Status reads the barrier: two requests. A barrier that nobody has used is
 // missing and answers [coord.ErrNoNode].
 func (b *Barrier) Status(ctx context.Context) (Status, error) {
-	r, err := b.get(ctx)
+	r, err := b.ready.get(ctx)
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}
@@ -194,12 +130,12 @@ func (b *Barrier) Status(ctx context.Context) (Status, error) {
 // again. Two requests.
 func (b *Barrier) Remove(ctx context.Context) error {
 	err := b.client.Retry(ctx, func(ctx context.Context) error {
-		_, stat, err := b.client.Get(ctx, b.ready)
+		_, stat, err := b.client.Get(ctx, b.ready.path)
 		if err != nil {
 			return err
 		}
 		// Not while anybody is there: a directory with children stays.
-		_, err = b.client.Txn(ctx, coord.DeleteOp(b.ready, stat.Version), coord.DeleteOp(b.path, -1))
+		_, err = b.client.Txn(ctx, coord.DeleteOp(b.ready.path, stat.Version), coord.DeleteOp(b.path, -1))
 		return err
 	})
 	switch {

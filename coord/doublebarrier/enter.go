@@ -18,8 +18,8 @@ import (
 // It fails with [ErrLate] when a round is under way without the caller, and
 // with [ErrSize] when the barrier is used with another n. When ctx ends first,
 // it returns at once. Whenever it returns an error, nothing is left behind: a
-// node that could not be deleted yet is deleted in the background. A member that
-// gives up in the very moment in which the round begins is missing in it.
+// node that could not be deleted yet is deleted in the background. A member
+// that gives up in the very moment in which the round begins is missing in it.
 func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 	for {
 		m, err := b.enter(ctx)
@@ -27,12 +27,13 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 			return m, nil
 		}
 		lost := errors.Is(err, coord.ErrLost)
-		if lost && ctx.Err() != nil {
+		if lost && ctx.Err() == nil {
+			continue
+		}
+		if lost {
 			err = fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
 		}
-		if !lost || ctx.Err() != nil {
-			return nil, b.client.Failure("enter", b.path, err)
-		}
+		return nil, b.client.Failure("enter", b.path, err)
 	}
 }
 
@@ -44,12 +45,12 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entrant{Barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0]}
-	m, err := e.await(ctx)
-	if err != nil {
+	m := &Member{barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], leaving: make(chan struct{}, 1)}
+	if err := m.await(hold.Context(ctx)); err != nil {
+		err = cmp.Or(hold.Err(), err)
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
-			// Its session may go on at the servers, and nobody may count twice.
+			// The servers may keep its session: no client may count twice.
 			_ = b.client.Break(ctx, hold.Node())
 		}
 		return nil, err
@@ -57,186 +58,147 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
-// admit refuses before anything is written whom the barrier has no place for.
+// admit rejects, before anything is written, a caller for whom the barrier has
+// no place. It sets another number of members where there are none.
 func (b *Barrier) admit(ctx context.Context) error {
 	for flushed := false; ; {
-		r, err := b.look(ctx)
-		if err != nil || r.Size == b.size && (!r.Open || b.wait) {
+		r, err := b.ready.watchOrMake(ctx, b.size)
+		agreed := r.Size == b.size
+		if err != nil || agreed && (!r.Open || b.wait) {
 			return err
 		}
 		line, err := b.list(ctx)
-		if err != nil || r.Size == b.size && !r.alive(line) {
+		switch {
+		case err != nil || agreed && !r.alive(line):
 			return err
-		}
-		if r.hasChanged() { // whom the list shows may have come since
-			continue
-		}
-		if !flushed { // the server may lag behind
-			if err := b.client.Flush(ctx); err != nil {
-				return err
-			}
+		case r.hasChanged(): // the list may be newer
+		case !flushed: // the server may lag behind
+			err = b.client.Flush(ctx)
 			flushed = true
-			continue
+		case agreed:
+			return errLate(r)
+		case len(line) > 0:
+			return b.errSize(r)
+		default:
+			err = b.ready.write(ctx, b.client, r, r.resized(b.size))
+			if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
+				err = nil // another client was faster
+			}
 		}
-		if r.Size == b.size {
-			return fmt.Errorf("%w: round %d", ErrLate, r.Number)
-		}
-		if len(line) > 0 {
-			return fmt.Errorf("%w: %d, not %d", ErrSize, r.Size, b.size)
-		}
-		if err := b.resize(ctx, r); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// resize sets the number of members of a barrier in which nobody is.
-func (b *Barrier) resize(ctx context.Context, r reading) error {
-	s := r.resized(b.size)
-	err := b.client.Retry(ctx, func(ctx context.Context) error {
-		_, err := b.client.Set(ctx, b.ready, encode(s), r.stat.Version)
-		return err
+func errLate(r snapshot) error { return fmt.Errorf("%w: round %d", ErrLate, r.Number) }
+
+func (b *Barrier) errSize(r snapshot) error {
+	return fmt.Errorf("%w: %d, not %d", ErrSize, r.Size, b.size)
+}
+
+// await waits for the round that begins with the member. ctx ends with the
+// hold.
+func (m *Member) await(ctx context.Context) error {
+	b := m.barrier
+	return b.client.Wait(ctx, func(v *coord.View) (begun bool, err error) {
+		r, err := b.ready.watchOrMake(ctx, b.size)
+		if err != nil {
+			return false, err
+		}
+		v.Until(r.changed)
+		if index := slices.Index(r.Members, m.self.Name); r.Open && index >= 0 {
+			m.open, m.index = r, index
+			return true, m.hold.Err()
+		}
+		switch {
+		case r.Size != b.size:
+			return false, b.errSize(r)
+		case m.self.Sequence < r.Next:
+			// A round passed the own node over, so it was gone by then.
+			return false, fmt.Errorf("%w: round %d began without it: %w", coord.ErrLost, r.Number, coord.ErrNodeDeleted)
+		case r.Open:
+			return false, m.queue(ctx, v, r)
+		}
+		return false, m.complete(ctx, r)
 	})
-	if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
-		return nil // somebody else was faster: look again
-	}
-	return err
 }
 
-// entrant is a member whose round has not begun.
-type entrant struct {
-	*Barrier
-	hold *coord.Hold
-	self coord.Contender
-}
-
-// await waits for the round that begins with the own member.
-func (e *entrant) await(ctx context.Context) (*Member, error) {
+// queue waits, while a round is open, for the node before the own in line. So
+// only the first in line hears when members of the round go, and finds out when
+// all of them have crashed: then it begins the next round, if it can.
+func (m *Member) queue(ctx context.Context, v *coord.View, r snapshot) error {
 	for {
-		r, err := e.look(ctx)
-		if err != nil {
-			return nil, err
+		line, err := m.barrier.list(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !r.alive(line):
+			return m.begin(ctx, r, line)
+		case !m.barrier.wait:
+			return errLate(r)
 		}
-		if index := slices.Index(r.Members, e.self.Name); r.Open && index >= 0 {
-			if err := e.hold.Err(); err != nil {
-				return nil, err
+		before := line[0].Name // a member of the open round, if no other is there
+		for _, c := range line {
+			if c.Sequence < m.self.Sequence {
+				before = c.Name
 			}
-			return newMember(e, r, index), nil
 		}
-		wake, sleep, err := e.act(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		if !sleep {
-			continue
-		}
-		select {
-		case <-r.changed:
-		case <-wake:
-		case <-e.hold.Done():
-			return nil, e.hold.Err()
-		case <-ctx.Done():
-			return nil, coord.Ended(ctx)
+		// It has no children: only its end is heard, not what is written into it.
+		if _, _, err = v.Children(m.barrier.node(before)); !errors.Is(err, coord.ErrNoNode) {
+			return err
 		}
 	}
 }
 
-// act does what the barrier's state calls for. It tells whether to sleep until
-// ready changes or wake is closed, or else to look again at once.
-func (e *entrant) act(ctx context.Context, r reading) (wake <-chan struct{}, sleep bool, err error) {
-	switch {
-	case r.Size != e.size:
-		return nil, false, fmt.Errorf("%w: %d, not %d", ErrSize, r.Size, e.size)
-	case e.self.Sequence < r.Next:
-		// A round passed the own node over, so it was gone by then.
-		return nil, false, fmt.Errorf("%w: round %d began without it: %w", coord.ErrLost, r.Number, coord.ErrNodeDeleted)
-	case !r.Open && !e.mayComplete(r.state):
-		return nil, true, nil
-	case !r.Open:
-		stat, _, err := e.client.Exists(ctx, e.path)
-		if err != nil || int(stat.Children)-1 < e.size { // ready is a child, too
-			return nil, true, err
-		}
+// complete begins the next round if this member's arrival can have completed
+// it: at least so many nodes have been made for it. Earlier members need not
+// look: if n are there now, one of them arrived when there were n.
+func (m *Member) complete(ctx context.Context, r snapshot) error {
+	if int(m.self.Sequence-r.Next) < r.Size-1 {
+		return nil
 	}
-	line, err := e.list(ctx)
+	stat, _, err := m.barrier.client.Exists(ctx, m.barrier.path)
+	if err != nil || int(stat.Children)-1 < r.Size { // ready is a child, too
+		return err
+	}
+	line, err := m.barrier.list(ctx)
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	if r.Open && r.alive(line) {
-		return e.queue(ctx, r, line)
-	}
-	sleep, err = e.open(ctx, r, line)
-	return nil, sleep, err
+	return m.begin(ctx, r, line)
 }
 
-// mayComplete tells whether the own arrival can have been the one that
-// completes the next round: so many nodes at least have been made for it. Those
-// who came before need not look: if the members are complete now, somebody who
-// is there has come when they were.
-func (e *entrant) mayComplete(s state) bool { return int(e.self.Sequence-s.Next) >= e.size-1 }
-
-// queue waits, while a round is open, for the one before in line. So only the
-// first who waits hears of the going of the round's own members, and finds out
-// when all of them have crashed.
-func (e *entrant) queue(ctx context.Context, r reading, line []coord.Contender) (wake <-chan struct{}, sleep bool, err error) {
-	if !e.wait {
-		return nil, false, fmt.Errorf("%w: round %d", ErrLate, r.Number)
-	}
-	before := line[0].Name // there is one: a member of the open round
-	for _, c := range line {
-		if c.Sequence < e.self.Sequence {
-			before = c.Name
-		}
-	}
-	wake, err = e.awaitGone(ctx, before)
-	if errors.Is(err, coord.ErrNoNode) {
-		return nil, false, nil
-	}
-	return wake, true, err
-}
-
-// open begins the next round, if enough are there and all of them still are
-// when it begins. It tells whether to sleep until something changes.
-func (e *entrant) open(ctx context.Context, r reading, line []coord.Contender) (sleep bool, err error) {
-	next, enough := r.opening(line)
-	if !enough {
-		return true, nil
-	}
-	var ops []coord.Op
-	for _, name := range next.Members {
-		if name != e.self.Name {
-			ops = append(ops, coord.CheckOp(e.node(name), -1))
-		}
-	}
-	ops = append(ops, coord.SetOp(e.ready, encode(next), r.stat.Version))
-	err = txn(ctx, e.client, e.hold, ops...)
-	switch {
-	case errors.Is(err, coord.ErrLost):
-		return false, err
-	case errors.Is(err, coord.ErrBadVersion):
-		return true, nil // what changed it has fired the watch, or will
-	case errors.Is(err, coord.ErrNoNode):
-		return false, nil // one has gone meanwhile; perhaps there are enough others
-	}
-	return false, err
-}
-
-// txn is [coord.Hold.Txn], repeated until its outcome is known: what it does
-// cannot be done twice, since it sets a node of a known version.
-func txn(ctx context.Context, c *coord.Client, h *coord.Hold, ops ...coord.Op) error {
-	var lost error
-	err := c.Retry(ctx, func(ctx context.Context) error {
-		_, err := h.Txn(ctx, ops...)
-		if lost = h.Err(); lost != nil {
+// begin opens the next round if enough members are there, and all of them still
+// are when it begins. When one has gone meanwhile, there may be enough others.
+// When ready has changed, its watch tells.
+func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) error {
+	for !r.hasChanged() {
+		next, enough := r.opening(line)
+		if !enough {
 			return nil
 		}
-		return err
-	})
-	return cmp.Or(lost, err)
+		var roster []coord.Op
+		for _, name := range next.Members {
+			if name != m.self.Name { // which the hold's transaction checks
+				roster = append(roster, coord.CheckOp(m.barrier.node(name), -1))
+			}
+		}
+		err := m.barrier.ready.write(ctx, m.hold, r, next, roster...)
+		switch {
+		case errors.Is(err, coord.ErrBadVersion):
+			return nil
+		case !errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrLost):
+			return err
+		}
+		if line, err = m.barrier.list(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// withdraw deletes the own node. A caller whose context has ended is hardly kept
-// waiting.
+// withdraw deletes the own node. It takes at most 50 ms when ctx has ended.
 func withdraw(ctx context.Context, h *coord.Hold) {
 	ctx, cancel := coord.Grace(ctx)
 	defer cancel()

@@ -15,7 +15,7 @@ var (
 	// ErrIncomplete: the round is over, but not every member was seen to
 	// finish; the error is an [*IncompleteError], the same for all who left.
 	ErrIncomplete = errors.New("members are missing")
-	// ErrBroken: somebody deleted the node ready while a round was open, or
+	// ErrBroken: a client deleted the node ready while a round was open, or
 	// wrote something else into it. How the round ended cannot be told.
 	ErrBroken = errors.New("the barrier was tampered with while it was in use")
 )

@@ -123,6 +123,20 @@ func TestWhenOneOfTooManyDiesBeforeTheRoundBeginsAnotherTakesItsPlaceAtOnce(t *t
 	})
 }
 
+// It goes while the transaction that is to begin the round is on its way.
+func TestAReadyThatGoesBeforeTheRoundBeginsIsMadeAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 1)
+		b.leaveAll(nil, b.enter(bs[0])...)
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(2*lasts))
+		only := b.enter(bs[0])[0]
+		<-slow.Struck()
+		require.NoError(t, cs[1].Delete(b.Context(), "/b/ready", -1))
+		b.leaveAll(nil, only)
+		b.Close(cs...)
+	})
+}
+
 func TestOneMemberTooManyIsToldSo(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)

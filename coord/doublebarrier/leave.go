@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -15,16 +14,18 @@ import (
 // done is what a member's data end with once it has finished.
 const done = "\ndone"
 
-// leaving is a member that has finished and waits for the others. The first of
+func hasFinished(data []byte) bool { return strings.HasSuffix(string(data), done) }
+
+// leaver is a member that has finished and waits for the others. The first of
 // the round that is still there looks after them and closes the round: the
-// monitor. Everybody else waits for that, and for the one before it in the
+// monitor. Each of the others waits for that, and for the one before it in the
 // round, so as to be the next monitor when all before it are gone.
-type leaving struct {
+type leaver struct {
 	*Member
-	marked  <-chan struct{} // closed when the own node is not as the mark left it
-	before  int             // the nearest before the own index that may be there; -1 if none is
-	next    int             // the monitor: whom to look after next; 0 before it begins
-	missing []int           // the monitor: who was gone before having finished
+	seen    snapshot // ready as last read
+	before  int      // the nearest before the own index that may be there; -1 if none is
+	next    int      // the monitor: which member to look after next; 0 before it begins
+	missing []int    // the monitor: members that went without having finished
 }
 
 func (m *Member) leave(ctx context.Context) error {
@@ -39,117 +40,64 @@ func (m *Member) leave(ctx context.Context) error {
 	return cmp.Or(m.hold.Err(), err) // a loss, whatever came of it
 }
 
-// finish takes part in the round's end. ctx ends with the hold. It sees to the
-// watch on ready before the mark is made, while the round cannot end unless the
-// own node is gone: a watch that is set after the end has nothing to tell, and
-// stays.
+// finish takes part in the round's end. ctx ends with the hold. The watch on
+// ready is there before the mark, while the round cannot end: a watch that is
+// set after the end has nothing to tell, and stays.
 func (m *Member) finish(ctx context.Context) error {
-	l := &leaving{Member: m, before: m.index - 1}
-	r, over, err := m.refresh(ctx, m.open)
-	if over || err != nil {
+	l := &leaver{Member: m, seen: m.open, before: m.index - 1}
+	if over, err := l.refresh(ctx); over || err != nil {
 		return err
 	}
-	if err := l.mark(ctx); err != nil {
+	if err := m.mark(ctx); err != nil {
 		return err
 	}
-	for {
-		if r, over, err = m.refresh(ctx, r); over || err != nil {
-			return err
-		}
-		if err := l.keepMark(ctx); err != nil {
-			return err
-		}
-		wake, err := l.attend(ctx, r)
-		if err != nil {
-			return err
-		}
-		if wake == nil {
-			closed, err := l.close(ctx, r)
-			if err != nil {
-				return err
-			}
-			if closed {
-				return m.verdict(round{Number: r.Number, Missing: l.missing})
-			}
-		}
-		if err := l.sleep(ctx, r, wake); err != nil {
-			return err
-		}
-	}
+	return m.barrier.client.Wait(ctx, func(v *coord.View) (over bool, err error) { return l.look(ctx, v) })
 }
 
-// refresh reads ready again if it has changed. It tells whether the round is
+// look does what the round's state calls for. It reports whether the round is
+// over, and then the verdict.
+func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
+	if over, err := l.refresh(ctx); over || err != nil {
+		return over, err
+	}
+	v.Until(l.seen.changed)
+	switch data, _, err := v.Get(l.Node()); {
+	case err != nil && !errors.Is(err, coord.ErrNoNode):
+		return false, err
+	case !hasFinished(data): // another client has written into it, as a request to give up is
+		return false, l.mark(ctx) // which is seen, or fails since the node is gone
+	}
+	if wait, err := l.awaitBefore(v); wait || err != nil {
+		return false, err
+	}
+	if wait, err := l.awaitOthers(v); wait || err != nil {
+		return false, err
+	}
+	return l.close(ctx)
+}
+
+// refresh reads ready again if it has changed. It reports whether the round is
 // over, and then the verdict. It looks for the end first, without a watch.
-func (m *Member) refresh(ctx context.Context, r reading) (_ reading, over bool, err error) {
-	if !r.hasChanged() {
-		return r, false, nil
+func (l *leaver) refresh(ctx context.Context) (over bool, err error) {
+	if !l.seen.hasChanged() {
+		return false, nil
 	}
-	if r, over, err = m.judge(m.barrier.get(ctx)); over || err != nil {
-		return r, over, err
-	}
-	return m.judge(m.barrier.watch(ctx))
-}
-
-// judge tells whether the round is over by what was read, and then the verdict.
-func (m *Member) judge(r reading, err error) (_ reading, over bool, _ error) {
-	if err := m.tampered(r, err); err != nil {
-		return r, false, err
-	}
-	past, over := r.outcome(m.open.Number)
-	if !over {
-		return r, false, nil
-	}
-	return r, true, m.verdict(past)
-}
-
-// mark tells the others that the member has finished.
-func (l *leaving) mark(ctx context.Context) error {
-	data := []byte(l.barrier.client.Identity() + done)
-	return txn(ctx, l.barrier.client, l.hold, coord.SetOp(l.Node(), data, -1))
-}
-
-func isMarked(data []byte) bool { return strings.HasSuffix(string(data), done) }
-
-// keepMark sees to it that the mark is there for the monitor to see, also when
-// somebody writes into the node, as [coord.Client.Revoke] does.
-func (l *leaving) keepMark(ctx context.Context) error {
-	if l.marked != nil {
-		select {
-		case <-l.marked:
-		default:
-			return nil
+	for _, read := range []func(context.Context) (snapshot, error){l.barrier.ready.get, l.barrier.ready.watch} {
+		r, err := read(ctx)
+		if err := l.tampered(r, err); err != nil {
+			return false, err
 		}
-	}
-	for {
-		data, _, changed, err := l.barrier.client.Watch(ctx, l.Node())
-		switch {
-		case err == nil && isMarked(data):
-			l.marked = changed
-			return nil
-		case err != nil && !errors.Is(err, coord.ErrNoNode):
-			return err
+		if past, over := r.outcome(l.open.Number); over {
+			return true, l.verdict(past)
 		}
-		if err := l.mark(ctx); err != nil { // a loss, when the node is gone
-			return err
-		}
+		l.seen = r
 	}
-}
-
-// sleep waits until there is something to do.
-func (l *leaving) sleep(ctx context.Context, r reading, wake <-chan struct{}) error {
-	select {
-	case <-wake:
-	case <-l.marked:
-	case <-r.changed:
-	case <-ctx.Done():
-		return coord.Ended(ctx)
-	}
-	return nil
+	return false, nil
 }
 
 // tampered turns what must not happen to ready while a round is open into
 // [ErrBroken].
-func (m *Member) tampered(r reading, err error) error {
+func (m *Member) tampered(r snapshot, err error) error {
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
 		return fmt.Errorf("%w: ready was deleted", ErrBroken)
@@ -161,7 +109,7 @@ func (m *Member) tampered(r reading, err error) error {
 	return err
 }
 
-// verdict is what everybody gets to know.
+// verdict is what every member gets to know.
 func (m *Member) verdict(r round) error {
 	if slices.Contains(r.Missing, m.index) {
 		return fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, r.Number)
@@ -172,79 +120,70 @@ func (m *Member) verdict(r round) error {
 	return nil
 }
 
-// attend returns what to wait for, or nil when all others have finished or are
-// gone, and it is this member's part to close the round.
-func (l *leaving) attend(ctx context.Context, r reading) (wake <-chan struct{}, err error) {
-	for ; l.before >= 0; l.before-- {
-		wake, err := l.barrier.awaitGone(ctx, l.open.Members[l.before])
-		switch {
-		case !errors.Is(err, coord.ErrNoNode):
-			return wake, err
-		case r.hasChanged():
-			return r.changed, nil
-		}
-	}
-	if l.next == 0 {
-		for gone := range l.index {
-			l.missing = append(l.missing, gone)
-		}
-		l.next = l.index + 1
-	}
-	for l.next < l.Count() {
-		for _, other := range l.seeNext(ctx, r) {
-			switch {
-			case errors.Is(other.err, coord.ErrNoNode):
-				l.missing = append(l.missing, l.next)
-			case other.err != nil || !other.finished:
-				return other.wake, other.err
-			}
-			l.next++
-		}
-	}
-	return nil, nil
+// mark tells the others that the member has finished.
+func (m *Member) mark(ctx context.Context) error {
+	data := []byte(m.barrier.client.Identity() + done)
+	return m.barrier.ready.repeat(ctx, m.hold, coord.SetOp(m.Node(), data, -1))
 }
 
-// sight is what is seen of another member.
-type sight struct {
-	finished bool
-	wake     <-chan struct{} // closed when there is something else to see
-	err      error
+// awaitBefore reports whether a member before this one is there, or the round
+// is over: a member that has gone because of that is not missing, and ready has
+// changed before it went.
+func (l *leaver) awaitBefore(v *coord.View) (wait bool, err error) {
+	for ; l.before >= 0; l.before-- {
+		_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
+		if !errors.Is(err, coord.ErrNoNode) {
+			return true, err
+		}
+		if l.seen.hasChanged() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // atOnce is how many members the monitor looks at in one round trip. What it
 // sees before it is needed is not asked for again unless it changes.
 const atOnce = 32
 
-// seeNext sees the next few whom the monitor looks after.
-func (l *leaving) seeNext(ctx context.Context, r reading) []sight {
-	others := make([]sight, min(atOnce, l.Count()-l.next))
-	var looking sync.WaitGroup
-	for i := range others {
-		looking.Go(func() { others[i] = l.see(ctx, r, l.next+i) })
+// awaitOthers reports whether the monitor has to wait for a member that is
+// there and has not finished. No other client can end the round while the
+// monitor's node is there.
+func (l *leaver) awaitOthers(v *coord.View) (wait bool, err error) {
+	if l.next == 0 {
+		for gone := range l.index {
+			l.missing = append(l.missing, gone)
+		}
+		l.next = l.index + 1
 	}
-	looking.Wait()
-	return others
+	for ahead := l.next; l.next < l.Count(); l.next++ {
+		for ; ahead < min(l.next+atOnce, l.Count()); ahead++ {
+			v.Ahead(l.node(ahead))
+		}
+		data, _, err := v.Get(l.node(l.next))
+		switch {
+		case errors.Is(err, coord.ErrNoNode):
+			l.missing = append(l.missing, l.next)
+		case err != nil || !hasFinished(data):
+			return true, err
+		}
+	}
+	return false, nil
 }
 
-// see reads and watches another member. One that is gone because the round is
-// over is not missing: then ready has changed before, and that is what to look
-// at. The same goes for the one before.
-func (l *leaving) see(ctx context.Context, r reading, index int) sight {
-	data, _, wake, err := l.barrier.client.Watch(ctx, l.barrier.node(l.open.Members[index]))
-	if errors.Is(err, coord.ErrNoNode) && r.hasChanged() {
-		return sight{wake: r.changed}
-	}
-	return sight{isMarked(data), wake, err}
-}
+// node returns the path of another member's node.
+func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[index]) }
 
-// close ends the round, unless somebody else has: then it tells so. As long as
-// the own node is there, which the transaction checks, ready cannot be about a
-// later round without telling how this one ended.
-func (l *leaving) close(ctx context.Context, r reading) (closed bool, err error) {
-	end := coord.SetOp(l.barrier.ready, encode(r.closing(l.missing)), r.stat.Version)
-	err = txn(ctx, l.barrier.client, l.hold, end)
-	if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) {
+// close ends the round, unless another member has: then ready tells so. As long
+// as the own node is there, which the transaction checks, ready cannot be about
+// a later round without telling how this one ended.
+func (l *leaver) close(ctx context.Context) (closed bool, err error) {
+	err = l.barrier.ready.write(ctx, l.hold, l.seen, l.seen.closing(l.missing))
+	switch {
+	case err == nil:
+		return true, l.verdict(round{Number: l.open.Number, Missing: l.missing})
+	case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost):
 		return false, nil
 	}
-	return err == nil, err
+	return false, err
 }

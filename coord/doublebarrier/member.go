@@ -15,16 +15,13 @@ import (
 type Member struct {
 	barrier *Barrier
 	hold    *coord.Hold
-	open    reading // the round as it began, watched since
+	self    coord.Contender
+	open    snapshot // the round as it began, watched since
 	index   int
 
 	leaving chan struct{} // taken by the Leave that does it
 	ended   bool          // guarded by leaving
 	outcome error
-}
-
-func newMember(e *entrant, r reading, index int) *Member {
-	return &Member{barrier: e.Barrier, hold: e.hold, open: r, index: index, leaving: make(chan struct{}, 1)}
 }
 
 // Round returns the number of the round, from 1. It grows from round to round.
@@ -40,7 +37,7 @@ func (m *Member) Count() int { return len(m.open.Members) }
 // Node returns the path of the member's node.
 func (m *Member) Node() string { return m.hold.Node() }
 
-// Hold returns the hold of the member's node, for whoever watches over it. To
+// Hold returns the hold of the member's node, for code that watches over it. To
 // release it is to abandon the place.
 func (m *Member) Hold() *coord.Hold { return m.hold }
 
@@ -71,8 +68,8 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 // when the others do not count on it any more, [coord.ErrReleased] after an
 // Abandon, ctx's error when that ended first. Then the caller gives up its
 // place, so that the others need not wait for it, and may be missing in the
-// outcome although it has finished. Leave may be called again and gives the same
-// answer.
+// outcome although it has finished. Leave may be called again and gives the
+// same answer.
 func (m *Member) Leave(ctx context.Context) error {
 	select {
 	case m.leaving <- struct{}{}: // also with a dead ctx, to give up the place

@@ -14,7 +14,7 @@ const format = 1
 
 // round is one use of the barrier. Its members are those with a sequence number
 // from First up to but not including Next: a round takes the oldest members
-// there are, so that whoever else has such a number is gone.
+// there are, so that any other node that had such a number is gone.
 type round struct {
 	Number  int64 `json:"round"` // from 1; 0 when there was none yet
 	First   int32 `json:"first"`
@@ -22,20 +22,20 @@ type round struct {
 	Missing []int `json:"missing,omitempty"` // once it is over: who was not seen to finish
 }
 
-// has tells whether a node stands for a member of the round, alive since it is
-// there.
+// has reports whether a node stands for a member of the round, alive since it
+// is there.
 func (r round) has(c coord.Contender) bool { return r.First <= c.Sequence && c.Sequence < r.Next }
 
 // state is the content of ready: one line of JSON and, while a round is open,
-// one line more for each of its members. It is changed in three ways only,
-// each time for the version it was read in: a round is opened, or closed, or the
+// one line more for each of its members. It is changed in three ways only, each
+// time for the version it was read in: a round is opened, or closed, or the
 // number of members is set when nobody is there.
 type state struct {
 	Format int `json:"format"`
 	Size   int `json:"size"`
 	round
 	Open    bool     `json:"open"`
-	Past    []round  `json:"past,omitempty"` // rounds whose outcome somebody may not have read yet
+	Past    []round  `json:"past,omitempty"` // rounds whose outcome a member may not have read yet
 	Members []string `json:"-"`              // of the open round, by age
 }
 
@@ -57,7 +57,7 @@ func decode(data []byte) (state, error) {
 	return s, nil
 }
 
-// alive tells whether a member of the round is left, given who is there.
+// alive reports whether a member of the round is left, given who is there.
 func (r round) alive(line []coord.Contender) bool { return slices.ContainsFunc(line, r.has) }
 
 // opening returns the state in which the next round is open, if those who wait
@@ -88,9 +88,9 @@ func (s state) closing(missing []int) state {
 	return s
 }
 
-// resized returns the state for another number of members, when nobody is there.
-// Those of a round that is still open are all missing. No other outcome can be
-// asked for any more.
+// resized returns the state for another number of members, when nobody is
+// there. Those of a round that is still open are all missing. No other outcome
+// can be asked for any more.
 func (s state) resized(size int) state {
 	if s.Open {
 		missing := make([]int, s.Size)

@@ -6,7 +6,7 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: the roster is checked when the round begins",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `if name != e.self.Name {`,
+			old:  `if name != m.self.Name {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestARoundBeginsOnlyWhileAllItsMembersAreThere"}},
@@ -14,9 +14,9 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: ready changes by its version",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
-			old:  `ops = append(ops, coord.SetOp(e.ready, encode(next), r.stat.Version))`,
-			new:  `ops = append(ops, coord.SetOp(e.ready, encode(next), -1))`,
+			file: "coord/doublebarrier/record.go",
+			old:  `encode(to), from.stat.Version)`,
+			new:  `encode(to), -1)`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestEverySchedule"}},
 	},
@@ -42,8 +42,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a member that may complete a round looks",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `>= e.size-1 }`,
-			new:  `== e.size-1 }`,
+			old:  `< r.Size-1 {`,
+			new:  `!= r.Size-1 {`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestAPlaceThatWasGivenUp"}},
 	},
@@ -51,8 +51,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a crashed round does not block those that wait",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `if r.Open && r.alive(line) {`,
-			new:  `if r.Open {`,
+			old:  `case !r.alive(line):`,
+			new:  `case false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestARoundWhoseMembersHaveAllCrashed"}},
 	},
@@ -60,10 +60,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a member that waits for a crash hears of it",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old: `	return wake, true, err
-}`,
-			new: `	return nil, true, err
-}`,
+			old:  `_, _, err = v.Children(`,
+			new:  `_, err = m.barrier.client.Children(ctx, `,
 		},
 		tests: []suite{{pkg: barrier, run: "TestThoseWhoWaitHear"}},
 	},
@@ -71,8 +69,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: an opening that failed is tried again",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `return false, nil // one has gone`,
-			new:  `return true, nil // one has gone`,
+			old:  `if line, err = m.barrier.list(ctx); err != nil {`,
+			new:  `if err = nil; true {`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestWhenOneOfTooMany"}},
 	},
@@ -80,8 +78,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a server that lags makes no member late",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `if !flushed {`,
-			new:  `if !flushed && false {`,
+			old:  `case !flushed:`,
+			new:  `case !flushed && false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestANewcomer"}},
 	},
@@ -107,7 +105,7 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: programs that disagree about the size are refused",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `case r.Size != e.size:`,
+			old:  `case r.Size != b.size:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestAMemberIsRefusedWhenTheSize"}},
@@ -116,8 +114,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a newcomer looks again before it refuses",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `if r.hasChanged() { // whom`,
-			new:  `if false { // whom`,
+			old:  `case r.hasChanged(): // the list`,
+			new:  `case false: // the list`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestThoseWhoAgreeOnAnotherNumber"}},
 	},
