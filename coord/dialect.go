@@ -20,9 +20,9 @@ const (
 	Kazoo Dialect = "kazoo"
 )
 
-// The kinds of the recipes in this module that both dialects have. A kind is the
-// part of a claim's node name that tells what it claims; kinds of your own are
-// letters and digits.
+// The kinds of the recipes in this module that both dialects have. A kind is
+// the part of a claim's node name that tells what it claims; kinds of your own
+// are letters and digits.
 const (
 	kindLock  = "lock"  // mutex
 	kindRead  = "read"  // shared side of a read/write lock

@@ -19,7 +19,8 @@ import (
 // systemError is what a server answers when the request made it stumble.
 const systemError = zkembed.Code(-1)
 
-// All that watch a path share one watch, also a failing one: its "no node" may be older than the node.
+// All that watch a path share one watch, also a failing one: its "no node" may
+// be older than the node.
 func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

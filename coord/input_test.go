@@ -142,7 +142,8 @@ func TestOpenReportsThatTheServerRefusesTheCredentials(t *testing.T) {
 	})
 }
 
-// A server may grant less than was asked for; the limits follow what it granted.
+// A server may grant less than was asked for; the limits follow what it
+// granted.
 func TestTheGrantedTimeoutCounts(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithSessionTimeout(time.Hour))

@@ -55,9 +55,9 @@ type Line struct {
 	Dir string
 	// Kinds of claims that take part. A contender of another known kind, or of
 	// the other dialect, cannot be honoured: the one of the two that came later
-	// must leave ([ErrForeign]). Names of no known shape are ignored. A claim's own
-	// kind takes part in any case, and without any named, in the eyes of one who
-	// only looks ([Line.Order]), every kind does.
+	// must leave ([ErrForeign]). Names of no known shape are ignored. A claim's
+	// own kind takes part in any case, and without any named, in the eyes of
+	// one who only looks ([Line.Order]), every kind does.
 	Kinds []string
 }
 
@@ -73,7 +73,7 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 	return line
 }
 
-// mayReturn tells whether a contender that is gone may stand in the line under
+// mayReturn reports whether a contender that is gone may stand in the line under
 // another name: a write claim that was downgraded has left a read claim in its
 // place. Kazoo's names do not tell a writer from a mutex.
 func (l Line) mayReturn(gone Contender) bool {

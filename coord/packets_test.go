@@ -113,7 +113,8 @@ func TestALimitThatIsConfiguredCostsNoConnection(t *testing.T) {
 	}, zkembed.WithMaxPacket(half))
 }
 
-// What a packet takes is counted to the byte: one more would cost the connection.
+// What a packet takes is counted to the byte: one more would cost the
+// connection.
 func TestAllOfAPacketIsCounted(t *testing.T) {
 	const path, limit = "/node", 0xfffff
 	inBubble(t, func(b bubble) {

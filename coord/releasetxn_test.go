@@ -12,7 +12,8 @@ import (
 )
 
 // The transaction was carried out, its reply was lost, and nobody can tell any
-// more: whoever took the missing witness for a failure would carry it out again.
+// more: whoever took the missing witness for a failure would carry it out
+// again.
 func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
@@ -50,8 +51,8 @@ func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) 
 	})
 }
 
-// The claim is broken while the lost reply to its transaction is found out: what
-// the transaction was to delete is still there.
+// The claim is broken while the lost reply to its transaction is found out:
+// what the transaction was to delete is still there.
 func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t *testing.T) {
 	for name, op := range map[string]coord.Op{"delete": coord.DeleteOp("/item", 0), "set": coord.SetOp("/item", []byte("new"), 0)} {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +88,8 @@ func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 }
 
 // The hold is lost while its transaction is repeated, and the server throttles
-// the repetition: the node must not be deleted in between, or the next one would
-// take the deletion for its own.
+// the repetition: the node must not be deleted in between, or the next one
+// would take the deletion for its own.
 func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())

@@ -12,8 +12,8 @@ import (
 )
 
 // The slower the replies are, the more often they are asked for: otherwise
-// hardly anything of the window would be left when the next one comes: three round
-// trips are in it.
+// hardly anything of the window would be left when the next one comes: three
+// round trips are in it.
 func TestAHoldOverASlowConnectionHasTimeForAnOutageLeft(t *testing.T) {
 	t.Run("tick known", func(t *testing.T) { holdSlowly(t, T/5, T/8, coord.WithTick(tick)) })
 	t.Run("tick unknown", func(t *testing.T) { holdSlowly(t, T/8, T/16) })
@@ -33,8 +33,8 @@ func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Optio
 	})
 }
 
-// A server that has hung answers nothing, and its connection stays open. Half of
-// the session time-out is left for the way to another.
+// A server that has hung answers nothing, and its connection stays open. Half
+// of the session time-out is left for the way to another.
 func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

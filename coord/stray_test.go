@@ -21,8 +21,8 @@ func (b bubble) lateCreates(session int64, after time.Duration, times int) *zkem
 	return b.Server.Inject(zkembed.Match{Session: session, Ops: []zkembed.Op{zkembed.OpCreate}, Times: times}, zkembed.CarryOutLate(after))
 }
 
-// joinedLate joins, and gives up while the create is under way, which the server
-// carries out so much later.
+// joinedLate joins, and gives up while the create is under way, which the
+// server carries out so much later.
 func (b bubble) joinedLate(c *coord.Client, spec coord.Spec, after time.Duration) {
 	b.Helper()
 	late := b.lateCreates(c.SessionID(), after, 1)

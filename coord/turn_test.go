@@ -106,8 +106,8 @@ func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 	})
 }
 
-// The news of the deletion does not come, since the claim's own watch is not set
-// yet: the grant waits for that.
+// The news of the deletion does not come, since the claim's own watch is not
+// set yet: the grant waits for that.
 func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 	for _, spec := range []coord.Spec{
 		mutex,

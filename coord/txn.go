@@ -11,7 +11,8 @@ import (
 // Mode is a node's kind.
 type Mode int32
 
-// What a node can be besides persistent. [Client.Join] makes nodes that are both.
+// What a node can be besides persistent. [Client.Join] makes nodes that are
+// both.
 const (
 	Ephemeral  Mode = session.Ephemeral            // deleted at the end of the session
 	Sequential Mode = session.PersistentSequential // the server appends a number to the name

@@ -125,8 +125,8 @@ func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 	})
 }
 
-// A deletion that is known is one answer: a look that makes the node and reads it
-// sees the new one.
+// A deletion that is known is one answer: a look that makes the node and reads
+// it sees the new one.
 func TestANodeThatWasDeletedAndMadeAnewIsReadByTheSecondAttempt(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		waiter, other := made(b, "/a")

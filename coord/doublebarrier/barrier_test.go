@@ -144,9 +144,8 @@ func TestALateComerThatWaitsIsInTheNextRound(t *testing.T) {
 	})
 }
 
-// owns tells whether a member belongs to a client.
-// crash lets a round begin whose members all die.
-// there tells whether a member's node is.
+// owns reports whether a member belongs to a client. crash lets a round begin
+// whose members all die. there reports whether a member's node is.
 func TestLeaveMayBeCalledAgainAndTogether(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 2)...)

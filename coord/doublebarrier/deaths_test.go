@@ -248,8 +248,8 @@ func TestWorkInsideHearsWhenTheMembershipIsLost(t *testing.T) {
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, lost)
-		// A client that comes back before the session is closed may hear of the end
-		// of its node before that of the session.
+		// A client that comes back before the session is closed may hear of the
+		// end of its node before that of the session.
 		require.True(t, errors.Is(lost, coord.ErrSessionExpired) || errors.Is(lost, coord.ErrNodeDeleted), "%v", lost)
 	})
 }

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { zktest.Main(m) }
 
-// steady is a session time-out that a busy machine can keep. Where a session has
-// to end, the tests end it.
+// steady is a session time-out that a busy machine can keep. Where a session
+// has to end, the tests end it.
 const steady = 20 * time.Second
 
 // open returns a client of the servers that is closed with the test.

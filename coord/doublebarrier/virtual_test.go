@@ -152,8 +152,8 @@ func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 	})
 }
 
-// The reply to the close is lost, and when it is repeated the next round is open
-// already, with the one that closes still there.
+// The reply to the close is lost, and when it is repeated the next round is
+// open already, with the one that closes still there.
 func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(3, 2)
@@ -272,8 +272,8 @@ func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 	}
 }
 
-// The context is the member's own, and so ends with it: here when the client hears
-// that its session is over, while Leave waits for a connection.
+// The context is the member's own, and so ends with it: here when the client
+// hears that its session is over, while Leave waits for a connection.
 func TestLeaveReportsALossAlsoWhenItsContextEndsWithIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)

@@ -133,9 +133,9 @@ func TestConsumersBesideEachOtherSeldomTryTheSame(t *testing.T) {
 	})
 }
 
-// beside has four consumers empty a queue, each of them by requests that take as
-// many for one item. Half a request more is allowed for what is listed or tried
-// in vain.
+// beside has four consumers empty a queue, each of them by requests that take
+// as many for one item. Half a request more is allowed for what is listed or
+// tried in vain.
 func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) {
 	const n, consumers = 2000, 4
 	producer := b.queue(b.Open())

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One goroutine may list anew between another's finding nothing and its waiting.
+// One goroutine may list anew between another's finding nothing and its
+// waiting.
 func TestNoConsumerWaitsWhileThereIsOrMayBeACandidate(t *testing.T) {
 	h := head{changed: make(chan struct{}), back: make(chan struct{})}
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Two claims of one item by this library are nodes of the same path and version:
-// the version of the entry tells them from each other.
+// Two claims of one item by this library are nodes of the same path and
+// version: the version of the entry tells them from each other.
 func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
 	for name, nack := range map[string]func(context.Context, *queue.Item) error{
 		"at once":      func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, 0) },

@@ -1,6 +1,7 @@
 package main
 
-// locks is which claims exclude each other, and what is refused instead of a deadlock.
+// locks is which claims exclude each other, and what is refused instead of a
+// deadlock.
 var locks = []mutant{
 	{
 		guard: "shared lock: a mutex is a writer to readers",

@@ -1,6 +1,7 @@
 package main
 
-// recovery is how a claim comes to be and goes, whatever becomes of the replies.
+// recovery is how a claim comes to be and goes, whatever becomes of the
+// replies.
 var recovery = []mutant{
 	{
 		guard: "recovery: a write before the listing",

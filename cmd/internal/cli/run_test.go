@@ -42,7 +42,8 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 				for _, pid := range pids {
 					requireGone(t, pid)
 				}
-				// No server can have given up before that a session of which it heard shortly before begin.
+				// No server can have given up before that a session of which it
+				// heard shortly before begin.
 				require.Less(t, time.Since(begin), zktest.SessionTimeout)
 				require.Equal(t, exitLost, polite.exit())
 				require.Equal(t, exitLost, rude.exit())
@@ -169,7 +170,8 @@ func TestASignalEndsTheAttemptToConnect(t *testing.T) {
 	require.Equal(t, 128+15, p.exit())
 }
 
-// handles tells whether a process has a handler for a signal. Where that cannot be known it says yes.
+// handles reports whether a process has a handler for a signal. Where that cannot
+// be known it says yes.
 func handles(pid int, s syscall.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
