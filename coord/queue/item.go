@@ -27,7 +27,7 @@ type Item struct {
 // A reply that is lost is found out. [coord.ErrUnconfirmed] when ctx or the
 // session ended before that: the item may be delivered again. One request.
 func (i *Item) Ack(ctx context.Context) error {
-	return i.settle(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))
+	return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))
 }
 
 // Nack gives the item back, to its old place in the queue. With a delay, the
@@ -37,16 +37,16 @@ func (i *Item) Ack(ctx context.Context) error {
 func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 	own := coord.CheckOp(i.queue.entry(i.name), i.version)
 	if delay <= 0 {
-		return i.settle(ctx, "nack", own)
+		return i.finish(ctx, "nack", own)
 	}
-	if i.queue.isParked(i) {
+	if i.queue.dispatcher.isParked(i) {
 		return i.queue.explain("nack", ErrStale)
 	}
 	for {
 		_, err := i.hold.Txn(ctx, own)
 		switch {
 		case err == nil:
-			return i.queue.explain("nack", i.queue.park(i, delay))
+			return i.queue.explain("nack", i.queue.dispatcher.park(i, delay))
 		case errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil && i.hold.Err() == nil:
 			// To check twice does no harm.
 		case errors.Is(err, coord.ErrUnconfirmed) || errors.Is(err, coord.ErrThrottled):
@@ -57,8 +57,8 @@ func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 	}
 }
 
-func (i *Item) settle(ctx context.Context, op string, change coord.Op) error {
-	if i.queue.isParked(i) {
+func (i *Item) finish(ctx context.Context, op string, change coord.Op) error {
+	if i.queue.dispatcher.isParked(i) {
 		return i.queue.explain(op, ErrStale)
 	}
 	return i.end(op, i.hold.ReleaseTxn(ctx, change))
@@ -70,79 +70,30 @@ func (i *Item) end(op string, err error) error {
 	switch {
 	case errors.As(err, &refused) && (errors.Is(refused, coord.ErrNoNode) || errors.Is(refused, coord.ErrBadVersion)):
 		// The claim's path is the same for everybody; the entry's version tells
-		// that another has the item now. It does not come again, so that an attempt
-		// whose reply was lost cannot be carried out late either.
+		// that another has the item now. It does not come again, so that an
+		// attempt whose reply was lost cannot be carried out late either.
 		i.hold.Abandon()
 		err = stale(refused)
 	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late
 	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrReleased):
 		err = stale(err)
 	}
-	if i.hold.Err() != nil {
-		i.queue.forget(i)
-	}
-	if err != nil || op == "nack" {
-		i.queue.head.returned()
-	}
+	i.queue.dispatcher.settled(i, err != nil || op == "nack")
 	return i.queue.explain(op, err)
 }
 
 func stale(err error) error { return fmt.Errorf("%w: %w", ErrStale, err) }
 
 // Done is closed when the claim has ended, for whatever reason; Err tells why.
-// Whoever processes the item beyond that does so beside another.
+// Another receiver may have the item from then on.
 func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
 
 // Err returns nil while the claim can be trusted; see [coord.Hold.Err].
 func (i *Item) Err() error { return i.hold.Err() }
 
-// Revoked is closed when somebody asked for the item; see [coord.Client.Revoke]. The
-// receiver decides.
+// Revoked is closed when a client asked for the item ([coord.Client.Revoke]).
+// The receiver decides.
 func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
 
 // Context returns a context that ends when the claim or parent does.
 func (i *Item) Context(parent context.Context) context.Context { return i.hold.Context(parent) }
-
-// keep remembers an item in the receiver's hands, unless the queue was closed.
-func (q *Queue) keep(item *Item) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.live == nil {
-		item.hold.Abandon()
-		return ErrClosed
-	}
-	q.live[item] = nil
-	return nil
-}
-
-func (q *Queue) forget(item *Item) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if timer := q.live[item]; timer != nil {
-		timer.Stop()
-	}
-	delete(q.live, item)
-}
-
-// isParked tells whether the item was given back with a delay.
-func (q *Queue) isParked(item *Item) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.live[item] != nil
-}
-
-// park keeps an item's claim for as long as nobody shall have it.
-func (q *Queue) park(item *Item, delay time.Duration) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	timer, known := q.live[item]
-	if !known || timer != nil {
-		return ErrStale
-	}
-	q.live[item] = time.AfterFunc(delay, func() {
-		_ = item.hold.Release(context.Background()) // goes on by itself until it is done
-		q.forget(item)
-		q.head.returned()
-	})
-	return nil
-}

@@ -4,116 +4,130 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// list makes a listing. It asks for the claims and the other consumers only if
-// they are needed to tell what is free: a consumer alone knows its own claims.
-func (q *Queue) list(ctx context.Context) error {
-	h := &q.head
-	h.mu.Lock()
-	crowded := h.crowded > 0
-	h.misses = 0
-	h.mu.Unlock()
-	begun := time.Now()
-	var entries, taken dir
-	var failures [3]error
-	var listing sync.WaitGroup
-	listing.Go(func() { entries, failures[0] = q.watch(ctx, q.entries()) })
-	if crowded {
-		listing.Go(func() { taken, failures[1] = q.watch(ctx, q.taken()) })
-		listing.Go(func() { failures[2] = q.census(ctx) })
+// listing is the queue as it was listed. The zero listing shows nothing, and is
+// replaced at once.
+type listing struct {
+	number  int
+	names   []string        // the candidates that were not handed out yet, in order
+	length  int             // how many there were
+	entries <-chan struct{} // closed when the entries are not those listed any more; nil: list in any case
+	claims  <-chan struct{} // the same of the claims; nil: they were not listed
+	partial bool            // they were not, though an end of one could make a candidate
+	used    bool            // a candidate was handed out
+	misses  int             // candidates that others had
+	took    time.Duration
+}
+
+// isEmpty tells whether there is nothing to hand out until there is a change,
+// which would be noticed.
+func (l *listing) isEmpty() bool {
+	return len(l.names) == 0 && l.entries != nil && !isClosed(l.entries) && !isClosed(l.claims) && !l.partial
+}
+
+// isOutdated tells whether there was a change since candidates were handed out.
+func (l *listing) isOutdated() bool {
+	return l.used && (isClosed(l.entries) || isClosed(l.claims))
+}
+
+func (l *listing) discard() { l.names, l.entries = nil, nil }
+
+// remove removes a candidate from the front.
+func (l *listing) remove(at int) string {
+	name := l.names[at]
+	copy(l.names[1:at+1], l.names[:at])
+	l.names, l.used = l.names[1:], true
+	return name
+}
+
+// front is what consumers beside each other choose from: the first candidates
+// of the same priority, so many or a part of the queue.
+func (l *listing) front(n int) []string {
+	front := l.names[:min(len(l.names), max(n, l.length/partPerListing))]
+	if other := slices.IndexFunc(front, func(name string) bool { return priority(name) != priority(front[0]) }); other > 0 {
+		front = front[:other]
 	}
-	listing.Wait()
-	if err := errors.Join(failures[:]...); err != nil {
+	return front
+}
+
+// list makes a listing; the gate is held. It asks for the claims and the other
+// consumers only if they are needed to tell what is free: a consumer alone
+// knows its own claims.
+func (d *dispatcher) list(ctx context.Context) error {
+	d.mu.Lock()
+	contended := d.contended > 0
+	d.mu.Unlock()
+	begun := time.Now()
+	var entries, claims dir
+	listEntries := func() (err error) { entries, err = d.watch(ctx, d.entries()); return err }
+	listClaims := func() (err error) { claims, err = d.watch(ctx, d.taken()); return err }
+	parts := []func() error{listEntries}
+	if contended {
+		parts = append(parts, listClaims, func() error { return d.countConsumers(ctx) })
+	}
+	if err := together(parts...); err != nil {
 		return err
 	}
-	free, others := q.free(entries, taken)
-	if !crowded && len(free) == 0 && len(entries.names) > 0 {
-		var err error
-		if taken, err = q.watch(ctx, q.taken()); err != nil {
-			return err
-		}
-		free, others = q.free(entries, taken)
+	free := d.show(entries, claims, time.Since(begun))
+	if free > 0 || contended || len(entries.names) == 0 {
+		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.names, h.fresh, h.listing, h.length, h.took = free, true, h.listing+1, len(free), time.Since(begun)
-	h.changed, h.freed, h.blind = entries.changed, taken.changed, taken.changed == nil && len(entries.names) > 0
-	if others > 0 {
-		h.crowded = crowdedFor
+	if err := listClaims(); err != nil {
+		return err
 	}
+	d.show(entries, claims, time.Since(begun))
 	return nil
+}
+
+// show makes a listing of the entries that nobody has, as far as that is known,
+// and tells how many there are.
+func (d *dispatcher) show(entries, claims dir, took time.Duration) (free int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	received := d.received()
+	for _, name := range claims.names {
+		if !d.out[name] && !received[name] {
+			d.contended = contendedFor
+		}
+	}
+	names := slices.DeleteFunc(unclaimed(entries.names, claims.names), func(name string) bool {
+		return d.out[name] || received[name] && claims.changed == nil // listed, a claim that is not there has ended
+	})
+	d.listing = listing{
+		number: d.listing.number + 1, names: names, length: len(names), took: took,
+		entries: entries.changed, claims: claims.changed, partial: claims.changed == nil && len(entries.names) > 0,
+	}
+	return len(names)
 }
 
 // dir is a directory as it was listed and watched.
 type dir struct {
 	names   []string
-	changed <-chan struct{} // nil: it was not listed
+	changed <-chan struct{}
 }
 
 // watch lists one of the queue's directories, which it makes if need be.
-func (q *Queue) watch(ctx context.Context, path string) (dir, error) {
+func (d *dispatcher) watch(ctx context.Context, path string) (dir, error) {
 	for {
-		names, _, changed, err := q.client.WatchChildren(ctx, path)
+		names, _, changed, err := d.client.WatchChildren(ctx, path)
 		if !errors.Is(err, coord.ErrNoNode) {
 			return dir{names, changed}, err
 		}
-		if err := q.ensure(ctx); err != nil {
+		if err := d.ensure(ctx); err != nil {
 			return dir{}, err
 		}
 	}
 }
 
-// free returns the entries that nobody has, as far as it is known, in order: by
-// priority, then by age; and how many other consumers have.
-func (q *Queue) free(entries, taken dir) (free []string, others int) {
-	own := q.own()
-	held := make(map[string]bool, len(taken.names))
-	for _, name := range taken.names {
-		held[name] = true
-		if _, known := own[name]; !known {
-			others++
-		}
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	for _, name := range entries.names {
-		received, known := own[name]
-		// A claim of this object that is not among those listed has ended.
-		if isEntry(name) && !held[name] && (!known || received && taken.changed != nil) {
-			free = append(free, name)
-		}
-	}
-	slices.Sort(free)
-	return free, others
-}
-
-// own are the items in this object's hands: true when received, false when on
-// the way.
-func (q *Queue) own() map[string]bool {
-	own := map[string]bool{}
-	q.mu.Lock()
-	for item, timer := range q.live {
-		if item.hold.Err() == nil {
-			own[item.name] = true
-		} else if timer == nil {
-			delete(q.live, item) // lost; its receiver need not come back with it
-		}
-	}
-	q.mu.Unlock()
-	q.head.mu.Lock()
-	for name := range q.head.trying {
-		own[name] = false
-	}
-	for name, until := range q.head.barred {
-		if time.Now().Before(until) {
-			own[name] = false
-		} else {
-			delete(q.head.barred, name)
-		}
-	}
-	q.head.mu.Unlock()
-	return own
 }

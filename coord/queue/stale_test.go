@@ -511,11 +511,14 @@ func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 // before it is asked for.
 func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		mine, other := b.queue(b.Open()), b.queue(b.Open())
-		put(b.T, other, "held", "first", "second")
+		c := b.Open()
+		mine, other := b.queue(c), b.queue(b.Open())
+		put(b.T, other, "held", "before", "first", "second")
 		held := receive(b.T, other) // so that mine knows of another consumer
-		first := receive(b.T, mine)
+		ack(b.T, receive(b.T, mine))
+		first := receive(b.T, mine) // just after the one before
 		require.Equal(b, "first", string(first.Data))
+		require.Equal(b, 4, b.Server.SessionCounts(c.SessionID())[zkembed.OpGetData], "the second is read ahead")
 		second := receive(b.T, other)
 		require.Equal(b, "second", string(second.Data))
 		require.NoError(b, second.Nack(b.Context(), 0))

@@ -95,7 +95,7 @@ var connection = []mutant{
 	{
 		guard: "queue: an item whose claim is too large with the data is claimed without",
 		edit: edit{
-			file: "coord/queue/receive.go",
+			file: "coord/queue/claim.go",
 			old:  `if errors.Is(err, coord.ErrTooLarge) { // with the data`,
 			new:  `if false { // with the data`,
 		},

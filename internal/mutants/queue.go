@@ -6,8 +6,8 @@ var queue = []mutant{
 		guard: "queue: an ack removes only what its receiver still has",
 		edit: edit{
 			file: "coord/queue/item.go",
-			old:  `return i.settle(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
-			new:  `return i.settle(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`,
+			old:  `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
+			new:  `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`,
 		},
 		tests: []suite{{pkg: items, run: "TestAnAckOfAnItemThatAnotherHas"}},
 	},
@@ -23,9 +23,9 @@ var queue = []mutant{
 	{
 		guard: "queue: a claim is of the entry as it was read",
 		edit: edit{
-			file: "coord/queue/receive.go",
-			old:  `count := coord.SetOp(q.entry(name), e.data, e.stat.Version)`,
-			new:  `count := coord.SetOp(q.entry(name), e.data, -1)`,
+			file: "coord/queue/claim.go",
+			old:  `coord.SetOp(q.entry(e.name), e.data, e.stat.Version)`,
+			new:  `coord.SetOp(q.entry(e.name), e.data, -1)`,
 		},
 		tests: []suite{{pkg: items, run: "TestADeliveryBetween"}},
 	},
@@ -33,8 +33,8 @@ var queue = []mutant{
 		guard: "queue: a take is of the entry as it was read",
 		edit: edit{
 			file: "coord/queue/receive.go",
-			old:  `coord.DeleteOp(q.entry(name), e.stat.Version))`,
-			new:  `coord.DeleteOp(q.entry(name), -1))`,
+			old:  `coord.DeleteOp(q.entry(e.name), e.stat.Version))`,
+			new:  `coord.DeleteOp(q.entry(e.name), -1))`,
 		},
 		tests: []suite{{pkg: items, run: "TestATakeDeliversNothingBeyond"}},
 	},
@@ -42,8 +42,8 @@ var queue = []mutant{
 		guard: "queue: a take takes nothing that is claimed",
 		edit: edit{
 			file: "coord/queue/receive.go",
-			old: `		coord.CreateOp(q.claim(name), nil, coord.Ephemeral), // nobody has it
-		coord.DeleteOp(q.claim(name), -1),
+			old: `		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
+		coord.DeleteOp(q.claim(e.name), -1),
 `,
 			new: ``,
 		},
@@ -52,8 +52,8 @@ var queue = []mutant{
 	{
 		guard: "queue: a claim is deleted only while it is the own",
 		edit: edit{
-			file: "coord/queue/receive.go",
-			old:  `Proof: []coord.Op{coord.CheckOp(q.entry(name), item.version)},`,
+			file: "coord/queue/claim.go",
+			old:  `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: items, run: "TestANackOfAnItemThatAnotherHas|TestAnAckOf"}},
@@ -61,8 +61,8 @@ var queue = []mutant{
 	{
 		guard: "queue: what is given back with a delay is acknowledged no more",
 		edit: edit{
-			file: "coord/queue/item.go",
-			old:  `return q.live[item] != nil`,
+			file: "coord/queue/hand.go",
+			old:  `return d.items[item] != nil`,
 			new:  `return false`,
 		},
 		tests: []suite{{pkg: items, run: "TestAnItemIsAckedOrNackedOnce"}},
@@ -71,7 +71,7 @@ var queue = []mutant{
 		guard: "queue: no consumer waits without knowing of the claims",
 		edit: edit{
 			file: "coord/queue/listing.go",
-			old:  `taken.changed == nil && len(entries.names) > 0`,
+			old:  `claims.changed == nil && len(entries.names) > 0`,
 			new:  `false`,
 		},
 		tests: []suite{{pkg: items, run: "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"}},
@@ -79,27 +79,45 @@ var queue = []mutant{
 	{
 		guard: "queue: waiters of the same object hear of an item that comes back",
 		edit: edit{
-			file: "coord/queue/head.go",
-			old: `	close(h.back)
-	h.back = make(chan struct{})`,
+			file: "coord/queue/hand.go",
+			old: `	close(d.returned)
+	d.returned = make(chan struct{})`,
 			new: ``,
 		},
 		tests: []suite{{pkg: items, run: "TestWhatOneConsumerFailsToObtain"}},
 	},
 	{
-		guard: "queue: consumers beside each other share the items (crowdedFor)",
+		guard: "queue: an item that was read before the listing may have been delivered and given back since",
 		edit: edit{
-			file: "coord/queue/head.go",
-			old:  `const crowdedFor = 64`,
-			new:  `const crowdedFor = 0`,
+			file: "coord/queue/dispatcher.go",
+			old:  `if c.listing != d.listing.number {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: items, run: "TestAnItemThatWasReadAhead"}},
+	},
+	{
+		guard: "queue: an idle receiver looks when a claim ends",
+		edit: edit{
+			file: "coord/queue/dispatcher.go",
+			old:  `v.Until(l.claims)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: items, run: "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"}},
+	},
+	{
+		guard: "queue: consumers beside each other share the items (contendedFor)",
+		edit: edit{
+			file: "coord/queue/dispatcher.go",
+			old:  `contendedFor = 64`,
+			new:  `contendedFor = 0`,
 		},
 		tests: []suite{{pkg: items, run: "TestConsumersBesideEachOther"}},
 	},
 	{
 		guard: "queue: an urgent item that this object put is the next",
 		edit: edit{
-			file: "coord/queue/head.go",
-			old:  `if n := len(h.names); n > 0 && by < priority(h.names[n-1]) {`,
+			file: "coord/queue/hand.go",
+			old:  `if n := len(d.listing.names); n > 0 && by < priority(d.listing.names[n-1]) {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: items, run: "TestAnUrgentItem"}},
@@ -107,25 +125,25 @@ var queue = []mutant{
 	{
 		guard: "queue: a try looks again before it says that there is nothing",
 		edit: edit{
-			file: "coord/queue/receive.go",
-			old:  `case err == ErrEmpty && !looked:`,
-			new:  `case err == ErrEmpty && !looked && false:`,
+			file: "coord/queue/idle.go",
+			old:  `if !r.looked {`,
+			new:  `if false {`,
 		},
 		tests: []suite{{pkg: items, run: "TestATryFindsWhatWasPut"}},
 	},
 	{
 		guard: "queue: the second in line looks when the first does not",
 		edit: edit{
-			file: "coord/queue/line.go",
-			old:  `	case <-late.C:`,
-			new:  `	case <-make(chan struct{}):`,
+			file: "coord/queue/idle.go",
+			old:  `v.At(r.turn)`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: items, run: "TestWhenTheFirstInLineStandsStill"}},
 	},
 	{
 		guard: "queue: nothing is put near the end of the sequence numbers",
 		edit: edit{
-			file: "coord/queue/queue.go",
+			file: "coord/queue/put.go",
 			old:  `!isEntry(name) || sequence(name) >= sequenceLimit {`,
 			new:  `!isEntry(name) {`,
 		},
@@ -143,7 +161,7 @@ var queue = []mutant{
 	{
 		guard: "an item that may not be had is passed over",
 		edit: edit{
-			file: "coord/queue/receive.go",
+			file: "coord/queue/dispatcher.go",
 			old:  `	case errors.Is(err, coord.ErrNoAuth):`,
 			new:  `	case false:`,
 		},
@@ -152,19 +170,18 @@ var queue = []mutant{
 	{
 		guard: "an item that may not be had is tried again",
 		edit: edit{
-			file: "coord/queue/line.go",
-			old:  `	case <-retry:`,
-			new: `	case <-(<-chan time.Time)(nil):
-		_ = retry`,
+			file: "coord/queue/dispatcher.go",
+			old:  `time.AfterFunc(deniedFor, func() { d.tryAgain(c.name) })`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: items, run: "TestAnItemThatMayNotBeHadIsTriedAgain"}},
 	},
 	{
 		guard: "a consumer's former node is no other consumer",
 		edit: edit{
-			file: "coord/queue/line.go",
-			old:  `return name != own && strings.HasPrefix(name, q.id)`,
-			new:  `return false && strings.HasPrefix(name, q.id)`,
+			file: "coord/queue/census.go",
+			old:  `return name != own && strings.HasPrefix(name, c.id)`,
+			new:  `return false && strings.HasPrefix(name, c.id)`,
 		},
 		tests: []suite{{pkg: items, run: "TestAConsumerAloneReceivesInOrderAlso"}},
 	},

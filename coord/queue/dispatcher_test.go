@@ -9,19 +9,19 @@ import (
 // One goroutine may list anew between another's finding nothing and its
 // waiting.
 func TestNoConsumerWaitsWhileThereIsOrMayBeACandidate(t *testing.T) {
-	h := head{changed: make(chan struct{}), back: make(chan struct{})}
+	var d dispatcher
+	d.init(layout{})
 	for _, c := range []struct {
-		names []string
-		blind bool
-		waits bool
+		names   []string
+		partial bool
+		waits   bool
 	}{
 		{waits: true},
 		{names: []string{"entry-100-0000000001"}},
-		{blind: true},
+		{partial: true},
 	} {
-		h.names, h.blind = c.names, c.blind
-		changed, _, back := h.signals()
-		require.Equal(t, c.waits, changed != nil, "%+v", c)
-		require.NotNil(t, back)
+		d.listing = listing{names: c.names, partial: c.partial, entries: make(chan struct{})}
+		empty, _ := d.isEmpty(nil)
+		require.Equal(t, c.waits, empty, "%+v", c)
 	}
 }

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// census counts the [Queue] objects that consume from a queue. Each has a node
+// from the moment it has to share the items or to wait for them. The
+// dispatcher's gate guards it.
+type census struct {
+	layout
+	id      string // of this object; its nodes' names begin with it
+	own     *coord.Hold
+	share   share
+	changed <-chan struct{} // closed when the share is not known any more
+}
+
+// share is the rank of an object among those that consume, and their number.
+type share struct{ rank, of int }
+
+// count finds out the own share. Without a change since the last time it costs
+// nothing.
+func (c *census) count(ctx context.Context) (share, error) {
+	for {
+		if err := c.join(ctx); err != nil {
+			return share{}, err
+		}
+		if c.changed != nil && !isClosed(c.changed) {
+			return c.share, nil
+		}
+		names, _, changed, err := c.client.WatchChildren(ctx, c.consumers())
+		switch {
+		case errors.Is(err, coord.ErrNoNode):
+			c.own.Abandon() // somebody deleted the own node, and the directory with it
+		case err != nil:
+			return share{}, err
+		default:
+			c.share, c.changed = c.find(names), changed
+		}
+	}
+}
+
+// countConsumers finds out the own share of the items; the gate is held.
+func (d *dispatcher) countConsumers(ctx context.Context) error {
+	share, err := d.census.count(ctx)
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.share = share
+	}
+	return err
+}
+
+// join makes the own node, unless there is one.
+func (c *census) join(ctx context.Context) error {
+	for c.own == nil || c.own.Err() != nil {
+		spec := coord.Spec{Line: coord.Line{Dir: c.consumers()}, Name: c.id + "-" + rand.Text()}
+		own, err := c.client.Acquire(ctx, spec, coord.Alone)
+		switch {
+		case errors.Is(err, coord.ErrNodeExists): // made in a session that has ended here, but not yet at the servers
+		case err != nil:
+			return err
+		default:
+			c.own, c.changed = own, nil
+		}
+	}
+	return nil
+}
+
+// find finds the own node among all. A node of a former session, which the
+// servers have not ended yet, is no other consumer; and a server that lags
+// behind does not show the own one.
+func (c *census) find(names []string) share {
+	own := c.own.Node()[len(c.consumers())+1:]
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != own && strings.HasPrefix(name, c.id) })
+	slices.Sort(names)
+	rank, found := slices.BinarySearch(names, own)
+	if !found {
+		return share{rank, len(names) + 1}
+	}
+	return share{rank, len(names)}
+}

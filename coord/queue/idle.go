@@ -1,0 +1,135 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// receiver is one Receive or Take. While there is nothing to do, it has a place
+// among the idle, who stand in a line of which only the first two watch the
+// queue: a put wakes those two, and not all. The second is there in case the
+// first does not move: it looks some time after a change, or when the first has
+// gone, which is the rule. The line is about who is woken only: a receiver that
+// comes when there is an item takes it without standing in line.
+type receiver struct {
+	*dispatcher
+	waits  bool        // for an item, if there is none
+	looked bool        // again, before it says that there is none
+	stands bool        // at a place, from which it watches
+	place  *coord.Hold // in the line; nil for a consumer alone
+	first  string      // the node of the first in line, unless it is this one
+	turn   time.Time   // when the second is to look although the first has not gone
+}
+
+// patience is how long the second in line leaves a change to the first, or four
+// times what a listing takes, whichever is more.
+const patience = 30 * time.Millisecond
+
+// candidate returns an item to try. If there is none, it waits for one, or
+// fails with [ErrEmpty].
+func (r *receiver) candidate(ctx context.Context) (c candidate, err error) {
+	c, err = r.next(ctx, nil)
+	if !errors.Is(err, ErrEmpty) {
+		return c, err
+	}
+	if r.waits {
+		err = r.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
+			c, done, err = r.look(ctx, v)
+			return done, err
+		})
+		return c, err
+	}
+	if !r.looked {
+		// The news of an item may be on its way to this process. When it has
+		// read of the item, the news is there.
+		r.looked = true
+		free, failed := r.free(ctx)
+		if len(free) > 0 {
+			return r.next(ctx, nil)
+		}
+		err = cmp.Or(failed, err)
+	}
+	return c, err
+}
+
+// look looks for a candidate from a place among the idle.
+func (r *receiver) look(ctx context.Context, v *coord.View) (c candidate, done bool, err error) {
+	ready := true
+	if r.stands && (r.place == nil || r.place.Err() == nil) {
+		ready, err = r.giveWay(v)
+	} else {
+		err = r.stand(ctx)
+	}
+	if ready && err == nil {
+		c, err = r.next(ctx, v)
+		done = err == nil
+	}
+	if r.place != nil {
+		v.Until(r.place.Done())
+	}
+	if errors.Is(err, ErrEmpty) {
+		err = nil
+	}
+	return c, done, err
+}
+
+// stand waits for a place from which the queue is watched.
+func (r *receiver) stand(ctx context.Context) error {
+	open, err := r.enter(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.countConsumers(ctx)
+	alone := r.census.share.of < 2
+	open()
+	r.place, r.first = nil, ""
+	if err == nil && !alone {
+		spec := coord.Spec{Line: coord.Line{Dir: r.waiting()}, Kind: "wait"}
+		r.place, err = r.client.Acquire(ctx, spec, r.rule)
+	}
+	r.stands = err == nil
+	return err
+}
+
+// rule lets two watch the queue.
+func (r *receiver) rule(ahead []coord.Contender) (wait []int, granted bool) {
+	n := len(ahead)
+	if n > 1 {
+		return []int{n - 1, n - 2}, false // when one of these goes, at most two are left before it
+	}
+	r.first = ""
+	if n == 1 {
+		r.first = ahead[0].Name
+	}
+	return nil, true
+}
+
+// leave gives the place to the next. It does not wait until that is done.
+func (r *receiver) leave() {
+	if r.place != nil {
+		r.place.Abandon()
+	}
+}
+
+// giveWay lets the first in line be the first to look at a change: until it has
+// gone, or for a while.
+func (r *receiver) giveWay(v *coord.View) (ready bool, err error) {
+	empty, took := r.state()
+	if r.turn.IsZero() {
+		r.turn = time.Now().Add(max(patience, 4*took))
+	}
+	if r.first != "" && !empty && time.Now().Before(r.turn) {
+		_, _, err = v.Get(r.waiting() + "/" + r.first)
+		if !errors.Is(err, coord.ErrNoNode) {
+			v.At(r.turn)
+			return false, err
+		}
+		r.first = ""
+	}
+	r.turn = time.Time{}
+	return true, nil
+}
