@@ -35,9 +35,6 @@ func (l layout) waiting() string {
 // ensure makes the queue's directories, which are persistent, as Kazoo makes
 // them: an empty queue stays.
 func (l layout) ensure(ctx context.Context) error {
-	if err := l.client.EnsureDir(ctx, l.path); err != nil {
-		return err
-	}
 	for _, dir := range []string{l.entries(), l.taken()} {
 		err := l.client.Retry(ctx, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
