@@ -105,7 +105,10 @@ func litter(d *driver) (time.Duration, func() int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
 	made := make(chan error, 1)
-	d.running.Go(func() { made <- d.admin.client.Create(ctx, dir+"/"+name, nil) })
+	d.running.Go(func() { // a plain create: in the other dialect the directory may be none, and stays so
+		_, err := d.admin.client.Txn(ctx, coord.CreateOp(dir+"/"+name, nil))
+		made <- err
+	})
 	return d.part(d.r, 0.1, 1), func() int {
 		defer cancel()
 		err := <-made
