@@ -88,7 +88,7 @@ var once = []mutant{
 		edit: edit{
 			file: "coord/releasetxn.go",
 			old:  `case !undone:`,
-			new:  `case true:`,
+			new:  `case undone || true:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionThatWasNeverCarriedOut"}},
 	},
