@@ -10,20 +10,18 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// Holder is what a hold of any recipe offers.
+// Holder is what a hold of any recipe offers, and an item of a queue and a
+// member of a double barrier. A Deadline says more exactly when a hold ended.
 type Holder interface {
 	Done() <-chan struct{}
 	Err() error
-	Deadline() time.Time
-	Release(ctx context.Context) error
 }
 
 // Grant is a hold whose end is recorded, however it comes.
 type Grant[H Holder] struct {
 	Hold     H
 	Op       *Op
-	client   string
-	key      string
+	Of       Record // the acquisition, as it was called
 	released atomic.Bool
 	lost     sync.Once
 	watched  chan struct{} // closed when the end is on record
@@ -32,8 +30,7 @@ type Grant[H Holder] struct {
 	sure time.Time // when it was known last that the hold could be trusted
 }
 
-// Acquire records an acquisition and, if it succeeds, the life of its hold. The
-// token is recorded if the hold has one. A goroutine waits for the hold's end.
+// Acquire records an acquisition and, if it succeeds, the life of its hold.
 func Acquire[H Holder](r *Recorder, client, key string, kind Kind, acquire func() (H, error), details ...Detail) (*Grant[H], error) {
 	op := r.Call(client, key, kind, details...)
 	h, err := acquire()
@@ -41,17 +38,28 @@ func Acquire[H Holder](r *Recorder, client, key string, kind Kind, acquire func(
 		op.End(Failed, err)
 		return nil, err
 	}
+	return Granted(op, h), nil
+}
+
+// Granted records that an acquisition succeeded, and the life of its hold. The
+// token is recorded if the hold has one.
+func Granted[H Holder](op *Op, h H, details ...Detail) *Grant[H] {
 	if t, ok := any(h).(interface{ Token() int64 }); ok {
-		op.End(OK, nil, Token(t.Token()))
-	} else {
-		op.End(OK, nil)
+		details = append(details, Token(t.Token()))
 	}
-	g := &Grant[H]{Hold: h, Op: op, client: client, key: key, watched: make(chan struct{}), sure: r.begin}
+	op.End(OK, nil, details...)
+	return Watch(op, h)
+}
+
+// Watch records the life of a hold whose acquisition is on record. A goroutine
+// waits for the hold's end.
+func Watch[H Holder](op *Op, h H) *Grant[H] {
+	g := &Grant[H]{Hold: h, Op: op, Of: op.record(), watched: make(chan struct{}), sure: op.rec.begin}
 	if g.Err() != nil {
-		op.Lost(r.begin, h.Err()) // before anybody could trust it
+		op.Lost(op.rec.begin, h.Err()) // before anybody could trust it
 	}
 	go g.watch()
-	return g, nil
+	return g
 }
 
 func (g *Grant[H]) watch() {
@@ -60,9 +68,17 @@ func (g *Grant[H]) watch() {
 	if g.released.Load() {
 		return
 	}
-	if errors.Is(g.Err(), coord.ErrWindowOver) {
-		g.Op.rec.signalled(time.Since(g.Hold.Deadline()))
+	if deadline := g.deadline(); errors.Is(g.Err(), coord.ErrWindowOver) && !deadline.IsZero() {
+		g.Op.rec.signalled(time.Since(deadline))
 	}
+}
+
+// deadline is the end of the hold's window; zero if it does not tell.
+func (g *Grant[H]) deadline() time.Time {
+	if d, ok := any(g.Hold).(interface{ Deadline() time.Time }); ok {
+		return d.Deadline()
+	}
+	return time.Time{}
 }
 
 // Trusted tells whether the hold can be trusted now, and records its end if
@@ -71,37 +87,37 @@ func (g *Grant[H]) Trusted() bool { return g.Err() == nil }
 
 // Err is the hold's, and records its end.
 func (g *Grant[H]) Err() error {
-	now := time.Now()
+	now, deadline := time.Now(), g.deadline()
 	err := g.Hold.Err()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case err == nil:
 		g.sure = now
-	case g.Op.rec.byChecks && !errors.Is(err, coord.ErrWindowOver):
+	case g.Op.rec.byChecks && (deadline.IsZero() || !errors.Is(err, coord.ErrWindowOver)):
 		g.lost.Do(func() { g.Op.Lost(g.sure, err) })
 	default:
-		end := g.Hold.Deadline()
-		if end.Before(g.sure) {
-			end = g.sure // whatever the hold says of its window: it was trusted then
+		if !deadline.IsZero() && deadline.Before(g.sure) {
+			deadline = g.sure // whatever the hold says of its window: it was trusted then
 		}
-		g.lost.Do(func() { g.Op.Lost(end, err) })
+		g.lost.Do(func() { g.Op.Lost(deadline, err) })
 	}
 	return err
 }
 
-// Release records the release and carries it out. It is to be called once.
+// Release records the release and carries it out. It is to be called once, of a
+// hold that has such a method.
 func (g *Grant[H]) Release(ctx context.Context) error {
-	return g.End(Release, nil, func() error { return g.Hold.Release(ctx) })
+	return g.End(Release, nil, func() error {
+		return any(g.Hold).(interface{ Release(context.Context) error }).Release(ctx)
+	})
 }
 
 // End records a way to give the grant up, such as an ack, and carries it out.
 // unknown tells whether the error leaves the outcome open; nil stands for
 // always.
-func (g *Grant[H]) End(kind Kind, unknown func(error) bool, end func() error, details ...Detail) error {
-	op := g.Op.rec.Call(g.client, g.key, kind, append([]Detail{Of(g.Op)}, details...)...)
-	_ = g.Err() // or the loss may not be on record yet
-	g.released.Store(true)
+func (g *Grant[H]) End(kind Kind, unknown func(error) bool, end func() error) error {
+	op := g.Ends(kind)
 	err := end()
 	switch {
 	case err == nil:
@@ -112,6 +128,15 @@ func (g *Grant[H]) End(kind Kind, unknown func(error) bool, end func() error, de
 		op.End(Failed, err)
 	}
 	return err
+}
+
+// Ends records the call that gives the grant up, whose return the caller
+// records.
+func (g *Grant[H]) Ends(kind Kind) *Op {
+	op := g.Op.rec.Call(g.Of.Client, g.Of.Key, kind, Of(g.Op))
+	_ = g.Err() // or the loss may not be on record yet
+	g.released.Store(true)
+	return op
 }
 
 // Recorded is closed when the end of the hold is on record.

@@ -27,6 +27,9 @@ const (
 
 	Enter Kind = "enter" // a barrier, in Round: a grant
 	Leave Kind = "leave" // of the enter Of, with Verdict
+
+	Shut Kind = "shut" // a barrier, from the return until the release
+	Pass Kind = "pass" // it
 )
 
 // Outcome says how an operation ended.

@@ -100,6 +100,12 @@ type Op struct {
 	id  int
 }
 
+func (o *Op) record() Record {
+	o.rec.mu.Lock()
+	defer o.rec.mu.Unlock()
+	return o.rec.records[o.id-1]
+}
+
 // Call records the call of an operation. End it with [Op.End].
 func (r *Recorder) Call(client, key string, kind Kind, details ...Detail) *Op {
 	r.mu.Lock()

@@ -99,3 +99,9 @@ func FIFO(key string) Rule {
 func Rounds(key string, n int) Rule {
 	return Rule{"double barrier", key, []func([]Record) []Violation{size(n), verdicts, together}, roundModel(n), roundSteps}
 }
+
+// Barrier: nobody passes within a time in which it was certainly shut. At the
+// times in opened others than its keeper have opened it, until it is shut again.
+func Barrier(key string, opened ...time.Duration) Rule {
+	return Rule{name: "barrier", key: key, finds: []func([]Record) []Violation{passages(opened)}}
+}

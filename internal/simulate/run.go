@@ -6,9 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
 // Result is what one seed did, as far as it got.
@@ -33,12 +32,7 @@ func run(seed uint64, res *Result) error {
 	w.rules = w.assign(r)
 	d := &driver{world: w, r: w.stream(1)}
 	d.run(w.lasting(r))
-	limit := time.AfterFunc(w.limit(), func() {
-		w.noteTree()
-		w.giveUp()
-	})
-	w.working.Wait()
-	limit.Stop()
+	w.serve()
 	w.settle()
 	if err := w.srv.Close(); err != nil {
 		w.violated("server: %v", err)
@@ -66,8 +60,8 @@ func (w *world) populate(r *rand.Rand) error {
 		w.stations = append(w.stations, s)
 		s.open(w.base)
 	}
-	for _, key := range []string{"/lock", "/rw", "/election"} {
-		if err := w.admin.client.Create(w.base, w.newResource(key).counter, []byte("0")); err != nil {
+	for _, key := range guarded {
+		if err := w.admin.client.Create(w.base, workload.Counter(key), []byte("0")); err != nil {
 			return err
 		}
 	}
@@ -75,58 +69,99 @@ func (w *world) populate(r *rand.Rand) error {
 	return nil
 }
 
+// guarded are the paths whose holders write.
+var guarded = []string{"/lock", "/rw", "/election"}
+
 // assign hires workers for some of the recipes, which keeps a seed cheap and the
 // mixtures many, and returns the rules that their history must obey.
 func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
-	hire := func(n int, recipe, key string, once func(*worker, context.Context, *coord.Client) bool) {
+	hire := func(n int, recipe, key string, use workload.Use) {
 		for range n {
-			w.hire(w.stations[r.IntN(len(w.stations))], recipe, key, once)
+			w.hire(w.stations[r.IntN(len(w.stations))], recipe, key, w.hold, use)
 		}
 	}
 	groups := []func(){
 		func() {
-			hire(2+r.IntN(3), "lock", "/lock", mutex)
+			hire(2+r.IntN(3), "lock", "/lock", workload.Lock)
 			if chance(r, 0.4) {
-				hire(1+r.IntN(2), "multi-lock", "/lock", several("/lock", "/rw"))
+				hire(1+r.IntN(2), "multi-lock", "/lock", workload.Several("/lock", "/rw"))
 			}
 		},
-		func() { hire(2+r.IntN(3), "rwlock", "/rw", readersWriter) },
+		func() { hire(2+r.IntN(3), "rwlock", "/rw", workload.Share(0.5)) },
 		func() {
-			hire(1+r.IntN(3), "election", "/election", campaign)
-			hire(r.IntN(2), "election loop", "/election", leadAgain)
-			hire(r.IntN(2), "election observer", "/election", observe)
+			hire(1+r.IntN(3), "election", "/election", workload.Campaign)
+			hire(r.IntN(2), "election loop", "/election", workload.Lead)
+			hire(r.IntN(2), "election observer", "/election", workload.Observe)
 		},
 		func() {
 			limit := 1 + r.IntN(3)
-			hire(2+r.IntN(3), "semaphore", "/leases", leases(limit))
+			hire(2+r.IntN(3), "semaphore", "/leases", workload.Lease(limit))
 			rules = append(rules, history.Leases("/leases", limit))
 		},
 		func() {
-			g := &gate{}
-			w.hire(w.stations[0], "barrier", "/gate", g.keep)
-			hire(1+r.IntN(2), "barrier", "/gate", g.pass)
+			w.hire(w.stations[0], "barrier keeper", "/gate", w.shut, workload.Keep)
+			hire(1+r.IntN(2), "barrier", "/gate", workload.Pass)
+			rules = append(rules, history.Barrier("/gate"))
 		},
 		func() {
-			p := &party{size: 2 + r.IntN(2), over: make(chan struct{})}
-			p.all = p.size + r.IntN(2)
-			hire(p.all, "double barrier", "/party", p.meet)
-			rules = append(rules, history.Rounds("/party", p.size))
+			size := 2 + r.IntN(2)
+			hire(size+r.IntN(2), "double barrier", "/party", workload.Meet(size))
+			rules = append(rules, history.Rounds("/party", size))
 		},
 		func() {
-			s := &shop{queues: map[*coord.Client]*queue.Queue{}, done: map[*worker]bool{}, producers: 1 + r.IntN(2)}
-			hire(s.producers, "queue producer", "/queue", s.produce)
-			hire(1+r.IntN(3), "queue", "/queue", s.consume)
+			w.shop = &workload.Shop{Full: 30, Takes: 0.3}
+			hire(1+r.IntN(2), "queue producer", "/queue", w.shop.Produce)
+			hire(1+r.IntN(3), "queue", "/queue", w.shop.Consume)
 			rules = append(rules, history.Queue("/queue", true))
-			w.finish = func() { s.close(w) }
 		},
 	}
 	if chance(r, 0.6) {
-		hire(1+r.IntN(2), "long lock", "/seat", sit)
+		for range 1 + r.IntN(2) {
+			w.hire(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout), workload.Sit)
+		}
 	}
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
 		groups[i]()
 	}
 	return append(rules, history.Mutex("/lock"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
+}
+
+// shut is how long the keeper keeps a barrier shut.
+func (w *world) shut(r *rand.Rand) time.Duration { return w.part(r, 0, 1.5) }
+
+// hire adds a worker to a station.
+func (w *world) hire(st *station, recipe, key string, hold func(*rand.Rand) time.Duration, use workload.Use) {
+	n := len(w.workers)
+	k := workload.NewWorker(st.site, fmt.Sprint(n), recipe, key, w.stream(100+n), hold)
+	w.workers = append(w.workers, k)
+	w.working.Go(func() { k.Work(w.base, use) })
+}
+
+// serve waits until everybody has had a turn after the last fault, ends the work,
+// and empties the queue.
+func (w *world) serve() {
+	limit := time.NewTimer(w.limit())
+	defer limit.Stop()
+	for _, k := range w.workers {
+		select {
+		case <-k.Served():
+		case <-limit.C:
+			w.noteTree()
+			limit.Reset(0)
+			w.violated("%s %s: no turn within the limit after the last fault", k.Name, k.Recipe)
+		}
+	}
+	w.giveUp()
+	w.working.Wait()
+	if w.shop == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), w.limit())
+	defer cancel()
+	k := workload.NewWorker(w.stations[0].site, "drain", "queue", "/queue", w.stream(99), nil)
+	if err := w.shop.Drain(ctx, k, w.stations[0].client); err != nil {
+		w.violated("the queue cannot be emptied: %v", err)
+	}
 }
 
 // limit is until when everybody has had a turn after the last fault.
@@ -151,10 +186,14 @@ func (w *world) settle() {
 			w.violated("%s: the first grant came %v after the last fault", key, took)
 		}
 	}
-	if _, stale := w.fence.Stale(); stale > 0 {
-		w.violated("%d transactions were carried out after one of a later holder", stale)
+	if _, stale := w.fence.Stale(); len(stale) > 0 {
+		w.violated("stale transactions were carried out: %v", stale)
 	}
-	w.finish()
+	if w.shop != nil {
+		if err := w.shop.Close(context.Background()); err != nil {
+			w.violated("queue: close: %v", err)
+		}
+	}
 	time.Sleep(w.timeout + 2*w.tick + 2*time.Second)
 	for _, n := range w.srv.Nodes() {
 		if n.Stat.EphemeralOwner != 0 {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
 // station is a client that is replaced when it was closed or has crashed, and
@@ -20,7 +22,7 @@ type station struct {
 	servers string
 	steady  bool // never crashes
 	latency time.Duration
-	workers []string
+	site    *workload.Site
 	slow    atomic.Int64 // nanoseconds that each read and write takes longer
 	slowed  atomic.Int64 // reads and writes that did
 
@@ -44,6 +46,7 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 	if chance(r, 0.15) {
 		s.opts = append(s.opts, coord.LoseAtDisconnect())
 	}
+	s.site = &workload.Site{Name: name, Rec: w.rec, Client: s.get, Pace: w.pace(), Calm: w.calm, Checks: s}
 	return s
 }
 
@@ -51,10 +54,10 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 func (s *station) observe(e coord.Event) {
 	switch e.Kind {
 	case coord.ClaimRecovered:
-		s.w.count(s.w.counts, "creates found again", 1)
+		s.Count("creates found again")
 	case coord.StrayRemoved:
 		s.w.note("%s: stray %s of session 0x%x removed", s.name, e.Path, e.Session)
-		s.w.count(s.w.counts, "strays removed", 1)
+		s.Count("strays removed")
 	}
 }
 
@@ -62,7 +65,10 @@ func (s *station) observe(e coord.Event) {
 func (s *station) open(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := coord.Open(ctx, s.servers, s.opts...)
-		if err != nil {
+		switch {
+		case errors.Is(err, coord.ErrInvalid):
+			panic(err)
+		case err != nil:
 			continue
 		}
 		s.mu.Lock()
@@ -112,7 +118,7 @@ func (s *station) session() int64 {
 
 // broken tells the history that the station's holds end from outside.
 func (s *station) broken(key, how string) {
-	s.w.rec.Break(s.name+"/", key, how, time.Now(), s.w.timeout)
+	s.w.rec.Break(s.name+".", key, how, time.Now(), s.w.timeout)
 }
 
 func (s *station) dial(ctx context.Context, network, addr string) (net.Conn, error) {

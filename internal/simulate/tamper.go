@@ -27,7 +27,7 @@ func (d *driver) target(holds bool) (zkembed.Node, bool) {
 		return holds != (first[n.Path[:strings.LastIndexByte(n.Path, '/')]].Path == n.Path)
 	})
 	guards := slices.DeleteFunc(slices.Clone(nodes), func(n zkembed.Node) bool {
-		return d.resources[n.Path[:strings.LastIndexByte(n.Path, '/')]] == nil
+		return !slices.Contains(guarded, n.Path[:strings.LastIndexByte(n.Path, '/')])
 	})
 	if len(guards) > 0 && chance(d.r, 0.7) {
 		nodes = guards // there is more to lose

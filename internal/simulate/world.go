@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -25,14 +26,15 @@ type world struct {
 
 	stations []*station
 	admin    *station
+	workers  []*workload.Worker
 	working  sync.WaitGroup
-	base     context.Context // ends when everybody must have had its turn
+	base     context.Context // ends when everybody has had, or must have had, its turn
 	giveUp   context.CancelFunc
 	calm     chan struct{} // closed after the last fault
 
-	resources map[string]*resource
-	fence     history.Fence
-	dirs      []string // of claims
+	shop  *workload.Shop // nil in seeds without a queue
+	fence history.Fence
+	dirs  []string // of claims
 
 	mu         sync.Mutex
 	violations []string
@@ -44,7 +46,7 @@ type world struct {
 	foreign    map[string]time.Time     // until when a foreign contender in a directory can be seen
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from then to the first grant on a path
-	finish     func()                   // closes what the workers have opened
+	newest     map[string]int64         // token that the resource at a path has seen
 	notes      []string
 	rules      []history.Rule
 }
@@ -54,8 +56,8 @@ func newWorld(seed uint64) (*world, error) {
 	ticks := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second}
 	w := &world{
 		seed: seed, rec: history.New(), begin: time.Now(), tick: ticks[r.IntN(len(ticks))],
-		haste: 0.3 + 0.7*r.Float64(),
-		calm:  make(chan struct{}), finish: func() {}, dialect: coord.Curator, resources: map[string]*resource{},
+		haste:   0.3 + 0.7*r.Float64(),
+		dialect: coord.Curator, calm: make(chan struct{}), newest: map[string]int64{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
 		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
 	}
@@ -95,27 +97,6 @@ func (w *world) count(table map[string]int, name string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	table[name] += n
-}
-
-// isCalm tells whether the last fault is over.
-func (w *world) isCalm() bool {
-	select {
-	case <-w.calm:
-		return true
-	default:
-		return false
-	}
-}
-
-// granted counts a grant, and times the first on each path after the last
-// fault.
-func (w *world) granted(recipe, key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.grants[recipe]++
-	if _, had := w.first[key]; !had && !w.repaired.IsZero() {
-		w.first[key] = time.Since(w.repaired)
-	}
 }
 
 // excused tells whether the driver has ended a hold from outside, so that its

@@ -35,12 +35,13 @@ func late(all []zktest.Transaction) (found []zktest.Transaction) {
 	return found
 }
 
-// opened tells whether one of the transactions deleted the node within a time.
-func opened(all []zktest.Transaction, path string, from, to time.Time) bool {
+// opened lists when transactions deleted a node. Their times are of whole
+// milliseconds, so that there are two for each.
+func opened(all []zktest.Transaction, path string, begin time.Time) (at []time.Duration) {
 	for _, t := range all {
-		if slices.Contains(t.Deleted, path) && !t.Time.Before(from.Truncate(time.Millisecond)) && !t.Time.After(to) {
-			return true
+		if slices.Contains(t.Deleted, path) {
+			at = append(at, t.Time.Sub(begin), t.Time.Add(time.Millisecond-1).Sub(begin))
 		}
 	}
-	return false
+	return at
 }

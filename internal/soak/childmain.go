@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 )
+
+// calmly is what a child is told when the faults are over.
+const calmly = "calm"
 
 // childName is the name under which the child's main function is registered.
 const childName = "soak"
@@ -31,8 +34,8 @@ func monotonic() time.Duration {
 // childMain is a client with its workers, like those in the soak's own process.
 // What it records goes to stdout: a line with the clock at the beginning, then
 // records, and lines that begin with "!" for problems, "#" for what is to be
-// counted, ">" for passing the barrier, and "=" for a write by a transaction. A line on stdin tells that the faults are
-// over, its end to stop.
+// counted, and "=" for a write by a transaction. A line on stdin tells that the
+// faults are over, its end to stop.
 func childMain(args []string) {
 	v := speak()
 	if err := childWork(args, v); err != nil {
@@ -126,27 +129,38 @@ func childWork(args []string, v *voice) error {
 	if err != nil {
 		return err
 	}
-	var quiet atomic.Bool
-	s := &site{
-		name: name, client: c, rec: rec, root: root, seed: seed, quiet: &quiet, use: resource.use,
-		problem: func(format string, args ...any) { say("! "+format, args...) },
-		count:   func(what string) { say("# %s", what) },
-		late:    func(string, time.Duration) {},  // a pause makes it late
-		heed:    func(string, history.Holder) {}, // likewise
-		told:    v.told,
-		wrote:   func(place string, zxid, token int64) { say("= %s %d %d", place, zxid, token) },
-		passed: func(worker, key string, from, to time.Duration) {
-			say("> %s %s %d %d", worker, key, int64(from), int64(to))
-		},
-	}
+	calm := make(chan struct{})
+	s := &site{root: root, seed: seed, Site: workload.Site{
+		Name: name, Rec: rec, Client: func(context.Context) *coord.Client { return c }, Pace: pace, Calm: calm,
+		Checks: telling{v: v, resource: resource},
+	}}
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			quiet.Store(true)
+			if line := in.Text(); line == calmly {
+				close(calm)
+			}
 		}
 		cancel()
 	}()
 	s.work(ctx)
 	return c.Close(context.Background())
+}
+
+// telling are the checks of a child. A pause makes its calls late, and what it
+// hears of its holds.
+type telling struct {
+	workload.Unchecked
+	v        *voice
+	resource *remote
+}
+
+func (c telling) Accept(key string, token int64) bool { return c.resource.use(key, token) }
+func (c telling) Told()                               { c.v.told() }
+func (c telling) Count(what string)                   { c.v.say("# %s", what) }
+func (c telling) Violated(format string, args ...any) { c.v.say("! "+format, args...) }
+
+func (c telling) Wrote(key string, w history.Write) {
+	c.v.say("= %s %d %d %d", key, w.Zxid, w.Token, w.Value)
 }
 
 func childObserver(name string, say func(string, ...any)) func(coord.Event) {

@@ -106,7 +106,7 @@ func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
 	}
 	before := time.Now()
 	err := r.ens.ExpireSession(id)
-	r.rec.Break(m.name+".", "", "session ended", before, unaware)
+	r.rec.Break(m.Name+".", "", "session ended", before, unaware)
 	if err != nil {
 		return 0
 	}
@@ -137,7 +137,7 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 		}
 		before := time.Now()
 		err := admin.Delete(own[rng.IntN(len(own))], -1)
-		r.rec.Break(m.name+".", key, "node deleted", before, unaware)
+		r.rec.Break(m.Name+".", key, "node deleted", before, unaware)
 		if err == nil {
 			return 1
 		}

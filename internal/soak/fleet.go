@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -16,6 +18,7 @@ import (
 // member is a client in this process, behind proxies of its own.
 type member struct {
 	*site
+	client  *coord.Client
 	proxies []*zktest.Proxy
 	over    atomic.Int64 // sessions that ended
 	found   atomic.Int64 // creates found again after their reply was lost
@@ -32,7 +35,7 @@ func (r *run) enlist(i int) (*member, error) {
 		m.proxies = append(m.proxies, p)
 		addrs = append(addrs, p.Addr())
 	}
-	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.name), coord.WithObserver(m.observe(r))}
+	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.Name), coord.WithObserver(m.observe(r))}
 	if i%2 == 0 {
 		opts = append(opts, coord.WithTick(tick))
 	}
@@ -43,26 +46,36 @@ func (r *run) enlist(i int) (*member, error) {
 	defer cancel()
 	var err error
 	m.client, err = coord.Open(ctx, strings.Join(addrs, ","), opts...)
+	m.Client = func(context.Context) *coord.Client { return m.client }
 	return m, err
 }
 
 // site makes what all workers of this process share into a client's.
 func (r *run) site(name string, seed uint64) *site {
 	return &site{
-		name: name, rec: r.rec, root: r.w.Path(""), seed: r.opts.Seed<<8 + seed,
-		use: r.register.use, problem: r.tally.problem, count: r.tally.count,
-		late: r.late, heed: r.heed,
-		told:  func() {},
-		wrote: r.fence.Wrote, passed: r.passed, gate: &r.gate, quiet: &r.quiet,
+		root: strings.TrimSuffix(r.w.Path(""), "/"), seed: r.opts.Seed<<8 + seed,
+		Site: workload.Site{Name: name, Rec: r.rec, Pace: pace, Calm: r.calm, Checks: checks{run: r}},
 	}
 }
 
-// late judges how long after its context's end a call returned. What timers of
+// checks are those of a client of this process.
+type checks struct {
+	workload.Unchecked
+	run *run
+}
+
+func (c checks) Granted(w *workload.Worker, h history.Holder) { c.run.heed(w.Name, h) }
+func (c checks) Accept(key string, token int64) bool          { return c.run.register.use(key, token) }
+func (c checks) Wrote(key string, w history.Write)            { c.run.fence.Wrote(key, w) }
+func (c checks) Count(what string)                            { c.run.tally.count(what) }
+func (c checks) Violated(format string, args ...any)          { c.run.tally.problem(format, args...) }
+
+// Late judges how long after its context's end a call returned. What timers of
 // this process were late by at the same time is the machine's.
-func (r *run) late(worker string, d time.Duration) {
-	r.tally.last("return after the context's end", d)
-	if d > promptly+r.clock.lag() {
-		r.tally.problem("%s: a call returned %v after its context ended; timers were late by %v", worker, d, r.clock.lag())
+func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
+	c.run.tally.last("return after the context's end", by)
+	if lag := c.run.clock.lag(); by > promptly+lag {
+		c.run.tally.problem("%s: %s returned %v after its context ended, with %v; timers were late by %v", w.Name, what, by, err, lag)
 	}
 }
 
@@ -71,7 +84,7 @@ func (m *member) observe(r *run) func(coord.Event) {
 		switch e.Kind {
 		case coord.SessionOver:
 			m.over.Add(1)
-			r.rec.Note("%s: session over: %v", m.name, e.Err)
+			r.rec.Note("%s: session over: %v", m.Name, e.Err)
 			r.tally.count("sessions over")
 		case coord.ClaimRecovered:
 			m.found.Add(1)
@@ -81,7 +94,7 @@ func (m *member) observe(r *run) func(coord.Event) {
 		case coord.ClaimLost:
 			r.tally.count("holds lost")
 		case coord.NodeStranded:
-			r.tally.problem("%s: node %s stranded: %v", m.name, e.Path, e.Err)
+			r.tally.problem("%s: node %s stranded: %v", m.Name, e.Path, e.Err)
 		}
 	}
 }

@@ -32,14 +32,9 @@ func (r *run) judge(end ending) {
 		r.tally.problem("%v", err)
 	}
 	v.late = late(transactions)
-	for _, p := range r.gate.violations() {
-		at := r.rec.Begin().Add
-		if opened(v.late, r.w.Path("gate"), at(p.shut.from), at(p.to)) {
-			v.openedLate++
-			continue
-		}
-		r.tally.problem("%s: passed the barrier from %v to %v, while it was shut", p.worker, p.from, p.to)
-	}
+	gate := r.w.Path("gate")
+	v.violations["gate"], _ = history.Check(t, r.rec, history.Barrier(gate, opened(v.late, gate, r.rec.Begin())...))
+	v.openedLate = len(history.Barrier(gate).Judge(r.rec.Records()).Violations) - v.violations["gate"]
 	v.writes, v.staleWrites = r.fence.Stale()
 	for how, longest := range history.Unaware(r.rec.Records()) {
 		r.tally.last("trust after "+how, longest)
@@ -52,7 +47,7 @@ func (r *run) judge(end ending) {
 	for _, problem := range r.tally.problems {
 		t.Error(problem)
 	}
-	if len(r.tally.problems)+len(end.stuck)+len(end.orphans)+v.staleWrites > 0 {
+	if len(r.tally.problems)+len(end.stuck)+len(end.orphans)+len(v.staleWrites) > 0 {
 		t.Logf("the history is kept in %s", history.Keep(t, r.rec))
 	}
 	none := func(n int, what string, details any) {
@@ -69,7 +64,7 @@ func (r *run) judge(end ending) {
 		t.Errorf("the library has %.1f MiB of the heap in use at the end, allowed are %.1f", end.heap/(1<<20), allowed/(1<<20))
 	}
 	none(r.register.stale(), "stale tokens accepted by the resource", "")
-	none(v.staleWrites, "stale writes by transactions", "")
+	none(len(v.staleWrites), "stale writes by transactions", v.staleWrites)
 	if r.tally.total() == 0 {
 		t.Error("no fault happened")
 	}

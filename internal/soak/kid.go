@@ -49,17 +49,11 @@ func (r *run) listen(k *kid) {
 			r.tally.problem("%s", line[2:])
 		case strings.HasPrefix(line, "# "):
 			r.tally.count(line[2:])
-		case strings.HasPrefix(line, "> "):
-			var worker, key string
-			var from, to time.Duration
-			if _, err := fmt.Sscan(line[2:], &worker, &key, (*int64)(&from), (*int64)(&to)); err == nil {
-				r.passed(worker, key, from+shift, to+shift)
-			}
 		case strings.HasPrefix(line, "= "):
-			var place string
-			var zxid, token int64
-			if _, err := fmt.Sscan(line[2:], &place, &zxid, &token); err == nil {
-				r.fence.Wrote(place, zxid, token)
+			var key string
+			var w history.Write
+			if _, err := fmt.Sscan(line[2:], &key, &w.Zxid, &w.Token, &w.Value); err == nil {
+				r.fence.Wrote(key, w)
 			}
 		default:
 			var rec history.Record

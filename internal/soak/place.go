@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
 // place is a path, the recipe used there, and what its history must obey.
@@ -17,8 +18,8 @@ type place struct {
 // role is what a worker does at a place.
 type role struct {
 	suffix string
-	only   func(client string) bool // who has such a worker; nil for everybody
-	start  func(w *worker) (cycle, error)
+	only   func(client string) bool       // who has such a worker; nil for everybody
+	use    func(root string) workload.Use // nil for those who trade in a queue
 }
 
 var (
@@ -31,17 +32,34 @@ var (
 const leases, party = 3, 3
 
 var places = []place{
-	{"lock", short, []role{{"", nil, lockWorker}}, one(history.Mutex)},
-	{"lock-long", long, []role{{"", some, lockWorker}}, one(history.Mutex)},
-	{"shared", short, []role{{".r", nil, readWorker}, {".w", some, writeWorker}}, one(history.ReadersWriter)},
-	{"shared-long", long, []role{{".r", some, readWorker}, {".w", few, writeWorker}}, one(history.ReadersWriter)},
-	{"election", long, []role{{"", some, electionWorker}}, one(history.Election)},
-	{"leases", short, []role{{"", nil, leaseWorker}}, counted},
-	{"leases-long", long, []role{{"", some, leaseWorker}}, counted},
-	{"queue", short, []role{{".receive", nil, receiveWorker}}, drained},
-	{"queue-take", short, []role{{".take", nil, takeWorker}}, drained},
-	{"meeting", short, []role{{"", nil, meetWorker}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
-	{"gate", long, []role{{".keep", first, keepWorker}, {".pass", nil, passWorker}}, func(string) []history.Rule { return nil }},
+	{"lock", short, []role{{"", nil, plain(workload.Lock)}}, one(history.Mutex)},
+	{"lock-long", long, []role{{"", some, plain(workload.Lock)}, {".several", few, several}}, one(history.Mutex)},
+	{"shared", short, []role{{".r", nil, plain(workload.Share(0))}, {".w", some, plain(workload.Share(1))}}, one(history.ReadersWriter)},
+	{"shared-long", long, []role{{".r", some, plain(workload.Share(0))}, {".w", few, plain(workload.Share(1))}}, one(history.ReadersWriter)},
+	{"election", long, []role{{"", some, plain(workload.Campaign)}, {".run", few, plain(workload.Lead)}, {".observe", few, plain(workload.Observe)}}, one(history.Election)},
+	{"leases", short, []role{{"", nil, plain(workload.Lease(leases))}}, counted},
+	{"leases-long", long, []role{{"", some, plain(workload.Lease(leases))}}, counted},
+	{"queue", short, []role{{".receive", nil, nil}}, drained},
+	{"queue-take", short, []role{{".take", nil, nil}}, drained},
+	{"meeting", short, []role{{"", nil, plain(workload.Meet(party))}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
+	{"gate", long, []role{{".keep", first, plain(workload.Keep)}, {".pass", nil, plain(workload.Pass)}}, func(string) []history.Rule { return nil }}, // see judge
+}
+
+func plain(use workload.Use) func(string) workload.Use {
+	return func(string) workload.Use { return use }
+}
+
+func several(root string) workload.Use {
+	return workload.Several(root+"/lock-long", root+"/shared-long")
+}
+
+// shop is a worker's queue: what is put there is received, or taken.
+func (p place) shop() *workload.Shop {
+	shop := &workload.Shop{Full: 60}
+	if p.name == "queue-take" {
+		shop.Takes = 1
+	}
+	return shop
 }
 
 // some and few tell which clients work at places where everybody would make for

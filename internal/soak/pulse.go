@@ -30,7 +30,7 @@ func (p *pulse) see(r history.Record) {
 		return
 	}
 	switch r.Kind {
-	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter:
+	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter, history.Pass:
 	default:
 		return
 	}

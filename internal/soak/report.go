@@ -15,13 +15,14 @@ import (
 // verdict is what the report tells.
 type verdict struct {
 	*run
-	end                 ending
-	violations          map[string]int // of the history's rules, by place
-	undecided           int            // parts of the history
-	late                []zktest.Transaction
-	openedLate          int // passages of the barrier that the servers had opened late
-	unknown             map[history.Kind]history.Share
-	writes, staleWrites int
+	end         ending
+	violations  map[string]int // of the history's rules, by place
+	undecided   int            // parts of the history
+	late        []zktest.Transaction
+	openedLate  int // passages of the barrier that the servers had opened late
+	unknown     map[history.Kind]history.Share
+	writes      int
+	staleWrites []string
 }
 
 func (v *verdict) report() string {
@@ -64,8 +65,8 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("\nverdict")
 	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", v.sum(), v.undecided)
 	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
-	line("  writes by transactions, stale ones\t%d, %d", v.writes, v.staleWrites)
-	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", len(v.gate.shut), len(v.gate.passed), len(v.gate.violations())-v.openedLate)
+	line("  writes by transactions, stale ones\t%d, %d", v.writes, len(v.staleWrites))
+	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", v.recorded(history.Shut), v.recorded(history.Pass), v.violations["gate"])
 	line("  requests carried out late by the servers, passages while it was shut by these\t%d, %d", len(v.late), v.openedLate)
 	line("  workers stuck %v after the last fault\t%d\tslowest %v", stuckAfter, len(v.end.stuck), v.end.slowest.Round(time.Millisecond))
 	line("  until the first grant at the slowest place\t%v", slowest(v.end.first).Round(time.Millisecond))
@@ -74,6 +75,16 @@ func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("  watches, goroutines, files left\t%d, %d, %d", v.end.watches, max(0, v.end.goroutines), max(0, v.end.files))
 	line("  other problems\t%d", len(v.tally.problems))
 	line("  records\t%d", v.rec.Len())
+}
+
+// recorded counts the operations of a kind that succeeded.
+func (v *verdict) recorded(kind history.Kind) (n int) {
+	for _, r := range v.rec.Records() {
+		if r.Kind == kind && r.Outcome == history.OK {
+			n++
+		}
+	}
+	return n
 }
 
 func (v *verdict) sum() (n int) {

@@ -58,7 +58,7 @@ func (r *run) stuck(over time.Time) (names []string, first map[string]time.Durat
 // clients are the names of all.
 func (r *run) clients() (names []string) {
 	for _, m := range r.fleet {
-		names = append(names, m.name)
+		names = append(names, m.Name)
 	}
 	for _, k := range r.kids {
 		names = append(names, k.name)

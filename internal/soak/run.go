@@ -17,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -33,12 +34,11 @@ type run struct {
 	pulse    *pulse
 	register *register
 	fence    history.Fence
-	gate     gate
 	clock    clock
 	fleet    []*member
 
-	quiet atomic.Bool
-	born  atomic.Int64 // children
+	calm chan struct{}
+	born atomic.Int64 // children
 
 	mu   sync.Mutex
 	kids []*kid // those alive at the end
@@ -46,7 +46,7 @@ type run struct {
 
 // Run soaks, judges, and reports. It fails t if a promise was broken.
 func Run(t testing.TB, opts Options) {
-	r := &run{t: t, opts: opts, rec: history.New(), tally: newTally()}
+	r := &run{t: t, opts: opts, rec: history.New(), tally: newTally(), calm: make(chan struct{})}
 	r.w = zktest.NewPrivate(t, zktest.Ensemble, zktest.WithQuorumLinks())
 	r.ens = r.w.Ensemble()
 	r.rec.ByChecks()
@@ -81,7 +81,7 @@ func (r *run) prepare() error {
 	admin := r.w.Admin()
 	paths := []string{r.w.Path("")}
 	for _, p := range places {
-		paths = append(paths, r.w.Path("fence-"+p.name))
+		paths = append(paths, workload.Counter(r.w.Path(p.name)))
 	}
 	for _, path := range paths {
 		if _, err := admin.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -126,11 +126,11 @@ func (r *run) tell(ctx context.Context) {
 func (r *run) troubleClient(ctx context.Context, m *member, rng *rand.Rand) {
 	for pause(ctx, within(rng, T/4, 2*T)) {
 		f := pick(rng, clientFaults, func(f clientFault) int { return f.weight })
-		r.rec.Note("%s: %s", m.name, f.kind)
+		r.rec.Note("%s: %s", m.Name, f.kind)
 		n := f.cause(ctx, r, m, rng)
 		m.heal()
 		r.tally.fault(f.kind, n)
-		r.mustProgress(ctx, m.name, time.Now())
+		r.mustProgress(ctx, m.Name, time.Now())
 	}
 }
 

@@ -12,10 +12,14 @@ import (
 // tells then is that of its session, and only grows: a signal after its end is
 // too late, however the hold was lost.
 func (r *run) heed(worker string, h history.Holder) {
+	windowed, ok := h.(interface{ Deadline() time.Time })
+	if !ok {
+		return
+	}
 	go func() {
 		<-h.Done()
 		now := time.Now()
-		after, err := now.Sub(h.Deadline()), h.Err()
+		after, err := now.Sub(windowed.Deadline()), h.Err()
 		if err == nil || errors.Is(err, coord.ErrReleased) {
 			return
 		}

@@ -2,107 +2,77 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/workload"
 )
+
+// pace is how fast all work: mostly with the patience to wait for their turn.
+var pace = workload.Pace{
+	Timeout: T, Deadlines: 0.05, Cancels: 0.05, Early: 300 * time.Millisecond, Curt: 0.005,
+	Patience: 30 * time.Second, Certain: 5 * time.Minute,
+	Step: 15 * time.Millisecond, Writes: 0.1, Pause: 20 * time.Millisecond,
+}
 
 // site is one client with its workers, in this process or in a child.
 type site struct {
-	name    string // "c3", "p7"
-	client  *coord.Client
-	rec     *history.Recorder
-	root    string
-	seed    uint64
-	use     func(place string, token int64) bool
-	problem func(format string, args ...any)
-	count   func(what string)
-	late    func(worker string, d time.Duration)
-	heed    func(worker string, h history.Holder)
-	wrote   func(place string, mzxid, token int64)           // by a transaction
-	passed  func(worker, key string, from, to time.Duration) // the barrier, since the history's beginning
-	told    func()                                           // waits until what was recorded cannot be lost
-	gate    *gate                                            // in the soak's own process only
-	quiet   *atomic.Bool                                     // faults are over: hold shortly
-}
-
-// worker does one recipe's work at one place, again and again.
-type worker struct {
-	*site
-	name  string // "c3.lock"
-	place place
-	key   string
-	rng   *rand.Rand
-	items int // put so far
-
-	finish func(context.Context) error // gives back what the recipe's object holds; nil for nothing
+	workload.Site
+	root string
+	seed uint64
 }
 
 // work runs all workers of the site until ctx ends.
 func (s *site) work(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, p := range places {
-		for _, role := range p.roles {
-			if role.only != nil && !role.only(s.name) {
+		for j, role := range p.roles {
+			if role.only != nil && !role.only(s.Name) {
 				continue
 			}
-			w := s.worker(i, p, role.suffix)
-			cycle, err := role.start(w)
-			if err != nil {
-				s.problem("%s: %v", w.name, err)
-				continue
-			}
-			all.Go(func() { w.loop(ctx, cycle) })
+			w := s.worker(p.name+role.suffix, p, uint64(i+100*j))
+			all.Go(func() {
+				if role.use != nil {
+					w.Work(ctx, role.use(s.root))
+					return
+				}
+				shop := p.shop()
+				w.Work(ctx, shop.Trade)
+				s.close(ctx, w, shop)
+			})
 		}
 	}
 	all.Wait()
 }
 
-func (s *site) worker(i int, p place, suffix string) *worker {
-	return &worker{
-		site: s, place: p, key: s.root + "/" + p.name, name: s.name + "." + p.name + suffix,
-		rng: rand.New(rand.NewPCG(s.seed, uint64(i))),
-	}
+func (s *site) worker(name string, p place, n uint64) *workload.Worker {
+	hold := workload.Between(p.hold[0], p.hold[1])
+	return workload.NewWorker(&s.Site, name, p.name, s.root+"/"+p.name, rand.New(rand.NewPCG(s.seed, n)), hold)
 }
 
-func (w *worker) loop(ctx context.Context, cycle func(context.Context) error) {
-	for ctx.Err() == nil {
-		err := cycle(ctx)
-		if err != nil && !expected(err) {
-			w.problem("%s: unexpected error: %v", w.name, err)
-			w.rest(ctx, time.Second)
-		}
-		w.rest(ctx, time.Duration(w.rng.Int64N(int64(20*time.Millisecond))))
-	}
-	if w.finish == nil {
-		return
-	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuckAfter)
+func (s *site) close(ctx context.Context, w *workload.Worker, shop *workload.Shop) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuckAfter)
 	defer cancel()
-	if err := w.finish(limited); err != nil {
-		w.problem("%s: finishing: %v", w.name, err)
+	if err := shop.Close(ctx); err != nil {
+		s.Violated("%s: closing the queue: %v", w.Name, err)
 	}
 }
 
-// expected tells errors that the faults bring about.
-func expected(err error) bool {
-	for _, known := range []error{
-		context.Canceled, context.DeadlineExceeded, coord.ErrBusy, coord.ErrLost, coord.ErrUnconfirmed,
-		coord.ErrDisconnected, coord.ErrSessionExpired,
-	} {
-		if errors.Is(err, known) {
-			return true
+// drain empties the queues, so that what is missing then is lost.
+func (s *site) drain(ctx context.Context) error {
+	for _, p := range places {
+		if p.roles[0].use != nil {
+			continue
 		}
+		w, shop := s.worker(p.name, p, 0), p.shop()
+		if err := shop.Drain(ctx, w, s.Client(ctx)); err != nil {
+			return err
+		}
+		s.close(ctx, w, shop)
 	}
-	return false
+	return nil
 }
-
-func (w *worker) rest(ctx context.Context, d time.Duration) bool { return pause(ctx, d) }
 
 // pause waits, and tells whether ctx still lasts.
 func pause(ctx context.Context, d time.Duration) bool {
@@ -113,50 +83,5 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// patience is a context for one acquisition: usually long, sometimes too short,
-// sometimes cancelled at a random moment.
-func (w *worker) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	switch n := w.rng.IntN(20); {
-	case n == 0 && !w.quiet.Load():
-		return context.WithTimeout(ctx, time.Duration(w.rng.Int64N(int64(300*time.Millisecond))))
-	case n == 1 && !w.quiet.Load():
-		ctx, cancel := context.WithCancel(ctx)
-		timer := time.AfterFunc(time.Duration(w.rng.Int64N(int64(300*time.Millisecond))), cancel)
-		return ctx, func() { timer.Stop(); cancel() }
-	}
-	return context.WithTimeout(ctx, 30*time.Second)
-}
-
-// trusted is something that others count on for a while.
-type trusted interface{ Err() error }
-
-// trust keeps it until end, or until ctx or the trust in it ends. It returns a
-// moment, the latest that is known, at which the trust lasted.
-func (w *worker) trust(ctx context.Context, what trusted, end time.Time) (sure time.Time) {
-	sure = w.rec.Begin()
-	for {
-		now := time.Now()
-		if what.Err() != nil {
-			return sure
-		}
-		if sure = now; now.After(end) || !pause(ctx, 10*time.Millisecond) {
-			return sure
-		}
-	}
-}
-
-// ended looks at what a call that began then made of its context.
-func (w *worker) ended(ctx context.Context, begin time.Time, err error) {
-	if ctx.Err() == nil {
-		return
-	}
-	if deadline, ok := ctx.Deadline(); ok && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		w.late(w.name, min(time.Since(deadline), time.Since(begin)))
-	}
-	if err != nil {
-		w.count("acquisitions ended by their context")
 	}
 }

@@ -39,9 +39,9 @@ type ending struct {
 // and what is left is counted.
 func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock, heap float64) (end ending) {
 	r.rec.Note("the faults are over")
-	r.quiet.Store(true)
+	close(r.calm)
 	for _, k := range r.kids {
-		k.proc.Send("quiet")
+		k.proc.Send(calmly)
 	}
 	over := time.Now()
 	end.stuck, end.first = r.stuck(over)
@@ -57,7 +57,7 @@ func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock,
 	end.heap = libraryHeap() - heap
 	for _, m := range r.fleet {
 		if err := m.close(context.Background()); err != nil {
-			r.tally.problem("closing %s: %v", m.name, err)
+			r.tally.problem("closing %s: %v", m.Name, err)
 		}
 	}
 	r.register.close()
@@ -91,7 +91,9 @@ func (r *run) drain() {
 		r.tally.problem("draining: %v", err)
 		return
 	}
-	if err := drain(ctx, r.drainer(c)); err != nil {
+	s := r.site("drain", 7)
+	s.Client = func(context.Context) *coord.Client { return c }
+	if err := s.drain(ctx); err != nil {
 		r.tally.problem("draining: %v", err)
 	}
 	if err := c.Close(ctx); err != nil {
