@@ -62,22 +62,18 @@ type Claim struct {
 	spec   Spec
 	node   znode.Node
 	joined time.Time
-	seen   time.Time        // when the node was last found to be there
 	view   *session.Listing // the directory as listed along with the create, or nil
 	wake   chan struct{}    // something happened to the node or its session
-	blind  sync.Once        // reports that the own node may not be watched
 
 	mu       sync.Mutex
-	gone     error          // why the node is not ours any more, or nil
-	watch    *session.Watch // the newest on the own node
-	waiting  bool           // for the turn: whoever does sets the own watch anew
-	asked    bool           // for the hold, by a revocation
-	revoked  chan struct{}  // closed when asked
-	parts    []*Claim       // what was made for it; see [Spec.For]
-	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
-	removal  *removal       // once somebody wants the node deleted
-	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
-	lazy     *time.Timer    // sets the own watch of a claim that lasts
+	gone     error         // why the node is not ours any more, or nil
+	asked    bool          // for the hold, by a revocation
+	revoked  chan struct{} // closed when asked
+	parts    []*Claim      // what was made for it; see [Spec.For]
+	holds    []*Hold       // granted and not ended; the last one's Release deletes the node
+	removal  *removal      // once somebody wants the node deleted
+	deleting chan struct{} // while a transaction that deletes the node is under way; closed at its end
+	lazy     *time.Timer   // sets the own watch of a claim that lasts
 }
 
 // Join makes a claim's node and its directory. When the connection fails
@@ -150,7 +146,7 @@ func (cl *Claim) describe() error {
 			node.Proof = proof
 		}
 	}
-	cl.node.Init(&c.nodes, cl.sess, node)
+	cl.node.Init(&c.nodes, cl.sess, node, (*owner)(cl))
 	return nil
 }
 
@@ -237,9 +233,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 	if len(cl.spec.With) > 0 {
 		ensure = nil
 	}
-	err := cl.node.Create(ctx, func() (string, int64, error) { return cl.attempt(tell) }, ensure)
-	cl.seen = time.Now()
-	return err
+	return cl.node.Create(ctx, func() (string, int64, error) { return cl.attempt(tell) }, ensure)
 }
 
 // attempt sends the create once.
@@ -296,7 +290,8 @@ func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 		if names == nil || !slices.Contains(names.Names, cl.name()) {
 			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
 		}
-		cl.view, cl.seen = names, time.Now()
+		cl.node.Seen()
+		cl.view = names
 	}
 	return slices.Clone(cl.view.Names), nil
 }

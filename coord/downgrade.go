@@ -52,7 +52,6 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	if err := cl.exchange(ctx, next); err != nil {
 		return nil, cl.lostWith(err)
 	}
-	next.seen = time.Now()
 	next.watchOwnSoon()
 	cl.client.emit(Event{Kind: ClaimJoined, Session: cl.sess.ID(), Path: next.Node()})
 	shared, err := next.grant(ctx)
@@ -80,7 +79,7 @@ func (cl *Claim) successor(kind string) (*Claim, error) {
 	next := c.newClaim(cl.sess, cl.spec)
 	next.spec.Kind, next.spec.Exclusive = kind, false
 	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(c.opts.dialect.newGUID(), kind), self.Sequence)
-	next.node.Init(&c.nodes, cl.sess, znode.Spec{Dir: cl.node.Spec.Dir, Name: name})
+	next.node.Init(&c.nodes, cl.sess, znode.Spec{Dir: cl.node.Spec.Dir, Name: name}, (*owner)(next))
 	return next, nil
 }
 

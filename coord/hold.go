@@ -101,7 +101,10 @@ func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 // Revoked is closed when the hold was asked for, perhaps before it was granted;
 // see [Client.Revoke]. The holder finishes what it must and releases.
 func (h *Hold) Revoked() <-chan struct{} {
-	h.claim.watchOwnAtAll()
+	h.claim.node.WatchOnce()
+	for _, part := range h.claim.partsLeft() {
+		part.node.WatchOnce()
+	}
 	return h.claim.revoked
 }
 

@@ -24,6 +24,9 @@ func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 	case znode.RemovedLate:
 		e.Kind = StrayRemoved
 		log.Warn("a server made an own node long after it was asked to; deleted", "node", e.Path, "session", name)
+	case znode.Unwatchable:
+		log.Warn("the own node may not be watched: its deletion by others will not be noticed", "node", e.Path, "err", err)
+		return
 	case znode.Stranded:
 		e.Kind = NodeStranded
 		log.Error("own node cannot be deleted; it may stay until the session ends", "node", e.Path, "session", name, "err", err)

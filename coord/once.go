@@ -198,7 +198,7 @@ func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
 	c := o.client
 	w := &witness{client: c, sess: s}
-	w.node.Init(&c.nodes, s, znode.Spec{Dir: c.full(o.dir), Name: c.opts.dialect.newGUID()})
+	w.node.Init(&c.nodes, s, znode.Spec{Dir: c.full(o.dir), Name: c.opts.dialect.newGUID()}, nil)
 	made := make(chan error, 1)
 	if err := s.Go(func() { made <- w.create(ctx, o.owner) }); err != nil {
 		return o.take(ctx) // of the next session

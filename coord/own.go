@@ -1,18 +1,11 @@
 package coord
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
-
-// ownWatchDelay is how long a claim goes without a watch on its own node, unless
-// it waits in the line. What is over sooner saves the request; nothing is
-// missed, since setting the watch reads the node.
-const ownWatchDelay = 20 * time.Millisecond
 
 // The requests to give up a hold that other programs write into its node.
 const (
@@ -20,135 +13,30 @@ const (
 	revokePlain   = "unlock"     // ZooKeeper's recipe page
 )
 
-// watchOwn watches the own node.
-func (cl *Claim) watchOwn(ctx context.Context) error {
-	return cl.heedOwn(cl.sess.WatchData(ctx, cl.node.Path()))
+// owner is a claim as the owner of its node.
+type owner Claim
+
+func (o *owner) claim() *Claim { return (*Claim)(o) }
+
+func (o *owner) Deleted() { o.claim().vanish(ErrNodeDeleted) }
+
+func (o *owner) Replaced(by int64) {
+	o.claim().vanish(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(by)))
 }
 
-// heedOwn learns from a watch on the own node, or from why there is none. From
-// then on the node's deletion and a request for the hold are noticed.
-func (cl *Claim) heedOwn(w *session.Watch, err error) error {
-	switch {
-	case errors.Is(err, ErrNoNode):
-		cl.vanish(ErrNodeDeleted)
-		return err
-	case err != nil:
-		return err
-	case w.Stat.Owner != cl.sess.ID():
-		cl.vanish(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(w.Stat.Owner)))
-		return ErrNoNode
-	}
-	if IsRevocation(w.Data) {
-		cl.revoke()
-	}
-	cl.mu.Lock()
-	known := cl.watch == w
-	cl.watch = w
-	cl.mu.Unlock()
-	if !known {
-		cl.sess.OnFire(w, cl.ownFired)
-	}
-	return nil
-}
+func (o *owner) Asked() { o.claim().revoke() }
 
-// ownFired runs in the client library's goroutine and must not block.
-func (cl *Claim) ownFired(fired session.Fired) {
-	if fired == session.Deleted {
-		cl.vanish(ErrNodeDeleted)
-	}
-	cl.mu.Lock()
-	waiting := cl.waiting
-	cl.mu.Unlock()
-	switch {
-	case waiting:
-		cl.poke() // the waiter sets it along with its other watches
-	case fired != session.Deleted:
-		cl.watchOwnNow()
-	}
-}
+func (o *owner) Wake() { o.claim().poke() }
 
-// watchOwnNow sets the own watch in the background.
-func (cl *Claim) watchOwnNow() {
-	_ = cl.sess.Enqueue(func() { // fails only when the session is over
-		for !cl.finished() {
-			err := cl.watchOwn(context.Background())
-			if err == nil || cl.sess.Err() != nil {
-				break
-			}
-			if errors.Is(err, ErrNoAuth) {
-				cl.blind.Do(func() {
-					cl.client.opts.log.Warn("the own node may not be watched: its deletion by others will not be noticed", "node", cl.Node(), "err", err)
-				})
-				break
-			}
-			cl.client.pause(context.Background())
-		}
-		cl.poke()
-	})
-}
-
-// watchOwnAtAll sets the own watch unless it was set before; from then on it is
-// set anew whenever it fires.
-func (cl *Claim) watchOwnAtAll() {
-	cl.mu.Lock()
-	set, parts := cl.watch != nil, cl.parts
-	cl.mu.Unlock()
-	if !set {
-		cl.watchOwnNow()
-	}
-	for _, part := range parts {
-		part.watchOwnAtAll()
-	}
-}
+func (o *owner) Leaving() bool { return o.claim().finished() }
 
 // watchOwnSoon sets the own watch of a claim that lasts.
 func (cl *Claim) watchOwnSoon() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.lazy == nil && cl.removal == nil {
-		cl.lazy = time.AfterFunc(ownWatchDelay, cl.watchOwnAtAll)
+	if cl.removal == nil {
+		cl.lazy = cl.node.WatchSoon()
 	}
-}
-
-// knowsOwn tells whether the claim has just seen its node, or watches it.
-func (cl *Claim) knowsOwn() bool {
-	if time.Since(cl.seen) < ownWatchDelay {
-		return true
-	}
-	cl.mu.Lock()
-	w := cl.watch
-	cl.mu.Unlock()
-	return w != nil && armed(w)
-}
-
-// armed tells whether a watch is still to fire.
-func armed(w *session.Watch) bool {
-	select {
-	case <-w.Done():
-		return false
-	default:
-		return true
-	}
-}
-
-// lookAtOwn reads and watches the own node, unless that is known to be there,
-// and fails when it is not.
-func (cl *Claim) lookAtOwn(ctx context.Context) error {
-	for !cl.knowsOwn() {
-		switch err := cl.watchOwn(ctx); {
-		case errors.Is(err, ErrNoNode):
-			return cl.missed()
-		case err == nil, errors.Is(err, ErrNoAuth): // or it may not be watched; see watchOwnNow
-			cl.seen = time.Now()
-		case !transient(err), cl.sess.Err() != nil:
-			return err
-		case ctx.Err() != nil:
-			return Ended(ctx)
-		case errors.Is(err, ErrThrottled):
-			cl.client.pause(ctx)
-		}
-	}
-	return nil
 }
 
 func (cl *Claim) finished() bool {

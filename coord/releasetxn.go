@@ -152,7 +152,7 @@ func (cl *Claim) stopReleasing() {
 	cl.mu.Lock()
 	cl.endReleasing()
 	cl.mu.Unlock()
-	cl.watchOwnNow()
+	cl.node.Watch()
 }
 
 // endReleasing unblocks a pending delete; cl.mu is held.

@@ -33,8 +33,8 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	if !cl.spec.waits() {
 		return cl.grant(ctx)
 	}
-	cl.beginWaiting()
-	defer cl.endWaiting()
+	cl.node.Wait()
+	defer cl.node.EndWait()
 	ahead, err := cl.look(ctx)
 	for listed := true; err == nil; {
 		wait, granted := rule(ahead)
@@ -55,24 +55,6 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	return nil, err
 }
 
-// beginWaiting and endWaiting are around a wait for the turn. Meanwhile the own
-// watch is set anew by whoever waits, along with the others.
-func (cl *Claim) beginWaiting() {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	cl.waiting = true
-}
-
-func (cl *Claim) endWaiting() {
-	cl.mu.Lock()
-	fired := cl.waiting && cl.watch != nil && !armed(cl.watch)
-	cl.waiting = false
-	cl.mu.Unlock()
-	if fired {
-		cl.watchOwnNow()
-	}
-}
-
 // look lists the line and returns those ahead.
 func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
 	own := cl.own()
@@ -90,7 +72,7 @@ func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
 			// The listing is not older than the create: the node is gone.
 			return nil, cl.missed()
 		}
-		cl.seen = time.Now()
+		cl.node.Seen()
 	}
 	late, err := admit(own, foreign)
 	if late != nil {
@@ -186,7 +168,7 @@ func (cl *Claim) await(ctx context.Context, a awaited) (ahead []Contender, list 
 func (cl *Claim) watchAll(ctx context.Context, nodes []string) ([]session.Watched, error) {
 	all := cl.sess.WatchAll(ctx, nodes...)
 	own := &all[len(all)-1]
-	own.Err = cl.heedOwn(own.Watch, own.Err)
+	own.Err = cl.node.Heed(own.Watch, own.Err)
 	if err := cl.why(); err != nil {
 		return nil, err
 	}
@@ -282,8 +264,11 @@ func (cl *Claim) sleepLong(ctx context.Context, others []session.Watched) error 
 // grant makes the hold, once the trust window is open and the node known to be
 // there.
 func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
-	for known := false; !known; known = cl.knowsOwn() {
-		if err := cl.lookAtOwn(ctx); err != nil {
+	for known := false; !known; known = cl.node.Known() {
+		switch err := cl.node.Look(ctx); {
+		case errors.Is(err, ErrNoNode):
+			return nil, cl.missed()
+		case err != nil:
 			return nil, err
 		}
 		if err := cl.sess.Vouch(ctx); err != nil {
@@ -297,7 +282,7 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 	}
 	h := cl.newHold()
 	cl.mu.Unlock()
-	cl.endWaiting()
+	cl.node.EndWait()
 	cl.client.emit(Event{Kind: ClaimGranted, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(cl.joined)})
 	if err := h.Err(); err != nil {
 		return nil, err

@@ -192,7 +192,7 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 // v.mu is held.
 func (v *View) hasGone(key watched) bool {
 	w := v.last[key]
-	return w != nil && key.kind != session.Absence && !armed(w) && w.Fired() == session.Deleted
+	return w != nil && key.kind != session.Absence && !w.Armed() && w.Fired() == session.Deleted
 }
 
 // seen returns the newest of each reading.

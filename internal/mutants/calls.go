@@ -53,9 +53,9 @@ var calls = []mutant{
 	{
 		guard: "the own watch is tried again whatever the server answers",
 		edit: edit{
-			file: "coord/own.go",
-			old:  `if err == nil || cl.sess.Err() != nil {`,
-			new:  `if err == nil || !transient(err) {`,
+			file: "coord/internal/znode/watch.go",
+			old:  `if err == nil || n.sess.Err() != nil {`,
+			new:  `if err == nil || !isPassing(err) {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatStumblesOverTheOwnWatch"}},
 	},

@@ -15,8 +15,8 @@ var holds = []mutant{
 		guard: "a waiter watches its own node",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `own.Err = cl.heedOwn(own.Watch, own.Err)`,
-			new:  `own.Watch, own.Err = cl.sess.WatchData(ctx, cl.dir)`,
+			old:  `own.Err = cl.node.Heed(own.Watch, own.Err)`,
+			new:  `own.Watch, own.Err = cl.sess.WatchData(ctx, cl.node.Spec.Dir)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
 	},
@@ -50,8 +50,8 @@ var holds = []mutant{
 	{
 		guard: "a hold's own watch sees whose the node is",
 		edit: edit{
-			file: "coord/own.go",
-			old:  `case w.Stat.Owner != cl.sess.ID():`,
+			file: "coord/internal/znode/watch.go",
+			old:  `case w.Stat.Owner != n.sess.ID():`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseNameIsAnothers"}},

@@ -78,8 +78,8 @@ var line = []mutant{
 		guard: "a claim that was joined earlier looks again before it is granted",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `if err := cl.lookAtOwn(ctx); err != nil {`,
-			new:  `cl.seen = time.Now(); if err := error(nil); err != nil {`,
+			old:  `switch err := cl.node.Look(ctx); {`,
+			new:  `cl.node.Seen(); switch err := error(nil); {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAClaimThatDoesNotKnowOfItsNode"}},
 	},

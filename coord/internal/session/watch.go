@@ -235,6 +235,16 @@ func (s *Session) fire(key armed, fired Fired) {
 	}
 }
 
+// Armed tells whether the watch is still to fire.
+func (w *Watch) Armed() bool {
+	select {
+	case <-w.Done():
+		return false
+	default:
+		return true
+	}
+}
+
 // OnFire calls hook once when w fires, or at once when it has fired already.
 // The hook runs in the client library's goroutine: it must not block.
 func (s *Session) OnFire(w *Watch, hook func(Fired)) {

@@ -5,7 +5,8 @@
 //	creating   [Node.Create] sends the create until its outcome is known. After a
 //	           lost reply it looks, behind a write that the ensemble agreed on,
 //	           for a node of the GUID, or of the name and data.
-//	live       [Node.Version] tells it from another client's of the same name,
+//	live       [Node.Watch] has its [Owner] told when another client deletes it or
+//	           asks for it. [Node.Version] tells it from another client's of the same name,
 //	           and [Node.Rewritten] whether it is still this one.
 //	deleting   [Node.Delete] sends the deletion until the node or its session is
 //	           gone.

@@ -18,6 +18,7 @@ const (
 	Recovered    Event = iota + 1 // a create whose reply was lost had taken effect
 	Unsearchable                  // it may not be found out whether the node was made
 	Stranded                      // the node cannot be deleted
+	Unwatchable                   // the node may not be watched
 	RemovedLate                   // the node was made late, and was deleted
 )
 

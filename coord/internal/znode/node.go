@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
@@ -35,8 +36,9 @@ type Spec struct {
 type Node struct {
 	Spec Spec
 
-	host *Host
-	sess *session.Session
+	host  *Host
+	sess  *session.Session
+	owner Owner // nil for a node that is not watched
 
 	// Set by Create, and not changed once it has returned.
 	path, name string
@@ -45,11 +47,18 @@ type Node struct {
 	live    atomic.Bool  // made, and not known to be gone
 	written atomic.Int32 // how often others have written into it, as far as is known
 
+	seen    time.Time                     // when it was last found to be there
+	watch   atomic.Pointer[session.Watch] // the newest on it
+	waiting atomic.Bool                   // the owner's caller sets the watch anew
+	blind   atomic.Bool                   // it was reported that it may not be watched
+
 	trouble atomic.Pointer[error] // what the servers answered last to the deletion
 }
 
 // Init prepares a node, which is not to be copied from then on.
-func (n *Node) Init(h *Host, s *session.Session, spec Spec) { n.host, n.sess, n.Spec = h, s, spec }
+func (n *Node) Init(h *Host, s *session.Session, spec Spec, owner Owner) {
+	n.host, n.sess, n.Spec, n.owner = h, s, spec, owner
+}
 
 // Path returns the server's path of the node, or "" until it is made.
 func (n *Node) Path() string { return n.path }
@@ -74,6 +83,7 @@ func Join(dir, name string) string {
 
 func (n *Node) made(path string, czxid int64) {
 	n.path, n.name, n.czxid = path, path[strings.LastIndexByte(path, '/')+1:], czxid
+	n.seen = time.Now()
 	n.live.Store(true)
 }
 

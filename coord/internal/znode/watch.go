@@ -1,0 +1,125 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+// watchDelay is how long a node goes without a watch, unless its owner waits for
+// something. What is over sooner saves the request; nothing is missed, since
+// setting the watch reads the node.
+const watchDelay = 20 * time.Millisecond
+
+// Owner is what stands behind a node that is watched. Its methods run in the
+// client library's goroutine and must not block.
+type Owner interface {
+	Deleted()             // by another client
+	Replaced(owner int64) // it belongs to this session now
+	Asked()               // another client asks for the node
+	Wake()                // something may have happened to the node
+	Leaving() bool        // the watch is of no more use
+}
+
+// Heed learns from a watch on the node, or from why there is none. From then on
+// the node's deletion and a request for it are noticed.
+func (n *Node) Heed(w *session.Watch, err error) error {
+	switch {
+	case errors.Is(err, session.ErrNoNode):
+		n.owner.Deleted()
+		return err
+	case err != nil:
+		return err
+	case w.Stat.Owner != n.sess.ID():
+		n.owner.Replaced(w.Stat.Owner)
+		return session.ErrNoNode
+	}
+	if n.host.IsRequest(w.Data) {
+		n.owner.Asked()
+	}
+	if n.watch.Swap(w) != w {
+		n.sess.OnFire(w, n.fired)
+	}
+	return nil
+}
+
+func (n *Node) fired(fired session.Fired) {
+	if fired == session.Deleted {
+		n.owner.Deleted()
+	}
+	switch {
+	case n.waiting.Load():
+		n.owner.Wake() // the waiter sets the watch along with its others
+	case fired != session.Deleted:
+		n.Watch()
+	}
+}
+
+// Watch sets the watch in the background. From then on it is set anew whenever
+// it fires.
+func (n *Node) Watch() {
+	ctx := context.Background()
+	_ = n.sess.Enqueue(func() { // fails only when the session is over
+		for !n.owner.Leaving() {
+			err := n.Heed(n.sess.WatchData(ctx, n.path))
+			if err == nil || n.sess.Err() != nil {
+				break
+			}
+			if errors.Is(err, session.ErrNoAuth) {
+				if n.blind.CompareAndSwap(false, true) {
+					n.host.Tell(Unwatchable, n, err)
+				}
+				break
+			}
+			Pause(ctx, n.sess)
+		}
+		n.owner.Wake()
+	})
+}
+
+// WatchOnce is [Node.Watch], unless the watch was set before.
+func (n *Node) WatchOnce() {
+	if n.watch.Load() == nil {
+		n.Watch()
+	}
+}
+
+// WatchSoon returns a timer that sets the watch of a node that lasts.
+func (n *Node) WatchSoon() *time.Timer { return time.AfterFunc(watchDelay, n.WatchOnce) }
+
+// Wait says that from now on its owner's caller sets the watch, by [Node.Heed],
+// along with those on other nodes.
+func (n *Node) Wait() { n.waiting.Store(true) }
+
+// EndWait is the end of [Node.Wait].
+func (n *Node) EndWait() {
+	if w := n.watch.Load(); n.waiting.Swap(false) && w != nil && !w.Armed() {
+		n.Watch()
+	}
+}
+
+// Seen notes that the node was found to be there just now.
+func (n *Node) Seen() { n.seen = time.Now() }
+
+// Known tells whether the node was seen just now, or is watched.
+func (n *Node) Known() bool {
+	w := n.watch.Load()
+	return time.Since(n.seen) < watchDelay || w != nil && w.Armed()
+}
+
+// Look reads and watches the node, unless it is known to be there. It fails with
+// [session.ErrNoNode] when it is not.
+func (n *Node) Look(ctx context.Context) error {
+	for !n.Known() {
+		_, err := Read(ctx, n.sess, func() (struct{}, error) {
+			return struct{}{}, n.Heed(n.sess.WatchData(ctx, n.path))
+		})
+		if err != nil && !errors.Is(err, session.ErrNoAuth) { // it may be forbidden to watch; see Watch
+			return err
+		}
+		n.Seen()
+	}
+	return nil
+}
