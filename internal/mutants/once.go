@@ -150,13 +150,4 @@ var once = []mutant{
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseByTransactionIsNoLoss"}},
 	},
-	{
-		guard: "once: a witness that was given up is deleted after its create",
-		edit: edit{
-			file: "coord/once.go",
-			old:  `if <-made == nil {`,
-			new:  `if true {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestATransactionGivenUpWhileItsWitness"}},
-	},
 }
