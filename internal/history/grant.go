@@ -126,6 +126,8 @@ func (g *Grant[H]) End(kind Kind, unknown func(error) bool, end func() error) er
 		op.End(Unknown, err)
 	default:
 		op.End(Failed, err)
+		g.released.Store(false) // its end is still to come, or to be put on record
+		_ = g.Err()
 	}
 	return err
 }

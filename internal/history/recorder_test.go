@@ -86,6 +86,29 @@ func TestTheLifeOfAHoldIsRecorded(t *testing.T) {
 	require.Equal(t, records[1].Call, all[0].to)
 }
 
+func TestAGrantWhoseReleaseWasRefusedEndsWithItsHold(t *testing.T) {
+	certain := func(error) bool { return false }
+	for name, lost := range map[string]bool{"before the refusal": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			r, f, loss := New(), newFake(), errors.New("lost")
+			g := acquire(t, r, f)
+			refused := g.End(Ack, certain, func() error {
+				if lost {
+					f.end(loss)
+					<-g.Recorded() // what waited for the end has seen it, and a release under way
+				}
+				return loss
+			})
+			require.Error(t, refused)
+			f.end(loss)
+			<-g.Recorded()
+			records := r.Records()
+			require.Len(t, records, 3)
+			require.Equal(t, []any{Ack, Failed, Lost}, []any{records[1].Kind, records[1].Outcome, records[2].Kind})
+		})
+	}
+}
+
 func TestALossCountsFromTheEndOfTheWindowIfThatCameFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, f := New(), newFake()
