@@ -4,18 +4,6 @@ package main
 // replies.
 var recovery = []mutant{
 	{
-		guard: "recovery: a write before the listing",
-		edit: edit{
-			file: "coord/internal/znode/node.go",
-			old: `	if err := n.sess.Flush(ctx); err != nil {
-		return false, err
-	}
-	listing, err := n.sess.List(ctx, n.Spec.Dir)`,
-			new: `	listing, err := n.sess.List(ctx, n.Spec.Dir)`,
-		},
-		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
-	},
-	{
 		guard: "recovery: a lost create is looked for at all",
 		edit: edit{
 			file: "coord/internal/znode/node.go",
