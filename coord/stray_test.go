@@ -82,7 +82,26 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 	}
 }
 
-// Somebody asks for the node before it is found.
+// The claim was made by a later attempt, and has left: what has its name is not
+// its node any more.
+func TestANodeOfANameThatAServerMakesAfterItsClaimHasLeftIsRemoved(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var removed atomic.Int64
+		c := b.Open(strays(&removed))
+		require.NoError(b, b.acquire(c).Release(b.Context()))
+		late := b.lateCreates(c.SessionID(), T/2, 1)
+		claim, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"})
+		require.NoError(b, err)
+		require.Equal(b, 1, late.Fired())
+		require.NoError(b, claim.Leave(b.Context()))
+		require.Zero(b, removed.Load(), "it is not made yet")
+		time.Sleep(T)
+		require.Zero(b, b.owned(c.SessionID()))
+		require.EqualValues(b, 1, removed.Load())
+	})
+}
+
+// Another client asks for the node before it is found.
 func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var removed atomic.Int64

@@ -228,7 +228,7 @@ var recovery = []mutant{
 			old:  `n.live.Store(false)`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServer"}},
+		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServerMakesAfterItsClaim"}},
 	},
 	{
 		guard: "strays: what fails in passing is tried again",
