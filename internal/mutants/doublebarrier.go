@@ -18,7 +18,7 @@ var doubleBarrier = []mutant{
 			old:  `encode(to), from.stat.Version)`,
 			new:  `encode(to), -1)`,
 		},
-		tests: []suite{{pkg: barrier, run: "TestEverySchedule"}},
+		tests: []suite{{pkg: barrier, run: "TestOfSeveralThatChangeTheRecord"}},
 	},
 	{
 		guard: "double barrier: only members of the round get in",
