@@ -71,7 +71,7 @@ var election = []mutant{
 		edit: edit{
 			file: "coord/leave.go",
 			old:  `cl.removed(cmp.Or(err, cl.removeParts()))`,
-			new:  `cl.removed(err)`,
+			new:  `cl.removed(cmp.Or(err))`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPartGoes"}},
 	},
