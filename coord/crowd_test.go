@@ -114,7 +114,7 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		var holds []*coord.Hold
-		for range 500 {
+		for range 3000 {
 			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held", Unlisted: true}, coord.Alone)
 			require.NoError(t, err)
 			holds = append(holds, h)
