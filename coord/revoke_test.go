@@ -93,18 +93,30 @@ func TestWhatIsNoClaimIsNotAsked(t *testing.T) {
 }
 
 func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c, other, admin := b.Open(), b.Open(), b.Open()
-		h := b.taking(c, "first")
-		done := make(chan error, 1)
-		go func() { done <- admin.RevokeAndWait(b.Context(), h.Node(), 0) }()
-		<-h.Revoked()
-		time.Sleep(time.Second)
-		_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.CreateOp(h.Node(), nil, coord.Ephemeral))
-		require.NoError(b, err)
-		time.Sleep(time.Second)
-		require.Len(b, done, 1)
-		require.NoError(b, <-done)
-		b.Close(c, other, admin)
-	})
+	for name, away := range map[string]bool{"the watch says so": false, "while the connection is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, other, admin := b.Open(), b.Open(), b.Open()
+				h := b.taking(c, "first")
+				done := make(chan error, 1)
+				go func() { done <- admin.RevokeAndWait(b.Context(), h.Node(), 0) }()
+				<-h.Revoked()
+				time.Sleep(time.Second)
+				heal := func() {}
+				if away {
+					heal = b.Server.Partition(zkembed.Cut{Sessions: []int64{admin.SessionID()}}).Heal
+				}
+				_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.CreateOp(h.Node(), nil, coord.Ephemeral))
+				require.NoError(b, err)
+				if away {
+					require.NoError(b, b.Server.DropConn(admin.SessionID()))
+				}
+				heal()
+				time.Sleep(time.Second)
+				require.Len(b, done, 1)
+				require.NoError(b, <-done)
+				b.Close(c, other, admin)
+			})
+		})
+	}
 }
