@@ -202,7 +202,7 @@ var connection = []mutant{
 	{
 		guard: "replies to what was asked before are a sign of life",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
+			file: "coord/internal/session/examine.go",
 			old:  `if i == 0 { //`,
 			new:  `if false { //`,
 		},
@@ -211,7 +211,7 @@ var connection = []mutant{
 	{
 		guard: "a reply that passes over a request is no sign of life",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
+			file: "coord/internal/session/examine.go",
 			old:  `if i == 0 { //`,
 			new:  `if true { //`,
 		},
