@@ -13,15 +13,6 @@ var calls = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAWatchSeesWhat"}},
 	},
 	{
-		guard: "window: answers too old to open it are forgotten",
-		edit: edit{
-			file: "coord/internal/window/window.go",
-			old:  `for len(w.answers) > 1 && a.sent.Sub(w.answers[0].sent) > w.timeout {`,
-			new:  `for false {`,
-		},
-		tests: []suite{{pkg: trusted, run: "TestAnswersAreThinnedOut"}},
-	},
-	{
 		guard: "window: a tick that is told is believed",
 		edit: edit{
 			file: "coord/internal/window/window.go",
@@ -116,25 +107,6 @@ var calls = []mutant{
 		tests: []suite{{pkg: coord, run: "TestCloseGivesAHungServer"}},
 	},
 	{
-		guard: "the client library is not closed while it may leave its own request unanswered",
-		edit: edit{
-			file: "coord/internal/session/keeper.go",
-			old: `	<-s.hosts.idle
-`,
-			new: ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNoServer"}},
-	},
-	{
-		guard: "the client library empties its queue after its own request",
-		edit: edit{
-			file: "coord/internal/session/session.go",
-			old:  `if e.State == zk.StateDisconnected && s.hosts.isIdle() {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestCloseWaitsForNoServer"}},
-	},
-	{
 		guard: "double barrier: the chroot counts for what fits into a transaction",
 		edit: edit{
 			file: "coord/doublebarrier/barrier.go",
@@ -151,24 +123,6 @@ var calls = []mutant{
 			new:  `case !ok || ctx.Err() != nil:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldOfAnotherLine"}},
-	},
-	{
-		guard: "a queue that is closed does not look like a cancelled caller",
-		edit: edit{
-			file: "coord/queue/queue.go",
-			old:  `if (errors.Is(err, coord.ErrReleased) || errors.Is(err, ErrClosed)) && !errors.Is(err, ErrStale) {`,
-			new:  `if errors.Is(err, coord.ErrReleased) && !errors.Is(err, ErrStale) {`,
-		},
-		tests: []suite{{pkg: items, run: "Close"}},
-	},
-	{
-		guard: "multi-lock: a lock that is lost meanwhile does not look like a cancelled caller",
-		edit: edit{
-			file: "coord/lock/multi.go",
-			old:  `lost && ctx.Err() == nil {`,
-			new:  `lost && false {`,
-		},
-		tests: []suite{{pkg: lock, run: "TestATryOfAMultiLock"}},
 	},
 	{
 		guard: "a request for a claim is written at its version",

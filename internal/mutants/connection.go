@@ -21,24 +21,6 @@ var connection = []mutant{
 		tests: []suite{{pkg: coord, run: "TestWhateverTheServerThrottles"}},
 	},
 	{
-		guard: "oversized data are not sent",
-		edit: edit{
-			file: "coord/internal/session/packets.go",
-			old:  `if size > p.limit {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALimitThatIsConfiguredCostsNoConnection|TestAllOfAPacketIsCounted"}},
-	},
-	{
-		guard: "the ACL counts for the size of a packet",
-		edit: edit{
-			file: "coord/internal/session/packets.go",
-			old:  `n += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)`,
-			new:  `_ = a`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAllOfAPacketIsCounted"}},
-	},
-	{
 		guard: "a packet that servers close on is given up",
 		edit: edit{
 			file: "coord/internal/session/packets.go",
@@ -82,15 +64,6 @@ var connection = []mutant{
 			new:  `return true`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatClosesTheConnectionOnAContainer"}},
-	},
-	{
-		guard: "a connection cut now and then is no sign that containers are not known",
-		edit: edit{
-			file: "coord/internal/session/packets.go",
-			old:  `p.containers = 0`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAContainerWhoseConnections"}},
 	},
 	{
 		guard: "queue: an item whose claim is too large with the data is claimed without",
@@ -144,15 +117,6 @@ var connection = []mutant{
 			new:  `dialPatience = dialLimit`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAConnectionThatTakesLong"}},
-	},
-	{
-		guard: "attempts to connect do not pile up",
-		edit: edit{
-			file: "coord/internal/session/dial.go",
-			old:  `if h.running >= dialsAtOnce*s.hosts.count() {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestFewAttemptsToConnect"}},
 	},
 	{
 		guard: "each address of a host name is tried",
@@ -234,14 +198,5 @@ var connection = []mutant{
 			new:  `if true {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheProbeGoesFirst"}},
-	},
-	{
-		guard: "a crowd shares its listings",
-		edit: edit{
-			file: "coord/internal/session/listing.go",
-			old:  `if of.next != nil {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestACrowdInOneClient"}},
 	},
 }

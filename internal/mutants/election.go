@@ -48,15 +48,6 @@ var election = []mutant{
 		tests: []suite{{pkg: elect, run: "TestNothingIsWrittenInto"}, {pkg: coord, run: "TestOnlyALeaderHasANotice"}},
 	},
 	{
-		guard: "election: a leader's node and its notice are deleted at once",
-		edit: edit{
-			file: "coord/leave.go",
-			old:  `if parts := cl.partsLeft(); len(parts) > 0 {`,
-			new:  `if parts := cl.partsLeft(); len(parts) > 0 && false {`,
-		},
-		tests: []suite{{pkg: elect, run: "TestWhatAnElectionCosts"}},
-	},
-	{
 		guard: "a part is made only while its hold's node exists",
 		edit: edit{
 			file: "coord/claim.go",
@@ -83,15 +74,6 @@ var election = []mutant{
 			new:  `if len(parts) > 0 && false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPartGoes"}},
-	},
-	{
-		guard: "election: short terms follow one another slowly",
-		edit: edit{
-			file: "coord/election/run.go",
-			old:  `pause = min(2*pause, limit)`,
-			new:  `pause = shortestPause`,
-		},
-		tests: []suite{{pkg: elect, run: "TestTermsThatEndAtOnce"}},
 	},
 	{
 		guard: "election: a candidate that is gone is not the first any more",

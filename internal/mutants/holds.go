@@ -39,15 +39,6 @@ var holds = []mutant{
 		tests: []suite{{pkg: coord, run: "TestATxnOfALostHoldWritesNothing"}},
 	},
 	{
-		guard: "a transaction that was not sent when its client was closed tells of the loss",
-		edit: edit{
-			file: "coord/hold.go",
-			old:  `case !ok && h.claim.sess.Err() != nil && !errors.Is(err, ErrUnconfirmed):`,
-			new:  `case false:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestATransactionThatWaitsToBeSentWhenItsClient"}},
-	},
-	{
 		guard: "a hold's own watch sees whose the node is",
 		edit: edit{
 			file: "coord/internal/znode/watch.go",

@@ -21,15 +21,6 @@ var line = []mutant{
 		tests: []suite{{pkg: coord, run: "TestARuleSeesOnlyThoseAhead"}},
 	},
 	{
-		guard: "a waiter keeps what it waits for, not the line",
-		edit: edit{
-			file: "coord/turn.go",
-			old:  `if len(ahead) < near {`,
-			new:  `if true {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaiterInACrowdCosts"}},
-	},
-	{
 		guard: "re-check: a listing after a lost connection",
 		edit: edit{
 			file: "coord/internal/session/wire.go",

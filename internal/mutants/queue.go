@@ -105,15 +105,6 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"}},
 	},
 	{
-		guard: "queue: consumers beside each other share the items (contendedFor)",
-		edit: edit{
-			file: "coord/queue/dispatcher.go",
-			old:  `contendedFor = 64`,
-			new:  `contendedFor = 0`,
-		},
-		tests: []suite{{pkg: items, run: "TestConsumersBesideEachOther"}},
-	},
-	{
 		guard: "queue: an urgent item that this object put is the next",
 		edit: edit{
 			file: "coord/queue/hand.go",
@@ -184,14 +175,5 @@ var queue = []mutant{
 			new:  `return false && strings.HasPrefix(name, c.id)`,
 		},
 		tests: []suite{{pkg: items, run: "TestAConsumerAloneReceivesInOrderAlso"}},
-	},
-	{
-		guard: "what is stale is not unconfirmed",
-		edit: edit{
-			file: "coord/queue/item.go",
-			old:  `err = stale(refused)`,
-			new:  `err = stale(err)`,
-		},
-		tests: []suite{{pkg: items, run: "TestANackThatIsStaleIsNot"}},
 	},
 }

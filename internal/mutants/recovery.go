@@ -92,15 +92,6 @@ var recovery = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
 	},
 	{
-		guard: "recovery: a downgrade whose reply was lost is looked for",
-		edit: edit{
-			file: "coord/internal/znode/node.go",
-			old:  `if found, failure := n.recover(); found || failure != nil {`,
-			new:  `if found, failure := false, error(nil); found || failure != nil {`,
-		},
-		tests: []suite{{pkg: rwlock, run: "TestADowngradeWhoseReplyIsLostIsFoundByItsGUID"}},
-	},
-	{
 		guard: "janitor: a node that is another's by now is left alone",
 		edit: edit{
 			file: "coord/internal/znode/node.go",
@@ -155,15 +146,6 @@ var recovery = []mutant{
 		n.sess.RemoveClaim()`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"}},
-	},
-	{
-		guard: "strays: a doubt ends",
-		edit: edit{
-			file: "coord/internal/znode/late.go",
-			old:  `lateFor*n.sess.Timeout()`,
-			new:  `1000*n.sess.Timeout()`,
-		},
-		tests: []suite{{pkg: coord, run: "TestTheSearchForLateCreatesEnds"}},
 	},
 	{
 		guard: "strays: the claim's own node is none",

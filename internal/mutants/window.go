@@ -176,15 +176,6 @@ var window = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAHoldLastsForHoursWhileNothingFails"}},
 	},
 	{
-		guard: "window: no probes without claims",
-		edit: edit{
-			file: "coord/internal/session/keeper.go",
-			old:  `if isUp && s.claims.Load() > 0 {`,
-			new:  `if isUp {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestNoProbesAreSentWithoutClaims"}},
-	},
-	{
 		guard: "window: its end ends holds",
 		edit: edit{
 			file: "coord/own.go",
