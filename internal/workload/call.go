@@ -66,6 +66,14 @@ func (w *Worker) certain() *call {
 	return c
 }
 
+// mostlyCertain begins a call whose outcome is to be known in most cases.
+func (w *Worker) mostlyCertain() *call {
+	if Chance(w.Rand, 0.3) {
+		return w.call()
+	}
+	return w.certain()
+}
+
 // untilCalm has the call end with the last fault, too.
 func (c *call) untilCalm() *call {
 	ctx, cancel := context.WithCancel(c.ctx)

@@ -76,7 +76,7 @@ func (s *Shop) Produce(w *Worker, c *coord.Client) bool {
 	}
 	w.items++
 	item := fmt.Sprint(w.Name, "-", w.items)
-	op, putting := w.Rec.Call(w.Name, w.Key, history.Put, history.Item(item)), w.call()
+	op, putting := w.Rec.Call(w.Name, w.Key, history.Put, history.Item(item)), w.mostlyCertain()
 	w.Told()
 	err = q.Put(putting.ctx, []byte(item), opts...)
 	op.End(outcome(err), err)
@@ -135,11 +135,7 @@ func (w *Worker) take(q *queue.Queue) bool {
 
 // finish acknowledges an item or gives it back.
 func (w *Worker) finish(g *history.Grant[*queue.Item]) {
-	finishing := w.certain()
-	if Chance(w.Rand, 0.3) {
-		finishing.stop()
-		finishing = w.call()
-	}
+	finishing := w.mostlyCertain()
 	kind, act := history.Ack, g.Hold.Ack
 	unknown := func(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }
 	if Chance(w.Rand, 0.15) && !w.isCalm() {
