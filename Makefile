@@ -11,7 +11,7 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model
+.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model benchcmp
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers. Two packages at a time: their session time-outs are short, and need a machine that
@@ -73,3 +73,10 @@ model:
 simulate:
 	cd internal/simulate && go test -count=1 -timeout 0 -run WhateverGoesWrong $(if $(SEED),-seed $(SEED) -repeat \
 		$(or $(REPEAT),1),-from $(or $(FROM),1) -seeds $(if $(filter command environment,$(origin SEEDS)),$(SEEDS),0))
+
+# The Go benchmarks of this tree beside those of another revision, by turns, with benchstat's verdict: make benchcmp
+# BASE=main, or some of them: make benchcmp BASE=HEAD~3 BENCH=HandOff COUNT=10
+BENCH ?= .
+COUNT ?= 6
+benchcmp:
+	@scripts/benchcmp.sh "$(BASE)" "$(BENCH)" "$(COUNT)"
