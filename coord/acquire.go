@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -123,7 +122,7 @@ func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
 // giveUp leaves the line. Unless the caller is in a hurry, it waits until the
 // node is gone.
 func (cl *Claim) giveUp(ctx context.Context, why error) {
-	cl.client.emit(Event{Kind: ClaimLeft, Session: cl.sess.ID(), Path: cl.Node(), Took: time.Since(cl.joined), Err: why})
+	cl.emit(ClaimEnded, cl.joined, why)
 	r := cl.leave()
 	select {
 	case <-r.done:

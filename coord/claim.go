@@ -116,7 +116,7 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 	if spec.For != nil {
 		return cl, cl.attach()
 	}
-	c.emit(Event{Kind: ClaimJoined, Session: s.ID(), Path: cl.Node(), Token: cl.node.Czxid()})
+	cl.emit(ClaimJoined, cl.joined, nil)
 	return cl, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -48,12 +47,12 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	defer h.cancelContexts()
-	cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+	cl.emit(ClaimEnded, h.granted, ErrReleased)
 	if err := cl.exchange(ctx, next); err != nil {
 		return nil, cl.lostWith(err)
 	}
 	next.watchOwnSoon()
-	cl.client.emit(Event{Kind: ClaimJoined, Session: cl.sess.ID(), Path: next.Node()})
+	next.emit(ClaimJoined, next.joined, nil)
 	shared, err := next.grant(ctx)
 	if err != nil {
 		next.giveUp(ctx, err)

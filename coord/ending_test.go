@@ -22,7 +22,7 @@ func endsDuring(b bubble, f func(ctx context.Context, c *coord.Client) error) ti
 	defer cancel()
 	var ended time.Time
 	c := b.Open(coord.WithObserver(func(e coord.Event) {
-		if e.Kind == coord.ClaimReleased {
+		if errors.Is(e.Err, coord.ErrReleased) {
 			ended = time.Now()
 			cancel()
 		}

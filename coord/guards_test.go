@@ -121,7 +121,7 @@ func TestAllHoldsEndBeforeTheObserverHearsOfALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		stuck := make(chan struct{})
 		c := b.Open(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimLost || e.Kind == coord.SessionOver || e.Kind == coord.SessionDown {
+			if e.Kind == coord.ClaimEnded || e.Kind == coord.SessionOver || e.Kind == coord.SessionDown {
 				<-stuck
 			}
 		}))

@@ -214,7 +214,7 @@ func (cl *Claim) finishLost(ended []*Hold, cause error) (tell func()) {
 	return func() {
 		for _, h := range ended {
 			cl.client.opts.log.Warn("hold lost", "node", cl.Node(), "cause", cause)
-			cl.client.emit(Event{Kind: ClaimLost, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted), Err: cause})
+			cl.emit(ClaimEnded, h.granted, loss{cause})
 		}
 	}
 }

@@ -269,7 +269,11 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			kinds = append(kinds, string(e.Kind))
+			kind := e.Kind
+			if e.Err != nil {
+				kind += ": " + e.Err.Error()
+			}
+			kinds = append(kinds, kind)
 		}))
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
@@ -280,9 +284,10 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 		mu.Lock()
 		heard := fmt.Sprint(kinds)
 		mu.Unlock()
+		const over = "session is over: the server has expired it"
 		require.Equal(t, fmt.Sprint([]string{
-			"session up", "joined", "granted", "released", "joined", "granted",
-			"session down", "session over", "lost", "session up",
+			"session up", "joined", "granted", "ended: hold released", "joined", "granted",
+			"session down", "session over: " + over, "ended: hold lost: " + over, "session up",
 		}), heard)
 	})
 }

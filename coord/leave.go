@@ -77,8 +77,7 @@ func (cl *Claim) endAndLeave() *removal {
 // observer.
 func (h *Hold) tellReleased() {
 	h.cancelContexts()
-	cl := h.claim
-	cl.client.emit(Event{Kind: ClaimReleased, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(h.granted)})
+	h.claim.emit(ClaimEnded, h.granted, ErrReleased)
 }
 
 // removal is the deletion of an own node, once it has begun.

@@ -59,7 +59,7 @@ func (cl *Claim) revoke() {
 	}
 	cl.mu.Unlock()
 	if first {
-		cl.client.emit(Event{Kind: ClaimRevoked, Session: cl.sess.ID(), Path: cl.Node()})
+		cl.emit(ClaimRevoked, cl.joined, nil)
 	}
 }
 

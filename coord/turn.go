@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -283,7 +282,7 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 	h := cl.newHold()
 	cl.mu.Unlock()
 	cl.node.EndWait()
-	cl.client.emit(Event{Kind: ClaimGranted, Session: cl.sess.ID(), Path: cl.Node(), Token: h.Token(), Took: time.Since(cl.joined)})
+	cl.emit(ClaimGranted, cl.joined, nil)
 	if err := h.Err(); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,8 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 			switch e.Kind {
 			case coord.ClaimGranted:
 				granted.Add(1)
-			case coord.ClaimReleased:
+			case coord.ClaimEnded:
+				require.ErrorIs(t, e.Err, coord.ErrReleased)
 				released.Add(1)
 			}
 		}))

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -73,7 +74,7 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 		s.w.SetTimeout(timeout)
 		var lost atomic.Int64
 		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimLost {
+			if errors.Is(e.Err, coord.ErrLost) {
 				lost.Add(1)
 			}
 		})}

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 				var lost atomic.Int64
 				s.w.SetTimeout(timeout)
 				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithTick(zktest.DefaultTick), coord.WithObserver(func(e coord.Event) {
-					if e.Kind == coord.ClaimLost || e.Kind == coord.SessionDown {
+					if errors.Is(e.Err, coord.ErrLost) || e.Kind == coord.SessionDown {
 						lost.Add(1)
 					}
 				}))

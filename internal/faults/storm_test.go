@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ func TestF44ACancelStormLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		st := &storm{s: s}
 		st.clients = s.clients(2, coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimLeft {
+			if errors.Is(e.Err, context.Canceled) {
 				st.left.Add(1)
 			}
 		}))

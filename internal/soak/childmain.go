@@ -3,6 +3,7 @@ package soak
 import (
 	"bufio"
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -164,16 +165,18 @@ func (c telling) Wrote(key string, w history.Write) {
 }
 
 func childObserver(name string, say func(string, ...any)) func(coord.Event) {
-	counted := map[coord.EventKind]string{
-		coord.SessionOver: "sessions over", coord.ClaimLost: "holds lost", coord.ClaimRecovered: "creates found again",
+	counted := map[string]string{
+		coord.SessionOver: "sessions over", coord.ClaimRecovered: "creates found again",
 		coord.StrayRemoved: "nodes made late, and removed",
 	}
 	return func(e coord.Event) {
-		if what, ok := counted[e.Kind]; ok {
+		switch what, ok := counted[e.Kind]; {
+		case ok:
 			say("# %s", what)
-		}
-		if e.Kind == coord.NodeStranded {
+		case e.Kind == coord.NodeStranded:
 			say("! %s: node %s stranded: %v", name, e.Path, e.Err)
+		case errors.Is(e.Err, coord.ErrLost):
+			say("# holds lost")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -91,8 +92,10 @@ func (m *member) observe(r *run) func(coord.Event) {
 			r.tally.count("creates found again")
 		case coord.StrayRemoved:
 			r.tally.count("nodes made late, and removed")
-		case coord.ClaimLost:
-			r.tally.count("holds lost")
+		case coord.ClaimEnded:
+			if errors.Is(e.Err, coord.ErrLost) {
+				r.tally.count("holds lost")
+			}
 		case coord.NodeStranded:
 			r.tally.problem("%s: node %s stranded: %v", m.Name, e.Path, e.Err)
 		}
