@@ -16,10 +16,15 @@ import (
 // behind: what could not be deleted yet is deleted in the background. When ctx
 // ends, it returns at once. ctx bounds the waiting only, not the hold. With a
 // ctx that carries a hold of the same line, see [Spec.Reentrant] and
-// [ErrUpgrade].
+// [ErrUpgrade]; a claim that would wait for that hold is refused with
+// [ErrInvalid].
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	h, decided, err := c.inside(ctx, spec)
-	if !decided {
+	h, outer, err := c.inside(ctx, spec)
+	switch {
+	case h != nil || err != nil:
+	case outer != nil:
+		h, err = c.acquireInside(ctx, spec, rule, outer)
+	default:
 		h, err = c.acquire(ctx, spec, rule, false)
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
@@ -30,8 +35,8 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 // costs one request and no write. While no server can be reached, it waits for
 // one until ctx ends.
 func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	h, decided, err := c.inside(ctx, spec)
-	if !decided {
+	h, _, err := c.inside(ctx, spec)
+	if h == nil && err == nil {
 		h, err = c.tryAcquire(ctx, spec, rule)
 	}
 	return h, c.Failure("try", spec.Line.Dir, err)

@@ -40,6 +40,9 @@ func parseServer(s string) (string, error) {
 	if s == "" {
 		return "", invalid("a server is empty; write host:port,host:port/chroot")
 	}
+	if strings.ContainsAny(s, " \t;") {
+		return "", invalid("%q is not one server: servers are separated by commas, as in host:port,host:port", s)
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		if strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
@@ -53,7 +56,7 @@ func parseServer(s string) (string, error) {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return "", invalid("%q: the port must be a number from 1 to 65535", s)
 	}
-	if host == "" || strings.ContainsAny(host, " \t\"'@") {
+	if host == "" || strings.ContainsAny(host, "\"'@") {
 		return "", invalid("%q has no usable host name; write host:port", s)
 	}
 	return net.JoinHostPort(host, port), nil
@@ -93,7 +96,8 @@ func checkName(name string) error {
 		return invalid("the name %q contains /", name)
 	}
 	for _, r := range name {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff {
+		// The servers see each half of a character beyond U+FFFF, a surrogate.
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
 			return invalid("the name %q contains the character %U, which ZooKeeper does not allow", name, r)
 		}
 	}

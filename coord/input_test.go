@@ -21,7 +21,9 @@ func TestOpenRefusesWhatCannotBeRight(t *testing.T) {
 		"host:0":              "port must be a number",
 		"host:65536":          "port must be a number",
 		"::1:2181":            "brackets",
-		"a b:2181":            "no usable host name",
+		"a b:2181":            "separated by commas",
+		"a:1 b:2":             "separated by commas",
+		"a:1;b:2":             "separated by commas",
 		":2181":               "no usable host name",
 		"host:2181/":          "",
 		"host:2181//a":        "a name is empty",
@@ -78,6 +80,7 @@ func TestPathsThatCannotBeRightAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		for path, hint := range map[string]string{
 			"": "empty", "/": "root", "relative": "start with /", "/a/": "end with /", "/a//b": "name is empty",
 			"/a/./b": "not allowed", "/nul\x00": "U+0000", "/\xff": "UTF-8", "/private\ue000": "U+E000",
+			"/special\ufff5": "U+FFF5", "/emoji\U0001f512": "U+1F512", "/last\U0010ffff": "U+10FFFF",
 		} {
 			_, err := lock.New(c, path)
 			require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)

@@ -11,8 +11,9 @@
 //		return writeReport(ctx, h.Token())
 //	})
 //
-// It is not re-entrant, unless made so ([Reentrant]), and any goroutine that
-// has the hold may release it. There is no condition variable: to wait for
+// It is not re-entrant, unless made so ([Reentrant]): with a context that
+// carries its own hold, Acquire is refused ([coord.ErrInvalid]), since it would
+// wait for itself. Any goroutine that has the hold may release it. There is no condition variable: to wait for
 // others use a barrier or a queue.
 //
 // # Guarantees

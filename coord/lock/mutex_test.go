@@ -77,6 +77,23 @@ func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
+func TestADoInsideADoOfTheSameLockIsRefusedInsteadOfADeadlock(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock")
+		var inner error
+		err := m.Do(b.Context(), func(ctx context.Context, h *coord.Hold) error {
+			inner = m.Do(ctx, func(context.Context, *coord.Hold) error { return nil })
+			require.ErrorContains(b, inner, h.Node())
+			require.NoError(b, h.Err())
+			return nil
+		})
+		require.NoError(b, err)
+		require.ErrorIs(b, inner, coord.ErrInvalid)
+		require.ErrorContains(b, inner, "wait for ever")
+		require.NoError(b, m.Do(b.Context(), func(context.Context, *coord.Hold) error { return nil }))
+	})
+}
+
 func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 	w := zktest.NewEmbedded(t)
 	c := coordtest.Open(t, w.ConnectString())

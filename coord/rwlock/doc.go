@@ -37,9 +37,10 @@
 //     [coord.Hold.Token] to the resource, or writes by [coord.Hold.Txn]. A
 //     reader has no token: what it read may be out of date by the time it uses
 //     it.
-//   - A goroutine that reads and then asks for a second read, without
-//     [Reentrant] or without the context of its hold, waits behind a writer
-//     that came in between, and that writer for it: a deadlock.
+//   - A goroutine that reads and then asks for a second read, without the
+//     context of its hold, waits behind a writer that came in between, and
+//     that writer for it: a deadlock. With the context, the second read is
+//     refused then ([coord.ErrInvalid]), unless the lock is [Reentrant].
 //   - Readers that come early do not overtake a writer that waits.
 //
 // # When the session or connection fails

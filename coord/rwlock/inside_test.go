@@ -71,18 +71,47 @@ func TestAReentrantLockLetsItsHolderInAgain(t *testing.T) {
 	})
 }
 
-func TestWithoutTheOptionAHolderWaitsForItself(t *testing.T) {
+func TestWithoutTheOptionWhatWouldWaitForItselfIsRefused(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
 		h := hold(s.T, l.WriteSide())
-		_, err := l.TryAcquireRead(h.Context(coordtest.Limited(s.T)))
+		inside := h.Context(coordtest.Limited(s.T))
+		_, err := l.TryAcquireRead(inside)
 		require.ErrorIs(s, err, coord.ErrBusy)
-		ctx, cancel := context.WithTimeout(h.Context(s.Context()), 50*time.Millisecond)
-		defer cancel()
-		_, err = l.AcquireRead(ctx)
-		require.ErrorIs(s, err, context.DeadlineExceeded)
-		zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 1 }, "the waiter has left")
+		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
+			_, err = side.Acquire(inside)
+			require.ErrorIs(s, err, coord.ErrInvalid)
+			require.ErrorContains(s, err, h.Node())
+			require.ErrorContains(s, err, "wait for ever")
+		}
+		require.Len(s, s.line(), 1, "no other claim has joined")
 		release(s.T, h)
+	})
+}
+
+func TestAReadInsideAReadIsRefusedOnlyWhereAWriterWaitsBetween(t *testing.T) {
+	each(t, func(s scene) {
+		l := s.lock()
+		outer := hold(s.T, l.ReadSide())
+		inside := outer.Context(coordtest.Limited(s.T))
+		inner, err := l.AcquireRead(inside)
+		require.NoError(s, err)
+		release(s.T, inner)
+
+		writing, stop := context.WithCancel(coordtest.Limited(s.T))
+		defer stop()
+		wrote := make(chan error, 1)
+		go func() {
+			_, err := l.AcquireWrite(writing)
+			wrote <- err
+		}()
+		zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 2 }, "the writer waits")
+		_, err = l.AcquireRead(inside)
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorContains(s, err, "wait for ever")
+		stop()
+		require.ErrorIs(s, <-wrote, context.Canceled)
+		release(s.T, outer)
 	})
 }
 

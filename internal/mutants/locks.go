@@ -22,6 +22,15 @@ var locks = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAnExclusiveClaimInside"}},
 	},
 	{
+		guard: "inside of a hold: what would wait for that hold is refused",
+		edit: edit{
+			file: "coord/acquire.go",
+			old:  `case outer != nil:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: lock, run: "TestADoInsideADo"}},
+	},
+	{
 		guard: "shared lock: a hold with other handles is not downgraded",
 		edit: edit{
 			file: "coord/releasetxn.go",

@@ -134,3 +134,20 @@ func TestHelpIsNoError(t *testing.T) {
 		require.NotContains(t, text, "__guard")
 	}
 }
+
+func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, verb := range []string{"lock", "queue put", "barrier set"} {
+			args := append(strings.Fields(verb), w.Path("parent/key\U0001f511"))
+			if verb == "lock" {
+				args = append(args, "--", "true")
+			}
+			p := on(t, w, args...)
+			require.Equal(t, exitUsage, p.exit(), verb)
+			require.Contains(t, p.stderr.String(), "U+1F511", verb)
+			made, _, err := w.Admin().Exists(w.Path("parent"))
+			require.NoError(t, err)
+			require.False(t, made, "%s has made the parent", verb)
+		}
+	})
+}
