@@ -18,37 +18,38 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, erro
 	if err != nil && !errors.Is(err, ErrLimit) {
 		return nil, err
 	}
-	names, err := s.client.Children(ctx, s.layout.leases.Dir)
-	if err != nil && !errors.Is(err, coord.ErrNoNode) {
-		return nil, err
-	}
-	leases, err := s.describe(ctx, names)
+	names, err := s.leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range leases {
-		leases[i].Holds = i < limit
+	line := s.layout.leases.Order(names, s.client.Dialect())
+	for _, name := range names {
+		if !slices.ContainsFunc(line, func(c coord.Contender) bool { return c.Name == name }) {
+			line = append(line, coord.Contender{Name: name, Kind: "lease", Dialect: s.client.Dialect()})
+		}
 	}
+	leases, err := s.client.Describe(ctx, s.layout.leases.Dir, line)
+	if err != nil {
+		return nil, err
+	}
+	// The names of Kazoo's leases do not tell their age.
+	slices.SortFunc(leases, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
 	queue, err := s.client.Inspect(ctx, s.layout.queue.Dir, s.layout.queue.Kinds...)
 	if err != nil {
 		return nil, err
 	}
-	for i := range queue {
-		queue[i].Holds = false // it holds the right to make leases, and no lease
+	all := append(leases, queue...)
+	for i := range all { // the first in the queue holds the right to make leases, and no lease
+		all[i].Holds = i < min(limit, len(leases))
 	}
-	return append(leases, queue...), nil
+	return all, nil
 }
 
-// describe reads the leases and sorts them by age, which the names of Kazoo's
-// do not tell.
-func (s *Semaphore) describe(ctx context.Context, names []string) ([]coord.ContenderInfo, error) {
-	leases := s.layout.leases.Order(names, s.client.Dialect())
-	for _, name := range names {
-		if !slices.ContainsFunc(leases, func(c coord.Contender) bool { return c.Name == name }) {
-			leases = append(leases, coord.Contender{Name: name, Kind: "lease", Dialect: s.client.Dialect()})
-		}
+// leases lists the names of the leases.
+func (s *Semaphore) leases(ctx context.Context) ([]string, error) {
+	names, err := s.client.Children(ctx, s.layout.leases.Dir)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
 	}
-	infos, err := s.client.Describe(ctx, s.layout.leases.Dir, leases)
-	slices.SortFunc(infos, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
-	return infos, err
+	return names, err
 }

@@ -21,21 +21,20 @@
 //     package coord states.
 //   - Leases are granted in the order of the queue, whatever their number: an
 //     acquire of many is not overtaken by acquires of few.
-//   - No wake-up is lost, in whatever order holders leave: the first in the
-//     queue looks.
+//   - No wake-up is lost, in whatever order holders leave.
 //   - An acquire that is given up, or whose session ends, leaves no lease
 //     behind. A lease ends with its holder's session.
 //   - Acquiring several leases cannot deadlock with others that do the same:
-//     only one at a time makes leases that are not granted yet.
+//     only the first in the queue makes leases that are not granted yet.
 //   - Two programs never act on different limits, except that a program follows
 //     a change when its server tells it of it.
 //
 // # Not guaranteed
 //
 //   - TryAcquire does not queue: it takes a lease that is free at that moment,
-//     perhaps before another that is about to. It may find the semaphore busy
-//     because of another try that fails as well. It does not pass the first in
-//     the queue, which has made its leases already.
+//     perhaps before another that is about to. It may fail because of another
+//     try that fails as well. It does not pass the first in the queue, which
+//     has made its leases already.
 //   - A hold has a [coord.Hold.Token] only if the limit was 1 when the lease
 //     was made. With more than one holder, no number tells the newest.
 //   - SetLimit takes no lease back.
@@ -52,17 +51,16 @@
 //
 // In the Curator dialect, that of InterProcessSemaphoreV2:
 //
-//	/limits/licence                              container
-//	  limit                                      persistent; data: N, 4 bytes, big-endian
-//	  locks                                      container: the queue, a mutex
-//	    _c_<uuid>-lock-0000000012                the first in the queue, ephemeral
-//	  leases                                     container: every child counts
-//	    _c_<uuid>-lease-0000000010               a holder, ephemeral
-//	    _c_<uuid>-lease-0000000011               the lease that the first waits for
+//	/limits/licence                      container
+//	  limit                              persistent; data: N, 4 bytes, big-endian
+//	  locks                              container: the queue, a mutex
+//	    _c_<uuid>-lock-0000000012        the first in the queue, ephemeral
+//	  leases                             container: every child counts
+//	    _c_<uuid>-lease-0000000010       a holder, ephemeral
+//	    _c_<uuid>-lease-0000000011       what the first in the queue waits for
 //
-// Only the first in the queue makes leases, and watches those there are. Java
-// programs share the path, with a number of their own or, to share ours, with
-// new SharedCount(client, path + "/limit", n). Java's older
+// Java programs share the path, with a number of their own or, to share ours,
+// with new SharedCount(client, path + "/limit", n). Java's older
 // InterProcessSemaphore has another layout; do not mix them.
 //
 // In the Kazoo dialect, that of Kazoo's Semaphore: the queue is a Kazoo lock at
@@ -72,13 +70,11 @@
 //
 // # Cost
 //
-// An acquire without waiting is 5 requests in 2 round trips: the node in the
-// queue and the lease are created, each with a listing that travels along, and
-// the node in the queue is deleted without waiting for the answer. (Kazoo's
-// layout costs 6 in 4.) Further leases add one create each, and one round trip
-// for all of them. The first acquire of a process also reads and watches the
-// limit. Release: one delete for each lease, all in one round trip. A waiter in
-// the queue watches two nodes; only the first watches the leases, and lists
-// them when one goes. TryAcquire: one listing if there is no room, else a
-// create and a listing more.
+// An acquire without waiting: 5 requests in 2 round trips (in Kazoo's layout 6
+// in 4). Each further lease adds a create; together they add one round trip.
+// The first acquire of a process also reads and watches the limit. Release: one
+// delete for each lease, all in one round trip. A waiter in the queue watches
+// two nodes; only the first in the queue watches the leases, and lists them
+// when one goes. TryAcquire: one listing if there is no room, else a create and
+// a listing more.
 package semaphore

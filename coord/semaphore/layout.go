@@ -26,18 +26,9 @@ type layout struct {
 func layoutOf(d coord.Dialect, path string) layout {
 	lock, lease := []string{"lock"}, []string{"lease"}
 	if d == coord.Kazoo {
-		return layout{
-			queue:  coord.Line{Dir: path + "-__lock__", Kinds: lock},
-			leases: coord.Line{Dir: path, Kinds: lease},
-			limit:  path,
-			kazoo:  true,
-		}
+		return layout{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, true}
 	}
-	return layout{
-		queue:  coord.Line{Dir: path + "/locks", Kinds: lock},
-		leases: coord.Line{Dir: path + "/leases", Kinds: lease},
-		limit:  path + "/limit",
-	}
+	return layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", false}
 }
 
 // claim says what the node of a lease is like. Kazoo's has no number.
@@ -58,18 +49,18 @@ func (l layout) encode(limit int) []byte {
 	return binary.BigEndian.AppendUint32(nil, uint32(limit))
 }
 
-// decode reads a limit; ok is false if none was stored.
-func (l layout) decode(data []byte) (limit int, ok bool, err error) {
-	if len(data) == 0 {
-		return 0, false, nil
-	}
-	if l.kazoo {
+// decode reads a limit; it is 0 if none was stored.
+func (l layout) decode(data []byte) (limit int, err error) {
+	switch {
+	case len(data) == 0:
+		return 0, nil
+	case l.kazoo:
 		limit, err = strconv.Atoi(strings.TrimSpace(string(data)))
-	} else if len(data) == 4 {
+	case len(data) == 4:
 		limit = int(int32(binary.BigEndian.Uint32(data)))
 	}
 	if err != nil || limit < 1 || limit > math.MaxInt32 {
-		return 0, false, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, l.limit)
+		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, l.limit)
 	}
-	return limit, true, nil
+	return limit, nil
 }

@@ -39,19 +39,14 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 	return s.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			_, err := s.client.Set(ctx, s.layout.limit, s.layout.encode(limit), -1)
-			if !errors.Is(err, coord.ErrNoNode) {
-				return err
+			if errors.Is(err, coord.ErrNoNode) {
+				err = s.client.Create(ctx, s.layout.limit, s.layout.encode(limit))
 			}
-			if err = s.store(ctx, limit); !errors.Is(err, coord.ErrNodeExists) {
+			if !errors.Is(err, coord.ErrNodeExists) {
 				return err
 			}
 		}
 	})
-}
-
-// store makes the node of the limit, and the directory it is in.
-func (s *Semaphore) store(ctx context.Context, limit int) error {
-	return s.client.Create(ctx, s.layout.limit, s.layout.encode(limit))
 }
 
 // agree returns the limit in force for a claim to so many leases. The first
@@ -70,22 +65,22 @@ func (s *Semaphore) look(ctx context.Context, want int, get func(path string) ([
 		if err != nil && !missing {
 			return 0, err
 		}
-		limit, ok, err := s.layout.decode(data)
+		limit, err := s.layout.decode(data)
 		switch {
 		case err != nil:
 			return 0, err
-		case ok && s.limit != Stored && s.limit != limit:
-			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.limit, limit, s.limit)
-		case ok && want > limit:
-			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
-		case ok:
-			return limit, nil
-		case s.limit == Stored:
+		case limit == 0 && s.limit == Stored:
 			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.limit)
 		case missing:
-			err = s.store(ctx, s.limit)
-		default: // Kazoo has made the node and left it empty
+			err = s.client.Create(ctx, s.layout.limit, s.layout.encode(s.limit))
+		case limit == 0: // Kazoo has made the node and left it empty
 			_, err = s.client.Set(ctx, s.layout.limit, s.layout.encode(s.limit), stat.Version)
+		case s.limit != Stored && s.limit != limit:
+			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.limit, limit, s.limit)
+		case want > limit:
+			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
+		default:
+			return limit, nil
 		}
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) && !errors.Is(err, coord.ErrBadVersion) {
 			return 0, err

@@ -41,26 +41,26 @@ func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 // deleted yet is deleted in the background. The hold has a token only if the
 // limit is 1.
 func (s *Semaphore) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return first(s.acquire(ctx, "acquire", 1, s.attempt))
+	return first(s.acquire(ctx, "acquire", 1, false))
 }
 
 // TryAcquire takes a lease if one is free and fails with [coord.ErrBusy] if
 // none is, which costs one read and no write, once the process knows the limit.
 // While no server can be reached, it waits for one until ctx ends.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return first(s.acquire(ctx, "try", 1, s.try))
+	return first(s.acquire(ctx, "try", 1, true))
 }
 
 // AcquireN is [Semaphore.Acquire] for n leases at once, all or none. The group
 // ends when any of them does. More than the limit fail with
 // [coord.ErrInvalid].
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*coord.Group, error) {
-	return group(s.acquire(ctx, "acquire", n, s.attempt))
+	return group(s.acquire(ctx, "acquire", n, false))
 }
 
 // TryAcquireN is [Semaphore.TryAcquire] for n leases at once, all or none.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*coord.Group, error) {
-	return group(s.acquire(ctx, "try", n, s.try))
+	return group(s.acquire(ctx, "try", n, true))
 }
 
 func first(holds []*coord.Hold, err error) (*coord.Hold, error) {

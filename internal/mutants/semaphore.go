@@ -6,8 +6,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the watch on the leases",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `left, _, err = v.Children(s.layout.leases.Dir)`,
-			new:  `left, err = s.client.Children(ctx, s.layout.leases.Dir)`,
+			old:  `names, _, err = v.Children(s.layout.leases.Dir)`,
+			new:  `names, err = s.client.Children(ctx, s.layout.leases.Dir)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestALeaseThatIsReleased"}},
 	},
@@ -33,8 +33,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the queue",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)`,
-			new:  `queue, err := s.client.Acquire(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.Alone)`,
+			old:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)`,
+			new:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.Alone)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestTwoThatWantAllLeases"}},
 	},
@@ -42,7 +42,7 @@ var semaphore = []mutant{
 		guard: "semaphore: programs that disagree about the limit are refused",
 		edit: edit{
 			file: "coord/semaphore/limit.go",
-			old:  `case ok && s.limit != Stored && s.limit != limit:`,
+			old:  `case s.limit != Stored && s.limit != limit:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: sema, run: "TestProgramsThatDisagree"}},
@@ -51,8 +51,8 @@ var semaphore = []mutant{
 		guard: "semaphore: the place in the queue lasts until Kazoo can count the lease",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `	_, err := queue.Txn(ctx)`,
-			new:  `	var err error`,
+			old:  `_, err = queue.Txn(ctx)`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: sema, run: "TestAPlaceInTheQueueThatWasLost"}},
 	},
@@ -78,7 +78,7 @@ var semaphore = []mutant{
 		guard: "semaphore: the own leases are among those that are counted",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `return false, fmt.Errorf("lease %s: %w", own[i], coord.ErrNodeDeleted)`,
+			old:  `return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)`,
 			new:  `return false, nil`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterThatLosesItsLease"}},
