@@ -29,9 +29,6 @@
 //     never goes back in time.
 //   - Run never begins a term before the function has returned from the last.
 //   - What Proclaim writes is written only while the term's node exists.
-//   - Nothing is written into the node of a candidate, so that a LeaderLatch of
-//     Curator's behind it, which a write would make deaf, goes on waiting for
-//     it.
 //
 // # Not guaranteed
 //
@@ -39,9 +36,9 @@
 //     time-out does not know that it lost its term until it runs again; see
 //     package coord. Give the [coord.Hold.Token] to what it acts on, or write
 //     by [coord.Hold.Txn].
-//   - What Leader returns may be over when it returns: there is no moment that
-//     all processes share. An observer that is cut off keeps what it saw last.
-//     To know that a message comes from the newest leader, compare tokens.
+//   - What Leader returns may be over when it returns, and an observer that is
+//     cut off keeps what it saw last. To know that a message comes from the
+//     newest leader, compare tokens.
 //   - A leader that cannot reach the servers gives its term up when the trust
 //     window ends, a little before the servers do: for that time the line still
 //     shows it, though it leads no more.
@@ -56,8 +53,7 @@
 // A term outlasts an outage that is shorter than the trust window, and ends
 // otherwise; the function of Run sees its context end, and must return. A
 // candidate waits on over a lost connection, and stands again after a lost
-// session. Observe goes on in both cases, and in a new session first makes sure
-// by a write that its new server is not behind the last.
+// session. Observe goes on in both cases.
 //
 // # Znodes
 //
@@ -67,26 +63,24 @@
 //	  _c_<uuid>-latch-0000000009                next candidate
 //
 // This is the layout of Curator's LeaderLatch: Go and Java stand in one line.
-// The notice ([coord.Notice]) has the leader's name without the number; what
-// the leader proclaims and what it is asked is written there. Java takes it for
-// the first in line: getLeader reads it, and getParticipants lists a leader in
-// Go twice. It is made when the leader is elected, while its node exists, and
-// deleted together with that. In the Kazoo dialect the layout is that of
-// Kazoo's Election, <hex>__lock__<number>, without a notice: Kazoo's candidates
-// look again after any change of the node that they watch. Curator's
-// LeaderSelector uses the nodes of a mutex instead, and does not mix with
-// either.
+// The notice ([coord.Notice]) is made when the leader is elected, and deleted
+// together with its node. What the leader proclaims and what it is asked is
+// written there: a write into the node of a candidate would make a LeaderLatch
+// behind it deaf. Java takes the notice for the first in line: getLeader reads
+// it, and getParticipants lists a leader in Go twice.
+//
+// In the Kazoo dialect the layout is that of Kazoo's Election,
+// <hex>__lock__<number>, without a notice. Curator's LeaderSelector uses the
+// nodes of a mutex instead, and does not mix with either.
 //
 // # Cost
 //
 // Campaign: create and list, which travel together, one round trip; then the
-// notice, another. Resign: one request. While it waits, a candidate watches its
-// own node and the two before it: when a leader goes, the two behind it are
-// woken, and no others. Proclaim: one request. Leader: an empty write, a list,
-// a read of the notice and one of the node; all one after the other. Observe:
-// the same at the beginning; then a list and a read for each change, one read
-// more when another leads, and every observer wakes at each. While a
-// LeaderLatch leads, which has no notice, an observer also wakes when a
-// candidate comes or goes. In the Kazoo dialect there is no notice to make or
-// to read.
+// notice, another. Resign: one request. A candidate watches its own node and
+// the two before it: when a leader goes, the two behind it are woken, and no
+// others. Proclaim: one request. Leader: an empty write, a list, a read of the
+// notice and one of the node, one after the other. Observe: the same at the
+// beginning; then a list and a read for each change, one read more when another
+// leads, and every observer wakes at each. In the Kazoo dialect there is no
+// notice to make or to read.
 package election

@@ -53,18 +53,14 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 		if err != nil {
 			return nil, err
 		}
-		err = e.post(ctx, h, data)
-		if err == nil {
+		if err = e.post(ctx, h, data); err == nil {
 			return newTerm(e, h), nil
 		}
+		h.Abandon()
 		if ctx.Err() != nil {
-			h.Abandon()
-			return nil, e.client.Failure(op, e.line.Dir, coord.Ended(ctx))
+			err = coord.Ended(ctx)
 		}
-		releasing, cancel := coord.Grace(ctx)
-		_ = h.Release(releasing) // a deletion that is not confirmed goes on in the background
-		cancel()
-		if !errors.Is(err, coord.ErrLost) {
+		if ctx.Err() != nil || !errors.Is(err, coord.ErrLost) {
 			return nil, e.client.Failure(op, e.line.Dir, err)
 		}
 	}
@@ -76,18 +72,13 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 	if notice == h.Node() {
 		return nil
 	}
-	err := e.makeNotice(ctx, h, data)
-	if errors.Is(err, coord.ErrNoAuth) {
-		err = nil // its own node may not be read: it leads, and has nothing to tell
-	}
+	_, err := e.client.Join(ctx, coord.Spec{Line: e.line, Name: path.Base(notice), Data: data, For: h})
 	if lost := h.Err(); lost != nil {
 		return lost
 	}
-	return err
-}
-
-func (e *Election) makeNotice(ctx context.Context, h *coord.Hold, data []byte) error {
-	_, err := e.client.Join(ctx, coord.Spec{Line: e.line, Name: path.Base(coord.Notice(h.Node())), Data: data, For: h})
+	if errors.Is(err, coord.ErrNoAuth) {
+		return nil // its own node may not be read: it leads, and has nothing to tell
+	}
 	return err
 }
 

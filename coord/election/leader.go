@@ -63,69 +63,58 @@ func (e *Election) stat(ctx context.Context, node string) (coord.Stat, error) {
 // first finds the first in line and reads its notice, or where it has none, its
 // node. Since no candidate can come to stand before it, it is still the first
 // at that moment. A node that is gone by then is not the first any more. What
-// does not change in a term is taken from last, if it is of the same. all tells
-// that whatever the leader may say later is said by the node that was read.
+// does not change in a term is taken from last, if it is of the same. watched
+// reports that the node that was read changes whenever the leader does.
 func (e *Election) first(
 	ctx context.Context, last Leader,
 	list func(context.Context, string) ([]string, error), read func(node string) ([]byte, coord.Stat, error),
-) (leader Leader, all bool, err error) {
+) (leader Leader, watched bool, err error) {
 	for {
 		names, err := list(ctx, e.line.Dir)
-		if err != nil && !errors.Is(err, coord.ErrNoNode) {
-			return Leader{}, false, err
+		if errors.Is(err, coord.ErrNoNode) {
+			err = nil
 		}
 		line := e.line.Order(names, e.client.Dialect())
-		if len(line) == 0 {
-			return Leader{}, false, nil
+		if err != nil || len(line) == 0 {
+			return Leader{}, false, err
 		}
 		node := e.line.Dir + "/" + line[0].Name
 		from := coord.Notice(node)
-		all := slices.Contains(names, path.Base(from))
-		if !all {
+		watched := slices.Contains(names, path.Base(from))
+		if !watched {
 			from = node
 		}
 		data, stat, err := read(from)
-		leader := Leader{Data: data, Node: node, Session: stat.Owner, Since: stat.Created, Token: stat.Czxid}
-		if from != node && err == nil {
-			leader, err = e.complete(ctx, leader, last)
+		if err == nil && from != node && node != last.Node {
+			stat, err = e.stat(ctx, node)
 		}
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
 		}
-		if coord.IsRevocation(data) {
-			leader.Data, leader.Revoked = nil, true
+		leader := Leader{data, node, stat.Owner, stat.Created, stat.Czxid, coord.IsRevocation(data)}
+		if from != node && node == last.Node {
+			leader.Session, leader.Since, leader.Token = last.Session, last.Since, last.Token
 		}
-		return leader, all, err
-	}
-}
-
-// complete adds what the leader's own node tells, and not its notice.
-func (e *Election) complete(ctx context.Context, leader, last Leader) (Leader, error) {
-	if leader.Node != last.Node {
-		stat, err := e.stat(ctx, leader.Node)
-		if err != nil {
-			return leader, err
+		if leader.Revoked {
+			leader.Data = nil
 		}
-		last = Leader{Session: stat.Owner, Since: stat.Created, Token: stat.Czxid}
+		return leader, watched, err
 	}
-	leader.Session, leader.Since, leader.Token = last.Session, last.Since, last.Token
-	return leader, nil
 }
 
 // Observe yields the leader: at once, and again at each change of the leader or
 // of its data. When no candidate stands for election, it yields a Leader for
-// which
-// [Leader.None] is true. It yields the latest: what changes while the loop's
-// body runs is skipped. What it yields was so at the time of the reading, and
-// it never goes back in time; while it is cut off from the servers it yields
-// nothing, and cannot know better. It goes on over lost connections and
-// sessions. The last pair has an error, the only one that does: ctx has ended,
-// the client was closed, or the servers do not permit it.
+// which [Leader.None] is true. It yields the latest: what changes while the
+// loop's body runs is skipped. What it yields was so at the time of the
+// reading, and never goes back in time; while it is cut off from the servers it
+// yields nothing. It goes on over lost connections and sessions. Only the last
+// pair has an error: ctx has ended, the client was closed, or the servers do
+// not permit it.
 //
 // It makes the directory if there is none, to watch it. Two requests at each
 // change of the data, three at each change of the leader: only the leader's
-// notice and node are watched. While the leader is Curator's LeaderLatch, whose
-// directory is watched as well, two also when a candidate comes or goes.
+// notice or node is watched. While a LeaderLatch of Curator's leads, the
+// directory is watched as well: two requests when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		fresh, last, begun := e.client.Fresh(), Leader{}, false
@@ -154,12 +143,11 @@ func (l Leader) same(other Leader) bool {
 	return l.Node == other.Node && l.Revoked == other.Revoked && bytes.Equal(l.Data, other.Data)
 }
 
-// look reads who leads, and what can change that: the node that the leader
-// speaks by, and the directory when another may come to be that one, or when
-// there is no leader.
+// look reads who leads, and watches what can change that: the node that was
+// read, and where that is not enough, the directory.
 func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader, error) {
-	leader, all, err := e.first(ctx, last, e.client.Children, v.Get)
-	if err == nil && !all {
+	leader, watched, err := e.first(ctx, last, e.client.Children, v.Get)
+	if err == nil && !watched {
 		leader, _, err = e.first(ctx, last, func(ctx context.Context, dir string) ([]string, error) {
 			for {
 				names, _, err := v.Children(dir)

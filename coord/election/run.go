@@ -40,8 +40,10 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 		if time.Since(begun) > limit {
 			pause = shortestPause
 		}
-		if err := e.rest(ctx, pause); err != nil {
-			return err
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-ctx.Done():
+			return e.client.Failure("run", e.line.Dir, coord.Ended(ctx))
 		}
 		pause = min(2*pause, limit)
 	}
@@ -59,16 +61,4 @@ func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error
 		}
 	}()
 	return lead(t.Context(ctx), t)
-}
-
-// rest waits for at most d, and for half of it at least.
-func (e *Election) rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d/2 + rand.N(d/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return e.client.Failure("run", e.line.Dir, coord.Ended(ctx))
-	}
 }

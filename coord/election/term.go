@@ -60,10 +60,9 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 				version = results[0].Stat.Version
 				return nil
 			}
-			var refused *coord.TxnError
-			if errors.As(err, &refused) && errors.Is(refused, coord.ErrNoNode) { // the notice was deleted by hand
+			if errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) { // the notice was deleted by hand
 				version = 0
-				return t.election.makeNotice(ctx, t.Hold, data)
+				return t.election.post(ctx, t.Hold, data)
 			}
 			if !errors.Is(err, coord.ErrBadVersion) {
 				return err
