@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// passages finds those who began to wait and passed while the barrier was shut.
+// passages finds waits that began and ended while the barrier was shut.
 func passages(opened []time.Duration) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		shut := spans(records, Shut) // apart, since there is one keeper

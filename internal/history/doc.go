@@ -15,13 +15,13 @@
 //
 // A [Record] is an operation with the times of its call and its return, or an
 // event, such as a loss. Times are counted from the recorder's beginning, by
-// the monotonic clock (in a testing/synctest bubble the virtual one), and no two
-// are equal, so that what happened in one process is totally ordered. Records
-// of other processes are taken in by [Recorder.Import].
+// the monotonic clock (in a testing/synctest bubble the virtual one), and no
+// two are equal, so that what happened in one process is totally ordered.
+// Records of other processes are added by [Recorder.Import].
 //
 // A hold is trusted from the return of its acquisition to the call of its
 // release or the moment of its loss. A loss counts from the end of the trust
-// window if that came before anybody noticed, since from then on the hold
+// window if that came before the loss was noticed, since from then on the hold
 // itself says that it is lost; see also [Recorder.ByChecks]. Where a test has a
 // hold's node deleted, or its session killed before its time, the next holder
 // may come before the loss can be known: record that with [Recorder.Break], and

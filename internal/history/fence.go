@@ -17,7 +17,7 @@ type Fence struct {
 	writes map[string][]Write
 }
 
-// Wrote takes a write in.
+// Wrote adds a write.
 func (f *Fence) Wrote(key string, w Write) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -27,8 +27,8 @@ func (f *Fence) Wrote(key string, w Write) {
 	f.writes[key] = append(f.writes[key], w)
 }
 
-// Stale counts writes, and tells of those that came after one of a later holder,
-// or undid another.
+// Stale counts writes, and describes those that came after one of a later
+// holder, or undid another.
 func (f *Fence) Stale() (total int, stale []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -56,7 +56,7 @@ func Granted[H Holder](op *Op, h H, details ...Detail) *Grant[H] {
 func Watch[H Holder](op *Op, h H) *Grant[H] {
 	g := &Grant[H]{Hold: h, Op: op, Of: op.record(), watched: make(chan struct{}), sure: op.rec.begin}
 	if g.Err() != nil {
-		op.Lost(op.rec.begin, h.Err()) // before anybody could trust it
+		op.Lost(op.rec.begin, h.Err()) // before it could be trusted
 	}
 	go g.watch()
 	return g

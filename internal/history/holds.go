@@ -92,7 +92,7 @@ func Unknowns(records []Record) map[Kind]Share {
 	return all
 }
 
-// Unaware tells how long, at most, somebody went on trusting a grant that the
+// Unaware returns how long, at most, a holder went on trusting a grant that the
 // test had ended from outside, by how it was ended.
 func Unaware(records []Record) map[string]time.Duration {
 	grants, broken, ended := map[int]Record{}, map[int]Record{}, map[int]time.Duration{}

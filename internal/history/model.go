@@ -66,7 +66,7 @@ func (s *span) over() int64 {
 
 // lockState is a lock, a shared lock or a semaphore.
 type lockState struct {
-	writer  int // the grant that holds alone, 0 for none
+	writer  int // the exclusive grant that holds, 0 for none
 	readers int
 	leases  int
 	token   int64 // of the last writer

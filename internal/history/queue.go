@@ -111,8 +111,8 @@ func shared(records []Record) (found []Violation) {
 }
 
 // lost finds items that were put in and never came out, where the queue was
-// drained at the end. A take that may have taken one, and told nobody, is
-// allowed one: that is what at most once means.
+// drained at the end. Each take with an unknown outcome may have lost one: that
+// is what at most once means.
 func lost(records []Record) (found []Violation) {
 	all, unknownTakes := items(records)
 	var missing []Record

@@ -11,7 +11,7 @@ type Kind string
 
 // The kinds of records.
 const (
-	Exclusive Kind = "acquire"      // a mutex, a write lock, an election: alone
+	Exclusive Kind = "acquire"      // a mutex, a write lock, an election: one at a time
 	Shared    Kind = "acquire read" // a read lock: with other readers
 	Lease     Kind = "lease"        // of a semaphore; Weight counts
 	Release   Kind = "release"      // of the grant Of

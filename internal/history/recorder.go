@@ -73,15 +73,16 @@ func (r *Recorder) Len() int {
 	return len(r.records)
 }
 
-// signalled notes how long after the end of its window a hold's Done was closed.
+// signalled notes how long after the end of its window a hold's Done was
+// closed.
 func (r *Recorder) signalled(late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late = max(r.late, late)
 }
 
-// LatestSignal returns how long, at most, a hold's Done was closed after the end
-// of its window.
+// LatestSignal returns how long, at most, a hold's Done was closed after the
+// end of its window.
 func (r *Recorder) LatestSignal() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +124,7 @@ func (r *Recorder) add(rec Record, details []Detail) int {
 	return rec.ID
 }
 
-// append takes a record in; r.mu is held.
+// append adds a record; r.mu is held.
 func (r *Recorder) append(rec Record) {
 	r.records = append(r.records, rec)
 	if rec.grants() {
@@ -156,11 +157,11 @@ func (o *Op) End(outcome Outcome, err error, details ...Detail) {
 	for _, detail := range details {
 		detail(rec)
 	}
-	o.rec.settle(rec)
+	o.rec.complete(rec)
 }
 
-// settle is done when a record is complete; r.mu is held.
-func (r *Recorder) settle(rec *Record) {
+// complete gives a complete record to the sink; r.mu is held.
+func (r *Recorder) complete(rec *Record) {
 	if !rec.grants() {
 		delete(r.live, rec.ID)
 	}
@@ -191,8 +192,8 @@ func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 	})
 }
 
-// Refused records that a fenced resource turned the holder with a token away, at
-// some moment between from and now.
+// Refused records that a fenced resource turned the holder with a token away,
+// at some moment between from and now.
 func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,11 +203,12 @@ func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 	})
 }
 
-// Break tells that the test ended, from outside, at some moment between from and
-// now, every grant of the clients whose names begin with prefix, on the key or
-// on any if that is "": their trust proves nothing from then on. That includes
-// acquisitions which return within grace, the time the client may take to learn
-// what happened. It returns how many grants and acquisitions there were.
+// Break records that the test ended, from outside, at some moment between from
+// and now, every grant of the clients whose names begin with prefix, on the key
+// or on any if that is "": trust in them after that is no violation. That
+// includes acquisitions which return within grace, the time the client may take
+// to learn what happened. It returns how many grants and acquisitions there
+// were.
 func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,9 +273,9 @@ func (r *Recorder) Died(prefix string) {
 	}
 }
 
-// Import takes in a record of another process, which a [Recorder.Sink] gave
-// there; a second one with the same ID replaces the first. shift is how much
-// later than this history the other began. source must be different for every
+// Import adds a record of another process, which a [Recorder.Sink] gave there;
+// a second one with the same ID replaces the first. shift is how much later
+// than this history the other began. source must be different for every
 // process.
 func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
 	r.mu.Lock()
@@ -293,7 +295,7 @@ func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
 	if id, known := ids[rec.ID]; known {
 		rec.ID = id
 		r.records[id-1] = rec
-		r.settle(&rec)
+		r.complete(&rec)
 		return
 	}
 	ids[rec.ID] = len(r.records) + 1

@@ -52,8 +52,9 @@ func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
 }
 
 // Mutex: no two exclusive grants are trusted at the same time, and tokens grow
-// from grant to grant (since tokens are the order of arrival, that is also first
-// come, first served), and no fenced resource refuses a grant that is trusted.
+// from grant to grant (since tokens are the order of arrival, that is also
+// first come, first served), and no fenced resource refuses a grant that is
+// trusted.
 func Mutex(key string) Rule {
 	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder, refused}, lockModel(0), grantSteps(Exclusive)}
 }
@@ -78,8 +79,8 @@ func Leases(key string, n int) Rule {
 }
 
 // Queue: what comes out had been put in; nothing comes out again after it was
-// taken or acknowledged; nobody receives what another has; and if the queue
-// was drained at the end, nothing is lost.
+// taken or acknowledged; no consumer receives what another has; and if the
+// queue was drained at the end, nothing is lost.
 func Queue(key string, drained bool) Rule {
 	finds := []func([]Record) []Violation{invented, repeated, shared}
 	if drained {
@@ -93,15 +94,16 @@ func FIFO(key string) Rule {
 	return Rule{name: "fifo", key: key, finds: []func([]Record) []Violation{overtaken}}
 }
 
-// Rounds: a barrier of n lets nobody in before n have come, nobody out while a
-// member of the round is at work, begins no round while another lasts, and
-// tells all members of a round the same end.
+// Rounds: a barrier of n lets no member in before n have come, and none out
+// while a member of the round is at work, begins no round while another lasts,
+// and tells all members of a round the same end.
 func Rounds(key string, n int) Rule {
 	return Rule{"double barrier", key, []func([]Record) []Violation{size(n), verdicts, together}, roundModel(n), roundSteps}
 }
 
-// Barrier: nobody passes within a time in which it was certainly shut. At the
-// times in opened others than its keeper have opened it, until it is shut again.
+// Barrier: no client passes within a time in which it was certainly shut. At
+// the times in opened others than its keeper have opened it, until it is shut
+// again.
 func Barrier(key string, opened ...time.Duration) Rule {
 	return Rule{name: "barrier", key: key, finds: []func([]Record) []Violation{passages(opened)}}
 }

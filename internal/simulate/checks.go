@@ -10,8 +10,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
-// pace is how fast the workers work: often with less patience than a fault
-// lasts, and with holds that outlast the session time-out.
+// pace sets the workers' pace: deadlines that are often shorter than a fault,
+// and holds that outlast the session time-out.
 func (w *world) pace() workload.Pace {
 	return workload.Pace{
 		Timeout: w.timeout, Deadlines: 0.3, Cancels: 0.2, Early: 2 * w.timeout, Curt: 0.1, Certain: time.Hour,
@@ -19,7 +19,7 @@ func (w *world) pace() workload.Pace {
 	}
 }
 
-// hold is how long to use a hold: mostly short, sometimes longer than the
+// hold draws how long a hold is used: mostly short, sometimes longer than the
 // session time-out, rarely longer than a holder may take to learn of its loss
 // (see excused).
 func (w *world) hold(r *rand.Rand) time.Duration {
@@ -72,7 +72,8 @@ func (s *station) Late(k *workload.Worker, what string, by time.Duration, err er
 	}
 }
 
-// Expected tells what foreign contenders and a closed client bring about.
+// Expected reports whether a foreign contender or a closed client explains an
+// error.
 func (s *station) Expected(_ *workload.Worker, err error) bool {
 	return errors.Is(err, coord.ErrForeign) && s.w.hadForeigners(err) || errors.Is(err, coord.ErrClosed) && !s.steady
 }
@@ -88,13 +89,14 @@ func (s *station) Accept(key string, token int64) bool {
 	return true
 }
 
-// Wrote takes in what a transaction of a holder wrote.
+// Wrote records what a transaction of a holder wrote.
 func (s *station) Wrote(key string, written history.Write) { s.w.fence.Wrote(key, written) }
 
-// Told has nothing to wait for.
+// Told returns at once: records of this process are never lost.
 func (s *station) Told() {}
 
-// Count counts what befell a worker, and its own faults.
+// Count counts an event: what happened to a worker, or what it did wrong on
+// purpose.
 func (s *station) Count(what string) {
 	switch what {
 	case "deadline", "cancellation", "use after the loss":

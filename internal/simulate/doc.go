@@ -4,17 +4,17 @@
 //
 // # A seed
 //
-// Each seed makes a server, a few clients (stations) and a few dozen workers, each
-// with a recipe and a random source of its own. For some session time-outs the
-// driver makes trouble: partitions of both directions or one, requests lost
+// Each seed makes a server, a few clients (stations) and a few dozen workers,
+// each with a recipe and a random source of its own. For some session time-outs
+// the driver makes trouble: partitions of both directions or one, requests lost
 // before and replies lost after they were carried out, late requests, replies
 // and events, restarts shorter and longer than the session time-out, lagging
-// and isolated followers, links of followers that fall silent one way and break,
-// expired and moved sessions, slow, closed and crashed
-// clients, deleted nodes, foreign children, reaped containers, revocations. The
-// workers themselves cancel contexts, let deadlines pass, hold longer than the
-// session time-out and use a lost hold's token. Then everything is repaired, and
-// everybody must get its turn once more.
+// and isolated followers, links of followers that fall silent one way and
+// break, expired and moved sessions, slow, closed and crashed clients, deleted
+// nodes, foreign children, reaped containers, revocations. The workers
+// themselves cancel contexts, let deadlines pass, hold longer than the session
+// time-out and use a lost hold's token. Then everything is repaired, and every
+// worker must get its turn once more.
 //
 // # What is checked
 //
@@ -23,9 +23,9 @@
 // transactions of a hold write the same value into a counter; a call returns
 // when its context ends; errors are those that are documented. After the last
 // fault: the first grant on each path within the session time-out and a little,
-// everybody's within a limit, and nothing left of nodes, watches, sessions and
-// goroutines. Afterwards: the rules of package history. Over a run: every kind
-// of fault has really struck.
+// every worker's turn within a limit, and nothing left of nodes, watches,
+// sessions and goroutines. Afterwards: the rules of package history. Over a
+// run: every kind of fault has really struck.
 //
 // # Running
 //
@@ -36,7 +36,7 @@
 // A seed decides the random choices of the driver, the workers and the network,
 // but not the scheduling of goroutines nor the random numbers inside the
 // library (GUIDs, pauses between connection attempts): the same seed takes the
-// same course for a while, and then perhaps another. To see a violation again,
+// same course for a while, and may then take another. To see a violation again,
 // repeat the seed (REPEAT=50).
 //
 // A process cannot be paused in a bubble, since all share one clock and one

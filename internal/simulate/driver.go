@@ -12,7 +12,7 @@ type driver struct {
 	r       *rand.Rand
 	running sync.WaitGroup
 	down    bool          // one restart at a time
-	alone   time.Duration // for how long nothing else is to be begun
+	pause   time.Duration // how long to wait before the next fault
 }
 
 // run makes trouble for some time and repairs everything.
@@ -31,10 +31,10 @@ func (d *driver) run(total time.Duration) {
 		}
 		gap := d.part(d.r, 0.02, 1)
 		if chance(d.r, 0.1) {
-			gap = d.part(d.r, 1, 4) // a quiet time, for everybody to recover
+			gap = d.part(d.r, 1, 4) // a quiet time, in which all clients recover
 		}
-		time.Sleep(max(gap, d.alone))
-		d.alone = 0
+		time.Sleep(max(gap, d.pause))
+		d.pause = 0
 	}
 	close(d.calm)
 	d.running.Wait()
@@ -59,16 +59,16 @@ func (d *driver) start(t trouble) {
 	})
 }
 
-// once is the end of a fault that struck at once.
+// once is the end of a fault that happens at one moment.
 func once() (time.Duration, func() int) { return 0, func() int { return 1 } }
 
-// nothing is the end of a fault that could not strike.
+// nothing is the end of a fault that could not happen.
 func nothing() (time.Duration, func() int) { return 0, nil }
 
 // station picks a client.
 func (d *driver) station() *station { return d.stations[d.r.IntN(len(d.stations))] }
 
-// some picks the sessions of one or more clients, or nil, which is everybody.
+// some picks the sessions of one or more clients, or nil, which stands for all.
 // It is nil, too, when no client has a session.
 func (d *driver) some() (ids []int64) {
 	if chance(d.r, 0.3) {

@@ -19,7 +19,7 @@ func lag(d *driver) (time.Duration, func() int) {
 	}
 }
 
-// reads counts what some sessions have read; nil for all.
+// reads counts the reads of some sessions; nil stands for all.
 func (d *driver) reads(ids []int64) (n int) {
 	counts := []zkembed.Counts{d.srv.Counts()}
 	if ids != nil {
@@ -55,8 +55,8 @@ func isolate(d *driver) (time.Duration, func() int) {
 	}
 }
 
-// silent puts sessions on a follower whose link to its leader falls silent one
-// way, for less or more than T.
+// silent puts sessions on a follower, and silences one direction of its link to
+// the leader for less or more than T.
 func silent(way zkembed.Direction) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		ids := d.some()
@@ -77,7 +77,8 @@ func silent(way zkembed.Direction) func(d *driver) (time.Duration, func() int) {
 	}
 }
 
-// breakage is a silence of a link, and what is cut before or when it ends.
+// breakage is the direction of a link that falls silent, and the one that is
+// cut before or when the silence ends.
 type breakage struct{ silent, cut zkembed.Direction }
 
 var breakages = []breakage{
@@ -88,14 +89,14 @@ var breakages = []breakage{
 	{0, zkembed.ToLeader},
 }
 
-// broken puts sessions on a follower whose link breaks out of a silence. What it
-// acknowledges last may never have been reported. For some time it does not come
-// back, as a server that looks for a leader.
+// broken puts sessions on a follower whose link is cut after a silence. The
+// leader may never hear what the follower acknowledges last. For some time the
+// follower does not come back, as one that looks for a leader.
 func broken(d *driver) (time.Duration, func() int) {
 	ids := d.some()
 	for _, n := range d.srv.Nodes() {
 		if n.Stat.EphemeralOwner != 0 && strings.HasPrefix(n.Path, "/seat/") {
-			ids = []int64{n.Stat.EphemeralOwner} // has the most to lose
+			ids = []int64{n.Stat.EphemeralOwner} // a holder's session
 		}
 	}
 	if ids == nil {
@@ -104,9 +105,9 @@ func broken(d *driver) (time.Duration, func() int) {
 	f := d.srv.AddFollower(d.part(d.r, 0, 0.02), ids...)
 	how := breakages[d.r.IntN(len(breakages))]
 	before, quiet, away := d.part(d.r, 0, 0.3), d.part(d.r, 0.1, 0.48), d.part(d.r, 0, 1.8)
-	if chance(d.r, 0.5) { // the worst there is, with nothing beside it
+	if chance(d.r, 0.5) { // without other faults at the same time
 		how, before, quiet, away = breakages[0], 0, d.part(d.r, 0.3, 0.48), d.part(d.r, 0.9, 1.2)
-		d.alone = quiet + away
+		d.pause = quiet + away
 	}
 	cut := quiet
 	if chance(d.r, 0.7) {

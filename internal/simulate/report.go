@@ -20,12 +20,12 @@ type Report struct {
 	grants   map[string]int
 	counts   map[string]int
 	records  int
-	open     int // parts of histories that no model decided
+	open     int // parts of histories that a model did not decide in time
 	slowest  time.Duration
 	slowSeed uint64
 }
 
-// NewReport begins to count.
+// NewReport returns an empty report.
 func NewReport() *Report {
 	return &Report{begun: time.Now(), faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{}}
 }
@@ -65,7 +65,7 @@ func (r *Report) missing() (names []string) {
 	return names
 }
 
-// String is the report on a page.
+// String returns the report as text.
 func (r *Report) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

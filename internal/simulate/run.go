@@ -16,8 +16,9 @@ type Result struct {
 	virtual time.Duration
 }
 
-// run runs a seed and keeps res up to date. It must be called in a testing/synctest bubble of its own,
-// in which nothing is left when it returns.
+// run runs a seed and keeps res up to date. It must be called in a
+// testing/synctest bubble of its own. When it returns, nothing runs in the
+// bubble any more.
 func run(seed uint64, res *Result) error {
 	w, err := newWorld(seed)
 	if err != nil {
@@ -33,7 +34,7 @@ func run(seed uint64, res *Result) error {
 	d := &driver{world: w, r: w.stream(1)}
 	d.run(w.lasting(r))
 	w.serve()
-	w.settle()
+	w.checkLeftovers()
 	if err := w.srv.Close(); err != nil {
 		w.violated("server: %v", err)
 	}
@@ -41,7 +42,7 @@ func run(seed uint64, res *Result) error {
 	return nil
 }
 
-// lasting is for how long there is trouble: usually some T, rarely hours.
+// lasting draws how long faults go on: usually some T, rarely hours.
 func (w *world) lasting(r *rand.Rand) time.Duration {
 	if chance(r, 0.003) {
 		return w.part(r, 150, 500)
@@ -49,7 +50,7 @@ func (w *world) lasting(r *rand.Rand) time.Duration {
 	return w.part(r, 12, 30)
 }
 
-// populate opens the clients and makes what must be there before.
+// populate opens the clients and makes the nodes that the workers need.
 func (w *world) populate(r *rand.Rand) error {
 	w.admin = w.newStation("admin", r)
 	w.admin.latency = 0
@@ -72,12 +73,13 @@ func (w *world) populate(r *rand.Rand) error {
 // guarded are the paths whose holders write.
 var guarded = []string{"/lock", "/rw", "/election"}
 
-// assign hires workers for some of the recipes, which keeps a seed cheap and the
-// mixtures many, and returns the rules that their history must obey.
+// assign adds workers for some of the recipes, and returns the rules that their
+// history must obey. A seed without some recipes is cheap, and the mixtures
+// differ.
 func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	hire := func(n int, recipe, key string, use workload.Use) {
 		for range n {
-			w.hire(w.stations[r.IntN(len(w.stations))], recipe, key, w.hold, use)
+			w.addWorker(w.stations[r.IntN(len(w.stations))], recipe, key, w.hold, use)
 		}
 	}
 	groups := []func(){
@@ -99,7 +101,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			rules = append(rules, history.Leases("/leases", limit))
 		},
 		func() {
-			w.hire(w.stations[0], "barrier keeper", "/gate", w.shut, workload.Keep)
+			w.addWorker(w.stations[0], "barrier keeper", "/gate", w.shut, workload.Keep)
 			hire(1+r.IntN(2), "barrier", "/gate", workload.Pass)
 			rules = append(rules, history.Barrier("/gate"))
 		},
@@ -117,7 +119,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	}
 	if chance(r, 0.6) {
 		for range 1 + r.IntN(2) {
-			w.hire(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout), workload.Sit)
+			w.addWorker(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout), workload.Sit)
 		}
 	}
 	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
@@ -129,16 +131,16 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 // shut is how long the keeper keeps a barrier shut.
 func (w *world) shut(r *rand.Rand) time.Duration { return w.part(r, 0, 1.5) }
 
-// hire adds a worker to a station.
-func (w *world) hire(st *station, recipe, key string, hold func(*rand.Rand) time.Duration, use workload.Use) {
+// addWorker adds a worker to a station.
+func (w *world) addWorker(st *station, recipe, key string, hold func(*rand.Rand) time.Duration, use workload.Use) {
 	n := len(w.workers)
 	k := workload.NewWorker(st.site, fmt.Sprint(n), recipe, key, w.stream(100+n), hold)
 	w.workers = append(w.workers, k)
 	w.working.Go(func() { k.Work(w.base, use) })
 }
 
-// serve waits until everybody has had a turn after the last fault, ends the work,
-// and empties the queue.
+// serve waits until every worker has had a turn after the last fault, ends the
+// work, and empties the queue.
 func (w *world) serve() {
 	limit := time.NewTimer(w.limit())
 	defer limit.Stop()
@@ -164,10 +166,10 @@ func (w *world) serve() {
 	}
 }
 
-// limit is until when everybody has had a turn after the last fault.
+// limit is the time within which every worker gets a turn after the last fault.
 func (w *world) limit() time.Duration { return 5*w.timeout + time.Minute }
 
-// noteTree writes down what is in the way of those who got no turn.
+// noteTree notes the nodes that keep workers from their turn.
 func (w *world) noteTree() {
 	for _, n := range w.srv.Nodes() {
 		w.note("%s of session 0x%x, version %d: %q", n.Path, n.Stat.EphemeralOwner, n.Stat.Version, n.Data)
@@ -178,8 +180,8 @@ func (w *world) noteTree() {
 	w.note("watched: %v", w.srv.Watched())
 }
 
-// settle looks at what is left when everybody has finished.
-func (w *world) settle() {
+// checkLeftovers reports what is left when all clients are closed.
+func (w *world) checkLeftovers() {
 	prompt := w.timeout + 2*w.tick + 3*time.Second
 	for key, took := range w.first {
 		if took > prompt {

@@ -84,8 +84,8 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 	}
 }
 
-// latest is how long after the end of its window a hold's Done may be closed,
-// where nothing takes time that is not waited for.
+// latest is how long after the end of its window a hold's Done may be closed.
+// In virtual time only waiting takes time.
 const latest = time.Millisecond
 
 // try runs a seed in a bubble and judges it.

@@ -13,8 +13,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
-// station is a client that is replaced when it was closed or has crashed, and
-// the workers that use it.
+// station is a client and the workers that use it. A client that was closed or
+// has crashed is replaced.
 type station struct {
 	w       *world
 	name    string
@@ -23,8 +23,8 @@ type station struct {
 	steady  bool // never crashes
 	latency time.Duration
 	site    *workload.Site
-	slow    atomic.Int64 // nanoseconds that each read and write takes longer
-	slowed  atomic.Int64 // reads and writes that did
+	slow    atomic.Int64 // by how many nanoseconds each read and write is delayed
+	slowed  atomic.Int64 // reads and writes that were delayed
 
 	mu     sync.Mutex
 	client *coord.Client
@@ -50,7 +50,7 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 	return s
 }
 
-// observe counts what only the library sees.
+// observe counts the library's events.
 func (s *station) observe(e coord.Event) {
 	switch e.Kind {
 	case coord.ClaimRecovered:
@@ -61,7 +61,7 @@ func (s *station) observe(e coord.Event) {
 	}
 }
 
-// open makes the station's client. It goes on until there is one.
+// open makes the station's client. It tries again until there is one.
 func (s *station) open(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := coord.Open(ctx, s.servers, s.opts...)
@@ -94,8 +94,8 @@ func (s *station) get(ctx context.Context) *coord.Client {
 	return s.client
 }
 
-// take takes the client away, so that nobody gets it any more; nil if it is
-// away already.
+// take removes the client, so that no worker gets it any more, and returns it;
+// nil if it was removed already.
 func (s *station) take() *coord.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *station) session() int64 {
 	return s.client.SessionID()
 }
 
-// broken tells the history that the station's holds end from outside.
+// broken records that the driver ends the station's holds.
 func (s *station) broken(key, how string) {
 	s.w.rec.Break(s.name+".", key, how, time.Now(), s.w.timeout)
 }
@@ -142,8 +142,8 @@ type slowConn struct {
 	up, down *rand.Rand // used by one goroutine each
 }
 
-// lag waits at least a moment: then a loss is on record before anybody else can
-// hear of what it led to.
+// lag waits at least a moment: then a loss is on record before another client
+// can hear of its consequences.
 func (c *slowConn) lag(r *rand.Rand) {
 	slow := time.Duration(c.station.slow.Load())
 	if slow > 0 {

@@ -30,7 +30,7 @@ func (d *driver) target(holds bool) (zkembed.Node, bool) {
 		return !slices.Contains(guarded, n.Path[:strings.LastIndexByte(n.Path, '/')])
 	})
 	if len(guards) > 0 && chance(d.r, 0.7) {
-		nodes = guards // there is more to lose
+		nodes = guards // of holders that write
 	}
 	if len(nodes) == 0 {
 		return zkembed.Node{}, false
@@ -38,7 +38,7 @@ func (d *driver) target(holds bool) (zkembed.Node, bool) {
 	return nodes[d.r.IntN(len(nodes))], true
 }
 
-// meddle gives the administrator's client some time to do something.
+// meddle runs f with the time that the administrator's client has.
 func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func() int) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
@@ -52,7 +52,8 @@ func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func(
 	}
 }
 
-// erase deletes somebody's node, who is often told late.
+// erase deletes the node of a holder or of a waiter, which often learns of it
+// late.
 func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		n, ok := d.target(holds)
@@ -83,13 +84,14 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 	}
 }
 
-// strangers are children that are none of the recipes', or not of this
+// strangers are names of children that belong to no recipe, or not to this
 // dialect.
 var strangers = []string{
 	"garbage", "_c_short", "_c_", "lock-0000000001", "_c_0123456789abcdef0123456789abcdef-lock-", "x__lock__0000000000", "ünïcode-0000000002",
 }
 
-// foreigners are contenders of the other dialect, which stop all of this one.
+// foreigners are contenders of the other dialect: claims behind one are
+// refused.
 var foreigners = map[coord.Dialect]string{
 	coord.Curator: "0123456789abcdef0123456789abcdef__lock__0000000000",
 	coord.Kazoo:   "_c_01234567-89ab-cdef-0123-456789abcdef-lock-0000000000",
@@ -105,7 +107,7 @@ func litter(d *driver) (time.Duration, func() int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout/2)
 	made := make(chan error, 1)
-	d.running.Go(func() { // a plain create: in the other dialect the directory may be none, and stays so
+	d.running.Go(func() { // a plain create, which makes no parents: in the other dialect the path may have another meaning
 		_, err := d.admin.client.Txn(ctx, coord.CreateOp(dir+"/"+name, nil))
 		made <- err
 	})
@@ -119,7 +121,7 @@ func litter(d *driver) (time.Duration, func() int) {
 			d.violated("the foreign child cannot be deleted: %v", gone)
 		}
 		if name == foreigners[d.dialect] {
-			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer be late
+			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer come late
 		}
 		if err != nil {
 			return 0
@@ -129,7 +131,7 @@ func litter(d *driver) (time.Duration, func() int) {
 }
 
 // excuseForeign notes until when a foreign contender may be met in a directory.
-// In a double barrier nobody minds one.
+// The double barrier ignores them.
 func (w *world) excuseForeign(dir string, until time.Time) {
 	if dir == "/party" {
 		return
@@ -139,8 +141,8 @@ func (w *world) excuseForeign(dir string, until time.Time) {
 	w.foreign[dir] = until
 }
 
-// hadForeigners tells whether there may have been a contender of another dialect
-// at the path that an error is about.
+// hadForeigners reports whether there may have been a contender of another
+// dialect at the path that an error is about.
 func (w *world) hadForeigners(err error) bool {
 	var about *coord.OpError
 	if !errors.As(err, &about) {

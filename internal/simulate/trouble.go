@@ -10,15 +10,16 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// trouble is one kind of fault. do begins it, and returns how to end it, which
-// may be nil, and how long it is to last. The end tells how often it struck.
+// trouble is one kind of fault. do begins it, and returns how long it is to
+// last, and how to end it, which may be nil. The end returns how often the
+// fault happened.
 type trouble struct {
 	name   string
 	weight int
 	do     func(d *driver) (lasts time.Duration, end func() int)
 }
 
-// outage is how long a cut lasts: often short, sometimes longer than T.
+// outage draws how long a cut lasts: often short, sometimes longer than T.
 func (d *driver) outage() time.Duration {
 	if chance(d.r, 0.25) {
 		return d.part(d.r, 1.1, 2.2)
@@ -61,8 +62,8 @@ var requests = [][]zkembed.Op{
 	{zkembed.OpCloseSession},
 }
 
-// inject makes some requests fail. The action comes with which requests it may
-// strike; nil for all.
+// inject makes some requests fail. The action comes with a condition on the
+// requests; nil stands for all.
 func inject(action func(d *driver) (zkembed.Action, func(zkembed.Request) bool)) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		m := zkembed.Match{
@@ -98,9 +99,8 @@ func muchLater(d *driver) (zkembed.Action, func(zkembed.Request) bool) {
 	return zkembed.CarryOutLate(d.part(d.r, 0.05, 1.2)), func(r zkembed.Request) bool { return !slices.ContainsFunc(r.Paths, defenceless) }
 }
 
-// defenceless tells the nodes whose late creation or deletion the recipes say
-// they cannot make good: see the documentation of package barrier, and of package
-// doublebarrier on members.
+// defenceless reports whether the recipes say that they cannot undo a late
+// creation or deletion of the node: see packages barrier and doublebarrier.
 func defenceless(path string) bool { return path == "/gate" || strings.HasPrefix(path, "/party/") }
 
 // restart takes the server down for a time.
@@ -140,7 +140,7 @@ func slow(d *driver) (time.Duration, func() int) {
 	}
 }
 
-// expired is how a grant ends whose session the driver ends.
+// expired is the recorded cause of a loss when the driver ends the session.
 const expired = "session expired by the driver"
 
 func expire(d *driver) (time.Duration, func() int) {
@@ -178,8 +178,8 @@ func dropAll(d *driver) (time.Duration, func() int) {
 	return 0, func() int { return n }
 }
 
-// leave closes a client, in order or by a crash, which the server learns of
-// only by its silence, and opens another in its place.
+// leave closes a client and opens another in its place. A client that crashes
+// sends no farewell: the server learns of it only by its silence.
 func leave(crash bool) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
 		s := d.station()

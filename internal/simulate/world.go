@@ -21,14 +21,14 @@ type world struct {
 	begin   time.Time
 	tick    time.Duration
 	timeout time.Duration // T, the session time-out
-	haste   float64       // how much the workers do, 1 is usual
+	haste   float64       // of the workers; 1 is usual
 	dialect coord.Dialect // of all clients
 
 	stations []*station
 	admin    *station
 	workers  []*workload.Worker
 	working  sync.WaitGroup
-	base     context.Context // ends when everybody has had, or must have had, its turn
+	base     context.Context // ends when every worker has had its turn, or should have
 	giveUp   context.CancelFunc
 	calm     chan struct{} // closed after the last fault
 
@@ -41,12 +41,12 @@ type world struct {
 	faults     map[string]int
 	grants     map[string]int
 	counts     map[string]int
-	ended      map[int64]time.Time      // sessions ended by the driver before their time
+	ended      map[int64]time.Time      // sessions that the driver ended
 	deleted    map[string]time.Time     // nodes that the driver began to delete
-	foreign    map[string]time.Time     // until when a foreign contender in a directory can be seen
+	foreign    map[string]time.Time     // until when claims may meet a foreign contender, by directory
 	repaired   time.Time                // when all faults were over
-	first      map[string]time.Duration // from then to the first grant on a path
-	newest     map[string]int64         // token that the resource at a path has seen
+	first      map[string]time.Duration // from repaired to the first grant on a path
+	newest     map[string]int64         // the largest token that the resource at a path has seen
 	notes      []string
 	rules      []history.Rule
 }
@@ -67,7 +67,7 @@ func newWorld(seed uint64) (*world, error) {
 		w.counts["seeds in Kazoo's dialect"] = 1
 	}
 	w.base, w.giveUp = context.WithCancel(context.Background())
-	late := time.Duration(r.Float64() * float64(min(w.tick/2, w.timeout/8))) // as much as the window is proof against
+	late := time.Duration(r.Float64() * float64(min(w.tick/2, w.timeout/8))) // the most that the trust window allows for
 	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0), zkembed.WithPingLateness(late))
 	w.srv = srv
 	return w, err
@@ -99,9 +99,9 @@ func (w *world) count(table map[string]int, name string, n int) {
 	table[name] += n
 }
 
-// excused tells whether the driver has ended a hold from outside, so that its
-// holder cannot know yet. It knows of the end of its session when its window
-// ends, at the latest; a deletion may take its time.
+// excused reports whether the driver has ended a hold, and the holder cannot
+// know it yet. A holder learns of the end of its session at the latest when its
+// window ends, and of the deletion of its node later.
 func (w *world) excused(node string, session int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,7 +110,7 @@ func (w *world) excused(node string, session int64) bool {
 	return bySession && time.Since(ended) <= w.timeout || byNode && time.Since(deleted) <= 4*w.timeout
 }
 
-// part is a random share of the session time-out, between lo and hi of it.
+// part draws a share of the session time-out, between lo and hi of it.
 func (w *world) part(r *rand.Rand, lo, hi float64) time.Duration {
 	return time.Duration((lo + (hi-lo)*r.Float64()) * float64(w.timeout))
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// outOfTurn is by how much a request must come after a later one of its session
-// for a server to be the cause: goroutines of a client overtake each other by
-// less.
+// outOfTurn is the least delay behind a later request of the same session that
+// only a server can cause: a client's goroutines overtake each other by less.
 const outOfTurn = 200 * time.Millisecond
 
-// late finds what the servers carried out long after later requests of the same
-// session, which they promise not to do. A follower that was cut off from its
-// leader does so when it is back: it passes on what it held, and right behind it
-// its clients' attempts to return, which make the old requests pass.
+// late finds requests that the servers carried out long after later ones of the
+// same session, although they promise the order. A follower that was cut off
+// from its leader causes it when it is back: it passes on the requests it held,
+// and right behind them its clients' attempts to return, after which the leader
+// accepts the old requests.
 func late(all []zktest.Transaction) (found []zktest.Transaction) {
 	latest := map[int64][]zktest.Transaction{} // of each session, those with the largest number until then
 	for _, t := range all {
@@ -35,8 +35,8 @@ func late(all []zktest.Transaction) (found []zktest.Transaction) {
 	return found
 }
 
-// opened lists when transactions deleted a node. Their times are of whole
-// milliseconds, so that there are two for each.
+// opened lists when transactions deleted a node: the begin and the end of the
+// millisecond, since the log's times are of whole milliseconds.
 func opened(all []zktest.Transaction, path string, begin time.Time) (at []time.Duration) {
 	for _, t := range all {
 		if slices.Contains(t.Deleted, path) {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
-// calmly is what a child is told when the faults are over.
+// calmly is the line that tells a child that the faults are over.
 const calmly = "calm"
 
 // childName is the name under which the child's main function is registered.
@@ -32,11 +32,11 @@ func monotonic() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// childMain is a client with its workers, like those in the soak's own process.
-// What it records goes to stdout: a line with the clock at the beginning, then
-// records, and lines that begin with "!" for problems, "#" for what is to be
-// counted, and "=" for a write by a transaction. A line on stdin tells that the
-// faults are over, its end to stop.
+// childMain runs a client with its workers, like those in the soak's own
+// process. It writes to stdout: first a line with the clock, then records, and
+// lines that begin with "!" for problems, "#" for counts, and "=" for a write
+// by a transaction. A line on stdin tells that the faults are over; the end of
+// stdin, to stop.
 func childMain(args []string) {
 	v := speak()
 	if err := childWork(args, v); err != nil {
@@ -45,11 +45,11 @@ func childMain(args []string) {
 	v.end()
 }
 
-// voice writes lines to stdout in the background, so that nobody waits for the
-// reader while holding a lock.
+// voice writes lines to stdout in the background, so that no worker waits for
+// the reader while it holds a lock.
 type voice struct {
 	lines chan string
-	asked chan chan struct{} // for when all lines so far are written
+	asked chan chan struct{} // answered when all lines so far are written
 	over  chan struct{}
 }
 
@@ -84,8 +84,8 @@ func (v *voice) write(w *bufio.Writer) {
 
 func (v *voice) say(format string, args ...any) { v.lines <- fmt.Sprintf(format, args...) }
 
-// told returns when what was said before is written: a process that is killed
-// after that has said it.
+// told returns when all lines so far are written: they survive a kill of the
+// process from then on.
 func (v *voice) told() {
 	done := make(chan struct{})
 	v.asked <- done
@@ -97,7 +97,7 @@ func (v *voice) end() {
 	<-v.over
 }
 
-// childArgs is what a child is started with.
+// childArgs returns a child's arguments.
 func childArgs(name, servers, root, register string, seed uint64) []string {
 	return []string{name, servers, root, register, strconv.FormatUint(seed, 10)}
 }
@@ -147,8 +147,8 @@ func childWork(args []string, v *voice) error {
 	return c.Close(context.Background())
 }
 
-// telling are the checks of a child. A pause makes its calls late, and what it
-// hears of its holds.
+// telling are the checks of a child. After a pause its calls return late, and
+// it learns late of its holds' losses: so neither is judged.
 type telling struct {
 	workload.Unchecked
 	v        *voice

@@ -44,13 +44,13 @@ var clientFaults = []clientFault{
 	{"nodes deleted", 5, deleteNode},
 }
 
-// onRequest waits for the request that the fault is about; workers make all
+// onRequest waits for a request that the fault applies to: workers send all
 // kinds all the time.
 func onRequest(f proxy.Fault) func(context.Context, *run, *member, *rand.Rand) int {
 	return func(ctx context.Context, _ *run, m *member, _ *rand.Rand) int { return m.inject(ctx, f, 5*time.Second) }
 }
 
-// hole lasts up to twice the session time-out.
+// hole holds packets back for up to twice the session time-out.
 func hole(d proxy.Direction) func(context.Context, *run, *member, *rand.Rand) int {
 	return func(ctx context.Context, _ *run, m *member, rng *rand.Rand) int {
 		held := m.stats().Held
@@ -127,7 +127,7 @@ func forget(ctx context.Context, _ *run, m *member, _ *rand.Rand) int {
 func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 	admin, id := r.w.Admin(), m.client.SessionID()
 	if id == 0 {
-		return 0 // between two sessions; and 0 is the owner of every persistent node
+		return 0 // between two sessions: 0 would be the owner of every persistent node
 	}
 	for _, i := range rng.Perm(len(places)) {
 		key := r.w.Path(places[i].name)
@@ -170,12 +170,12 @@ func (m *member) heal() {
 	}
 }
 
-// within is a random duration of at least least and less than most.
+// within draws a duration of at least least and less than most.
 func within(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(rng.Int64N(int64(most-least)))
 }
 
-// await looks at a condition until it holds or the time is over.
+// await polls a condition until it holds or the time is over.
 func await(ctx context.Context, limit time.Duration, cond func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !cond() {

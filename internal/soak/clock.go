@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clock measures by how much timers of this process are late, which a busy
-// machine makes them.
+// clock measures by how much timers of this process are late, as they are on a
+// busy machine.
 type clock struct {
 	mu   sync.Mutex
 	late []lateness // of the last seconds
@@ -30,7 +30,7 @@ func (c *clock) run(ctx context.Context) {
 	}
 }
 
-// note keeps what is remarkable.
+// note keeps delays that are large enough to matter.
 func (c *clock) note(now time.Time, by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *clock) note(now time.Time, by time.Duration) {
 	}
 }
 
-// lag is the most that a timer was late by in the last seconds.
+// lag is the longest delay of a timer in the last seconds.
 func (c *clock) lag() (most time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,9 +10,9 @@
 // cause faults, each lane one after the other, by the seed:
 //
 //   - one for the servers: kills and stops of followers and of the leader,
-//     leaders that are superseded while they stand still, followers cut off from
-//     their leader, both ways or one, or lagging behind it, links that break out
-//     of a silence, a lost quorum;
+//     leaders that are superseded while they stand still, followers cut off
+//     from their leader, both ways or one, or lagging behind it, links that
+//     break out of a silence, a lost quorum;
 //   - one for each client: cut connections, lost requests and replies, black
 //     holes, delays, ended sessions, deleted nodes, servers that do not answer;
 //   - one for each child: pauses, within and beyond the session time-out, and
@@ -25,15 +25,15 @@
 // Exclusive holders use a resource that refuses tokens smaller than the largest
 // it has seen, and write into ZooKeeper by transactions; both are part of the
 // verdict. Writers of the read/write locks sometimes go on as readers, with no
-// gap on record. Nobody may pass the barrier within a time in which it was
-// certainly shut. A client of this process must be told of the loss of a hold by
-// the end of its window, plus what timers were late by.
+// gap on record. No client may pass the barrier within a time in which it was
+// certainly shut. A client of this process must be told of the loss of a hold
+// by the end of its window, plus the delay of timers.
 //
 // When the time is over, the faults end. Within T + 2 s, and the time for which
-// a hold lasts there, somebody must be granted something at each place where a
-// single client can be, and everybody soon after; then all stop, and nothing may
-// be left behind: nodes, watches, goroutines, open files, or more of the heap
-// than open clients account for. A child's heap is not looked at.
+// a hold lasts there, some client must be granted something at each place that
+// one client can use, and every worker soon after; then all stop, and nothing
+// may be left behind: nodes, watches, goroutines, open files, or more of the
+// heap than open clients account for. A child's heap is not looked at.
 //
 // The report goes to standard output and to the folder of artefacts. An
 // interrupt ends the faults early; the verdict on the time until then follows.

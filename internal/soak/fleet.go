@@ -51,7 +51,7 @@ func (r *run) enlist(i int) (*member, error) {
 	return m, err
 }
 
-// site makes what all workers of this process share into a client's.
+// site makes a client's site, of what all workers of this process share.
 func (r *run) site(name string, seed uint64) *site {
 	return &site{
 		root: strings.TrimSuffix(r.w.Path(""), "/"), seed: r.opts.Seed<<8 + seed,
@@ -71,8 +71,8 @@ func (c checks) Wrote(key string, w history.Write)            { c.run.fence.Wrot
 func (c checks) Count(what string)                            { c.run.tally.count(what) }
 func (c checks) Violated(format string, args ...any)          { c.run.tally.problem(format, args...) }
 
-// Late judges how long after its context's end a call returned. What timers of
-// this process were late by at the same time is the machine's.
+// Late judges how long after its context's end a call returned. The delay of
+// timers at that time is allowed for.
 func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
 	c.run.tally.last("return after the context's end", by)
 	if lag := c.run.clock.lag(); by > promptly+lag {
@@ -111,8 +111,8 @@ func (m *member) close(ctx context.Context) error {
 	return err
 }
 
-// inject puts the same fault into every proxy of the client, and tells how
-// often it happened by the time that it did, or that the time was over.
+// inject puts the same fault into every proxy of the client, waits until it
+// happens or the time is over, and returns how often it happened.
 func (m *member) inject(ctx context.Context, f proxy.Fault, within time.Duration) (fired int) {
 	var rules []*proxy.Rule
 	first := make(chan struct{}, len(m.proxies))
@@ -145,7 +145,7 @@ func (m *member) inject(ctx context.Context, f proxy.Fault, within time.Duration
 	return fired
 }
 
-// stats adds up what the client's proxies did.
+// stats sums the counters of the client's proxies.
 func (m *member) stats() (sum proxy.Stats) {
 	for _, p := range m.proxies {
 		s := p.Stats()

@@ -7,21 +7,23 @@ import (
 )
 
 // heapAllowance is how much of the heap the library and the ZooKeeper client
-// may have in use for each client at the end of the soak, when nobody holds or
-// waits any more and the clients are still open. A connection has two buffers of
-// 1.5 MiB, the one before it may not be collected yet, and the estimate is made
-// from samples. In an hour, 100 bytes lost with each grant come to more.
+// may have in use for each client at the end of the soak, when no worker holds
+// or waits any more and the clients are still open. A connection has two
+// buffers of 1.5 MiB, a former one may not be collected yet, and the estimate
+// is made from samples. A leak of 100 bytes with each grant comes to more in an
+// hour.
 const heapAllowance = 8 << 20
 
 // libraries are the packages whose allocations are the library's.
 var libraries = []string{"github.com/zkcoord/zkcoord/coord", "github.com/go-zookeeper/zk."}
 
-// harness are the packages that keep what they are told: all of the history.
+// harness are the packages whose allocations are the test's: they keep the
+// whole history.
 const harness = "github.com/zkcoord/zkcoord/internal/"
 
-// libraryHeap estimates how many bytes allocated by the library are in use, from
-// the samples that the runtime takes. The whole heap would not tell, since the
-// history grows all the time.
+// libraryHeap estimates how many bytes allocated by the library are in use,
+// from the samples that the runtime takes. The size of the whole heap says
+// little, since the history grows all the time.
 func libraryHeap() (bytes float64) {
 	runtime.GC()
 	runtime.GC() // the profile is that of the last cycle but one
@@ -39,9 +41,9 @@ func libraryHeap() (bytes float64) {
 	return bytes
 }
 
-// byLibrary tells whether the innermost function that is neither the runtime's
-// nor the standard library's is the library's. The text of an error belongs to
-// whoever asked for it.
+// byLibrary reports whether the innermost function that is neither the
+// runtime's nor the standard library's is the library's. The text of an error
+// counts for its caller.
 func byLibrary(stack []uintptr) bool {
 	for frames := runtime.CallersFrames(stack); ; {
 		frame, more := frames.Next()

@@ -74,7 +74,7 @@ func (r *run) judge(end ending) {
 	r.enough(v.unknown)
 }
 
-// file keeps the report, and what happened when: faults, and the grants in each
+// file keeps the report, and a timetable: faults, and the grants in each
 // second.
 func (r *run) file(report string) error {
 	name := filepath.Join(zktest.ArtefactDir(), fmt.Sprintf("soak-%s-seed%d", time.Now().Format("20060102-150405"), r.opts.Seed))
@@ -88,8 +88,8 @@ func (r *run) file(report string) error {
 	return os.WriteFile(name+".log", fmt.Appendf(nil, "%s\ngrants in each second: %v\n", notes, r.pulse.seconds), 0o644)
 }
 
-// enough fails a long run in which a kind of fault never happened, or in which
-// too much is left open.
+// enough fails a long run in which a kind of fault never happened, or too many
+// outcomes are unknown.
 func (r *run) enough(unknown map[history.Kind]history.Share) {
 	if time.Since(r.pulse.begin) < 10*time.Minute {
 		return
@@ -105,10 +105,10 @@ func (r *run) enough(unknown map[history.Kind]history.Share) {
 		}
 	}
 	if r.register.rejected == 0 {
-		r.t.Error("the resource refused nobody: the pauses do not bite")
+		r.t.Error("the resource refused no token: the pauses are too short")
 	}
 	for kind, u := range unknown {
-		// A Leave that tells of the loss counts as unknown.
+		// A Leave that reports a loss counts as unknown.
 		if kind != history.Leave && u.Of > 1000 && float64(u.Unknown) > mostUnknown*float64(u.Of) {
 			r.t.Errorf("of %d times %s, %d ended with an unknown outcome: more than one in %.0f", u.Of, kind, u.Unknown, 1/mostUnknown)
 		}

@@ -30,7 +30,7 @@ func (r *run) spawn(n int) *kid {
 	return k
 }
 
-// listen takes in what a child says.
+// listen reads a child's lines.
 func (r *run) listen(k *kid) {
 	defer close(k.read)
 	here := monotonic() - time.Since(r.rec.Begin())
@@ -65,7 +65,7 @@ func (r *run) listen(k *kid) {
 	}
 }
 
-// tend is the lane of one child's faults. A killed child is replaced by another.
+// tend is the lane of one child's faults. A killed child is replaced.
 func (r *run) tend(ctx context.Context, lane int) {
 	rng := r.rng(uint64(500 + lane))
 	k := r.spawn(int(r.born.Add(1)))

@@ -15,8 +15,8 @@ func isolate(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	return r.hole(ctx, rng, proxy.Both, within(rng, T, 3*T))
 }
 
-// silence has one of a follower and its leader not hear the other, for less or
-// more time than it needs to notice.
+// silence holds back what a follower or its leader sends, for less or more time
+// than the other needs to notice.
 func silence(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	way := [...]proxy.Direction{proxy.ToServer, proxy.ToClient}[rng.IntN(2)]
 	return r.hole(ctx, rng, way, within(rng, T/8, 3*T))
@@ -39,9 +39,9 @@ func (r *run) hole(ctx context.Context, rng *rand.Rand, way proxy.Direction, las
 	return min(1, held), nil
 }
 
-// breakLink lets the leader's stream to a follower with clients fall silent, cuts
-// the other, and lets the first come back: what the follower acknowledges then it
-// may never have reported.
+// breakLink silences the leader's stream to a follower with clients, cuts the
+// other stream, and lets the first go on: the leader may never hear what the
+// follower acknowledges then.
 func breakLink(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	s, err := r.follower(rng)
 	if err != nil {

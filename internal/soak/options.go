@@ -14,15 +14,15 @@ const (
 	// T is the session time-out, tick the servers'.
 	T    = zktest.SessionTimeout
 	tick = zktest.DefaultTick
-	// stuckAfter is how long after the last fault, or after a fault of its own,
-	// a client may be without a grant.
+	// stuckAfter is how long a client may be without a grant after the last
+	// fault, or after a fault of its own.
 	stuckAfter = 15 * time.Second
-	// floor is how many grants per second there must be before and after a fault
-	// of the servers.
+	// floor is how many grants per second there must be before and after a
+	// fault of the servers.
 	floor = 5
-	// longestGap is for how long nobody may be granted anything at a place: the
-	// servers' longest outage, the end of a session, and the longest hold, in any
-	// order and more than once, since faults go on.
+	// longestGap is the longest time without a grant at a place: the servers'
+	// longest outage, the end of a session, and the longest hold, in any order
+	// and more than once, since faults go on.
 	longestGap = 3 * stuckAfter
 	// mostUnknown is the share of calls whose outcome may be unknown.
 	mostUnknown = 0.02

@@ -18,13 +18,13 @@ type place struct {
 // role is what a worker does at a place.
 type role struct {
 	suffix string
-	only   func(client string) bool       // who has such a worker; nil for everybody
-	use    func(root string) workload.Use // nil for those who trade in a queue
+	only   func(client string) bool       // clients that have such a worker; nil stands for all
+	use    func(root string) workload.Use // nil for a queue's workers
 }
 
 var (
 	short = [2]time.Duration{5 * time.Millisecond, 45 * time.Millisecond}
-	// long holds are those in which a double hold would show.
+	// long holds are long enough for a double hold to show.
 	long = [2]time.Duration{300 * time.Millisecond, 2500 * time.Millisecond}
 )
 
@@ -53,7 +53,8 @@ func several(root string) workload.Use {
 	return workload.Several(root+"/lock-long", root+"/shared-long")
 }
 
-// shop is a worker's queue: what is put there is received, or taken.
+// shop is the queue of a worker at the place, whose items are received, or
+// taken.
 func (p place) shop() *workload.Shop {
 	shop := &workload.Shop{Full: 60}
 	if p.name == "queue-take" {
@@ -62,8 +63,8 @@ func (p place) shop() *workload.Shop {
 	return shop
 }
 
-// some and few tell which clients work at places where everybody would make for
-// too long a line.
+// some and few choose the clients that work at places where the line of all
+// clients would be too long.
 func some(client string) bool { return client[len(client)-1]%2 == 0 }
 func few(client string) bool  { return client[len(client)-1]%4 == 0 }
 

@@ -24,7 +24,7 @@ func newPulse() *pulse {
 	return &pulse{begin: time.Now(), grants: map[string]int{}, last: map[string]time.Time{}, longest: map[string]time.Duration{}}
 }
 
-// see is the sink of the recorder.
+// see is the recorder's sink.
 func (p *pulse) see(r history.Record) {
 	if r.Outcome != history.OK {
 		return
@@ -68,15 +68,15 @@ func (p *pulse) stop() {
 	p.over = true
 }
 
-// since tells whether the client or worker was granted something since then.
+// since reports whether the client or worker was granted something since then.
 func (p *pulse) since(who string, then time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last[who].After(then)
 }
 
-// workers lists those who were granted something, ever, and whose names begin
-// with one of the prefixes.
+// workers lists the workers that were ever granted something, by a prefix of
+// their names.
 func (p *pulse) workers(prefixes ...string) (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

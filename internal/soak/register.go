@@ -16,7 +16,7 @@ type register struct {
 	mu       sync.Mutex
 	conns    map[net.Conn]struct{}
 	largest  map[string]int64
-	accepted map[string][]int64 // tokens, in order, those that repeat the last one left out
+	accepted map[string][]int64 // tokens, in order, without repetitions
 	uses     int
 	rejected int
 }
@@ -31,7 +31,7 @@ func newRegister() (*register, error) {
 	return g, nil
 }
 
-// use is one access with a token. It tells whether it was accepted.
+// use is one access with a token. It reports whether it was accepted.
 func (g *register) use(place string, token int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,8 +113,8 @@ func dialRegister(addr string) (*remote, error) {
 	return &remote{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// use tells whether a token was accepted; it panics if there is no answer, since
-// the soak cannot do without.
+// use reports whether a token was accepted. It panics if there is no answer:
+// the soak needs it.
 func (m *remote) use(place string, token int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

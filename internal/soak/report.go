@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// verdict is what the report tells.
+// verdict is what the report says.
 type verdict struct {
 	*run
 	end         ending

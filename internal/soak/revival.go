@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// revived is how long after the last fault somebody must be granted something
-// at a place where one connected client is enough for that: the sessions of
-// those who are gone end within T, and a hold that lasts is given up within its
-// time.
+// revived is how long after the last fault a client must be granted something
+// at a place, where one connected client is enough for that: the sessions of
+// clients that are gone end within T, and a hold that lasts is released within
+// its time.
 func revived(p place) (limit time.Duration, sure bool) {
 	switch p.name {
-	case "meeting", "gate": // need a whole party, or the one who keeps the gate
+	case "meeting", "gate": // need all members, or the gate's keeper
 		return 0, false
 	}
 	return T + 2*time.Second + p.hold[1], true
 }
 
-// judgeRevival reports places that came to life too late. What timers were late
-// by is the machine's.
+// judgeRevival reports places whose first grant came too late. The delay of
+// timers is allowed for.
 func (r *run) judgeRevival(first map[string]time.Duration, lag time.Duration) {
 	for _, p := range places {
 		limit, sure := revived(p)
@@ -33,8 +33,8 @@ func (r *run) judgeRevival(first map[string]time.Duration, lag time.Duration) {
 	}
 }
 
-// stuck lists the workers that are granted nothing in time after the faults, and
-// tells how long it took at each place until somebody was.
+// stuck lists the workers that are granted nothing in time after the faults,
+// and returns how long the first grant took at each place.
 func (r *run) stuck(over time.Time) (names []string, first map[string]time.Duration) {
 	first = map[string]time.Duration{}
 	all := r.pulse.workers(r.clients()...)
@@ -55,7 +55,7 @@ func (r *run) stuck(over time.Time) (names []string, first map[string]time.Durat
 	return names, first
 }
 
-// clients are the names of all.
+// clients lists the names of all clients.
 func (r *run) clients() (names []string) {
 	for _, m := range r.fleet {
 		names = append(names, m.Name)

@@ -93,8 +93,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// disturb runs all lanes of faults until the time is over, or until an interrupt
-// asks for the verdict early. When it returns, nothing is broken any more.
+// disturb runs all lanes of faults until the time is over, or until an
+// interrupt asks for the verdict early. When it returns, everything is
+// repaired.
 func (r *run) disturb() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Duration)
 	defer cancel()
@@ -112,7 +113,7 @@ func (r *run) disturb() {
 	lanes.Wait()
 }
 
-// tell says every minute how far the soak is.
+// tell reports the progress every minute.
 func (r *run) tell(ctx context.Context) {
 	for pause(ctx, time.Minute) {
 		r.tally.mu.Lock()
@@ -167,8 +168,8 @@ func (r *run) troubleServers(ctx context.Context) {
 	}
 }
 
-// flows waits until grants per second reach the floor. It reports if they do
-// not, and tells whether ctx lasts.
+// flows waits until grants per second reach the floor, or reports a problem. It
+// returns false when ctx has ended.
 func (r *run) flows(ctx context.Context, when string) bool {
 	begin := time.Now()
 	ok := await(ctx, 2*stuckAfter, func() bool { return r.pulse.rate() >= floor })

@@ -65,7 +65,7 @@ func killLeader(_ context.Context, r *run, _ *rand.Rand) (int, error) {
 }
 
 // supersede stops the leader until there is another, and lets it continue: for
-// a moment it still believes that it leads, and answers those connected to it.
+// a moment it still believes that it leads, and answers its clients.
 func supersede(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	old, err := r.ens.Leader()
 	if err != nil {
@@ -156,7 +156,7 @@ func loseQuorum(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	return 1, nil
 }
 
-// follower is one of those that follow now, if possible one with clients.
+// follower picks a server that follows now, if possible one with clients.
 func (r *run) follower(rng *rand.Rand) (*zktest.Server, error) {
 	if err := r.ens.AwaitReady(); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
-// heed looks at when the loss of a hold is signalled. The window that the hold
-// tells then is that of its session, and only grows: a signal after its end is
-// too late, however the hold was lost.
+// heed checks when the loss of a hold is signalled. Its Deadline is then that
+// of its session, which only grows: a signal after it is too late, however the
+// hold was lost.
 func (r *run) heed(worker string, h history.Holder) {
 	windowed, ok := h.(interface{ Deadline() time.Time })
 	if !ok {
@@ -27,13 +27,13 @@ func (r *run) heed(worker string, h history.Holder) {
 		if after <= 0 {
 			return
 		}
-		time.Sleep(2 * clockStep) // until the clock has seen what delayed the signal, if something did
+		time.Sleep(2 * clockStep) // until the clock has measured a delay that the signal had, too
 		r.signalled(worker, after, r.clock.lag())
 	}()
 }
 
 // signalled judges a signal that came so long after the end of the window, when
-// timers were late by lag. The machine's share is as for calls that return.
+// timers were late by lag. The machine is allowed as much as for calls.
 func (r *run) signalled(worker string, after, lag time.Duration) {
 	r.tally.last("signal of a loss after the end of the window", after)
 	if after > promptly+lag {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/workload"
 )
 
-// pace is how fast all work: mostly with the patience to wait for their turn.
+// pace is the pace of all workers: most wait for their turn.
 var pace = workload.Pace{
 	Timeout: T, Deadlines: 0.05, Cancels: 0.05, Early: 300 * time.Millisecond, Curt: 0.005,
 	Patience: 30 * time.Second, Certain: 5 * time.Minute,
@@ -59,7 +59,7 @@ func (s *site) close(ctx context.Context, w *workload.Worker, shop *workload.Sho
 	}
 }
 
-// drain empties the queues, so that what is missing then is lost.
+// drain empties the queues: items that are still missing then were lost.
 func (s *site) drain(ctx context.Context) error {
 	for _, p := range places {
 		if p.roles[0].use != nil {
@@ -74,7 +74,7 @@ func (s *site) drain(ctx context.Context) error {
 	return nil
 }
 
-// pause waits, and tells whether ctx still lasts.
+// pause waits, and reports whether ctx still lasts.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

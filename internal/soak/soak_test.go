@@ -13,8 +13,7 @@ func TestMain(m *testing.M) {
 	zktest.Main(m)
 }
 
-// TestSoak is short among the ordinary tests; make soak runs it for as long as
-// you like.
+// TestSoak is short among the ordinary tests; make soak runs it for longer.
 func TestSoak(t *testing.T) {
 	opts, err := fromEnvironment()
 	require.NoError(t, err)

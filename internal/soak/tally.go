@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// tally counts what happened, and keeps what must not have.
+// tally counts events, and keeps problems.
 type tally struct {
 	mu       sync.Mutex
 	faults   map[string]int
-	missed   map[string]int // faults that did not happen although they were tried
+	missed   map[string]int // faults that were tried and did not happen
 	counts   map[string]int
 	longest  map[string]time.Duration
 	problems []string
@@ -20,8 +20,8 @@ func newTally() *tally {
 	return &tally{faults: map[string]int{}, missed: map[string]int{}, counts: map[string]int{}, longest: map[string]time.Duration{}}
 }
 
-// fault counts a fault that was seen to have happened, n times; n = 0 means
-// that it did not.
+// fault counts a fault that happened n times; n = 0 means that it was tried and
+// did not happen.
 func (t *tally) fault(kind string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,15 +46,14 @@ func (t *tally) total() (n int) {
 	return n
 }
 
-// last keeps the longest of its kind.
+// last keeps the longest duration of its kind.
 func (t *tally) last(what string, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.longest[what] = max(t.longest[what], d)
 }
 
-// problem keeps something that must not happen and that no rule of the history
-// covers.
+// problem keeps a failure that no rule of the history covers.
 func (t *tally) problem(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,20 +23,20 @@ func takeStock() stock {
 	return stock{goroutines: runtime.NumGoroutine(), files: len(entries)}
 }
 
-// ending is what was found at the end.
+// ending is what the soak found at its end.
 type ending struct {
 	stuck      []string // workers that were granted nothing after the last fault
-	orphans    []string // ephemeral nodes that outlived their use
+	orphans    []string // ephemeral nodes that are left
 	watches    int      // at the servers after all holds and waiters were gone, beyond one per client and place
 	goroutines int      // more than at the beginning
 	files      int
 	heap       float64                  // in use by the library, more than at the beginning
-	first      map[string]time.Duration // until somebody was granted something, by place
+	first      map[string]time.Duration // until the first grant, by place
 	slowest    time.Duration            // until the last worker was granted something
 }
 
-// wind ends the soak: everybody is granted something once more, then all stop,
-// and what is left is counted.
+// wind ends the soak: every worker is granted something once more, then all
+// stop, and what is left is counted.
 func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock, heap float64) (end ending) {
 	r.rec.Note("the faults are over")
 	close(r.calm)
@@ -69,7 +69,7 @@ func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock,
 	return end
 }
 
-// dismiss has the children end by themselves.
+// dismiss has the children end, and waits for them.
 func (r *run) dismiss() {
 	for _, k := range r.kids {
 		k.proc.CloseStdin()

@@ -10,8 +10,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
-// Keep shuts a barrier and opens it, neither of which is given up half-way: what
-// is left of the one could not be told from the next. There is one keeper.
+// Keep shuts a barrier and opens it again. It gives neither up half-way: a late
+// effect of one call could not be told from the next. There is one keeper.
 func Keep(w *Worker, c *coord.Client) bool {
 	b := must(barrier.New(c, w.Key))
 	op, shutting := w.Rec.Call(w.Name, w.Key, history.Shut), w.certain()

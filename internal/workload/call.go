@@ -14,12 +14,12 @@ type call struct {
 	w    *Worker
 	ctx  context.Context
 	stop context.CancelFunc
-	ends time.Time // of ctx, by itself; zero if it does not
-	must bool      // ctx ends only when something is stuck
+	ends time.Time // ctx's deadline; zero if it has none
+	must bool      // ctx ends only if the call is stuck
 }
 
-// call begins a call, which often has a deadline or is cancelled, as long as
-// there are faults.
+// call begins a call. As long as there are faults, it often has a deadline or
+// is cancelled.
 func (w *Worker) call() *call {
 	c, now := &call{w: w}, time.Now()
 	early := upTo(w.Rand, w.Pace.Early)
@@ -94,7 +94,7 @@ func (c *call) untilCalm() *call {
 	return c
 }
 
-// held says that the call has got what it waited for, and goes on by itself.
+// held notes that the call has acquired, and has no deadline from then on.
 func (c *call) held() { c.ends = time.Time{} }
 
 // end judges a call that has just returned, with an error or without.
@@ -109,7 +109,7 @@ func (c *call) end(what string, err error, allowed ...error) {
 	case c.must && c.ctx.Err() != nil:
 		w.Violated("%s: %s has not ended for %v: %v", w.Name, what, w.Pace.Certain, err)
 	case c.ctx.Err() != nil && errors.Is(err, coord.ErrSessionExpired):
-		// It came at the same time, and a repetition was not worth while.
+		// The error came as ctx ended, and the call was not repeated.
 	case c.ctx.Err() == nil || !errors.Is(err, c.ctx.Err()):
 		w.Violated("%s: %s failed: %v", w.Name, what, err)
 	}
@@ -118,8 +118,8 @@ func (c *call) end(what string, err error, allowed ...error) {
 	}
 }
 
-// release carries out a release, sometimes with a context that has ended or soon
-// does, and judges it.
+// release releases, sometimes with a context that has ended or soon does, and
+// judges the call.
 func (w *Worker) release(what string, release func(context.Context) error) {
 	limit := time.Hour
 	switch how := w.Rand.Float64(); {

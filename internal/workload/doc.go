@@ -3,12 +3,13 @@
 // early, hold for long, and put what they did and saw on record in package
 // history.
 //
-// A [Site] is a client with the test around it, a [Worker] uses one recipe there
-// by a random source of its own, and a [Pace] says how long things last. The
-// same code runs in virtual time, in a testing/synctest bubble, and in real time.
+// A [Site] is a client with the test around it, a [Worker] uses one recipe
+// there by a random source of its own, and a [Pace] says how long things last.
+// The same code runs in virtual time, in a testing/synctest bubble, and in real
+// time.
 //
-// A worker judges what it sees at once: a call returns when its context ends,
-// with an error that is documented; a hold that can be trusted is not told
-// otherwise; a release is over in time. What only all workers together show is
-// for the rules of package history. A test adds what it can look at by [Checks].
+// A worker judges at once what it sees by itself: a call returns when its
+// context ends, with an error that is documented; Err, Done and Deadline of a
+// hold agree; a release is over in time. The rules of package history judge
+// what all workers saw together. A test adds its own checks by [Checks].
 package workload

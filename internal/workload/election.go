@@ -32,7 +32,7 @@ func Campaign(w *Worker, c *coord.Client) bool {
 	return true
 }
 
-// Lead campaigns and leads in a loop of the recipe's own, for some terms.
+// Lead campaigns and leads by Run, for some terms.
 func Lead(w *Worker, c *coord.Client) bool {
 	e := must(election.New(c, w.Key))
 	running := w.call()

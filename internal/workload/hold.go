@@ -38,24 +38,24 @@ func occupy[H history.Holder](w *Worker, c *coord.Client, kind history.Kind, wha
 	return ok
 }
 
-// given records the end of a grant that another call gives up.
+// given records the end of a grant that is given up by another call.
 func given(g *history.Grant[*coord.Hold]) {
 	_ = g.End(history.Release, nil, func() error { return nil })
 }
 
 // stay uses a hold for a while. Each step uses the fenced resource before it
-// looks at the hold, as a careless program would: if it was paused in between, it
-// is for the resource to refuse.
+// looks at the hold, as a careless program would: after a pause in between, the
+// resource must refuse.
 func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 	end := time.Now().Add(w.hold(w.Rand))
 	h, one := any(g.Hold).(*coord.Hold)
-	writes := one && g.Of.Kind == history.Exclusive && h.Token() != 0 && Chance(w.Rand, 0.8) // who writes nothing learns of a loss by its watch only
+	writes := one && g.Of.Kind == history.Exclusive && h.Token() != 0 && Chance(w.Rand, 0.8) // a holder that does not write learns of a loss only by its watch
 	if one && Chance(w.Rand, 0.3) {
 		defer w.readAllTheTime(c, h)()
 	}
 	for {
 		if writes {
-			if w.unsettled != h.Node() && Chance(w.Rand, w.Pace.Writes) {
+			if w.uncertain != h.Node() && Chance(w.Rand, w.Pace.Writes) {
 				w.increment(c, g.Of.Key, h)
 			}
 			w.touch(g.Of.Key, h)
@@ -67,14 +67,15 @@ func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 		}
 	}
 	if w.look(g.Hold); writes && h.Err() != nil && Chance(w.Rand, 0.3) {
-		// One that does not care: only the token protects the resource.
+		// A careless holder: only the token protects the resource.
 		w.Count("use after the loss")
 		pause(w.ctx, w.share(0, 1), w.Calm)
 		w.touch(g.Of.Key, h)
 	}
 }
 
-// linger keeps what is no hold for a while, and looks at it now and then.
+// linger keeps an item or a place in a round for a while, and looks at it now
+// and then.
 func linger[H history.Holder](w *Worker, g *history.Grant[H]) {
 	for end := time.Now().Add(w.hold(w.Rand)); g.Trusted() && !w.isCalm(); {
 		if left := time.Until(end); left <= 0 || !w.rest(min(left, w.Pace.Step), g.Hold) {
@@ -83,7 +84,7 @@ func linger[H history.Holder](w *Worker, g *history.Grant[H]) {
 	}
 }
 
-// look compares what holds say with their window, and with what the test knows.
+// look compares what holds say with their window, and has the test check them.
 func (w *Worker) look(held any) {
 	var holds []*coord.Hold
 	switch held := held.(type) {
@@ -123,8 +124,8 @@ func (w *Worker) rest(d time.Duration, h history.Holder) bool {
 	return false
 }
 
-// readAllTheTime has a holder's client hear from its server as often as can be,
-// and looks at the hold after each answer, and without one, until stop.
+// readAllTheTime has a holder's client read without a pause until stop, and
+// looks at the hold after each reply, and when none comes.
 func (w *Worker) readAllTheTime(c *coord.Client, h *coord.Hold) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup
@@ -153,13 +154,14 @@ func (w *Worker) touch(key string, h *coord.Hold) {
 	w.Count("uses refused by the resource")
 }
 
-// increment adds one to the counter by a transaction of the hold, after some
-// thinking. That the value is read first and written blindly is safe only while
-// the hold excludes others, which the check in the transaction must see to, and
-// if the value is not older than the grant, which a lagging server's can be after
-// a reconnect. The context is not the hold's, so that the outcome is learnt even
-// when the hold is lost meanwhile. After one that may yet be carried out there
-// must be no other of the same hold: it would be undone.
+// increment adds one to the counter by a transaction of the hold. It reads the
+// value and waits for a moment before it writes, without naming a version. That
+// is safe only while the hold excludes others, which the check in the
+// transaction ensures, and if the value is not older than the grant, which a
+// lagging server's can be after a reconnect. The context is not the hold's, so
+// that the outcome is learnt also when the hold is lost meanwhile. After a
+// transaction that may be carried out late the hold must not write again: the
+// late one would undo it.
 func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Pace.Timeout)
 	defer cancel()
@@ -183,7 +185,7 @@ func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 		w.Count("transactions")
 		w.Wrote(key, history.Write{Zxid: results[0].Stat.Mzxid, Token: h.Token(), Value: value})
 	case errors.Is(err, coord.ErrUnconfirmed):
-		w.unsettled = h.Node()
+		w.uncertain = h.Node()
 	case !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) && ctx.Err() == nil:
 		w.Violated("%s: a transaction failed: %v", w.Name, err)
 	}

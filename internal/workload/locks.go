@@ -10,7 +10,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
-// tries tells whether a worker only tries this time.
+// tries reports whether a worker only tries this time.
 func (w *Worker) tries() bool { return Chance(w.Rand, 0.15) && !w.isCalm() }
 
 // Lock locks a mutex in one of the ways there are.
@@ -57,13 +57,13 @@ func (w *Worker) do(c *coord.Client, m *lock.Mutex) (held bool) {
 		doing.end("Do", err)
 		return false
 	}
-	doing.ctx = context.Background() // whose end is no excuse now
+	doing.ctx = context.Background() // Do's function runs on, also when the context has ended
 	doing.end("Do", err, coord.ErrLost, coord.ErrUnconfirmed)
 	return true
 }
 
-// Sit holds a mutex and reads all the time, and writes nothing: whether the hold
-// is trusted depends on the window alone.
+// Sit holds a mutex and reads all the time, and writes nothing: whether the
+// hold is trusted depends on the window alone.
 func Sit(w *Worker, c *coord.Client) bool {
 	g, ok := acquire(w, history.Exclusive, "Acquire", must(lock.New(c, w.Key)).Acquire)
 	if !ok {
@@ -114,8 +114,8 @@ func Share(writes float64) Use {
 }
 
 // downgrade turns a writer's grant into a reader's. On record the read hold
-// begins before the call that makes it: who writes may read, and nobody else may
-// write until the read hold ends. A writer that gets in between shows.
+// begins before the call that makes it: a writer may read, and no other may
+// write until the read hold ends. So a writer that gets in between is found.
 func downgrade[H history.Holder](w *Worker, g *history.Grant[H], change func() (H, error)) (*history.Grant[H], error) {
 	var read *history.Op
 	var shared H

@@ -14,7 +14,7 @@ import (
 // Shop is a queue as its producers and consumers use it: those of one client
 // share an object.
 type Shop struct {
-	Full  int     // how many items there are before nobody puts more
+	Full  int     // no worker puts an item while there are so many
 	Takes float64 // share of the items that are taken, rather than received
 
 	mu     sync.Mutex
@@ -45,7 +45,7 @@ func (s *Shop) Close(ctx context.Context) (err error) {
 	return err
 }
 
-// outcome says what an error leaves certain.
+// outcome says whether an operation took effect, by its error.
 func outcome(err error) history.Outcome {
 	switch {
 	case err == nil:
@@ -140,7 +140,7 @@ func (w *Worker) finish(g *history.Grant[*queue.Item]) {
 	unknown := func(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }
 	if Chance(w.Rand, 0.15) && !w.isCalm() {
 		kind, act = history.Nack, func(ctx context.Context) error { return g.Hold.Nack(ctx, 0) }
-		unknown = nil // a first attempt may have given it back
+		unknown = nil // an attempt whose reply was lost may have given it back
 	}
 	err := g.End(kind, unknown, func() error {
 		w.Told()
@@ -154,7 +154,7 @@ func (w *Worker) finish(g *history.Grant[*queue.Item]) {
 	}
 }
 
-// Drain empties the queue, so that what is missing then is lost.
+// Drain empties the queue: items that are still missing then were lost.
 func (s *Shop) Drain(ctx context.Context, w *Worker, c *coord.Client) error {
 	for w.ctx = ctx; ctx.Err() == nil; {
 		n, err := s.open(w, c).Len(ctx)

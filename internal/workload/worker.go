@@ -15,7 +15,7 @@ type Site struct {
 	Rec    *history.Recorder
 	Client func(ctx context.Context) *coord.Client // waits for it; nil when ctx ends first
 	Pace   Pace
-	Calm   <-chan struct{} // closed when the last fault is over: nobody gives up any more, nor holds for long
+	Calm   <-chan struct{} // closed when the last fault is over: from then on no call is given up, and holds are short
 	Checks
 }
 
@@ -23,31 +23,31 @@ type Site struct {
 type Pace struct {
 	Timeout   time.Duration // T, the session time-out
 	Deadlines float64       // share of the calls that have a deadline within Early
-	Cancels   float64       // share of those that are cancelled by then
+	Cancels   float64       // share of the calls that are cancelled within Early
 	Early     time.Duration
-	Curt      float64       // share of the releases whose context has ended, and of those whose context soon does
+	Curt      float64       // share of the releases whose context has ended, and share of those whose context is about to
 	Patience  time.Duration // of other calls; zero is for ever
-	Certain   time.Duration // of calls that are not given up half-way
+	Certain   time.Duration // patience of calls that are not given up half-way
 	Hold      func(*rand.Rand) time.Duration
 	Step      time.Duration // how often, at least, a holder looks at its hold
 	Writes    float64       // share of the steps with a transaction
 	Pause     time.Duration // between two uses, at most
 }
 
-// Checks is what a test looks at beyond what workers judge themselves.
+// Checks are a test's own, beside what workers judge themselves.
 type Checks interface {
-	Granted(w *Worker, what history.Holder)                   // nil for what nobody holds
+	Granted(w *Worker, what history.Holder)                   // nil for a turn without a hold
 	Look(w *Worker, h *coord.Hold)                            // now and then while h is held
 	Late(w *Worker, what string, by time.Duration, err error) // a call returned so long after its context's end
-	Expected(w *Worker, err error) bool                       // tells errors that the test itself brings about
+	Expected(w *Worker, err error) bool                       // reports whether the test itself caused err
 	Accept(key string, token int64) bool                      // the fenced resource
 	Wrote(key string, written history.Write)                  // by a transaction of a holder
-	Told()                                                    // returns when what is on record cannot get lost
+	Told()                                                    // returns when all records are safe
 	Count(what string)
 	Violated(format string, args ...any)
 }
 
-// Unchecked looks at nothing.
+// Unchecked checks nothing.
 type Unchecked struct{}
 
 func (Unchecked) Granted(*Worker, history.Holder)            {}
@@ -59,7 +59,7 @@ func (Unchecked) Wrote(string, history.Write)                {}
 func (Unchecked) Told()                                      {}
 func (Unchecked) Count(string)                               {}
 
-// Use is one use of a recipe by a client. It tells whether the worker got its
+// Use is one use of a recipe by a client. It reports whether the worker got its
 // turn.
 type Use func(w *Worker, c *coord.Client) bool
 
@@ -73,13 +73,13 @@ type Worker struct {
 
 	hold      func(*rand.Rand) time.Duration
 	ctx       context.Context // of Work
-	heeds     bool            // stops when somebody asks for its hold
-	unsettled string          // node of a hold by which an increment may be carried out yet
+	heeds     bool            // releases its hold when it is revoked
+	uncertain string          // node of a hold by which an increment may be carried out yet
 	items     int             // put so far
 	turn      chan struct{}   // closed by Work
 }
 
-// NewWorker makes a worker, which holds as long as hold says; nil stands for the
+// NewWorker makes a worker. hold draws how long it holds; nil stands for the
 // site's pace.
 func NewWorker(s *Site, name, recipe, key string, r *rand.Rand, hold func(*rand.Rand) time.Duration) *Worker {
 	if hold == nil {
@@ -91,7 +91,7 @@ func NewWorker(s *Site, name, recipe, key string, r *rand.Rand, hold func(*rand.
 	}
 }
 
-// Between is a random hold of at least least and less than most.
+// Between draws a hold of at least least and less than most.
 func Between(least, most time.Duration) func(*rand.Rand) time.Duration {
 	return func(r *rand.Rand) time.Duration { return least + upTo(r, most-least) }
 }
@@ -140,19 +140,19 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// share is a random share of the session time-out, between lo and hi of it.
+// share draws a share of the session time-out, between lo and hi of it.
 func (w *Worker) share(lo, hi float64) time.Duration {
 	return time.Duration((lo + (hi-lo)*w.Rand.Float64()) * float64(w.Pace.Timeout))
 }
 
-// Chance says yes with a probability.
+// Chance returns true with probability p.
 func Chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
 
 func upTo(r *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(r.Float64() * float64(most))
 }
 
-// pause waits, and tells whether nothing ended it.
+// pause waits, and reports whether it was not ended early.
 func pause(ctx context.Context, d time.Duration, end <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
