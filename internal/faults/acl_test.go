@@ -92,9 +92,12 @@ func TestF42ADirectoryThatMayNotBeListedIsReportedAndNothingIsLeft(t *testing.T)
 func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 	each(t, func(s scene) {
 		s.makeDir(zk.PermAll)
+		const timeout = 3 * T // two connections in a row, on any machine
+		s.w.SetTimeout(timeout)
 		var failed atomic.Int64
 		own := zk.DigestACL(zk.PermAll, "somebody", "secret")[0]
 		c := s.behind(
+			coord.WithSessionTimeout(timeout),
 			coord.WithAuth("digest", "somebody:secret"),
 			coord.WithACL("digest:"+own.ID+":cdrwa"),
 			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -106,8 +109,8 @@ func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 		require.ErrorIs(s, err, zk.ErrNoAuth, "others may not read it")
 		failed.Store(1)
 		require.Equal(s, 1, s.w.Proxy().CutAll())
-		zktest.Eventually(s, T, func() bool { return failed.Load() == 0 }, "the write does not fail")
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		zktest.Eventually(s, patience, func() bool { return failed.Load() == 0 }, "the write does not fail")
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_, _, err = c.Get(ctx, h.Node())
 		require.NoError(s, err, "wedged, or without its credentials")
@@ -133,11 +136,12 @@ func (c *failingAuth) Write(p []byte) (int, error) {
 
 func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T) {
 	eachAlone(t, func(s scene) {
-		const children = 30_000
+		const children, timeout = 30_000, 3 * T // a busy server takes its time for a listing
+		s.w.SetTimeout(timeout)
 		s.makeDir(zk.PermAll)
 		s.crowd(children)
 		var downs atomic.Int64
-		c := s.behind(coord.WithObserver(func(e coord.Event) {
+		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
 			if e.Kind == coord.SessionDown {
 				downs.Add(1)
 			}

@@ -92,8 +92,9 @@ func (c *contest) count() int {
 // progresses checks that the lock is granted again within the given time (l).
 func (c *contest) progresses(within time.Duration) {
 	c.s.Helper()
-	before := c.count()
-	zktest.Eventually(c.s, within, func() bool { return c.count() > before+1 }, "no worker is granted the lock")
+	before, begun := c.count(), time.Now()
+	zktest.Eventually(c.s, max(within, patience), func() bool { return c.count() > before+1 }, "no worker is granted the lock")
+	c.s.onTime("granted", begun, within, time.Now())
 }
 
 // stop ends the contest and checks what the workers saw (t). No fault takes a

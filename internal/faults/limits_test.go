@@ -172,13 +172,13 @@ func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 		random := s.random()
 		var again atomic.Int64
 		var wg sync.WaitGroup
-		end := time.Now().Add(long(10*time.Second, 3*time.Second))
+		end, patient := time.Now().Add(long(10*time.Second, 3*time.Second)), time.Now().Add(patience)
 		for i := range 8 {
 			m, err := lock.New(c, fmt.Sprintf("%s-%d", s.dir(), i))
 			require.NoError(s, err)
 			pauses := rand.New(rand.NewPCG(random.Uint64(), 0))
 			wg.Go(func() {
-				for token := int64(0); time.Now().Before(end); {
+				for token := int64(0); time.Now().Before(end) || again.Load() <= 8 && time.Now().Before(patient); {
 					h, err := m.Acquire(context.Background())
 					if err != nil || h.Token() <= token {
 						s.Errorf("token %d: %v", token, err)

@@ -32,7 +32,9 @@ func TestF34TheSessionMovesToAnotherServerAgainAndAgain(t *testing.T) {
 }
 
 func (s scene) moveSessions(move func(id int64) error) {
-	clients := s.clients(2)
+	const timeout = 2 * T // so that the machine may stand still for a moment
+	s.w.SetTimeout(timeout)
+	clients := s.clients(2, coord.WithSessionTimeout(timeout))
 	sessions := []int64{clients[0].SessionID(), clients[1].SessionID()}
 	c := s.contest(clients, steady(5*time.Millisecond))
 	random, moved := s.random(), 0

@@ -31,8 +31,10 @@ func init() {
 // false CAUSE", whether it holds it, the first thing it does.
 func holderMain(args []string) {
 	servers, dir := args[0], args[1]
+	timeout, err := time.ParseDuration(args[2])
+	exitOn(err)
 	ctx := context.Background()
-	c, err := coord.Open(ctx, servers, coord.WithSessionTimeout(T), coord.WithTick(tick))
+	c, err := coord.Open(ctx, servers, coord.WithSessionTimeout(timeout), coord.WithTick(tick))
 	exitOn(err)
 	m, err := lock.New(c, dir)
 	exitOn(err)
@@ -46,6 +48,7 @@ func holderMain(args []string) {
 		}
 		fmt.Println(h.Token(), "true")
 	}
+	exitOn(c.Close(ctx))
 }
 
 func exitOn(err error) {
@@ -56,9 +59,9 @@ func exitOn(err error) {
 }
 
 // contender starts a process that acquires the lock; token waits until it has.
-func (s scene) contender() *zktest.ChildProcess {
+func (s scene) contender(timeout time.Duration) *zktest.ChildProcess {
 	s.Helper()
-	return zktest.Child(s, "holder", s.w.ConnectString(), s.dir())
+	return zktest.Child(s, "holder", s.w.ConnectString(), s.dir(), timeout.String())
 }
 
 func (s scene) token(p *zktest.ChildProcess) (token int64) {
@@ -70,9 +73,9 @@ func (s scene) token(p *zktest.ChildProcess) (token int64) {
 }
 
 // holder starts a process that holds the lock, and returns its token.
-func (s scene) holder() (p *zktest.ChildProcess, token int64) {
+func (s scene) holder(timeout time.Duration) (p *zktest.ChildProcess, token int64) {
 	s.Helper()
-	p = s.contender()
+	p = s.contender(timeout)
 	return p, s.token(p)
 }
 
@@ -87,7 +90,7 @@ func (r *resource) accepts(token int64) bool {
 func TestF25AHolderStoppedForTwiceTheTimeoutKnowsAtItsFirstInstruction(t *testing.T) {
 	each(t, func(s scene) {
 		waiting := s.client()
-		p, token := s.holder()
+		p, token := s.holder(T)
 		waiter := s.start(context.Background(), waiting)
 		s.awaitNodes(2)
 		var fenced resource
@@ -111,11 +114,13 @@ func TestF25AHolderStoppedForTwiceTheTimeoutKnowsAtItsFirstInstruction(t *testin
 
 func TestF26AHolderStoppedForHalfTheTimeoutKeepsItsHold(t *testing.T) {
 	each(t, func(s scene) {
-		p, token := s.holder()
+		const timeout = 3 * T // what is left of the window is the machine's
+		s.w.SetTimeout(timeout)
+		p, token := s.holder(timeout)
 		require.NoError(s, p.Stop())
 		stopped := time.Now()
 		p.Send("held?")
-		s.wait(T/2, stopped)
+		s.wait(timeout/2, stopped)
 		require.Empty(s, p.Lines(), "it was not stopped")
 		require.NoError(s, p.Continue())
 		require.Equal(s, fmt.Sprint(token, " true"), p.Line(patience))
@@ -127,7 +132,7 @@ func TestF26AHolderStoppedForHalfTheTimeoutKeepsItsHold(t *testing.T) {
 func TestF28AHolderIsKilled(t *testing.T) {
 	each(t, func(s scene) {
 		waiting := s.client()
-		p, token := s.holder()
+		p, token := s.holder(T)
 		waiter := s.start(context.Background(), waiting)
 		s.awaitNodes(2)
 		killed := time.Now()
@@ -141,7 +146,7 @@ func TestF28AHolderIsKilled(t *testing.T) {
 func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())
-		p := s.contender()
+		p := s.contender(T)
 		s.awaitNodes(2)
 		require.NoError(s, p.Stop())
 		stopped := time.Now()
@@ -167,7 +172,7 @@ func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
 func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())
-		middle := s.contender()
+		middle := s.contender(T)
 		s.awaitNodes(2)
 		last := s.waitBehindProxy(3)
 		p := s.w.Proxy()

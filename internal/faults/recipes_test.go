@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -170,8 +171,10 @@ func TestF45ABarrierIsRemovedWhileAWaiterIsCutOff(t *testing.T) {
 		require.NoError(s, near.Remove(s.Context()))
 		zktest.Eventually(s, patience, func() bool { return s.w.Proxy().Stats().Refused > 0 }, "the waiter does not connect")
 		require.Empty(s, through)
+		healed := time.Now()
 		s.w.Proxy().Heal()
-		require.NoError(s, zktest.Receive(s, progress, through, "the waiter is stuck"))
+		require.NoError(s, zktest.Receive(s, patience, through, "the waiter is stuck"))
+		s.onTime("through", healed, progress, time.Now())
 	})
 }
 
@@ -187,8 +190,10 @@ func TestF45ARevocationReachesAHolderThatWasCutOff(t *testing.T) {
 			s.Fatal("the holder is not cut off")
 		default:
 		}
+		healed := time.Now()
 		s.w.Proxy().Heal()
-		zktest.Receive(s, progress, revoked, "the request does not arrive")
+		zktest.Receive(s, patience, revoked, "the request does not arrive")
+		s.onTime("asked", healed, progress, time.Now())
 		require.NoError(s, h.Err())
 		s.release(h)
 	})

@@ -15,7 +15,7 @@ import (
 
 func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 	eachPrivate(t, func(s scene) {
-		const timeout = 3 * T // a JVM needs a moment to start
+		const timeout = 5 * T // a JVM needs a moment to start
 		s.w.SetTimeout(timeout)
 		var cut atomic.Int32 // how often the connection was lost
 		c := s.client(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
@@ -63,7 +63,9 @@ func TestF12AServerIsDownForLongerThanTheSessionTimeout(t *testing.T) {
 
 func TestF13AServerStopsForHalfTheSessionTimeout(t *testing.T) {
 	eachPrivate(t, func(s scene) {
-		c := s.client()
+		const timeout = 3 * T // what is left of the window is the machine's
+		s.w.SetTimeout(timeout)
+		c := s.client(coord.WithSessionTimeout(timeout))
 		h := s.acquire(c)
 		s.w.Freeze()
 		frozen := time.Now()
@@ -74,7 +76,7 @@ func TestF13AServerStopsForHalfTheSessionTimeout(t *testing.T) {
 		short, enough := context.WithTimeout(context.Background(), T/8)
 		defer enough()
 		require.ErrorIs(s, c.Flush(short), context.DeadlineExceeded, "the server answers")
-		s.wait(T/2, frozen)
+		s.wait(timeout/2, frozen)
 		require.Empty(s, waiter)
 		s.w.Thaw()
 		require.NoError(s, c.Flush(s.Context()))

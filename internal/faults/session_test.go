@@ -139,16 +139,33 @@ func TestF33TheSessionExpiresWhileWaiting(t *testing.T) {
 
 func TestF37AnAdminDeletesTheHoldersNode(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.client()
+		c := s.behind()
 		for _, watched := range []bool{true, false} { // a hold that is young has no watch yet
 			h := s.acquire(c)
 			if watched {
 				zktest.Eventually(s, patience, func() bool { return slices.Contains(s.w.Watched(), h.Node()) }, "the own node is not watched")
 			}
-			ended := s.endOf(h)
+			ended, told := s.endOf(h), make(chan time.Time, 1)
+			s.w.Proxy().Inject(proxy.Fault{
+				On: []int32{proxy.OpNotification, proxy.OpGetData}, Path: h.Node(), Do: proxy.WatchReply,
+				Where: func(f *proxy.Frame) bool {
+					if f.Op == proxy.OpGetData && f.Err == 0 {
+						return false
+					}
+					select {
+					case told <- time.Now():
+					default:
+					}
+					return true
+				},
+			})
 			require.NoError(s, s.admin().Delete(h.Node(), -1))
 			deleted := time.Now()
-			s.onTime("lost", deleted, 100*time.Millisecond, s.ends(ended))
+			end, news := s.ends(ended), zktest.Receive(s, patience, told, "the holder is not told")
+			if s.w.Backend() == zktest.Real { // whose processor time is not this process's
+				deleted = news
+			}
+			s.onTime("lost", deleted, 100*time.Millisecond, end)
 			require.ErrorIs(s, h.Err(), coord.ErrLost)
 			require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
 			s.release(h)

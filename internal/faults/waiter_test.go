@@ -52,25 +52,19 @@ func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
 
 func TestF10TheConnectionFlaps(t *testing.T) {
 	each(t, func(s scene) {
+		const timeout = 2 * T // so that the machine may stand still for a moment
+		s.w.SetTimeout(timeout)
 		var clients []*coord.Client
 		for range 3 {
-			clients = append(clients, s.behind())
+			clients = append(clients, s.behind(coord.WithSessionTimeout(timeout)))
 		}
-		c := s.contest(clients, steady(10*time.Millisecond))
-		stop := s.w.Proxy().Flap(50*time.Millisecond, 500*time.Millisecond, s.random().Uint64())
-		flapping := time.NewTimer(long(60*time.Second, 6*time.Second))
-		defer flapping.Stop()
-		var cut int
-		for flaps := true; flaps; {
+		c, p := s.contest(clients, steady(10*time.Millisecond)), s.w.Proxy()
+		before, end := p.Stats().Cut, time.Now().Add(long(60*time.Second, 6*time.Second))
+		stop := p.Flap(50*time.Millisecond, 500*time.Millisecond, s.random().Uint64())
+		for time.Now().Before(end) || p.Stats().Cut-before <= 20 {
 			c.progresses(progress)
-			select {
-			case <-flapping.C:
-				flaps = false
-			default:
-			}
 		}
-		cut = stop()
-		require.Greater(s, cut, 20)
+		cut := stop()
 		c.progresses(progress)
 		c.stop()
 		require.Zero(s, c.lost, "no hold is lost: the session lives on")
