@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -32,8 +33,10 @@ type Client struct {
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
 // 2181 by default; with a chroot, every path is relative to it), and returns
-// when a session exists. It fails with an error that matches [ErrInvalid] when
-// an argument cannot be right, and with ctx's error when ctx ends first.
+// when a session exists. Until then it waits for the servers, as long as ctx
+// lasts: give it one that ends. It fails with an error that matches
+// [ErrInvalid] when an argument cannot be right, and with ctx's error when ctx
+// ends first. See also [RequireChroot].
 func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) {
 	c, cfg, err := configure(servers, opts)
 	if err != nil {
@@ -48,10 +51,37 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 		err = c.Flush(ctx) // answered after the credentials
 	}
 	if err != nil {
+		err = fmt.Errorf("no session with %s: %w", servers, err)
+	} else {
+		err = c.lookForChroot(ctx)
+	}
+	if err != nil {
 		go func() { _ = c.Close(context.Background()) }()
-		return nil, c.Failure("open", "", fmt.Errorf("no session with %s: %w", servers, err))
+		return nil, c.Failure("open", "", err)
 	}
 	return c, nil
+}
+
+// lookForChroot refuses a chroot that must exist and does not, and warns the
+// log of another that does not.
+func (c *Client) lookForChroot(ctx context.Context) error {
+	if c.chroot == "" || !c.opts.needsChroot && !c.opts.log.Enabled(ctx, slog.LevelWarn) {
+		return nil
+	}
+	_, there, err := c.Exists(ctx, "/")
+	if err == nil && !there && c.opts.needsChroot {
+		if err = c.Flush(ctx); err == nil { // the server may lag behind the others
+			_, there, err = c.Exists(ctx, "/")
+		}
+	}
+	switch {
+	case err != nil || there:
+		return err
+	case c.opts.needsChroot:
+		return fmt.Errorf("chroot %s: %w", c.chroot, ErrNoNode)
+	}
+	c.opts.log.Warn("the chroot does not exist; it is made when it is needed", "chroot", c.chroot)
+	return nil
 }
 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
@@ -206,12 +236,21 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 		c.emit(Event{Kind: SessionDown, Session: s.ID()})
 	case session.Over:
 		c.nodes.Over(s)
-		c.opts.log.Warn("session over", "session", sessionName(s.ID()), "err", s.Err())
+		c.opts.log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
 		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
 	}
 	for _, f := range tell {
 		f()
 	}
+}
+
+// unlessClosed is the level at which an end is logged: what the user closed has
+// ended in order.
+func unlessClosed(cause error) slog.Level {
+	if errors.Is(cause, ErrClosed) {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
 }
 
 func (c *Client) emit(e Event) {

@@ -30,7 +30,9 @@ type options struct {
 	observe  func(Event)
 	identity string
 	dropping bool // holds end with their connection
-	dialect  Dialect
+
+	needsChroot bool
+	dialect     Dialect
 }
 
 type credential struct{ scheme, value string }
@@ -174,9 +176,12 @@ func WithMaxPacket(bytes int) Option {
 	}
 }
 
-// WithLogger sets where to log: sessions and losses at Info and Warn, the rest
-// at Debug. Nothing is logged by default. A handler that blocks delays the
-// session's probes, and so ends the holds.
+// WithLogger sets where to log. At Warn: a session or a hold that was lost, and
+// that no server can be reached, with the reason, after 5 s and then every 30 s.
+// At Info: sessions and connections that begin, connections that end, and what
+// [Client.Close] ends. At Debug: each attempt to connect that failed. Nothing is
+// logged by default. A handler that blocks delays the session's probes, and so
+// ends the holds.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
@@ -218,6 +223,17 @@ func WithIdentity(name string) Option {
 func LoseAtDisconnect() Option {
 	return func(o *options) error {
 		o.dropping = true
+		return nil
+	}
+}
+
+// RequireChroot has [Open] fail with [ErrNoNode] when the chroot of the connect
+// string does not exist: two requests. Without it the chroot is made when it is
+// needed, as any directory is, and the log is warned that it was not there. A
+// misspelt chroot makes two locks of one.
+func RequireChroot() Option {
+	return func(o *options) error {
+		o.needsChroot = true
 		return nil
 	}
 }

@@ -56,7 +56,7 @@ func Main(args []string) int {
 	if err != nil {
 		return std.finish(err)
 	}
-	std.json = v.JSON
+	std.json, v.note = v.JSON, std.note
 	return std.finish(ctx.Run(std, &v.connection))
 }
 

@@ -25,12 +25,15 @@ type connection struct {
 	SessionTimeout time.Duration `placeholder:"10s" positive:"" group:"connection" help:"After a crash, others wait so long. Demos use less."`
 	ServerTick     time.Duration `placeholder:"D" positive:"" group:"connection" help:"The servers' tickTime. Knowing it, CMD survives longer outages."`
 	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
+	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist, instead of warning of it."`
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
+
+	note func(format string, args ...any)
 }
 
 // environmentVariables are those of the options above. One that is empty is as
 // good as none.
-var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
+var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
 
 func unsetEmptyVariables() {
 	for _, name := range environmentVariables {
@@ -72,6 +75,9 @@ func (c *connection) options() ([]coord.Option, error) {
 	if c.ServerTick != 0 {
 		opts = append(opts, coord.WithTick(c.ServerTick))
 	}
+	if c.RequireChroot {
+		opts = append(opts, coord.RequireChroot())
+	}
 	for _, credential := range strings.Split(strings.Join(c.Auth, "\n"), "\n") {
 		scheme, value, ok := strings.Cut(strings.TrimSuffix(credential, "\r"), ":")
 		switch {
@@ -107,8 +113,9 @@ func (c *connection) open(ctx context.Context) (*coord.Client, error) {
 	}
 	switch {
 	case err == nil:
+		c.lookForChroot(connecting, client)
 		return client, nil
-	case errors.Is(err, coord.ErrInvalid):
+	case errors.Is(err, coord.ErrInvalid), errors.Is(err, coord.ErrNoNode):
 		return nil, &exitError{exitUsage, err}
 	case errors.Is(err, coord.ErrAuthFailed):
 		return nil, &exitError{exitUnavailable, fmt.Errorf("%w: do the servers know the scheme of --auth or ZK_AUTH?", err)}
@@ -116,6 +123,17 @@ func (c *connection) open(ctx context.Context) (*coord.Client, error) {
 		return nil, &exitError{exitUnavailable, err}
 	default:
 		return nil, &exitError{exitUnavailable, fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.doubt())}
+	}
+}
+
+// lookForChroot warns of a chroot that does not exist.
+func (c *connection) lookForChroot(ctx context.Context, client *coord.Client) {
+	if c.RequireChroot || client.Chroot() == "" {
+		return
+	}
+	if _, there, err := client.Exists(ctx, "/"); err == nil && !there {
+		c.note("there is no chroot %s; it is made when it is needed (a misspelt one makes two locks of one: "+
+			"--require-chroot refuses it)", client.Chroot())
 	}
 }
 

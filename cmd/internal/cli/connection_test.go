@@ -225,3 +225,36 @@ func TestTLSFilesThatCannotBeAreRefused(t *testing.T) {
 		require.Contains(t, p.stderr.String(), says)
 	}
 }
+
+func TestAChrootThatDoesNotExistIsWarnedOfOrRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	chroot := w.Path("app")
+	run := func(args ...string) (status int, told string) {
+		t.Helper()
+		p := start(t, append([]string{"--zk", w.ConnectString() + chroot, "--session-timeout", "2s"}, args...)...)
+		return p.exit(), p.stderr.String()
+	}
+	warning := "there is no chroot " + chroot
+	status, told := run("inspect", "/l")
+	require.Zero(t, status)
+	require.Contains(t, told, warning)
+	require.Contains(t, told, "--require-chroot")
+	for _, verb := range [][]string{{"inspect", "/l"}, {"lock", "/l", "--", "true"}, {"barrier", "wait", "/l"}} {
+		status, told = run(append([]string{"--require-chroot"}, verb...)...)
+		require.Equal(t, exitUsage, status, verb)
+		require.Contains(t, told, "chroot "+chroot+": node does not exist", verb)
+	}
+	made, _, err := w.Admin().Exists(chroot)
+	require.NoError(t, err)
+	require.False(t, made)
+
+	status, told = run("lock", "/l", "--", "true")
+	require.Zero(t, status)
+	require.Contains(t, told, warning)
+	status, told = run("--require-chroot", "lock", "/l", "--", "true")
+	require.Zero(t, status, told)
+	require.NotContains(t, told, "chroot")
+	status, told = run("inspect", "/l")
+	require.Zero(t, status)
+	require.NotContains(t, told, "chroot", "it is there now")
+}

@@ -69,7 +69,10 @@ func (c connection) stage(name string, check func(session time.Duration) error) 
 		calm()
 		stop()
 	}
-	if st.client, err = st.open(ctx); err != nil {
+	if st.client, err = st.open(ctx); err == nil && st.client.Chroot() != "" {
+		err = failure(st.client.EnsureDir(ctx, st.path)) // so that its processes find the chroot
+	}
+	if err != nil {
 		st.close()
 		return nil, bySignal(ctx, err)
 	}

@@ -29,8 +29,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	}
 	raw, err := s.reach(network, addr)
 	if err != nil {
-		s.log.Debug("cannot connect", "server", addr, "err", err)
-		return nil, err
+		return nil, err // the client library tells the log
 	}
 	// In the first round a hung server must not keep the others waiting; later
 	// the network may be what is slow.

@@ -39,9 +39,9 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 // as those whose credentials the server refuses, come at a slower pace.
 func (k *Keeper) run() {
 	s := k.current
-	for {
+	for out := new(outage); ; {
 		begun := time.Now()
-		s.supervise(k.stop)
+		s.supervise(k.stop, out)
 		// Before the session is closed: its holds must have ended when the
 		// server gives it up.
 		k.cfg.Notify(Over, s)
@@ -133,7 +133,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 
 // supervise probes, watches the window and the outages, and returns when the
 // session is over.
-func (s *Session) supervise(stop context.Context) {
+func (s *Session) supervise(stop context.Context, out *outage) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -147,7 +147,8 @@ func (s *Session) supervise(stop context.Context) {
 		if s.ending.Err() != nil {
 			return
 		}
-		timer.Reset(s.attend(time.Now()))
+		now := time.Now()
+		timer.Reset(min(s.attend(now), out.attend(s, now)))
 	}
 }
 

@@ -1,0 +1,142 @@
+package coord_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// journal returns a logger and what it has written, line by line. In a bubble
+// one goroutine runs at a time while the test looks.
+func journal(level slog.Level) (*slog.Logger, func(holding string) []string) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}))
+	return log, func(holding string) (lines []string) {
+		for line := range strings.Lines(text.String()) {
+			if strings.Contains(line, holding) {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+}
+
+func TestWhatACloseEndsIsNoWarning(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		log, written := journal(slog.LevelInfo)
+		c := b.Open(coord.WithLogger(log))
+		b.acquire(c)
+		b.Close(c)
+		require.Len(b, written(`msg="session over"`), 1)
+		require.Len(b, written(`msg="hold lost"`), 1)
+		require.Empty(b, written("level=WARN"))
+	})
+}
+
+func TestALostSessionIsAWarning(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		log, written := journal(slog.LevelWarn)
+		c := b.Open(coord.WithLogger(log))
+		h := b.acquire(c)
+		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		<-h.Done()
+		time.Sleep(time.Second)
+		require.Len(b, written(`msg="session over"`), 1)
+		require.Len(b, written(`msg="hold lost"`), 1)
+	})
+}
+
+func TestServersThatCannotBeReachedAreWarnedOfWithTheReasonAfterSomeSecondsAndAgainAtIntervals(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		log, written := journal(slog.LevelWarn)
+		b.Open(coord.WithLogger(log))
+		cut := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+		b.Server.DropConns()
+		outage := func() []string { return written(`msg="no connection to any server"`) }
+		time.Sleep(4 * time.Second)
+		require.Empty(b, outage(), "a short outage is no news")
+		time.Sleep(4 * T) // beyond several sessions
+		warned := len(outage())
+		require.GreaterOrEqual(b, warned, 4)
+		require.LessOrEqual(b, warned, 6)
+		for _, line := range outage() {
+			require.Contains(b, line, "refused")
+		}
+		require.Contains(b, outage()[warned-1], "for=1m", "the outage is one, over all sessions")
+		cut.Heal()
+		time.Sleep(T)
+		require.Len(b, outage(), warned, "there is a connection")
+	})
+}
+
+func TestOpenWarnsOfServersThatCannotBeReachedWhileItWaits(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		log, written := journal(slog.LevelWarn)
+		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
+		defer cancel()
+		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody home") }
+		_, err := coord.Open(ctx, "zk:2181", coord.WithDialer(refuse), coord.WithLogger(log))
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.Len(b, written("nobody home"), 1)
+		time.Sleep(T) // the client closes in the background
+	})
+}
+
+func TestEachFailedAttemptToConnectIsLoggedOnce(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		log, written := journal(slog.LevelDebug)
+		ctx, cancel := context.WithTimeout(b.Context(), 4*time.Second)
+		defer cancel()
+		attempts := 0
+		refuse := func(context.Context, string, string) (net.Conn, error) {
+			attempts++
+			return nil, errors.New("nobody home")
+		}
+		_, err := coord.Open(ctx, "zk:2181", coord.WithDialer(refuse), coord.WithLogger(log))
+		require.Error(b, err)
+		time.Sleep(T)
+		require.Greater(b, attempts, 3)
+		require.InDelta(b, attempts, len(written("nobody home")), 1, "the last one may be one of a session that is over")
+	})
+}
+
+func TestAMissingChrootIsWarnedOf(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		log, written := journal(slog.LevelWarn)
+		open := func(chroot string, opts ...coord.Option) (*coord.Client, error) {
+			opts = append(opts, coord.WithDialer(b.Server.DialContext), coord.WithLogger(log))
+			c, err := coord.Open(b.Context(), b.Server.ConnectString()+chroot, opts...)
+			if err == nil {
+				b.Cleanup(func() { require.NoError(b, c.Close(context.Background())) })
+			}
+			return c, err
+		}
+		c, err := open("/app")
+		require.NoError(b, err)
+		require.Len(b, written("chroot=/app"), 1)
+		_, err = open("/app", coord.RequireChroot())
+		require.ErrorIs(b, err, coord.ErrNoNode)
+		require.ErrorContains(b, err, "chroot /app")
+		require.NotContains(b, err.Error(), "no session")
+
+		require.NoError(b, c.EnsureDir(b.Context(), "/lock"))
+		for _, opts := range [][]coord.Option{nil, {coord.RequireChroot()}} {
+			_, err = open("/app", opts...)
+			require.NoError(b, err)
+		}
+		_, err = open("", coord.RequireChroot())
+		require.NoError(b, err, "there is none to look for")
+		require.Len(b, written("chroot"), 1)
+		time.Sleep(T) // for the client that could not be had
+	})
+}
