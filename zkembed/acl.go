@@ -22,14 +22,14 @@ var (
 	readACL = []ACL{{permRead, "world", "anyone"}}
 )
 
-// identity is what a connection has shown itself to be. Every connection has
-// its address; credentials add more. Identities go with the connection.
+// identity is one identity of a connection, and ends with it. Every connection
+// has its address; credentials add more.
 type identity struct{ scheme, id string }
 
-// fixACL checks an ACL that a client sent, takes out what is there twice, and
-// expands the scheme auth to the identities of its connection. What becomes
-// the same only by the expansion stays, as on a real server. ok is false for
-// an ACL that ZooKeeper refuses.
+// fixACL checks an ACL that a client sent, removes duplicates, and expands the
+// scheme auth to the identities of its connection. Duplicates that come from
+// the expansion stay, as on a real server. ok is false for an ACL that
+// ZooKeeper refuses.
 func fixACL(acl []ACL, ids []identity) (fixed []ACL, ok bool) {
 	seen := make(map[ACL]struct{}, len(acl))
 	for _, a := range acl {
@@ -111,7 +111,7 @@ func digest(credentials string) identity {
 	return identity{"digest", user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// hideDigests is an ACL as it is shown to those who may read but not
+// hideDigests returns an ACL as a client sees it that may read but not
 // administer the node.
 func hideDigests(acl []ACL) []ACL {
 	out := slices.Clone(acl)

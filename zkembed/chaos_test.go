@@ -42,7 +42,7 @@ func TestAfterAnyMixOfTroubleEveryClientWorksAgain(t *testing.T) {
 	})
 }
 
-// work does a bit of everything; that it fails now and then is the point.
+// work does a bit of everything; some of its requests fail.
 func work(ctx context.Context, c *zk.Conn) {
 	for ctx.Err() == nil {
 		p, err := c.Create("/n-", []byte("x"), zk.FlagEphemeral|zk.FlagSequence, open)
@@ -56,7 +56,7 @@ func work(ctx context.Context, c *zk.Conn) {
 	}
 }
 
-// trouble does one random thing, which ends by itself in a while.
+// trouble causes one random fault, which ends by itself after a while.
 func trouble(r *rand.Rand, s *zkembed.Server) {
 	var id int64
 	if sessions := s.Sessions(); len(sessions) > 0 {

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	maxBacklog = 4 << 20          // bytes that wait in a connection before its client is made to wait
-	maxUnread  = 32 << 20         // bytes that its client has not read after which a connection is cut
+	maxBacklog = 4 << 20          // bytes that are queued before the client is made to wait
+	maxUnread  = 32 << 20         // unread bytes after which a connection is cut
 	lastWords  = 5 * time.Second  // how long a closing connection tries to deliver one packet
-	noSession  = 10 * time.Second // how long the pauses of a client may be that has asked for no session yet
+	noSession  = 10 * time.Second // how long a client may pause before it asks for a session
 )
 
 // conn is one client connection: a goroutine reads, one processes requests
@@ -26,9 +26,9 @@ type conn struct {
 	in, out *queue
 	since   time.Time
 
-	dead chan struct{} // nothing moves any more
-	quit chan struct{} // nothing is processed any more, but what is queued is delivered
-	eof  chan struct{} // nothing more comes from the client
+	dead chan struct{} // closed when the connection has ended
+	quit chan struct{} // closed when no more is processed; what is queued is still delivered
+	eof  chan struct{} // closed when the client has sent its last
 	once sync.Once
 	last sync.Once
 
@@ -79,17 +79,17 @@ func (c *conn) serve() {
 	c.finish()
 	c.retire()
 	c.out.close()
-	c.hurry() // a Write may wait already for a client that does not read
+	c.hurry() // a Write may already wait for a client that does not read
 	<-written
 	c.kill()
 	wg.Wait()
 }
 
-// hurry gives the client lastWords to take what is being written. It must not
-// count what is held up here, by a late reply or a partition.
+// hurry gives the client lastWords to read what is being written. The time
+// starts with the write: a late reply or a partition may have held it up.
 func (c *conn) hurry() { _ = c.nc.SetWriteDeadline(time.Now().Add(lastWords)) }
 
-// retire removes the connection from everything that sends to it.
+// retire removes the connection from its session, and its watches.
 func (c *conn) retire() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *conn) retire() {
 }
 
 // send queues a packet; its first four bytes are room for the length. Requests
-// wait for what is unread (see process), events do not.
+// wait until the client has read enough (see process), events do not.
 func (c *conn) send(b []byte, due time.Time) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	c.sent++
@@ -129,7 +129,7 @@ func (c *conn) read() {
 	}
 }
 
-// hurried reads from a client whose pauses have a limit, unless it is 0.
+// hurried reads from a client, and limits its pauses unless limit is 0.
 type hurried struct {
 	nc    net.Conn
 	pause time.Duration
@@ -219,8 +219,8 @@ func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
 	return free
 }
 
-// lockWhenFree is await for what must still be so when the caller acts: it
-// returns true with mu held, and false without.
+// lockWhenFree is await, but keeps mu locked if it returns true, so that the
+// condition still holds when the caller acts.
 func (c *conn) lockWhenFree(end <-chan struct{}, blocked func() bool) bool {
 	for {
 		c.s.mu.Lock()

@@ -18,8 +18,8 @@ func (c *conn) connect(b []byte) bool {
 	s.mu.Lock()
 	c.claimed = id
 	s.mu.Unlock()
-	// Followers may come and go while it waits: where the session belongs
-	// is found out afterwards.
+	// Followers may come and go while it waits: the session's view is looked up
+	// afterwards.
 	if !c.lockWhenFree(c.quit, func() bool { return s.cut(c, ToServer) }) {
 		return false
 	}

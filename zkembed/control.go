@@ -76,9 +76,10 @@ func (s *Server) ExpireSession(id int64) error {
 }
 
 // MoveSession cuts the session's connection at its next request, which is
-// neither carried out nor answered, as when the session had turned up at
-// another server. Only its closing is carried out. A reconnect takes the
-// session up again. For the error see [ReplyError] and [CodeSessionMoved].
+// neither carried out nor answered, as if the session had moved to another
+// server. Only the request that closes the session is carried out. A reconnect
+// takes the session up again. For the error see [ReplyError] and
+// [CodeSessionMoved].
 func (s *Server) MoveSession(id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,9 +2,8 @@
 // demonstrations and tests. Any ZooKeeper client can talk to it, over TCP or
 // over in-memory pipes. It uses nothing but the standard library.
 //
-// It is not a place to keep anything: it lives in memory, is a single node,
-// and forgets everything when it is closed. In production point the same
-// client at Apache ZooKeeper.
+// It keeps nothing: it lives in memory, is a single node, and loses its data
+// when it is closed. In production point the same client at Apache ZooKeeper.
 //
 // # What it does
 //
@@ -21,8 +20,9 @@
 // Like a real server it closes a connection that has not asked for a session
 // and has sent nothing for 10 s, also in the middle of a packet; with a
 // session, the session's end closes it. A client that does not read is not
-// served meanwhile: at most 32 MiB wait for it, and a multiRead with a longer
-// reply is answered with SystemError, where a real server tries to hold it.
+// served until it does: at most 32 MiB wait for it, and a multiRead with a
+// longer reply is answered with SystemError, where a real server tries to hold
+// it.
 //
 // # What it does not do
 //
@@ -40,7 +40,7 @@
 // ([Server.Inject]): lost before they are applied or after, late, answered with
 // an error. [Server.AddFollower] puts sessions on a server that runs behind, or
 // whose link to its leader falls silent or is cut, in one direction or both,
-// and it does not know. A [Fault] tells how often it struck, and the server
+// and it does not know. A [Fault] counts how often it struck, and the server
 // counts requests, watches and nodes, so that a test can prove what happened.
 //
 // # Virtual time

@@ -27,7 +27,8 @@ type Match struct {
 	PathPrefix string
 	// Session is the session that must have sent the request.
 	Session int64
-	// Func decides in the end. It must be quick and must not call the server.
+	// Func, if set, has the last word. It must be quick and must not call the
+	// server.
 	Func func(Request) bool
 	// Skip lets so many matching requests pass before the fault strikes.
 	Skip int
@@ -57,7 +58,7 @@ type Action struct {
 }
 
 // Drop cuts the connection instead of carrying the request out: it is never
-// applied, and its client cannot know.
+// applied, and the client cannot know that.
 func Drop() Action { return Action{kind: actDrop} }
 
 // Hang leaves the request and everything behind it on that connection without
@@ -174,7 +175,7 @@ func (s *Server) faultFor(c *conn, r request) Action {
 	return Action{}
 }
 
-// eventDue tells when an event may go to a client. mu is held.
+// eventDue returns when an event may go to a client. mu is held.
 func (s *Server) eventDue(c *conn, path string) time.Time {
 	for _, f := range s.faults {
 		if f.act.kind == actDelayEvents && f.strikes(Request{Session: c.session.id, Op: OpNotify, Paths: []string{path}}) {
@@ -205,8 +206,8 @@ func describe(c *conn, r request) Request {
 	return out
 }
 
-// before does what a fault does ahead of the request. It returns false when
-// the request is not to be carried out.
+// before applies the part of a fault that comes before the request. It returns
+// false when the request is not to be carried out.
 func (c *conn) before(r request, a Action) bool {
 	switch a.kind {
 	case actDrop:
@@ -228,7 +229,7 @@ func (c *conn) before(r request, a Action) bool {
 	return true
 }
 
-// carryOutLate does so when the connection is gone.
+// carryOutLate carries the request out after the connection was cut.
 func (c *conn) carryOutLate(r request, after time.Duration) {
 	s := c.s
 	if !c.sleep(after, s.done) {

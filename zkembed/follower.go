@@ -8,13 +8,13 @@ import (
 // Follower is a server of the ensemble that runs behind its leader. It is
 // joined to the leader by a link of two ordered streams. One carries what was
 // committed and the leader's pings; the other carries the clients' writes and
-// syncs, and with the answer to each ping the sessions that were heard of since
-// the one before. Reads and pings of its clients the follower answers by
-// itself, from a tree that may be old; watches fire late, and writes are
-// acknowledged when the follower has seen them too. A session may have many
-// writes under way; what it reads waits for those that it sent before. So the
-// leader, which alone lets sessions expire, hears of them every half tick,
-// unless the link fails.
+// syncs, and with the answer to each ping the sessions it heard from since the
+// ping before. Reads and pings of its clients the follower answers by itself,
+// from a tree that may be old; watches fire late, and writes are acknowledged
+// when the follower has seen them too. A session may have many writes under
+// way; what it reads waits for those that it sent before. So the leader, which
+// alone lets sessions expire, hears of them every half tick, unless the link
+// fails.
 type Follower struct {
 	s        *Server
 	v        *view
@@ -23,7 +23,7 @@ type Follower struct {
 	up, down stream
 	pings    time.Time // when the leader sends the next
 	counts   LinkCounts
-	out      bool // has lost its leader and serves no client
+	out      bool // it has lost its leader and serves no client
 	stopped  bool
 	kick     chan struct{}
 	stop     chan struct{}
@@ -63,7 +63,7 @@ func (f *Follower) Zxid() int64 {
 	return f.v.tree.zxid
 }
 
-// Stop brings the follower up to date and hands its sessions back to the
+// Stop brings the follower up to date and gives its sessions back to the
 // leader, watches included. If its link is cut, so are its clients'
 // connections.
 func (f *Follower) Stop() {
@@ -93,7 +93,7 @@ func (f *Follower) serves(session int64) bool {
 	return len(f.sessions) == 0 || slices.Contains(f.sessions, session)
 }
 
-// viewFor is where a session's connections belong. mu is held.
+// viewFor returns the view that a session's connections belong to. mu is held.
 func (s *Server) viewFor(session int64) *view {
 	for _, f := range s.followers {
 		if f.serves(session) {

@@ -15,8 +15,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// script makes up requests from bytes, mostly sound ones over few paths, so
-// that they meet: often the same path as the last time.
+// script makes requests from bytes: mostly valid ones over few paths, often the
+// same path as the last time, so that they conflict.
 type script struct {
 	b    []byte
 	last string
@@ -163,7 +163,7 @@ func (v *visitor) connect() {
 	require.True(v.t, v.enter(hello(0)))
 }
 
-// enter reports whether the server gave the session that was asked for.
+// enter reports whether the server granted the session that was asked for.
 func (v *visitor) enter(hello []byte) bool {
 	v.t.Helper()
 	if v.nc != nil {
@@ -208,11 +208,11 @@ func (v *visitor) refresh() {
 	}
 }
 
-// FuzzOperationsLeaveASoundTree holds what a client may see against what must
-// be true of any tree, after operations and troubles of all kinds.
+// FuzzOperationsLeaveASoundTree checks what clients see against what must be
+// true of any tree, after operations and faults of all kinds.
 //
-// What a run covers depends on how its goroutines take turns, so that making
-// an input smaller leads nowhere: fuzz with -fuzzminimizetime 10x.
+// What a run covers depends on the scheduling of goroutines, so minimising an
+// input does not help: fuzz with -fuzzminimizetime 10x.
 func FuzzOperationsLeaveASoundTree(f *testing.F) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -13,8 +13,7 @@ import (
 // sessions and OpNotify events sent.
 type Counts map[Op]int
 
-// Total is the number of requests, pings, events and session starts left out:
-// what a budget of requests is about.
+// Total is the number of requests without pings, events and session starts.
 func (c Counts) Total() int {
 	n := 0
 	for op, k := range c {
@@ -25,7 +24,7 @@ func (c Counts) Total() int {
 	return n
 }
 
-// Since is what has been counted after an earlier reading.
+// Since returns what was counted since an earlier reading.
 func (c Counts) Since(earlier Counts) Counts {
 	d := Counts{}
 	for op, n := range c {
@@ -68,7 +67,7 @@ func (s *Server) SessionCounts(id int64) Counts {
 type SessionInfo struct {
 	ID         int64
 	Timeout    time.Duration
-	Expires    time.Time // unless it is heard of before
+	Expires    time.Time // unless the client sends something before
 	Connected  bool
 	Remote     string   // the client's address while connected
 	Ephemerals []string // sorted paths

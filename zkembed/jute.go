@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// errShort is what a decoder reports for a body that ends too early or names
-// a length that cannot be: a malformed packet.
+// errShort is a decoder's error for a body that ends too early or has an
+// impossible length: a malformed packet.
 var errShort = errors.New("zkembed: malformed packet")
 
 // encoder appends Jute's binary form: big-endian numbers, length-prefixed
@@ -25,7 +25,8 @@ func (e *encoder) bool(v bool) {
 	}
 }
 
-// buffer writes nil as length -1: ZooKeeper tells "no data" from "empty data".
+// buffer writes nil as length -1: ZooKeeper distinguishes "no data" from "empty
+// data".
 func (e *encoder) buffer(v []byte) {
 	if v == nil {
 		e.int(-1)
@@ -103,8 +104,8 @@ func (d *decoder) buffer() []byte {
 	return append(make([]byte, 0, len(v)), v...)
 }
 
-// null is a string that is not there. It is no UTF-8, so that no other string
-// is taken for it.
+// null stands for a null string. It is no UTF-8, so that no other string equals
+// it.
 const null = "\xff"
 
 // string reads a string that may be [null]. Bytes that are no UTF-8 become
@@ -143,7 +144,7 @@ func (d *decoder) strings() []string {
 	return v
 }
 
-// whole reads strings of which none may be [null].
+// whole reads a vector of strings, none of which may be [null].
 func (d *decoder) whole() []string {
 	v := d.strings()
 	for _, s := range v {

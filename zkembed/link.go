@@ -37,8 +37,8 @@ func (f *Follower) Delay(d Direction, by time.Duration) {
 }
 
 // Silence holds back all that is sent in a direction, to arrive in order when
-// there is silence no more: in the direction that a later call leaves out
-// (Silence(0) for both), or after [Follower.Rejoin]. Neither end notices.
+// the silence ends: by a later call without that direction (Silence(0) for
+// both), or by [Follower.Rejoin]. Neither end notices.
 func (f *Follower) Silence(d Direction) {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -133,8 +133,8 @@ func (f *Follower) lost(p parcel) {
 	f.counts.Unreported += p.touches
 }
 
-// ping has the follower tell, when it arrives there, which sessions it has
-// heard of since the ping before.
+// ping sends a ping. When it arrives, the follower reports the sessions it has
+// heard from since the ping before.
 func (f *Follower) ping() {
 	f.send(ToFollower, parcel{arrive: func() {
 		heard := f.touched
@@ -162,7 +162,7 @@ func (s *Server) heard(sessions map[int64]struct{}) {
 	}
 }
 
-// carry lets arrive what is due, and tells when to look again. mu is held.
+// carry delivers what is due, and returns when to look again. mu is held.
 func (f *Follower) carry() (next time.Time) {
 	if !time.Now().Before(f.pings) {
 		f.ping()
@@ -178,7 +178,7 @@ func (f *Follower) carry() (next time.Time) {
 	return next
 }
 
-// deliver lets the next parcel arrive if it is due.
+// deliver delivers the next parcel if it is due.
 func (st *stream) deliver(now time.Time) bool {
 	if st.silent || len(st.parcels) == 0 || now.Before(st.parcels[0].due) {
 		return false
@@ -193,7 +193,7 @@ func (st *stream) next() {
 	p.arrive()
 }
 
-// drain lets everything arrive at once. mu is held.
+// drain delivers everything at once. mu is held.
 func (f *Follower) drain() {
 	for _, st := range [...]*stream{&f.up, &f.down, &f.up} {
 		for len(st.parcels) > 0 {
@@ -202,8 +202,8 @@ func (f *Follower) drain() {
 	}
 }
 
-// leave is what a follower does that has lost its leader: it cuts its clients'
-// connections, and serves no client. mu is held.
+// leave has a follower that lost its leader cut its clients' connections, and
+// serve no client. mu is held.
 func (f *Follower) leave() {
 	f.out = true
 	clear(f.touched)

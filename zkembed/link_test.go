@@ -33,8 +33,8 @@ func expiryOf(t *testing.T, s *zkembed.Server, id int64) time.Time {
 	return time.Time{}
 }
 
-// begin is so long after a ping that the follower has nothing to report, on
-// ticks of a second.
+// begin is a moment after a ping, with ticks of a second, at which the follower
+// has nothing to report.
 const begin = 250 * time.Millisecond
 
 func TestTheLeaderHearsOfASessionWithTheAnswerToItsNextPing(t *testing.T) {
@@ -75,8 +75,8 @@ func TestWhatASilenceHeldArrivesWhenItEnds(t *testing.T) {
 	}
 }
 
-// The schedule that a client's trust has to be proof against: its requests were
-// answered, a write among them, and the leader hears nothing of the session.
+// A client's trust window must allow for this schedule: its requests, a write
+// among them, were answered, and the leader never hears of the session.
 func TestTheBacklogOfACutLinkAcknowledgesWhatWasNeverReported(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c, f, id := follows(t, s)

@@ -92,8 +92,8 @@ func WithMaxPacket(bytes int) Option {
 	}
 }
 
-// WithLogger makes the server tell about connections and sessions. Unless
-// given, it is silent.
+// WithLogger has the server log connections and sessions. Without it the server
+// logs nothing.
 func WithLogger(log *slog.Logger) Option {
 	return func(c *config) error {
 		if log == nil {

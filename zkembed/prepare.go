@@ -15,7 +15,7 @@ const (
 // maxTTL is what ZooKeeper can store: 40 bits of milliseconds.
 const maxTTL = 1<<40 - 1
 
-// author is who asks for a write.
+// author is the client that asks for a write.
 type author struct {
 	session int64
 	ids     []identity

@@ -49,7 +49,7 @@ func (c *conn) request(b []byte) bool {
 	}
 	f := c.view.follower
 	if !forwarded {
-		f = nil // answered by the server itself
+		f = nil // the follower answers by itself
 	}
 	return c.ask(f, func() func() bool {
 		resp := c.answer(r, act)
@@ -64,8 +64,8 @@ func (c *conn) request(b []byte) bool {
 
 // ask has the leader do something, and unlocks mu. A follower asks over its
 // link, does not wait (see caughtUp), and takes the answer when it has seen all
-// that the leader had committed before. What it has asked is done also if the
-// connection ends first; nothing is answered behind what ended it. ask returns
+// that the leader had committed before. What it has asked for is done also if
+// the connection ends first; no later request is answered then. ask returns
 // false when the connection is to end.
 func (c *conn) ask(f *Follower, do func() (answer func() bool)) bool {
 	if f == nil {
@@ -100,7 +100,7 @@ func (c *conn) caughtUp() bool {
 	return !c.finished()
 }
 
-// answer carries the request out. mu is held.
+// answer carries the request out and returns the response. mu is held.
 func (c *conn) answer(r request, act Action) response {
 	s, sess := c.s, c.session
 	switch {

@@ -14,7 +14,7 @@ type Server struct {
 	ln      net.Listener
 	started time.Time
 	done    chan struct{} // closed by Close
-	kick    chan struct{} // a session's deadline may be nearer than thought
+	kick    chan struct{} // a session's deadline may have become nearer
 	wg      sync.WaitGroup
 
 	mu        sync.Mutex
@@ -26,7 +26,7 @@ type Server struct {
 	counts    Counts
 	faults    []*Fault
 	cuts      []*Partition
-	changed   chan struct{} // closed and replaced when something that connections wait for may have changed
+	changed   chan struct{} // closed and replaced when a condition that connections wait for may have changed
 	stopped   bool
 	closed    bool
 }
@@ -55,9 +55,8 @@ func Start(opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// Addr is host:port of the TCP listener, or of nowhere ("127.0.0.1:2181")
-// without one, so that clients that dial through [Server.Dial] have a name to
-// dial.
+// Addr is host:port of the TCP listener. Without one it is "127.0.0.1:2181", a
+// name to dial for clients that use [Server.Dial].
 func (s *Server) Addr() string {
 	if s.ln == nil {
 		return "127.0.0.1:2181"

@@ -17,7 +17,7 @@ type session struct {
 	expires time.Time
 	conn    *conn // nil while disconnected
 	ended   bool
-	moved   bool // the next request finds the session elsewhere
+	moved   bool // the next request finds that the session has moved
 	counts  Counts
 }
 
@@ -43,8 +43,8 @@ func (s *Server) newSession(ms int32) *session {
 	return sess
 }
 
-// resume finds the session that a reconnecting client names, or nil if it has
-// ended or was never there. mu is held.
+// resume finds the session that a reconnecting client names, or nil if there is
+// none. mu is held.
 func (s *Server) resume(id int64, passwd []byte, ms int32) *session {
 	sess := s.sessions[id]
 	if sess == nil {

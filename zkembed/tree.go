@@ -60,7 +60,7 @@ type change struct {
 	op      Op // OpCreate, OpDelete, OpSetData, OpSetACL or OpCloseSession
 	path    string
 	data    []byte
-	acl     []ACL // the node's: it says which watchers get the event
+	acl     []ACL // the node's: only watchers that may read it get the event
 	above   []ACL // the parent's, for OpCreate and OpDelete
 	counter int32 // OpCreate: the parent's creations afterwards
 	kind    Kind
@@ -122,7 +122,7 @@ func (t *tree) ephemeralsOf(session int64) []string {
 	return slices.Sorted(maps.Keys(t.ephemerals[session]))
 }
 
-// apply performs a change that was checked before, and returns the way back.
+// apply performs a change that was checked before, and returns how to undo it.
 func (t *tree) apply(c change, zxid, ms int64) (undo func()) {
 	switch c.op {
 	case OpCreate:

@@ -99,7 +99,7 @@ func TestOneConnectionHasABoundedAmountUnread(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&m)
 		require.Less(t, m.HeapAlloc, uint64(2*each+30<<20))
-		for range replies { // who reads is served
+		for range replies { // a client that reads is served
 			b, err := unread.frame(time.Second)
 			require.NoError(t, err)
 			require.Greater(t, len(b), each/2)

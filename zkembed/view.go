@@ -2,9 +2,9 @@ package zkembed
 
 import "time"
 
-// view is the tree as a server of the ensemble sees it, and the watches that
-// look at it. The leader's is the truth; a lagging follower's runs behind.
-// Guarded by Server.mu.
+// view is the tree as a server of the ensemble sees it, and the watches on it.
+// The leader's view has every commit; a lagging follower's is behind. Guarded
+// by Server.mu.
 type view struct {
 	tree     *tree
 	watches  watches
@@ -18,7 +18,8 @@ func (s *Server) begin() txn {
 	return txn{zxid: s.leader.tree.zxid, ms: time.Now().UnixMilli()}
 }
 
-// commit tells the leader's watchers, and passes the transaction on.
+// commit sends the events to the leader's clients, and the transaction to the
+// followers.
 func (s *Server) commit(t txn) {
 	s.publish(s.leader, t)
 	for _, f := range s.followers {
@@ -26,7 +27,7 @@ func (s *Server) commit(t txn) {
 	}
 }
 
-// publish tells all clients of a view about a transaction that its tree has.
+// publish sends all clients of a view the events of a transaction.
 func (s *Server) publish(v *view, t txn) {
 	for _, c := range t.changes {
 		v.watches.fire(c, s.notify)

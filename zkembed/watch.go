@@ -25,7 +25,7 @@ const (
 type watchTable struct {
 	paths map[string]map[*conn]mode
 	conns map[*conn]map[string]struct{}
-	deep  int // recursive watches: without any, ancestors need no look
+	deep  int // recursive watches: without any, ancestors are not searched
 }
 
 func newWatchTable() *watchTable {
@@ -115,11 +115,11 @@ func (w watches) drop(c *conn) {
 
 func (w watches) count() int { return w.data.count() + w.child.count() }
 
-// fire tells the watchers what a change did, in ZooKeeper's order: the node's
-// own watchers first, then those of the parent's children. A connection that
-// watches a deleted node's data and its children hears of it once. A client
-// that may not read the node (or the parent, for its children) gets no event,
-// and its one-shot watch is used up all the same, as in the releases that fix
+// fire sends the events of a change, in ZooKeeper's order: first to the node's
+// own watchers, then to those of the parent's children. A connection that
+// watches a deleted node's data and its children gets one event. A client that
+// may not read the node (or the parent, for its children) gets no event, and
+// its one-shot watch is used up all the same, as in the releases that fix
 // CVE-2024-23944: 3.8.4, 3.9.2 and Debian's 3.8.0.
 func (w watches) fire(c change, notify func(*conn, eventType, string)) {
 	tell := func(table *watchTable, t eventType, path string, acl []ACL, told map[*conn]bool) {

@@ -87,8 +87,8 @@ func requireAlive(t *testing.T, s *zkembed.Server) {
 	require.Equal(t, "imok", string(answer))
 }
 
-// A client that asks and never reads is made to wait, and costs the server
-// neither memory nor its other clients.
+// A client that sends requests and never reads is made to wait. It costs the
+// server no memory, and its other clients no time.
 func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
@@ -120,8 +120,8 @@ func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
 	})
 }
 
-// All clients wait while it is read, so the time must not grow with the square
-// of its length.
+// All clients wait while the list is read, so the time must not grow with the
+// square of its length.
 func TestTheLongestACLIsReadAtOnce(t *testing.T) {
 	s := start(t, zkembed.WithAddr(""))
 	w := dialled(t, s, hello(0))

@@ -1,6 +1,6 @@
 package zkembed
 
-// result is what one operation of a write request came to.
+// result is the outcome of one operation of a write request.
 type result struct {
 	op   Op
 	code Code

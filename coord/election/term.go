@@ -36,9 +36,10 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 // identity. It succeeds only while the term's node exists: after the term was
 // lost, the error matches [coord.ErrLost]. It repeats itself over lost
 // connections. A request to step down is not lost: it is heeded, and
-// [coord.Hold.Revoked] closed, before the data are replaced. In Curator's dialect
-// the data are written into the leader's notice ([coord.Notice]) and not into
-// its node, whose own data stay those that it campaigned with. One request.
+// [coord.Hold.Revoked] closed, before the data are replaced. In Curator's
+// dialect the data are written into the leader's notice ([coord.Notice]) and
+// not into its node, whose own data stay those that it campaigned with. One
+// request.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	if err := t.election.checkData("proclaim", data); err != nil {
 		return err

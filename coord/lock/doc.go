@@ -13,8 +13,8 @@
 //
 // It is not re-entrant, unless made so ([Reentrant]): with a context that
 // carries its own hold, Acquire is refused ([coord.ErrInvalid]), since it would
-// wait for itself. Any goroutine that has the hold may release it. There is no condition variable: to wait for
-// others use a barrier or a queue.
+// wait for itself. Any goroutine that has the hold may release it. There is no
+// condition variable: to wait for others use a barrier or a queue.
 //
 // # Guarantees
 //

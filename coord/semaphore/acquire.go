@@ -53,7 +53,8 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 		if err != nil {
 			return nil, err
 		}
-		// The caller need not wait for the deletion: the next in the queue sees it.
+		// The caller need not wait for the deletion: the next in the queue sees
+		// it.
 		defer queue.Abandon()
 	}
 	for {
@@ -87,7 +88,8 @@ func (s *Semaphore) take(ctx context.Context, n int, queue *coord.Hold, try bool
 	}
 	// Kazoo counts the leases before it makes its own, and not again. So the
 	// place in the queue must have lasted until the own lease was counted: no
-	// other lease was made in between. (Curator counts afterwards, as room does.)
+	// other lease was made in between. (Curator counts afterwards, as room
+	// does.)
 	if err == nil && s.layout.kazoo {
 		_, err = queue.Txn(ctx)
 	}
@@ -140,7 +142,8 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 		if err != nil {
 			return false, err
 		}
-		// A listing of before will do: a lease made since then has counted ours.
+		// A listing of before will do: a lease made since then has counted
+		// ours.
 		if room, err := s.room(claims, names, limit); room || err != nil {
 			return room, err
 		}

@@ -120,8 +120,8 @@ func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 	})
 }
 
-// failingAuth fails to write as many packets with credentials as its counter
-// says.
+// failingAuth is a connection that fails to write packets with credentials, as
+// often as its counter says.
 type failingAuth struct {
 	net.Conn
 	left *atomic.Int64

@@ -19,8 +19,8 @@ import (
 // to 45 ms, one server, and 110 faults in 80 seconds (or as many as fit into a
 // shorter time). Kazoo's lock was granted 947 times, with gaps of up to 5.1 s.
 // It is measured, so no other scenario runs beside it. How long a killed server
-// takes to serve again is the machine's affair, so only the time counts in
-// which it served: of Kazoo's 80 s, too, some were without a server.
+// takes to serve again depends on the machine, so only the time in which it
+// served counts: of Kazoo's 80 s, too, some were without a server.
 func TestChaos80(t *testing.T) {
 	play(t, zktest.NewPrivate(t, zktest.Real), chaos)
 }
@@ -100,7 +100,7 @@ func chaos(s scene) {
 	for kind, n := range kinds {
 		s.Logf("%s: %d of %d hit something", kind, hits[kind](), n)
 		require.Positive(s, hits[kind](), kind)
-		if kind != "black hole" && kind != "one way" { // in which all may be silent
+		if kind != "black hole" && kind != "one way" { // during these all may be silent
 			require.Equal(s, n, hits[kind](), kind)
 		}
 	}
@@ -111,7 +111,8 @@ func chaos(s scene) {
 // stretch is a part of the time.
 type stretch struct{ from, to time.Time }
 
-// without is how much of a stretch is outside of others, which do not overlap.
+// without returns how much of a stretch is outside of others, which do not
+// overlap.
 func (s stretch) without(others []stretch) time.Duration {
 	rest := s.to.Sub(s.from)
 	for _, o := range others {
@@ -127,16 +128,15 @@ func (s stretch) without(others []stretch) time.Duration {
 	return rest
 }
 
-// scripted is a fault of the script. hits tells how often its kind has happened
-// to a connection, a packet or the server.
+// scripted is a fault of the script. hits counts how often its kind has
+// happened to a connection, a packet or the server.
 type scripted struct {
 	kind string
 	do   func()
 	hits func() int
 }
 
-// script returns the faults in random order. Each has at most as long as there
-// is until the next.
+// script returns the faults in random order. Each ends before the next begins.
 func (s scene) script(random *rand.Rand) (faults []scripted) {
 	p := s.w.Proxy()
 	add := func(n int, kind string, do func() (hits int)) {

@@ -72,7 +72,7 @@ func (c *contest) spend(ctx context.Context, worker int, h *coord.Hold) {
 	}
 	g.to, g.lost = time.Now(), h.Err()
 	if deadline := h.Deadline(); errors.Is(g.lost, coord.ErrWindowOver) && deadline.Before(g.to) {
-		g.to = deadline // Err would have told from then on
+		g.to = deadline // from then on Err returns the loss
 	}
 	c.mu.Lock()
 	c.grants = append(c.grants, g)

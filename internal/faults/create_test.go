@@ -59,9 +59,9 @@ func TestF02ACreateIsLost(t *testing.T) {
 	})
 }
 
-// The create needs a follower's consent, so it is still under way when the
-// client is back, at a follower that does not show it before long. A client
-// that just lists the directory makes a second node.
+// The create waits for the acknowledgement of a follower that lags. So it is
+// under way when the client is back, at that follower, which does not show it
+// yet. A client that only lists the directory makes a second node.
 func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
 	onEnsemble(t, createUnderWayAndNextServerLags, zktest.WithQuorumLinks())
 }
@@ -161,7 +161,8 @@ func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {
 	})
 }
 
-// isClaim tells the create of a claim's node from that of its directory.
+// isClaim reports whether a create is that of a claim's node, not of its
+// directory.
 func isClaim(f *proxy.Frame) bool {
 	return len(f.Paths) == 1 && f.Op == proxy.OpCreate
 }

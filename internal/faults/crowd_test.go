@@ -25,7 +25,7 @@ type crowd struct {
 	s         scene
 	n         int
 	client    *coord.Client
-	first     *coord.Hold // all wait for it
+	first     *coord.Hold // the others wait for it
 	beside    *coord.Hold // in the same client
 	connected atomic.Int32
 	waiting   context.Context
@@ -70,7 +70,7 @@ func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	return c
 }
 
-// inLine waits until every waiter watches its node, and tells how long that
+// inLine waits until every waiter watches its node, and returns how long that
 // took.
 func (c *crowd) inLine(within time.Duration) time.Duration {
 	c.s.Helper()
@@ -100,8 +100,7 @@ func (c *crowd) disperse() {
 	c.s.release(c.first)
 }
 
-// comesBack lets something happen to the connection, and checks how the crowd
-// returns.
+// comesBack breaks the connection by happens, and checks how the crowd returns.
 func (c *crowd) comesBack(happens func()) {
 	s := c.s
 	s.Helper()
@@ -152,8 +151,8 @@ func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 	})
 }
 
-// Of 20,000 holds every one hears in time that it is lost: within what the
-// window leaves for acting. The race detector has time for 2,000.
+// Each of 20,000 holds ends in time after a loss: within the part of the window
+// that is left for acting on it. With the race detector there are 2,000.
 func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
 		n := 4 * crowdOf()
@@ -179,7 +178,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 		require.False(s, s.Failed())
 		s.w.Proxy().Blackhole(proxy.Both)
 		zktest.Receive(s, patience, holds[0].Done(), "the hold does not end")
-		look := time.NewTicker(time.Millisecond) // to be woken by each would slow down what is measured
+		look := time.NewTicker(time.Millisecond) // a wake-up for each would slow down what is measured
 		defer look.Stop()
 		for left := holds; len(left) > 0; {
 			select {

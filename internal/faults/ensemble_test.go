@@ -86,7 +86,8 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 			require.NoError(s, server.Restart())
 			s.leader()
 			// Servers of 3.8.0 that are killed in quick succession, while one
-			// of them still learns, can end up with different trees.
+			// is still learning from the leader, can end up with different
+			// trees.
 			s.waitUntil(time.Now().Add(5 * tick))
 			c.progresses(patience)
 		}
@@ -294,7 +295,7 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 	ended := s.endOf(h)
 	require.NoError(s, leader.Stop())
 	s.leader(leader)
-	// Whatever the old leader acknowledges now comes long after the election.
+	// All that the old leader acknowledges now comes long after the election.
 	s.waitUntil(time.Now().Add(timeout / 6))
 	answered := make(chan error, 1)
 	go func() {

@@ -17,10 +17,10 @@ import (
 )
 
 // A follower that is cut off holds a client's create. The client goes to the
-// leader, finds no node, and makes another; then it tries to come back. Once
-// the follower is back, it passes on the create and the attempt, and the
-// leader, which has much to do just then, takes the session for the follower's
-// before it looks at the create.
+// leader, finds no node, and makes another; then it tries to return to the
+// follower. Once the follower is back, it passes on the create and the attempt
+// to return. The leader is busy, and moves the session to the follower before
+// it checks the create: so it accepts the create.
 func TestF18ACreateThatTheCutOffFollowerHeldComesLate(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		const timeout, attempts = 4 * T, 10

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// prompt is within what time a call returns after its context ended, and a hold
-// ends after its window (d).
+// prompt is the time within which a call returns after its context ended, and a
+// hold ends after its window (d).
 const prompt = 50 * time.Millisecond
 
 // control is a timer that runs beside a scenario and hands over to another
-// goroutine each time it fires, which is the way a deadline takes, too. By as
-// much as it is late, this process cannot be on time.
+// goroutine each time it fires, as a deadline does. Its delay is that of this
+// process.
 type control struct {
 	mu   sync.Mutex
 	due  time.Time // of the beat under way
@@ -65,8 +65,8 @@ func (c *control) note(now time.Time) {
 	c.due = now.Add(beat)
 }
 
-// worst is the most that a beat was late by since then, the one under way
-// counted.
+// worst returns the longest delay of a beat since then, including the one under
+// way.
 func (c *control) worst(since time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +79,8 @@ func (c *control) worst(since time.Time) time.Duration {
 	return most
 }
 
-// onTime checks that what was to happen within a promised time from a moment on
-// did so, or was late by no more than this process was: what is measured has to
+// onTime checks that something happened within a promised time from a moment
+// on, or was late by no more than this process was: what is measured has to
 // wait for a processor once or twice more often than the control has.
 func (s scene) onTime(what string, from time.Time, promised time.Duration, at time.Time) {
 	s.Helper()

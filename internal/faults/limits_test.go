@@ -46,8 +46,8 @@ func TestF24AThrottledRequestIsRepeated(t *testing.T) {
 	})
 }
 
-// The server itself throttles: whatever waits for more than a millisecond,
-// since only one request at a time may be under way.
+// The server itself throttles: each request that waits for more than a
+// millisecond, since only one may be under way at a time.
 func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
 	onReal(t, func(s scene) {
 		flood := zktest.Connect(s, s.w.ConnectString(), T)
@@ -167,8 +167,8 @@ func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 				return err == nil && !exists
 			}, "the empty container is not reaped")
 		}
-		// The reaper strikes between a release and the next acquire of many
-		// locks.
+		// The server's reaper deletes directories between a release and the
+		// next acquire of many locks.
 		random := s.random()
 		var again atomic.Int64
 		var wg sync.WaitGroup
@@ -208,8 +208,8 @@ func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 		waiter := s.start(context.Background(), s.client())
 		s.awaitNodes(2)
 		var all []any
-		// The waiter's first: the news of the other would grant it the turn for
-		// the moment until it hears of its own.
+		// The waiter's node goes first: if the other's went first, the waiter
+		// would be granted the turn until it learns of its own loss.
 		names := s.nodes()
 		slices.SortFunc(names, func(a, b string) int { return sequence(s, b) - sequence(s, a) })
 		for _, name := range names {

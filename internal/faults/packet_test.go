@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// The server accepts half of what it does by default, and no option tells the
-// client.
+// The server accepts half of the default size, and the client has no option
+// that says so.
 func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 	const limit = 1 << 19
 	onReal(t, func(s scene) {

@@ -27,8 +27,8 @@ func init() {
 	zktest.RegisterChild("refused", refusedMain)
 }
 
-// holderMain acquires the lock and answers each line by "TOKEN true" or "TOKEN
-// false CAUSE", whether it holds it, the first thing it does.
+// holderMain acquires the lock. It answers each line at once by "TOKEN true" if
+// it holds the lock, else by "TOKEN false CAUSE".
 func holderMain(args []string) {
 	servers, dir := args[0], args[1]
 	timeout, err := time.ParseDuration(args[2])
@@ -167,8 +167,8 @@ func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
 	})
 }
 
-// The next in line hears of it once, and waits for the claim that the killed
-// one waited for.
+// The next in line is woken once, and then waits for the claim that the killed
+// waiter waited for.
 func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())
@@ -190,9 +190,9 @@ func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 	})
 }
 
-// hogMain contends for the lock with one processor and many goroutines that do
-// not let go of it. It prints how long each hold was believed in, as
-// "TOKEN FROM TO" by the machine's clock.
+// hogMain contends for the lock on one processor, beside many goroutines that
+// keep it busy. It prints how long each hold was trusted, as "TOKEN FROM TO" by
+// the machine's clock.
 func hogMain(args []string) {
 	runtime.GOMAXPROCS(1)
 	c, err := coord.Open(context.Background(), args[0], coord.WithSessionTimeout(T), coord.WithTick(tick))
@@ -217,7 +217,7 @@ func hogMain(args []string) {
 		from := time.Now()
 		to := from
 		for now := from; h.Err() == nil && now.Sub(from) < T/4; now = time.Now() {
-			to = now // believed at the moment before Err was asked
+			to = now // trusted up to the moment before the call of Err
 			runtime.Gosched()
 		}
 		fmt.Println(h.Token(), from.UnixNano(), to.UnixNano())

@@ -62,8 +62,8 @@ func TestF45AConsumerIsKilledBetweenReceiveAndAck(t *testing.T) {
 	})
 }
 
-// A consumer that was taken for dead and comes back does not remove the item of
-// another.
+// A consumer whose session expired while it stood still cannot remove the item
+// of another.
 func TestF45AConsumerStoppedForTwiceTheTimeoutCannotAck(t *testing.T) {
 	each(t, func(s scene) {
 		q := s.queue(s.client())

@@ -42,7 +42,7 @@ const (
 	expiry = T + 2*tick + 500*time.Millisecond
 )
 
-// scene is one test's lock path and the clients around it.
+// scene is one test's lock path and its clients.
 type scene struct {
 	*testing.T
 	w       *zktest.World
@@ -66,9 +66,9 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
 
-// eachAlone is each for a scenario that keeps the processors so busy that
-// others beside it would take it for their own fault, and the other way round;
-// eachPrivateAlone for one on servers of its own.
+// eachAlone is each for a scenario that keeps the processors so busy that it
+// would disturb the measurements of others, and they its own; eachPrivateAlone
+// is for one on servers of its own.
 func eachAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }
@@ -175,7 +175,7 @@ func (s scene) start(ctx context.Context, c *coord.Client) <-chan result {
 	return done
 }
 
-// granted waits for the hold, and tells when it was there.
+// granted waits for the hold, and returns when it came.
 func (s scene) granted(done <-chan result) (*coord.Hold, time.Time) {
 	s.Helper()
 	r := zktest.Receive(s, patience, done, "the acquire does not return")
@@ -237,10 +237,10 @@ func (s scene) lost(h *coord.Hold, within time.Duration) error {
 }
 
 // ending is when a hold's Done was closed, and the end of its window as known
-// then: from there on Err tells, too.
+// then, from which on Err returns the loss.
 type ending struct{ done, window time.Time }
 
-// trusted is until when the hold was.
+// trusted returns until when the hold was trusted.
 func (e ending) trusted() time.Time {
 	if e.window.Before(e.done) {
 		return e.window
@@ -248,7 +248,7 @@ func (e ending) trusted() time.Time {
 	return e.done
 }
 
-// endOf tells when h has ended.
+// endOf gives the end of h when it comes.
 func (s scene) endOf(h *coord.Hold) <-chan ending {
 	ended := make(chan ending, 1)
 	go func() {
@@ -258,8 +258,8 @@ func (s scene) endOf(h *coord.Hold) <-chan ending {
 	return ended
 }
 
-// ends waits for the end of a hold, which must not come later than that of its
-// window, and returns until when it was trusted.
+// ends waits for the end of a hold, which must come no later than the end of
+// its window, and returns until when the hold was trusted.
 func (s scene) ends(ended <-chan ending) (trusted time.Time) {
 	s.Helper()
 	e := zktest.Receive(s, patience, ended, "the hold does not end")
@@ -284,8 +284,8 @@ func (s scene) endWithTheirWindow(holds ...*coord.Hold) {
 	}
 }
 
-// fails checks that an acquire ends by its context, on time (d), with an error
-// that tells.
+// fails checks that an acquire ends by its context, on time (d), and that its
+// error says so.
 func (s scene) fails(done <-chan result, deadline time.Time) {
 	s.Helper()
 	r := zktest.Receive(s, patience, done, "the acquire does not return")

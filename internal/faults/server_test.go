@@ -117,8 +117,8 @@ func TestF13AServerStopsForThreeTimesTheSessionTimeout(t *testing.T) {
 	})
 }
 
-// A server that forgot everything refuses clients that have seen more than it
-// has. Only a connection without a past helps.
+// A server that lost its data refuses clients that have seen more than it has.
+// Only a new session, which has seen nothing, is accepted.
 func TestF20AServerLosesItsData(t *testing.T) {
 	onReal(t, func(s scene) {
 		c := s.client()
@@ -137,7 +137,7 @@ func TestF20AServerLosesItsData(t *testing.T) {
 	})
 }
 
-// Some servers answer a client whose session is gone by giving it another.
+// Some servers give a client whose session is gone another one.
 func TestF21AServerGivesAnotherSessionInsteadOfSayingExpired(t *testing.T) {
 	each(t, func(s scene) {
 		over := make(chan struct{}, 1)

@@ -191,7 +191,7 @@ func TestF38AnAdminDeletesAWaitersNode(t *testing.T) {
 		require.NoError(s, s.admin().Delete(s.dir()+"/"+middle, -1))
 		s.awaitNodes(3) // it queues again
 		require.NotContains(s, s.nodes(), middle)
-		// A grant that comes too early makes two holders.
+		// A grant that came too early would make two holders.
 		released := time.Now()
 		s.release(h)
 		last := s.grantedWithin(progress, waiters[1], released)

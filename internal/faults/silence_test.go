@@ -15,10 +15,10 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// The leader's stream to the holder's follower falls silent; the follower's
-// stream to the leader dies a little before the first comes back, or at that
-// moment. What the leader had sent acknowledges a write of the holder; the
-// follower's report of the sessions it heard from is lost.
+// The leader's stream to the holder's follower falls silent. The follower's
+// stream to the leader is cut a little before the first goes on, or at that
+// moment. The leader's stream then acknowledges a write of the holder, while
+// the follower's report of the sessions it heard from is lost.
 func TestF47TheAcknowledgementComesAndTheReportIsLost(t *testing.T) {
 	const timeout = 4 * T
 	for name, c := range map[string]struct {
@@ -47,9 +47,9 @@ func TestF47TheAcknowledgementComesAndTheReportIsLost(t *testing.T) {
 	}
 }
 
-// reportIsLost plays the schedule once, and reports whether it struck: whether
-// the follower answered reads in the silence, and acknowledged a write after
-// it.
+// reportIsLost plays the schedule once, and reports whether the fault happened:
+// whether the follower answered reads during the silence, and acknowledged a
+// write after it.
 func (s scene) reportIsLost(r *rand.Rand, timeout, silent time.Duration, opts []coord.Option) bool {
 	s.Helper()
 	ens := s.w.Ensemble()
@@ -106,8 +106,8 @@ func (s scene) afterAProbe(h *coord.Hold) {
 	zktest.Eventually(s, patience, func() bool { return h.Deadline().After(window) }, "the window does not move")
 }
 
-// readAllTheTime has a client read every 10 ms until stop, which tells how many
-// reads were answered.
+// readAllTheTime has a client read every 10 ms until stop, which returns how
+// many reads were answered.
 func (s scene) readAllTheTime(c *coord.Client, path string) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	answered := make(chan int, 1)

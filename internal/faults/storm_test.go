@@ -20,7 +20,7 @@ type storm struct {
 	one     time.Duration // what an acquire and a release take
 
 	granted, cancelled atomic.Int64
-	left               atomic.Int64 // those of the cancelled that stood in line
+	left               atomic.Int64 // of the cancelled, those that stood in line
 }
 
 // Of 1,000 acquires that are cancelled at random moments, in every stage from
@@ -56,7 +56,7 @@ func TestF44ACancelStormLeavesNothing(t *testing.T) {
 	})
 }
 
-// stages tells how many were cancelled while they waited, and before.
+// stages returns how many were cancelled while they waited, and before.
 func (st *storm) stages() (waiting, before int64) {
 	left := st.left.Load()
 	return left, st.cancelled.Load() - left
@@ -68,7 +68,7 @@ func (st *storm) enough() bool {
 }
 
 // rage begins acquires, 50 at a time, until enough were cancelled in every
-// stage, or so many were begun. It returns how many.
+// stage, or most were begun. It returns how many were begun.
 func (st *storm) rage(most int) (begun int) {
 	random, limit := st.s.random(), make(chan struct{}, 50)
 	var wg sync.WaitGroup

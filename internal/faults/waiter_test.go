@@ -26,9 +26,9 @@ func TestF08TheConnectionIsCutAtTheInstantThePredecessorGoes(t *testing.T) {
 	})
 }
 
-// The client does not have watches set again after a reconnect: it looks
+// After a reconnect the client does not send its watches again, but looks again
 // itself. So there is no setWatches to lose, and a change during the outage is
-// seen all the same.
+// seen.
 func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
 	each(t, func(s scene) {
 		h := s.acquire(s.client())

@@ -36,8 +36,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Stop halts the server by SIGSTOP: it still accepts connections, by the
-// kernel, and answers nothing. Stop returns when the process stands still.
+// Stop halts the server by SIGSTOP: the kernel still accepts connections, and
+// nothing answers. Stop returns when the process stands still.
 func (s *Server) Stop() error { return s.signal((*process).stop) }
 
 // Continue ends a Stop.

@@ -50,8 +50,7 @@ func describeEphemeral(path string, owner int64) string {
 	return fmt.Sprintf("%s (session 0x%x)", path, owner)
 }
 
-// bringUp undoes what a test left in the way of the embedded server's looking
-// after its sessions.
+// bringUp undoes what keeps the embedded server from expiring its sessions.
 func (w *World) bringUp(s *zkembed.Server) {
 	s.Heal()
 	if w.crashed {

@@ -49,9 +49,9 @@ func startEnsemble(opts []ServerOption) (_ *Ens, err error) {
 	return e, e.AwaitReady()
 }
 
-// introduce writes into each server's configuration where it finds the others:
-// their quorum ports through a proxy of its own if asked for, their election
-// ports directly.
+// introduce writes the addresses of the others into each server's
+// configuration: their quorum ports, behind a proxy of the server's own if
+// links is set, and their election ports.
 func (e *Ens) introduce(links bool) error {
 	for i, s := range e.servers {
 		link := &Link{}
@@ -135,8 +135,8 @@ type role struct {
 	mode   string
 }
 
-// ask asks all servers at once, since a stopped one takes seconds not to
-// answer, and gives the answers as they come.
+// ask asks all servers at once, since the time-out for a stopped one is
+// seconds, and gives the answers as they come.
 func (e *Ens) ask(except []*Server) <-chan role {
 	answers := make(chan role, len(e.servers))
 	var wg sync.WaitGroup

@@ -18,8 +18,8 @@ const EnvZooKeeper = "ZKTEST_ZOOKEEPER"
 // javaFolder is where Debian keeps Java libraries.
 const javaFolder = "/usr/share/java"
 
-// findReal returns the java command and the class path of a real server, or
-// says what is missing and how to get it.
+// findReal returns the java command and the class path of a real server, or an
+// error that says what is missing and how to get it.
 func findReal() (java, classPath string, err error) {
 	if !canRunReal {
 		return "", "", errors.New("real servers need Linux")

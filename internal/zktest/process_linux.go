@@ -95,7 +95,8 @@ func (p *process) state() byte {
 	return 0
 }
 
-// port is a TCP port of 127.0.0.1 that is ours for as long as the tests run.
+// port is a TCP port of 127.0.0.1 that is reserved for as long as the tests
+// run.
 type port struct{ fd, number int }
 
 // reservePort binds a port without listening on it. The kernel gives such a
@@ -126,8 +127,7 @@ func reservePort() (*port, error) {
 
 func (p *port) release() { _ = syscall.Close(p.fd) }
 
-// freeBytes is the space left in the file system of dir, 0 if that cannot be
-// told.
+// freeBytes is the space left in the file system of dir, 0 if it is not known.
 func freeBytes(dir string) uint64 {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil {

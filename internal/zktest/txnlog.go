@@ -53,8 +53,8 @@ func (e *Ens) Transactions() ([]Transaction, error) {
 
 // readTxnLog reads a log file: a header of 16 bytes, and for each transaction a
 // checksum (8 bytes), a length (4 bytes), the transaction, and a closing byte.
-// What is allocated beforehand is zero. The last entry may be cut off, if its
-// server was killed.
+// The rest of a file that was allocated beforehand is zero. The last entry may
+// be cut off, if its server was killed.
 func readTxnLog(name string, each func(Transaction)) error {
 	f, err := os.Open(name)
 	if err != nil {

@@ -36,7 +36,7 @@ func Receive[T any](t testing.TB, within time.Duration, ch <-chan T, format stri
 }
 
 // poll reports whether cond became true in time. It looks once more at the end,
-// so that a busy machine gets its chance.
+// for a busy machine.
 func poll(within time.Duration, cond func() bool) bool {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()

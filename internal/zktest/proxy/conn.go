@@ -231,7 +231,7 @@ func (c *conn) passHole(d Direction) bool {
 }
 
 // gone reports whether the client left before the server was called, or was cut
-// off by a fault; what the server still says is then of no interest.
+// off by a fault: then what the server still sends is dropped.
 func (c *conn) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,7 +270,7 @@ func readPacket(r io.Reader, textOK bool) (packet []byte, isText bool, err error
 	if textOK && !slices.ContainsFunc(head, func(b byte) bool { return b < 'a' || b > 'z' }) {
 		return head, true, nil
 	}
-	const limit = 64 << 20 // beyond any listing; more is nonsense, which the server shall judge
+	const limit = 64 << 20 // beyond any listing; more is nonsense, which is left to the server
 	length := binary.BigEndian.Uint32(head)
 	if length > limit {
 		return head, true, nil

@@ -1,6 +1,6 @@
 // Package proxy is a TCP proxy for tests that understands ZooKeeper's client
 // protocol. It stands between a client and a server on the loopback interface
-// and does to them what a network does, and more exactly so.
+// and causes the faults of a network, each at an exact place.
 //
 // Faults are aimed at single requests or replies, by opcode and path, and count
 // how often they fired:
