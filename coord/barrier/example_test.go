@@ -5,23 +5,14 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func Example() {
-	server, err := zkembed.Start() // for the example; name your own servers below
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
 	ctx := context.Background()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	b, err := barrier.New(client, "/jobs/report/input-complete")
 	if err != nil {

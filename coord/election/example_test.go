@@ -6,23 +6,14 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func Example() {
-	server, err := zkembed.Start() // for the example; name your own servers below
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
 	ctx, shutdown := context.WithCancel(context.Background())
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(context.Background())
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	e, err := election.New(client, "/services/billing/leader")
 	if err != nil {
@@ -41,17 +32,9 @@ func Example() {
 }
 
 func ExampleElection_Observe() {
-	server, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
 	ctx := context.Background()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 	e, err := election.New(client, "/services/billing/leader")
 	if err != nil {
 		log.Fatal(err)

@@ -7,31 +7,14 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
-
-// connect opens a client on a server of its own. In production it is
-// coord.Open(ctx, "zk1:2181,zk2:2181,zk3:2181/app").
-func connect(ctx context.Context) (client *coord.Client, stop func()) {
-	srv, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err = coord.Open(ctx, srv.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx)
-		_ = srv.Close()
-	}
-}
 
 // The recommended way in: what must not happen twice runs inside Do, with a
 // context that ends if the lock is lost, and a token for the resource.
 func ExampleMutex_Do() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	m, err := lock.New(client, "/locks/report")
@@ -51,7 +34,7 @@ func ExampleMutex_Do() {
 // A try does not wait.
 func ExampleMutex_TryAcquire() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	m, err := lock.New(client, "/locks/report")
@@ -74,7 +57,7 @@ func ExampleMutex_TryAcquire() {
 // held, whatever pauses happened before.
 func ExampleMutex_Acquire_transaction() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	if err := client.Create(ctx, "/config", nil); err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // Several locks as one: a transfer between two accounts locks both, in
 // whatever order they are named, and reads the rates meanwhile.
 func ExampleMulti() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	from, err := lock.New(client, "/accounts/7")

@@ -143,30 +143,25 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 	})
 }
 
+// interrupted downgrades while the exchange of its nodes is cut off.
+func (s scene) interrupted(action proxy.Action) {
+	s.Helper()
+	_, side := s.behind()
+	h := hold(s.T, side)
+	lost := s.exchanges(action)
+	r, err := h.Downgrade(coordtest.Limited(s.T))
+	require.NoError(s, err)
+	require.Equal(s, 1, lost.Fired())
+	s.isReader(r, "0000000000")
+	release(s.T, r)
+}
+
 func TestADowngradeWhoseReplyIsLostIsFoundByItsGUID(t *testing.T) {
-	each(t, func(s scene) {
-		_, side := s.behind()
-		h := hold(s.T, side)
-		lost := s.exchanges(proxy.CutOnReply)
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		require.Equal(s, 1, lost.Fired())
-		s.isReader(r, "0000000000")
-		release(s.T, r)
-	})
+	each(t, func(s scene) { s.interrupted(proxy.CutOnReply) })
 }
 
 func TestADowngradeThatNeverArrivedIsMadeAgain(t *testing.T) {
-	each(t, func(s scene) {
-		_, side := s.behind()
-		h := hold(s.T, side)
-		lost := s.exchanges(proxy.DropAndCut)
-		r, err := h.Downgrade(coordtest.Limited(s.T))
-		require.NoError(s, err)
-		require.Equal(s, 1, lost.Fired())
-		s.isReader(r, "0000000000")
-		release(s.T, r)
-	})
+	each(t, func(s scene) { s.interrupted(proxy.DropAndCut) })
 }
 
 // downgrade runs a downgrade in the background until the proxy holds it.

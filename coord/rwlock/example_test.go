@@ -8,30 +8,13 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
-
-// connect opens a client on a server of its own. In production it is
-// coord.Open(ctx, "zk1:2181,zk2:2181,zk3:2181/app").
-func connect(ctx context.Context) (client *coord.Client, stop func()) {
-	srv, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err = coord.Open(ctx, srv.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx)
-		_ = srv.Close()
-	}
-}
 
 // The recommended way in: readers share, a writer is alone.
 func ExampleLock() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	l, err := rwlock.New(client, "/config/lock")
@@ -68,7 +51,7 @@ func serve(context.Context) error {
 // between what it wrote and what it reads.
 func ExampleLock_AcquireWrite_downgrade() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	l, err := rwlock.New(client, "/config/lock")
@@ -102,7 +85,7 @@ func ExampleLock_AcquireWrite_downgrade() {
 // An upgrade would wait for itself.
 func ExampleLock_AcquireWrite_upgrade() {
 	ctx := context.Background()
-	client, stop := connect(ctx)
+	client, stop := coordtest.Connect(ctx)
 	defer stop()
 
 	l, err := rwlock.New(client, "/config/lock")

@@ -8,21 +8,13 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func Example() {
-	server, err := zkembed.Start() // for the example; name your own servers below
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
 	ctx := context.Background()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	// At most five at a time, in all processes together.
 	s, err := semaphore.New(client, "/limits/licence", 5)
@@ -40,17 +32,9 @@ func Example() {
 }
 
 func ExampleSemaphore_AcquireN() {
-	server, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
 	ctx := context.Background()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 	s, err := semaphore.New(client, "/limits/bandwidth", 10)
 	if err != nil {
 		log.Fatal(err)
@@ -74,17 +58,9 @@ func ExampleSemaphore_AcquireN() {
 }
 
 func ExampleSemaphore_SetLimit() {
-	server, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
 	ctx := context.Background()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 	// Programs that follow the stored limit need no new configuration when an
 	// operator changes it.
 	s, err := semaphore.New(client, "/limits/licence", semaphore.Stored)

@@ -113,34 +113,28 @@ func TestTwoThatWantAllLeasesAtTheSameTimeGetThemOneAfterTheOther(t *testing.T) 
 	})
 }
 
+// makesAnother has an acquire wait, deletes its node in dir, the youngest of n,
+// and requires another in its place.
+func (b bubble) makesAnother(dir string, n int) {
+	b.Helper()
+	held := b.hold(b.semaphore(1), 1)
+	waiting := b.wait(b.semaphore(1), 1)
+	before := b.children(dir)
+	require.Len(b, before, n)
+	b.delete(before[0])
+	after := b.children(dir)
+	require.Len(b, after, n, "it waits without a node")
+	require.NotEqual(b, before, after)
+	b.release(held)
+	b.release(b.granted(waiting))
+}
+
 func TestAWaiterThatLosesItsPlaceInTheQueueTakesAnother(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		held := b.hold(b.semaphore(1), 1)
-		waiting := b.wait(b.semaphore(1), 1)
-		before := b.children("/s/locks")
-		require.Len(b, before, 1)
-		b.delete(before[0])
-		after := b.children("/s/locks")
-		require.Len(b, after, 1, "it waits without a place")
-		require.NotEqual(b, before, after)
-		b.release(held)
-		b.release(b.granted(waiting))
-	})
+	inBubble(t, func(b bubble) { b.makesAnother("/s/locks", 1) })
 }
 
 func TestAWaiterThatLosesItsLeaseMakesAnother(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		held := b.hold(b.semaphore(1), 1)
-		waiting := b.wait(b.semaphore(1), 1)
-		before := b.children("/s/leases")
-		require.Len(b, before, 2)
-		b.delete(before[0])
-		after := b.children("/s/leases")
-		require.Len(b, after, 2, "it waits without a lease")
-		require.NotEqual(b, before, after)
-		b.release(held)
-		b.release(b.granted(waiting))
-	})
+	inBubble(t, func(b bubble) { b.makesAnother("/s/leases", 2) })
 }
 
 func TestAChildOfAnUnknownShapeIsALeaseToThoseThatWait(t *testing.T) {
