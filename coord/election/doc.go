@@ -65,9 +65,10 @@
 // This is the layout of Curator's LeaderLatch: Go and Java stand in one line.
 // The notice ([coord.Notice]) is made when the leader is elected, and deleted
 // together with its node. What the leader proclaims and what it is asked is
-// written there: a write into the node of a candidate would make a LeaderLatch
-// behind it deaf. Java takes the notice for the first in line: getLeader reads
-// it, and getParticipants lists a leader in Go twice.
+// written there: a write into a candidate's node would use up the watch of a
+// LeaderLatch behind it, which would wait for ever. Java takes the notice for
+// the first in line: getLeader reads it, and getParticipants lists a leader in
+// Go twice.
 //
 // In the Kazoo dialect the layout is that of Kazoo's Election,
 // <hex>__lock__<number>, without a notice. Curator's LeaderSelector uses the

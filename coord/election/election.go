@@ -31,8 +31,9 @@ func New(client *coord.Client, path string) (*Election, error) {
 // Campaign stands for election until it is won or ctx ends. ctx bounds the
 // campaign, not the term. data tell others who the candidate is, such as the
 // address to reach it at; nil stands for the client's identity. A candidate
-// whose node is deleted, or whose session ends, stands again, at the end of
-// the line. When Campaign returns an error, nothing is left behind.
+// whose node is deleted, or whose session ends, stands again, at the end of the
+// line. When Campaign returns an error, nothing is left behind: what could not
+// be deleted yet is deleted in the background.
 func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
 	return e.stand(ctx, "campaign", data, e.client.Acquire)
 }

@@ -95,7 +95,7 @@ type republic struct {
 type term struct {
 	news
 	end   time.Duration // when the leader knew, or was dead; 0 while it leads
-	blind bool          // it could not know in time
+	unaware bool          // it could not know in time
 }
 
 func (r *republic) found(link *zktest.Proxy) {
@@ -140,10 +140,10 @@ func (r *republic) oneAtATime() {
 	for i, next := range r.terms[1:] {
 		last := r.terms[i]
 		require.Greater(r.t, next.token, last.token)
-		for !last.blind && last.end == 0 {
+		for !last.unaware && last.end == 0 {
 			r.hear("the end of a term")
 		}
-		if !last.blind {
+		if !last.unaware {
 			require.LessOrEqual(r.t, last.end, next.at, "two lead: %d and %d", last.token, next.token)
 		}
 	}
@@ -160,7 +160,7 @@ func (r *republic) kill(t *term, kind int) (at time.Duration) {
 	case cutOff:
 		t.from.link.Blackhole(proxy.Both)
 	case expires:
-		t.blind = true
+		t.unaware = true
 		r.w.ExpireSession(t.session)
 	}
 	return at

@@ -142,8 +142,7 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 		if err != nil {
 			return false, err
 		}
-		// A listing of before will do: a lease made since then has counted
-		// ours.
+		// An old listing will do: a lease made after it has counted ours.
 		if room, err := s.room(claims, names, limit); room || err != nil {
 			return room, err
 		}
