@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -19,6 +20,12 @@ import (
 // each claim and hold belongs to the session it was born in. A Client is safe
 // for concurrent use.
 type Client struct {
+	*shared
+	flushed *atomic.Int64 // of one that [Client.Fresh] made: the session in which it may read
+}
+
+// shared is what a client shares with those that [Client.Fresh] made of it.
+type shared struct {
 	opts   options
 	chroot string
 	keeper *session.Keeper
@@ -85,10 +92,10 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 }
 
 func configure(servers string, opts []Option) (*Client, session.Config, error) {
-	c := &Client{
+	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
 		claims: map[*session.Session]map[*Claim]struct{}{}, lent: map[string]struct{}{},
-	}
+	}}
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, IsRevocation, c.nodesOf
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {

@@ -61,7 +61,7 @@
 //     granted cannot be stopped; it is reported ([ClaimForeign]).
 //   - What a holder reads after a reconnect may be older than its grant: a
 //     server that lags behind answers, and does not know yet what the last
-//     holder wrote. Read by [Client.Fresh], or write by [Hold.Txn] with the
+//     holder wrote. Read by a [Client.Fresh], or write by [Hold.Txn] with the
 //     version that was read.
 //   - Fairness is the order of creation at the server, not of the calls.
 //   - A request that ended with [ErrUnconfirmed], or was repeated over a lost

@@ -235,7 +235,7 @@ func (c *heldContext) Err() error {
 }
 
 type heldKey struct {
-	client *Client
+	client *shared
 	dir    string
 }
 
@@ -244,7 +244,7 @@ type heldKey struct {
 // until one of the two has ended: where many are made of a long hold, give each
 // a parent that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
-	key := heldKey{h.claim.client, h.claim.spec.Line.Dir}
+	key := heldKey{h.claim.client.shared, h.claim.spec.Line.Dir}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, key, h))
 	held := &heldContext{ctx, parent, h, cancel}
 	h.claim.mu.Lock()
@@ -281,6 +281,6 @@ func (h *Hold) cancelContexts() {
 // HeldIn returns the hold that a context made by [Hold.Context] carries for
 // the line in dir, if there is one and it has not ended.
 func HeldIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
-	h, ok := ctx.Value(heldKey{c, dir}).(*Hold)
+	h, ok := ctx.Value(heldKey{c.shared, dir}).(*Hold)
 	return h, ok && h.Err() == nil
 }

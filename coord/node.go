@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -33,7 +34,10 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 		if err != nil {
 			return zero, c.Failure(op, path, err)
 		}
-		value, err := f(s, c.full(path))
+		value := zero
+		if err = c.catchUp(ctx, s); err == nil {
+			value, err = f(s, c.full(path))
+		}
 		if err == nil {
 			return value, nil
 		}
@@ -46,9 +50,47 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 	}
 }
 
+// Fresh returns a client for one caller, for reads that are up to date. A server
+// may lag behind the ensemble, and after a change of session the next one may
+// lag behind the last. What the fresh client reads shows all that was committed
+// before its first read, and never less than it has shown. That costs one empty
+// write in each session. In all else it is c itself.
+func (c *Client) Fresh() *Client { return &Client{c.shared, new(atomic.Int64)} }
+
+// catchUp has the session's server know what was committed before, once in each
+// session of a fresh client.
+func (c *Client) catchUp(ctx context.Context, s *session.Session) error {
+	if c.flushed == nil || c.flushed.Load() == s.ID() {
+		return nil
+	}
+	err := s.Flush(ctx)
+	if err == nil {
+		c.flushed.Store(s.ID())
+	}
+	return err
+}
+
 // transient reports whether the same request can get another answer later.
 func transient(err error) bool {
 	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrThrottled)
+}
+
+// Retry calls f again for as long as the same call can end otherwise the next
+// time: when the connection or the session failed before the reply came, or
+// the server throttled it. It is for requests that do no harm when they are
+// carried out twice; f finds out what is different the second time. It returns
+// f's last error when ctx ends. A hold that is lost ([ErrLost]) does not come
+// back, for whatever reason it was lost.
+func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
+	for {
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil || !transient(err) || errors.Is(err, ErrLost) {
+			return err
+		}
+		if errors.Is(err, ErrThrottled) {
+			c.pause(ctx)
+		}
+	}
 }
 
 // Get reads a node: one request.

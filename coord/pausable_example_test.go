@@ -48,7 +48,7 @@ func (p *Pausable) Acquire(ctx context.Context) (*coord.Hold, error) {
 	return h, nil
 }
 
-func ExampleFresh_Wait() {
+func ExampleClient_Fresh() {
 	ctx := context.Background()
 	srv, err := zkembed.Start()
 	if err != nil {

@@ -133,11 +133,7 @@ func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func
 	fresh := c.Fresh()
 	err := c.Retry(ctx, func(ctx context.Context) error {
 		for {
-			stat, there, err := Stat{}, false, error(nil)
-			err = fresh.Read(ctx, func(ctx context.Context) error {
-				stat, there, err = c.Exists(ctx, node)
-				return err
-			})
+			stat, there, err := fresh.Exists(ctx, node)
 			switch {
 			case err != nil:
 				return err

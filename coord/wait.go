@@ -25,19 +25,9 @@ import (
 // what this process watches already: its waits share the watch and the read. A
 // watch stays until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
-	return c.wait(ctx, nil, look)
-}
-
-// Wait is [Client.Wait] with a view that is up to date and does not go back in
-// time.
-func (f *Fresh) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
-	return f.client.wait(ctx, f, look)
-}
-
-func (c *Client) wait(ctx context.Context, fresh *Fresh, look func(v *View) (bool, error)) error {
 	var last map[watched]*session.Watch
 	for {
-		v := &View{ctx: ctx, client: c, fresh: fresh, last: last}
+		v := &View{ctx: ctx, client: c, last: last}
 		v.read = v.one[:0]
 		if done, err := look(v); done || err != nil {
 			return err
@@ -55,7 +45,6 @@ func (c *Client) wait(ctx context.Context, fresh *Fresh, look func(v *View) (boo
 type View struct {
 	ctx    context.Context
 	client *Client
-	fresh  *Fresh
 
 	mu    sync.Mutex
 	last  map[watched]*session.Watch // what the look before this one has read
@@ -120,14 +109,14 @@ func (v *View) Exists(path string) (Stat, bool, error) {
 
 // Ahead begins to read nodes that [View.Get] will be asked for: one round trip.
 func (v *View) Ahead(paths ...string) {
-	if v.fresh != nil && v.fresh.Read(v.ctx, func(context.Context) error { return nil }) != nil {
+	s, err := v.client.keeper.Session(v.ctx)
+	if err != nil || v.client.catchUp(v.ctx, s) != nil {
 		return // Get meets the same error
 	}
 	for _, path := range paths {
 		key := watched{session.Data, path}
-		s, err := v.client.keeper.Session(v.ctx)
 		v.mu.Lock()
-		if err == nil && checkPath(path) == nil && !v.hasGone(key) {
+		if checkPath(path) == nil && !v.hasGone(key) {
 			if v.ahead == nil {
 				v.ahead = map[watched]begun{}
 			}
@@ -165,21 +154,13 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	if gone {
 		return nil, opError(op, path, ErrNoNode)
 	}
-	ask := func(ctx context.Context) error {
-		w, err = read(ctx, v.client, op, path, func(s *session.Session, full string) (*session.Watch, error) {
-			if early.session != nil {
-				s, early.session = early.session, nil
-				return s.Await(ctx, early.attempt)
-			}
-			return s.Await(ctx, s.Begin(kind, full))
-		})
-		return err
-	}
-	if v.fresh != nil {
-		err = v.fresh.Read(v.ctx, ask)
-	} else {
-		err = ask(v.ctx)
-	}
+	w, err = read(v.ctx, v.client, op, path, func(s *session.Session, full string) (*session.Watch, error) {
+		if early.session != s {
+			early.attempt = s.Begin(kind, full)
+		}
+		early.session = nil
+		return s.Await(v.ctx, early.attempt)
+	})
 	if err == nil {
 		v.mu.Lock()
 		v.read = append(v.read, reading{key, w})

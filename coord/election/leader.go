@@ -35,16 +35,13 @@ func (l Leader) None() bool { return l.Node == "" }
 // ensemble does: act on the Token, not on the moment. Four requests, three in
 // the Kazoo dialect.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	var leader Leader
-	err := e.client.Fresh().Read(ctx, func(ctx context.Context) (err error) {
-		leader, _, err = e.first(ctx, Leader{}, e.client.Children, func(node string) ([]byte, coord.Stat, error) {
-			data, stat, err := e.client.Get(ctx, node)
-			if errors.Is(err, coord.ErrNoAuth) {
-				stat, err = e.stat(ctx, node)
-			}
-			return data, stat, err
-		})
-		return err
+	e = &Election{e.client.Fresh(), e.line}
+	leader, _, err := e.first(ctx, Leader{}, e.client.Children, func(node string) ([]byte, coord.Stat, error) {
+		data, stat, err := e.client.Get(ctx, node)
+		if errors.Is(err, coord.ErrNoAuth) {
+			stat, err = e.stat(ctx, node)
+		}
+		return data, stat, err
 	})
 	if err == nil && leader.None() {
 		err = e.client.Failure("leader", e.line.Dir, ErrNoLeader)
@@ -117,13 +114,9 @@ func (e *Election) first(
 // directory is watched as well: two requests when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		fresh, last, begun := e.client.Fresh(), Leader{}, false
+		e, last, begun := &Election{e.client.Fresh(), e.line}, Leader{}, false
 		err := e.client.Wait(ctx, func(v *coord.View) (stop bool, err error) {
-			var leader Leader
-			err = fresh.Read(ctx, func(ctx context.Context) (err error) {
-				leader, err = e.look(ctx, v, last)
-				return err
-			})
+			leader, err := e.look(ctx, v, last)
 			if leader.Revoked && leader.Node == last.Node {
 				leader.Data = last.Data
 			}

@@ -5,9 +5,9 @@ var election = []mutant{
 	{
 		guard: "reads that do not go back in time",
 		edit: edit{
-			file: "coord/retry.go",
-			old:  `if err := f.client.Flush(ctx); err != nil {`,
-			new:  `if err := ctx.Err(); err != nil {`,
+			file: "coord/node.go",
+			old:  `err := s.Flush(ctx)`,
+			new:  `err := ctx.Err()`,
 		},
 		tests: []suite{{pkg: gate, run: "TestAWaiterAtAServerThatLags"}, {pkg: elect, run: "TestALeaderOfThePast"}},
 	},
@@ -89,7 +89,7 @@ var election = []mutant{
 	{
 		guard: "Retry: a lost hold does not come back",
 		edit: edit{
-			file: "coord/retry.go",
+			file: "coord/node.go",
 			old:  ` || errors.Is(err, ErrLost)`,
 			new:  ``,
 		},

@@ -33,17 +33,17 @@ var waits = []mutant{
 		guard: "what is read ahead in a fresh wait is up to date",
 		edit: edit{
 			file: "coord/wait.go",
-			old:  `if v.fresh != nil && v.fresh.Read(`,
-			new:  `if v.fresh != nil && false && v.fresh.Read(`,
+			old:  `if err != nil || v.client.catchUp(v.ctx, s) != nil {`,
+			new:  `if err != nil {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAFreshWait"}},
 	},
 	{
 		guard: "what a fresh wait reads is up to date",
 		edit: edit{
-			file: "coord/wait.go",
-			old:  `err = v.fresh.Read(v.ctx, ask)`,
-			new:  `err = ask(v.ctx)`,
+			file: "coord/node.go",
+			old:  `if err = c.catchUp(ctx, s); err == nil {`,
+			new:  `if err = ctx.Err(); err == nil {`,
 		},
 		tests: []suite{{pkg: gate, run: "TestAWaiterAtAServerThatLags"}},
 	},

@@ -165,11 +165,7 @@ func (w *Worker) touch(key string, h *coord.Hold) {
 func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Pace.Timeout)
 	defer cancel()
-	var data []byte
-	err := c.Fresh().Read(ctx, func(ctx context.Context) (err error) {
-		data, _, err = c.Get(ctx, Counter(key))
-		return err
-	})
+	data, _, err := c.Fresh().Get(ctx, Counter(key))
 	if err != nil {
 		return
 	}
