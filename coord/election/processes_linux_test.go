@@ -94,7 +94,7 @@ type republic struct {
 
 type term struct {
 	news
-	end   time.Duration // when the leader knew, or was dead; 0 while it leads
+	end     time.Duration // when the leader knew, or was dead; 0 while it leads
 	unaware bool          // it could not know in time
 }
 

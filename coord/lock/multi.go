@@ -114,32 +114,29 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 			if lost = waiting.Err() != nil; lost && ctx.Err() == nil {
 				err = l.Client().Failure("acquire", l.Path(), context.Cause(waiting))
 			}
-			return nil, lost, undo(ctx, holds, err)
+			return nil, lost, release(ctx, holds, err)
 		}
 		holds = append(holds, h)
 		waiting = h.Context(waiting)
 	}
 	g = coord.NewGroup(holds[0], holds[1:]...)
 	if err := g.Err(); err != nil {
-		return nil, true, undo(ctx, holds, err)
+		return nil, true, release(ctx, holds, err)
 	}
 	return g, false, nil
 }
 
-// undo releases the locks that were acquired before why, and adds the errors of
-// that. When the caller's time is over, it does not wait.
-func undo(ctx context.Context, holds []*coord.Hold, why error) error {
-	releasing, cancel := coord.Grace(ctx)
-	defer cancel()
-	switch {
-	case len(holds) == 0:
-		return why
-	case ctx.Err() != nil:
+// release releases the locks that were acquired before why, and adds the errors
+// of that. When the caller's time is over, it does not wait.
+func release(ctx context.Context, holds []*coord.Hold, why error) error {
+	if len(holds) == 0 || ctx.Err() != nil {
 		for _, h := range holds {
 			h.Abandon()
 		}
 		return why
 	}
+	releasing, cancel := coord.Grace(ctx)
+	defer cancel()
 	if err := coord.NewGroup(holds[0], holds[1:]...).Release(releasing); err != nil {
 		return multierror.Append(why, err)
 	}

@@ -1,5 +1,5 @@
 // Package rwlock is a shared lock on a ZooKeeper path: readers hold it
-// together, a writer alone.
+// together, a writer by itself.
 //
 // # What
 //
@@ -61,29 +61,26 @@
 //
 // After a downgrade a read node stands at the number its write node had. These
 // are the names of Curator's InterProcessReadWriteLock, which excludes and is
-// excluded (dialect [coord.Curator], the default). Two things to know about
-// Curator: before CURATOR-621 was fixed (thus in 5.4.0) its own downgrade moves
-// the reader to the end of the line, and a writer that waits holds beside it,
-// whatever language it is written in; and it does not see the nodes of a mutex.
+// excluded (dialect [coord.Curator], the default). But before CURATOR-621 was
+// fixed (thus in 5.4.0) Curator's own downgrade moves the reader to the end of
+// the line, and a writer that waits is granted beside it.
 //
 // With [coord.Kazoo] the names are those of Kazoo's ReadLock and WriteLock,
 // <hex>__rlock__<number> and <hex>__lock__<number>. In Kazoo 2.8 a reader waits
 // for later writers, too (its issue 649, fixed since): two of its own
 // contenders are enough for a deadlock, which others then wait for.
 //
-// A mutex of package lock at the same path takes part: it counts as a writer.
-// Only this module can do that: Curator's lock does not see a mutex, and
-// Kazoo's plain Lock does not see readers.
+// A mutex of package lock at the same path counts as a writer. Only this module
+// sees both: Curator's lock does not see a mutex, and Kazoo's plain Lock does
+// not see readers.
 //
 // # Cost
 //
 // Uncontended, either side: create and list together, then delete: 3 requests
 // in 2 round trips (4 requests when held for more than 20 ms). A waiter: 2
 // reads, of its own node and the one it waits for, in one more round trip, and
-// one listing when that one has gone; 2 watches, and one wake-up for each node
-// it waits for. When a writer goes, the readers right behind it wake and no
-// others; when readers go, only the writer that waits for the last of them
-// does. (A writer that waits for a reader whose predecessors hold on is woken
-// once more for each of those that it comes to wait for.) Try on a busy lock: 1
-// read. Downgrade: 1 request. Inside of a hold: none.
+// one listing when that one has gone. When a writer goes, the readers right
+// behind it wake and no others; when readers go, only the writer that waits for
+// the last of them does. Try on a busy lock: 1 read. Downgrade: 1 request.
+// Inside of a hold: none.
 package rwlock

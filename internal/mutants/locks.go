@@ -52,7 +52,7 @@ var locks = []mutant{
 		guard: "multi-lock: all or none",
 		edit: edit{
 			file: "coord/lock/multi.go",
-			old:  `return nil, lost, undo(ctx, holds, err)`,
+			old:  `return nil, lost, release(ctx, holds, err)`,
 			new:  `return nil, lost, err`,
 		},
 		tests: []suite{{pkg: lock, run: "TestAMultiLockThatCannotHaveAll"}},
