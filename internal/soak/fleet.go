@@ -146,14 +146,4 @@ func (m *member) inject(ctx context.Context, f proxy.Fault, within time.Duration
 }
 
 // stats sums the counters of the client's proxies.
-func (m *member) stats() (sum proxy.Stats) {
-	for _, p := range m.proxies {
-		s := p.Stats()
-		sum.Cut += s.Cut
-		sum.Held += s.Held
-		sum.Delayed += s.Delayed
-		sum.Refused += s.Refused
-		sum.Hung += s.Hung
-	}
-	return sum
-}
+func (m *member) stats() proxy.Stats { return proxy.Total(m.proxies) }

@@ -60,7 +60,7 @@ func (r *run) clients() (names []string) {
 	for _, m := range r.fleet {
 		names = append(names, m.Name)
 	}
-	for _, k := range r.kids {
+	for _, k := range r.children {
 		names = append(names, k.name)
 	}
 	return names

@@ -40,8 +40,8 @@ type run struct {
 	calm chan struct{}
 	born atomic.Int64 // children
 
-	mu   sync.Mutex
-	kids []*kid // those alive at the end
+	mu       sync.Mutex
+	children []*child // those alive at the end
 }
 
 // Run soaks, judges, and reports. It fails t if a promise was broken.
@@ -72,7 +72,7 @@ func Run(t testing.TB, opts Options) {
 		workers.Go(func() { m.work(working) })
 	}
 	r.disturb()
-	end := r.wind(stop, &workers, base, heap)
+	end := r.finish(stop, &workers, base, heap)
 	r.judge(end)
 }
 
@@ -180,10 +180,10 @@ func (r *run) flows(ctx context.Context, when string) bool {
 	return ctx.Err() == nil
 }
 
-func (r *run) keep(k *kid) {
+func (r *run) keep(k *child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kids = append(r.kids, k)
+	r.children = append(r.children, k)
 }
 
 // pick chooses by weight.

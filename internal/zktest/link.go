@@ -98,18 +98,7 @@ func (l *Link) Heal() {
 
 // Stats tells what the link's proxies did, so that a test can prove that its
 // fault happened.
-func (l *Link) Stats() proxy.Stats {
-	var sum proxy.Stats
-	for _, p := range l.proxies {
-		s := p.Stats()
-		sum.Conns += s.Conns
-		sum.Cut += s.Cut
-		sum.Held += s.Held
-		sum.Lost += s.Lost
-		sum.Delayed += s.Delayed
-	}
-	return sum
-}
+func (l *Link) Stats() proxy.Stats { return proxy.Total(l.proxies) }
 
 func (l *Link) close() {
 	for _, p := range l.proxies {

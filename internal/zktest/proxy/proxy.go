@@ -59,6 +59,22 @@ type Stats struct {
 	Delayed int // packets that were delayed by the condition Delay
 }
 
+// Total adds up what several proxies did.
+func Total(proxies []*Proxy) (sum Stats) {
+	for _, p := range proxies {
+		s := p.Stats()
+		sum.Conns += s.Conns
+		sum.Cut += s.Cut
+		sum.Refused += s.Refused
+		sum.Hung += s.Hung
+		sum.GivenUp += s.GivenUp
+		sum.Held += s.Held
+		sum.Lost += s.Lost
+		sum.Delayed += s.Delayed
+	}
+	return sum
+}
+
 // Session is what a proxy saw in a connect reply.
 type Session struct {
 	ID       int64

@@ -35,12 +35,12 @@ type ending struct {
 	slowest    time.Duration            // until the last worker was granted something
 }
 
-// wind ends the soak: every worker is granted something once more, then all
+// finish ends the soak: every worker is granted something once more, then all
 // stop, and what is left is counted.
-func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock, heap float64) (end ending) {
+func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stock, heap float64) (end ending) {
 	r.rec.Note("the faults are over")
 	close(r.calm)
-	for _, k := range r.kids {
+	for _, k := range r.children {
 		k.proc.Send(calmly)
 	}
 	over := time.Now()
@@ -71,10 +71,10 @@ func (r *run) wind(stop context.CancelFunc, workers *sync.WaitGroup, base stock,
 
 // dismiss has the children end, and waits for them.
 func (r *run) dismiss() {
-	for _, k := range r.kids {
+	for _, k := range r.children {
 		k.proc.CloseStdin()
 	}
-	for _, k := range r.kids {
+	for _, k := range r.children {
 		if code := k.proc.ExitCode(time.Minute); code != 0 {
 			r.tally.problem("%s ended with status %d", k.name, code)
 		}

@@ -13,17 +13,17 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// kid is a child process as the soak sees it.
-type kid struct {
+// child is a child process as the soak sees it.
+type child struct {
 	name string
 	proc *zktest.ChildProcess
 	read chan struct{} // closed when its last line has been read
 }
 
 // spawn starts a child; n is different for each.
-func (r *run) spawn(n int) *kid {
+func (r *run) spawn(n int) *child {
 	name := fmt.Sprintf("p%d", n)
-	k := &kid{name: name, read: make(chan struct{})}
+	k := &child{name: name, read: make(chan struct{})}
 	args := childArgs(name, r.ens.ConnectString(), r.w.Path(""), r.register.listener.Addr().String(), r.opts.Seed<<8+uint64(n))
 	k.proc = zktest.Child(r.t, childName, args...)
 	go r.listen(k)
@@ -31,7 +31,7 @@ func (r *run) spawn(n int) *kid {
 }
 
 // listen reads a child's lines.
-func (r *run) listen(k *kid) {
+func (r *run) listen(k *child) {
 	defer close(k.read)
 	here := monotonic() - time.Since(r.rec.Begin())
 	var shift time.Duration
@@ -95,7 +95,7 @@ func (r *run) tend(ctx context.Context, lane int) {
 	}
 }
 
-func (r *run) freeze(ctx context.Context, k *kid, kind string, d time.Duration) {
+func (r *run) freeze(ctx context.Context, k *child, kind string, d time.Duration) {
 	r.rec.Note("%s: %s for %v", kind, k.name, d)
 	if err := k.proc.Stop(); err != nil {
 		r.tally.fault(kind, 0)
