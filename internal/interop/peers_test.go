@@ -105,7 +105,7 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 	})
 }
 
-// shareLeases begins with two leases held by Go. At its end the first peer is
+// shareLeases begins with two leases held by Go. At the end the first peer is
 // dead, and no lease is held.
 func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *coord.Group, all []contender) {
 	t.Helper()

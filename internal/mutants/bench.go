@@ -22,7 +22,7 @@ type bench struct {
 	sick       map[string]error // packages whose tests fail without a mutant
 }
 
-// all runs the mutants, so many at a time, and tells of each.
+// all runs the mutants, so many at a time, and reports each.
 func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 	limit := make(chan struct{}, jobs)
 	failures := make([]error, len(mutants))
@@ -78,7 +78,7 @@ func (b bench) examine(mutants []mutant) {
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// kill switches the guard off and tells which test noticed.
+// kill switches the guard off and returns which test noticed.
 func (b bench) kill(i int, m mutant) (by string, err error) {
 	overlay, err := b.overlay(i, m)
 	if err != nil {

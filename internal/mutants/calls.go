@@ -1,7 +1,7 @@
 package main
 
-// calls: what every call promises of its context, of odd answers, and of what
-// is told to whom.
+// calls: what every call promises about its context and about unexpected
+// answers, and which caller is told what.
 var calls = []mutant{
 	{
 		guard: "watches: a failure that is older than the call is no answer to it",

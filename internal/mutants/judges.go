@@ -1,11 +1,11 @@
 package main
 
-// bySimulation are ten times the seeds that run in CI, since the faults that
-// show a guard missing are rare.
+// bySimulation runs ten times the seeds of CI, since the faults that show that
+// a guard is missing are rare.
 var bySimulation = suite{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}
 
-// judges: guards that the simulation itself must miss. That the others are
-// missed by a test made for them says nothing of it.
+// judges: guards whose absence the simulation itself must notice. For the
+// others, a test made for them does.
 var judges = []mutant{
 	{
 		guard: "simulation: the window's end ends holds",

@@ -1,7 +1,8 @@
-// Command mutants shows that the tests miss each guard of the library: it
-// switches one guard off, runs the tests that must notice, and expects them to
-// fail; one guard after the other. The sources are not touched: the go command
-// is told to compile a changed copy of one file in the place of the original.
+// Command mutants shows that the tests notice when a guard of the library is
+// missing: it switches one guard off, runs the tests that must notice, and
+// expects them to fail; one guard after the other. The sources are not touched:
+// the go command is told to compile a changed copy of one file in the place of
+// the original.
 //
 //	go run ./internal/mutants            all, as "make mutants" does
 //	go run ./internal/mutants -run Vouch those whose name contains Vouch

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever changes a guard hears of its mutant here, long before the proof runs.
+// A change of a guard fails here if its mutant's text is no longer there, long
+// before the proof runs.
 func TestTheTableIsUpToDate(t *testing.T) {
 	root, err := moduleRoot()
 	require.NoError(t, err)
