@@ -77,9 +77,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 	}
 	_, there, err := c.Exists(ctx, "/")
 	if err == nil && !there && c.opts.needsChroot {
-		if err = c.Flush(ctx); err == nil { // the server may lag behind the others
-			_, there, err = c.Exists(ctx, "/")
-		}
+		_, there, err = c.Fresh().Exists(ctx, "/") // the server may lag behind the others
 	}
 	switch {
 	case err != nil || there:
@@ -215,57 +213,6 @@ func (c *Client) pause(ctx context.Context) {
 	}
 }
 
-// notify passes a session's changes on to the claims born in it.
-//
-// All holds end before the first node is deleted, and before the log and the
-// observer hear of it, which may take their time.
-func (c *Client) notify(change session.Change, s *session.Session) {
-	claims := c.claimsOf(s)
-	var leave, tell []func()
-	for _, cl := range claims {
-		if l, t := cl.sessionChanged(change); l != nil {
-			leave, tell = append(leave, l), append(tell, t)
-		}
-	}
-	for _, l := range leave {
-		l()
-	}
-	for _, cl := range claims {
-		cl.poke()
-	}
-	switch change {
-	case session.Up:
-		c.nodes.Connected(s)
-		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
-		c.emit(Event{Kind: SessionUp, Session: s.ID()})
-	case session.Down:
-		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
-		c.emit(Event{Kind: SessionDown, Session: s.ID()})
-	case session.Over:
-		c.nodes.Over(s)
-		c.opts.log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
-		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
-	}
-	for _, f := range tell {
-		f()
-	}
-}
-
-// unlessClosed is the level at which an end is logged: what the user closed has
-// ended in order.
-func unlessClosed(cause error) slog.Level {
-	if errors.Is(cause, ErrClosed) {
-		return slog.LevelInfo
-	}
-	return slog.LevelWarn
-}
-
-func (c *Client) emit(e Event) {
-	if c.opts.observe != nil {
-		c.opts.observe(e)
-	}
-}
-
 func (c *Client) claimsOf(s *session.Session) []*Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,6 +221,15 @@ func (c *Client) claimsOf(s *session.Session) []*Claim {
 		claims = append(claims, cl)
 	}
 	return claims
+}
+
+// nodesOf returns the nodes of the claims of a session.
+func (c *Client) nodesOf(s *session.Session) []*znode.Node {
+	var nodes []*znode.Node
+	for _, cl := range c.claimsOf(s) {
+		nodes = append(nodes, &cl.node)
+	}
+	return nodes
 }
 
 // register keeps a claim informed, and its session probing, until it is
@@ -300,6 +256,3 @@ func (c *Client) unregister(cl *Claim) {
 	}
 	cl.sess.RemoveClaim()
 }
-
-// sessionName writes a session id as ZooKeeper's own tools do.
-func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

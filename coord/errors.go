@@ -2,6 +2,7 @@ package coord
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -93,4 +94,8 @@ func opError(op, path string, err error) error {
 		return err
 	}
 	return &OpError{Op: op, Path: path, Err: err}
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }

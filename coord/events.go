@@ -1,6 +1,15 @@
 package coord
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
+)
 
 // The kinds of an [Event].
 const (
@@ -22,8 +31,8 @@ const (
 type Event struct {
 	Kind    string // one of those above
 	Session int64
-	Path    string        // the claim's node, or the foreign one
-	Token   int64         // of an exclusive hold
+	Path    string // the claim's node, or the foreign one
+	Token   int64  // of an exclusive hold
 	Took    time.Duration
 	Err     error
 }
@@ -39,3 +48,81 @@ func (cl *Claim) emit(kind string, since time.Time, err error) {
 	}
 	cl.client.emit(e)
 }
+
+// notify passes a session's changes on to the claims born in it.
+//
+// All holds end before the first node is deleted, and before the log and the
+// observer hear of it, which may take their time.
+func (c *Client) notify(change session.Change, s *session.Session) {
+	claims := c.claimsOf(s)
+	var leave, tell []func()
+	for _, cl := range claims {
+		if l, t := cl.sessionChanged(change); l != nil {
+			leave, tell = append(leave, l), append(tell, t)
+		}
+	}
+	for _, l := range leave {
+		l()
+	}
+	for _, cl := range claims {
+		cl.poke()
+	}
+	switch change {
+	case session.Up:
+		c.nodes.Connected(s)
+		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
+		c.emit(Event{Kind: SessionUp, Session: s.ID()})
+	case session.Down:
+		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
+		c.emit(Event{Kind: SessionDown, Session: s.ID()})
+	case session.Over:
+		c.nodes.Over(s)
+		c.opts.log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
+		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
+	}
+	for _, f := range tell {
+		f()
+	}
+}
+
+// unlessClosed is the level at which an end is logged: what the user closed has
+// ended in order.
+func unlessClosed(cause error) slog.Level {
+	if errors.Is(cause, ErrClosed) {
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}
+
+func (c *Client) emit(e Event) {
+	if c.opts.observe != nil {
+		c.opts.observe(e)
+	}
+}
+
+// tell reports what happened to an own node.
+func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
+	e := Event{Session: n.Session().ID(), Path: c.relative(n.Path()), Err: err}
+	log, name := c.opts.log, sessionName(e.Session)
+	switch what {
+	case znode.Recovered:
+		e.Kind = ClaimRecovered
+	case znode.RemovedLate:
+		e.Kind = StrayRemoved
+		log.Warn("a server made an own node long after it was asked to; deleted", "node", e.Path, "session", name)
+	case znode.Unwatchable:
+		log.Warn("the own node may not be watched: its deletion by others will not be noticed", "node", e.Path, "err", err)
+		return
+	case znode.Stranded:
+		e.Kind = NodeStranded
+		log.Error("own node cannot be deleted; it may stay until the session ends", "node", e.Path, "session", name, "err", err)
+	case znode.Unsearchable:
+		e.Kind, e.Path = NodeStranded, c.relative(znode.Join(n.Spec.Dir, n.Spec.Name))
+		log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
+			"name begins with", e.Path, "session", name, "err", err)
+	}
+	c.emit(e)
+}
+
+// sessionName writes a session id as ZooKeeper's own tools do.
+func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

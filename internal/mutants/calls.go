@@ -24,7 +24,7 @@ var calls = []mutant{
 	{
 		guard: "losses: all holds are told before the observer is",
 		edit: edit{
-			file: "coord/client.go",
+			file: "coord/events.go",
 			old:  `			leave, tell = append(leave, l), append(tell, t)`,
 			new: `			l()
 			t()`,
@@ -34,7 +34,7 @@ var calls = []mutant{
 	{
 		guard: "losses: all holds are told before the first node is deleted",
 		edit: edit{
-			file: "coord/client.go",
+			file: "coord/events.go",
 			old:  `			leave, tell = append(leave, l), append(tell, t)`,
 			new: `			l()
 			tell = append(tell, t)`,
@@ -127,7 +127,7 @@ var calls = []mutant{
 	{
 		guard: "a request for a claim is written at its version",
 		edit: edit{
-			file: "coord/revoke.go",
+			file: "coord/operate.go",
 			old:  `_, err := c.Set(ctx, node, []byte(request), stat.Version)`,
 			new:  `_, err := c.Set(ctx, node, []byte(request), -1)`,
 		},
@@ -136,7 +136,7 @@ var calls = []mutant{
 	{
 		guard: "a claim is broken at its version",
 		edit: edit{
-			file: "coord/revoke.go",
+			file: "coord/operate.go",
 			old:  `return c.Delete(ctx, node, stat.Version)`,
 			new:  `return c.Delete(ctx, node, -1)`,
 		},
@@ -145,7 +145,7 @@ var calls = []mutant{
 	{
 		guard: "a claim is told from its successor by its czxid",
 		edit: edit{
-			file: "coord/revoke.go",
+			file: "coord/operate.go",
 			old:  `case !there, claim != 0 && stat.Czxid != claim:`,
 			new:  `case !there:`,
 		},
@@ -154,7 +154,7 @@ var calls = []mutant{
 	{
 		guard: "a claim that is waited for is gone when another has its name",
 		edit: edit{
-			file: "coord/revoke.go",
+			file: "coord/operate.go",
 			old:  `err == nil && czxid != 0 && stat.Czxid > czxid`,
 			new:  `err == nil && stat.Czxid < 0`,
 		},
@@ -163,7 +163,7 @@ var calls = []mutant{
 	{
 		guard: "what is no claim is not revoked",
 		edit: edit{
-			file: "coord/revoke.go",
+			file: "coord/operate.go",
 			old:  `if stat.Owner == 0 || stat.Owner == containers {`,
 			new:  `if false {`,
 		},

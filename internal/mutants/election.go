@@ -41,7 +41,7 @@ var election = []mutant{
 	{
 		guard: "election: nothing is written into a candidate's node",
 		edit: edit{
-			file: "coord/revoke.go",
+			file: "coord/operate.go",
 			old:  `return node[:strings.LastIndex(node, marker)+len(marker)]`,
 			new:  `return node + marker[:0]`,
 		},

@@ -59,7 +59,7 @@ var line = []mutant{
 	{
 		guard: "names of no known shape are ignored",
 		edit: edit{
-			file: "coord/dialect.go",
+			file: "coord/names.go",
 			old:  `if len(body) > n && body[n] == '-' && isHex(strings.ReplaceAll(body[:n], "-", "")) {`,
 			new:  `if body[n] == '-' {`,
 		},

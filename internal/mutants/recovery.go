@@ -130,7 +130,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: looked for when the session is connected again",
 		edit: edit{
-			file: "coord/client.go",
+			file: "coord/events.go",
 			old: `		c.nodes.Connected(s)
 `,
 			new: ``,
