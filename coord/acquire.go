@@ -25,9 +25,20 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 	case outer != nil:
 		h, err = c.acquireInside(ctx, spec, rule, outer)
 	default:
-		h, err = c.acquire(ctx, spec, rule, false)
+		h, err = c.acquireInLine(ctx, spec, rule, false)
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
+}
+
+// AcquireName is Acquire for a claim of a name, which holds as soon as it is
+// made. It fails with [ErrNodeExists] when the name is taken.
+func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
+	var h *Hold
+	shape, err := spec.shape(c)
+	if err == nil {
+		h, err = c.acquire(ctx, shape, nil, false)
+	}
+	return h, c.Failure("acquire", spec.Path, err)
 }
 
 // TryAcquire is Acquire without waiting for others: [ErrBusy] when it is not
@@ -43,14 +54,18 @@ func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 }
 
 func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	if err := c.checkSpec(&spec); err != nil {
+	if rule == nil {
+		return c.acquireInLine(ctx, spec, nil, false)
+	}
+	shape, err := spec.shape(c)
+	if err != nil {
 		return nil, err
 	}
 	names, err := c.Children(ctx, spec.Line.Dir)
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return nil, err
 	}
-	line, foreign := spec.Line.parse(names, c.opts.dialect)
+	line, foreign := shape.Line.parse(names, c.opts.dialect)
 	newcomer := Contender{Kind: spec.Kind, Sequence: sequenceLimit - 1, Dialect: c.opts.dialect}
 	if _, err := admit(newcomer, foreign); err != nil {
 		return nil, err
@@ -58,12 +73,21 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 	if _, granted := rule(line); !granted {
 		return nil, ErrBusy
 	}
-	return c.acquire(ctx, spec, rule, true)
+	return c.acquire(ctx, shape, rule, true)
 }
 
-func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*Hold, error) {
+func (c *Client) acquireInLine(ctx context.Context, spec Spec, rule Rule, try bool) (*Hold, error) {
+	spec.Unlisted = spec.Unlisted || rule == nil
+	shape, err := spec.shape(c)
+	if err != nil {
+		return nil, err
+	}
+	return c.acquire(ctx, shape, rule, try)
+}
+
+func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool) (*Hold, error) {
 	for {
-		cl, err := c.join(ctx, spec)
+		cl, err := c.join(ctx, shape)
 		if err == nil {
 			var h *Hold
 			if h, err = cl.turn(ctx, rule, try); err == nil {
@@ -94,10 +118,10 @@ func (c *Client) acquire(ctx context.Context, spec Spec, rule Rule, try bool) (*
 // only by a newer connection, since which they refuse what the older one sends.
 // One that comes late all the same goes with the session.
 func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
-	if cl == nil || cl.sess.Err() == nil || cl.spec.Name != "" {
+	if cl == nil || cl.sess.Err() == nil || cl.shape.name != "" {
 		return nil
 	}
-	dir, nodes := cl.spec.Line.Dir, []string{cl.Node()}
+	dir, nodes := cl.shape.Line.Dir, []string{cl.Node()}
 	if cl.node.Path() == "" { // it is not known whether there is one
 		if err := c.Flush(ctx); err != nil {
 			return err

@@ -11,32 +11,11 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// Spec says what a claim's node is like.
+// Spec says what a claim in a line is like.
 type Spec struct {
 	Line Line
 	Kind string
-	// Name makes the node a plain ephemeral of exactly this name, which stands
-	// in no line; Kind is then not used. [ErrNodeExists] when it is taken. Unless
-	// With is used, nobody else must want the same name: a delete that is
-	// repeated after a lost reply would delete their node.
-	Name string
-	// Data of the node; by default the client's identity. With Name it must be
-	// unique if two claims of one client may want the same name.
-	Data []byte
-	// With are operations that take effect along with the create of the node, or
-	// not at all. With them there must be a Name, the directory must exist, and
-	// others may want the same Name. So that the node is told from one of theirs, its version is 1,
-	// where a node just created has 0.
-	With []Op
-	// Proof are checks that hold as long as the claim is this one's and no other
-	// of the same Name: its node is deleted only while they do, or when a node
-	// that they check is gone, without which nobody makes such a claim.
-	Proof []Op
-	// For makes the node a part of a hold, in its session: it is made only while
-	// the hold's node exists, a request to give it up is one for the hold, and it
-	// is deleted with the hold, however that ends. There must be a Name that
-	// nobody else wants, and no With.
-	For *Hold
+	Data []byte // of the node; by default the client's identity
 	// Exclusive: at most one claim of this line holds at a time, so that its
 	// hold has a token.
 	Exclusive bool
@@ -44,22 +23,85 @@ type Spec struct {
 	// it, the claim is another handle of that hold, released on its own, without a
 	// request.
 	Reentrant bool
-	// Unlisted is for claims that stand in a line, in the order of their
-	// arrival, but wait for something else than their turn in it: Join does not
-	// list the directory, and Turn grants at once, without asking the rule. The
-	// members of a large group are made so, each of which would list all others.
+	// Unlisted: Join does not list the directory along with the create. It is
+	// for claims that need no rule, such as the members of a large group, each of
+	// which would list all others.
 	Unlisted bool
 }
 
-// waits tells whether the claim's turn depends on the line.
-func (s *Spec) waits() bool { return s.Name == "" && !s.Unlisted }
+// NameSpec says what a claim of a name is like: a plain ephemeral node of
+// exactly this path, which stands in no line. Unless With or Proof is used,
+// no other client must want the same name: a delete that is repeated after a lost
+// reply would delete its node.
+type NameSpec struct {
+	Path string
+	// Data of the node; by default the client's identity. They must be unique if
+	// two claims of one client may want the same name.
+	Data []byte
+	// Exclusive: the hold has a token.
+	Exclusive bool
+	// With are operations that take effect along with the create of the node, or
+	// not at all. With them the directory must exist, and others may want the
+	// same name. So that the node is told from one of theirs, its version is 1,
+	// where a node just created has 0.
+	With []Op
+	// Proof are checks that hold as long as the claim is this one's and no other
+	// of the same name: its node is deleted only while they do, or when a node
+	// that they check is gone, without which nobody makes such a claim.
+	Proof []Op
+}
+
+// shape is what a claim's node is like: a place in a line, a name, or a part of
+// a hold.
+type shape struct {
+	Spec               // of a name and of a part: the directory, data and token
+	name        string // of a name and of a part
+	with, proof []Op   // of a name that others want, too
+	part        *Hold  // of which the node is a part
+}
+
+// shape is that of a claim in a line.
+func (s Spec) shape(c *Client) (*shape, error) {
+	if err := checkPath(s.Line.Dir); err != nil {
+		return nil, err
+	}
+	if s.Kind == "" || strings.ContainsFunc(s.Kind, notAlphanumeric) {
+		return nil, invalid("kind %q: letters and digits only", s.Kind)
+	}
+	if s.Data == nil {
+		s.Data = []byte(c.opts.owner())
+	}
+	if !s.Line.has(s.Kind) {
+		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
+	}
+	return &shape{Spec: s}, nil
+}
+
+// shape is that of a claim of a name.
+func (s NameSpec) shape(c *Client) (*shape, error) {
+	if err := checkPath(s.Path); err != nil {
+		return nil, err
+	}
+	dir, name := session.Parent(s.Path), s.Path[strings.LastIndexByte(s.Path, '/')+1:]
+	if name == "" {
+		return nil, invalid("the root is no name; name a path below it")
+	}
+	if s.Data == nil {
+		s.Data = []byte(c.opts.owner())
+	}
+	in := Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}
+	return &shape{Spec: in, name: name, with: s.With, proof: s.Proof}, nil
+}
+
+// isShared reports whether other clients may want the same name.
+func (s *shape) isShared() bool { return len(s.with)+len(s.proof) > 0 }
 
 // Claim is an own ephemeral node and what it stands for. It belongs to the
 // session in which it was made, and to nobody else: its name carries a GUID.
 type Claim struct {
 	client *Client
 	sess   *session.Session
-	spec   Spec
+	shape  *shape
 	node   znode.Node
 	joined time.Time
 	view   *session.Listing // the directory as listed along with the create, or nil
@@ -69,7 +111,7 @@ type Claim struct {
 	gone     error         // why the node is not ours any more, or nil
 	asked    bool          // for the hold, by a revocation
 	revoked  chan struct{} // closed when asked
-	parts    []*Claim      // what was made for it; see [Spec.For]
+	parts    []*Claim      // what was made for it; see [Hold.Attach]
 	holds    []*Hold       // granted and not ended; the last one's Release deletes the node
 	removal  *removal      // once somebody wants the node deleted
 	deleting chan struct{} // while a transaction that deletes the node is under way; closed at its end
@@ -83,23 +125,35 @@ type Claim struct {
 // background. Two requests, create and list, which travel together: one round
 // trip.
 func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
-	cl, err := c.join(ctx, spec)
+	shape, err := spec.shape(c)
+	return c.joined(ctx, shape, err, spec.Line.Dir)
+}
+
+// JoinName is [Client.Join] for a claim of a name: one request. It fails with
+// [ErrNodeExists] when the name is taken.
+func (c *Client) JoinName(ctx context.Context, spec NameSpec) (*Claim, error) {
+	shape, err := spec.shape(c)
+	return c.joined(ctx, shape, err, spec.Path)
+}
+
+func (c *Client) joined(ctx context.Context, shape *shape, err error, path string) (*Claim, error) {
+	var cl *Claim
+	if err == nil {
+		cl, err = c.join(ctx, shape)
+	}
 	if err != nil {
-		return nil, c.Failure("join", spec.Line.Dir, err)
+		return nil, c.Failure("join", path, err)
 	}
 	return cl, nil
 }
 
 // join returns the claim also when it fails, once a node may have been made.
-func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
-	if err := c.checkSpec(&spec); err != nil {
-		return nil, err
-	}
-	s, err := c.sessionFor(ctx, &spec)
+func (c *Client) join(ctx context.Context, shape *shape) (*Claim, error) {
+	s, err := c.sessionFor(ctx, shape)
 	if err != nil {
 		return nil, err
 	}
-	cl := c.newClaim(s, spec)
+	cl := c.newClaim(s, shape)
 	if err := cl.describe(); err != nil {
 		return nil, err
 	}
@@ -113,33 +167,33 @@ func (c *Client) join(ctx context.Context, spec Spec) (*Claim, error) {
 		return cl, err
 	}
 	cl.watchOwnSoon()
-	if spec.For != nil {
+	if shape.part != nil {
 		return cl, cl.attach()
 	}
 	cl.emit(ClaimJoined, cl.joined, nil)
 	return cl, nil
 }
 
-func (c *Client) newClaim(s *session.Session, spec Spec) *Claim {
+func (c *Client) newClaim(s *session.Session, shape *shape) *Claim {
 	return &Claim{
-		client: c, sess: s, spec: spec,
+		client: c, sess: s, shape: shape,
 		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
 	}
 }
 
 // describe says what the claim's node is to be like.
 func (cl *Claim) describe() error {
-	c, spec := cl.client, &cl.spec
-	node := znode.Spec{Dir: c.full(spec.Line.Dir), Name: spec.Name, Data: spec.Data, Plain: true}
+	c, s := cl.client, cl.shape
+	node := znode.Spec{Dir: c.full(s.Line.Dir), Name: s.name, Data: s.Data, Plain: true}
 	switch {
-	case spec.Name == "":
-		node.Name, node.Plain = c.opts.dialect.prefix(c.opts.dialect.newGUID(), spec.Kind), false
-	case spec.For != nil:
-		node.Barred = spec.For.Err
-	case len(spec.With) > 0:
+	case s.name == "":
+		node.Name, node.Plain = c.opts.dialect.prefix(c.opts.dialect.newGUID(), s.Kind), false
+	case s.part != nil:
+		node.Barred = s.part.Err
+	case s.isShared():
 		node.Shared = true
-		if len(spec.Proof) > 0 {
-			proof, err := c.requests(spec.Proof)
+		if len(s.proof) > 0 {
+			proof, err := c.requests(s.proof)
 			if err != nil {
 				return err
 			}
@@ -155,7 +209,7 @@ func (cl *Claim) describe() error {
 func (cl *Claim) awaitCreate(ctx context.Context, made <-chan error, sent <-chan struct{}) error {
 	select {
 	case <-sent:
-		if cl.spec.waits() {
+		if !cl.shape.Unlisted {
 			cl.view, _ = cl.sess.List(ctx, cl.node.Spec.Dir)
 		}
 	case err := <-made:
@@ -176,32 +230,6 @@ func (cl *Claim) created(err error) error {
 		cl.client.unregister(cl)
 	}
 	return err
-}
-
-func (c *Client) checkSpec(spec *Spec) error {
-	if err := checkPath(spec.Line.Dir); err != nil {
-		return err
-	}
-	if spec.Name != "" {
-		if err := checkName(spec.Name); err != nil {
-			return err
-		}
-	} else if spec.Kind == "" || strings.ContainsFunc(spec.Kind, notAlphanumeric) {
-		return invalid("kind %q: letters and digits only", spec.Kind)
-	}
-	if len(spec.With) > 0 && spec.Name == "" {
-		return invalid("a claim with operations needs a name: its node must be known beforehand")
-	}
-	if spec.For != nil && (spec.Name == "" || len(spec.With) > 0) {
-		return invalid("a part of a hold needs a name of its own, and has no operations beside it")
-	}
-	if spec.Data == nil {
-		spec.Data = []byte(c.opts.owner())
-	}
-	if spec.Name == "" && !slices.Contains(spec.Line.Kinds, spec.Kind) {
-		spec.Line.Kinds = append(slices.Clone(spec.Line.Kinds), spec.Kind)
-	}
-	return nil
 }
 
 func notAlphanumeric(r rune) bool {
@@ -230,7 +258,7 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 	ensure := func() error {
 		return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)
 	}
-	if len(cl.spec.With) > 0 {
+	if cl.shape.isShared() {
 		ensure = nil
 	}
 	return cl.node.Create(ctx, func() (string, int64, error) { return cl.attempt(tell) }, ensure)
@@ -238,21 +266,21 @@ func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
 
 // attempt sends the create once.
 func (cl *Claim) attempt(sent func()) (made string, czxid int64, err error) {
-	c, flags := cl.client, int32(session.EphemeralSequential)
-	if cl.spec.Name != "" {
+	c, shape, flags := cl.client, cl.shape, int32(session.EphemeralSequential)
+	if shape.name != "" {
 		flags = session.Ephemeral
 	}
 	path := znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
-	if cl.spec.For != nil {
+	if shape.part != nil {
 		// Ends with the session.
-		_, err := cl.spec.For.Txn(context.Background(), CreateOp(c.relative(path), cl.spec.Data, Mode(flags)))
+		_, err := shape.part.Txn(context.Background(), CreateOp(c.relative(path), shape.Data, Mode(flags)))
 		return path, 0, err
 	}
-	if len(cl.spec.With) == 0 {
-		return cl.sess.Create(path, cl.spec.Data, flags, c.opts.acl, sent)
+	if !shape.isShared() {
+		return cl.sess.Create(path, shape.Data, flags, c.opts.acl, sent)
 	}
 	node := c.relative(path)
-	ops := append([]Op{CreateOp(node, cl.spec.Data, Mode(flags)), SetOp(node, cl.spec.Data, 0)}, cl.spec.With...)
+	ops := append([]Op{CreateOp(node, shape.Data, Mode(flags)), SetOp(node, shape.Data, 0)}, shape.with...)
 	results, err := c.txn(context.Background(), cl.sess, ops) // ends with the session
 	if err != nil {
 		return "", 0, callersOwn(err, 2)
@@ -269,7 +297,7 @@ func (cl *Claim) name() string { return cl.node.Name() }
 // own reads the claim's place from its node's name. A sequence number that
 // cannot be read is past the end of the counter.
 func (cl *Claim) own() Contender {
-	self, ok := parseName(cl.name(), cl.spec.Line.Kinds)
+	self, ok := parseOf(cl.name(), cl.shape.Line.Kinds)
 	if !ok {
 		return Contender{Name: cl.name(), Sequence: -1}
 	}
@@ -285,10 +313,10 @@ func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 	if cl.view == nil || !slices.Contains(cl.view.Names, cl.name()) {
 		names, err := cl.list(ctx)
 		if err != nil {
-			return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
+			return nil, cl.client.Failure("list", cl.shape.Line.Dir, err)
 		}
 		if names == nil || !slices.Contains(names.Names, cl.name()) {
-			return nil, opError("list", cl.spec.Line.Dir, cl.missed())
+			return nil, opError("list", cl.shape.Line.Dir, cl.missed())
 		}
 		cl.node.Seen()
 		cl.view = names

@@ -18,8 +18,9 @@
 // What is not a turn is waited for by [Client.Wait]: a look reads nodes through
 // a [View], and is called again when any of them has changed.
 //
-// [Client.Acquire] and [Client.TryAcquire] do all of a turn. [First] and [Alone] are
-// the usual rules, [Do] runs a function inside of any acquire, and [Check],
+// [Client.Acquire] and [Client.TryAcquire] do all of a turn. [First] is the usual
+// rule. A claim of a name ([Client.AcquireName], [Client.JoinName]) stands in no
+// line and needs none. [Do] runs a function inside of any acquire, and [Check],
 // [Configure] and [Client.Failure] are what constructors and errors of a recipe
 // are made of.
 //

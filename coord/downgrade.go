@@ -72,11 +72,12 @@ func (cl *Claim) lostWith(err error) error {
 // name of its own.
 func (cl *Claim) successor(kind string) (*Claim, error) {
 	c, self := cl.client, cl.own()
-	if cl.spec.Name != "" || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
+	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
 		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.name())
 	}
-	next := c.newClaim(cl.sess, cl.spec)
-	next.spec.Kind, next.spec.Exclusive = kind, false
+	shape := *cl.shape
+	shape.Kind, shape.Exclusive = kind, false
+	next := c.newClaim(cl.sess, &shape)
 	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(c.opts.dialect.newGUID(), kind), self.Sequence)
 	next.node.Init(&c.nodes, cl.sess, znode.Spec{Dir: cl.node.Spec.Dir, Name: name}, (*owner)(next))
 	return next, nil
@@ -145,7 +146,7 @@ func (cl *Claim) swap(ctx context.Context, next *Claim) error {
 	c, path := cl.client, znode.Join(next.node.Spec.Dir, next.node.Spec.Name)
 	ops := []Op{
 		CheckOp(cl.Node(), -1),
-		CreateOp(c.relative(path), next.spec.Data, Ephemeral),
+		CreateOp(c.relative(path), next.shape.Data, Ephemeral),
 		DeleteOp(cl.Node(), -1),
 	}
 	return lostBy(next.node.Create(ctx, func() (string, int64, error) {

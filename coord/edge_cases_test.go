@@ -152,7 +152,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
 		joined := make(chan *coord.Claim, 1)
 		go func() {
-			cl, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/d"}, Name: "n"})
+			cl, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"})
 			require.NoError(b, err)
 			joined <- cl
 		}()
@@ -162,7 +162,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		require.NoError(b, admin.Revoke(b.Context(), "/d/n"))
 		cl := <-joined
 		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		h, err := cl.Turn(b.Context(), coord.Alone)
+		h, err := cl.Turn(b.Context(), nil)
 		require.NoError(b, err)
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
@@ -190,7 +190,7 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		c = b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		with := []coord.Op{coord.CheckOp("/d", -1), coord.CheckOp("/missing", -1)}
-		_, err = c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/d"}, Name: "n", With: with})
+		_, err = c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n", With: with})
 		require.ErrorAs(b, err, &refused)
 		require.Equal(b, 1, refused.Index)
 	})
@@ -225,25 +225,50 @@ func TestNothingIsAskedOfTheServerForAContextThatHasEnded(t *testing.T) {
 	})
 }
 
+// A line that names no kinds is one of all kinds, of one dialect.
+func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other, kazoo := b.Open(), b.Open(), b.Open(coord.WithDialect(coord.Kazoo))
+		line := coord.Line{Dir: "/line"}
+		for _, kinds := range [][2]string{{"lock", "write"}, {"one", "lock"}, {"lock", "two"}, {"one", "two"}} {
+			h, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First)
+			require.NoError(b, err)
+			_, err = other.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
+			require.ErrorIs(b, err, coord.ErrBusy)
+			_, err = kazoo.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
+			require.ErrorIs(b, err, coord.ErrForeign)
+			waiting := startAcquire(b.Bubble, func(ctx context.Context) (*coord.Hold, error) {
+				return other.Acquire(ctx, coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
+			})
+			require.Empty(b, waiting)
+			require.NoError(b, h.Release(b.Context()))
+			next := <-waiting
+			require.NoError(b, next.err)
+			require.NoError(b, next.hold.Release(b.Context()))
+		}
+	})
+}
+
 // A directory may have lines that have nothing to do with each other.
 func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		named := func(name string) coord.Spec {
-			return coord.Spec{Line: coord.Line{Dir: "/d"}, Name: name, Exclusive: true, Reentrant: true}
-		}
-		first, err := c.Acquire(b.Context(), named("a"), coord.Alone)
+		name, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/a"})
 		require.NoError(b, err)
-		second, err := c.Acquire(first.Context(b.Context()), named("b"), coord.Alone)
-		require.NoError(b, err)
-		require.Equal(b, "/d/b", second.Node())
-		require.NoError(b, second.Release(b.Context()))
-		require.NoError(b, first.Release(b.Context()))
+		inside := name.Context(b.Context())
+		held, is := coord.HeldIn(inside, c, "/d/a")
+		require.True(b, is)
+		require.Same(b, name, held)
+		h, err := c.Acquire(inside, coord.Spec{Line: coord.Line{Dir: "/d"}, Kind: "lock", Exclusive: true, Reentrant: true}, coord.First)
+		require.NoError(b, err, "a line that has nothing to do with the name")
+		require.NotEqual(b, name.Node(), h.Node())
+		require.NoError(b, h.Release(b.Context()))
+		require.NoError(b, name.Release(b.Context()))
 
-		shared, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"}, coord.Alone)
+		shared, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"}, nil)
 		require.NoError(b, err)
-		foreign := coord.Spec{Line: coord.Line{Dir: "/e"}, Kind: "foreign", Exclusive: true}
-		_, err = c.TryAcquire(shared.Context(b.Context()), foreign, coord.Alone)
+		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
+		_, err = c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)
 		require.NotErrorIs(b, err, coord.ErrUpgrade)
 		require.NoError(b, shared.Release(b.Context()))
 	})

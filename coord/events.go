@@ -43,7 +43,7 @@ func (cl *Claim) emit(kind string, since time.Time, err error) {
 		return
 	}
 	e := Event{Kind: kind, Session: cl.sess.ID(), Path: cl.Node(), Took: time.Since(since), Err: err}
-	if cl.spec.Exclusive {
+	if cl.shape.Exclusive {
 		e.Token = cl.node.Czxid()
 	}
 	cl.client.emit(e)

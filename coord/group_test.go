@@ -17,7 +17,7 @@ func (b bubble) inGroup(c *coord.Client, n int) (*coord.Group, []*coord.Hold) {
 	b.Helper()
 	var holds []*coord.Hold
 	for i := range n {
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: groupLine(i), Kind: "member"}, coord.Alone)
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: groupLine(i), Kind: "member"}, nil)
 		require.NoError(b, err)
 		holds = append(holds, h)
 	}

@@ -164,11 +164,11 @@ func TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient(t *testing.T) {
 func TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		one, other := b.Open(), b.Open()
-		spec := coord.Spec{Line: coord.Line{Dir: "/names"}, Name: "primary", Data: []byte("the same")}
-		h, err := one.Acquire(b.Context(), spec, coord.Alone)
+		spec := coord.NameSpec{Path: "/names/primary", Data: []byte("the same")}
+		h, err := one.AcquireName(b.Context(), spec)
 		require.NoError(t, err)
 		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
-		_, err = other.Acquire(b.Context(), spec, coord.Alone)
+		_, err = other.AcquireName(b.Context(), spec)
 		require.Equal(t, 1, lost.Fired())
 		require.ErrorIs(t, err, coord.ErrNodeExists)
 		require.NoError(t, h.Release(b.Context()))

@@ -86,7 +86,7 @@ func (h *Hold) Deadline() time.Time { return h.claim.sess.Deadline() }
 // harmed by a holder that does not know yet that it lost. Only exclusive holds
 // have one; it is 0 for readers and for semaphores.
 func (h *Hold) Token() int64 {
-	if !h.claim.spec.Exclusive {
+	if !h.claim.shape.Exclusive {
 		return 0
 	}
 	return h.claim.node.Czxid()
@@ -236,7 +236,7 @@ func (c *heldContext) Err() error {
 
 type heldKey struct {
 	client *shared
-	dir    string
+	dir    string // of the line, or the name
 }
 
 // Context returns a context that ends when the hold or parent does;
@@ -244,7 +244,11 @@ type heldKey struct {
 // until one of the two has ended: where many are made of a long hold, give each
 // a parent that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
-	key := heldKey{h.claim.client.shared, h.claim.spec.Line.Dir}
+	cl := h.claim
+	key := heldKey{cl.client.shared, cl.shape.Line.Dir}
+	if cl.shape.name != "" {
+		key.dir = cl.Node()
+	}
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, key, h))
 	held := &heldContext{ctx, parent, h, cancel}
 	h.claim.mu.Lock()
@@ -279,7 +283,7 @@ func (h *Hold) cancelContexts() {
 }
 
 // HeldIn returns the hold that a context made by [Hold.Context] carries for
-// the line in dir, if there is one and it has not ended.
+// the line in dir, or for the name, if there is one and it has not ended.
 func HeldIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
 	h, ok := ctx.Value(heldKey{c.shared, dir}).(*Hold)
 	return h, ok && h.Err() == nil

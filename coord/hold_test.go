@@ -325,10 +325,9 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
 		require.NoError(t, c.Create(b.Context(), "/count", nil))
-		h, err := c.Acquire(b.Context(), coord.Spec{
-			Line: coord.Line{Dir: "/names"}, Name: "one", Exclusive: true,
-			With: []coord.Op{coord.SetOp("/count", nil, -1)},
-		}, coord.Alone)
+		h, err := c.AcquireName(b.Context(), coord.NameSpec{
+			Path: "/names/one", Exclusive: true, With: []coord.Op{coord.SetOp("/count", nil, -1)},
+		})
 		require.NoError(t, err)
 		stat, _, err := c.Exists(b.Context(), h.Node())
 		require.NoError(t, err)
@@ -340,7 +339,7 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithACL("world:anyone:cdwa"))
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}, nil)
 		require.NoError(t, err)
 		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil))
 		require.ErrorIs(t, err, coord.ErrNoAuth)
@@ -365,8 +364,7 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 			inBubble(t, func(b bubble) {
 				c, other := b.Open(), b.Open()
 				require.NoError(b, c.EnsureDir(b.Context(), "/d"))
-				named := coord.Spec{Line: coord.Line{Dir: "/d"}, Name: "n", With: []coord.Op{coord.CheckOp("/", -1)}}
-				h, err := c.Acquire(b.Context(), named, coord.Alone)
+				h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}})
 				require.NoError(b, err)
 				_, err = other.Set(b.Context(), h.Node(), nil, -1)
 				require.NoError(b, err)

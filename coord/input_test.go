@@ -157,12 +157,12 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 	})
 }
 
-func TestAClaimWithOperationsNeedsAName(t *testing.T) {
+func TestTheRootIsNoNameToClaim(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		spec := mutex
-		spec.With = []coord.Op{coord.CheckOp("/", -1)}
-		_, err := c.Join(b.Context(), spec)
+		_, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/"})
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		_, err = c.AcquireName(b.Context(), coord.NameSpec{Path: "/"})
 		require.ErrorIs(t, err, coord.ErrInvalid)
 	})
 }

@@ -12,7 +12,7 @@ func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		inBubble(t, func(b bubble) {
 			c := b.Open(coord.WithDialect(dialect))
-			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
+			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}, nil)
 			require.NoError(t, err)
 			require.NoError(t, c.Create(b.Context(), "/group/member-0000000001", nil))
 			all, err := c.Inspect(b.Context(), "/group", "lock")

@@ -18,6 +18,9 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // one of those goes, the rule is asked again. It must not change the slice,
 // which many share.
 //
+// A nil rule grants the turn to a claim whose existence is all that matters, and
+// lists nothing.
+//
 // A rule cannot see those that came after the claim. No contender comes to
 // stand ahead of a claim later, so a rule may be shown some that have gone, but
 // none is missing. A rule that lets later contenders go first could grant twice
@@ -47,19 +50,19 @@ func First(ahead []Contender) (wait []int, granted bool) {
 	}
 }
 
-// Alone is the rule of a claim whose existence is all that matters.
-func Alone([]Contender) ([]int, bool) { return nil, true }
-
 // Line is a directory in which claims queue by the order of their creation.
 type Line struct {
 	Dir string
-	// Kinds of claims that take part. A contender of another known kind, or of
-	// the other dialect, cannot be honoured: the one of the two that came later
-	// must leave ([ErrForeign]). Names of no known shape are ignored. A claim's
-	// own kind takes part in any case, and without any named, in the eyes of
-	// one who only looks ([Line.Order]), every kind does.
+	// Kinds of claims that take part, or none if every kind does. Where some are
+	// named, a claim's own kind takes part in any case, and a contender of another
+	// known kind cannot be honoured: the one of the two that came later must leave
+	// ([ErrForeign]). So must one of the other dialect in any line. Names of no
+	// known shape are ignored.
 	Kinds []string
 }
+
+// has reports whether claims of a kind take part.
+func (l Line) has(kind string) bool { return len(l.Kinds) == 0 || slices.Contains(l.Kinds, kind) }
 
 // LockLine is the line of the locks at dir: mutexes, and both sides of
 // read/write locks, which exclude each other. A mutex stands in it like a
@@ -77,7 +80,7 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 // another name: a write claim that was downgraded has left a read claim in its
 // place. Kazoo's names do not tell a writer from a mutex.
 func (l Line) mayReturn(gone Contender) bool {
-	return gone.Kind == kindWrite || gone.Dialect == Kazoo && slices.Contains(l.Kinds, kindRead)
+	return gone.Kind == kindWrite || gone.Dialect == Kazoo && l.has(kindRead)
 }
 
 // parse sorts the children of a directory into those that take part and those
@@ -87,7 +90,7 @@ func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 		c, known := parseOf(name, l.Kinds)
 		switch {
 		case !known:
-		case c.Dialect == d && (len(l.Kinds) == 0 || slices.Contains(l.Kinds, c.Kind)):
+		case c.Dialect == d && l.has(c.Kind):
 			line = append(line, c)
 		default:
 			foreign = append(foreign, c)

@@ -17,11 +17,11 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), "/names"))
 	require.NoError(b, c.Create(b.Context(), "/proof", nil))
-	h, err := c.Acquire(b.Context(), coord.Spec{
-		Line: coord.Line{Dir: "/names"}, Name: "one", Data: []byte("mine"),
+	h, err := c.AcquireName(b.Context(), coord.NameSpec{
+		Path: "/names/one", Data: []byte("mine"),
 		With:  []coord.Op{coord.SetOp("/proof", nil, 0)},
 		Proof: []coord.Op{coord.CheckOp("/proof", 1)},
-	}, coord.Alone)
+	})
 	require.NoError(b, err)
 	return h
 }
@@ -100,9 +100,7 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 		holds := make(chan *coord.Hold, 2)
 		for _, data := range []string{"one", "other"} {
 			go func() {
-				h, err := c.Acquire(b.Context(), coord.Spec{
-					Line: coord.Line{Dir: "/names"}, Name: "name", Data: []byte(data), Exclusive: true,
-				}, coord.Alone)
+				h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/name", Data: []byte(data), Exclusive: true})
 				if err != nil {
 					require.ErrorIs(t, err, coord.ErrNodeExists)
 				}

@@ -47,7 +47,7 @@ func (cl *Claim) finished() bool {
 
 // revoke notes that somebody asked for the hold.
 func (cl *Claim) revoke() {
-	if h := cl.spec.For; h != nil {
+	if h := cl.shape.part; h != nil {
 		h.claim.revoke()
 		return
 	}

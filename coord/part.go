@@ -11,17 +11,32 @@ import (
 
 // sessionFor returns the session for a claim: that of the hold it is a part of,
 // or the client's.
-func (c *Client) sessionFor(ctx context.Context, spec *Spec) (*session.Session, error) {
-	if spec.For != nil {
-		return spec.For.claim.sess, spec.For.Err()
+func (c *Client) sessionFor(ctx context.Context, shape *shape) (*session.Session, error) {
+	if shape.part != nil {
+		return shape.part.claim.sess, shape.part.Err()
 	}
 	return c.keeper.Session(ctx)
+}
+
+// Attach makes an ephemeral node that is a part of the hold, in its session: it
+// is made only while the hold's node exists, a request to give it up is one for
+// the hold, and it is deleted along with the hold's node, however the hold ends.
+// No other client must want the same path. data are by default the client's
+// identity. One request.
+func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
+	c := h.claim.client
+	shape, err := NameSpec{Path: path, Data: data}.shape(c)
+	if err == nil {
+		shape.part = h
+		_, err = c.join(ctx, shape)
+	}
+	return c.Failure("attach", path, err)
 }
 
 // attach makes a new claim a part of the hold it was made for. When that has
 // ended meanwhile, the claim is left.
 func (cl *Claim) attach() error {
-	h := cl.spec.For
+	h := cl.shape.part
 	h.claim.mu.Lock()
 	ended := h.err
 	if ended == nil {

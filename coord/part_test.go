@@ -14,14 +14,13 @@ import (
 var parted = coord.Spec{Line: coord.Line{Dir: "/parts"}, Kind: "whole", Exclusive: true}
 
 // whole is a hold with a part.
-func (b bubble) whole(c *coord.Client) (h *coord.Hold, part *coord.Claim) {
+func (b bubble) whole(c *coord.Client) *coord.Hold {
 	b.Helper()
 	h, err := c.Acquire(b.Context(), parted, coord.First)
 	require.NoError(b, err)
-	part, err = c.Join(b.Context(), coord.Spec{Line: parted.Line, Name: "part", For: h})
-	require.NoError(b, err)
+	require.NoError(b, h.Attach(b.Context(), "/parts/part", nil))
 	require.Equal(b, 2, b.owned(h.Session()))
-	return h, part
+	return h
 }
 
 func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
@@ -41,7 +40,7 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				h, _ := b.whole(b.Open())
+				h := b.whole(b.Open())
 				time.Sleep(time.Second) // until the own watches are set
 				require.NoError(t, end(b, h))
 				time.Sleep(time.Second)
@@ -58,7 +57,7 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 // A reply that is lost must not leave the one without the other.
 func TestAReleaseThatIsRepeatedDeletesTheParts(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h, _ := b.whole(b.Open())
+		h := b.whole(b.Open())
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
 		require.NoError(t, h.Release(b.Context()))
 		require.Equal(t, 1, lost.Fired())
@@ -68,9 +67,9 @@ func TestAReleaseThatIsRepeatedDeletesTheParts(t *testing.T) {
 
 func TestARequestForAPartIsOneForTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h, part := b.whole(b.Open())
+		h := b.whole(b.Open())
 		admin := b.Open()
-		require.NoError(t, admin.Revoke(b.Context(), part.Node()))
+		require.NoError(t, admin.Revoke(b.Context(), "/parts/part"))
 		select {
 		case <-h.Revoked():
 		case <-time.After(time.Second):
@@ -88,11 +87,9 @@ func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, admin.Break(b.Context(), h.Node()))
 		require.NoError(t, h.Err(), "it does not know")
-		_, err = c.Join(b.Context(), coord.Spec{Line: parted.Line, Name: "part", For: h})
-		require.ErrorIs(t, err, coord.ErrLost)
+		require.ErrorIs(t, h.Attach(b.Context(), "/", nil), coord.ErrInvalid, "it has no name of its own")
+		require.ErrorIs(t, h.Attach(b.Context(), "/parts/part", nil), coord.ErrLost)
 		require.Zero(t, b.owned(h.Session()))
-		_, err = c.Join(b.Context(), coord.Spec{Line: parted.Line, Kind: "part", For: h})
-		require.ErrorIs(t, err, coord.ErrInvalid, "it has no name of its own")
 	})
 }
 
@@ -117,7 +114,7 @@ func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 		h, err := c.Acquire(b.Context(), parted, coord.First)
 		require.NoError(b, err)
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
-		_, err = c.Join(b.Context(), coord.Spec{Line: parted.Line, Name: "part", For: h})
+		err = h.Attach(b.Context(), "/parts/part", nil)
 		require.Equal(b, 1, lost.Fired())
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.NoError(b, h.Release(b.Context()))

@@ -3,14 +3,7 @@ package coord
 import (
 	"context"
 	"errors"
-	"slices"
 )
-
-// sameLine reports whether a claim contends with one of the other spec in the
-// same directory.
-func (s Spec) sameLine(other Spec) bool {
-	return s.Name == other.Name && (s.Name != "" || slices.Contains(other.Line.Kinds, s.Kind))
-}
 
 // inside decides what an acquire by spec is answered with inside of a hold of
 // the same line, that is, with a context that carries one (see [HeldIn]). If
@@ -22,9 +15,9 @@ func (s Spec) sameLine(other Spec) bool {
 func (c *Client) inside(ctx context.Context, spec Spec) (h *Hold, outer *Hold, err error) {
 	held, ok := HeldIn(ctx, c, spec.Line.Dir)
 	switch {
-	case !ok || ctx.Err() != nil || !spec.sameLine(held.claim.spec):
+	case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):
 		return nil, nil, nil
-	case spec.Exclusive && !held.claim.spec.Exclusive:
+	case spec.Exclusive && !held.claim.shape.Exclusive:
 		return nil, held, ErrUpgrade
 	case !spec.Reentrant:
 		return nil, held, nil

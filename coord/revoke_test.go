@@ -14,7 +14,7 @@ import (
 // taking returns a hold whose node's name others take in their turn.
 func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 	b.Helper()
-	h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/names"}, Name: "one", Data: []byte(who)}, coord.Alone)
+	h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Data: []byte(who)})
 	require.NoError(b, err)
 	return h
 }

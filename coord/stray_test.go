@@ -23,7 +23,7 @@ func (b bubble) lateCreates(session int64, after time.Duration, times int) *zkem
 
 // joinedLate joins, and gives up while the create is under way, which the
 // server carries out so much later.
-func (b bubble) joinedLate(c *coord.Client, spec coord.Spec, after time.Duration) {
+func (b bubble) joinedLate(c *coord.Client, join joining, after time.Duration) {
 	b.Helper()
 	late := b.lateCreates(c.SessionID(), after, 1)
 	ctx, cancel := context.WithCancel(b.Context())
@@ -32,7 +32,7 @@ func (b bubble) joinedLate(c *coord.Client, spec coord.Spec, after time.Duration
 		<-late.Struck()
 		cancel()
 	}()
-	_, err := c.Join(ctx, spec)
+	_, err := join(ctx, c)
 	require.ErrorIs(b, err, context.Canceled)
 	require.Equal(b, 1, late.Fired())
 }
@@ -69,12 +69,12 @@ func TestANodeThatAServerMakesLateStopsNoOtherClaim(t *testing.T) {
 }
 
 func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
-	for _, spec := range []coord.Spec{mutex, {Line: coord.Line{Dir: "/lock"}, Name: "one"}} {
+	for _, join := range []joining{inLine(mutex), ofName("/lock/one")} {
 		inBubble(t, func(b bubble) {
 			var removed atomic.Int64
 			c := b.Open(strays(&removed))
 			require.NoError(b, b.acquire(c).Release(b.Context()))
-			b.joinedLate(c, spec, T)
+			b.joinedLate(c, join, T)
 			time.Sleep(2 * T)
 			require.Zero(b, b.owned(c.SessionID()))
 			require.EqualValues(b, 1, removed.Load())
@@ -90,7 +90,7 @@ func TestANodeOfANameThatAServerMakesAfterItsClaimHasLeftIsRemoved(t *testing.T)
 		c := b.Open(strays(&removed))
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		late := b.lateCreates(c.SessionID(), T/2, 1)
-		claim, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"})
+		claim, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/lock/one"})
 		require.NoError(b, err)
 		require.Equal(b, 1, late.Fired())
 		require.NoError(b, claim.Leave(b.Context()))
@@ -107,7 +107,7 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 		var removed atomic.Int64
 		c, admin := b.Open(strays(&removed)), b.Open()
 		require.NoError(b, b.acquire(c).Release(b.Context()))
-		b.joinedLate(c, coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"}, T)
+		b.joinedLate(c, ofName("/lock/one"), T)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.Delay(tick))
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
@@ -123,14 +123,14 @@ func TestANodeOfANameThatAServerMakesLateIsRemovedAlsoWhenItWasAskedFor(t *testi
 func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		spec := coord.Spec{Line: coord.Line{Dir: "/lock"}, Name: "one"}
+		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		first, err := c.Join(b.Context(), spec)
+		first, err := c.JoinName(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, late.Fired())
 		require.NoError(b, first.Leave(b.Context()))
-		second, err := c.Join(b.Context(), spec)
+		second, err := c.JoinName(b.Context(), spec)
 		require.NoError(b, err)
 		require.NoError(b, b.Server.DropConn(c.SessionID()))
 		time.Sleep(T)
@@ -207,7 +207,7 @@ func TestTheSearchForStraysOutlastsOddAnswers(t *testing.T) {
 			var removed atomic.Int64
 			c := b.Open(strays(&removed))
 			require.NoError(b, b.acquire(c).Release(b.Context()))
-			b.joinedLate(c, mutex, T/2)
+			b.joinedLate(c, inLine(mutex), T/2)
 			time.Sleep(T / 4)
 			odd := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, PathPrefix: "/lock", Times: 3}, zkembed.ReplyError(code))
 			time.Sleep(2 * T)

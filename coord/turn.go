@@ -17,25 +17,30 @@ import (
 // or wait again. When the claim is left meanwhile, the error is [ErrReleased].
 // Each wake-up looks again before anything is granted, and so does a Turn that
 // is asked for some time after the join: one request, unless the claim watches
-// its node already. A grant needs an open trust window.
+// its node already. A grant needs an open trust window. A claim of a name stands
+// in no line: it is granted at once.
 func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	h, err := cl.turn(ctx, rule, false)
-	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
+	return h, cl.client.Failure("wait", cl.shape.Line.Dir, err)
 }
 
 func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	if cl.spec.Unlisted {
+	if cl.shape.name != "" {
+		return cl.grant(ctx)
+	}
+	if rule == nil && cl.view == nil {
 		if _, err := admit(cl.own(), nil); err != nil {
 			return nil, err
 		}
-	}
-	if !cl.spec.waits() {
 		return cl.grant(ctx)
 	}
 	cl.node.Wait()
 	defer cl.node.EndWait()
 	ahead, err := cl.look(ctx)
 	for listed := true; err == nil; {
+		if rule == nil {
+			return cl.grant(ctx)
+		}
 		wait, granted := rule(ahead)
 		switch {
 		case granted:
@@ -77,7 +82,7 @@ func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
 	if late != nil {
 		cl.client.opts.log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
 			"claim", cl.Node(), "foreign", late.Name)
-		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + late.Name})
+		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + late.Name})
 	}
 	return ahead, err
 }
@@ -89,7 +94,7 @@ func (cl *Claim) ahead(own Contender, names *session.Listing) (ahead, foreign []
 	if names == nil {
 		return nil, nil, false
 	}
-	all := cl.spec.Line.view(names, cl.client.opts.dialect)
+	all := cl.shape.Line.view(names, cl.client.opts.dialect)
 	at, there := slices.BinarySearchFunc(all.line, own, byAge)
 	return all.line[:at:at], all.foreign, there
 }
@@ -217,7 +222,7 @@ func (cl *Claim) without(ahead []Contender, gone []string) (left []Contender, li
 		switch {
 		case !slices.Contains(gone, znode.Join(cl.node.Spec.Dir, c.Name)):
 			left = append(left, c)
-		case cl.spec.Line.mayReturn(c):
+		case cl.shape.Line.mayReturn(c):
 			return nil, true
 		}
 	}

@@ -36,21 +36,23 @@ func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		for _, spec := range []coord.Spec{
-			mutex,
-			{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true},
-			{Line: coord.Line{Dir: "/names"}, Name: "one"},
+		for i, join := range []joining{
+			inLine(mutex),
+			inLine(coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}),
+			ofName("/names/one"),
 		} {
-			claim, err := c.Join(b.Context(), spec)
+			claim, err := join(b.Context(), c)
 			require.NoError(t, err)
-			if spec.Kind == "lock" {
+			rule := coord.Rule(nil)
+			if i == 0 {
+				rule = first
 				_, err = claim.Turn(b.Context(), first) // uses the listing of the join up
 				require.NoError(t, err)
 			}
 			require.NoError(t, claim.Leave(b.Context()))
-			_, err = claim.Turn(b.Context(), first)
+			_, err = claim.Turn(b.Context(), rule)
 			require.ErrorIs(t, err, coord.ErrReleased)
-			if spec.Kind == "lock" {
+			if i == 0 {
 				_, err = claim.Listed(b.Context())
 				require.ErrorIs(t, err, coord.ErrReleased)
 			}
@@ -82,12 +84,25 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 
 // joined returns a claim that is first in line, and was listed along with its
 // create.
-func (b bubble) joined(c *coord.Client, spec coord.Spec) *coord.Claim {
+// joining makes a claim.
+type joining func(context.Context, *coord.Client) (*coord.Claim, error)
+
+func inLine(spec coord.Spec) joining {
+	return func(ctx context.Context, c *coord.Client) (*coord.Claim, error) { return c.Join(ctx, spec) }
+}
+
+func ofName(path string) joining {
+	return func(ctx context.Context, c *coord.Client) (*coord.Claim, error) {
+		return c.JoinName(ctx, coord.NameSpec{Path: path})
+	}
+}
+
+func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	b.Helper()
-	require.NoError(b, c.EnsureDir(b.Context(), spec.Line.Dir))
+	require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
 	late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.Delay(time.Millisecond))
 	defer late.Remove()
-	claim, err := c.Join(b.Context(), spec)
+	claim, err := join(b.Context(), c)
 	require.NoError(b, err)
 	return claim
 }
@@ -96,7 +111,7 @@ func (b bubble) joined(c *coord.Client, spec coord.Spec) *coord.Claim {
 func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
-		claim := b.joined(c, mutex)
+		claim := b.joined(c, inLine(mutex))
 		time.Sleep(time.Minute)
 		require.NoError(b, other.Break(b.Context(), claim.Node()))
 		h := b.acquire(other)
@@ -110,21 +125,25 @@ func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 // The news of the deletion does not come, since the claim's own watch is not
 // set yet: the grant waits for that.
 func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
-	for _, spec := range []coord.Spec{
-		mutex,
-		{Line: mutex.Line, Kind: "lock", Unlisted: true},
-		{Line: mutex.Line, Name: "one"},
+	for i, join := range []joining{
+		inLine(mutex),
+		inLine(coord.Spec{Line: mutex.Line, Kind: "lock", Unlisted: true}),
+		ofName(mutex.Line.Dir + "/one"),
 	} {
 		inBubble(t, func(b bubble) {
 			c, other := b.Open(), b.Open()
-			claim := b.joined(c, spec)
+			claim := b.joined(c, join)
 			late := b.Server.Inject(zkembed.Match{
 				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
 			}, zkembed.Delay(time.Second))
 			time.Sleep(100 * time.Millisecond)
 			require.NoError(b, other.Break(b.Context(), claim.Node()))
 			h := b.acquire(other)
-			_, err := claim.Turn(b.Context(), first)
+			rule := coord.Rule(nil)
+			if i == 0 {
+				rule = first
+			}
+			_, err := claim.Turn(b.Context(), rule)
 			require.ErrorIs(b, err, coord.ErrNodeDeleted)
 			require.Equal(b, 1, late.Fired())
 			require.NoError(b, h.Err())
@@ -139,7 +158,7 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
 		before := b.Server.SessionCounts(c.SessionID())
-		claim := b.joined(c, mutex)
+		claim := b.joined(c, inLine(mutex))
 		time.Sleep(time.Second)
 		h, err := claim.Turn(b.Context(), first)
 		require.NoError(b, err)

@@ -14,12 +14,11 @@ import (
 func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
-		never := func([]coord.Contender) ([]int, bool) { return nil, false }
-		first, err := c.Acquire(b.Context(), spec, never)
+		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
+		first, err := c.Acquire(b.Context(), spec, nil)
 		require.NoError(t, err)
 		before := b.Server.SessionCounts(c.SessionID())
-		second, err := c.Acquire(b.Context(), spec, never)
+		second, err := c.Acquire(b.Context(), spec, nil)
 		require.NoError(t, err)
 		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.Server.SessionCounts(c.SessionID()).Since(before))
 		line, err := c.Children(b.Context(), "/group")
@@ -36,7 +35,7 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
 		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
-		_, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}, coord.Alone)
+		_, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}, nil)
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.SessionID()))

@@ -59,7 +59,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	}
 	b := &Barrier{
 		client: client, path: path, ready: record{client, path + "/ready"}, size: n,
-		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}}, Kind: kind, Unlisted: true},
+		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}}, Kind: kind},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
 		return nil, err

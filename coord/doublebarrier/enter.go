@@ -41,7 +41,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	if err := b.admit(ctx); err != nil {
 		return nil, err
 	}
-	hold, err := b.client.Acquire(ctx, b.spec, coord.Alone)
+	hold, err := b.client.Acquire(ctx, b.spec, nil)
 	if err != nil {
 		return nil, err
 	}

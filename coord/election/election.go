@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -73,7 +72,7 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 	if notice == h.Node() {
 		return nil
 	}
-	_, err := e.client.Join(ctx, coord.Spec{Line: e.line, Name: path.Base(notice), Data: data, For: h})
+	err := h.Attach(ctx, notice, data)
 	if lost := h.Err(); lost != nil {
 		return lost
 	}

@@ -186,7 +186,7 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 	c := coordtest.Open(t, w.ConnectString())
 	for _, opts := range [][]lock.Option{nil, {lock.Reentrant()}} {
 		m := mutex(t, c, w.Path("lock"), opts...)
-		shared, err := c.Acquire(t.Context(), coord.Spec{Line: coord.LockLine(w.Path("lock")), Kind: "read"}, coord.Alone)
+		shared, err := c.Acquire(t.Context(), coord.Spec{Line: coord.LockLine(w.Path("lock")), Kind: "read"}, nil)
 		require.NoError(t, err)
 		_, err = m.TryAcquire(shared.Context(t.Context()))
 		require.ErrorIs(t, err, coord.ErrUpgrade)

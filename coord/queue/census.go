@@ -60,8 +60,7 @@ func (d *dispatcher) countConsumers(ctx context.Context) error {
 // join makes the own node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		spec := coord.Spec{Line: coord.Line{Dir: c.consumers()}, Name: c.id + "-" + rand.Text()}
-		own, err := c.client.Acquire(ctx, spec, coord.Alone)
+		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.consumers() + "/" + c.id + "-" + rand.Text()})
 		switch {
 		case errors.Is(err, coord.ErrNodeExists): // made in a session that has ended here, but not yet at the servers
 		case err != nil:

@@ -40,7 +40,7 @@ func (q *Queue) claimItem(ctx context.Context, e entry) (*Item, error) {
 	case err != nil:
 		return nil, err
 	}
-	item.hold, err = claim.Turn(ctx, coord.Alone)
+	item.hold, err = claim.Turn(ctx, nil)
 	if err != nil {
 		claim.Abandon() // Receive ends with ctx, also when no server answers
 		return nil, err
@@ -49,8 +49,8 @@ func (q *Queue) claimItem(ctx context.Context, e entry) (*Item, error) {
 }
 
 func (q *Queue) join(ctx context.Context, item *Item, with coord.Op) (*coord.Claim, error) {
-	return q.client.Join(ctx, coord.Spec{
-		Line: coord.Line{Dir: q.taken()}, Name: item.name, Data: []byte(rand.Text()), // like no other claim's
+	return q.client.JoinName(ctx, coord.NameSpec{
+		Path: q.taken() + "/" + item.name, Data: []byte(rand.Text()), // like no other claim's
 		With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
 	})
 }

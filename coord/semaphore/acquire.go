@@ -97,7 +97,7 @@ func (s *Semaphore) take(ctx context.Context, n int, queue *coord.Hold, try bool
 		return nil, err
 	}
 	for _, cl := range claims {
-		h, err := cl.Turn(ctx, coord.Alone)
+		h, err := cl.Turn(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -113,15 +113,13 @@ func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.C
 	var joining sync.WaitGroup
 	for i := range n - 1 {
 		joining.Go(func() {
-			spec := s.layout.claim(exclusive)
-			spec.Unlisted = spec.Name == ""
-			claims[i], failures[i] = s.client.Join(ctx, spec)
+			claims[i], failures[i] = s.layout.join(ctx, s.client, exclusive, false)
 		})
 	}
 	joining.Wait()
 	err := cmp.Or(failures...)
 	if err == nil {
-		claims[n-1], err = s.client.Join(ctx, s.layout.claim(exclusive))
+		claims[n-1], err = s.layout.join(ctx, s.client, exclusive, true)
 	}
 	return slices.DeleteFunc(claims, func(cl *coord.Claim) bool { return cl == nil }), err
 }

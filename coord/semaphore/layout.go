@@ -1,6 +1,7 @@
 package semaphore
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -31,15 +32,15 @@ func layoutOf(d coord.Dialect, path string) layout {
 	return layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", false}
 }
 
-// claim says what the node of a lease is like. Kazoo's has no number.
-func (l layout) claim(exclusive bool) coord.Spec {
-	spec := coord.Spec{Line: l.leases, Kind: "lease", Exclusive: exclusive}
+// join makes the node of a lease, and lists them along with it if that is of
+// use. Kazoo's has no number.
+func (l layout) join(ctx context.Context, c *coord.Client, exclusive, list bool) (*coord.Claim, error) {
 	if l.kazoo {
 		var id [16]byte
 		_, _ = rand.Read(id[:]) // never fails
-		spec.Name = hex.EncodeToString(id[:])
+		return c.JoinName(ctx, coord.NameSpec{Path: l.leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
 	}
-	return spec
+	return c.Join(ctx, coord.Spec{Line: l.leases, Kind: "lease", Exclusive: exclusive, Unlisted: !list})
 }
 
 func (l layout) encode(limit int) []byte {

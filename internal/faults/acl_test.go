@@ -152,7 +152,7 @@ func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T)
 		tooLarge := make([]byte, 1_153_434) // 1.1 MiB
 		_, err := c.Set(s.Context(), h.Node(), tooLarge, -1)
 		require.ErrorIs(s, err, coord.ErrTooLarge)
-		_, err = c.Acquire(s.Context(), coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge}, coord.Alone)
+		_, err = c.Acquire(s.Context(), coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge}, nil)
 		require.ErrorIs(s, err, coord.ErrTooLarge)
 		_, err = h.Txn(s.Context(), coord.SetOp(s.dir(), tooLarge, -1))
 		require.ErrorIs(s, err, coord.ErrTooLarge)

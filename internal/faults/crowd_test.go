@@ -161,7 +161,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 		}
 		s.w.SetTimeout(crowdTimeout)
 		c := s.behind(coord.WithSessionTimeout(crowdTimeout))
-		spec := coord.Spec{Line: coord.Line{Dir: s.w.Path("held")}, Kind: "held", Unlisted: true}
+		spec := coord.Spec{Line: coord.Line{Dir: s.w.Path("held")}, Kind: "held"}
 		holds, limit := make([]*coord.Hold, n), make(chan struct{}, 200)
 		var acquiring sync.WaitGroup
 		for i := range holds {
@@ -169,7 +169,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 			acquiring.Go(func() {
 				defer func() { <-limit }()
 				var err error
-				if holds[i], err = c.Acquire(s.Context(), spec, coord.Alone); err != nil {
+				if holds[i], err = c.Acquire(s.Context(), spec, nil); err != nil {
 					s.Error(err)
 				}
 			})

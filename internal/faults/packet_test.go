@@ -21,7 +21,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 			"a claim's data": func(s scene, c *coord.Client, _ *queue.Queue) error {
 				_, err := c.Acquire(s.Context(), coord.Spec{
 					Line: coord.Line{Dir: s.w.Path("large")}, Kind: "lock", Data: make([]byte, limit),
-				}, coord.Alone)
+				}, nil)
 				return err
 			},
 			"a batch of 10,000 items of a byte": func(s scene, _ *coord.Client, q *queue.Queue) error {

@@ -119,7 +119,7 @@ var calls = []mutant{
 		guard: "inside of a hold: only claims of the same line concern it",
 		edit: edit{
 			file: "coord/reentrant.go",
-			old:  `case !ok || ctx.Err() != nil || !spec.sameLine(held.claim.spec):`,
+			old:  `case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):`,
 			new:  `case !ok || ctx.Err() != nil:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldOfAnotherLine"}},

@@ -51,7 +51,7 @@ var election = []mutant{
 		guard: "a part is made only while its hold's node exists",
 		edit: edit{
 			file: "coord/claim.go",
-			old: `if cl.spec.For != nil {
+			old: `if shape.part != nil {
 		// Ends with the session.`,
 			new: `if false {`,
 		},

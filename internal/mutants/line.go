@@ -33,7 +33,7 @@ var line = []mutant{
 		guard: "re-check: a listing after a writer's going",
 		edit: edit{
 			file: "coord/line.go",
-			old:  `return gone.Kind == kindWrite || gone.Dialect == Kazoo && slices.Contains(l.Kinds, kindRead)`,
+			old:  `return gone.Kind == kindWrite || gone.Dialect == Kazoo && l.has(kindRead)`,
 			new:  `return false`,
 		},
 		tests: []suite{{pkg: rwlock, run: "TestAClaimBehindAWriterThatDowngradesWaitsForTheReader"}},

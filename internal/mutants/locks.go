@@ -16,7 +16,7 @@ var locks = []mutant{
 		guard: "shared lock: an upgrade is refused",
 		edit: edit{
 			file: "coord/reentrant.go",
-			old:  `case spec.Exclusive && !held.claim.spec.Exclusive:`,
+			old:  `case spec.Exclusive && !held.claim.shape.Exclusive:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnExclusiveClaimInside"}},

@@ -34,7 +34,7 @@ var semaphore = []mutant{
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
 			old:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)`,
-			new:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.Alone)`,
+			new:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, nil)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestTwoThatWantAllLeases"}},
 	},

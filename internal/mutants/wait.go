@@ -97,7 +97,7 @@ var waits = []mutant{
 		edit: edit{
 			file: "coord/pausable_example_test.go",
 			old:  `p.client.Acquire(ctx, p.spec, coord.First)`,
-			new:  `p.client.Acquire(ctx, p.spec, coord.Alone)`,
+			new:  `p.client.Acquire(ctx, p.spec, nil)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPausable"}},
 	},
