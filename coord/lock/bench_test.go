@@ -56,9 +56,9 @@ func BenchmarkHandOff(b *testing.B) {
 
 // contender returns one cycle of acquire and release of a session of its own,
 // after a first one.
-func contender(b *testing.B, w *zktest.World) (cycle func()) {
+func contender(b *testing.B, w *zktest.World, opts ...lock.Option) (cycle func()) {
 	w.SetTimeout(time.Minute) // no probe comes in between
-	m, err := lock.New(coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute)), w.Path("lock"))
+	m, err := lock.New(coordtest.Open(b, w.ConnectString(), coord.WithSessionTimeout(time.Minute)), w.Path("lock"), opts...)
 	require.NoError(b, err)
 	cycle = func() {
 		h, err := m.Acquire(b.Context())
@@ -71,4 +71,40 @@ func contender(b *testing.B, w *zktest.World) (cycle func()) {
 	}
 	cycle()
 	return cycle
+}
+
+// BenchmarkManyInOneProcess is one cycle of 2,000 goroutines that share a
+// client and want the same lock all the time.
+func BenchmarkManyInOneProcess(b *testing.B) {
+	for name, opts := range map[string][]lock.Option{
+		"queue=none":  nil,
+		"queue=local": {lock.LocalQueue(1000, time.Second)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			cycle := contender(b, zktest.NewEmbedded(b), opts...)
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			b.ReportAllocs()
+			b.ResetTimer()
+			var goroutines sync.WaitGroup
+			for range 2000 {
+				goroutines.Go(func() {
+					for left.Add(-1) >= 0 {
+						cycle()
+					}
+				})
+			}
+			goroutines.Wait()
+			b.StopTimer()
+		})
+	}
+}
+
+// BenchmarkLinger is one cycle of a lock that lingers and is taken again.
+func BenchmarkLinger(b *testing.B) {
+	cycle := contender(b, zktest.NewEmbedded(b), lock.Linger(time.Minute))
+	b.ReportAllocs()
+	for b.Loop() {
+		cycle()
+	}
 }

@@ -16,6 +16,10 @@
 // wait for itself. Any goroutine that has the hold may release it. There is no
 // condition variable: to wait for others use a barrier or a queue.
 //
+// Where many goroutines of a process want the same lock, or one wants it again
+// and again, [LocalQueue] and [Linger] let those that share the Mutex hand it
+// on in memory.
+//
 // # Guarantees
 //
 // Those of package coord. In short: the hold ends before another can be granted
@@ -28,7 +32,9 @@
 //
 // A holder that is paused beyond the session time-out may go on for a moment
 // after it wakes, while another holds. Pass [coord.Hold.Token] to the resource,
-// or write by [coord.Hold.Txn].
+// or write by [coord.Hold.Txn]. With a local queue the order is that of arrival
+// within a process only: a process has several turns in a row, a bounded number
+// while others wait.
 //
 // # When the session or connection fails
 //
@@ -55,5 +61,6 @@
 // one more round trip, and usually one listing while its predecessor still
 // holds, so that it holds as soon as it hears of the predecessor's deletion. A
 // release wakes the next, which is granted, and the one after it, which lists.
-// Try on a busy lock: 1 read.
+// Try on a busy lock: 1 read. A turn of a local queue costs no request; a node
+// that has more than one turn costs two reads, which watch it and the line.
 package lock

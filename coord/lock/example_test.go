@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -98,3 +99,26 @@ func writeOneReport(ctx context.Context) error {
 func writeReport(context.Context, int64) error { return nil }
 
 var _ = writeOneReport
+
+// Goroutines that share a mutex hand it on in memory.
+func ExampleLocalQueue() {
+	ctx := context.Background()
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
+	m, err := lock.New(client, "/locks/report", lock.LocalQueue(100, time.Second), lock.Linger(time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var nodes []string
+	for range 3 {
+		err := m.Do(ctx, func(_ context.Context, h *coord.Hold) error {
+			nodes = append(nodes, h.Node())
+			return nil
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("one node:", nodes[0] == nodes[1] && nodes[1] == nodes[2])
+	// Output: one node: true
+}

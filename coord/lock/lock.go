@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -12,6 +13,7 @@ import (
 type Mutex struct {
 	client *coord.Client
 	spec   coord.Spec
+	local  *local // nil without [LocalQueue] and [Linger]
 }
 
 // Option sets something about a [Mutex].
@@ -35,9 +37,13 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	m := &Mutex{client, coord.Spec{Line: coord.LockLine(path), Kind: "lock", Exclusive: true}}
+	m := &Mutex{client: client, spec: coord.Spec{Line: coord.LockLine(path), Kind: "lock", Exclusive: true}}
 	if err := coord.Configure(m, path, opts); err != nil {
 		return nil, err
+	}
+	if m.local != nil && m.spec.Reentrant {
+		return nil, fmt.Errorf("%w: mutex %s: a local queue hands the lock on when a turn ends, and cannot be re-entrant; "+
+			"leave one of the options out", coord.ErrInvalid, path)
 	}
 	return m, nil
 }
@@ -47,14 +53,29 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // carries a read hold of a read/write lock on the same path it fails with
 // [coord.ErrUpgrade].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
-	return m.client.Acquire(ctx, m.spec, coord.First)
+	if m.local == nil || m.inside(ctx) {
+		return m.client.Acquire(ctx, m.spec, coord.First)
+	}
+	h, err := m.local.acquire(ctx)
+	return h, m.client.Failure("acquire", m.Path(), err)
+}
+
+// inside reports whether ctx carries a hold of the line, in which an acquire is
+// not to wait.
+func (m *Mutex) inside(ctx context.Context) bool {
+	_, inside := coord.HeldIn(ctx, m.client, m.Path())
+	return inside
 }
 
 // TryAcquire takes the lock if it is free and fails with [coord.ErrBusy] if it
 // is not. A busy lock costs one read and no write. While no server can be
 // reached, it waits for one until ctx ends.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
-	return m.client.TryAcquire(ctx, m.spec, coord.First)
+	if m.local == nil || m.inside(ctx) {
+		return m.client.TryAcquire(ctx, m.spec, coord.First)
+	}
+	h, err := m.local.try(ctx)
+	return h, m.client.Failure("try", m.Path(), err)
 }
 
 // Do runs f while holding the lock; see [coord.Do] for what it returns. For a

@@ -66,4 +66,76 @@ var locks = []mutant{
 		},
 		tests: []suite{{pkg: lock, run: "TestAMultiLockThatWaitsAcquiresAgain"}},
 	},
+	{
+		guard: "local queue: one turn at a time",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `func (q *local) taking() bool { return q.turn != nil && q.turn.Err() == nil }`,
+			new:  `func (q *local) taking() bool { return false }`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALocalQueue"}},
+	},
+	{
+		guard: "local queue: it gives way to others",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `q.others && (q.taken >= q.turns || time.Since(q.since) >= q.most)`,
+			new:  `false`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALocalQueueGivesWay"}},
+	},
+	{
+		guard: "local queue: a place that nobody waits in is given up",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `case q.asking && len(q.waiting) == 0:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALocalQueueIsLeft"}},
+	},
+	{
+		guard: "local queue: a turn that came too late is given back",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `	if w.turn != nil { // set`,
+			new:  `	if false { // set`,
+		},
+		tests: []suite{{pkg: lock, run: "TestATurnThatComesTooLate"}},
+	},
+	{
+		guard: "lingering: newcomers are noticed",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `return err == nil && (isClosed(h.Revoked()) || q.contended(names, path.Base(h.Node()))), err`,
+			new:  `return err == nil && (isClosed(h.Revoked()) || false && q.contended(names, path.Base(h.Node()))), err`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALockThatLingersYields"}},
+	},
+	{
+		guard: "lingering: newcomers of the other dialect are noticed",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `[]coord.Dialect{coord.Curator, coord.Kazoo}`,
+			new:  `[]coord.Dialect{coord.Curator}`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALockThatLingersYields"}},
+	},
+	{
+		guard: "lingering: a request to give up is noticed",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `v.Until(h.Revoked())`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestALockThatLingersYields"}},
+	},
+	{
+		guard: "lingering: it ends",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `		if q.idle == idle {`,
+			new:  `		if false {`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALockThatLingersIsTakenAgain"}},
+	},
 }

@@ -1,0 +1,311 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// LocalQueue lets the goroutines that share the [Mutex] queue in memory: the
+// process has one node in the line, however many of them wait, and a release
+// hands the lock to the one that came first, without a request. Once another
+// contender stands in the line, the process gives its node up when the node has
+// had that many turns or is that old, whichever comes first, and stands in the
+// line again, at its end. The turn under way is not cut short. Until another
+// comes, the node stays.
+//
+// The turns of one node share its [coord.Hold.Token]. A resource that checks
+// tokens refuses what the holder of an earlier node sends late, but not what an
+// earlier turn of the same node sent. Where that matters, leave the option out:
+// a token of its own needs a node of its own.
+//
+// [coord.Hold.Release] returns at once: a node that is given up is deleted in
+// the background, so close the client before the process ends.
+// [coord.Hold.ReleaseTxn] fails with [coord.ErrInvalid], and so does [New] with
+// [Reentrant] as well.
+func LocalQueue(turns int, most time.Duration) Option {
+	return func(m *Mutex) error {
+		if turns < 1 || most <= 0 {
+			return fmt.Errorf("%w: a local queue of %d turns and %v; both must be above 0", coord.ErrInvalid, turns, most)
+		}
+		q := m.localQueue()
+		q.turns, q.most = turns, most
+		return nil
+	}
+}
+
+// Linger keeps the node of a released lock for d. The goroutines that share the
+// [Mutex] get the lock again without a request, as long as no other contender
+// stands in the line, of either dialect, and [coord.Client.Revoke] has not asked
+// for the node. A watch tells of both, and a node without a turn under way is
+// given up at once. It brings a [LocalQueue], of one turn if there is no such
+// option; what is said there of tokens and of the release holds here, too.
+func Linger(d time.Duration) Option {
+	return func(m *Mutex) error {
+		if d <= 0 {
+			return fmt.Errorf("%w: lingering for %v; it must be above 0", coord.ErrInvalid, d)
+		}
+		m.localQueue().linger = d
+		return nil
+	}
+}
+
+// localQueue returns the mutex's local queue, which it makes if there is none.
+func (m *Mutex) localQueue() *local {
+	if m.local == nil {
+		m.local = &local{mutex: m, turns: 1, most: time.Hour}
+	}
+	return m.local
+}
+
+// local is the queue of the goroutines that share a mutex. One hold stands for
+// all of them, and a turn is another handle of it: a turn is not granted when
+// the hold's window is over, and ends when the hold is lost.
+type local struct {
+	mutex  *Mutex
+	turns  int
+	most   time.Duration
+	linger time.Duration
+
+	mu      sync.Mutex
+	waiting []*waiter
+	asking  bool               // the line is asked for a hold
+	stop    context.CancelFunc // ends that when nobody waits any more
+	hold    *coord.Hold        // what the turns are of, or nil
+	carry   context.Context    // carries the hold, and ends with it
+	since   time.Time          // when the hold was granted
+	taken   int                // turns of the hold
+	turn    *coord.Hold        // the newest turn, or nil when it has ended
+	watched bool               // the line is watched for others
+	others  bool               // others wait for the hold
+	idle    *time.Timer        // runs while the hold lingers
+}
+
+// waiter is an acquire that waits for its turn.
+type waiter struct {
+	done chan struct{} // closed when the other two are set
+	turn *coord.Hold
+	err  error
+}
+
+// acquire waits for a turn. A turn that is granted when ctx has ended already
+// is released.
+func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
+	if ctx.Err() != nil {
+		return nil, coord.Ended(ctx)
+	}
+	w := &waiter{done: make(chan struct{})}
+	q.mu.Lock()
+	q.waiting = append(q.waiting, w)
+	q.advance()
+	q.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.turn, w.err
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *waiter) bool { return other == w })
+	q.advance()
+	q.mu.Unlock()
+	if w.turn != nil { // set under mu, so that it is not set any more
+		w.turn.Abandon()
+	}
+	return nil, coord.Ended(ctx)
+}
+
+// try takes a turn of a hold that lingers, or asks the line.
+func (q *local) try(ctx context.Context) (*coord.Hold, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.taking() || len(q.waiting) > 0 {
+		return nil, coord.ErrBusy
+	}
+	if q.hold == nil || q.spent() {
+		q.drop()
+		q.mu.Unlock()
+		h, err := q.mutex.client.TryAcquire(ctx, q.mutex.spec, coord.First)
+		q.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+		q.adopt(h)
+	}
+	turn, err := q.take()
+	q.advance()
+	return turn, err
+}
+
+// taking reports whether a turn is under way; q.mu is held.
+func (q *local) taking() bool { return q.turn != nil && q.turn.Err() == nil }
+
+// advance does what is due. It is called after every change; q.mu is held.
+func (q *local) advance() {
+	for !q.taking() && q.hold != nil && len(q.waiting) > 0 && !q.spent() {
+		turn, err := q.take()
+		if err != nil {
+			q.drop()
+			break
+		}
+		w := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		w.turn = turn
+		close(w.done)
+	}
+	if q.taking() {
+		return
+	}
+	if q.hold != nil && (len(q.waiting) > 0 || q.linger == 0 || q.others || q.hold.Err() != nil) {
+		q.drop()
+	}
+	switch {
+	case q.hold != nil && q.idle == nil:
+		q.rest()
+	case q.hold == nil && len(q.waiting) > 0 && !q.asking:
+		q.ask()
+	case q.asking && len(q.waiting) == 0:
+		q.stop()
+	}
+}
+
+// spent reports whether the hold has no more turns to give; q.mu is held.
+func (q *local) spent() bool {
+	return q.hold.Err() != nil || q.others && (q.taken >= q.turns || time.Since(q.since) >= q.most)
+}
+
+// ask has the line grant a hold to those that wait. Its failure is theirs;
+// q.mu is held.
+func (q *local) ask() {
+	ctx, stop := context.WithCancel(context.Background())
+	q.asking, q.stop = true, stop
+	go func() {
+		h, err := q.mutex.client.Acquire(ctx, q.mutex.spec, coord.First)
+		stopped := ctx.Err() != nil
+		stop()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.asking = false
+		switch {
+		case err == nil:
+			q.adopt(h)
+		case !stopped:
+			for _, w := range q.waiting {
+				w.err = err
+				close(w.done)
+			}
+			q.waiting = nil
+		}
+		q.advance()
+	}()
+}
+
+// adopt makes h the hold that the turns are of; one before it is lost, since
+// the line has granted h. q.mu is held.
+func (q *local) adopt(h *coord.Hold) {
+	q.drop()
+	q.hold, q.carry, q.since, q.taken = h, h.Context(context.Background()), time.Now(), 0
+}
+
+// drop gives the hold up, if there is one; q.mu is held.
+func (q *local) drop() {
+	if q.hold == nil {
+		return
+	}
+	q.hold.Abandon()
+	q.hold, q.watched, q.others = nil, false, false
+	q.wake()
+}
+
+// take begins a turn: another handle of the hold. It fails if the hold is lost;
+// q.mu is held.
+func (q *local) take() (*coord.Hold, error) {
+	again := q.mutex.spec
+	again.Reentrant = true
+	turn, err := q.mutex.client.Acquire(q.carry, again, coord.First)
+	if err != nil {
+		return nil, err
+	}
+	q.wake()
+	if q.turn, q.taken = turn, q.taken+1; q.taken > 1 {
+		q.watch()
+	}
+	go func() {
+		<-turn.Done()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.turn == turn {
+			q.turn = nil
+		}
+		q.advance()
+	}()
+	return turn, nil
+}
+
+// rest lets the hold linger; q.mu is held.
+func (q *local) rest() {
+	q.watch()
+	var idle *time.Timer
+	idle = time.AfterFunc(q.linger, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.idle == idle {
+			q.drop()
+			q.advance()
+		}
+	})
+	q.idle = idle
+}
+
+// wake ends the rest; q.mu is held.
+func (q *local) wake() {
+	if q.idle != nil {
+		q.idle.Stop()
+		q.idle = nil
+	}
+}
+
+// watch looks out for others that wait for the hold, and for a request to give
+// it up; q.mu is held.
+func (q *local) watch() {
+	if q.watched {
+		return
+	}
+	q.watched = true
+	h, carry := q.hold, q.carry
+	go func() {
+		_ = q.mutex.client.Wait(carry, func(v *coord.View) (bool, error) {
+			v.Until(h.Revoked())
+			names, _, err := v.Children(q.mutex.Path())
+			return err == nil && (isClosed(h.Revoked()) || q.contended(names, path.Base(h.Node()))), err
+		})
+		// An error is news as well: nothing would tell of others any more.
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.hold == h {
+			q.others = true
+			q.advance()
+		}
+	}()
+}
+
+// contended reports whether a node besides the own one is a contender's.
+func (q *local) contended(names []string, own string) bool {
+	line := q.mutex.spec.Line
+	return slices.ContainsFunc([]coord.Dialect{coord.Curator, coord.Kazoo}, func(d coord.Dialect) bool {
+		return slices.ContainsFunc(line.Order(names, d), func(c coord.Contender) bool { return c.Name != own })
+	})
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,403 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// turns has n goroutines wait for the mutex, one after the other, and returns
+// where their turns appear. Each lasts for d.
+func turns(b coordtest.Bubble, m *lock.Mutex, name string, n int, d time.Duration) <-chan string {
+	granted := make(chan string, n)
+	for i := range n {
+		go func() {
+			err := m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
+				granted <- fmt.Sprint(name, i)
+				time.Sleep(d)
+				return ctx.Err()
+			})
+			if err != nil {
+				b.Error(err)
+			}
+		}()
+		time.Sleep(time.Microsecond)
+	}
+	return granted
+}
+
+// TestALocalQueueIsOneNode and its turns are in order, and without requests.
+func TestALocalQueueIsOneNode(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(3, time.Second))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		before := b.Server.Counts()
+		granted := turns(b, m, "", 100, 10*time.Millisecond)
+		time.Sleep(time.Second)
+		require.Empty(b, granted)
+		require.Len(b, contenders(b, m), 1)
+		require.NoError(b, h.Release(b.Context()))
+		for i := range 100 {
+			require.Equal(b, fmt.Sprint(i), <-granted)
+		}
+		time.Sleep(100 * time.Millisecond)
+		counts := b.Server.Counts().Since(before)
+		require.Zero(b, counts[zkembed.OpCreate], "one node for all")
+		require.Equal(b, 1, counts[zkembed.OpDelete])
+		require.LessOrEqual(b, counts.Total(), 8, "requests do not grow with the turns: %v", counts)
+		require.Empty(b, contenders(b, m))
+	})
+}
+
+func contenders(b coordtest.Bubble, m *lock.Mutex) []coord.ContenderInfo {
+	b.Helper()
+	line, err := m.Contenders(b.Context())
+	require.NoError(b, err)
+	return line
+}
+
+// Two processes that both have work enough take turns in the proportion of
+// their options, by number or by time.
+func TestALocalQueueGivesWayToOthers(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		turns   int
+		most    time.Duration
+		atLeast int // turns in a row
+		atMost  int
+	}{
+		{"after so many turns", 4, time.Hour, 4, 4},
+		{"after so long", 1000, 95 * time.Millisecond, 8, 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				var all sync.Mutex
+				var order []byte
+				var done sync.WaitGroup
+				process := func(name byte) {
+					m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(tt.turns, tt.most))
+					for range 100 {
+						done.Go(func() {
+							err := m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
+								require.True(b, all.TryLock(), "two hold")
+								order = append(order, name)
+								time.Sleep(10 * time.Millisecond)
+								all.Unlock()
+								return ctx.Err()
+							})
+							if err != nil {
+								b.Error(err)
+							}
+						})
+					}
+				}
+				process('a')
+				process('b')
+				done.Wait()
+				require.Len(b, order, 200)
+				run, runs := 1, []int{}
+				for i := 1; i < len(order); i++ {
+					if order[i] == order[i-1] {
+						run++
+						continue
+					}
+					runs = append(runs, run)
+					run = 1
+				}
+				b.Logf("%s", order)
+				require.Greater(b, len(runs), 10)
+				for _, run := range runs[1 : len(runs)-1] { // the first began alone
+					require.GreaterOrEqual(b, run, tt.atLeast, "%v", runs)
+					require.LessOrEqual(b, run, tt.atMost, "%v", runs)
+				}
+			})
+		})
+	}
+}
+
+func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		other := mutex(b.T, b.Open(), "/lock")
+		h, err := other.Acquire(b.Context())
+		require.NoError(b, err)
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(10, time.Minute))
+		short, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := m.Acquire(short)
+			failed <- err
+		}()
+		time.Sleep(time.Second)
+		granted := turns(b, m, "", 1, 0)
+		time.Sleep(time.Second)
+		line := contenders(b, m)
+		require.Len(b, line, 2)
+		require.ErrorIs(b, <-failed, context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		require.Equal(b, line, contenders(b, m), "the place in the line is kept for the one that waits")
+		_, err = m.Acquire(short)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.NoError(b, h.Release(b.Context()))
+		require.Equal(b, "0", <-granted)
+
+		h, err = other.Acquire(b.Context())
+		require.NoError(b, err)
+		short, cancel = context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		_, err = m.Acquire(short)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		require.Len(b, contenders(b, m), 1, "nobody waits any more, and a node is left")
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+// What becomes of the hold becomes of the turn, and the others stand in the
+// line again.
+func TestALocalQueueThatLosesItsNode(t *testing.T) {
+	for name, lose := range map[string]func(b coordtest.Bubble, c *coord.Client, h *coord.Hold){
+		"deleted": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
+			require.NoError(b, b.Open().Break(b.Context(), h.Node()))
+		},
+		"expired": func(b coordtest.Bubble, c *coord.Client, _ *coord.Hold) {
+			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				c := b.Open()
+				m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Linger(time.Minute))
+				h, err := m.Acquire(b.Context())
+				require.NoError(b, err)
+				granted := turns(b, m, "", 3, 0)
+				lose(b, c, h)
+				<-h.Done()
+				require.ErrorIs(b, h.Err(), coord.ErrLost)
+				for i := range 3 {
+					require.Equal(b, fmt.Sprint(i), <-granted)
+				}
+				next, err := m.Acquire(b.Context())
+				require.NoError(b, err)
+				require.Greater(b, next.Token(), h.Token())
+				require.NoError(b, next.Release(b.Context()))
+				require.NoError(b, h.Release(b.Context()))
+			})
+		})
+	}
+}
+
+// No turn is granted from memory when the window is over, though nothing has
+// told so yet.
+func TestALocalQueueLooksAtTheWindow(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(time.Second)
+		b.Server.Stop()
+		time.Sleep(2 * coordtest.T)
+		short, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err = m.Acquire(short)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		_, err = m.TryAcquire(short)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		b.Server.Resume()
+		again, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		require.Greater(b, again.Token(), h.Token())
+		require.NoError(b, again.Release(b.Context()))
+	})
+}
+
+func TestALockThatLingersIsTakenAgainWithoutARequest(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Second))
+		cycle := func(acquire func(context.Context) (*coord.Hold, error)) int64 {
+			h, err := acquire(b.Context())
+			require.NoError(b, err)
+			defer func() { require.NoError(b, h.Release(b.Context())) }()
+			return h.Token()
+		}
+		token := cycle(m.Acquire)
+		time.Sleep(10 * time.Millisecond)
+		before := b.Server.Counts()
+		for range 100 {
+			require.Equal(b, token, cycle(m.Acquire))
+			require.Equal(b, token, cycle(m.TryAcquire))
+		}
+		require.Zero(b, b.Server.Counts().Since(before).Total())
+		time.Sleep(900 * time.Millisecond)
+		require.Len(b, contenders(b, m), 1)
+		time.Sleep(200 * time.Millisecond)
+		require.Empty(b, contenders(b, m), "it lingers longer than it should")
+		require.Greater(b, cycle(m.Acquire), token)
+	})
+}
+
+// A newcomer of either dialect has to wait for a round trip, not for the end of
+// the lingering.
+func TestALockThatLingersYieldsAtOnce(t *testing.T) {
+	kazoo := func(b coordtest.Bubble) {
+		path := "/lock/0123456789abcdef0123456789abcdef__lock__0000000007"
+		require.NoError(b, b.Open().Create(b.Context(), path, nil))
+	}
+	for name, disturb := range map[string]func(b coordtest.Bubble, h *coord.Hold){
+		"another waits": func(b coordtest.Bubble, _ *coord.Hold) {
+			h, err := mutex(b.T, b.Open(), "/lock").Acquire(b.Context())
+			require.NoError(b, err)
+			require.NoError(b, h.Release(b.Context()))
+		},
+		"of the other dialect": func(b coordtest.Bubble, _ *coord.Hold) { kazoo(b) },
+		"asked for": func(b coordtest.Bubble, h *coord.Hold) {
+			require.NoError(b, b.Open().Revoke(b.Context(), h.Node()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
+				h, err := m.Acquire(b.Context())
+				require.NoError(b, err)
+				require.NoError(b, h.Release(b.Context()))
+				time.Sleep(time.Second)
+				begun := time.Now()
+				disturb(b, h)
+				time.Sleep(10 * time.Millisecond)
+				_, there, err := b.Open().Exists(b.Context(), h.Node())
+				require.NoError(b, err)
+				require.False(b, there)
+				require.Less(b, time.Since(begun), time.Second)
+			})
+		})
+	}
+}
+
+// A turn that a newcomer comes to is the last but those that the queue is
+// allowed.
+func TestATurnIsNotCutShortByANewcomer(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, h.Release(b.Context()))
+		h, err = m.Acquire(b.Context())
+		require.NoError(b, err)
+		granted := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
+		time.Sleep(time.Minute)
+		require.NoError(b, h.Err())
+		require.Empty(b, granted)
+		_, err = m.TryAcquire(b.Context())
+		require.ErrorIs(b, err, coord.ErrBusy)
+		require.NoError(b, h.Release(b.Context()))
+		require.Equal(b, "other0", <-granted)
+		time.Sleep(time.Second) // until that turn is over
+	})
+}
+
+func TestALocalQueueFailsForAll(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute))
+		h, err := mutex(b.T, other, "/lock").Acquire(b.Context())
+		require.NoError(b, err)
+		failed := make(chan error, 10)
+		for range cap(failed) {
+			go func() {
+				_, err := m.Acquire(b.Context())
+				failed <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		_, err = m.TryAcquire(b.Context())
+		require.ErrorIs(b, err, coord.ErrBusy)
+		require.NoError(b, c.Close(b.Context()))
+		for range cap(failed) {
+			require.ErrorIs(b, <-failed, coord.ErrClosed)
+		}
+		_, err = m.TryAcquire(b.Context())
+		require.ErrorIs(b, err, coord.ErrClosed)
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestALocalQueueInsideOfItsTurn(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(10, time.Minute))
+		require.NoError(b, m.Do(b.Context(), func(ctx context.Context, _ *coord.Hold) error {
+			_, err := m.Acquire(ctx)
+			require.ErrorIs(b, err, coord.ErrInvalid, "it would wait for itself")
+			return nil
+		}))
+	})
+}
+
+func TestOptionsOfALocalQueue(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		for _, opts := range [][]lock.Option{
+			{lock.LocalQueue(0, time.Second)},
+			{lock.LocalQueue(1, 0)},
+			{lock.Linger(0)},
+			{lock.Linger(time.Second), lock.Reentrant()},
+		} {
+			_, err := lock.New(c, "/lock", opts...)
+			require.ErrorIs(b, err, coord.ErrInvalid)
+			b.Log(err)
+		}
+	})
+}
+
+// endsNext is a context that ends after it was asked whether it has.
+type endsNext struct {
+	context.Context
+	asked int
+}
+
+func (c *endsNext) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (c *endsNext) Err() error {
+	if c.asked++; c.asked == 1 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// A turn that is granted while its caller's context ends is given back.
+func TestATurnThatComesTooLate(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Minute))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, h.Release(b.Context()))
+		late := 0
+		for range 200 {
+			h, err := m.Acquire(&endsNext{Context: b.Context()})
+			if err == nil {
+				require.NoError(b, h.Release(b.Context()))
+				continue
+			}
+			require.ErrorIs(b, err, context.Canceled)
+			late++
+			again, err := m.Acquire(b.Context())
+			require.NoError(b, err)
+			require.NoError(b, again.Release(b.Context()))
+		}
+		require.NotZero(b, late)
+	})
+}
