@@ -6,7 +6,7 @@
 // moment, and can then no longer stop what it started. So a second process, the
 // guard, stands between the owner and the command. The guard starts the command
 // and learns over a pipe until when the lock can be trusted. It needs no
-// further word from the owner to end the command. On Linux a third one, the
+// further order from the owner to end the command. On Linux a third one, the
 // reaper, stands between the owner and the guard, for the case that the guard
 // is killed.
 //

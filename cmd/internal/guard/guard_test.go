@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 func guardCommand(out *os.File) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+guardRole)
-	cmd.Stdout = out // and not stderr: shells like to comment on signals there
+	cmd.Stdout = out // and not stderr: shells report signals there
 	return cmd
 }
 
@@ -152,8 +152,8 @@ func (r *run) line() string {
 	panic("unreachable")
 }
 
-// requireGone waits until no living process has that id; a zombie lives no
-// more.
+// requireGone waits until no living process has that id; a zombie counts as
+// gone.
 func requireGone(t *testing.T, pid int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "process %d lives on", pid)

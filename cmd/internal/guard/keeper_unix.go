@@ -73,7 +73,7 @@ func Main() error {
 }
 
 // outlive keeps the guard alive when it is signalled. It is in a group of its
-// own, so such signals are meant for it; it has to outlive them nevertheless.
+// own, so such signals are meant for it; it has to survive them nevertheless.
 // Signals that are handled, unlike ignored ones, have their default effect
 // again in the command; those that were ignored from the start, as under nohup,
 // stay so.
@@ -122,8 +122,8 @@ func (k *keeper) start(orders <-chan order) *Event {
 	return nil
 }
 
-// timely waits until there is time for the command. On a busy machine a first
-// deadline may be old by now, and the next be on its way.
+// timely waits until the deadline leaves time for the command. On a busy
+// machine the first deadline may be old by now, and the next one on its way.
 func (k *keeper) timely(orders <-chan order) bool {
 	for {
 		left := k.deadline.Sub(Now())
@@ -195,7 +195,7 @@ func (k *keeper) obey(o order) {
 	}
 }
 
-// act does what is due and tells when to look again.
+// act does what is due and returns when to look again.
 func (k *keeper) act(now Instant) time.Duration {
 	left := k.deadline.Sub(now)
 	warnIn := left - time.Duration(k.setup.KillAfter)
@@ -211,7 +211,7 @@ func (k *keeper) act(now Instant) time.Duration {
 	switch {
 	case k.killAt != 0 && now >= k.killAt:
 		return k.sweep.round(k.pid, syscall.SIGKILL)
-	case k.ended != nil: // what it left has the time that it had itself
+	case k.ended != nil: // its descendants have the time that it had itself
 		return k.sweep.round(k.pid, 0)
 	}
 	k.survey(now)
@@ -222,9 +222,8 @@ func (k *keeper) act(now Instant) time.Duration {
 	return max(0, min(next, glance))
 }
 
-// end has the command end by TERM now and by KILL later, once and for all: that
-// the lock is out of danger afterwards does not make whole what was
-// interrupted.
+// end has the command end by TERM now and by KILL later. A later deadline
+// changes nothing: the command was interrupted already.
 func (k *keeper) end(why Cause, killAt Instant) {
 	if k.killAt == 0 {
 		k.cause, k.killAt = why, killAt
@@ -240,8 +239,8 @@ func (k *keeper) kill(why Cause) {
 	k.killAt = longAgo
 }
 
-// terminate asks the command to end. What is stopped has to be continued to
-// hear of it.
+// terminate sends TERM, and CONT, without which a stopped process would not
+// receive it.
 func (k *keeper) terminate() {
 	outside := k.outside()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
@@ -265,8 +264,9 @@ func (k *keeper) outside() (found []int) {
 	return found
 }
 
-// survey tells the owner, once, of processes that this user may not signal:
-// they changed their credentials, and nothing can stop them in time.
+// survey reports to the owner, once, that there are processes that this user
+// may not signal: they changed their credentials, and cannot be stopped in
+// time.
 func (k *keeper) survey(now Instant) {
 	if k.denied || now.Sub(k.surveyed) < surveyEvery && unix.Kill(k.pid, 0) != unix.EPERM {
 		return

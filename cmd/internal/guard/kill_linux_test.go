@@ -32,7 +32,7 @@ func withJobs(t *testing.T) (r *run, guard int, pids []int) {
 	for range 2 {
 		pids = append(pids, number(t, r.line()))
 	}
-	t.Cleanup(func() { // what the test shows to live on
+	t.Cleanup(func() { // the test shows that they live on
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -159,7 +159,7 @@ func TestThePriorityIsTheGuardsAndNotTheCommands(t *testing.T) {
 // locked is how much of a process's memory is kept from being swapped out.
 func locked(t *testing.T, pid int) string { return status(t, pid, "VmLck") }
 
-// spared is how unlikely it is that a process is killed for want of memory.
+// spared is a process's score for being killed when memory runs out.
 func spared(t *testing.T, pid int) string {
 	t.Helper()
 	adj, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))

@@ -29,7 +29,7 @@ func newOutbox(to io.Writer) *outbox {
 	return o
 }
 
-// report reports whether there was room.
+// report returns false if there was no room.
 func (o *outbox) report(e Event) bool {
 	select {
 	case o.events <- e:

@@ -34,7 +34,7 @@ type Process struct {
 	guard  *exec.Cmd
 	events chan Event
 	orders chan order
-	over   chan struct{} // closed when nothing is to be ordered any more
+	over   chan struct{} // closed when no more orders are sent
 	life   *os.File
 
 	mu  sync.Mutex
@@ -78,7 +78,7 @@ func Start(o Options) (*Process, error) {
 // Gone; then the channel is closed.
 func (p *Process) Events() <-chan Event { return p.events }
 
-// Extend tells that the lock can now be trusted until deadline.
+// Extend tells the guard that the lock can now be trusted until deadline.
 func (p *Process) Extend(deadline Instant) { p.send(order{Deadline: deadline}) }
 
 // Signal passes a signal on to the command's group.
@@ -91,7 +91,7 @@ func (p *Process) Stop() { p.send(order{Stop: true}) }
 // Kill ends the command at once.
 func (p *Process) Kill() { p.send(order{Kill: true}) }
 
-// Abandon has everything killed without asking the guard: it does not answer.
+// Abandon has everything killed without the guard, which does not answer.
 func (p *Process) Abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *Process) Abandon() {
 	_ = p.life.Close()
 }
 
-// send hands an order over and never waits. That the guard is gone, or does not
-// read, shows in the events.
+// send queues an order and never waits. The events show when the guard is gone,
+// or does not read.
 func (p *Process) send(o order) {
 	select {
 	case p.orders <- o:
@@ -147,7 +147,7 @@ func (p *Process) read(reports io.ReadCloser, orders io.Closer) {
 	_ = p.life.Close() // not earlier: what may be left would be killed
 }
 
-// knows remembers the command's process id for as long as it is one.
+// knows keeps the command's process id for as long as the process exists.
 func (p *Process) knows(e Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

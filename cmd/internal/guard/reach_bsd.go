@@ -22,10 +22,10 @@ func keepFromCommand() {
 	}
 }
 
-// Able tells why a command cannot be guarded here.
+// Able returns why a command cannot be guarded here, or nil.
 func Able() error { return nil }
 
-// eachDescendant knows them on Linux only; elsewhere the command's process
+// eachDescendant finds them on Linux only; elsewhere the command's process
 // group must do.
 func eachDescendant(func(pid int)) {}
 

@@ -33,8 +33,8 @@ func keepFromCommand() {
 	}
 }
 
-// Able tells why a command cannot be guarded here: descendants are found by the
-// kernel's process table only.
+// Able returns why a command cannot be guarded here, or nil: descendants are
+// found only by the kernel's process table.
 func Able() error {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return fmt.Errorf("/proc does not show the processes of this PID namespace (it shows this one as %q), so that "+

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// The names by which the processes that guard are seen. They are not the
-// program's, so that what is sent to all processes of its name does not reach
-// them.
+// The process names of guard and reaper. They are not the program's, so that a
+// signal to all processes of its name does not reach them.
 const (
 	reaperName = "zkreaper"
 	guardName  = "zkguard"
@@ -26,10 +25,10 @@ func isReaper() bool { return os.Args[0] == reaperName }
 // everything.
 func abandon(*os.Process) {}
 
-// reaper starts the guard, and sees that what descends from it does not outlive
-// it: when the guard is killed, orphans become children of the reaper, which
-// kills them and tells the owner when it is done. It does the same when the
-// owner is gone.
+// reaper starts the guard, and ensures that no descendant of it outlives it:
+// when the guard is killed, orphans become children of the reaper, which kills
+// them and tells the owner when it is done. It does the same when the owner is
+// gone.
 func reaper() error {
 	reports, life := os.NewFile(reportsFD, "reports"), os.NewFile(lifeFD, "life")
 	guard, err := syscall.ForkExec("/proc/self/exe", append([]string{guardName}, os.Args[1:]...), &syscall.ProcAttr{

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The statuses by which a shell, env or timeout tells that it could not run a
-// command.
+// The statuses of a shell, env or timeout that could not run a command.
 const (
 	cannotGuard   = 125
 	notExecutable = 126
@@ -84,10 +83,10 @@ func find(name string) (string, error) {
 	return "", found
 }
 
-// Runnable looks whether there is a command of this name, and tells why not,
-// with the status by which a shell tells that. Whether the system can run it
-// shows only when it does. A foreign command becomes another user's, so that it
-// cannot be signalled.
+// Runnable looks for a command of this name. If there is none, the error says
+// why, and status is what a shell would exit with. Whether the system can run
+// the command shows only when it is started. A foreign command becomes another
+// user's, so that it cannot be signalled.
 func Runnable(name string) (status int, foreign bool, err error) {
 	path, err := find(name)
 	var because *startError

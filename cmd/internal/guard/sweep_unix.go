@@ -17,15 +17,15 @@ const (
 	clean = 2
 )
 
-// sweep ends what descends from this process, round by round, until nothing is
-// left but what it may not signal.
+// sweep ends the descendants of this process, round by round, until none is
+// left but those it may not signal.
 type sweep struct {
 	empty int   // rounds in a row without anything to signal
 	left  []int // what this user may not signal
 }
 
-// round signals a process group, if it is not 0, and all descendants, and tells
-// when to come back. Signal 0 just looks what is there.
+// round signals a process group, if it is not 0, and all descendants, and
+// returns when to come back. Signal 0 only finds out which there are.
 func (s *sweep) round(group int, sig syscall.Signal) time.Duration {
 	s.left = nil
 	s.empty++
@@ -41,7 +41,7 @@ func (s *sweep) round(group int, sig syscall.Signal) time.Duration {
 		}
 	})
 	if s.over() {
-		return glance // what this user may not signal ends by itself, or not
+		return glance // only processes are left that this user may not signal
 	}
 	return rekill
 }

@@ -12,8 +12,8 @@ const (
 	lifeFD    = 5
 )
 
-// order is what the owner tells the guard. The first one starts the command; in
-// those that follow, each field that is set is an instruction.
+// order is a message of the owner to the guard. The first one starts the
+// command; in those that follow, each field that is set is an instruction.
 type order struct {
 	Setup    *setup         `json:"setup,omitempty"`
 	Deadline Instant        `json:"deadline,omitempty"` // the lock can be trusted until then
@@ -29,7 +29,7 @@ type setup struct {
 	Foreground bool     `json:"foreground"` // hand the terminal to the command
 }
 
-// Kind tells events apart.
+// Kind says what an event is.
 type Kind string
 
 const (
@@ -38,7 +38,7 @@ const (
 	Stopped Kind = "stopped" // Signal stopped the command
 	Denied  Kind = "denied"  // Left are processes of the command that this user may not signal
 	Exited  Kind = "exited"  // Status, At and Cause are set, Left perhaps
-	Gone    Kind = "gone"    // the guard ended without a word; what it had started has been killed, but for Left
+	Gone    Kind = "gone"    // the guard ended without a report; its descendants have been killed, but for Left
 )
 
 // Cause is why the guard ended the command. The first cause stays.

@@ -16,7 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// Batch is the processes that count, and what they have told.
+// Batch is the counting processes, and their reports.
 type Batch struct {
 	Members int
 	Kills   int
@@ -96,7 +96,7 @@ func (b *Batch) start() error {
 	return err
 }
 
-// hear takes in what a process tells, or its end.
+// hear handles a process's message, or its end.
 func (b *Batch) hear(e crew.Event[message]) error {
 	if e.Message == nil {
 		if err := b.crew.Ended(e); err != nil || e.From.Killed() {

@@ -19,7 +19,7 @@ const (
 	leaveWithin = 5 * time.Second
 )
 
-// Crew is the processes of a demonstration, which tell messages of type M. One
+// Crew is the processes of a demonstration, which send messages of type M. One
 // goroutine calls its methods.
 type Crew[M any] struct {
 	members  map[*Member]bool
@@ -79,7 +79,7 @@ func (c *Crew[M]) Start(command func(number int) (*exec.Cmd, error)) (*Member, e
 	return m, nil
 }
 
-// listen passes on what a member tells, and its end after the last word.
+// listen passes on a member's messages, and its end after the last of them.
 func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
 	defer out.Close()
 	for values := json.NewDecoder(bufio.NewReader(out)); ; {
@@ -89,15 +89,15 @@ func (c *Crew[M]) listen(from *Member, out io.ReadCloser) {
 		}
 		c.events <- Event[M]{From: from, Message: message}
 	}
-	_, _ = io.Copy(io.Discard, out) // of a member that tells what nobody understands
+	_, _ = io.Copy(io.Discard, out) // of a member whose messages cannot be read
 	c.events <- Event[M]{From: from, Err: from.cmd.Wait()}
 }
 
-// Events gives what the members tell. The receiver of a member's end calls
+// Events gives the members' messages. The receiver of a member's end calls
 // Ended.
 func (c *Crew[M]) Events() <-chan Event[M] { return c.events }
 
-// Until gives what the members tell to hear, until all is over, hear fails, or
+// Until gives the members' messages to hear, until all is over, hear fails, or
 // ctx ends, which is an error.
 func (c *Crew[M]) Until(ctx context.Context, over func() bool, hear func(Event[M]) error) error {
 	for !over() {
@@ -113,8 +113,8 @@ func (c *Crew[M]) Until(ctx context.Context, over func() bool, hear func(Event[M
 	return nil
 }
 
-// Ended strikes a member off, whose end was received. It fails when too many
-// have ended by themselves.
+// Ended removes a member whose end was received. It fails when too many have
+// ended by themselves.
 func (c *Crew[M]) Ended(e Event[M]) error {
 	delete(c.members, e.From)
 	if e.From.killed {
@@ -126,7 +126,7 @@ func (c *Crew[M]) Ended(e Event[M]) error {
 	return nil
 }
 
-// Failure tells why a member ended by itself.
+// Failure returns why a member ended by itself.
 func (e Event[M]) Failure() error {
 	if e.Err == nil {
 		return fmt.Errorf("process %d ended before it was told to", e.From.PID())
@@ -134,11 +134,11 @@ func (e Event[M]) Failure() error {
 	return fmt.Errorf("process %d: %w", e.From.PID(), e.Err)
 }
 
-// Members are those that were started and have not been struck off.
+// Members are those that were started and not removed since.
 func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
-// Close tells everybody to end, and waits until they have. Those that do not go
-// are killed. What they tell meanwhile goes to hear.
+// Close tells all members to end, and waits until they have. Those that do not
+// are killed. Their messages meanwhile go to hear.
 func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
 	for m := range c.members {
 		_ = m.in.Close()

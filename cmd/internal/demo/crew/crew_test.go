@@ -21,9 +21,9 @@ import (
 // The test binary is the parent, in the tests, and its members.
 const (
 	roleVariable = "CREW_TEST_ROLE"
-	memberRole   = "member" // tells its number and ends with its lifeline
+	memberRole   = "member" // sends its number and ends with its lifeline
 	failingRole  = "failing"
-	parentRole   = "parent" // has a member, and tells its process id
+	parentRole   = "parent" // has a member, and sends its process id
 )
 
 const soon = 20 * time.Second
@@ -131,7 +131,7 @@ func TestMembersEndWhenTheirParentIsKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return gone(pid) }, soon, time.Millisecond)
 }
 
-// gone reports whether a process lives no more; a zombie does not.
+// gone reports whether a process has ended; a zombie has.
 func gone(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		return stat[strings.LastIndexByte(string(stat), ')')+2] == 'Z'

@@ -1,11 +1,11 @@
 // Package crew is what the demonstrations have in common: real processes that
-// are started, heard, killed and seen out.
+// are started, listened to, killed and ended.
 //
 // The parent keeps a [Crew]. Each process has a pipe for its standard input,
 // which is its lifeline: when the parent closes it, or dies, the process ends
-// ([UntilEOF]). It tells the parent what happens in JSON values on its standard
-// output ([Tell]), which is read to its end though the process is killed: what
-// was told has been heard.
+// ([UntilEOF]). It sends the parent JSON values on its standard output
+// ([Tell]), which is read to its end also when the process is killed: no
+// message that was sent is lost.
 //
 // Each process has a process group of its own, so that a key typed at the
 // terminal reaches the parent alone, which ends the others in good order.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Tell writes a message to the parent. One write: what arrives has arrived
-// whole.
+// Tell writes a message to the parent, in one write: it arrives whole or not at
+// all.
 func Tell(out io.Writer, message any) {
 	data, err := json.Marshal(message)
 	if err != nil {

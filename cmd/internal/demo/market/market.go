@@ -32,7 +32,7 @@ type Market struct {
 	crew    *crew.Crew[message]
 	state   map[string]itemState
 	acked   int
-	victims map[string]time.Time // when who had this item was killed, until it is delivered again
+	victims map[string]time.Time // when the receiver of an item was killed, until the item is delivered again
 	result  Result
 }
 
@@ -98,8 +98,9 @@ func (m *Market) consumer() error {
 	return err
 }
 
-// hear takes in what a process tells, or its end. A consumer that has just
-// received goes on at our word, or is killed when it is time for that.
+// hear handles a process's message, or its end. A consumer that has just
+// received an item waits: it is told to go on, or is killed when it is time for
+// that.
 func (m *Market) hear(e crew.Event[message]) error {
 	if e.Message == nil {
 		if err := m.crew.Ended(e); err != nil || e.From.Killed() {
@@ -118,7 +119,7 @@ func (m *Market) hear(e crew.Event[message]) error {
 	return nil
 }
 
-// note takes down what a process tells.
+// note counts a process's message.
 func (m *Market) note(_ *crew.Member, news *message) {
 	state := m.state[news.Item]
 	switch news.What {

@@ -33,7 +33,7 @@ type Worker struct {
 	Queue *queue.Queue
 	In    io.Reader                        // at its end the worker ends
 	Out   io.Writer                        // to the parent
-	Note  func(format string, args ...any) // tells people of what went wrong
+	Note  func(format string, args ...any) // reports to people what went wrong
 }
 
 // Produce puts so many items, says so, and waits for the end of In.
@@ -77,7 +77,7 @@ func (w *Worker) Consume(ctx context.Context) error {
 	}
 }
 
-// unlessOver is no error when the demonstration is over.
+// unlessOver returns nil when the demonstration is over, else err.
 func unlessOver(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -85,8 +85,8 @@ func unlessOver(ctx context.Context, err error) error {
 	return err
 }
 
-// ack acknowledges an item, also when the demonstration is over: to know for
-// certain is worth some time.
+// ack acknowledges an item, also when the demonstration is over: it waits some
+// time for the outcome.
 func ack(item *queue.Item) error {
 	ctx, cancel := context.WithTimeout(context.Background(), ackWithin)
 	defer cancel()

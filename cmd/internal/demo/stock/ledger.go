@@ -84,8 +84,8 @@ func (s *Sale) parse(line []byte) error {
 	return err
 }
 
-// sold is the number of units handed over by what the file and the sellers say
-// together; known are the sellers' words.
+// sold is the number of units handed over, by the file and by the sellers'
+// reports, which are known.
 func (l Ledger) sold(known []Sale) int {
 	type key struct{ seller, number int }
 	all := map[key]bool{}

@@ -39,7 +39,7 @@ type message struct {
 	Halt  Point `json:"halt,omitempty"`  // it stands there, in the middle of a sale, until it is killed
 	Left  int   `json:"left,omitempty"`  // with Halt: what the file said when the seller read it
 	Empty bool  `json:"empty,omitempty"` // it found no stock left, and waits for orders
-	Lost  bool  `json:"lost,omitempty"`  // it lost the lock in the middle of a sale, and let it be
+	Lost  bool  `json:"lost,omitempty"`  // it lost the lock in the middle of a sale, and gave the sale up
 }
 
 // Seller is one selling process.
@@ -130,8 +130,8 @@ func (s *Seller) sell(ctx context.Context, token int64, lost func() error) (empt
 	return false, nil
 }
 
-// halt stands still for ever if that was ordered for one of these points. It
-// returns true only at the end of the shop.
+// halt stands still if that was ordered for one of these points. It returns
+// true only when the shop is closed.
 func (s *Seller) halt(ctx context.Context, left int, at ...Point) bool {
 	s.mu.Lock()
 	ordered := s.orders

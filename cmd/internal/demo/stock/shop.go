@@ -20,17 +20,17 @@ type Shop struct {
 	Watch   func(Progress)                  // gets everything that happens; called by one goroutine
 
 	crew   *crew.Crew[message]
-	empty  map[*crew.Member]bool // who has seen the empty stock, and waits for orders
+	empty  map[*crew.Member]bool // sellers that have seen the empty stock, and wait for orders
 	victim *crew.Member          // has been ordered to halt
 	killed time.Time             // the last kill, until a sale follows
-	known  []Sale                // as the sellers told
+	known  []Sale                // as the sellers reported
 	result Result
 }
 
 // Progress is one thing that happened.
 type Progress struct {
 	Kind   string        // "sold", "killed", "resumed" (the first sale after a kill), "lost", "failed"
-	Sold   int           // so far, as far as the sellers told
+	Sold   int           // so far, as the sellers reported
 	Killed int           // so far
 	PID    int           // killed
 	Point  Point         // killed
@@ -129,7 +129,7 @@ func (s *Shop) choose() {
 
 func (s *Shop) allEmpty() bool { return len(s.empty) == len(s.crew.Members()) }
 
-// note takes down a sale.
+// note records a sale.
 func (s *Shop) note(m *message) {
 	if m.Sale != nil {
 		s.known = append(s.known, *m.Sale)
@@ -148,7 +148,7 @@ func (s *Shop) hear(from *crew.Member, m *message) {
 			s.Watch(Progress{Kind: "resumed", Sold: len(s.known), Killed: s.result.Kills, Gap: gap})
 		}
 	case m.Halt != "":
-		// It stands in the middle of its sale, and will not move on.
+		// The seller stands in the middle of its sale, and does not go on.
 		from.Kill()
 		s.result.Kills++
 		s.killed = time.Now()

@@ -13,7 +13,7 @@ type Log struct {
 	Overlaps int `json:"overlaps"` // entries by a former leader, after one of a newer
 }
 
-// write adds a leader's entry. One write, at the file's end: entries do not
+// write adds a leader's entry at the file's end, in one write: entries do not
 // mix.
 func write(file *os.File, token int64, pid, number int) error {
 	_, err := fmt.Fprintf(file, "%d %d %d\n", token, pid, number)
