@@ -7,7 +7,7 @@ import (
 	"log"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // Latch is a recipe of one's own: it opens when n parties have counted down, and
@@ -49,16 +49,8 @@ func (l *Latch) Wait(ctx context.Context) error {
 
 func ExampleClient_Wait() {
 	ctx := context.Background()
-	srv, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	client, err := coord.Open(ctx, srv.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	latch, err := NewLatch(client, "/loaded", 2)
 	if err != nil {

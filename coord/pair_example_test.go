@@ -6,7 +6,7 @@ import (
 	"log"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // Pair is a recipe of one's own: two may hold at a time, in the order of their
@@ -44,16 +44,8 @@ func (p *Pair) Do(ctx context.Context, f func(context.Context, *coord.Hold) erro
 
 func ExampleClient_Acquire() {
 	ctx := context.Background()
-	srv, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	client, err := coord.Open(ctx, srv.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	pair, err := NewPair(client, "/pair")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // Pausable is a recipe of one's own: a mutex that nobody is granted while the
@@ -50,16 +50,8 @@ func (p *Pausable) Acquire(ctx context.Context) (*coord.Hold, error) {
 
 func ExampleClient_Fresh() {
 	ctx := context.Background()
-	srv, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	client, err := coord.Open(ctx, srv.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	backup, err := NewPausable(client, "/backup", "/maintenance")
 	if err != nil {

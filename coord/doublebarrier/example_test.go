@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -66,16 +67,8 @@ func Example() {
 func ExampleBarrier_Enter() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	server, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	b, err := doublebarrier.New(client, "/jobs/nightly", 2)
 	if err != nil {
@@ -111,16 +104,8 @@ func ExampleBarrier_Enter() {
 func ExampleWaitForNextRound() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	server, err := zkembed.Start()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	client, err := coord.Open(ctx, server.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	// Six processes, two at a time.
 	b, err := doublebarrier.New(client, "/jobs/pairs", 2, doublebarrier.WaitForNextRound())

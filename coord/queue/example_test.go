@@ -5,23 +5,14 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func Example() {
 	ctx := context.Background()
-	srv, err := zkembed.Start() // in production: your ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer srv.Close()
-	client, err := coord.Open(ctx, srv.ConnectString())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
+	client, stop := coordtest.Connect(ctx)
+	defer stop()
 
 	q, err := queue.New(client, "/jobs", queue.WithDeadLetters(5))
 	if err != nil {
