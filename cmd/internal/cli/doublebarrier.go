@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,9 @@ func (p *place) acquire(ctx context.Context, s *streams, _ *connection, client *
 	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N, opts...)
 	if err != nil {
 		return nil, err
+	}
+	if own, err := ownAt(ctx, client, string(p.verb.Path)); err != nil || p.verb.Next && len(own) > 0 {
+		return nil, cmp.Or(err, underItself(p.verb.Path, fmt.Sprint(own)))
 	}
 	waiting, begun := context.WithCancel(ctx)
 	defer begun()

@@ -110,13 +110,13 @@ func (v *electVerb) candidate(client *coord.Client) (acquirer, error) {
 	if v.Data != nil {
 		data = []byte(*v.Data)
 	}
-	return func(ctx context.Context, _ bool) (*coord.Hold, error) {
+	return unlessNested(client, v.Path, string(v.Path), 1, func(ctx context.Context, _ bool) (*coord.Hold, error) {
 		t, err := e.Campaign(ctx, data)
 		if err != nil {
 			return nil, err
 		}
 		return t.Hold, nil
-	}, err
+	}), err
 }
 
 func (v *electVerb) who(s *streams, c *connection) error {

@@ -88,10 +88,10 @@ func (v *lockVerb) open(client *coord.Client) (acquirer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return apart(client, v.Path, slotsAt, acquirerOf(l.ReadSide())), nil
+		return apart(client, v.Path, slotsAt, sharedUnlessNested(client, v.Path, acquirerOf(l.ReadSide()))), nil
 	}
 	m, err := lock.New(client, string(v.Path))
-	return apart(client, v.Path, slotsAt, acquirerOf(m)), err
+	return apart(client, v.Path, slotsAt, unlessNested(client, v.Path, string(v.Path), 1, acquirerOf(m))), err
 }
 
 // turn is the task of a command under a lock.

@@ -14,7 +14,7 @@ import (
 // of slots first, if that is wanted, and says what to do when it is another.
 func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 	sem, err := semaphore.New(client, string(v.Path), *v.Slots)
-	return apart(client, v.Path, foreignAt, func(ctx context.Context, try bool) (*coord.Hold, error) {
+	return apart(client, v.Path, foreignAt, unlessNested(client, v.Path, slotsDir(client, v.Path), *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if v.Resize {
 			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
 				return nil, err
@@ -28,7 +28,15 @@ func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 			}
 		}
 		return h, err
-	}), err
+	})), err
+}
+
+// slotsDir is where the nodes of those are that hold a slot.
+func slotsDir(client *coord.Client, path nodePath) string {
+	if client.Dialect() == coord.Kazoo {
+		return string(path)
+	}
+	return string(path) + "/leases"
 }
 
 // finder finds a contender that must not be at a path.

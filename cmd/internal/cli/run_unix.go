@@ -165,7 +165,7 @@ func (r *run) guardCommand() (*exec.Cmd, error) {
 	}
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "COORD_TOKEN=") // of the lock that this process runs under
-	}), "COORD_PATH="+string(r.Path), "COORD_NODE="+r.hold.Node())
+	}), "COORD_PATH="+string(r.Path), "COORD_NODE="+r.hold.Node(), heldWith(r.hold.Node()))
 	if r.hold.Token() != 0 {
 		cmd.Env = append(cmd.Env, "COORD_TOKEN="+strconv.FormatInt(r.hold.Token(), 10))
 	}
