@@ -64,7 +64,7 @@ type barrierWait struct {
 
 // Run waits. A barrier that is not there is open.
 func (v *barrierWait) Run(s *streams, c *connection) error {
-	return v.wait(s, c, v.Path, "the barrier is closed", func(ctx context.Context, client *coord.Client) error {
+	return v.wait(c, "the barrier is closed", func(ctx context.Context, client *coord.Client) error {
 		b, err := barrier.New(client, string(v.Path))
 		if err != nil {
 			return err

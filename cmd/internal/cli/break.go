@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -43,7 +42,13 @@ func (v *breakVerb) Run(s *streams, c *connection) error {
 		}
 		return nil
 	})
-	return errors.Join(err, s.print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(broken)))
+	if err != nil {
+		if !s.json {
+			fmt.Fprint(s.out, v.told(broken))
+		}
+		return statusOf(err).with("broken", broken)
+	}
+	return s.print(map[string]any{"path": v.Path, "broken": broken}, "%s", v.told(broken))
 }
 
 func (v *breakVerb) told(broken []string) string {

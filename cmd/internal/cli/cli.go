@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,7 +57,7 @@ func Main(args []string) int {
 	if err != nil {
 		return std.finish(err)
 	}
-	std.json, v.note = v.JSON, std.note
+	std.json, std.account, v.note = v.JSON, accountOf(ctx, args), std.note
 	return std.finish(ctx.Run(std, &v.connection))
 }
 
@@ -88,12 +89,24 @@ func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 		return parseArgs(std, joined)
 	}
 	var failed *kong.ParseError
-	if len(args) == 0 && errors.As(err, &failed) {
-		parser.Stdout = std.err
-		_ = failed.Context.PrintUsage(false)
-		return nil, nil, silently(exitUsage)
+	if errors.As(err, &failed) && failed.Context != nil {
+		if len(args) == 0 {
+			parser.Stdout = std.err
+			_ = failed.Context.PrintUsage(false)
+			return nil, nil, silently(exitUsage)
+		}
+		std.account = accountOf(failed.Context, args)
 	}
+	std.json = asksForJSON(args)
 	return nil, nil, wrong(err)
+}
+
+// asksForJSON reports whether a command line that cannot be read has --json.
+func asksForJSON(args []string) bool {
+	if at := slices.Index(args, "--"); at >= 0 {
+		args = args[:at]
+	}
+	return slices.Contains(args, "--json")
 }
 
 // verbatim takes an argument as it is, byte by byte. Kong's own way leads

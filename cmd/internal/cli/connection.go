@@ -116,13 +116,13 @@ func (c *connection) open(ctx context.Context) (*coord.Client, error) {
 		c.lookForChroot(connecting, client)
 		return client, nil
 	case errors.Is(err, coord.ErrInvalid), errors.Is(err, coord.ErrNoNode):
-		return nil, &exitError{exitUsage, err}
+		return nil, &exitError{code: exitUsage, err: err}
 	case errors.Is(err, coord.ErrAuthFailed):
-		return nil, &exitError{exitUnavailable, fmt.Errorf("%w: do the servers know the scheme of --auth or ZK_AUTH?", err)}
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%w: do the servers know the scheme of --auth or ZK_AUTH?", err)}
 	case ctx.Err() != nil:
-		return nil, &exitError{exitUnavailable, err}
+		return nil, &exitError{code: exitUnavailable, err: err}
 	default:
-		return nil, &exitError{exitUnavailable, fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.doubt())}
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.doubt())}
 	}
 }
 
@@ -195,7 +195,7 @@ func failure(err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{exitUnavailable, err}
+		return &exitError{code: exitUnavailable, err: err}
 	default:
 		return orUsage(err, exitFailed)
 	}

@@ -159,6 +159,7 @@ func endingOf(demo string, took time.Duration, err error, done bool) ending {
 
 // outcome prints a demo's last line and gives its status.
 func (s *streams) outcome(result any, ok bool) error {
+	s.told = true
 	err := writeJSON(s.out, result)
 	if err == nil && !ok {
 		return silently(exitFailed)

@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 )
@@ -26,11 +24,12 @@ type allResult struct {
 	OK    bool                       `json:"ok"`
 }
 
-// Run shows one demo after the other, each in a process of its own.
+// Run shows one demo after the other, each in a process of its own. One that
+// fails does not keep the others from being shown, unless no server answers.
 func (*allDemos) Run(s *streams, c *connection) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
-	all := allResult{Demo: "all", Demos: map[string]json.RawMessage{}, OK: true}
+	all, status := allResult{Demo: "all", Demos: map[string]json.RawMessage{}, OK: true}, exitOK
 	for i, name := range demoNames {
 		if ctx.Err() != nil {
 			all.OK, all.Error = false, briefly(context.Cause(ctx)).Error()
@@ -43,15 +42,25 @@ func (*allDemos) Run(s *streams, c *connection) error {
 		if err != nil {
 			return err
 		}
-		var outcome struct{ OK bool }
+		var outcome struct {
+			OK     bool
+			Status int
+		}
 		_ = json.Unmarshal(result, &outcome) // it comes from a JSON decoder's hands
 		all.Demos[name] = result
 		all.OK = all.OK && outcome.OK
 		if !s.json {
 			fmt.Fprintln(s.out)
 		}
+		if outcome.Status == exitUnavailable {
+			status, all.Error = outcome.Status, "no session with the servers"
+			break
+		}
 	}
-	return s.outcome(all, all.OK)
+	if err := s.outcome(all, all.OK); err == nil || status == exitOK {
+		return err
+	}
+	return silently(status)
 }
 
 // runDemo runs a demo, shows what it writes but its last line, and returns
@@ -76,12 +85,13 @@ func runDemo(ctx context.Context, s *streams, c *connection, name string) (json.
 	if err != nil {
 		return nil, exitWith(exitFailed, "demo %s: %w", name, err)
 	}
-	if !json.Valid(last) { // it has said why
-		var ended *exec.ExitError
-		if errors.As(failed, &ended) && ended.ExitCode() > 0 {
-			return nil, silently(ended.ExitCode())
+	if !json.Valid(last) { // it has said why on standard error
+		if !s.json && len(last) > 0 {
+			fmt.Fprintf(s.out, "%s\n", last)
 		}
-		return nil, exitWith(exitFailed, "demo %s did not tell how it went: %v", name, failed)
+		last, _ = json.Marshal(map[string]any{
+			"demo": name, "ok": false, "status": cmd.ProcessState.ExitCode(), "error": fmt.Sprint("it did not tell how it went: ", failed),
+		})
 	}
 	return last, nil
 }

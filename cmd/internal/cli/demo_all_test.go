@@ -4,6 +4,8 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,4 +45,30 @@ func TestAllDemosEndWhenTheyAreInterrupted(t *testing.T) {
 	require.Contains(t, r.Error, "terminated")
 	require.Len(t, r.Demos, 1, "it has gone on")
 	requireNoDemo(t, w, "stock")
+}
+
+func TestADemoThatFailsDoesNotKeepTheOthersFromBeingShown(t *testing.T) {
+	// Three of them want a directory for a file, and there is none.
+	w := zktest.New(t, zktest.Embedded)
+	cmd := exec.Command(os.Args[0], append(target(w), "--session-timeout", "4s", "demo", "all")...)
+	cmd.Dir, cmd.Env = t.TempDir(), []string{"TMPDIR=/no/such/directory"}
+	p := startAs(t, cmd)
+	zktest.Receive(t, 4*time.Minute, p.exited, "the demos do not end")
+	require.Equal(t, exitFailed, p.exit())
+	r := parse[allResult](t, p.last())
+	require.False(t, r.OK)
+	require.Len(t, r.Demos, len(demoNames))
+	for name, wants := range map[string]string{"stock": `"ok":false`, "batch": `"ok":false`, "election": `"ok":false`, "queue": `"ok":true`} {
+		require.Contains(t, string(r.Demos[name]), wants, name)
+		require.Contains(t, string(r.Demos[name]), `"demo":"`+name+`"`, name)
+	}
+}
+
+func TestAllDemosTellInJSONThatNoServerAnswers(t *testing.T) {
+	p := start(t, "--zk", silentServer(t), "--connect-timeout", "0.5", "demo", "all")
+	require.Equal(t, exitUnavailable, p.exit())
+	r := parse[allResult](t, p.last())
+	require.False(t, r.OK)
+	require.Len(t, r.Demos, 1, "the others would find no server either")
+	require.Contains(t, string(r.Demos["stock"]), `"status":69`)
 }

@@ -15,7 +15,9 @@ import (
 type batchDemo struct {
 	Members int      `default:"4" help:"How many processes share the work."`
 	Kill    int      `default:"1" help:"How many rounds to spoil by killing a process with SIGKILL while it counts."`
-	Files   []string `arg:"" optional:"" help:"Text files whose words to count. Default: those of the repository around the current directory."`
+	Files   []string `arg:"" optional:"" help:"Text files whose words to count. Default: those of the repository around the current directory, or else a text of its own."`
+
+	dir string // of that text
 }
 
 // batchResult is the last line of the demo.
@@ -36,11 +38,7 @@ func (v *batchDemo) check(session time.Duration) error {
 			"within a minute; kill at most %d", v.Kill, session, demoLimit/2/session)
 	}
 	if len(v.Files) == 0 {
-		files, err := batch.OwnFiles()
-		if err != nil || len(files) == 0 {
-			return usageError("there are no text files here: name some")
-		}
-		v.Files = files
+		return v.choose()
 	}
 	for i, file := range v.Files {
 		whole, err := filepath.Abs(file)
@@ -57,8 +55,24 @@ func (v *batchDemo) check(session time.Duration) error {
 	return nil
 }
 
+// choose takes the files that are here, or if there are none, a text that is
+// written to a directory of its own.
+func (v *batchDemo) choose() (err error) {
+	if v.Files, err = batch.OwnFiles(); err == nil && len(v.Files) > 0 {
+		return nil
+	}
+	if v.dir, err = os.MkdirTemp("", "coorddemo-batch-"); err == nil {
+		v.Files, err = batch.WriteText(v.dir)
+	}
+	if err != nil {
+		return exitWith(exitFailed, "there are no text files here, and none can be written: %w", err)
+	}
+	return nil
+}
+
 // Run plays it.
 func (v *batchDemo) Run(s *streams, c *connection) error {
+	defer func() { _ = os.RemoveAll(v.dir) }()
 	st, err := c.stage("batch", v.check)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -85,4 +86,19 @@ func TestTheBatchDemoRefusesWhatCannotBe(t *testing.T) {
 	for _, args := range [][]string{{"--members", "0"}, {"--members", "51"}, {"--kill", "-1"}, {"--kill", "1000"}, {"/no/such/file"}, {os.TempDir()}} {
 		require.Equal(t, exitUsage, start(t, append([]string{"demo", "batch"}, args...)...).exit(), "%q", args)
 	}
+}
+
+func TestWithoutAnyTextsTheBatchDemoHasOneOfItsOwn(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "demo", "batch", "--kill", "0", "--members", "2")
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"TMPDIR=" + t.TempDir()}
+	p := startAs(t, cmd)
+	require.Equal(t, 0, p.exit())
+	r := parse[batchResult](t, p.last())
+	require.True(t, r.OK)
+	require.Equal(t, 10, r.Files)
+	require.Greater(t, r.Words, 200)
+	left, err := os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="))
+	require.NoError(t, err)
+	require.Empty(t, left, "its text is removed")
 }

@@ -65,7 +65,7 @@ func (p *place) acquire(ctx context.Context, s *streams, _ *connection, client *
 	p.member, err = b.Enter(ctx)
 	switch {
 	case errors.Is(err, doublebarrier.ErrLate):
-		return nil, &exitError{exitBusy, fmt.Errorf("%w (--next waits for a place in a later one)", err)}
+		return nil, &exitError{code: exitBusy, err: fmt.Errorf("%w (--next waits for a place in a later one)", err)}
 	case err != nil:
 		return nil, err
 	}

@@ -96,6 +96,7 @@ func (v *electVerb) lead(s *streams, c *connection) error {
 		if status.code != exitLost && (!led || status.code != exitUnavailable) {
 			return err
 		}
+		s.accountFor(status)
 		if status.err != nil {
 			s.note("%v", status.err) // else it has been told
 		}
@@ -157,6 +158,7 @@ func (v *electVerb) observe(s *streams, c *connection) error {
 			return failure(err)
 		}
 		err = v.tell(s, leader)
+		s.told = false // of the end
 		if errors.Is(err, syscall.EPIPE) {
 			return nil // who read it has enough
 		}

@@ -23,8 +23,21 @@ const (
 
 // exitError is an error with the status to exit with. Without err it is silent.
 type exitError struct {
-	code int
-	err  error
+	code   int
+	err    error
+	fields map[string]any // for the JSON object, beside status and error
+}
+
+// statusOf is the status of an error.
+func statusOf(err error) *exitError {
+	status := &exitError{code: exitFailed, err: err}
+	errors.As(err, &status)
+	return status
+}
+
+// with adds a field to the JSON object.
+func (e *exitError) with(name string, value any) *exitError {
+	return &exitError{code: e.code, err: e.err, fields: map[string]any{name: value}}
 }
 
 func (e *exitError) Error() string {
@@ -40,7 +53,7 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 func exitWith(code int, format string, args ...any) error {
-	return &exitError{code, fmt.Errorf(format, args...)}
+	return &exitError{code: code, err: fmt.Errorf(format, args...)}
 }
 
 func usageError(format string, args ...any) error { return exitWith(exitUsage, format, args...) }
@@ -58,5 +71,5 @@ func orUsage(err error, code int) error {
 	if errors.Is(err, coord.ErrInvalid) {
 		code = exitUsage
 	}
-	return &exitError{code, err}
+	return &exitError{code: code, err: err}
 }

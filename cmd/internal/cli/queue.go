@@ -57,7 +57,8 @@ func (v *queuePut) Run(s *streams, c *connection) error {
 				err = v.put(q, batch, c.ConnectTimeout)
 			}
 			if err != nil {
-				return fmt.Errorf("%w (%s put before)", err, plural(added, "item was", "items were"))
+				return statusOf(failure(fmt.Errorf("%w (%s put before)", err, plural(added, "item was", "items were")))).
+					with("put", added)
 			}
 			added += len(batch)
 		}
@@ -133,7 +134,7 @@ type queueTake struct {
 
 // Run prints the item when it is removed.
 func (v *queueTake) Run(s *streams, c *connection) error {
-	return v.wait(s, c, v.Path, "no item", func(ctx context.Context, client *coord.Client) error {
+	return v.wait(c, "no item", func(ctx context.Context, client *coord.Client) error {
 		q, err := queue.New(client, string(v.Path))
 		if err != nil {
 			return err
@@ -182,7 +183,7 @@ func (v *queuePeek) Run(s *streams, c *connection) error {
 		}
 		item, err := q.Peek(ctx)
 		if errors.Is(err, queue.ErrEmpty) {
-			return s.inVain(s.out, v.Path, exitWith(exitFailed, "%s is empty, or others have all its items", v.Path))
+			return exitWith(exitFailed, "%s is empty, or others have all its items", v.Path)
 		}
 		if err != nil {
 			return err

@@ -22,7 +22,7 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
 		return usageError("--force-after %v: it must be positive; \"%s break\" forces at once", *v.ForceAfter, program)
 	}
-	return s.inVain(s.out, v.Path, c.with(func(ctx context.Context, client *coord.Client) error {
+	return c.with(func(ctx context.Context, client *coord.Client) error {
 		targets, err := targets(ctx, client, v.Path, v.Node)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (v *revokeVerb) Run(s *streams, c *connection) error {
 			told = "given up\n"
 		}
 		return s.print(map[string]any{"path": v.Path, "asked": asked, "gone": gone}, "%s", told)
-	}))
+	})
 }
 
 // await waits until the nodes are gone, if that is wanted, and reports whether

@@ -85,7 +85,7 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, coord.ErrBusy):
-		return &exitError{exitBusy, err}
+		return &exitError{code: exitBusy, err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitWith(exitTimeout, "%s: %w", j.late, err)
 	default:

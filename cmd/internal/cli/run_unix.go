@@ -30,27 +30,26 @@ func (guardVerb) Run() error {
 
 // run waits for what the command is run under, runs it, and exits as it does.
 func (j *job) run(s *streams, c *connection) error {
+	s.told = false // of this run
 	if err := j.check(); err != nil {
 		return err
 	}
 	r, err := j.begin(s, c)
 	if err != nil {
-		return s.inVain(s.err, j.Path, err)
+		return err
 	}
 	defer r.end()
 	err = r.acquire(c)
 	r.calm()
 	if err != nil {
-		return s.inVain(s.err, j.Path, j.giveUp(r.ctx, err))
+		return j.giveUp(r.ctx, err)
 	}
 	var sig signalled
 	if errors.As(context.Cause(r.ctx), &sig) { // it came at the last moment
-		return s.inVain(s.err, j.Path, errors.Join(j.giveBack(), j.giveUp(r.ctx, sig)))
+		return errors.Join(j.giveBack(), j.giveUp(r.ctx, sig))
 	}
 	status, err := r.perform()
-	if s.json {
-		_ = writeJSON(s.err, r.tell(status, err))
-	}
+	s.tell(r.tell(status, err))
 	if err != nil {
 		s.note("%v", err)
 	}
@@ -84,12 +83,12 @@ type run struct {
 // or an item's delivery, for nothing. The error has its status.
 func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 	if err := guard.Able(); err != nil {
-		return nil, &exitError{exitOwnFault, err}
+		return nil, &exitError{code: exitOwnFault, err: err}
 	}
 	status, foreign, err := guard.Runnable(j.command()[0])
 	switch {
 	case err != nil:
-		return nil, &exitError{status, err}
+		return nil, &exitError{code: status, err: err}
 	case foreign:
 		s.note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.command()[0], j.Path)
 	}

@@ -20,6 +20,7 @@ type streams struct {
 	out  io.Writer
 	err  io.Writer
 	json bool
+	account
 }
 
 // output is the standard output. It remembers that writing failed, so that a
@@ -45,8 +46,8 @@ func (s *streams) finish(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	status := &exitError{code: exitFailed, err: err}
-	errors.As(err, &status)
+	status := statusOf(err)
+	s.accountFor(status)
 	if status.err != nil {
 		s.note("%v", status.err)
 	}
@@ -71,22 +72,14 @@ func (s *streams) shown(data []byte) string {
 	return string(data)
 }
 
-// print writes v as a line of JSON if that is wanted, and otherwise the text.
+// print writes a verb's result, as a line of JSON if that is wanted, and
+// otherwise as the text.
 func (s *streams) print(v any, format string, args ...any) error {
 	if s.json {
+		s.told = true
 		return writeJSON(s.out, v)
 	}
 	_, err := fmt.Fprintf(s.out, format, args...)
-	return err
-}
-
-// inVain tells in JSON, if that is wanted, of an end without a result. The
-// error has its status.
-func (s *streams) inVain(to io.Writer, path nodePath, err error) error {
-	var status *exitError
-	if s.json && errors.As(err, &status) && status.code != exitUsage {
-		_ = writeJSON(to, map[string]any{"path": path, "status": status.code, "error": briefly(status).Error()})
-	}
 	return err
 }
 

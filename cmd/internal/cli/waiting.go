@@ -14,8 +14,8 @@ type waiting struct {
 }
 
 // wait runs f with a context that ends with the time-out, of which late is
-// told, or by a signal. In JSON, a wait that came to nothing is told of, too.
-func (w *waiting) wait(s *streams, c *connection, path nodePath, late string, f func(ctx context.Context, client *coord.Client) error) error {
+// told, or by a signal.
+func (w *waiting) wait(c *connection, late string, f func(ctx context.Context, client *coord.Client) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
 	if w.Timeout != nil {
@@ -25,7 +25,7 @@ func (w *waiting) wait(s *streams, c *connection, path nodePath, late string, f 
 	}
 	client, err := c.open(ctx)
 	if err != nil {
-		return s.inVain(s.out, path, bySignal(ctx, err))
+		return bySignal(ctx, err)
 	}
 	defer hangUp(client)
 	err = f(ctx, client)
@@ -34,7 +34,7 @@ func (w *waiting) wait(s *streams, c *connection, path nodePath, late string, f 
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return s.inVain(s.out, path, exitWith(exitTimeout, "%s: %w", late, err))
+		return exitWith(exitTimeout, "%s: %w", late, err)
 	}
-	return s.inVain(s.out, path, bySignal(ctx, failure(err)))
+	return bySignal(ctx, failure(err))
 }

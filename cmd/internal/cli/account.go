@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// account is what the JSON object of a verb that comes to nothing says beside
+// its status and the error, and where it goes.
+type account struct {
+	path string
+	demo string // the name of a demonstration
+	runs bool   // the verb runs a command, which has the standard output
+	told bool   // there is an object already that tells how it went
+}
+
+// accountOf reads from the command line what the account needs. A command line
+// that is wrong is known as far as it could be read.
+func accountOf(ctx *kong.Context, args []string) (a account) {
+	verb := ctx.Selected()
+	if verb == nil {
+		return a
+	}
+	if verb.Parent.Name == "demo" {
+		a.demo = verb.Name
+	}
+	for _, arg := range verb.Positional {
+		switch arg.Name {
+		case "path":
+			a.path = arg.Target.String()
+		case "cmd":
+			a.runs = arg.Required || slices.Contains(args, "--")
+		}
+	}
+	return a
+}
+
+// accountFor tells in JSON, if that is wanted, of an end that no object has
+// told of. A demonstration does so in any case, as its last line.
+func (s *streams) accountFor(status *exitError) {
+	if s.told || !s.json && (s.demo == "" || status.code == exitUsage) {
+		return
+	}
+	s.told = true
+	object := map[string]any{"status": status.code, "error": briefly(status).Error()}
+	if s.path != "" {
+		object["path"] = s.path
+	}
+	if s.demo != "" {
+		object["demo"], object["ok"] = s.demo, false
+	}
+	for name, value := range status.fields {
+		object[name] = value
+	}
+	to := s.out
+	if s.runs {
+		to = s.err
+	}
+	_ = writeJSON(to, object)
+}
+
+// tell writes the object of a verb that runs a command.
+func (s *streams) tell(object map[string]any) {
+	if s.json {
+		s.told = true
+		_ = writeJSON(s.err, object)
+	}
+}
