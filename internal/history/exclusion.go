@@ -22,19 +22,23 @@ func exclusion(records []Record) (found []Violation) {
 	return found
 }
 
-// tokenOrder finds exclusive grants whose token is not greater than that of
-// the grant before.
-func tokenOrder(records []Record) (found []Violation) {
-	var last span
-	for _, s := range spans(records, Exclusive) {
-		if s.Token <= last.Token {
-			found = append(found, Violation{s.Key, fmt.Sprintf("token %d of %s follows token %d of %s",
-				s.Token, s.Client, last.Token, last.Client), []int{last.ID, s.ID}})
+// tokenOrder finds exclusive grants whose token is smaller than that of the
+// grant before, or the same, unless tokens may repeat.
+func tokenOrder(repeat bool) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		var last span
+		for _, s := range spans(records, Exclusive) {
+			if !follows(s.Token, last.Token, repeat) {
+				found = append(found, Violation{s.Key, fmt.Sprintf("token %d of %s follows token %d of %s",
+					s.Token, s.Client, last.Token, last.Client), []int{last.ID, s.ID}})
+			}
+			last = s
 		}
-		last = s
+		return found
 	}
-	return found
 }
+
+func follows(token, last int64, repeat bool) bool { return token > last || repeat && token == last }
 
 // refused finds exclusive grants that a fenced resource turned away while they
 // were trusted.

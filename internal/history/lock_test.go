@@ -83,6 +83,19 @@ func TestATokenThatDoesNotGrowIsCaught(t *testing.T) {
 	}
 }
 
+func TestATokenMayRepeatAmongTurns(t *testing.T) {
+	for next, ok := range map[int64]bool{6: false, 7: true, 8: true} {
+		var s story
+		s.hold("a", Exclusive, 10, 20, Release, 7)
+		s.hold("b", Exclusive, 21, 30, Release, next)
+		if ok {
+			holds(t, Turns(key), &s)
+		} else {
+			violated(t, Turns(key), &s, "follows token 7")
+		}
+	}
+}
+
 func TestReadersMayShare(t *testing.T) {
 	var s story
 	s.hold("w", Exclusive, 1, 9, Release, 1)

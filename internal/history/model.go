@@ -72,11 +72,12 @@ type lockState struct {
 	token   int64 // of the last writer
 }
 
-// lockModel allows one writer or any number of readers, and n leases.
-func lockModel(n int) porcupine.Model {
+// lockModel allows one writer or any number of readers, and n leases. The
+// tokens of writers grow, unless they may repeat.
+func lockModel(n int, repeat bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return lockState{} },
-		Step: func(state, input, _ any) (bool, any) { return state.(lockState).next(input.(step), n) },
+		Step: func(state, input, _ any) (bool, any) { return state.(lockState).next(input.(step), n, repeat) },
 		DescribeOperation: func(input, _ any) string {
 			s := input.(step)
 			if s.Of != 0 {
@@ -88,11 +89,11 @@ func lockModel(n int) porcupine.Model {
 	}
 }
 
-func (l lockState) next(s step, n int) (bool, lockState) {
+func (l lockState) next(s step, n int, repeat bool) (bool, lockState) {
 	free := l.writer == 0
 	switch s.Kind {
 	case Exclusive:
-		ok := free && l.readers == 0 && s.Token > l.token
+		ok := free && l.readers == 0 && follows(s.Token, l.token, repeat)
 		l.writer, l.token = s.ID, s.Token
 		return ok, l
 	case Shared:

@@ -56,7 +56,13 @@ func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
 // first come, first served), and no fenced resource refuses a grant that is
 // trusted.
 func Mutex(key string) Rule {
-	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder, refused}, lockModel(0), grantSteps(Exclusive)}
+	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder(false), refused}, lockModel(0, false), grantSteps(Exclusive)}
+}
+
+// Turns is [Mutex] with local queues, where the turns of one node share its
+// token.
+func Turns(key string) Rule {
+	return Rule{"mutex with local queues", key, []func([]Record) []Violation{exclusion, tokenOrder(true), refused}, lockModel(0, true), grantSteps(Exclusive)}
 }
 
 // Election: at most one leads, and tokens grow from term to term.
@@ -70,12 +76,12 @@ func Election(key string) Rule {
 // themselves; the tokens of exclusive ones grow, and no fenced resource refuses
 // one that is trusted.
 func ReadersWriter(key string) Rule {
-	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, tokenOrder, refused}, lockModel(0), grantSteps(Exclusive, Shared)}
+	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, tokenOrder(false), refused}, lockModel(0, false), grantSteps(Exclusive, Shared)}
 }
 
 // Leases: at most n leases are trusted at the same time, by weight.
 func Leases(key string, n int) Rule {
-	return Rule{"semaphore", key, []func([]Record) []Violation{atMost(n)}, lockModel(n), grantSteps(Lease)}
+	return Rule{"semaphore", key, []func([]Record) []Violation{atMost(n)}, lockModel(n, false), grantSteps(Lease)}
 }
 
 // Queue: what comes out had been put in; nothing comes out again after it was

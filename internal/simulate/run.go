@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/internal/workload"
 )
@@ -66,12 +67,12 @@ func (w *world) populate(r *rand.Rand) error {
 			return err
 		}
 	}
-	w.dirs = []string{"/lock", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
+	w.dirs = []string{"/lock", "/crowd", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
 	return nil
 }
 
 // guarded are the paths whose holders write.
-var guarded = []string{"/lock", "/rw", "/election"}
+var guarded = []string{"/lock", "/crowd", "/rw", "/election"}
 
 // assign adds workers for some of the recipes, and returns the rules that their
 // history must obey. A seed without some recipes is cheap, and the mixtures
@@ -88,6 +89,15 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			if chance(r, 0.4) {
 				hire(1+r.IntN(2), "multi-lock", "/lock", workload.Several("/lock", "/rw"))
 			}
+		},
+		func() {
+			crowd := &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(1+r.IntN(5), w.part(r, 0, 1)+time.Millisecond)}}
+			if chance(r, 0.5) {
+				crowd.Opts = append(crowd.Opts, lock.Linger(w.part(r, 0, 1)+time.Millisecond))
+			}
+			hire(4+r.IntN(3), "local queue", "/crowd", crowd.Lock)
+			hire(r.IntN(2), "lock beside local queues", "/crowd", workload.Lock)
+			rules = append(rules, history.Turns("/crowd"))
 		},
 		func() { hire(2+r.IntN(3), "rwlock", "/rw", workload.Share(0.5)) },
 		func() {

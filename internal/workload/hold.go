@@ -55,7 +55,7 @@ func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 	}
 	for {
 		if writes {
-			if w.uncertain != h.Node() && Chance(w.Rand, w.Pace.Writes) {
+			if _, uncertain := w.uncertain.Load(h.Node()); !uncertain && Chance(w.Rand, w.Pace.Writes) {
 				w.increment(c, g.Of.Key, h)
 			}
 			w.touch(g.Of.Key, h)
@@ -160,8 +160,8 @@ func (w *Worker) touch(key string, h *coord.Hold) {
 // transaction ensures, and if the value is not older than the grant, which a
 // lagging server's can be after a reconnect. The context is not the hold's, so
 // that the outcome is learnt also when the hold is lost meanwhile. After a
-// transaction that may be carried out late the hold must not write again: the
-// late one would undo it.
+// transaction that may be carried out late nobody must write again by the node:
+// the late one would undo it.
 func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Pace.Timeout)
 	defer cancel()
@@ -181,7 +181,7 @@ func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 		w.Count("transactions")
 		w.Wrote(key, history.Write{Zxid: results[0].Stat.Mzxid, Token: h.Token(), Value: value})
 	case errors.Is(err, coord.ErrUnconfirmed):
-		w.uncertain = h.Node()
+		w.uncertain.Store(h.Node(), nil)
 	case !errors.Is(err, coord.ErrLost) && !errors.Is(err, coord.ErrReleased) && !errors.Is(err, coord.ErrThrottled) && ctx.Err() == nil:
 		w.Violated("%s: a transaction failed: %v", w.Name, err)
 	}

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -37,6 +38,32 @@ func Lock(w *Worker, c *coord.Client) bool {
 	stay(w, c, g)
 	w.release("Acquire", g.Release)
 	return true
+}
+
+// Crowd is workers that share one mutex for each client, with a local queue.
+type Crowd struct {
+	Opts []lock.Option
+
+	mu      sync.Mutex
+	mutexes map[*coord.Client]*lock.Mutex
+}
+
+// Lock locks the mutex.
+func (r *Crowd) Lock(w *Worker, c *coord.Client) bool {
+	r.mu.Lock()
+	m := r.mutexes[c]
+	if m == nil {
+		m = must(lock.New(c, w.Key, r.Opts...))
+		if r.mutexes == nil {
+			r.mutexes = map[*coord.Client]*lock.Mutex{}
+		}
+		r.mutexes[c] = m
+	}
+	r.mu.Unlock()
+	if w.tries() {
+		return occupy(w, c, history.Exclusive, "TryAcquire", m.TryAcquire)
+	}
+	return occupy(w, c, history.Exclusive, "Acquire", m.Acquire)
 }
 
 // do holds a mutex by the recipe's own function.

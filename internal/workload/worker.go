@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -17,6 +18,8 @@ type Site struct {
 	Pace   Pace
 	Calm   <-chan struct{} // closed when the last fault is over: from then on no call is given up, and holds are short
 	Checks
+
+	uncertain sync.Map // nodes of holds by which an increment may be carried out yet
 }
 
 // Pace says how long things last.
@@ -71,12 +74,11 @@ type Worker struct {
 	Key    string
 	Rand   *rand.Rand
 
-	hold      func(*rand.Rand) time.Duration
-	ctx       context.Context // of Work
-	heeds     bool            // releases its hold when it is revoked
-	uncertain string          // node of a hold by which an increment may be carried out yet
-	items     int             // put so far
-	turn      chan struct{}   // closed by Work
+	hold  func(*rand.Rand) time.Duration
+	ctx   context.Context // of Work
+	heeds bool            // releases its hold when it is revoked
+	items int             // put so far
+	turn  chan struct{}   // closed by Work
 }
 
 // NewWorker makes a worker. hold draws how long it holds; nil stands for the
