@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/internal/workload"
@@ -25,6 +26,7 @@ var mixed = []struct {
 	use  workload.Use
 }{
 	{"lock", workload.Lock},
+	{"crowd", (&workload.Crowd{Opts: []lock.Option{lock.LocalQueue(3, time.Second), lock.Linger(T / 10)}}).Lock},
 	{"shared", workload.Share(0.5)},
 	{"semaphore", workload.Lease(leases)},
 	{"election", workload.Campaign},
@@ -86,7 +88,7 @@ func TestF45TheRecipesKeepTheirPromisesUnderAMixOfFaults(t *testing.T) {
 		require.NoError(s, shop.Drain(s.Context(), worker(clients[0], "drain", "queue"), clients[0]))
 		require.NoError(s, shop.Close(s.Context()))
 		s.Logf("%d operations", rec.Len())
-		history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.ReadersWriter(s.w.Path("shared")),
+		history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
 			history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
 			history.Queue(s.w.Path("queue"), true), history.Rounds(s.w.Path("double"), party))
 		// All leases are free again.

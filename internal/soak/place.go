@@ -3,6 +3,7 @@ package soak
 import (
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/history"
 	"github.com/zkcoord/zkcoord/internal/workload"
 )
@@ -31,9 +32,13 @@ var (
 // leases is the limit of the semaphore, party the size of the double barrier.
 const leases, party = 3, 3
 
+// crowd shares a mutex among the workers of a client.
+var crowd = &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(5, time.Second), lock.Linger(100 * time.Millisecond)}}
+
 var places = []place{
 	{"lock", short, []role{{"", nil, plain(workload.Lock)}}, one(history.Mutex)},
 	{"lock-long", long, []role{{"", some, plain(workload.Lock)}, {".several", few, several}}, one(history.Mutex)},
+	{"crowd", short, []role{{".a", nil, plain(crowd.Lock)}, {".b", nil, plain(crowd.Lock)}, {".c", few, plain(workload.Lock)}}, one(history.Turns)},
 	{"shared", short, []role{{".r", nil, plain(workload.Share(0))}, {".w", some, plain(workload.Share(1))}}, one(history.ReadersWriter)},
 	{"shared-long", long, []role{{".r", some, plain(workload.Share(0))}, {".w", few, plain(workload.Share(1))}}, one(history.ReadersWriter)},
 	{"election", long, []role{{"", some, plain(workload.Campaign)}, {".run", few, plain(workload.Lead)}, {".observe", few, plain(workload.Observe)}}, one(history.Election)},
