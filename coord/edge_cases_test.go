@@ -19,6 +19,14 @@ import (
 // systemError is what a server answers when the request made it stumble.
 const systemError = zkembed.Code(-1)
 
+// look looks at a node once, and leaves a watch.
+func look(b bubble, c *coord.Client, path string) error {
+	return c.Wait(b.Context(), func(v *coord.View) (bool, error) {
+		_, _, err := v.Get(path)
+		return true, err
+	})
+}
+
 // All that watch a path share one watch, also a failing one: its "no node" may
 // be older than the node.
 func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
@@ -29,19 +37,16 @@ func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 		for range 8 {
 			watching.Go(func() {
 				for ctx.Err() == nil {
-					if _, _, changed, err := c.Watch(ctx, "/x"); err == nil {
-						select {
-						case <-changed:
-						case <-ctx.Done():
-						}
-					}
+					_ = c.Wait(ctx, func(v *coord.View) (bool, error) {
+						_, _, err := v.Get("/x")
+						return false, err
+					})
 				}
 			})
 		}
 		for range 2000 {
 			require.NoError(b, c.Create(b.Context(), "/x", nil))
-			_, _, _, err := c.Watch(b.Context(), "/x")
-			require.NoError(b, err)
+			require.NoError(b, look(b, c, "/x"))
 			require.NoError(b, c.Delete(b.Context(), "/x", -1))
 		}
 		stop()
@@ -56,14 +61,6 @@ func TestWhatAWatchReadIsEachCallersOwn(t *testing.T) {
 		require.NoError(b, c.Create(b.Context(), "/x", []byte("data")))
 		require.NoError(b, c.Create(b.Context(), "/x/child", nil))
 		for range 2 {
-			data, _, _, err := c.Watch(b.Context(), "/x")
-			require.NoError(b, err)
-			require.Equal(b, "data", string(data))
-			data[0] = 0
-			names, _, _, err := c.WatchChildren(b.Context(), "/x")
-			require.NoError(b, err)
-			require.Equal(b, []string{"child"}, names)
-			names[0] = ""
 			require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (bool, error) {
 				data, _, err := v.Get("/x")
 				require.NoError(b, err)
@@ -88,11 +85,15 @@ func TestTheEndOfANodeThatManyWatchIsAskedForOnlyOnceOrTwice(t *testing.T) {
 		var waiting sync.WaitGroup
 		for range 100 {
 			waiting.Go(func() {
-				_, _, changed, err := c.Watch(b.Context(), "/x")
-				require.NoError(b, err)
-				<-changed
-				_, _, _, err = c.Watch(b.Context(), "/x")
-				require.ErrorIs(b, err, coord.ErrNoNode)
+				looked := false
+				require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (changed bool, err error) {
+					if !looked {
+						_, _, err = v.Get("/x")
+					}
+					changed, looked = looked, true
+					return changed, err
+				}))
+				require.ErrorIs(b, look(b, c, "/x"), coord.ErrNoNode)
 			})
 		}
 		time.Sleep(time.Second)

@@ -82,8 +82,10 @@ func TestABusyTryIsOneRead(t *testing.T) {
 func TestAMissingNodeIsNotWatched(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		_, _, _, err := c.Watch(b.Context(), "/missing")
-		require.ErrorIs(b, err, coord.ErrNoNode)
+		require.ErrorIs(b, c.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, err := v.Get("/missing")
+			return true, err
+		}), coord.ErrNoNode)
 		require.Zero(b, b.Server.WatchCount())
 
 		m, granted := mutex(b.T, b.Open(), "/lock"), make(chan *coord.Hold)

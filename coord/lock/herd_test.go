@@ -36,17 +36,12 @@ func (l herdLock) acquire(ctx context.Context) (releaser, error) {
 		if !errors.Is(err, coord.ErrNodeExists) {
 			return nil, err
 		}
-		_, _, gone, err := l.client.Watch(ctx, herdNode)
-		if errors.Is(err, coord.ErrNoNode) {
-			continue
-		}
-		if err != nil {
+		err = l.client.Wait(ctx, func(v *coord.View) (gone bool, err error) {
+			_, _, err = v.Get(herdNode)
+			return false, err
+		})
+		if !errors.Is(err, coord.ErrNoNode) {
 			return nil, err
-		}
-		select {
-		case <-gone:
-		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 		return err
 	}
 	return s.client.Wait(ctx, func(v *coord.View) (bool, error) {
-		limit, err := s.look(ctx, len(claims), v.Get)
+		limit, err := s.look(ctx, v, len(claims))
 		if err == nil && made == 1 && limit > 1 {
 			err = errRaised
 		}

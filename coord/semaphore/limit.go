@@ -52,15 +52,16 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 // agree returns the limit in force for a claim to so many leases. The first
 // program stores its own.
 func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) {
-	return s.look(ctx, want, func(path string) ([]byte, coord.Stat, error) {
-		data, stat, _, err := s.client.Watch(ctx, path)
-		return data, stat, err
+	err = s.client.Wait(ctx, func(v *coord.View) (bool, error) {
+		limit, err = s.look(ctx, v, want)
+		return true, err
 	})
+	return limit, err
 }
 
-func (s *Semaphore) look(ctx context.Context, want int, get func(path string) ([]byte, coord.Stat, error)) (int, error) {
+func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, error) {
 	for {
-		data, stat, err := get(s.layout.limit)
+		data, stat, err := v.Get(s.layout.limit)
 		missing := errors.Is(err, coord.ErrNoNode)
 		if err != nil && !missing {
 			return 0, err
