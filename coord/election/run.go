@@ -40,10 +40,13 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 		if time.Since(begun) > limit {
 			pause = shortestPause
 		}
-		select {
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		case <-ctx.Done():
-			return e.client.Failure("run", e.line.Dir, coord.Ended(ctx))
+		next := time.Now().Add(pause/2 + rand.N(pause/2))
+		err = e.client.Wait(ctx, func(v *coord.View) (bool, error) {
+			v.At(next)
+			return !time.Now().Before(next), nil
+		})
+		if err != nil {
+			return e.client.Failure("run", e.line.Dir, err)
 		}
 		pause = min(2*pause, limit)
 	}
