@@ -70,7 +70,7 @@ func withVerbs(args []string) []string {
 	return args
 }
 
-// parseArgs reads the command line, or tells what is wrong with it.
+// parseArgs reads the command line, or returns what is wrong with it.
 func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	v := &verbs{}
 	parser, err := kong.New(v, kong.Name(program), kong.Description(about), kong.Writers(std.out, std.err),
@@ -109,8 +109,8 @@ func asksForJSON(args []string) bool {
 	return slices.Contains(args, "--json")
 }
 
-// verbatim takes an argument as it is, byte by byte. Kong's own way leads
-// through JSON, which has nothing but UTF-8.
+// verbatim takes an argument as it is, byte by byte. Kong's own decoder goes
+// through JSON, which has only UTF-8.
 func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
 	token, err := ctx.Scan.PopValue("string")
 	if err == nil {

@@ -31,8 +31,8 @@ type connection struct {
 	note func(format string, args ...any)
 }
 
-// environmentVariables are those of the options above. One that is empty is as
-// good as none.
+// environmentVariables are those of the options above. An empty one counts as
+// unset.
 var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
 
 func unsetEmptyVariables() {
@@ -50,7 +50,8 @@ func (c *connection) dialect() coord.Dialect {
 	return coord.Curator
 }
 
-// gaveUp is the end of a wait, which says how long it was.
+// gaveUp is the error of a wait that was given up. It says how long the wait
+// was.
 type gaveUp time.Duration
 
 func (g gaveUp) Error() string { return fmt.Sprintf("gave up after %v", time.Duration(g)) }
@@ -109,7 +110,7 @@ func (c *connection) open(ctx context.Context) (*coord.Client, error) {
 	client, err := coord.Open(connecting, c.ZK, opts...)
 	var told *coord.OpError
 	if errors.As(err, &told) && told.Op == "open" {
-		err = told.Err // that it was to open a connection goes without saying
+		err = told.Err // without "open": the message says it already
 	}
 	switch {
 	case err == nil:
@@ -122,7 +123,7 @@ func (c *connection) open(ctx context.Context) (*coord.Client, error) {
 	case ctx.Err() != nil:
 		return nil, &exitError{code: exitUnavailable, err: err}
 	default:
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.doubt())}
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.hint())}
 	}
 }
 
@@ -137,8 +138,8 @@ func (c *connection) lookForChroot(ctx context.Context, client *coord.Client) {
 	}
 }
 
-// doubt is what to look at when no server answers.
-func (c *connection) doubt() string {
+// hint says what to check when no server answers.
+func (c *connection) hint() string {
 	if config, err := c.config(); err == nil && config != nil {
 		return "do servers run there, and speak TLS at that port?"
 	}
@@ -178,7 +179,7 @@ func (c *connection) connected(f func(client *coord.Client) error) error {
 	return failure(f(client))
 }
 
-// with does so for verbs that ask one thing: f's context ends after
+// with is connected for verbs that ask one thing: f's context ends after
 // ConnectTimeout, too.
 func (c *connection) with(f func(ctx context.Context, client *coord.Client) error) error {
 	return c.connected(func(client *coord.Client) error {
@@ -201,7 +202,8 @@ func failure(err error) error {
 	}
 }
 
-// hangUp ends the session, unless that takes too long: then the servers do it.
+// hangUp ends the session, unless that takes too long: then the servers expire
+// it.
 func hangUp(client *coord.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

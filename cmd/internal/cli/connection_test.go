@@ -46,7 +46,7 @@ func TestCredentialsOpenWhatTheirACLProtects(t *testing.T) {
 	})
 }
 
-// private makes the node private, which is for one user only.
+// private makes the node private, for one user only.
 func private(t *testing.T, w *zktest.World, user, password string) {
 	t.Helper()
 	conn := w.Admin()
@@ -159,7 +159,7 @@ func (a *authority) terminate(server string, clients tls.ClientAuthType) (addr s
 	return l.Addr().String()
 }
 
-// relay carries bytes both ways until one side has enough.
+// relay carries bytes both ways until one side ends.
 func relay(client net.Conn, server string) {
 	defer client.Close()
 	back, err := net.Dial("tcp", server)

@@ -2,8 +2,8 @@ package cli
 
 import "unicode/utf8"
 
-// nodeData is a node's data in JSON: text as it is, and anything else in base
-// 64, since JSON has nothing but text and would replace it.
+// nodeData is a node's data in JSON: text as it is, and other bytes in base 64,
+// since JSON would replace them.
 type nodeData struct {
 	Data   *string `json:"data,omitempty"`
 	Base64 []byte  `json:"data_base64,omitempty"`

@@ -18,8 +18,8 @@ const (
 	demoLimit = 50 * time.Second
 	// forgetWithin bounds the removal of what a demo leaves in ZooKeeper.
 	forgetWithin = 4 * time.Second
-	// demoSession is the longest session time-out of a demo. The killed wait so
-	// long for their successors.
+	// demoSession is the longest session time-out of a demo: after a kill,
+	// others wait for so long.
 	demoSession = 4 * time.Second
 	// The demo's own server ticks fast, so that a killed process's session ends
 	// soon.
@@ -35,7 +35,7 @@ type demoVerbs struct {
 	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
 }
 
-// stage is what a demo plays on.
+// stage is what a demo runs with: servers, a path, and its output.
 type stage struct {
 	connection
 	ctx    context.Context // ends at demoLimit, or by a signal

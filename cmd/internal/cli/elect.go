@@ -23,7 +23,7 @@ type electVerb struct {
 	Cmd       []string       `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
 
-// Help tells what does not fit beside the options.
+// Help returns what does not fit beside the options.
 func (*electVerb) Help() string {
 	return `CMD runs while this process leads. Its environment, signals, and the exit status are those of lock: 76 if the leadership was lost before CMD ended, and CMD was stopped in time.`
 }
@@ -98,7 +98,7 @@ func (v *electVerb) lead(s *streams, c *connection) error {
 		}
 		s.accountFor(status)
 		if status.err != nil {
-			s.note("%v", status.err) // else it has been told
+			s.note("%v", status.err) // else it was printed already
 		}
 		s.note("stands for election at %s again", v.Path)
 	}
@@ -160,7 +160,7 @@ func (v *electVerb) observe(s *streams, c *connection) error {
 		err = v.tell(s, leader)
 		s.told = false // of the end
 		if errors.Is(err, syscall.EPIPE) {
-			return nil // who read it has enough
+			return nil // the reader is gone
 		}
 		if err != nil {
 			return failure(err)

@@ -58,7 +58,7 @@ func exitWith(code int, format string, args ...any) error {
 
 func usageError(format string, args ...any) error { return exitWith(exitUsage, format, args...) }
 
-// silently exits with a status that speaks for itself.
+// silently exits with a status and no message.
 func silently(code int) error {
 	if code == exitOK {
 		return nil

@@ -127,7 +127,7 @@ func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *c
 	return acquire(ctx, false)
 }
 
-// tellWhy tells who is in front.
+// tellWhy prints who is in front.
 func (t *turn) tellWhy(waiting context.Context, s *streams, client *coord.Client) {
 	r, err := inspect(waiting, client, t.path)
 	if holders := r.holders(); err == nil && len(holders) > 0 {

@@ -83,8 +83,8 @@ func slotsAt(ctx context.Context, client *coord.Client, path string) (string, er
 	return kazooSlotAt(ctx, client, path)
 }
 
-// foreignAt finds a contender that those who hold slots in this client's
-// dialect do not see.
+// foreignAt finds a contender that holders of slots in this client's dialect do
+// not see.
 func foreignAt(ctx context.Context, client *coord.Client, path string) (string, error) {
 	node, err := locksAt(ctx, client, path)
 	switch {

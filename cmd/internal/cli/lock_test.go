@@ -19,9 +19,9 @@ import (
 
 // Scripts that stand in for commands.
 const (
-	// busy prints its process id and works on, with ordinary manners.
+	// busy prints its process id and works on, and ends by TERM.
 	busy = `echo $$; while :; do sleep 0.02; done`
-	// stubborn does not care about TERM.
+	// stubborn ignores TERM.
 	stubborn = `trap '' TERM; echo $$; while :; do sleep 0.02; done`
 	// untilEOF ends with status 5 at the end of its input.
 	untilEOF = `echo $$; cat >/dev/null; exit 5`

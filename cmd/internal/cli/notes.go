@@ -12,9 +12,8 @@ import (
 // mostNotes is how many bytes of notes wait for a reader.
 const mostNotes = 64 << 10
 
-// notes is the standard error. This process does not wait for its reader, which
-// may be stuck, while there is something to protect: what does not fit is
-// dropped.
+// notes is the standard error. While this process guards a command it does not
+// wait for the reader, which may be stuck: what does not fit is dropped.
 type notes struct {
 	*os.File
 	mu      sync.Mutex

@@ -144,7 +144,7 @@ func (v *queueTake) Run(s *streams, c *connection) error {
 			return err
 		}
 		if err := s.print(takenItem{string(v.Path), dataOf(data)}, "%s\n", s.shown(data)); err != nil {
-			// No other will ever see it.
+			// No other consumer will ever see the item.
 			return exitWith(exitFailed, "the item has been removed, but could not be written: %w; it was %q", err, data)
 		}
 		return nil

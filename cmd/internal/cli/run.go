@@ -19,7 +19,7 @@ type job struct {
 	IgnoreRevoke bool
 	late         string // the message when Timeout is over
 
-	left bool // the session was left to run out: something of the command's may be running still
+	left bool // the session was left to run out: a process of the command may still run
 }
 
 // task is what a command is run under.
@@ -36,8 +36,8 @@ type task interface {
 	// the status to exit with. The context that patience makes ends by a
 	// signal.
 	complete(status int, patience func() (context.Context, func())) (int, error)
-	// story is what the JSON object at the end has beside the fields of every
-	// command, given for how long the hold was held.
+	// story returns what the JSON object at the end has beside the fields of
+	// every command. held is how long the hold lasted.
 	story(held float64, err error) map[string]any
 }
 
@@ -62,8 +62,8 @@ func (j *job) check() error {
 
 // grace is the time between TERM and KILL, given the session time-out. The
 // trust window of a lock in good health is renewed when at least a third of the
-// time-out is left of it. What does not fit well into that third would end the
-// command at every hiccup.
+// time-out is left of it. A longer time than fits into that third would end the
+// command at every short outage.
 func (j *job) grace(session time.Duration) (time.Duration, error) {
 	if j.KillAfter == nil {
 		return session / 6, nil
@@ -75,7 +75,7 @@ func (j *job) grace(session time.Duration) (time.Duration, error) {
 	return *j.KillAfter, nil
 }
 
-// giveUp gives the failure to get what the command is run under its status.
+// giveUp gives its status to the failure to acquire.
 func (j *job) giveUp(ctx context.Context, err error) error {
 	var sig signalled
 	var known *exitError
@@ -93,8 +93,8 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 	}
 }
 
-// tellLater calls tell when a wait is not short, and a person is in front. It
-// ends with waiting.
+// tellLater calls tell when a wait is not short, and the output is a terminal.
+// It ends with waiting.
 func tellLater(waiting context.Context, s *streams, tell func()) {
 	if !isTerminal(s.err) {
 		return

@@ -142,7 +142,7 @@ func (r *run) perform() (status int, err error) {
 	return r.complete(end.ExitCode(), func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
 }
 
-// tell is what JSON tells at the end.
+// tell prints the JSON object of the end.
 func (r *run) tell(status int, err error) map[string]any {
 	story := r.story(seconds(time.Since(r.granted)), err)
 	story["path"], story["status"], story["lost"] = r.Path, status, status == exitLost

@@ -14,9 +14,9 @@ import (
 // continue keys are a matter of their own.
 var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// stopping are those that stop this process while it waits. The runtime does
-// not give up its handler of a signal that it was once asked to notify, nor its
-// ignoring one, so that they would be lost in the next wait.
+// stopping are the signals that stop this process while it waits. The runtime
+// does not give up its handler of a signal that it was once asked to notify,
+// nor one that it ignores, so that they would be lost in the next wait.
 var stopping = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU}
 
 // forward has both come to signals, but for those that were ignored from the

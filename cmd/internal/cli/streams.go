@@ -24,7 +24,7 @@ type streams struct {
 }
 
 // output is the standard output. It remembers that writing failed, so that a
-// verb that was asked something does not end well without having told it.
+// verb that was asked something does not succeed without an answer.
 type output struct {
 	*os.File
 	failed error

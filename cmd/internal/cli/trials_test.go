@@ -99,8 +99,8 @@ func requireItems(t *testing.T, w *zktest.World, n int) {
 	require.Len(t, entries, n)
 }
 
-// busyJobs writes the token again and again, by processes that have groups of
-// their own as well. It tells its own process id and that of the guard.
+// busyJobs writes the token again and again, also by processes that have groups
+// of their own. It prints its own process id and that of the guard.
 const busyJobs = `w='while :; do echo $COORD_TOKEN; sleep 0.01; done >>'$DIARY; echo $PPID; ` +
 	`timeout 1000 sh -c "timeout 1000 sh -c '$w' & $w" & eval "$w"`
 

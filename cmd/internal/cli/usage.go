@@ -12,8 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// program is the name that this program was called by. It has several, and
-// answers to the one that people use.
+// program is the name that this program was called by; it has several.
 var program = "zkcoord"
 
 var programName = regexp.MustCompile(`^\w[\w.+-]*$`)
@@ -54,7 +53,7 @@ func joinNegative(args []string, err error) (joined []string, ok bool) {
 	return nil, false
 }
 
-// wrong tells in brief what is wrong with the command line, and where to read
+// wrong says in brief what is wrong with the command line, and where to read
 // on.
 func wrong(err error) error {
 	told := strings.NewReplacer(`expected "<`, `missing: "<`, `<cmd> ...`, `-- <cmd> ...`).Replace(err.Error())

@@ -4,7 +4,7 @@ import "runtime/debug"
 
 type versionVerb struct{}
 
-// Run tells what the Go toolchain noted at the build.
+// Run prints what the Go toolchain noted at the build.
 func (versionVerb) Run(s *streams) error {
 	v := struct {
 		Version string `json:"version"`

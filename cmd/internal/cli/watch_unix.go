@@ -164,7 +164,7 @@ func (r *run) pass(s syscall.Signal) {
 	}
 }
 
-// lost tells why the hold was lost before the command ended, or nil if it was
+// lost returns why the hold was lost before the command ended, or nil if it was
 // not.
 func (r *run) lost(end guard.Event) error {
 	err := r.hold.Err()
@@ -191,7 +191,7 @@ func (r *run) lost(end guard.Event) error {
 	return nil
 }
 
-// remains tells what of the command may be running still.
+// remains says which processes of the command may still run.
 func (r *run) remains(end guard.Event) error {
 	what := "the processes that guard the command were killed, or do not answer, and something of it"
 	if len(end.Left) > 0 {
