@@ -97,3 +97,7 @@ func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
 
 // Context returns a context that ends when the claim or parent does.
 func (i *Item) Context(parent context.Context) context.Context { return i.hold.Context(parent) }
+
+// Hold returns the claim as a hold, for its node, its deadline and its session.
+// Release it by Ack or Nack only.
+func (i *Item) Hold() *coord.Hold { return i.hold }

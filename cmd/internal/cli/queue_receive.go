@@ -81,11 +81,10 @@ func (d *delivery) acquire(ctx context.Context, _ *streams, _ *connection, clien
 	if d.item, err = q.Receive(ctx); err != nil {
 		return nil, err
 	}
-	hold, held := coord.HeldIn(d.item.Context(context.Background()), client, string(d.verb.Path)+"/taken")
-	if !held {
-		return nil, exitWith(exitLost, "lost the item before the command was started: %w", d.item.Err())
+	if err := d.item.Err(); err != nil {
+		return nil, exitWith(exitLost, "lost the item before the command was started: %w", err)
 	}
-	return hold, nil
+	return d.item.Hold(), nil
 }
 
 func (*delivery) name() string { return "the item" }
