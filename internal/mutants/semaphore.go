@@ -15,7 +15,7 @@ var semaphore = []mutant{
 		guard: "semaphore: the watch on the limit",
 		edit: edit{
 			file: "coord/semaphore/acquire.go",
-			old:  `s.look(ctx, len(claims), v.Get)`,
+			old:  `s.look(ctx, v, len(claims))`,
 			new:  `s.agree(ctx, len(claims))`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterHearsThatTheLimit"}},
