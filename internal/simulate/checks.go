@@ -14,7 +14,7 @@ import (
 // and holds that outlast the session time-out.
 func (w *world) pace() workload.Pace {
 	return workload.Pace{
-		Timeout: w.timeout, Deadlines: 0.3, Cancels: 0.2, Early: 2 * w.timeout, Curt: 0.1, Certain: time.Hour,
+		Timeout: w.timeout, Deadlines: 0.3, Cancels: 0.2, Early: 2 * w.timeout, Rushed: 0.1, Certain: time.Hour,
 		Hold: w.hold, Step: w.timeout * 3 / 10, Writes: 0.5, Pause: time.Duration(0.9 / w.haste * float64(w.timeout)),
 	}
 }
@@ -92,8 +92,8 @@ func (s *station) Accept(key string, token int64) bool {
 // Wrote records what a transaction of a holder wrote.
 func (s *station) Wrote(key string, written history.Write) { s.w.fence.Wrote(key, written) }
 
-// Told returns at once: records of this process are never lost.
-func (s *station) Told() {}
+// Flush returns at once: records of this process are never lost.
+func (s *station) Flush() {}
 
 // Count counts an event: what happened to a worker, or what it did wrong on
 // purpose.

@@ -38,28 +38,28 @@ func monotonic() time.Duration {
 // by a transaction. A line on stdin tells that the faults are over; the end of
 // stdin, to stop.
 func childMain(args []string) {
-	v := speak()
+	v := newLineWriter()
 	if err := childWork(args, v); err != nil {
 		v.say("! %s: %v", args[0], err)
 	}
 	v.end()
 }
 
-// voice writes lines to stdout in the background, so that no worker waits for
-// the reader while it holds a lock.
-type voice struct {
+// lineWriter writes lines to stdout in the background, so that no worker waits
+// for the reader while it holds a lock.
+type lineWriter struct {
 	lines chan string
 	asked chan chan struct{} // answered when all lines so far are written
 	over  chan struct{}
 }
 
-func speak() *voice {
-	v := &voice{lines: make(chan string, 4096), asked: make(chan chan struct{}), over: make(chan struct{})}
+func newLineWriter() *lineWriter {
+	v := &lineWriter{lines: make(chan string, 4096), asked: make(chan chan struct{}), over: make(chan struct{})}
 	go v.write(bufio.NewWriter(os.Stdout))
 	return v
 }
 
-func (v *voice) write(w *bufio.Writer) {
+func (v *lineWriter) write(w *bufio.Writer) {
 	defer close(v.over)
 	for {
 		select {
@@ -82,17 +82,17 @@ func (v *voice) write(w *bufio.Writer) {
 	}
 }
 
-func (v *voice) say(format string, args ...any) { v.lines <- fmt.Sprintf(format, args...) }
+func (v *lineWriter) say(format string, args ...any) { v.lines <- fmt.Sprintf(format, args...) }
 
-// told returns when all lines so far are written: they survive a kill of the
+// flush returns when all lines so far are written: they survive a kill of the
 // process from then on.
-func (v *voice) told() {
+func (v *lineWriter) flush() {
 	done := make(chan struct{})
 	v.asked <- done
 	<-done
 }
 
-func (v *voice) end() {
+func (v *lineWriter) end() {
 	close(v.lines)
 	<-v.over
 }
@@ -102,7 +102,7 @@ func childArgs(name, servers, root, register string, seed uint64) []string {
 	return []string{name, servers, root, register, strconv.FormatUint(seed, 10)}
 }
 
-func childWork(args []string, v *voice) error {
+func childWork(args []string, v *lineWriter) error {
 	say := v.say
 	name, servers, root := args[0], args[1], args[2]
 	resource, err := dialRegister(args[3])
@@ -133,7 +133,7 @@ func childWork(args []string, v *voice) error {
 	calm := make(chan struct{})
 	s := &site{root: root, seed: seed, Site: workload.Site{
 		Name: name, Rec: rec, Client: func(context.Context) *coord.Client { return c }, Pace: pace, Calm: calm,
-		Checks: telling{v: v, resource: resource},
+		Checks: childChecks{v: v, resource: resource},
 	}}
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -147,20 +147,20 @@ func childWork(args []string, v *voice) error {
 	return c.Close(context.Background())
 }
 
-// telling are the checks of a child. After a pause its calls return late, and
-// it learns late of its holds' losses: so neither is judged.
-type telling struct {
+// childChecks are the checks of a child. After a pause its calls return late,
+// and it learns late of its holds' losses: so neither is judged.
+type childChecks struct {
 	workload.Unchecked
-	v        *voice
+	v        *lineWriter
 	resource *remote
 }
 
-func (c telling) Accept(key string, token int64) bool { return c.resource.use(key, token) }
-func (c telling) Told()                               { c.v.told() }
-func (c telling) Count(what string)                   { c.v.say("# %s", what) }
-func (c telling) Violated(format string, args ...any) { c.v.say("! "+format, args...) }
+func (c childChecks) Accept(key string, token int64) bool { return c.resource.use(key, token) }
+func (c childChecks) Flush()                              { c.v.flush() }
+func (c childChecks) Count(what string)                   { c.v.say("# %s", what) }
+func (c childChecks) Violated(format string, args ...any) { c.v.say("! "+format, args...) }
 
-func (c telling) Wrote(key string, w history.Write) {
+func (c childChecks) Wrote(key string, w history.Write) {
 	c.v.say("= %s %d %d %d", key, w.Zxid, w.Token, w.Value)
 }
 

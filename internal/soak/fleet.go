@@ -65,7 +65,7 @@ type checks struct {
 	run *run
 }
 
-func (c checks) Granted(w *workload.Worker, h history.Holder) { c.run.heed(w.Name, h) }
+func (c checks) Granted(w *workload.Worker, h history.Holder) { c.run.checkSignal(w.Name, h) }
 func (c checks) Accept(key string, token int64) bool          { return c.run.register.use(key, token) }
 func (c checks) Wrote(key string, w history.Write)            { c.run.fence.Wrote(key, w) }
 func (c checks) Count(what string)                            { c.run.tally.count(what) }

@@ -8,10 +8,10 @@ import (
 	"github.com/zkcoord/zkcoord/internal/history"
 )
 
-// heed checks when the loss of a hold is signalled. Its Deadline is then that
-// of its session, which only grows: a signal after it is too late, however the
-// hold was lost.
-func (r *run) heed(worker string, h history.Holder) {
+// checkSignal checks when the loss of a hold is signalled. Its Deadline is then
+// that of its session, which only grows: a signal after it is too late, however
+// the hold was lost.
+func (r *run) checkSignal(worker string, h history.Holder) {
 	windowed, ok := h.(interface{ Deadline() time.Time })
 	if !ok {
 		return

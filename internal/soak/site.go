@@ -11,7 +11,7 @@ import (
 
 // pace is the pace of all workers: most wait for their turn.
 var pace = workload.Pace{
-	Timeout: T, Deadlines: 0.05, Cancels: 0.05, Early: 300 * time.Millisecond, Curt: 0.005,
+	Timeout: T, Deadlines: 0.05, Cancels: 0.05, Early: 300 * time.Millisecond, Rushed: 0.005,
 	Patience: 30 * time.Second, Certain: 5 * time.Minute,
 	Step: 15 * time.Millisecond, Writes: 0.1, Pause: 20 * time.Millisecond,
 }

@@ -63,7 +63,7 @@ func (w *Worker) round(c *coord.Client, size int) bool {
 	}
 	b := must(doublebarrier.New(c, w.Key, size, opts...))
 	op, entering := w.Rec.Call(w.Name, w.Key, history.Enter), w.call()
-	w.Told()
+	w.Flush()
 	m, err := b.Enter(entering.ctx)
 	allowed := []error{doublebarrier.ErrLate}
 	if entering.ctx.Err() != nil {

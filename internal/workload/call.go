@@ -123,9 +123,9 @@ func (c *call) end(what string, err error, allowed ...error) {
 func (w *Worker) release(what string, release func(context.Context) error) {
 	limit := time.Hour
 	switch how := w.Rand.Float64(); {
-	case how < w.Pace.Curt:
+	case how < w.Pace.Rushed:
 		limit = 0
-	case how < 2*w.Pace.Curt:
+	case how < 2*w.Pace.Rushed:
 		limit = w.share(0, 0.2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -174,7 +174,7 @@ func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 	if Chance(w.Rand, 0.4) {
 		w.rest(upTo(w.Rand, w.Pace.Step*3/2), h)
 	}
-	w.Told()
+	w.Flush()
 	results, err := h.Txn(ctx, coord.SetOp(Counter(key), []byte(strconv.FormatInt(value, 10)), -1))
 	switch {
 	case err == nil:

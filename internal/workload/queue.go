@@ -77,7 +77,7 @@ func (s *Shop) Produce(w *Worker, c *coord.Client) bool {
 	w.items++
 	item := fmt.Sprint(w.Name, "-", w.items)
 	op, putting := w.Rec.Call(w.Name, w.Key, history.Put, history.Item(item)), w.mostlyCertain()
-	w.Told()
+	w.Flush()
 	err = q.Put(putting.ctx, []byte(item), opts...)
 	op.End(outcome(err), err)
 	if putting.end("Put", err, coord.ErrUnconfirmed); err != nil {
@@ -101,7 +101,7 @@ func (s *Shop) Consume(w *Worker, c *coord.Client) bool {
 		what, f = "TryReceive", q.TryReceive
 	}
 	op, receiving := w.Rec.Call(w.Name, w.Key, history.Receive), w.call().untilCalm()
-	w.Told()
+	w.Flush()
 	item, err := f(receiving.ctx)
 	if receiving.end(what, err, queue.ErrEmpty); err != nil {
 		op.End(history.Failed, err)
@@ -123,7 +123,7 @@ func (w *Worker) take(q *queue.Queue) bool {
 	if w.isCalm() {
 		f = q.TryTake
 	}
-	w.Told()
+	w.Flush()
 	data, err := f(taking.ctx)
 	op.End(outcome(err), err, history.Item(string(data)))
 	if taking.end("Take", err, coord.ErrUnconfirmed, queue.ErrEmpty); err != nil {
@@ -143,7 +143,7 @@ func (w *Worker) finish(g *history.Grant[*queue.Item]) {
 		unknown = nil // an attempt whose reply was lost may have given it back
 	}
 	err := g.End(kind, unknown, func() error {
-		w.Told()
+		w.Flush()
 		return act(finishing.ctx)
 	})
 	finishing.end(string(kind), err, queue.ErrStale, coord.ErrUnconfirmed)

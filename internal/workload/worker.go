@@ -28,7 +28,7 @@ type Pace struct {
 	Deadlines float64       // share of the calls that have a deadline within Early
 	Cancels   float64       // share of the calls that are cancelled within Early
 	Early     time.Duration
-	Curt      float64       // share of the releases whose context has ended, and share of those whose context is about to
+	Rushed    float64       // share of the releases whose context has ended, and share of those whose context is about to
 	Patience  time.Duration // of other calls; zero is for ever
 	Certain   time.Duration // patience of calls that are not given up half-way
 	Hold      func(*rand.Rand) time.Duration
@@ -45,7 +45,7 @@ type Checks interface {
 	Expected(w *Worker, err error) bool                       // reports whether the test itself caused err
 	Accept(key string, token int64) bool                      // the fenced resource
 	Wrote(key string, written history.Write)                  // by a transaction of a holder
-	Told()                                                    // returns when all records are safe
+	Flush()                                                   // returns when all records are safe
 	Count(what string)
 	Violated(format string, args ...any)
 }
@@ -59,7 +59,7 @@ func (Unchecked) Late(*Worker, string, time.Duration, error) {}
 func (Unchecked) Expected(*Worker, error) bool               { return false }
 func (Unchecked) Accept(string, int64) bool                  { return true }
 func (Unchecked) Wrote(string, history.Write)                {}
-func (Unchecked) Told()                                      {}
+func (Unchecked) Flush()                                     {}
 func (Unchecked) Count(string)                               {}
 
 // Use is one use of a recipe by a client. It reports whether the worker got its
