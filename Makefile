@@ -11,7 +11,7 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model benchcmp
+.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model benchcmp bench bench-full
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers. Two packages at a time: their session time-outs are short, and need a machine that
@@ -19,14 +19,17 @@ endif
 test: deps lint
 	set -o pipefail; go test -count=1 -v -run 'NoSchedule|TheModel' ./coord/internal/window -scope medium | grep -v '^=== '
 	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -p 2 -timeout 15m ./...
+	cd bench && go test -count=1 ./...
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees.
 lint:
 	go vet ./...
+	cd bench && go vet ./...
 	@unformatted=$$($(TOOL) gofumpt -l .) && test -z "$$unformatted" || \
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
 	$(TOOL) staticcheck ./...
+	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	$(TOOL) errcheck -ignoretests -exclude tools/errcheck.txt ./...
 
 fmt:
@@ -80,3 +83,17 @@ BENCH ?= .
 COUNT ?= 6
 benchcmp:
 	@scripts/benchcmp.sh "$(BASE)" "$(BENCH)" "$(COUNT)"
+
+# The recipes beside Curator, Kazoo, go-zookeeper's lock, etcd, a Redis lock and the limits of the protocol, on real
+# servers (see bench/doc.go): a short run into artefacts/bench, or make bench-full, for an hour of an otherwise idle
+# machine, into docs. Some of it: make bench SITES=one ROWS=handoff
+SITES ?= *
+ROWS  ?= *
+MEASURE = cd bench && ZKTEST_SERVERS=all go test -count=1 -v -timeout 0 -run TestFigures . -sites '$(SITES)' -rows '$(ROWS)'
+bench: bench-deps
+	$(MEASURE) -repetitions 3 -during 400ms -document ../artefacts/bench/benchmarks.md
+bench-full: bench-deps
+	$(MEASURE) -repetitions 7 -during 2s -document ../docs/benchmarks.md
+.PHONY: bench-deps
+bench-deps:
+	@scripts/install-debian.sh bench

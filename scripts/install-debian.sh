@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests on real servers need and this machine lacks, from Debian's packages: a JDK, ZooKeeper,
 # Curator, Kazoo, and a C compiler, which Go's race detector needs. Does nothing when all is there.
+#
+#	install-debian.sh [bench]	with etcd and Redis, which the benchmarks measure too
 set -euo pipefail
 
 packages=()
@@ -21,6 +23,10 @@ need libslf4j-java -- test -e $jars/slf4j-simple.jar
 need libcurator-recipes-java -- test -e $jars/curator-recipes.jar
 need python3 python3-kazoo -- /usr/bin/python3 -c 'import kazoo'
 need gcc libc6-dev -- command -v "$(go env CC)"
+if [ "${1:-}" = bench ]; then
+	need etcd-server -- command -v etcd
+	need redis-server -- command -v redis-server
+fi
 
 [ ${#packages[@]} -gt 0 ] || exit 0
 

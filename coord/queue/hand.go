@@ -15,7 +15,7 @@ func (d *dispatcher) keep(item *Item) error {
 		item.hold.Abandon()
 		return ErrClosed
 	}
-	d.items[item.name] = item
+	d.items[item] = nil
 	return nil
 }
 
@@ -23,10 +23,11 @@ func (d *dispatcher) keep(item *Item) error {
 func (d *dispatcher) park(item *Item, delay time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.items[item.name] != item || item.parked != nil {
+	timer, known := d.items[item]
+	if !known || timer != nil {
 		return ErrStale
 	}
-	item.parked = time.AfterFunc(delay, func() {
+	d.items[item] = time.AfterFunc(delay, func() {
 		_ = item.hold.Release(context.Background()) // goes on by itself until it is done
 		d.settled(item, true)
 	})
@@ -37,7 +38,7 @@ func (d *dispatcher) park(item *Item, delay time.Duration) error {
 func (d *dispatcher) isParked(item *Item) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return item.parked != nil
+	return d.items[item] != nil
 }
 
 // settled forgets an item whose claim has ended, and has the receivers look
@@ -46,21 +47,27 @@ func (d *dispatcher) settled(item *Item, back bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if item.hold.Err() != nil {
-		d.forget(item)
+		if timer := d.items[item]; timer != nil {
+			timer.Stop()
+		}
+		delete(d.items, item)
 	}
 	if back {
 		d.recall()
 	}
 }
 
-// forget drops an item whose claim has ended; d.mu is held.
-func (d *dispatcher) forget(item *Item) {
-	if item.parked != nil {
-		item.parked.Stop()
+// received are the names of the items in this object's hands; d.mu is held.
+func (d *dispatcher) received() map[string]bool {
+	names := map[string]bool{}
+	for item, timer := range d.items {
+		if item.hold.Err() == nil {
+			names[item.name] = true
+		} else if timer == nil {
+			delete(d.items, item) // lost; its receiver need not come back with it
+		}
 	}
-	if d.items[item.name] == item {
-		delete(d.items, item.name)
-	}
+	return names
 }
 
 // tryAgain makes an item a candidate again that was denied.
@@ -76,15 +83,15 @@ func (d *dispatcher) tryAgain(name string) {
 func (d *dispatcher) overtaken(by int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.names); n > 0 && by < priority(d.names[n-1]) {
-		d.names = nil
+	if n := len(d.listing.names); n > 0 && by < priority(d.listing.names[n-1]) {
+		d.listing.discard()
 	}
 }
 
 // recall has all receivers of this object look again: one may have found
 // nothing only because another had the item. d.mu is held.
 func (d *dispatcher) recall() {
-	d.names = nil
+	d.listing.discard()
 	close(d.returned)
 	d.returned = make(chan struct{})
 }
@@ -98,9 +105,9 @@ func (d *dispatcher) close() (holds []*coord.Hold) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, item := range d.items {
-		if item.parked != nil {
-			item.parked.Stop()
+	for item, timer := range d.items {
+		if timer != nil {
+			timer.Stop()
 		}
 		holds = append(holds, item.hold)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/peers"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -30,9 +31,9 @@ type contender struct {
 
 // contend starts a contender for path; extra is what its program takes beyond
 // the common arguments.
-func contend(t *testing.T, w *zktest.World, p program, path, name string, extra ...string) contender {
+func contend(t *testing.T, w *zktest.World, p peers.Program, path, name string, extra ...string) contender {
 	t.Helper()
-	return contender{p.start(t, append(contenderArgs(w, path, name), extra...)...), name}
+	return contender{p.Start(t, append(contenderArgs(w, path, name), extra...)...), name}
 }
 
 // contendInGo starts a contender of this module.

@@ -21,7 +21,7 @@ type kazooQueue struct{ *zktest.ChildProcess }
 
 func startKazooQueue(t *testing.T, w *zktest.World) kazooQueue {
 	t.Helper()
-	p := kazooQueue{python(t, "queue_worker.py").start(t, w.ConnectString(), w.Path("queue"), "2")}
+	p := kazooQueue{python(t, "queue_worker.py").Start(t, w.ConnectString(), w.Path("queue"), "2")}
 	require.Equal(t, "ready", p.Line(queueWait))
 	return p
 }

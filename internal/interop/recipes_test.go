@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/peers"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -76,10 +77,10 @@ func usedContainersAndOldNodesAreReaped(t *testing.T, w *zktest.World) {
 // runRecipes runs a program of checks and shows each of its sections as a
 // subtest. Every section named must have passed at least one check, and there
 // must be no other.
-func runRecipes(t *testing.T, w *zktest.World, recipes program, sections ...string) {
+func runRecipes(t *testing.T, w *zktest.World, recipes peers.Program, sections ...string) {
 	t.Helper()
 	w.SetTimeout(sessions)
-	child := recipes.start(t, w.ConnectString(), w.Path(""))
+	child := recipes.Start(t, w.ConnectString(), w.Path(""))
 	child.CloseStdin()
 	passed, failed := map[string][]string{}, map[string][]string{}
 	for line := range linesUntil(t, child, recipesEnd) {

@@ -15,6 +15,7 @@ type ServerOption func(*serverConfig)
 type serverConfig struct {
 	lines      map[string]string
 	properties map[string]string
+	jvm        []string // further arguments of java
 	links      bool // route the followers' quorum links through proxies
 }
 
@@ -75,6 +76,12 @@ func WithConfig(key, value string) ServerOption {
 // WithProperty sets one system property of the server's JVM.
 func WithProperty(key, value string) ServerOption {
 	return func(c *serverConfig) { c.properties[key] = value }
+}
+
+// WithJVM adds arguments for java, which win over those that a server gets in
+// any case: tests want servers that start fast and are small.
+func WithJVM(args ...string) ServerOption {
+	return func(c *serverConfig) { c.jvm = append(c.jvm, args...) }
 }
 
 // WithQuorumLinks routes the links from the followers to their leader through

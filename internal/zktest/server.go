@@ -91,6 +91,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	args = append(args, s.config.jvm...)
 	for _, key := range slices.Sorted(maps.Keys(s.config.properties)) {
 		args = append(args, "-D"+key+"="+s.config.properties[key])
 	}

@@ -159,6 +159,7 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 				c.cut()
 				return
 			}
+			c.p.countPassed(d, len(it.data))
 			if it.then != nil {
 				it.then()
 			}

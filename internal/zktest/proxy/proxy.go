@@ -57,6 +57,14 @@ type Stats struct {
 	Held    int // packets (of a raw proxy: chunks) that had to wait in a black hole
 	Lost    int // packets that were dropped by CutWay
 	Delayed int // packets that were delayed by the condition Delay
+
+	Passed [Both]Traffic // what was forwarded, by direction
+}
+
+// Traffic is what was forwarded in one direction.
+type Traffic struct {
+	Packets int // of a raw proxy: chunks
+	Bytes   int
 }
 
 // Total adds up what several proxies did.

@@ -177,6 +177,13 @@ func (p *Proxy) count(op int32) {
 	p.requests[op]++
 }
 
+func (p *Proxy) countPassed(d Direction, bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Passed[d].Packets++
+	p.stats.Passed[d].Bytes += bytes
+}
+
 func (p *Proxy) countLost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

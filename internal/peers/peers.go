@@ -1,8 +1,9 @@
-package interop
+// Package peers runs programs in other languages beside the tests: in Java with
+// Curator, and in Python with Kazoo.
+package peers
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,17 +18,9 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func TestMain(m *testing.M) {
-	zktest.RegisterChild("exec", become)
-	zktest.RegisterChild("hold", hold)
-	// Programs spend most of their time waiting for one another, so more tests
-	// run at once than there are processors, unless the command line says
-	// otherwise.
-	if err := flag.Lookup("test.parallel").Value.Set("8"); err != nil {
-		panic(err)
-	}
-	zktest.Main(m)
-}
+// Register makes the children known that the programs are. Call it in TestMain
+// before zktest.Main.
+func Register() { zktest.RegisterChild("exec", become) }
 
 // become turns the child process into another program, which then dies with the
 // test just as a child does.
@@ -39,32 +32,34 @@ func become(args []string) {
 	}
 }
 
-// program is a command line that still lacks the program's own arguments.
-type program []string
+// Program is a command line that still lacks the program's own arguments.
+type Program []string
 
-func (p program) start(t *testing.T, args ...string) *zktest.ChildProcess {
+// Start runs the program as a child that ends with the test.
+func (p Program) Start(t testing.TB, args ...string) *zktest.ChildProcess {
 	t.Helper()
 	return zktest.Child(t, "exec", append(append([]string(nil), p...), args...)...)
 }
 
-// python returns a program of testdata/python, or skips the test.
-func python(t *testing.T, script string) program {
+// Python returns a script, or skips the test.
+func Python(t testing.TB, script string) Program {
 	t.Helper()
 	interpreter, err := findPython()
 	leaveOut(t, err)
-	return program{interpreter, filepath.Join("testdata", "python", script)}
+	return Program{interpreter, script}
 }
 
-// java compiles a program of testdata/java and returns it, or skips the test.
-func java(t *testing.T, class string) program {
+// Java compiles the class of a folder and returns its program, or skips the
+// test.
+func Java(t testing.TB, sources, class string) Program {
 	t.Helper()
 	tools, err := findJava()
 	leaveOut(t, err)
-	sources, classes := filepath.Join("testdata", "java"), t.TempDir()
+	classes := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), tools.javac, "-d", classes, "-cp", tools.classPath,
 		"-sourcepath", sources, filepath.Join(sources, class+".java")).CombinedOutput()
 	require.NoError(t, err, "compiling %s:\n%s", class, out)
-	return program{
+	return Program{
 		tools.java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m",
 		"-cp", classes + string(os.PathListSeparator) + tools.classPath, class,
 	}
@@ -72,7 +67,7 @@ func java(t *testing.T, class string) program {
 
 // leaveOut skips the test if something is missing on this machine, and fails it
 // where nothing may be missing.
-func leaveOut(t *testing.T, missing error) {
+func leaveOut(t testing.TB, missing error) {
 	t.Helper()
 	if missing == nil {
 		return

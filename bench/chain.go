@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// chain is the limit of hand-offs: nodes and watches are prepared, each of the
+// t.count nodes by one session and watched by the next, which deletes its own
+// when told. What remains is a deletion, its event, and the way of both.
+func chain(ctx context.Context, _ open, t task) (*job, error) {
+	c := &links{}
+	for i := range t.sessions {
+		conn, err := connect(ctx, t.addrs[i%len(t.addrs)], t.timeout)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		c.conns = append(c.conns, conn)
+	}
+	if err := c.prepare(t); err != nil {
+		c.close()
+		return nil, err
+	}
+	return &job{run: func() (figures, error) { return c.run(t) }, close: c.close}, nil
+}
+
+type links struct {
+	conns  []*zk.Conn
+	gone   []<-chan zk.Event // of each node, as the next session sees it
+	deaths []time.Time
+}
+
+func (c *links) close() {
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+}
+
+func (c *links) owner(i int) *zk.Conn { return c.conns[i%len(c.conns)] }
+
+func node(t task, i int) string { return fmt.Sprintf("%s/n-%d", t.path, i) }
+
+func (c *links) prepare(t task) error {
+	if err := makeDir(c.conns[0], t.path); err != nil {
+		return err
+	}
+	c.gone, c.deaths = make([]<-chan zk.Event, t.count), make([]time.Time, t.count)
+	errs := make([]error, t.count)
+	room := make(chan struct{}, 64)
+	var all sync.WaitGroup
+	for i := range t.count {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			if _, errs[i] = c.owner(i).Create(node(t, i), nil, zk.FlagEphemeral, everyone); errs[i] == nil {
+				_, _, c.gone[i], errs[i] = c.owner(i + 1).GetW(node(t, i))
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run deletes the first node and waits for the last to go.
+func (c *links) run(t task) (figures, error) {
+	var all sync.WaitGroup
+	begun := time.Now()
+	for s := range c.conns {
+		all.Go(func() {
+			for i := s; i < t.count; i += len(c.conns) {
+				if i > 0 {
+					<-c.gone[i-1]
+				}
+				c.deaths[i] = time.Now()
+				if c.conns[s].Delete(node(t, i), -1) != nil {
+					return // the rest then waits until the harness gives up
+				}
+			}
+		})
+	}
+	all.Wait()
+	between := make([]time.Duration, 0, t.count)
+	for i, at := range c.deaths[1:] {
+		between = append(between, at.Sub(c.deaths[i]))
+	}
+	return figures{"ops": float64(t.count), "seconds": time.Since(begun).Seconds(), "p50": median(between)}, nil
+}

@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/zkcoord/zkcoord/internal/peers"
+)
+
+// session is a contender's connection to the servers, and what it can do there.
+// What it cannot do is nil.
+type session struct {
+	lock    func(path string) (acquire, error)
+	barrier func(path string, n int) (enter, leave call, err error)
+	queue   func(path string) (put, receive, error)
+	close   func()
+}
+
+type (
+	call    func(context.Context) error
+	acquire func(context.Context) (release call, err error)
+	put     func(ctx context.Context, item []byte) error
+	// receive returns when there is an item.
+	receive func(context.Context) (ack call, err error)
+)
+
+// open connects to one server; sessions last for timeout.
+type open func(ctx context.Context, addr string, timeout time.Duration) (*session, error)
+
+// contender is something that is measured.
+type contender struct {
+	name   string
+	server string // kind of server that it needs
+	open   open   // in Go; else it is a program
+	// program returns the command line of a contender in another language.
+	program func(t testing.TB) peers.Program
+}
+
+// Names that the table of workloads uses.
+const (
+	zkcoord   = "zkcoord"
+	zkLock    = "zk.Lock"
+	curator   = "Curator"
+	kazoo     = "Kazoo"
+	etcd      = "etcd"
+	redis     = "Redis (weaker)"
+	limit     = "limit"
+	pipelined = "limit, pipelined"
+)
+
+// Kinds of servers.
+const (
+	zooKeeper   = "ZooKeeper"
+	etcdServer  = "etcd"
+	redisServer = "Redis"
+)
+
+var contenders = []contender{
+	{name: limit, server: zooKeeper, open: openLimit},
+	{name: pipelined, server: zooKeeper, open: openPipelined},
+	{name: zkcoord, server: zooKeeper, open: openZkcoord},
+	{name: zkLock, server: zooKeeper, open: openZkLock},
+	{name: curator, server: zooKeeper, program: javaProgram},
+	{name: kazoo, server: zooKeeper, program: pythonProgram},
+	{name: etcd, server: etcdServer, open: openEtcd},
+	{name: redis, server: redisServer, open: openRedis},
+}
+
+func contenderNamed(name string) contender {
+	for _, c := range contenders {
+		if c.name == name {
+			return c
+		}
+	}
+	panic("bench: no contender " + name)
+}

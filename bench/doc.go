@@ -1,0 +1,22 @@
+// Package bench measures zkcoord beside other locks, barriers and queues, and
+// beside the limits of ZooKeeper's protocol, on the same servers in the same
+// run.
+//
+//	make bench        some minutes; the report goes to artefacts/bench
+//	make bench-full   many repetitions; the report is docs/benchmarks.md
+//
+// # How it measures
+//
+// A [contender] is a program of its own, so that its processor time and memory
+// can be told from the others': this test binary again for those in Go,
+// testdata/java for Curator, testdata/python for Kazoo. All speak the same
+// lines on their standard input and output (child.go).
+//
+// A site is where they run: one server or three, over the loopback interface or
+// over links with a delay each way. A row of the table in rows.go is a workload
+// with a few sizes, and the contenders that can do it. In each repetition every
+// contender of a row has its turn, each time in another order; a ratio compares
+// two contenders within one repetition, and what is reported is the median over
+// the repetitions. Before the first of them each contender runs once behind a
+// proxy that counts requests, answers and bytes; that also warms it up.
+package bench

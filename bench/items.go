@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// itemSize is that of an item's data.
+	itemSize = 100
+	// backlog is how many items producers may be ahead of consumers.
+	backlog = 100
+)
+
+// queueItems is t.sessions-t.each producers and t.each consumers, each with a
+// session of its own. An item counts when it is acknowledged.
+func queueItems(ctx context.Context, open open, t task) (*job, error) {
+	s, err := openAll(ctx, open, t)
+	if err != nil {
+		return nil, err
+	}
+	var done atomic.Int64
+	ahead := make(chan struct{}, backlog)
+	for i, one := range s.all {
+		put, receive, err := one.queue(t.path + "/queue")
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		if i < t.each {
+			s.work(func(ctx context.Context) error { return consume(ctx, receive, ahead, &done) })
+		} else {
+			s.work(func(ctx context.Context) error { return produce(ctx, put, ahead) })
+		}
+	}
+	<-time.After(t.settle)
+	run := func() (figures, error) {
+		before, begun := done.Load(), time.Now()
+		<-time.After(t.during)
+		return figures{"ops": float64(done.Load() - before), "seconds": time.Since(begun).Seconds()}, s.failure()
+	}
+	return &job{run: run, close: s.close}, nil
+}
+
+func produce(ctx context.Context, put put, ahead chan<- struct{}) error {
+	item := make([]byte, itemSize)
+	for {
+		select {
+		case ahead <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := put(ctx, item); err != nil {
+			return err
+		}
+	}
+}
+
+func consume(ctx context.Context, receive receive, ahead <-chan struct{}, done *atomic.Int64) error {
+	for {
+		ack, err := receive(ctx)
+		if err != nil {
+			return err
+		}
+		if err := ack(ctx); err != nil {
+			return err
+		}
+		<-ahead
+		done.Add(1)
+	}
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The limits do what the protocol asks for and nothing else: no node is looked
+// for after a lost reply, no name is unique, no crash is survived.
+
+// bare is a plain connection.
+type bare struct{ conn *zk.Conn }
+
+// openLimit is create and delete for a lock, the textbook's double barrier, and
+// a queue whose consumers take what they read ahead.
+func openLimit(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	conn, err := connect(ctx, addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	b := bare{conn}
+	return &session{lock: b.lock, barrier: b.barrier, queue: b.queue, close: conn.Close}, nil
+}
+
+func (b bare) lock(path string) (acquire, error) {
+	return func(context.Context) (call, error) { return b.create(path) }, makeDir(b.conn, path)
+}
+
+func (b bare) create(path string) (release call, err error) {
+	node, err := b.conn.Create(path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, everyone)
+	return func(context.Context) error { return b.conn.Delete(node, -1) }, err
+}
+
+// openPipelined sends the create and the listing that every lock needs
+// together.
+func openPipelined(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	conn, err := connect(ctx, addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	b := bare{conn}
+	lock := func(path string) (acquire, error) {
+		return func(context.Context) (release call, err error) {
+			var list sync.WaitGroup
+			var listErr error
+			list.Go(func() { _, _, listErr = conn.Children(path) })
+			release, err = b.create(path)
+			list.Wait()
+			return release, errors.Join(err, listErr)
+		}, makeDir(conn, path)
+	}
+	return &session{lock: lock, close: conn.Close}, nil
+}
+
+// barrier is the double barrier of ZooKeeper's own recipes, with a node "ready"
+// that the last member to come makes and the last to leave deletes.
+func (b bare) barrier(path string, n int) (enter, leave call, err error) {
+	members, ready := path+"/members", path+"/ready"
+	own := ""
+	enter = func(context.Context) error {
+		_, _, opened, err := b.conn.ExistsW(ready)
+		if err != nil {
+			return err
+		}
+		if own, err = b.conn.Create(members+"/m-", nil, zk.FlagEphemeral|zk.FlagSequence, everyone); err != nil {
+			return err
+		}
+		names, _, err := b.conn.Children(members)
+		if err != nil {
+			return err
+		}
+		if len(names) == n {
+			if _, err := b.conn.Create(ready, nil, 0, everyone); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return err
+			}
+		}
+		return (<-opened).Err
+	}
+	leave = func(context.Context) error {
+		_, _, closed, err := b.conn.ExistsW(ready)
+		if err != nil {
+			return err
+		}
+		if err := b.conn.Delete(own, -1); err != nil {
+			return err
+		}
+		names, _, err := b.conn.Children(members)
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			if err := b.conn.Delete(ready, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+		}
+		return (<-closed).Err
+	}
+	return enter, leave, makeDir(b.conn, members)
+}
+
+// readAhead is how many items a bare consumer takes at a time.
+const readAhead = 16
+
+func (b bare) queue(path string) (put, receive, error) {
+	taken := make(chan struct{}, readAhead)
+	put := func(_ context.Context, item []byte) error {
+		_, err := b.conn.Create(path+"/item-", item, zk.FlagSequence, everyone)
+		return err
+	}
+	receive := func(ctx context.Context) (call, error) {
+		for len(taken) == 0 {
+			if err := b.takeSome(ctx, path, taken); err != nil {
+				return nil, err
+			}
+		}
+		<-taken
+		return func(context.Context) error { return nil }, nil
+	}
+	return put, receive, makeDir(b.conn, path)
+}
+
+// takeSome lists, or waits until something is there, and takes some items at
+// once. Consumers begin at different places, to meet seldom.
+func (b bare) takeSome(ctx context.Context, path string, taken chan<- struct{}) error {
+	names, _, changed, err := b.conn.ChildrenW(path)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		select {
+		case <-changed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	begin := rand.IntN(len(names))
+	var all sync.WaitGroup
+	for i := range min(readAhead, len(names)) {
+		node := path + "/" + names[(begin+i)%len(names)]
+		all.Go(func() {
+			if _, _, err := b.conn.Get(node); err == nil && b.conn.Delete(node, -1) == nil {
+				taken <- struct{}{}
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}

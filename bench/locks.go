@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// contend is t.sessions times t.each goroutines that acquire and release as
+// fast as they can, on one path or each on its own. It measures the time from
+// one grant on a path to the next: alone that is a cycle, in company a
+// hand-off.
+func contend(ctx context.Context, open open, t task) (*job, error) {
+	s, err := openAll(ctx, open, t)
+	if err != nil {
+		return nil, err
+	}
+	c := &contest{}
+	release, err := c.holdBack(open, s, t)
+	if err == nil {
+		err = c.start(s, t, release)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return &job{
+		run: func() (figures, error) {
+			f := c.measure(t.during)
+			f["memory"], f["goroutines"] = c.memory, c.goroutines
+			return f, s.failure()
+		},
+		close: s.close,
+	}, nil
+}
+
+// contest collects the grants of one measurement.
+type contest struct {
+	memory, goroutines float64 // of each waiter
+
+	mu      sync.Mutex
+	on      bool
+	grants  int
+	between []time.Duration
+}
+
+// holdBack acquires the lock that all will queue for, by a session of its own.
+func (c *contest) holdBack(open open, s *sessions, t task) (release call, err error) {
+	if t.own {
+		return func(context.Context) error { return nil }, nil
+	}
+	first, err := open(s.ctx, t.addrs[0], t.timeout)
+	if err != nil {
+		return nil, err
+	}
+	s.all = append(s.all, first) // is closed with the others
+	lock, err := first.lock(t.path + "/shared")
+	if err != nil {
+		return nil, err
+	}
+	return lock(s.ctx)
+}
+
+// start lets all queue, and then go.
+func (c *contest) start(s *sessions, t task, release call) error {
+	shared := t.path + "/shared"
+	before := footprint()
+	grant := c.granted() // of the path that they share
+	for i, one := range s.all[:t.sessions] {
+		for k := range t.each {
+			path, grant := shared, grant
+			if t.own {
+				path, grant = fmt.Sprintf("%s/own-%d-%d", t.path, i, k), c.granted()
+			}
+			lock, err := one.lock(path)
+			if err != nil {
+				return err
+			}
+			s.work(func(ctx context.Context) error { return cycles(ctx, lock, grant) })
+		}
+	}
+	<-time.After(t.settle)
+	c.memory, c.goroutines = footprint().per(before, t.sessions*t.each)
+	return release(s.ctx)
+}
+
+func cycles(ctx context.Context, lock acquire, granted func()) error {
+	for ctx.Err() == nil {
+		release, err := lock(ctx)
+		if err != nil {
+			return err
+		}
+		granted()
+		if err := release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// granted returns what is called at each grant on one path.
+func (c *contest) granted() func() {
+	var last time.Time
+	return func() {
+		now := time.Now()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.on {
+			c.grants++
+			if !last.IsZero() {
+				c.between = append(c.between, now.Sub(last))
+			}
+		}
+		last = now
+	}
+}
+
+// measure counts for so long.
+func (c *contest) measure(during time.Duration) figures {
+	c.set(true)
+	begun := time.Now()
+	<-time.After(during)
+	c.set(false)
+	return figures{"ops": float64(c.grants), "seconds": time.Since(begun).Seconds(), "p50": median(c.between)}
+}
+
+func (c *contest) set(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.on = on
+}
+
+// median is in seconds, 0 of nothing.
+func median(times []time.Duration) float64 {
+	if len(times) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(times))[len(times)/2].Seconds()
+}
+
+// hold is one session with t.each locks held at once.
+func hold(ctx context.Context, open open, t task) (*job, error) {
+	s, err := openAll(ctx, open, t)
+	if err != nil {
+		return nil, err
+	}
+	before := footprint()
+	var holds sync.WaitGroup
+	releases := make([]call, t.each)
+	room := make(chan struct{}, 64)
+	for i := range releases {
+		room <- struct{}{}
+		holds.Go(func() {
+			defer func() { <-room }()
+			lock, err := s.all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
+			if err == nil {
+				releases[i], err = lock(s.ctx)
+			}
+			s.note(err)
+		})
+	}
+	holds.Wait()
+	memory, goroutines := footprint().per(before, t.each)
+	return &job{
+		run: func() (figures, error) {
+			return figures{"ops": float64(len(releases)), "memory": memory, "goroutines": goroutines}, s.failure()
+		},
+		close: s.close,
+	}, nil
+}
+
+// wait is one session that acquires a lock and keeps it.
+func wait(ctx context.Context, open open, t task) (*job, error) {
+	s, err := openAll(ctx, open, t)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := s.all[0].lock(t.path + "/lock")
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return &job{
+		run: func() (figures, error) {
+			_, err := lock(s.ctx)
+			return figures{"ops": 1}, err
+		},
+		close: s.close,
+	}, nil
+}
+
+// use is what this process takes.
+type use struct{ bytes, goroutines int }
+
+// footprint is what is alive on the heap, and the stacks.
+func footprint() use {
+	runtime.GC()
+	runtime.GC() // what pools and finalizers kept
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return use{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()}
+}
+
+// per is what each of n takes that were not there before.
+func (u use) per(before use, n int) (bytes, goroutines float64) {
+	return float64(u.bytes-before.bytes) / float64(n), float64(u.goroutines-before.goroutines) / float64(n)
+}

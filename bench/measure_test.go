@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// small are rows with every kind of task, for a server in the test's process.
+var small = []row{
+	{name: "cycle", task: task{work: "contend", sessions: 1, each: 1, own: true}, shows: []column{cycleTime, perSecond}},
+	{name: "handoff", task: task{work: "contend", sessions: 3, each: 2}, shows: []column{handTime, perSecond}},
+	{name: "held", task: task{work: "hold", sessions: 1, each: 500}, shows: []column{memory}},
+	{name: "barrier", task: task{work: "barrier"}, sizes: []int{1, 3}, shows: []column{enterTime, leaveTime}},
+	{name: "queue", task: task{work: "queue"}, sizes: []int{2}, shows: []column{perSecond}},
+	{name: "takeover", task: task{work: "wait", sessions: 1, timeout: 4 * time.Second}, shows: []column{takeover}},
+}
+
+// able tells which of them each contender can do.
+var able = map[string][]string{
+	limit:     {"cycle", "handoff", "barrier", "queue"},
+	pipelined: {"cycle"},
+	zkcoord:   {"cycle", "handoff", "held", "barrier", "queue", "takeover"},
+	zkLock:    {"cycle", "handoff", "held", "takeover"},
+	curator:   {"cycle", "handoff", "barrier", "queue", "takeover"},
+	kazoo:     {"cycle", "handoff", "barrier", "queue", "takeover"},
+}
+
+// TestEveryContenderDoesItsWork runs the whole harness on an embedded server:
+// the repetition that counts, and no other.
+func TestEveryContenderDoesItsWork(t *testing.T) {
+	for who, does := range able {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			m := embedded(t)
+			for _, r := range small {
+				if r.who = []string{who}; !slices.Contains(does, r.name) {
+					continue
+				}
+				tasks, names := r.cases()
+				for i, task := range tasks {
+					c := m.measure(r, task, names[i])[0]
+					require.Zero(t, c.Failed, "%s %s", r.name, names[i])
+					for _, column := range r.shows {
+						require.Positive(t, c.Figures[column.figure], "%s %s: %s of %v", r.name, names[i], column.figure, c.Figures)
+					}
+					if r.name == "cycle" {
+						require.Greater(t, c.Figures["requests"], 1.5)
+						require.Greater(t, c.Figures["sent"], 50.)
+					}
+				}
+			}
+		})
+	}
+}
+
+// embedded is a measurer at a site with one embedded server.
+func embedded(t *testing.T) *measurer {
+	w := zktest.NewEmbedded(t)
+	s := &server{addr: w.ConnectString(), pid: os.Getpid()}
+	s.start(t, 0)
+	m := newMeasurer(t, plan{during: time.Second}, one)
+	m.servers[zooKeeper] = []*server{s}
+	return m
+}

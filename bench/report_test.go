@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func samples(rates ...float64) (all []figures) {
+	for _, rate := range rates {
+		if rate == 0 {
+			all = append(all, nil)
+		} else {
+			all = append(all, figures{"rate": rate})
+		}
+	}
+	return all
+}
+
+func TestAFigureIsTheMedianOfTheRepetitionsThatSucceeded(t *testing.T) {
+	c := &cell{samples: samples(5, 0, 1, 9), counted: figures{"rate": 1000, "requests": 3}}
+	c.sum()
+	require.Equal(t, figures{"rate": 5, "requests": 3}, c.Figures)
+}
+
+func TestARatioIsTheMedianOfThoseWithinOneRepetition(t *testing.T) {
+	base := &cell{samples: samples(10, 100, 1000, 7)}
+	mine := &cell{samples: samples(5, 100, 4000, 0)}
+	ratio, ok := mine.ratio(base, "rate")
+	require.True(t, ok)
+	require.InDelta(t, 1, ratio, 1e-9) // of 0.5, 1 and 4
+	_, ok = mine.ratio(base, "p50")
+	require.False(t, ok)
+}
+
+func TestATaskArrivesAsItWasSent(t *testing.T) {
+	sent := task{
+		work: "contend", addrs: []string{"a:1", "b:2"}, path: "/p", sessions: 3, each: 4, own: true, count: 5,
+		settle: time.Second, timeout: time.Minute, during: time.Millisecond,
+	}
+	require.Equal(t, sent, parseTask([]string{
+		"work=contend", "addrs=a:1,b:2", "path=/p", "sessions=3", "each=4", "own=true", "count=5",
+		"settle=1000", "timeout=60000", "during=1",
+	}))
+	words := regexp.MustCompile(`\S+`).FindAllString(sent.String(), -1)
+	require.Equal(t, sent, parseTask(words))
+}
+
+func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "benchmarks.md")
+	before, after := "# Title\n\nWhy.\n\n", "\nThe end.\n"
+	require.NoError(t, os.WriteFile(document, []byte(before+generatedBegin+"old figures\n"+generatedEnd+after), 0o600))
+	r := &report{plan: plan{repetitions: 1}}
+	for rate, who := range []string{limit, zkcoord, zkLock, curator} {
+		c := &cell{Site: one.name, Row: "paths", Contender: who, samples: samples(float64(1000 * (rate + 1)))}
+		c.sum()
+		r.cells = append(r.cells, c)
+	}
+	require.NoError(t, r.write(document))
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^`+regexp.QuoteMeta(before+generatedBegin), string(text))
+	require.Regexp(t, regexp.QuoteMeta(generatedEnd+after)+`$`, string(text))
+	require.NotContains(t, string(text), "old figures")
+	require.Contains(t, string(text), "| **zkcoord** | 2,000 (0.67) |")
+	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback: Curator has 2.00 times zkcoord's speed")
+	images := regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, images, 1)
+	require.FileExists(t, filepath.Join(filepath.Dir(document), images[0][1]))
+}
+
+func TestADocumentWithoutMarksIsLeftAlone(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "other.md")
+	require.NoError(t, os.WriteFile(document, []byte("mine\n"), 0o600))
+	require.ErrorContains(t, (&report{}).write(document), "marks")
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Equal(t, "mine\n", string(text))
+}
+
+func TestFiguresHaveThreeDigitsThatMeanSomething(t *testing.T) {
+	for n, text := range map[float64]string{0: "0", 0.01234: "0.0123", 1.005: "1", 12.34: "12.3", 1234.5: "1,234", 1234567: "1,234,567"} {
+		require.Equal(t, text, digits(n))
+	}
+}

@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// row is a workload of the table.
+type row struct {
+	name  string // of its chart
+	title string
+	about string
+	task  task
+	sizes []int // of the task's sessions, one case each; none: as in task
+	who   []string
+	// base is whom the others are compared with: over links and on loopback.
+	base, linkBase string
+	shows          []column
+	sites          []*site
+}
+
+// column is a figure that heads a row's table; the first is drawn.
+type column struct {
+	title  string
+	figure string // see figures and sample
+	scale  float64
+	less   bool // is better
+}
+
+var (
+	perSecond = column{title: "per second", figure: "rate", scale: 1}
+	cycleTime = column{title: "µs", figure: "p50", scale: 1e6, less: true}
+	handTime  = column{title: "ms", figure: "p50", scale: 1e3, less: true}
+	enterTime = column{title: "enter, ms", figure: "enter", scale: 1e3, less: true}
+	leaveTime = column{title: "leave, ms", figure: "leave", scale: 1e3, less: true}
+	memory    = column{title: "KB each", figure: "memory", scale: 1e-3, less: true}
+	routines  = column{title: "goroutines each", figure: "goroutines", scale: 1, less: true}
+	takeover  = column{title: "s", figure: "takeover", scale: 1, less: true}
+)
+
+// site is where rows are measured.
+type site struct {
+	name, title string
+	servers     int
+	delay       time.Duration // each way
+}
+
+var (
+	one      = &site{"one", "one server, loopback", 1, 0}
+	oneLink  = &site{"one-link", "one server, links of 2 ms each way", 1, 2 * time.Millisecond}
+	ensemble = &site{"ensemble", "ensemble of three, loopback", 3, 0}
+	ensLink  = &site{"ensemble-link", "ensemble of three, links of 2 ms each way", 3, 2 * time.Millisecond}
+	sites    = []*site{one, oneLink, ensemble, ensLink}
+)
+
+// settled is how long a crowd may take to queue.
+const settled = 5 * time.Second
+
+var rows = []row{
+	{
+		name: "cycle", title: "Uncontended acquire and release",
+		about: "One session acquires and releases a lock that nobody else wants.",
+		task:  task{work: "contend", sessions: 1, each: 1, own: true},
+		who:   []string{limit, pipelined, zkcoord, zkLock, curator, kazoo, etcd, redis},
+		base:  zkLock, linkBase: limit, shows: []column{cycleTime}, sites: sites,
+	},
+	{
+		name: "handoff", title: "Hand-offs among N sessions",
+		about: "N sessions want one lock all the time; the time from one grant to the next. The limit is a chain of prepared nodes and watches, each deleted when the one before it has gone.",
+		task:  task{work: "contend", each: 1}, sizes: []int{2, 8, 32},
+		who:  []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
+		base: zkLock, linkBase: limit, shows: []column{handTime, perSecond}, sites: sites,
+	},
+	{
+		name: "crowd", title: "Hand-offs among 128 sessions",
+		about: "The same with 128 sessions.",
+		task:  task{work: "contend", sessions: 128, each: 1},
+		who:   []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
+		base:  zkLock, shows: []column{perSecond, handTime}, sites: []*site{one},
+	},
+	{
+		name: "goroutines", title: "2,000 goroutines of one session on one path",
+		about: "They queue one behind the other; memory is what each of them takes in the client, with its goroutine's stack.",
+		task:  task{work: "contend", sessions: 1, each: 2000, settle: settled},
+		who:   []string{zkcoord, zkLock},
+		base:  zkLock, shows: []column{perSecond, memory, routines}, sites: []*site{one},
+	},
+	{
+		name: "paths", title: "64 paths over one session",
+		about: "64 goroutines share a session, and each acquires and releases a lock of its own.",
+		task:  task{work: "contend", sessions: 1, each: 64, own: true},
+		who:   []string{limit, zkcoord, zkLock, curator, kazoo, etcd},
+		base:  zkLock, shows: []column{perSecond}, sites: []*site{one},
+	},
+	{
+		name: "held", title: "Locks held at once by one session",
+		about: "What each of 5,000 held locks takes in the client.",
+		task:  task{work: "hold", sessions: 1, each: 5000},
+		who:   []string{zkcoord, zkLock},
+		base:  zkLock, shows: []column{memory, routines}, sites: []*site{one},
+	},
+	{
+		name: "barrier", title: "Double barrier of N members",
+		about: "All N members come at once, and leave at once when the last of them is in; the time until the last of them is through. An operation, in the costs, is one member's enter and leave. The limit is the textbook's barrier, which does not survive a crash.",
+		task:  task{work: "barrier"}, sizes: []int{8, 32},
+		who:  []string{limit, zkcoord, curator, kazoo, etcd},
+		base: limit, shows: []column{enterTime, leaveTime}, sites: sites,
+	},
+	{
+		name: "barrier-100", title: "Double barrier of 100 members",
+		about: "The same with 100 members.",
+		task:  task{work: "barrier", sessions: 100},
+		who:   []string{limit, zkcoord, curator, kazoo, etcd},
+		base:  limit, shows: []column{enterTime, leaveTime}, sites: []*site{one},
+	},
+	{
+		name: "queue", title: "Queue: producers and consumers",
+		about: "Half of the sessions put items of 100 bytes and are at most 100 items ahead, half receive and acknowledge them. The limit and etcd take an item with no acknowledgement: what a consumer that crashes had taken is lost.",
+		task:  task{work: "queue"}, sizes: []int{2, 8},
+		who:  []string{limit, zkcoord, curator, kazoo, etcd},
+		base: limit, shows: []column{perSecond}, sites: []*site{one},
+	},
+	{
+		name: "takeover", title: "The next holder after kill -9",
+		about: "The holder's process is killed; the time until the next in line holds, with session time-outs of 1 s and a server's tick of 0.5 s.",
+		task:  task{work: "wait", sessions: 1, timeout: time.Second},
+		who:   []string{zkcoord, zkLock, curator, kazoo, etcd},
+		base:  zkLock, shows: []column{takeover}, sites: []*site{one},
+	},
+}
+
+// cases are the tasks of a row, with their names.
+func (r row) cases() (tasks []task, names []string) {
+	if r.sizes == nil {
+		return []task{r.task}, []string{""}
+	}
+	for _, n := range r.sizes {
+		t := r.task
+		t.sessions = n
+		name := fmt.Sprintf("N = %d", n)
+		if t.work == "queue" {
+			t.each = n / 2 // consumers
+			name = fmt.Sprintf("%d / %d", n-t.each, t.each)
+		}
+		tasks, names = append(tasks, t), append(names, name)
+	}
+	return tasks, names
+}

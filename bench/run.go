@@ -1,0 +1,241 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/zkcoord/zkcoord/internal/peers"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+// plan is how much a run measures.
+type plan struct {
+	repetitions int
+	during      time.Duration // of each measurement
+	sites       string        // pattern of their names, as path.Match has it
+	rows        string
+}
+
+// Limits of what a contender may take for a command.
+const (
+	prepareWithin = 2 * time.Minute
+	closeWithin   = 30 * time.Second
+)
+
+// chainLinks is how many hand-offs a chain has; over links each takes 5 ms.
+var chainLinks = map[bool]int{false: 2000, true: 200}
+
+// run measures all rows at all sites of the plan.
+func run(t *testing.T, p plan) *report {
+	r := &report{plan: p, begun: time.Now()}
+	for _, s := range sites {
+		if ok, _ := path.Match(p.sites, s.name); ok {
+			t.Run(s.name, func(t *testing.T) { r.cells = append(r.cells, measureSite(t, p, s)...) })
+		}
+	}
+	r.took = time.Since(r.begun)
+	return r
+}
+
+// measurer is what measures at one site.
+type measurer struct {
+	t        *testing.T
+	plan     plan
+	site     *site
+	servers  map[string][]*server     // by kind
+	programs map[string]peers.Program // of contenders, compiled
+	running  map[string]process       // contenders
+	paths    int
+}
+
+func newMeasurer(t *testing.T, p plan, s *site) *measurer {
+	return &measurer{
+		t: t, plan: p, site: s,
+		servers: map[string][]*server{}, programs: map[string]peers.Program{}, running: map[string]process{},
+	}
+}
+
+func measureSite(t *testing.T, p plan, s *site) (cells []*cell) {
+	m := newMeasurer(t, p, s)
+	for _, r := range rows {
+		if ok, _ := path.Match(p.rows, r.name); !ok || !slices.Contains(r.sites, s) {
+			continue
+		}
+		tasks, names := r.cases()
+		for i, task := range tasks {
+			cells = append(cells, m.measure(r, task, names[i])...)
+		}
+	}
+	return cells
+}
+
+// measure runs one case of a row: every contender in every repetition. The
+// first, which is not in the plan's number, counts and warms up.
+func (m *measurer) measure(r row, t task, name string) (cells []*cell) {
+	t.during = m.plan.during
+	if t.settle == 0 {
+		t.settle = t.during / 4
+	}
+	for _, who := range r.who {
+		cells = append(cells, &cell{Site: m.site.name, Row: r.name, Case: name, Contender: who})
+	}
+	for repetition := range m.plan.repetitions + 1 {
+		for i := range cells {
+			c := cells[(i+repetition)%len(cells)]
+			s, err := m.once(contenderNamed(c.Contender), t, repetition == 0)
+			switch {
+			case err != nil:
+				m.t.Logf("%s %s %s %s: %v", c.Site, c.Row, c.Case, c.Contender, err)
+				c.Failed++
+				c.samples = append(c.samples, nil) // ratios compare what has the same index
+			case repetition == 0:
+				c.counted = s
+			default:
+				c.samples = append(c.samples, s)
+			}
+		}
+	}
+	for _, c := range cells {
+		c.sum()
+		m.t.Logf("%s %s %s %s: %v", c.Site, c.Row, c.Case, c.Contender, c.Figures)
+	}
+	return cells
+}
+
+// once lets one contender do a task.
+func (m *measurer) once(c contender, t task, counting bool) (figures, error) {
+	m.paths++
+	t.path = fmt.Sprintf("/bench-%d", m.paths)
+	if t.timeout == 0 {
+		t.timeout = 10 * time.Second
+	}
+	servers := m.serversFor(c.server)
+	for _, s := range servers {
+		t.addrs = append(t.addrs, s.address(counting || m.site.delay > 0))
+	}
+	if t.work == "wait" {
+		return m.takeover(c, t)
+	}
+	if c.name == limit && t.work == "contend" && !t.own {
+		t.work, t.count = "chain", chainLinks[m.site.delay > 0]
+	}
+	p, ok := m.running[c.name]
+	if !ok {
+		p = m.start(c)
+		m.running[c.name] = p
+	}
+	f, err := p.do(t, servers, counting || m.site.delay > 0)
+	if err != nil {
+		p.child.Kill()
+		delete(m.running, c.name)
+	}
+	return f, err
+}
+
+func (m *measurer) serversFor(kind string) []*server {
+	if m.servers[kind] == nil {
+		m.servers[kind] = startServers(m.t, kind, m.site.servers)
+		for _, s := range m.servers[kind] {
+			s.start(m.t, m.site.delay)
+		}
+	}
+	return m.servers[kind]
+}
+
+// do has the contender prepare, run and close a task, and adds what others saw
+// of it.
+func (p process) do(t task, servers []*server, counting bool) (figures, error) {
+	p.child.Send("prepare " + t.String())
+	if _, err := p.answered("prepared", prepareWithin); err != nil {
+		return nil, err
+	}
+	before, err := look(p, servers)
+	if err != nil {
+		return nil, err
+	}
+	p.child.Send("run")
+	words, err := p.answered("figures", t.during+prepareWithin)
+	if err != nil {
+		return nil, err
+	}
+	after, err := look(p, servers)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parseFigures(words)
+	if err != nil {
+		return nil, err
+	}
+	if f["seconds"] > 0 {
+		f["rate"] = f["ops"] / f["seconds"]
+	}
+	after.add(f, before, counting)
+	p.child.Send("close")
+	_, err = p.answered("closed", closeWithin)
+	return f, err
+}
+
+// seen is what can be seen of a contender and its servers from outside.
+type seen struct {
+	client, server               time.Duration // of processors
+	requests, answers, sent, got int
+}
+
+func look(p process, servers []*server) (s seen, err error) {
+	s.client = processorTime(p.child.PID())
+	for _, one := range servers {
+		s.server += processorTime(one.pid)
+		stats := one.proxy.Stats()
+		s.sent += stats.Passed[proxy.ToServer].Bytes
+		s.got += stats.Passed[proxy.ToClient].Bytes
+		requests, answers := stats.Passed[proxy.ToServer].Packets, stats.Passed[proxy.ToClient].Packets
+		if one.counts != nil {
+			if requests, answers, err = one.counts(); err != nil {
+				return s, err
+			}
+		}
+		s.requests += requests
+		s.answers += answers
+	}
+	return s, nil
+}
+
+// add notes what each operation took.
+func (s seen) add(f figures, before seen, counting bool) {
+	each := func(name string, n float64) { f[name] = n / max(f["ops"], 1) }
+	each("client", (s.client - before.client).Seconds())
+	each("server", (s.server - before.server).Seconds())
+	if counting {
+		each("requests", float64(s.requests-before.requests))
+		each("answers", float64(s.answers-before.answers))
+		each("sent", float64(s.sent-before.sent))
+		each("got", float64(s.got-before.got))
+	}
+}
+
+// takeover kills the process of a holder, at a random place between two ticks.
+func (m *measurer) takeover(c contender, t task) (figures, error) {
+	holder, next := m.start(c), m.start(c)
+	defer holder.child.Kill()
+	defer next.child.Kill()
+	for _, p := range []process{holder, next} {
+		p.child.Send("prepare " + t.String())
+		if _, err := p.answered("prepared", prepareWithin); err != nil {
+			return nil, err
+		}
+	}
+	holder.child.Send("run")
+	if _, err := holder.answered("figures", prepareWithin); err != nil {
+		return nil, err
+	}
+	next.child.Send("run")
+	<-time.After(tick + rand.N(tick)) // it is in line by then
+	begun := time.Now()
+	holder.child.Kill()
+	_, err := next.answered("figures", prepareWithin)
+	return figures{"takeover": time.Since(begun).Seconds()}, err
+}

@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
+)
+
+// zkcoordClient is a session of this library.
+type zkcoordClient struct{ client *coord.Client }
+
+func openZkcoord(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
+	if err != nil {
+		return nil, err
+	}
+	c := zkcoordClient{client}
+	return &session{
+		lock: c.lock, barrier: c.barrier, queue: c.queue,
+		close: func() { _ = client.Close(context.Background()) },
+	}, nil
+}
+
+func (c zkcoordClient) lock(path string) (acquire, error) {
+	m, err := lock.New(c.client, path)
+	return func(ctx context.Context) (call, error) {
+		h, err := m.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return h.Release, nil
+	}, err
+}
+
+func (c zkcoordClient) barrier(path string, n int) (enter, leave call, err error) {
+	b, err := doublebarrier.New(c.client, path, n)
+	var m *doublebarrier.Member
+	enter = func(ctx context.Context) (err error) {
+		m, err = b.Enter(ctx)
+		return err
+	}
+	return enter, func(ctx context.Context) error { return m.Leave(ctx) }, err
+}
+
+func (c zkcoordClient) queue(path string) (put, receive, error) {
+	q, err := queue.New(c.client, path)
+	put := func(ctx context.Context, item []byte) error { return q.Put(ctx, item) }
+	return put, func(ctx context.Context) (call, error) {
+		item, err := q.Receive(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return item.Ack, nil
+	}, err
+}
