@@ -19,9 +19,23 @@ type topVerb struct {
 	Path  nodePath      `arg:"" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
-// Run shows what inspect shows, again and again, until it is interrupted. It
-// outlasts the servers.
+// Run shows what inspect shows, again and again, until it is interrupted.
 func (v *topVerb) Run(s *streams, c *connection) error {
+	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *streams, to io.Writer) error {
+		r, err := inspect(ctx, client, v.Path)
+		switch {
+		case err != nil:
+			return err
+		case s.json:
+			return writeJSON(s.out, r)
+		}
+		return r.table(to)
+	})
+}
+
+// repeat shows something again and again, until it is interrupted. It outlasts
+// the servers. In JSON, show writes to the streams, otherwise to a screen.
+func repeat(s *streams, c *connection, every time.Duration, show func(context.Context, *coord.Client, *streams, io.Writer) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
 	client, err := c.open(ctx)
@@ -29,8 +43,8 @@ func (v *topVerb) Run(s *streams, c *connection) error {
 		return bySignal(ctx, err)
 	}
 	defer hangUp(client)
-	for next := time.NewTicker(v.Every); ; {
-		err := v.look(ctx, s, c, client)
+	for next := time.NewTicker(every); ; {
+		err := once(ctx, s, c, client, show)
 		switch {
 		case ctx.Err() != nil || errors.Is(err, syscall.EPIPE):
 			return nil
@@ -47,28 +61,21 @@ func (v *topVerb) Run(s *streams, c *connection) error {
 	}
 }
 
-func (v *topVerb) look(ctx context.Context, s *streams, c *connection, client *coord.Client) error {
+func once(ctx context.Context, s *streams, c *connection, client *coord.Client, show func(context.Context, *coord.Client, *streams, io.Writer) error) error {
 	asking, cancel := within(ctx, c.ConnectTimeout)
 	defer cancel()
-	r, err := inspect(asking, client, v.Path)
-	if err != nil {
-		return err
-	}
-	if s.json {
-		return writeJSON(s.out, r)
-	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s\n", time.Now().Format(time.TimeOnly))
-	if err := r.table(&text); err != nil {
+	if err := show(asking, client, s, &text); err != nil || s.json {
 		return err
 	}
 	if !isTerminal(s.out) || os.Getenv("TERM") == "dumb" {
 		fmt.Fprintln(&text)
-		_, err = text.WriteTo(s.out)
+		_, err := text.WriteTo(s.out)
 		return err
 	}
 	columns, rows := size(s.out)
-	_, err = io.WriteString(s.out, "\x1b[H\x1b[2J"+fitted(text.String(), columns, rows))
+	_, err := io.WriteString(s.out, "\x1b[H\x1b[2J"+fitted(text.String(), columns, rows))
 	return err
 }
 

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type lsVerb struct {
+	Watch bool          `help:"Again and again, until interrupted."`
+	Every time.Duration `default:"2s" positive:"" help:"With --watch: how often to look."`
+	surveyed
+}
+
+// Run lists the recipes at a path and below.
+func (v *lsVerb) Run(s *streams, c *connection) error {
+	if v.Watch {
+		return repeat(s, c, v.Every, v.show)
+	}
+	return c.with(func(ctx context.Context, client *coord.Client) error { return v.show(ctx, client, s, s.out) })
+}
+
+func (v *lsVerb) show(ctx context.Context, client *coord.Client, s *streams, to io.Writer) error {
+	found, err := v.look(ctx, client)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return writeJSON(s.out, found.listing())
+	}
+	return found.table(to)
+}
+
+// listing is a survey with a line for each recipe, in the place of all its
+// contenders.
+type listing struct {
+	Path    string   `json:"path"`
+	Recipes []listed `json:"recipes"` // by path
+	extent
+}
+
+// listed is a recipe as ls tells of it.
+type listed struct {
+	Path    string   `json:"path"`
+	Kind    string   `json:"kind"`
+	Dialect string   `json:"dialect"`
+	Holders []string `json:"holders"` // their owners
+	Age     *float64 `json:"age"`     // seconds since the node of the first holder was made; null: nobody holds, or it is not known
+	Waiting int      `json:"waiting"`
+	Items   *int     `json:"items,omitempty"` // of a queue
+	Odd     []string `json:"odd"`
+}
+
+func (s *survey) listing() listing {
+	l := listing{s.path, make([]listed, 0, len(s.recipes)), s.extent}
+	for _, r := range s.recipes {
+		one := listed{Path: r.Path, Kind: r.Kind, Dialect: r.Dialect, Holders: []string{}, Waiting: r.waiting(), Odd: append([]string{}, r.odd()...)}
+		for _, h := range r.holders() {
+			one.Holders = append(one.Holders, h.Owner)
+			if one.Age == nil {
+				one.Age = h.Age
+			}
+		}
+		if r.Queue != nil {
+			one.Items = &r.Queue.Items
+		}
+		l.Recipes = append(l.Recipes, one)
+	}
+	return l
+}
+
+func (s *survey) table(to io.Writer) error {
+	if len(s.recipes) > 0 {
+		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "PATH\tKIND\tHOLDER\tFOR\tWAIT\tODD")
+		for _, r := range s.recipes {
+			holder, since := r.heldBy()
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", plain(r.Path), r.sort(), holder, since, r.waiting(), strings.Join(r.odd(), "; "))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(to, "%s at %s and below; %s\n", plural(len(s.recipes), "recipe", "recipes"), plain(s.path), s.extent)
+	return err
+}
+
+func (s extent) String() string {
+	text := plural(s.Looked, "node was", "nodes were") + " looked at"
+	if s.Left > 0 {
+		text += fmt.Sprintf("; left out: %s, with what is below (--most)", plural(s.Left, "node", "nodes"))
+	}
+	if len(s.Hidden) > 0 {
+		text += fmt.Sprintf("; not to be listed: %s", strings.Join(s.Hidden, ", "))
+	}
+	return text
+}
+
+// sort is the kind, and the dialect if it is not the usual one.
+func (r report) sort() string {
+	if r.Dialect == "" || r.Dialect == string(coord.Curator) {
+		return r.Kind
+	}
+	return r.Kind + ", " + r.Dialect
+}
+
+// heldBy is who holds, and for how long.
+func (r report) heldBy() (holder, since string) {
+	if r.Closed != nil {
+		return fmt.Sprintf("%.40q", r.Closed.By), age(r.Closed.Age)
+	}
+	if r.Queue != nil {
+		return fmt.Sprintf("%s, %d in hand", plural(r.Queue.Items, "item", "items"), r.Queue.InHand), ""
+	}
+	holders := r.holders()
+	if len(holders) == 0 {
+		return "-", ""
+	}
+	holder = holders[0].owner()
+	if more := len(holders) - 1; more > 0 {
+		holder += fmt.Sprintf(" and %d more", more)
+	}
+	return holder, holders[0].age()
+}

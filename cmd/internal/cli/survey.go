@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// surveyed is where a survey looks, and how far.
+type surveyed struct {
+	Most int    `default:"100000" placeholder:"N" help:"Look at so many nodes at most, and tell how many were left out."`
+	Path string `arg:"" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
+}
+
+// Validate is called by kong.
+func (v surveyed) Validate() error {
+	switch {
+	case v.Most < 1:
+		return fmt.Errorf("--most %d: it must be at least 1", v.Most)
+	case v.Path == "/":
+		return nil
+	}
+	return nodePath(v.Path).Validate()
+}
+
+// survey is what there is at a path and below.
+type survey struct {
+	path string
+	extent
+
+	mu      sync.Mutex
+	recipes []report // by path
+}
+
+// extent is how far a survey has come.
+type extent struct {
+	Looked int      `json:"looked_at"` // nodes
+	Left   int      `json:"left_out"`  // nodes that were not looked at, with what is below them
+	Hidden []string `json:"hidden"`    // nodes that must not be listed
+}
+
+// surveyors is how many requests of a survey are under way at most.
+const surveyors = 32
+
+// look surveys level by level, so that what is left out is what is deepest. A
+// recipe's own nodes are not looked at one by one.
+func (v surveyed) look(ctx context.Context, client *coord.Client) (*survey, error) {
+	s := &survey{path: v.Path, extent: extent{Hidden: []string{}}}
+	for level := []string{v.Path}; len(level) > 0; {
+		if room := v.Most - s.Looked; len(level) > room {
+			s.Left += len(level) - room
+			level = level[:room]
+		}
+		s.Looked += len(level)
+		below := make([][]string, len(level))
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(surveyors)
+		for i, path := range level {
+			group.Go(func() (err error) {
+				below[i], err = s.visit(ctx, client, path)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return nil, err
+		}
+		level = slices.Concat(below...)
+	}
+	slices.SortFunc(s.recipes, func(a, b report) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(s.Hidden)
+	return s, nil
+}
+
+// visit reports the recipe at a path, if there is one, and returns the paths
+// below that may be recipes.
+func (s *survey) visit(ctx context.Context, client *coord.Client, path string) ([]string, error) {
+	names, err := client.Children(ctx, path)
+	switch {
+	case errors.Is(err, coord.ErrNoNode):
+		return nil, nil
+	case errors.Is(err, coord.ErrNoAuth):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.Hidden = append(s.Hidden, path)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	r := report{Path: path, Contenders: []contender{}}
+	if own, found := shape(names); found {
+		r, err = inspect(ctx, client, nodePath(path))
+		names = slices.DeleteFunc(names, own)
+	} else if len(names) == 0 {
+		err = r.asBarrier(ctx, client, nodePath(path))
+	}
+	if err != nil && !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNoAuth) {
+		return nil, err
+	}
+	if r.Kind != "" {
+		s.mu.Lock()
+		s.recipes = append(s.recipes, r)
+		s.mu.Unlock()
+	}
+	return beneath(client, path, names), nil
+}
+
+// beneath are the paths of the names below path, without the servers' own.
+func beneath(client *coord.Client, path string, names []string) []string {
+	var paths []string
+	for _, name := range names {
+		below := strings.TrimSuffix(path, "/") + "/" + name
+		queue, isQueue := strings.CutSuffix(name, "-__lock__") // of one of Kazoo's semaphores
+		if below == "/zookeeper" && client.Chroot() == "" || isQueue && slices.Contains(names, queue) {
+			continue
+		}
+		paths = append(paths, below)
+	}
+	return paths
+}
+
+// shape tells by the names below a node whether it is a recipe's, and which of
+// the names are the recipe's own.
+func shape(names []string) (own func(name string) bool, found bool) {
+	has := func(parts ...string) bool {
+		return !slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(names, part) })
+	}
+	var parts []string
+	switch {
+	case has("entries", "taken") || has("entries", "producers"):
+		parts = []string{"entries", "taken", "producers", "consumers", "waiting", "dead"}
+	case has("leases", "locks"):
+		parts = []string{"leases", "locks", "limit"}
+	case has("ready"):
+		parts = []string{"ready"}
+	}
+	own = func(name string) bool {
+		return slices.Contains(parts, name) || isContender(name) || isKazooLease(name)
+	}
+	return own, slices.ContainsFunc(names, own)
+}
+
+// isContender reports whether a node's name is a claim's, of either dialect.
+func isContender(name string) bool {
+	return slices.ContainsFunc([]coord.Dialect{coord.Curator, coord.Kazoo}, func(d coord.Dialect) bool {
+		return len(coord.Line{}.Order([]string{name}, d)) > 0
+	})
+}
+
+// waits reports whether a contender waits for others. What waits for a lease at
+// a semaphore is the place in its queue, not the lease that the first there has
+// made.
+func (r report) waits(c contender) bool {
+	return c.State == "waits" && (r.Kind != slotsKind || c.Kind != "lease")
+}
+
+// waiting counts the contenders that wait.
+func (r report) waiting() (n int) {
+	for _, c := range r.Contenders {
+		if r.waits(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// fullSoon is a sequence number from which there are few left for a directory.
+const fullSoon = math.MaxInt32 / 10 * 9
+
+// odd tells what somebody on call should look at.
+func (r report) odd() (odd []string) {
+	note := func(format string, args ...any) { odd = append(odd, fmt.Sprintf(format, args...)) }
+	if r.Dialect == "mixed" {
+		note("two dialects, which do not see each other")
+	} else if r.Kind == "mixed" {
+		note("several recipes at one path")
+	}
+	ownerless, asked, last := 0, 0, int32(0)
+	for _, c := range r.Contenders {
+		if c.Session == sessionName(0) {
+			ownerless++
+		}
+		if c.Revoked {
+			asked++
+		}
+		last = max(last, c.sequence())
+	}
+	if ownerless > 0 {
+		note("%s to no session, and will never go by %s", plural(ownerless, "contender belongs", "contenders belong"), pick(ownerless, "itself", "themselves"))
+	}
+	if asked > 0 {
+		note("%d asked to give up", asked)
+	}
+	if last > fullSoon {
+		note("%d of %d sequence numbers are used up; use another path before the rest is", last, math.MaxInt32)
+	}
+	if r.Round != nil && r.Round.Open {
+		if gone := r.Round.Members - r.Round.Inside - r.Round.Finished; gone > 0 {
+			note("%s gone from the open round", plural(gone, "member is", "members are"))
+		}
+	}
+	if r.Queue != nil && r.Queue.Dead > 0 {
+		note("%s", plural(r.Queue.Dead, "dead letter", "dead letters"))
+	}
+	return odd
+}
+
+// sequence is the number at the end of a contender's name, 0 if there is none.
+func (c contender) sequence() (n int32) {
+	digits := c.Node[strings.LastIndexFunc(c.Node, func(r rune) bool { return r < '0' || r > '9' })+1:]
+	_, _ = fmt.Sscan(strings.TrimLeft(digits, "0"), &n)
+	return n
+}
+
+func pick(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
