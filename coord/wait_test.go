@@ -304,6 +304,57 @@ func TestALookThatHasDecidedLeavesNoWatchOnWhatIsMissing(t *testing.T) {
 	})
 }
 
+// A look that may be the last need not set a watch to find out.
+func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		peek := func(v *coord.View) string {
+			data, _, known := v.Peek("/a")
+			require.Equal(b, known, data != nil)
+			return string(data)
+		}
+		var looks atomic.Int32
+		var over <-chan error
+		seen := make(chan string, 3)
+		counts := requests(b, waiter, func() {
+			over = looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+				if seen <- peek(v); looks.Load() == 1 {
+					_, _, err := v.Get("/a")
+					seen <- peek(v)
+					return false, err
+				}
+				return true, nil
+			})
+		})
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, counts)
+		_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
+		require.NoError(b, err)
+		require.NoError(b, <-over)
+		require.Equal(b, []string{"", "0", ""}, []string{<-seen, <-seen, <-seen})
+		require.Zero(b, b.Server.WatchCount())
+	})
+}
+
+// A look that only peeks is called again as well.
+func TestAPeekIsWatchedToo(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, err := v.Get("/a")
+			return true, err
+		}))
+		var looks atomic.Int32
+		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+			_, _, known := v.Peek("/a")
+			return !known, nil
+		})
+		_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
+		require.NoError(b, err)
+		require.NoError(b, <-over)
+		require.EqualValues(b, 2, looks.Load())
+	})
+}
+
 func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		waiter, other := made(b, "/a", "/b")

@@ -74,9 +74,10 @@
 // # Cost
 //
 // For each member, whatever n is: 4 requests and 1 wake-up to enter, 5 and 4 to
-// leave. The one that completes the round makes 3 requests more, and the first
-// in it reads each other member once or twice: at most 11n+4 requests in a
-// round. A death wakes the next member only. A member that waits for a later
+// leave, in five round trips in a row each. The one that completes the round
+// makes 2 requests more, and the first in it reads each other member once or
+// twice: at most 11n+3 requests in a round, 9n when all come and finish
+// together. A death wakes the next member only. A member that waits for a later
 // round makes up to 6 requests for each round that passes, and hears nothing
 // else.
 //

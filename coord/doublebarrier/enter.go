@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -46,7 +47,8 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 		return nil, err
 	}
 	m := &Member{barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], leaving: make(chan struct{}, 1)}
-	if err := m.await(hold.Context(ctx)); err != nil {
+	inside := hold.Context(ctx)
+	if err := b.client.Wait(inside, func(v *coord.View) (bool, error) { return m.look(inside, v) }); err != nil {
 		err = cmp.Or(hold.Err(), err)
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
@@ -61,34 +63,33 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 // admit rejects, before anything is written, a caller for whom the barrier has
 // no place. It sets another number of members where there are none.
 func (b *Barrier) admit(ctx context.Context) error {
-	for flushed := false; ; {
-		r, err := b.ready.watchOrMake(ctx, b.size)
+	var line []coord.Contender
+	listed := false
+	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
+		r, err := b.ready.watchOrMake(ctx, v, b.size) // no older than the list
 		agreed := r.Size == b.size
-		if err != nil || agreed && (!r.Open || b.wait) {
-			return err
-		}
-		line, err := b.list(ctx)
 		switch {
-		case err != nil || agreed && !r.alive(line):
-			return err
-		case r.hasChanged(): // the list may be newer
-		case !flushed: // the server may lag behind
-			err = b.client.Flush(ctx)
-			flushed = true
-		case agreed:
-			return errLate(r)
-		case len(line) > 0:
-			return b.errSize(r)
-		default:
+		case err != nil || agreed && (!r.Open || b.wait || listed && !r.alive(line)):
+			return true, err
+		case listed && agreed:
+			return false, errLate(r)
+		case listed && len(line) > 0:
+			return false, b.errSize(r)
+		case listed:
 			err = b.ready.write(ctx, b.client, r, r.resized(b.size))
 			if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
 				err = nil // another client was faster
 			}
+		default:
+			err = b.client.Flush(ctx) // the server may lag behind
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			line, err = b.list(ctx)
 		}
-	}
+		listed = true
+		v.At(time.Now())
+		return false, err
+	})
 }
 
 func errLate(r snapshot) error { return fmt.Errorf("%w: round %d", ErrLate, r.Number) }
@@ -97,105 +98,82 @@ func (b *Barrier) errSize(r snapshot) error {
 	return fmt.Errorf("%w: %d, not %d", ErrSize, r.Size, b.size)
 }
 
-// await waits for the round that begins with the member. ctx ends with the
-// hold.
-func (m *Member) await(ctx context.Context) error {
+// look looks for the round that begins with the member, and begins it if it
+// can. A member lists only if its arrival can have completed the number: at
+// least so many nodes have been made for the next round. Earlier members need
+// not: if n are there now, one of them arrived when there were n. ctx ends with
+// the hold.
+func (m *Member) look(ctx context.Context, v *coord.View) (begun bool, err error) {
 	b := m.barrier
-	return b.client.Wait(ctx, func(v *coord.View) (begun bool, err error) {
-		r, err := b.ready.watchOrMake(ctx, b.size)
-		if err != nil {
-			return false, err
-		}
-		v.Until(r.changed)
-		if index := slices.Index(r.Members, m.self.Name); r.Open && index >= 0 {
-			m.open, m.index = r, index
-			return true, m.hold.Err()
-		}
-		switch {
-		case r.Size != b.size:
-			return false, b.errSize(r)
-		case m.self.Sequence < r.Next:
-			// A round passed the own node over, so it was gone by then.
-			return false, fmt.Errorf("%w: round %d began without it: %w", coord.ErrLost, r.Number, coord.ErrNodeDeleted)
-		case r.Open:
-			return false, m.queue(ctx, v, r)
-		}
-		return false, m.complete(ctx, r)
-	})
+	r, err := b.ready.watchOrMake(ctx, v, b.size)
+	if err != nil {
+		return false, err
+	}
+	if index := slices.Index(r.Members, m.self.Name); r.Open && index >= 0 {
+		m.open, m.index = r, index
+		return true, m.hold.Err()
+	}
+	switch {
+	case r.Size != b.size:
+		return false, b.errSize(r)
+	case m.self.Sequence < r.Next:
+		// A round passed the own node over, so it was gone by then.
+		return false, fmt.Errorf("%w: round %d began without it: %w", coord.ErrLost, r.Number, coord.ErrNodeDeleted)
+	case !r.Open && int(m.self.Sequence-r.Next) < r.Size-1:
+		return false, nil
+	}
+	line, err := b.list(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case !r.Open || !r.alive(line):
+		err = m.begin(ctx, r, line)
+	case !b.wait:
+		return false, errLate(r)
+	default:
+		err = m.queue(v, line)
+	}
+	if errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) {
+		v.At(time.Now()) // a node of the list has gone: look again
+		return false, nil
+	}
+	return false, err
 }
 
 // queue waits, while a round is open, for the node before the own in line. So
 // only the first in line hears when members of the round go, and finds out when
 // all of them have crashed: then it begins the next round, if it can.
-func (m *Member) queue(ctx context.Context, v *coord.View, r snapshot) error {
-	for {
-		line, err := m.barrier.list(ctx)
-		switch {
-		case err != nil:
-			return err
-		case !r.alive(line):
-			return m.begin(ctx, r, line)
-		case !m.barrier.wait:
-			return errLate(r)
-		}
-		before := line[0].Name // a member of the open round, if no other is there
-		for _, c := range line {
-			if c.Sequence < m.self.Sequence {
-				before = c.Name
-			}
-		}
-		// It has no children: only its end is heard, not what is written into it.
-		if _, _, err = v.Children(m.barrier.node(before)); !errors.Is(err, coord.ErrNoNode) {
-			return err
+func (m *Member) queue(v *coord.View, line []coord.Contender) error {
+	before := line[0].Name // a member of the open round, if no other is there
+	for _, c := range line {
+		if c.Sequence < m.self.Sequence {
+			before = c.Name
 		}
 	}
-}
-
-// complete begins the next round if this member's arrival can have completed
-// it: at least so many nodes have been made for it. Earlier members need not
-// look: if n are there now, one of them arrived when there were n.
-func (m *Member) complete(ctx context.Context, r snapshot) error {
-	if int(m.self.Sequence-r.Next) < r.Size-1 {
-		return nil
-	}
-	stat, _, err := m.barrier.client.Exists(ctx, m.barrier.path)
-	if err != nil || int(stat.Children)-1 < r.Size { // ready is a child, too
-		return err
-	}
-	line, err := m.barrier.list(ctx)
-	if err != nil {
-		return err
-	}
-	return m.begin(ctx, r, line)
+	// It has no children: only its end is heard, not what is written into it.
+	_, _, err := v.Children(m.barrier.node(before))
+	return err
 }
 
 // begin opens the next round if enough members are there, and all of them still
-// are when it begins. When one has gone meanwhile, there may be enough others.
-// When ready has changed, its watch tells.
+// are when it begins. If not, it fails with [coord.ErrNoNode]: there may be
+// enough others. When ready has changed, its watch tells.
 func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) error {
-	for !r.hasChanged() {
-		next, enough := r.opening(line)
-		if !enough {
-			return nil
-		}
-		var roster []coord.Op
-		for _, name := range next.Members {
-			if name != m.self.Name { // which the hold's transaction checks
-				roster = append(roster, coord.CheckOp(m.barrier.node(name), -1))
-			}
-		}
-		err := m.barrier.ready.write(ctx, m.hold, r, next, roster...)
-		switch {
-		case errors.Is(err, coord.ErrBadVersion):
-			return nil
-		case !errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrLost):
-			return err
-		}
-		if line, err = m.barrier.list(ctx); err != nil {
-			return err
+	next, enough := r.opening(line)
+	if !enough {
+		return nil
+	}
+	var roster []coord.Op
+	for _, name := range next.Members {
+		if name != m.self.Name { // which the hold's transaction checks
+			roster = append(roster, coord.CheckOp(m.barrier.node(name), -1))
 		}
 	}
-	return nil
+	err := m.barrier.ready.write(ctx, m.hold, r, next, roster...)
+	if errors.Is(err, coord.ErrBadVersion) {
+		return nil
+	}
+	return err
 }
 
 // withdraw deletes the own node. It takes at most 50 ms when ctx has ended.

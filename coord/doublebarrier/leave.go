@@ -7,9 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
+
+// hurry is how long a leaver expects the end at once. Until then it watches ready
+// only, unless it is the monitor.
+const hurry = 50 * time.Millisecond
 
 // done is what a member's data end with once it has finished.
 const done = "\ndone"
@@ -22,10 +27,11 @@ func hasFinished(data []byte) bool { return strings.HasSuffix(string(data), done
 // round, so as to be the next monitor when all before it are gone.
 type leaver struct {
 	*Member
-	seen    snapshot // ready as last read
-	before  int      // the nearest before the own index that may be there; -1 if none is
-	next    int      // the monitor: which member to look after next; 0 before it begins
-	missing []int    // the monitor: members that went without having finished
+	seen    snapshot  // ready as last read
+	hurry   time.Time // until when the end is likely to come at once; zero before the member is marked
+	before  int       // the nearest before the own index that may be there; -1 if none is
+	next    int       // the monitor: which member to look after next
+	missing []int     // the monitor: members that went without having finished
 }
 
 func (m *Member) leave(ctx context.Context) error {
@@ -40,27 +46,34 @@ func (m *Member) leave(ctx context.Context) error {
 	return cmp.Or(m.hold.Err(), err) // a loss, whatever came of it
 }
 
-// finish takes part in the round's end. ctx ends with the hold. The watch on
-// ready is there before the mark, while the round cannot end: a watch that is
-// set after the end has nothing to tell, and stays.
+// finish takes part in the round's end. ctx ends with the hold.
 func (m *Member) finish(ctx context.Context) error {
-	l := &leaver{Member: m, seen: m.open, before: m.index - 1}
-	if over, err := l.refresh(ctx); over || err != nil {
-		return err
-	}
-	if err := m.mark(ctx); err != nil {
-		return err
+	l := &leaver{Member: m, before: m.index - 1, next: m.index + 1}
+	for gone := range m.index { // when this one is the monitor
+		l.missing = append(l.missing, gone)
 	}
 	return m.barrier.client.Wait(ctx, func(v *coord.View) (over bool, err error) { return l.look(ctx, v) })
 }
 
 // look does what the round's state calls for. It reports whether the round is
-// over, and then the verdict.
+// over, and then the verdict. The watch on ready is there before the mark, while
+// the round cannot end: a watch that is set after the end has nothing to tell,
+// and stays.
 func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
-	if over, err := l.refresh(ctx); over || err != nil {
+	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
 	}
-	v.Until(l.seen.changed)
+	if l.hurry.IsZero() {
+		if err := l.mark(ctx); err != nil {
+			return false, err
+		}
+		l.hurry = time.Now().Add(hurry)
+	}
+	if l.before >= 0 && time.Now().Before(l.hurry) {
+		v.At(l.hurry)
+		return false, nil
+	}
+	l.ahead(v)
 	switch data, _, err := v.Get(l.Node()); {
 	case err != nil && !errors.Is(err, coord.ErrNoNode):
 		return false, err
@@ -78,21 +91,32 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 
 // refresh reads ready again if it has changed. It reports whether the round is
 // over, and then the verdict. It looks for the end first, without a watch.
-func (l *leaver) refresh(ctx context.Context) (over bool, err error) {
-	if !l.seen.hasChanged() {
+func (l *leaver) refresh(ctx context.Context, v *coord.View) (over bool, err error) {
+	ready := l.barrier.ready
+	data, stat, known := v.Peek(ready.path)
+	if !known {
+		if over, err := l.ended(ready.get(ctx)); over || err != nil {
+			return over, err
+		}
+		data, stat, err = v.Get(ready.path)
+	}
+	if known && stat == l.seen.stat {
 		return false, nil
 	}
-	for _, read := range []func(context.Context) (snapshot, error){l.barrier.ready.get, l.barrier.ready.watch} {
-		r, err := read(ctx)
-		if err := l.tampered(r, err); err != nil {
-			return false, err
-		}
-		if past, over := r.outcome(l.open.Number); over {
-			return true, l.verdict(past)
-		}
-		l.seen = r
+	return l.ended(snapshotOf(data, stat, err))
+}
+
+// ended notes what ready says.
+func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
+	if err := l.tampered(r, err); err != nil {
+		return false, err
 	}
-	return false, nil
+	l.seen = r
+	past, over := r.outcome(l.open.Number)
+	if over {
+		verdict = l.verdict(past)
+	}
+	return over, verdict
 }
 
 // tampered turns what must not happen to ready while a round is open into
@@ -126,39 +150,40 @@ func (m *Member) mark(ctx context.Context) error {
 	return m.barrier.ready.repeat(ctx, m.hold, coord.SetOp(m.Node(), data, -1))
 }
 
-// awaitBefore reports whether a member before this one is there, or the round
-// is over: a member that has gone because of that is not missing, and ready has
-// changed before it went.
+// awaitBefore reports whether a member before this one is there. When one has
+// gone, ready is looked at first: one that has gone because the round is over is
+// not missing, and ready has changed before it went.
 func (l *leaver) awaitBefore(v *coord.View) (wait bool, err error) {
-	for ; l.before >= 0; l.before-- {
-		_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
-		if !errors.Is(err, coord.ErrNoNode) {
-			return true, err
-		}
-		if l.seen.hasChanged() {
-			return true, nil
-		}
+	if l.before < 0 {
+		return false, nil
 	}
-	return false, nil
+	_, _, err = v.Children(l.node(l.before)) // it has none: only its end is heard
+	if errors.Is(err, coord.ErrNoNode) {
+		l.before--
+		v.At(time.Now())
+		err = nil
+	}
+	return true, err
 }
 
 // atOnce is how many members the monitor looks at in one round trip. What it
 // sees before it is needed is not asked for again unless it changes.
-const atOnce = 32
+const atOnce = 128
+
+// ahead begins to read what awaitOthers looks at.
+func (l *leaver) ahead(v *coord.View) {
+	for i := l.next; l.before < 0 && i < min(l.next+atOnce, l.Count()); i++ {
+		v.Ahead(l.node(i))
+	}
+}
 
 // awaitOthers reports whether the monitor has to wait for a member that is
 // there and has not finished. No other client can end the round while the
 // monitor's node is there.
 func (l *leaver) awaitOthers(v *coord.View) (wait bool, err error) {
-	if l.next == 0 {
-		for gone := range l.index {
-			l.missing = append(l.missing, gone)
-		}
-		l.next = l.index + 1
-	}
-	for ahead := l.next; l.next < l.Count(); l.next++ {
-		for ; ahead < min(l.next+atOnce, l.Count()); ahead++ {
-			v.Ahead(l.node(ahead))
+	for ; l.next < l.Count(); l.next++ {
+		if later := l.next + atOnce; later < l.Count() {
+			v.Ahead(l.node(later))
 		}
 		data, _, err := v.Get(l.node(l.next))
 		switch {

@@ -21,46 +21,27 @@ type record struct {
 // snapshot is the record as it was read.
 type snapshot struct {
 	state
-	stat    coord.Stat
-	changed <-chan struct{} // closed at the next change; nil if it is not watched
+	stat coord.Stat
 }
 
-// hasChanged reports whether the record has changed since, as far as this
-// client has been told. It is told of a change before it sees anything later.
-func (s snapshot) hasChanged() bool {
-	select {
-	case <-s.changed:
-		return true
-	default:
-		return false
-	}
-}
-
-func snapshotOf(data []byte, stat coord.Stat, changed <-chan struct{}, err error) (snapshot, error) {
+func snapshotOf(data []byte, stat coord.Stat, err error) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
 	s, err := decode(data)
-	return snapshot{s, stat, changed}, err
+	return snapshot{s, stat}, err
 }
 
 // get reads the record and leaves no watch.
 func (r record) get(ctx context.Context) (snapshot, error) {
-	data, stat, err := r.client.Get(ctx, r.path)
-	return snapshotOf(data, stat, nil, err)
+	return snapshotOf(r.client.Get(ctx, r.path))
 }
 
-// watch reads and watches the record: one request, or none when this process
-// watches it already.
-func (r record) watch(ctx context.Context) (snapshot, error) {
-	return snapshotOf(r.client.Watch(ctx, r.path))
-}
-
-// watchOrMake is watch of a record that is made when it is missing, with its
-// directory.
-func (r record) watchOrMake(ctx context.Context, size int) (snapshot, error) {
+// watchOrMake reads the record for a look, and makes it when it is missing, with
+// its directory.
+func (r record) watchOrMake(ctx context.Context, v *coord.View, size int) (snapshot, error) {
 	for {
-		s, err := r.watch(ctx)
+		s, err := snapshotOf(v.Get(r.path))
 		if !errors.Is(err, coord.ErrNoNode) {
 			return s, err
 		}

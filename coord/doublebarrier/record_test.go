@@ -13,8 +13,11 @@ import (
 func TestOfSeveralThatChangeTheRecordAtOnceOneSucceeds(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		a, c := record{b.Open(), "/b/ready"}, record{b.Open(), "/b/ready"}
-		from, err := a.watchOrMake(b.Context(), 2)
-		require.NoError(b, err)
+		var from snapshot
+		require.NoError(b, a.client.Wait(b.Context(), func(v *coord.View) (done bool, err error) {
+			from, err = a.watchOrMake(b.Context(), v, 2)
+			return true, err
+		}))
 		same, err := c.get(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, from.stat.Version, same.stat.Version)

@@ -42,8 +42,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a member that may complete a round looks",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `< r.Size-1 {`,
-			new:  `!= r.Size-1 {`,
+			old:  `< r.Size-1:`,
+			new:  `!= r.Size-1:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestAPlaceThatWasGivenUp"}},
 	},
@@ -51,8 +51,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a crashed round does not block those that wait",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `case !r.alive(line):`,
-			new:  `case false:`,
+			old:  `case !r.Open || !r.alive(line):`,
+			new:  `case !r.Open:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestARoundWhoseMembersHaveAllCrashed"}},
 	},
@@ -60,8 +60,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a member that waits for a crash hears of it",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `_, _, err = v.Children(`,
-			new:  `_, err = m.barrier.client.Children(ctx, `,
+			old:  `_, _, err := v.Children(`,
+			new:  `_, err := m.barrier.client.Children(context.Background(), `,
 		},
 		tests: []suite{{pkg: barrier, run: "TestThoseWhoWaitHear"}},
 	},
@@ -69,8 +69,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: an opening that failed is tried again",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `if line, err = m.barrier.list(ctx); err != nil {`,
-			new:  `if err = nil; true {`,
+			old:  `v.At(time.Now()) // a node of the list`,
+			new:  `// a node of the list`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestWhenOneOfTooMany"}},
 	},
@@ -78,8 +78,8 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a server that lags makes no member late",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `case !flushed:`,
-			new:  `case !flushed && false:`,
+			old:  `err = b.client.Flush(ctx) //`,
+			new:  `//`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestANewcomer"}},
 	},
@@ -114,8 +114,13 @@ var doubleBarrier = []mutant{
 		guard: "double barrier: a newcomer looks again before it refuses",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
-			old:  `case r.hasChanged(): // the list`,
-			new:  `case false: // the list`,
+			old: `	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
+		r, err := b.ready.watchOrMake(ctx, v, b.size)`,
+			new: `	var r snapshot
+	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
+		if !listed {
+			r, err = b.ready.watchOrMake(ctx, v, b.size)
+		}`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestThoseWhoAgreeOnAnotherNumber"}},
 	},

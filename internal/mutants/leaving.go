@@ -15,8 +15,17 @@ var leaving = []mutant{
 		guard: "double barrier: the next monitor takes over",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `if l.seen.hasChanged() {`,
-			new:  `if true {`,
+			old:  `_, _, err = v.Children(l.node(l.before))`,
+			new:  `_, err = l.barrier.client.Children(context.Background(), l.node(l.before))`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestTheNextMemberCloses"}},
+	},
+	{
+		guard: "double barrier: a leaver that did not hear of the end at once looks around",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old:  `v.At(l.hurry)`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: barrier, run: "TestTheNextMemberCloses"}},
 	},
@@ -24,10 +33,45 @@ var leaving = []mutant{
 		guard: "double barrier: a leaver that is slow to look sees that the round is over",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `if l.seen.hasChanged() {`,
-			new:  `if false {`,
+			old: `		v.At(time.Now())
+		err = nil`,
+			new: `		return l.awaitBefore(v)`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestALeaverThatIsSlow"}},
+	},
+	{
+		guard: "double barrier: a leaver watches ready before it marks itself",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old: `	if over, err := l.refresh(ctx, v); over || err != nil {
+		return over, err
+	}
+	if l.hurry.IsZero() {
+		if err := l.mark(ctx); err != nil {
+			return false, err
+		}
+		l.hurry = time.Now().Add(hurry)
+	}`,
+			new: `	if l.hurry.IsZero() {
+		if err := l.mark(ctx); err != nil {
+			return false, err
+		}
+		l.hurry = time.Now().Add(hurry)
+	}
+	if over, err := l.refresh(ctx, v); over || err != nil {
+		return over, err
+	}`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestALeaverWatchesReady"}},
+	},
+	{
+		guard: "double barrier: a leaver looks for the end before it watches again",
+		edit: edit{
+			file: "coord/doublebarrier/leave.go",
+			old:  `if over, err := l.ended(ready.get(ctx)); over || err != nil {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestALeaverThatLearns"}},
 	},
 	{
 		guard: "double barrier: Leave ends with the membership",

@@ -30,6 +30,15 @@ var waits = []mutant{
 		tests: []suite{{pkg: coord, run: "TestANodeThatWasDeletedAndMadeAnew"}},
 	},
 	{
+		guard: "what a look has only peeked at wakes it",
+		edit: edit{
+			file: "coord/wait.go",
+			old:  `v.read = append(v.read, reading{watched{session.Data, path}, w})`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAPeekIsWatched"}},
+	},
+	{
 		guard: "what is read ahead in a fresh wait is up to date",
 		edit: edit{
 			file: "coord/wait.go",

@@ -82,6 +82,25 @@ func (s *Session) WatchAll(ctx context.Context, paths ...string) []Watched {
 	return all
 }
 
+// Watching returns the watch that is set, or nil.
+func (s *Session) Watching(kind Kind, path string) *Watch {
+	s.mu.Lock()
+	w := s.watches[armed{path, kind}]
+	s.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	select {
+	case <-w.ready:
+	default: // it is being set
+		return nil
+	}
+	if w.err != nil {
+		return nil
+	}
+	return w
+}
+
 // Attempt is a watch that there is, or that is being set.
 type Attempt struct {
 	key    armed
