@@ -10,8 +10,20 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
+
+const T, electionPath = coordtest.T, "/election"
+
+// bubble is a test in virtual time, with what the tests of this package ask for
+// there.
+type bubble struct{ coordtest.Bubble }
+
+func inBubble(t *testing.T, f func(b bubble)) {
+	t.Helper()
+	coordtest.InBubble(t, func(b coordtest.Bubble) { f(bubble{b}) })
+}
 
 func (b bubble) at(c *coord.Client) *election.Election {
 	b.Helper()

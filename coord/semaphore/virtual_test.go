@@ -14,6 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
+const T = coordtest.T
+
 // bubble is a test in virtual time, with what the tests of this package ask for
 // there.
 type bubble struct{ coordtest.Bubble }

@@ -57,7 +57,7 @@ func Lead(w *Worker, c *coord.Client) bool {
 			running.stop()
 		}
 		op = w.Rec.Call(w.Name, w.Key, history.Exclusive)
-		return nil
+		return t.Err() // what a lost leader returns does not end Run
 	})
 	op.End(history.Failed, err)
 	running.end("Run", err, coord.ErrUnconfirmed)
