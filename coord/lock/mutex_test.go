@@ -95,8 +95,8 @@ func TestADoInsideADoOfTheSameLockIsRefusedInsteadOfADeadlock(t *testing.T) {
 }
 
 func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
-	w := zktest.NewEmbedded(t)
-	c := coordtest.Open(t, w.ConnectString())
+	w := embedded(t)
+	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
 	outer := acquire(t, m)
 	before := w.Embedded().SessionCounts(c.SessionID()).Total()

@@ -104,8 +104,10 @@ func chaos(s scene) {
 			require.Equal(s, n, hits[kind](), kind)
 		}
 	}
-	require.GreaterOrEqual(s, within, kazooGrants*int(up)/int(full))
-	require.LessOrEqual(s, longest.without(down), kazooGap)
+	if lasts == full { // the figures are of that length, on a machine that has nothing else to do
+		require.GreaterOrEqual(s, within, kazooGrants*int(up)/int(full))
+		require.LessOrEqual(s, longest.without(down), kazooGap)
+	}
 }
 
 // stretch is a part of the time.

@@ -79,15 +79,16 @@ func ownerMain() {
 	if err != nil {
 		panic(err)
 	}
+	deadline := Now().Add(lasts)
 	p, err := Start(Options{
 		Guard: guardCommand(os.Stdout), Argv: []string{"/bin/sh", "-c", os.Args[2]},
-		Deadline: Now().Add(lasts), KillAfter: lasts / 6,
+		Deadline: deadline, KillAfter: lasts / 6,
 	})
 	if err != nil {
 		panic(err)
 	}
 	for e := range p.Events() {
-		fmt.Println(e.Kind, e.PID, e.Left, e.At)
+		fmt.Println(e.Kind, e.PID, e.Left, int64(e.At.Sub(deadline)))
 	}
 }
 
@@ -222,7 +223,7 @@ func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
 }
 
 func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {
-	const lasts, killAfter = 1200 * time.Millisecond, 600 * time.Millisecond
+	const lasts, killAfter = 3 * time.Second, 1500 * time.Millisecond // the shell is ready by then
 	begin := Now()
 	r := guarded(t, lasts, killAfter, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.event(Started)

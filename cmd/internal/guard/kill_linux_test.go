@@ -89,7 +89,7 @@ func TestWhenTheGuardIsFrozenAbandonKillsAll(t *testing.T) {
 }
 
 func TestAFrozenGuardKillsTheCommandWhenItGoesOnAfterTheDeadline(t *testing.T) {
-	const lasts = time.Second
+	const lasts = 3 * time.Second // it has started by then
 	r := guarded(t, lasts, 0, `echo $PPID; exec sleep 1000`)
 	r.event(Started)
 	guard := number(t, r.line())
@@ -120,7 +120,6 @@ func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
 
 func TestTheGuardKeepsTheDeadlineAlsoWhenItsReportsAreNotRead(t *testing.T) {
 	const lasts = 2 * time.Second
-	begin := Now()
 	// It stops itself again and again; the other continues it. Each stop is a
 	// report.
 	owner, lines, pid := owner(t, lasts,
@@ -133,11 +132,11 @@ func TestTheGuardKeepsTheDeadlineAlsoWhenItsReportsAreNotRead(t *testing.T) {
 		last = lines.Text()
 		reports++
 	}
-	var at Instant // of the end, as the guard saw it: this process may be late itself
-	_, err := fmt.Sscanf(last, "exited 0 [] %d", &at)
+	var late time.Duration // of the end, as the guard saw it: other processes may be late themselves
+	_, err := fmt.Sscanf(last, "exited 0 [] %d", &late)
 	require.NoError(t, err, "the last report is %q", last)
 	require.Greater(t, reports, 10, "there were no reports, and this test proves nothing")
-	require.Less(t, at.Sub(begin)-lasts, 300*time.Millisecond, "KILL came late")
+	require.Less(t, late, 300*time.Millisecond, "KILL came late")
 }
 
 func TestThePriorityIsTheGuardsAndNotTheCommands(t *testing.T) {
