@@ -50,7 +50,7 @@ func (q *Queue) claimItem(ctx context.Context, e entry) (*Item, error) {
 
 func (q *Queue) join(ctx context.Context, item *Item, with coord.Op) (*coord.Claim, error) {
 	return q.client.JoinName(ctx, coord.NameSpec{
-		Path: q.taken() + "/" + item.name, Data: []byte(rand.Text()), // like no other claim's
+		Path: q.taken() + "/" + item.name, Data: []byte(q.owner + "\n" + rand.Text()), // like no other claim's
 		With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
 	})
 }

@@ -36,6 +36,7 @@ type Queue struct {
 	layout
 	dispatcher dispatcher
 	sends      *coord.ExactlyOnce
+	owner      string       // names this process in its claims
 	limit      int32        // deliveries before an item is dead; 0 = none
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
 
@@ -69,7 +70,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{layout: layout{client, path}, sends: sends}
+	q := &Queue{layout: layout{client, path}, sends: sends, owner: client.Identity()}
 	q.dispatcher.init(q.layout)
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	if err := coord.Configure(q, path, opts); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 type breakVerb struct {
-	Node string   `help:"Remove this contender, by its node's name or path, instead of the holders."`
+	Node string   `help:"Remove this contender, by its node's name or path, instead of the holders. At a queue: take this item, or all of this consumer, back."`
 	Yes  bool     `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
 	Path nodePath `arg:"" help:"The lock's path."`
 }

@@ -105,7 +105,7 @@ func (p *place) giveBack() error {
 
 // complete leaves if the command has succeeded: it waits for the others, until
 // a signal comes.
-func (p *place) complete(status int, patience func() (context.Context, func())) (int, error) {
+func (p *place) complete(status int, _ bool, patience func() (context.Context, func())) (int, error) {
 	defer func() { _ = p.giveBack() }() // has an effect unless it has left
 	if status != exitOK {
 		return status, nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,7 +23,7 @@ type report struct {
 	Kind       string       `json:"kind"`    // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
 	Dialect    string       `json:"dialect"` // of all contenders; mixed; "" if there are none
 	Exists     bool         `json:"exists"`  // the node at the path does
-	Others     int          `json:"others"`  // nodes below it, where inspect finds nothing it knows
+	Others     int          `json:"others"`  // nodes below it that belong to nothing that was found there
 	Contenders []contender  `json:"contenders"`
 	Round      *roundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *queueReport `json:"queue,omitempty"`
@@ -63,57 +62,6 @@ func (v *inspectVerb) Run(s *streams, c *connection) error {
 		}
 		return r.table(s.out)
 	})
-}
-
-// inspect lists the line at path. A path that does not exist is no error: that
-// is how a line looks before its first contender, and after its last.
-func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
-	r := report{Path: string(path), Contenders: []contender{}}
-	line, err := client.Inspect(ctx, string(path))
-	if err == nil && (len(line) == 0 || line[0].Kind == memberKind) {
-		line, err = r.special(ctx, client, path, line)
-	}
-	r.Exists = !errors.Is(err, coord.ErrNoNode)
-	if err != nil && r.Exists {
-		return r, err
-	}
-	for i, info := range line {
-		r.Kind = common(r.Kind, family(info.Kind))
-		r.Dialect = common(r.Dialect, string(info.Dialect))
-		r.Contenders = append(r.Contenders, r.contender(i+1, info))
-	}
-	return r, nil
-}
-
-// special looks for what is more than a line: a double barrier, a semaphore, a
-// queue.
-func (r *report) special(ctx context.Context, client *coord.Client, path nodePath, line []coord.ContenderInfo) ([]coord.ContenderInfo, error) {
-	found, err := r.inRounds(ctx, client, path, line)
-	if found || err != nil {
-		return line, err
-	}
-	line, err = r.inQueue(ctx, client, path)
-	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
-		return line, err
-	}
-	line, err = slotsOf(ctx, client, path)
-	if err != nil || len(line) > 0 {
-		r.Kind = slotsKind
-		return line, err
-	}
-	return nil, r.asBarrier(ctx, client, path)
-}
-
-// asBarrier looks whether the node itself says who made it. A barrier does
-// that, and nothing else here.
-func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodePath) error {
-	data, stat, err := client.Get(ctx, string(path))
-	r.Others = int(stat.Children)
-	if err == nil && len(data) > 0 && stat.Children == 0 && stat.Owner == 0 {
-		r.Kind = "barrier"
-		r.Closed = &closing{By: beginning(data), Age: seconds(max(0, time.Since(stat.Created)))}
-	}
-	return err
 }
 
 func (r *report) contender(position int, info coord.ContenderInfo) contender {
@@ -195,7 +143,7 @@ func (r report) table(to io.Writer) error {
 	case r.Queue != nil:
 		return r.Queue.table(to, r)
 	case r.Round != nil:
-		fmt.Fprintf(to, "%s: %s\n", r.Path, r.Round)
+		fmt.Fprintf(to, "%s: %s%s\n", r.Path, r.Round, r.beside())
 	case r.Closed != nil:
 		_, err := fmt.Fprintf(to, "%s: a closed barrier, set %s ago by %q\n", r.Path, age(r.Closed.Age), r.Closed.By)
 		return err
@@ -203,20 +151,25 @@ func (r report) table(to io.Writer) error {
 		_, err := fmt.Fprintf(to, "%s: %s\n", r.Path, r.nobody())
 		return err
 	default:
-		fmt.Fprintf(to, "%s: %s, %s dialect\n", r.Path, r.Kind, r.Dialect)
+		fmt.Fprintf(to, "%s: %s, %s dialect%s\n", r.Path, r.Kind, r.Dialect, r.beside())
 	}
 	return r.contenderTable(to)
 }
 
 // nobody says what there is where no contender is.
 func (r report) nobody() string {
-	switch {
-	case !r.Exists:
+	if !r.Exists {
 		return "there is nothing"
-	case r.Others > 0:
-		return fmt.Sprintf("nobody holds it, nobody waits; %s below it", plural(r.Others, "other node is", "other nodes are"))
 	}
-	return "nobody holds it, nobody waits"
+	return "nobody holds it, nobody waits" + r.beside()
+}
+
+// beside says what there is beside what inspect knows.
+func (r report) beside() string {
+	if r.Others == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s below it", plural(r.Others, "other node is", "other nodes are"))
 }
 
 func (r report) contenderTable(to io.Writer) error {

@@ -36,8 +36,16 @@ type queueReport struct {
 	Dead      int          `json:"dead"`      // in the queue below, at dead
 	First     []itemReport `json:"first"`     // some in hand, and those that come next
 
-	claims map[string]coord.Stat // of the items in hand
-	owners map[int64]string      // of the consumers' sessions
+	taken  []string         // the names of the items in hand
+	claims map[string]claim // of those that were looked at
+	owners map[int64]string // of the consumers' sessions
+}
+
+// claim is a consumer's node for an item in its hand.
+type claim struct {
+	coord.Stat
+	owner   string // "" if it does not tell
+	revoked bool
 }
 
 type itemReport struct {
@@ -52,6 +60,7 @@ type itemReport struct {
 	Held       float64 `json:"held"`    // in hand: for so many seconds
 	Session    string  `json:"session"` // in hand: of the consumer
 	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
+	Revoked    bool    `json:"revoked"` // in hand: the consumer was asked to give it back
 }
 
 // inQueue finds out whether there is a queue at path, and returns its
@@ -71,17 +80,13 @@ func (r *report) inQueue(ctx context.Context, client *coord.Client, path nodePat
 	slices.Sort(taken)
 	q := &queueReport{
 		Items: len(entries), InHand: len(taken), First: []itemReport{},
-		claims: map[string]coord.Stat{}, owners: map[int64]string{},
+		taken: taken, claims: map[string]claim{}, owners: map[int64]string{},
 	}
 	r.Kind, r.Queue = queueKind, q
 	if dead, found, err := client.Exists(ctx, at+"/dead/entries"); err == nil && found {
 		q.Dead = int(dead.Children)
 	}
-	for _, name := range taken[:min(len(taken), mostClaims)] {
-		if claim, found, err := client.Exists(ctx, at+"/taken/"+name); err == nil && found {
-			q.claims[name] = claim
-		}
-	}
+	q.look(ctx, client, at, taken[:min(len(taken), mostClaims)])
 	consumers, err := q.consumers(ctx, client, at)
 	if err != nil {
 		return nil, err
@@ -93,6 +98,50 @@ func (r *report) inQueue(ctx context.Context, client *coord.Client, path nodePat
 	}
 	return consumers, nil
 }
+
+// look reads the claims on items. Their data begin with a line that names the
+// consumer; those of other programs do not.
+func (q *queueReport) look(ctx context.Context, client *coord.Client, path string, taken []string) {
+	for _, name := range taken {
+		data, stat, err := client.Get(ctx, path+"/taken/"+name)
+		if err != nil {
+			continue // it is done, or need not be known
+		}
+		owner, _, named := strings.Cut(string(data), "\n")
+		c := claim{Stat: stat, revoked: coord.IsRevocation(data)}
+		if named {
+			c.owner = owner
+		}
+		q.claims[name] = c
+	}
+}
+
+// claimants are the consumers with an item in hand, as contenders: all of them,
+// or if node is not "", that of an item or of its claim, which it names, or
+// those of a consumer that it names.
+func (q *queueReport) claimants(ctx context.Context, client *coord.Client, r report, node string) (found []contender) {
+	q.look(ctx, client, r.Path, q.taken[min(len(q.taken), mostClaims):])
+	session := "" // of that consumer
+	for _, c := range r.Contenders {
+		if c.isNamed(r.Path, node) {
+			session = c.Session
+		}
+	}
+	for _, name := range q.taken {
+		claim, known := q.claims[name]
+		c := contender{
+			Holds: true, Owner: q.ownerOf(claim), Session: sessionName(claim.Owner),
+			Age: sinceThen(claim.Created), Node: r.Path + "/taken/" + name, Revoked: claim.revoked,
+		}
+		if known && (node == "" || node == name || node == c.Node || node == r.Path+"/entries/"+name || session == c.Session) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// ownerOf is the consumer with that claim, as the claim tells, or its session.
+func (q *queueReport) ownerOf(c claim) string { return cmp.Or(c.owner, q.owners[c.Owner]) }
 
 // consumers lists the consumers that share the queue or wait, by age.
 func (q *queueReport) consumers(ctx context.Context, client *coord.Client, path string) ([]coord.ContenderInfo, error) {
@@ -159,7 +208,7 @@ func (q *queueReport) item(name string, data []byte, stat coord.Stat) itemReport
 	_, _ = fmt.Sscanf(name, "entry-%03d-", &item.Priority)
 	if claim, found := q.claims[name]; found {
 		item.InHand, item.Held = true, seconds(max(0, time.Since(claim.Created)))
-		item.Session, item.Owner = sessionName(claim.Owner), q.owners[claim.Owner]
+		item.Session, item.Owner, item.Revoked = sessionName(claim.Owner), q.ownerOf(claim), claim.revoked
 	}
 	return item
 }
@@ -185,7 +234,7 @@ func (q *queueReport) table(to io.Writer, r report) error {
 	if q.Dead > 0 {
 		fmt.Fprintf(to, "; %s (%s/dead)", plural(q.Dead, "dead letter", "dead letters"), r.Path)
 	}
-	fmt.Fprintln(to)
+	fmt.Fprintln(to, r.beside())
 	if len(q.First) > 0 {
 		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ITEM\tDATA\tPRIORITY\tDELIVERED\tAGE\tIN HAND\tCONSUMER")
@@ -195,6 +244,9 @@ func (q *queueReport) table(to io.Writer, r report) error {
 				inHand, consumer = "for "+age(item.Held), "session "+item.Session
 				if item.Owner != "" {
 					consumer = fmt.Sprintf("%.60q", item.Owner)
+				}
+				if item.Revoked {
+					consumer += ", asked to give it back"
 				}
 			}
 			fmt.Fprintf(w, "%s\t%q\t%d\t%d\t%s\t%s\t%s\n", plain(item.Name), item.Data, item.Priority, item.Deliveries, age(item.Age), inHand, consumer)

@@ -224,7 +224,7 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 
 		text := on(t, w, "inspect", w.Path("q")).output()
 		require.Contains(t, text, "queue of 3 items, 1 in hand")
-		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +session 0x`, text)
+		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"coorddemo \S+ `+strconv.Itoa(consumer.pid())+`"`, text)
 		consumer.signal(syscall.SIGTERM)
 		require.Equal(t, 143, consumer.exit())
 	})

@@ -150,7 +150,7 @@ func (t *turn) giveBack() error {
 	return nil
 }
 
-func (t *turn) complete(status int, _ func() (context.Context, func())) (int, error) {
+func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
 	return status, t.giveBack()
 }
 

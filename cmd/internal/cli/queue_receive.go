@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type queueReceive struct {
 	Dead      *int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead, instead of delivering it again."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" help:"The queue's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
@@ -29,7 +31,7 @@ type queueReceive struct {
 func (*queueReceive) Help() string {
 	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before another can have the item.
 
-Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, or was about to be, before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, was about to be, or was asked for before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 func (v *queueReceive) check() error {
@@ -52,7 +54,7 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	defer func() { _ = d.input.Close() }() // there may be none
 	j := &job{
 		task: d, late: "no item",
-		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: true,
+		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
@@ -120,8 +122,15 @@ func (d *delivery) giveBack() error {
 	return nil
 }
 
-func (d *delivery) complete(status int, patience func() (context.Context, func())) (int, error) {
-	if status != exitOK {
+// complete gives the item back also when the command was told to end and
+// succeeded all the same: it may have tidied up.
+func (d *delivery) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+	switch {
+	case asked && status == exitOK:
+		return exitLost, cmp.Or(d.giveBack(), errors.New("another client asked for the item before the command ended"))
+	case asked:
+		return status, d.giveBack()
+	case status != exitOK:
 		d.keep(patience)
 		return status, d.giveBack()
 	}

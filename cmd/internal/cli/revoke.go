@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
 
 type revokeVerb struct {
-	Node       string         `help:"Ask this contender, by its node's name or path, instead of the holders."`
+	Node       string         `help:"Ask this contender, by its node's name or path, instead of the holders. At a queue: the one that has this item, or is this consumer."`
 	Wait       bool           `help:"Wait until it has given up."`
 	ForceAfter *time.Duration `placeholder:"D" help:"Wait so long, then take the lock by force. Implies --wait."`
 	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Stop waiting after that time, and exit with 124. Implies --wait."`
@@ -78,16 +79,25 @@ func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
 	return true, nil
 }
 
-// targets are the contenders to act on: the holders, or the one that was named.
-func targets(ctx context.Context, client *coord.Client, path nodePath, node string) ([]contender, error) {
+// targets are the contenders to act on: the holders, or what was named. At a
+// queue those hold that have an item in hand.
+func targets(ctx context.Context, client *coord.Client, path nodePath, node string) (found []contender, err error) {
 	r, err := inspect(ctx, client, path)
-	if err != nil || node == "" {
-		return r.holders(), err
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Queue != nil:
+		found = r.Queue.claimants(ctx, client, r, node)
+	case node == "":
+		found = r.holders()
+	default:
+		found = slices.DeleteFunc(r.Contenders, func(c contender) bool { return !c.isNamed(r.Path, node) })
 	}
-	for _, c := range r.Contenders {
-		if c.Node == node || c.Node == string(path)+"/"+node {
-			return []contender{c}, nil
-		}
+	if node != "" && len(found) == 0 {
+		return nil, exitWith(exitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path, program)
 	}
-	return nil, exitWith(exitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path, program)
+	return found, nil
 }
+
+// isNamed reports whether node is the contender's, by its name or path.
+func (c contender) isNamed(path, node string) bool { return c.Node == node || c.Node == path+"/"+node }

@@ -74,3 +74,23 @@ func TestRevokeRefusesImpossibleTimes(t *testing.T) {
 		require.Equal(t, exitUsage, start(t, "revoke", "/l", option).exit(), option)
 	}
 }
+
+func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	leader := on(t, w, "elect", w.Path("e"), "--", "sh", "-c", untilEOF)
+	leader.line()
+	waiter := on(t, w, "elect", w.Path("e"), "--", "true")
+	awaitContenders(t, w.Admin(), w.Path("e"), 2)
+	node := parse[report](t, on(t, w, "--json", "inspect", w.Path("e")).line()).Contenders[1].Node
+	asked := on(t, w, "--json", "revoke", "--node", node, w.Path("e"))
+	require.Equal(t, exitFailed, asked.exit())
+	require.EqualValues(t, exitFailed, parse[map[string]any](t, asked.line())["status"])
+	for _, verb := range [][]string{{"revoke"}, {"break", "--yes"}} {
+		none := on(t, w, append(verb, "--node", "nobody", w.Path("e"))...)
+		require.Equal(t, exitFailed, none.exit(), verb)
+		require.Contains(t, none.stderr.String(), "there is no contender nobody", verb)
+	}
+	require.NoError(t, leader.in.Close())
+	require.Equal(t, 5, leader.exit())
+	require.Zero(t, waiter.exit())
+}

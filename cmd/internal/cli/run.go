@@ -33,9 +33,9 @@ type task interface {
 	// giveBack ends the hold when the command was not run.
 	giveBack() error
 	// complete ends the hold when the command has ended in time, and returns
-	// the status to exit with. The context that patience makes ends by a
-	// signal.
-	complete(status int, patience func() (context.Context, func())) (int, error)
+	// the status to exit with. The command was told to end if the hold was
+	// asked for. The context that patience makes ends by a signal.
+	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
 	// story returns what the JSON object at the end has beside the fields of
 	// every command. held is how long the hold lasted.
 	story(held float64, err error) map[string]any

@@ -139,7 +139,7 @@ func (r *run) perform() (status int, err error) {
 		// the session.
 		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
 	}
-	return r.complete(end.ExitCode(), func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
+	return r.complete(end.ExitCode(), end.Cause == guard.ByStop, func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
 }
 
 // tell prints the JSON object of the end.

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// mostLooks is how often inspect looks again when something has changed while
+// it looked.
+const mostLooks = 5
+
+// inspect reports what was so at one moment, that of a listing of path: a node
+// that is gone before it is read makes inspect look again. The last time such a
+// node stays in the report, with all but its name unknown. A path that does not
+// exist is no error: that is how a line looks before its first contender, and
+// after its last.
+func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, error) {
+	for looks := 1; ; looks++ {
+		r, changed, err := look(ctx, client, path)
+		if err != nil || !changed || looks == mostLooks {
+			return r, err
+		}
+	}
+}
+
+func look(ctx context.Context, client *coord.Client, path nodePath) (r report, changed bool, err error) {
+	r = report{Path: string(path), Contenders: []contender{}}
+	names, err := client.Children(ctx, string(path))
+	if errors.Is(err, coord.ErrNoNode) {
+		return r, false, nil
+	}
+	if err != nil {
+		return r, false, err
+	}
+	r.Exists = true
+	members := lineOf(names)
+	line, err := client.Describe(ctx, string(path), members)
+	if err != nil {
+		return r, false, err
+	}
+	changed = len(line) < len(members)
+	line = complete(string(path), members, line)
+	if len(line) == 0 || line[0].Kind == memberKind {
+		var moved bool
+		line, moved, err = r.special(ctx, client, path, names, line)
+		changed = changed || moved
+	}
+	if errors.Is(err, coord.ErrNoNode) {
+		return r, true, nil // it was there a moment ago
+	}
+	for i, info := range line {
+		r.Kind = common(r.Kind, family(info.Kind))
+		r.Dialect = common(r.Dialect, string(info.Dialect))
+		r.Contenders = append(r.Contenders, r.contender(i+1, info))
+	}
+	r.Others = r.others(names)
+	return r, changed, err
+}
+
+// lineOf picks the contenders of every kind and dialect out of a listing, in
+// the order of their age.
+func lineOf(names []string) []coord.Contender {
+	var every coord.Line
+	line := append(every.Order(names, coord.Curator), every.Order(names, coord.Kazoo)...)
+	slices.SortFunc(line, func(a, b coord.Contender) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), -cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return line
+}
+
+// complete puts those back into a line whose nodes were gone before they were
+// read, and says who held it then: the first, and readers behind readers.
+func complete(dir string, members []coord.Contender, read []coord.ContenderInfo) []coord.ContenderInfo {
+	line := make([]coord.ContenderInfo, 0, len(members))
+	for i, m := range members {
+		info := coord.ContenderInfo{Contender: m, Node: dir + "/" + m.Name}
+		if len(read) > 0 && read[0].Name == m.Name {
+			info, read = read[0], read[1:]
+		}
+		info.Holds = i == 0 || m.Kind == "read" && line[i-1].Kind == "read" && line[i-1].Holds
+		line = append(line, info)
+	}
+	return line
+}
+
+// parts are the children of a path that belong to a recipe, beside its
+// contenders.
+var parts = map[string][]string{
+	roundsKind: {"ready"},
+	slotsKind:  {"leases", "locks", "limit"},
+	queueKind:  {"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead"},
+}
+
+// others counts the names in a listing of the path that belong to nothing that
+// was found there.
+func (r *report) others(names []string) (n int) {
+	known := map[string]bool{}
+	for _, c := range r.Contenders {
+		known[strings.TrimPrefix(c.Node, r.Path+"/")] = true
+	}
+	for _, part := range parts[r.Kind] {
+		known[part] = true
+	}
+	for _, name := range names {
+		isLease := r.Kind == slotsKind && isKazooLease(name)
+		if !known[name] && !isLease && !isNotice(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// isNotice reports whether a node is a leader's notice, whose name is that of
+// the leader's node without its number.
+func isNotice(name string) bool {
+	return len(lineOf([]string{name + "0000000000"})) > 0 && coord.Notice("/"+name+"0000000000") == "/"+name
+}
+
+// special looks for what is more than a line: a double barrier, a semaphore, a
+// queue. It tells whether one of its parts has changed meanwhile.
+func (r *report) special(ctx context.Context, client *coord.Client, path nodePath, names []string, line []coord.ContenderInfo) (_ []coord.ContenderInfo, changed bool, err error) {
+	nodes := []string{string(path), string(path) + "-__lock__"}
+	for _, part := range slices.Concat(parts[roundsKind], parts[slotsKind], parts[queueKind]) {
+		if slices.Contains(names, part) {
+			nodes = append(nodes, string(path)+"/"+part)
+		}
+	}
+	before, err := moment(ctx, client, nodes)
+	if err != nil {
+		return nil, false, err
+	}
+	line, err = r.recipe(ctx, client, path, line)
+	if err != nil {
+		return nil, false, err
+	}
+	after, err := moment(ctx, client, nodes)
+	return line, !slices.Equal(before, after), err
+}
+
+// moment tells the last changes of nodes, and of the lists of their children.
+func moment(ctx context.Context, client *coord.Client, nodes []string) (changes []int64, err error) {
+	for _, node := range nodes {
+		stat, _, err := client.Exists(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, stat.Mzxid, stat.Pzxid)
+	}
+	return changes, nil
+}
+
+func (r *report) recipe(ctx context.Context, client *coord.Client, path nodePath, line []coord.ContenderInfo) ([]coord.ContenderInfo, error) {
+	found, err := r.inRounds(ctx, client, path, line)
+	if found || err != nil {
+		return line, err
+	}
+	line, err = r.inQueue(ctx, client, path)
+	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return line, err
+	}
+	line, err = slotsOf(ctx, client, path)
+	if err != nil || len(line) > 0 {
+		r.Kind = slotsKind
+		return line, err
+	}
+	return nil, r.asBarrier(ctx, client, path)
+}
+
+// identity is how this package's clients name themselves: name, host, process.
+var identity = regexp.MustCompile(`^[^\n]+ [^\s]+ [0-9]+$`)
+
+// asBarrier looks whether the node itself says who made it. A barrier does
+// that, as this package or Curator makes it, which writes an address; it has
+// never had a child.
+func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodePath) error {
+	data, stat, err := client.Get(ctx, string(path))
+	if err != nil || stat.Cversion != 0 || stat.Owner != 0 {
+		return err
+	}
+	if _, none := netip.ParseAddr(string(data)); none != nil && !identity.Match(data) {
+		return nil
+	}
+	r.Kind = "barrier"
+	r.Closed = &closing{By: beginning(data), Age: seconds(max(0, time.Since(stat.Created)))}
+	return nil
+}
