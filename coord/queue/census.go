@@ -15,38 +15,15 @@ import (
 // dispatcher's gate guards it.
 type census struct {
 	layout
-	id      string // of this object; its nodes' names begin with it
-	own     *coord.Hold
-	share   share
-	changed <-chan struct{} // closed when the share is not known any more
+	id  string // of this object; its nodes' names begin with it
+	own *coord.Hold
 }
 
 // share is the rank of an object among those that consume, and their number.
 type share struct{ rank, of int }
 
-// count finds out the own share. Without a change since the last time it costs
-// nothing.
-func (c *census) count(ctx context.Context) (share, error) {
-	for {
-		if err := c.join(ctx); err != nil {
-			return share{}, err
-		}
-		if c.changed != nil && !isClosed(c.changed) {
-			return c.share, nil
-		}
-		names, _, changed, err := c.client.WatchChildren(ctx, c.consumers())
-		switch {
-		case errors.Is(err, coord.ErrNoNode):
-			c.own.Abandon() // somebody deleted the own node, and the directory with it
-		case err != nil:
-			return share{}, err
-		default:
-			c.share, c.changed = c.find(names), changed
-		}
-	}
-}
-
 // countConsumers finds out the own share of the items; the gate is held.
+// Without a change since the last time it costs nothing.
 func (d *dispatcher) countConsumers(ctx context.Context) error {
 	share, err := d.census.count(ctx)
 	if err == nil {
@@ -57,16 +34,32 @@ func (d *dispatcher) countConsumers(ctx context.Context) error {
 	return err
 }
 
+func (c *census) count(ctx context.Context) (share, error) {
+	for {
+		if err := c.join(ctx); err != nil {
+			return share{}, err
+		}
+		var names []string
+		err := c.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
+			names, _, err = v.Children(c.consumers())
+			return true, err
+		})
+		if !errors.Is(err, coord.ErrNoNode) {
+			return c.find(names), err
+		}
+		c.own.Abandon() // somebody deleted the own node, and the directory with it
+	}
+}
+
 // join makes the own node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
 		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.consumers() + "/" + c.id + "-" + rand.Text()})
 		switch {
-		case errors.Is(err, coord.ErrNodeExists): // made in a session that has ended here, but not yet at the servers
-		case err != nil:
+		case err == nil:
+			c.own = own
+		case !errors.Is(err, coord.ErrNodeExists): // as for one that an ended session has, not yet at the servers
 			return err
-		default:
-			c.own, c.changed = own, nil
 		}
 	}
 	return nil
@@ -77,7 +70,7 @@ func (c *census) join(ctx context.Context) error {
 // behind does not show the own one.
 func (c *census) find(names []string) share {
 	own := c.own.Node()[len(c.consumers())+1:]
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != own && strings.HasPrefix(name, c.id) })
+	names = slices.DeleteFunc(names, func(name string) bool { return name != own && strings.HasPrefix(name, c.id) })
 	slices.Sort(names)
 	rank, found := slices.BinarySearch(names, own)
 	if !found {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 //
 // A listing costs as much as the queue is long, so it serves for many items.
 // While the queue changes, a new one is made out of a credit, which grows with
-// the items handed out and with time.
+// the items handed out and with time. The listing is watched and shared by the
+// process: to look at it again costs nothing while nothing has changed.
 type dispatcher struct {
 	layout
 	gate   chan struct{} // held to list and to hand out; a channel, so that waiting for it ends with a context
@@ -26,30 +28,20 @@ type dispatcher struct {
 	census census // guarded by the gate
 
 	mu        sync.Mutex
-	listing   listing
+	names     []string // listed and not handed out yet, in order
+	length    int      // of the listing
+	version   [2]int64 // of the entries and of the claims, as listed
+	took      time.Duration
+	misses    int     // candidates that others had, since the listing
 	credit    float64 // in listings
 	earned    time.Time
 	share     share
-	contended int                   // there are other consumers; counts down with every item obtained
-	out       map[string]bool       // handed out, and not reported yet, or denied
-	denied    int                   // those that this client has no permission for
-	items     map[*Item]*time.Timer // received; the timer is that of a delayed Nack. nil: closed
-	returned  chan struct{}         // closed when an item comes back
-	ahead     *ahead                // read ahead, or nil
-	picked    time.Time             // the last candidate
-}
-
-// candidate is an item that was handed out to a receiver.
-type candidate struct {
-	name    string
-	quick   bool // it was asked for soon after the last one
-	listing int  // the number of the listing that its entry was read after
-}
-
-// ahead is an entry that was read ahead.
-type ahead struct {
-	entry
-	listing int
+	contended int              // there are other consumers; counts down with every item obtained
+	out       map[string]bool  // handed out, and not reported yet, or denied
+	denied    int              // those that this client has no permission for
+	items     map[string]*Item // received, by name; nil: closed
+	returned  chan struct{}    // closed when an item comes back
+	ahead     entry            // read ahead, or none
 }
 
 const (
@@ -66,10 +58,6 @@ const (
 	// of another before it takes itself to be alone.
 	contendedFor = 64
 
-	// quick is how soon after the last candidate one must be asked for, if the
-	// next one is to be read ahead.
-	quick = 20 * time.Millisecond
-
 	// deniedFor is how long an item that this client has no permission for is
 	// passed over.
 	deniedFor = 10 * time.Second
@@ -83,28 +71,28 @@ var errDenied = errors.New("no permission for the item")
 
 func (d *dispatcher) init(l layout) {
 	d.layout, d.gate, d.census = l, make(chan struct{}, 1), census{layout: l, id: cryptorand.Text()}
-	d.credit, d.out, d.items, d.returned = mostCredit, map[string]bool{}, map[*Item]*time.Timer{}, make(chan struct{})
+	d.credit, d.out, d.items, d.returned = mostCredit, map[string]bool{}, map[string]*Item{}, make(chan struct{})
 }
 
 // next hands out an item to try. It fails with [ErrEmpty] if there is none;
-// then v, unless it is nil, has the caller look again when there may be one.
-func (d *dispatcher) next(ctx context.Context, v *coord.View) (candidate, error) {
+// then v has read what can change that.
+func (d *dispatcher) next(ctx context.Context, v *coord.View) (string, error) {
 	open, err := d.enter(ctx)
 	if err != nil {
-		return candidate{}, err
+		return "", err
 	}
 	defer open()
-	for {
-		if c, ok := d.pick(); ok {
-			return c, nil
+	name, free := d.pick(false), 1
+	for name == "" && free > 0 { // unless the listing was discarded at once
+		if free, err = d.list(ctx, v); err != nil {
+			return "", err
 		}
-		if empty, err := d.isEmpty(v); empty {
-			return candidate{}, err
-		}
-		if err := d.list(ctx); err != nil {
-			return candidate{}, err
-		}
+		name = d.pick(true)
 	}
+	if name == "" {
+		return "", d.empty()
+	}
+	return name, nil
 }
 
 func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
@@ -116,104 +104,146 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 	}
 }
 
-// pick takes a candidate from the listing, unless a new listing is due.
-func (d *dispatcher) pick() (c candidate, ok bool) {
+// pick takes a candidate from the listing, or none when the queue is to be
+// looked at, which it just was if the listing is new.
+func (d *dispatcher) pick(isNew bool) (name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
-	d.earn(now)
-	if d.isDue() {
-		d.credit = max(0, d.credit-1)
-		return c, false
+	if !isNew && d.isDue() {
+		return ""
 	}
-	at := d.choose()
+	at := d.choose(isNew)
 	if at < 0 {
-		return c, false
+		return ""
 	}
-	c = candidate{d.listing.remove(at), now.Sub(d.picked) <= quick, d.listing.number}
-	d.out[c.name], d.picked = true, now
-	return c, true
+	name = d.names[at]
+	copy(d.names[1:at+1], d.names[:at])
+	d.names, d.out[name] = d.names[1:], true
+	d.credit += 1 / float64(max(itemsPerListing, d.length/partPerListing))
+	return name
 }
 
-// isDue tells whether the listing is to be replaced although it has candidates.
+// isDue tells whether the queue is to be looked at although there are
+// candidates; d.mu is held.
 func (d *dispatcher) isDue() bool {
-	l := &d.listing
-	return len(l.names) > 0 && l.isOutdated() && (d.credit >= 1 || l.misses > 2)
-}
-
-// earn counts the credit for a candidate and for the time since the last one.
-func (d *dispatcher) earn(now time.Time) {
-	l, limit := &d.listing, 1.0
-	if l.length <= shortQueue {
+	now, limit := time.Now(), 1.0
+	if d.length <= shortQueue {
 		limit = mostCredit
 	}
-	d.credit += 1 / float64(max(itemsPerListing, l.length/partPerListing))
-	d.credit += float64(now.Sub(d.earned)) / float64(timePerListing*max(l.took, time.Millisecond))
+	d.credit += float64(now.Sub(d.earned)) / float64(timePerListing*max(d.took, time.Millisecond))
 	d.credit, d.earned = min(d.credit, limit), now
+	return d.credit >= 1 || d.misses > 2
 }
 
-// choose returns the index of the candidate to try, or -1. A consumer alone
-// takes them in order. Those beside each other share the first ones by their
-// sequence numbers, so that they seldom try the same; one that finds none of
-// its share there takes one of the others'.
-func (d *dispatcher) choose() int {
+// choose returns the index of the candidate to try, or -1; d.mu is held. A
+// consumer alone takes them in order. Those beside each other share the first
+// ones by their sequence numbers, so that they seldom try the same. One that
+// finds none of its share in a new listing takes one of the others'.
+func (d *dispatcher) choose(isNew bool) int {
 	switch {
-	case len(d.listing.names) == 0:
+	case len(d.names) == 0:
 		return -1
 	case d.contended == 0 || d.share.of < 2:
 		return 0
 	}
-	front := d.listing.front(itemsPerListing * d.share.of)
-	for i, name := range front {
-		if sequence(name)%d.share.of == d.share.rank {
-			return i
+	front := d.front(itemsPerListing * d.share.of)
+	own := slices.IndexFunc(front, func(name string) bool { return sequence(name)%d.share.of == d.share.rank })
+	if own < 0 && isNew {
+		return rand.IntN(min(d.share.of, len(front)))
+	}
+	return own
+}
+
+// front is what consumers beside each other choose from: the first candidates
+// of the same priority, so many or a part of the queue.
+func (d *dispatcher) front(n int) []string {
+	front := d.names[:min(len(d.names), max(n, d.length/partPerListing))]
+	if other := slices.IndexFunc(front, func(name string) bool { return priority(name) != priority(front[0]) }); other > 0 {
+		front = front[:other]
+	}
+	return front
+}
+
+// list looks at the queue; the gate is held. It asks for the claims and the
+// other consumers only if they are needed to tell what is free, and how many
+// items are: a consumer alone knows its own claims.
+func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err error) {
+	d.mu.Lock()
+	contended := d.contended > 0
+	v.Until(d.returned)
+	d.mu.Unlock()
+	begun := time.Now()
+	var entries, claims dir
+	listClaims := func() (err error) { claims, err = d.children(ctx, v, d.taken()); return err }
+	parts := []func() error{func() (err error) { entries, err = d.children(ctx, v, d.entries()); return err }}
+	if contended {
+		parts = append(parts, listClaims, func() error { return d.countConsumers(ctx) })
+	}
+	if err := together(parts...); err != nil {
+		return 0, err
+	}
+	free = d.show(entries, claims, time.Since(begun))
+	if free > 0 || contended || len(entries.names) == 0 {
+		return free, nil
+	}
+	err = listClaims()
+	return d.show(entries, claims, time.Since(begun)), err
+}
+
+// show makes candidates of the entries that nobody has, as far as that is
+// known, and tells how many there are. What was listed before stays as it is.
+func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	version := [2]int64{entries.version, claims.version}
+	if d.misses = 0; version == d.version && len(d.names) > 0 {
+		return len(d.names)
+	}
+	if version != d.version {
+		d.version, d.took, d.credit = version, took, max(0, d.credit-1)
+	}
+	for _, name := range claims.names {
+		if !d.out[name] && !d.has(name) {
+			d.contended = contendedFor
 		}
 	}
-	if d.listing.isOutdated() {
-		return -1
-	}
-	return rand.IntN(min(d.share.of, len(front)))
+	d.names = slices.DeleteFunc(unclaimed(entries.names, claims.names), func(name string) bool {
+		return d.out[name] || claims.version == 0 && d.has(name) // of those listed, a claim that is not there has ended
+	})
+	d.length = len(d.names)
+	return d.length
 }
 
-// isEmpty tells whether there is no item to be had, and a change of that would
-// be noticed: by v, unless it is nil.
-func (d *dispatcher) isEmpty(v *coord.View) (empty bool, err error) {
+// has tells whether an item is in this object's hands; d.mu is held. One that
+// was lost is forgotten, since its receiver need not come back with it.
+func (d *dispatcher) has(name string) bool {
+	item := d.items[name]
+	if item != nil && item.hold.Err() != nil {
+		d.forget(item)
+		return false
+	}
+	return item != nil
+}
+
+// empty says that there is no item to be had.
+func (d *dispatcher) empty() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := &d.listing
-	if !l.isEmpty() {
-		return false, nil
-	}
-	if v != nil {
-		v.Until(l.entries)
-		v.Until(l.claims)
-		v.Until(d.returned)
-	}
 	if d.denied > 0 {
-		return true, fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
+		return fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
 	}
-	return true, ErrEmpty
-}
-
-// state tells whether there is still no item to be had, and how long it took to
-// list the last time.
-func (d *dispatcher) state() (empty bool, took time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.listing.isEmpty(), d.listing.took
+	return ErrEmpty
 }
 
 // read reads a candidate, unless it was read ahead.
-func (d *dispatcher) read(ctx context.Context, c *candidate) (e entry, err error) {
+func (d *dispatcher) read(ctx context.Context, name string) (e entry, err error) {
 	d.mu.Lock()
-	a := d.ahead
-	d.ahead = nil
+	e, d.ahead = d.ahead, entry{}
 	d.mu.Unlock()
-	if a != nil && a.name == c.name {
-		c.listing = a.listing
-		return a.entry, nil
+	if e.name == name {
+		return e, nil
 	}
-	e, err = d.get(ctx, c.name)
+	e, err = d.get(ctx, name)
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
 		err = errMissed
@@ -223,51 +253,49 @@ func (d *dispatcher) read(ctx context.Context, c *candidate) (e entry, err error
 	return e, err
 }
 
-// readAhead reads the candidate that will probably be asked for next, if the
-// receivers ask in quick succession. It returns a function that waits for it.
-func (d *dispatcher) readAhead(ctx context.Context, after candidate) (join func()) {
+// readAhead reads the candidate that will probably be the next. It returns a
+// function that waits for it.
+func (d *dispatcher) readAhead(ctx context.Context) (join func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := -1
-	if after.quick && d.ahead == nil && !d.isDue() {
-		at = d.choose()
+	if d.ahead.name == "" {
+		at = d.choose(false)
 	}
 	if at < 0 {
 		return func() {}
 	}
-	name, number := d.listing.names[at], d.listing.number
+	name := d.names[at]
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		if e, err := d.get(ctx, name); err == nil {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.ahead = &ahead{e, number}
+			d.ahead = e
 		}
 	})
 	return reading.Wait
 }
 
 // report tells what became of a candidate.
-func (d *dispatcher) report(c candidate, err error) {
+func (d *dispatcher) report(name string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch err {
 	case nil:
 		d.contended = max(0, d.contended-1)
 	case errMissed:
-		if c.listing != d.listing.number {
-			d.recall() // it may have been delivered, and given back before the new listing
-		} else if d.contended == 0 {
-			d.listing.discard() // list the claims, too
+		if d.contended == 0 {
+			d.names = nil // list the claims, too
 		}
-		d.listing.misses++
+		d.misses++
 		d.contended = contendedFor
 	case errDenied:
 		d.denied++
-		time.AfterFunc(deniedFor, func() { d.tryAgain(c.name) })
+		time.AfterFunc(deniedFor, func() { d.tryAgain(name) })
 		return
 	default:
 		d.recall()
 	}
-	delete(d.out, c.name)
+	delete(d.out, name)
 }

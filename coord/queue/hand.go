@@ -15,7 +15,7 @@ func (d *dispatcher) keep(item *Item) error {
 		item.hold.Abandon()
 		return ErrClosed
 	}
-	d.items[item] = nil
+	d.items[item.name] = item
 	return nil
 }
 
@@ -23,11 +23,10 @@ func (d *dispatcher) keep(item *Item) error {
 func (d *dispatcher) park(item *Item, delay time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	timer, known := d.items[item]
-	if !known || timer != nil {
+	if d.items[item.name] != item || item.parked != nil {
 		return ErrStale
 	}
-	d.items[item] = time.AfterFunc(delay, func() {
+	item.parked = time.AfterFunc(delay, func() {
 		_ = item.hold.Release(context.Background()) // goes on by itself until it is done
 		d.settled(item, true)
 	})
@@ -38,7 +37,7 @@ func (d *dispatcher) park(item *Item, delay time.Duration) error {
 func (d *dispatcher) isParked(item *Item) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.items[item] != nil
+	return item.parked != nil
 }
 
 // settled forgets an item whose claim has ended, and has the receivers look
@@ -47,27 +46,21 @@ func (d *dispatcher) settled(item *Item, back bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if item.hold.Err() != nil {
-		if timer := d.items[item]; timer != nil {
-			timer.Stop()
-		}
-		delete(d.items, item)
+		d.forget(item)
 	}
 	if back {
 		d.recall()
 	}
 }
 
-// received are the names of the items in this object's hands; d.mu is held.
-func (d *dispatcher) received() map[string]bool {
-	names := map[string]bool{}
-	for item, timer := range d.items {
-		if item.hold.Err() == nil {
-			names[item.name] = true
-		} else if timer == nil {
-			delete(d.items, item) // lost; its receiver need not come back with it
-		}
+// forget drops an item whose claim has ended; d.mu is held.
+func (d *dispatcher) forget(item *Item) {
+	if item.parked != nil {
+		item.parked.Stop()
 	}
-	return names
+	if d.items[item.name] == item {
+		delete(d.items, item.name)
+	}
 }
 
 // tryAgain makes an item a candidate again that was denied.
@@ -83,15 +76,15 @@ func (d *dispatcher) tryAgain(name string) {
 func (d *dispatcher) overtaken(by int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := len(d.listing.names); n > 0 && by < priority(d.listing.names[n-1]) {
-		d.listing.discard()
+	if n := len(d.names); n > 0 && by < priority(d.names[n-1]) {
+		d.names = nil
 	}
 }
 
 // recall has all receivers of this object look again: one may have found
 // nothing only because another had the item. d.mu is held.
 func (d *dispatcher) recall() {
-	d.listing.discard()
+	d.names = nil
 	close(d.returned)
 	d.returned = make(chan struct{})
 }
@@ -105,9 +98,9 @@ func (d *dispatcher) close() (holds []*coord.Hold) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for item, timer := range d.items {
-		if timer != nil {
-			timer.Stop()
+	for _, item := range d.items {
+		if item.parked != nil {
+			item.parked.Stop()
 		}
 		holds = append(holds, item.hold)
 	}

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -31,50 +30,46 @@ const patience = 30 * time.Millisecond
 
 // candidate returns an item to try. If there is none, it waits for one, or
 // fails with [ErrEmpty].
-func (r *receiver) candidate(ctx context.Context) (c candidate, err error) {
-	c, err = r.next(ctx, nil)
-	if !errors.Is(err, ErrEmpty) {
-		return c, err
-	}
-	if r.waits {
-		err = r.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
-			c, done, err = r.look(ctx, v)
-			return done, err
-		})
-		return c, err
-	}
-	if !r.looked {
-		// The news of an item may be on its way to this process. When it has
-		// read of the item, the news is there.
-		r.looked = true
-		free, failed := r.free(ctx)
-		if len(free) > 0 {
-			return r.next(ctx, nil)
+func (r *receiver) candidate(ctx context.Context) (name string, err error) {
+	for {
+		name, err = r.look(ctx)
+		switch {
+		case !errors.Is(err, ErrEmpty):
+			return name, err
+		case r.waits:
+			err = r.stand(ctx)
+		case !r.looked:
+			// The news of an item may be on its way to this process. It comes
+			// before the answer to any request.
+			r.looked = true
+			_, _, err = r.client.Exists(ctx, r.entries())
 		}
-		err = cmp.Or(failed, err)
+		if err != nil {
+			return "", err
+		}
 	}
-	return c, err
 }
 
-// look looks for a candidate from a place among the idle.
-func (r *receiver) look(ctx context.Context, v *coord.View) (c candidate, done bool, err error) {
-	ready := true
-	if r.stands && (r.place == nil || r.place.Err() == nil) {
-		ready, err = r.giveWay(v)
-	} else {
-		err = r.stand(ctx)
-	}
-	if ready && err == nil {
-		c, err = r.next(ctx, v)
-		done = err == nil
-	}
-	if r.place != nil {
-		v.Until(r.place.Done())
-	}
-	if errors.Is(err, ErrEmpty) {
-		err = nil
-	}
-	return c, done, err
+// look looks for a candidate, and from a place among the idle waits for one.
+func (r *receiver) look(ctx context.Context) (name string, err error) {
+	woken := false
+	err = r.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
+		if woken {
+			if waits, err := r.givesWay(v); waits || err != nil {
+				return false, err
+			}
+		}
+		woken = true
+		name, err = r.next(ctx, v)
+		if !errors.Is(err, ErrEmpty) || !r.stands || r.place != nil && r.place.Err() != nil {
+			return true, err
+		}
+		if r.place != nil {
+			v.Until(r.place.Done())
+		}
+		return false, nil
+	})
+	return name, err
 }
 
 // stand waits for a place from which the queue is watched.
@@ -84,7 +79,7 @@ func (r *receiver) stand(ctx context.Context) error {
 		return err
 	}
 	err = r.countConsumers(ctx)
-	alone := r.census.share.of < 2
+	alone := r.share.of < 2
 	open()
 	r.place, r.first = nil, ""
 	if err == nil && !alone {
@@ -115,21 +110,25 @@ func (r *receiver) leave() {
 	}
 }
 
-// giveWay lets the first in line be the first to look at a change: until it has
-// gone, or for a while.
-func (r *receiver) giveWay(v *coord.View) (ready bool, err error) {
-	empty, took := r.state()
-	if r.turn.IsZero() {
-		r.turn = time.Now().Add(max(patience, 4*took))
+// givesWay tells whether the first in line is to look at a change before this
+// one does: until it has gone, or for a while.
+func (r *receiver) givesWay(v *coord.View) (bool, error) {
+	if r.first == "" {
+		return false, nil
 	}
-	if r.first != "" && !empty && time.Now().Before(r.turn) {
-		_, _, err = v.Get(r.waiting() + "/" + r.first)
+	if r.turn.IsZero() {
+		r.mu.Lock()
+		r.turn = time.Now().Add(max(patience, 4*r.took))
+		r.mu.Unlock()
+	}
+	if time.Now().Before(r.turn) {
+		_, _, err := v.Get(r.waiting() + "/" + r.first)
 		if !errors.Is(err, coord.ErrNoNode) {
 			v.At(r.turn)
-			return false, err
+			return true, err
 		}
 		r.first = ""
 	}
 	r.turn = time.Time{}
-	return true, nil
+	return false, nil
 }

@@ -20,6 +20,7 @@ type Item struct {
 	name    string
 	version int32 // of the entry since this delivery
 	hold    *coord.Hold
+	parked  *time.Timer // of a Nack with a delay; guarded by the dispatcher
 }
 
 // Ack removes the item from the queue: it is done. [ErrStale] when the claim

@@ -53,7 +53,26 @@ type entry struct {
 
 func (l layout) get(ctx context.Context, name string) (entry, error) {
 	data, stat, err := l.client.Get(ctx, l.entry(name))
-	return entry{name, data, stat}, err
+	return entry{name: name, data: data, stat: stat}, err
+}
+
+// dir is a directory as it was listed.
+type dir struct {
+	names   []string
+	version int64 // the change that made the list what it was; 0: not listed
+}
+
+// children lists one of the queue's directories, which it makes if need be.
+func (l layout) children(ctx context.Context, v *coord.View, path string) (dir, error) {
+	for {
+		names, stat, err := v.Children(path)
+		if !errors.Is(err, coord.ErrNoNode) {
+			return dir{names, stat.Pzxid}, err
+		}
+		if err := l.ensure(ctx); err != nil {
+			return dir{}, err
+		}
+	}
 }
 
 // free lists the items that nobody has, without a watch.

@@ -57,19 +57,19 @@ func serve[T any](ctx context.Context, q *Queue, op string, wait bool, obtain fu
 
 // attempt tries one candidate. The next one is read meanwhile.
 func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(context.Context, entry) (T, error)) (result T, err error) {
-	c, err := r.candidate(ctx)
+	name, err := r.candidate(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer func() { r.report(c, err) }()
-	e, err := r.read(ctx, &c)
+	defer func() { r.report(name, err) }()
+	e, err := r.read(ctx, name)
 	if err == nil && q.limit > 0 && e.stat.Version >= q.limit {
 		err = q.deadLetter(ctx, e)
 	}
 	if err != nil {
 		return result, err
 	}
-	defer r.readAhead(ctx, c)()
+	defer r.readAhead(ctx)()
 	return obtain(ctx, e)
 }
 
