@@ -154,14 +154,3 @@ func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan s
 	}
 	return slices.Clone(w.Data), Stat(w.Stat), w.Done(), nil
 }
-
-// WatchChildren is [Client.Watch] for the list of a node's children.
-func (c *Client) WatchChildren(ctx context.Context, path string) ([]string, Stat, <-chan struct{}, error) {
-	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {
-		return s.WatchChildren(ctx, full)
-	})
-	if err != nil {
-		return nil, Stat{}, nil, err
-	}
-	return slices.Clone(w.Children), Stat(w.Stat), w.Done(), nil
-}

@@ -22,56 +22,22 @@ func (c *Client) Use(ctx context.Context, f func(*zk.Conn) error) error {
 	if err != nil {
 		return c.Failure("use", "", err)
 	}
-	var l loan
+	var panicked any
+	var left atomic.Bool // the caller, or the panic to it
 	_, err = session.Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, l.run(func() error {
-			defer c.lend()()
-			return f(conn)
-		})
-	})
-	l.finish()
-	return err
-}
-
-// loan is one run of a function of the caller of [Client.Use].
-type loan struct {
-	decided  atomic.Bool // the caller has left, or the function will not return
-	panicked any
-}
-
-// run runs f where it can end its goroutine.
-func (l *loan) run(f func() error) (err error) {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		returned := false
+		defer c.lend()()
 		defer func() {
-			if returned {
-				return
-			}
-			value := recover()
-			l.panicked = value
-			if !l.decided.CompareAndSwap(false, true) && value != nil {
-				panic(value) // the caller has left
+			panicked = recover()
+			if panicked != nil && !left.CompareAndSwap(false, true) {
+				panic(panicked) // the caller has left
 			}
 		}()
-		err = f()
-		returned = true
-	}()
-	<-over
-	return err
-}
-
-// finish ends the caller's goroutine as f has ended its own: by a panic, or by
-// runtime.Goexit, if it has not returned.
-func (l *loan) finish() {
-	switch {
-	case l.decided.CompareAndSwap(false, true):
-	case l.panicked == nil:
-		runtime.Goexit()
-	default:
-		panic(l.panicked)
+		return struct{}{}, f(conn)
+	})
+	if !left.CompareAndSwap(false, true) {
+		panic(panicked)
 	}
+	return err
 }
 
 // lend notes that a function of a caller of [Client.Use] runs in this

@@ -131,8 +131,8 @@ var connection = []mutant{
 		guard: "a panic in a function of Use is its caller's",
 		edit: edit{
 			file: "coord/use.go",
-			old:  `panic(l.panicked)`,
-			new:  ``,
+			old:  `if !left.CompareAndSwap(false, true) {`,
+			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPanicInAFunctionOfUse"}},
 	},

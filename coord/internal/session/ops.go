@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -57,8 +58,8 @@ const (
 
 // Call waits for the connection and runs f with it in a goroutine. When ctx
 // ends, the caller returns; f runs on until the server answers or the session
-// is over, and its result is dropped. The client library's errors are
-// translated.
+// is over, and its result is dropped. If f ends its goroutine, Call ends the
+// caller's. The client library's errors are translated.
 func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (T, error) {
 	var zero T
 	if err := s.awaitUp(ctx); err != nil {
@@ -70,13 +71,17 @@ func Call[T any](ctx context.Context, s *Session, f func(*zk.Conn) (T, error)) (
 	}
 	done := make(chan result, 1)
 	if err := s.Go(func() {
+		defer close(done)
 		value, err := f(s.conn)
 		done <- result{value, s.translate(err)}
 	}); err != nil {
 		return zero, err
 	}
 	select {
-	case r := <-done:
+	case r, returned := <-done:
+		if !returned {
+			runtime.Goexit() // as f has done
+		}
 		return r.value, r.err
 	case <-ctx.Done():
 		return zero, Ended(ctx)
