@@ -118,7 +118,7 @@ func (s *Server) Inject(m Match, a Action) *Fault {
 	return f
 }
 
-// Fired tells how often the fault has struck.
+// Fired returns how often the fault has struck.
 func (f *Fault) Fired() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

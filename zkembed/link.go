@@ -20,7 +20,7 @@ type parcel struct {
 	arrive  func()
 }
 
-// LinkCounts tells what the faults of a follower's link did.
+// LinkCounts counts what the faults of a follower's link did.
 type LinkCounts struct {
 	Held       int // packets held back by a silence
 	Lost       int // packets lost by a cut
@@ -94,7 +94,7 @@ func (f *Follower) Rejoin() {
 	signal(f.kick)
 }
 
-// Link tells what the faults of the follower's link have done so far.
+// Link returns what the faults of the follower's link have done so far.
 func (f *Follower) Link() LinkCounts {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Kind tells how long a node lives.
+// Kind says how long a node lives.
 type Kind uint8
 
 // The kinds of nodes.

@@ -53,7 +53,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 	}
 }
 
-// other tells why a node cannot be a barrier, or nil if it can. A container
+// other returns why a node cannot be a barrier, or nil if it can. A container
 // shows only by the children it has or had, and the servers delete it only if
 // it had some: without any it stays, whatever it is.
 func other(stat coord.Stat) error {

@@ -18,9 +18,7 @@
 //     Remove, on whatever server of the ensemble, however far that lags behind.
 //   - Wait returns after every Remove, also when it was disconnected or lost
 //     its session at that time, and when the barrier has been set again
-//     meanwhile.
-//   - Wait does not return without one: it looks again after every wake-up that
-//     does not tell of a Remove.
+//     meanwhile; and never without one.
 //   - Set and Remove are idempotent: no process needs to know which was first.
 //   - Set does not take another recipe's node for a barrier: one that belongs
 //     to a session, or that is or was the parent of others, is refused with
@@ -33,22 +31,18 @@
 //   - Nothing holds a barrier shut. Between Wait's return and the next
 //     statement it may have been set again; take a read/write lock if those
 //     that passed must keep others out.
-//   - A barrier stays shut until it is removed: it does not end with the
-//     session that set it. A barrier that was never set lets all through: set
-//     it before the processes that wait are started.
+//   - A barrier stays shut until it is removed. One that was never set lets all
+//     through: set it before the processes that wait are started.
 //   - A barrier's path must not be the parent of anything. Missing parents are
 //     made as containers, which the servers delete some time after their last
-//     child went; Set refuses those, but for one that has never had a child,
-//     which looks like any other node: it stays as long as nothing is put below
-//     it. A node with a time to live looks like any other, too. A barrier that
-//     has children cannot be removed before they are.
+//     child went. Set refuses a container that has or had children, but cannot
+//     tell one that never had any; nor a node with a time to live.
 //   - Set and Remove are carried out at least once. When a reply is lost and
-//     another process does the opposite in that very moment, the repetition
-//     comes after it. Let one process decide, if that matters. Even then, a
-//     server that was cut off from the others can carry out, when it is back, a
-//     Remove or Set that was repeated elsewhere meanwhile (see package coord):
-//     a barrier that was closed again by then opens, or one that was opened is
-//     closed again. Where that must not be, take another path each time.
+//     another process does the opposite meanwhile, the repetition comes after
+//     it: let one process decide. Even then a server that was cut off from the
+//     others can carry out a request late (see package coord), and so open the
+//     barrier, or close it, once more. Where that must not be, take another
+//     path each time.
 //
 // # When the session or connection fails
 //

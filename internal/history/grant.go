@@ -81,7 +81,7 @@ func (g *Grant[H]) deadline() time.Time {
 	return time.Time{}
 }
 
-// Trusted tells whether the hold can be trusted now, and records its end if
+// Trusted reports whether the hold can be trusted now, and records its end if
 // not.
 func (g *Grant[H]) Trusted() bool { return g.Err() == nil }
 
@@ -114,7 +114,7 @@ func (g *Grant[H]) Release(ctx context.Context) error {
 }
 
 // End records a way to give the grant up, such as an ack, and carries it out.
-// unknown tells whether the error leaves the outcome open; nil stands for
+// unknown reports whether the error leaves the outcome open; nil stands for
 // always.
 func (g *Grant[H]) End(kind Kind, unknown func(error) bool, end func() error) error {
 	op := g.Ends(kind)

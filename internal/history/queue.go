@@ -14,7 +14,7 @@ type queueItem struct {
 
 func (q *queueItem) put() Record { return q.puts[0] }
 
-// done tells whether the item was certainly, or may have been, taken out for
+// done reports whether the item was certainly, or may have been, taken out for
 // good.
 func (q *queueItem) done() bool {
 	return len(q.takes) > 0 || slices.ContainsFunc(q.acks, func(r Record) bool { return r.Outcome != Failed })

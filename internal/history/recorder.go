@@ -248,7 +248,7 @@ type closing struct {
 	recorded time.Duration
 }
 
-// grants tells whether the record is, or may become, a grant.
+// grants reports whether the record is, or may become, a grant.
 func (r *Record) grants() bool {
 	if r.Outcome != OK && r.Outcome != Open {
 		return false

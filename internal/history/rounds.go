@@ -112,7 +112,7 @@ func verdicts(records []Record) (found []Violation) {
 	return found
 }
 
-// lostInside tells when a member was lost, if it had not begun to leave by
+// lostInside returns when a member was lost, if it had not begun to leave by
 // then.
 func (s span) lostInside() (at time.Duration, lost bool) {
 	left := never

@@ -96,7 +96,7 @@ func (l *Link) Heal() {
 	}
 }
 
-// Stats tells what the link's proxies did, so that a test can prove that its
+// Stats returns what the link's proxies did, so that a test can prove that its
 // fault happened.
 func (l *Link) Stats() proxy.Stats { return proxy.Total(l.proxies) }
 

@@ -98,7 +98,7 @@ const SessionTimeout = 10 * DefaultTick
 // ephemeral nodes of a dead client outlive the test.
 func (w *World) SetTimeout(d time.Duration) { w.timeout = d }
 
-// Backend tells what kind of server this is.
+// Backend returns what kind of server this is.
 func (w *World) Backend() Backend { return w.backend }
 
 // ConnectString names the world's servers, without a chroot.

@@ -25,7 +25,7 @@ type doubleBarrierVerb struct {
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
 
-// Help tells what does not fit beside the options.
+// Help returns what does not fit beside the options.
 func (*doubleBarrierVerb) Help() string {
 	return `CMD starts when N processes have come, and this process exits when the commands of all of them have ended. CMD gets COORD_PATH, COORD_NODE, COORD_ROUND (1, 2, …), COORD_INDEX (0 to N-1, different for each) and COORD_MEMBERS (N) in its environment. When it fails, this process exits at once and is missing to the others.
 

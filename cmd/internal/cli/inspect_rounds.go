@@ -51,7 +51,7 @@ func (r *report) inRounds(ctx context.Context, client *coord.Client, path nodePa
 	return true, nil
 }
 
-// place tells where in the barrier a member is, and counts it.
+// place returns where in the barrier a member is, and counts it.
 func (r *roundReport) place(c *contender) {
 	owner, finished := strings.CutSuffix(c.Owner, finishedMark)
 	c.Owner, c.Holds = owner, r.Open && slices.Contains(r.inside, c.Node)

@@ -27,7 +27,7 @@ type lockVerb struct {
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
 
-// Help tells what does not fit beside the options.
+// Help returns what does not fit beside the options.
 func (*lockVerb) Help() string {
 	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment.
 

@@ -27,7 +27,7 @@ type queueReceive struct {
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
 
-// Help tells what does not fit beside the options.
+// Help returns what does not fit beside the options.
 func (*queueReceive) Help() string {
 	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before another can have the item.
 

@@ -143,7 +143,7 @@ func (p *Proxy) Inject(f Fault) *Rule {
 	return r
 }
 
-// Fired tells how often the fault has happened.
+// Fired returns how often the fault has happened.
 func (r *Rule) Fired() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
