@@ -2,6 +2,9 @@
 SHELL := /bin/bash
 TOOL  := go tool -modfile=tools/go.mod
 
+# Modules of their own, for what the library must not depend on.
+NESTED := bench contrib/otel contrib/prom
+
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
@@ -19,17 +22,16 @@ endif
 test: deps lint
 	set -o pipefail; go test -count=1 -v -run 'NoSchedule|TheModel' ./coord/internal/window -scope medium | grep -v '^=== '
 	ZKTEST_SERVERS=all CGO_ENABLED=1 go test -race -count=1 -p 2 -timeout 15m ./...
-	cd bench && go test -count=1 ./...
+	@for m in $(NESTED); do echo "$$m:"; (cd $$m && go test -count=1 ./...) || exit 1; done
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees.
 lint:
 	go vet ./...
-	cd bench && go vet ./...
+	@for m in $(NESTED); do (cd $$m && go vet ./... && go tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...) || exit 1; done
 	@unformatted=$$($(TOOL) gofumpt -l .) && test -z "$$unformatted" || \
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
 	$(TOOL) staticcheck ./...
-	cd bench && go tool -modfile=../tools/go.mod staticcheck ./...
 	$(TOOL) errcheck -ignoretests -exclude tools/errcheck.txt ./...
 
 fmt:

@@ -160,13 +160,22 @@ func (h *Hold) nest() (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}
+	nested, err := h.another()
+	if err != nil {
+		return nil, opError("nest", h.Node(), err)
+	}
+	h.claim.emit(ClaimGranted, nested.granted, nil)
+	return nested, nil
+}
+
+func (h *Hold) another() (*Hold, error) {
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
 	switch {
 	case h.err != nil:
-		return nil, opError("nest", h.Node(), h.err)
+		return nil, h.err
 	case h.claim.deleting != nil:
-		return nil, opError("nest", h.Node(), invalid("a transaction releases the hold already"))
+		return nil, invalid("a transaction releases the hold already")
 	}
 	return h.claim.newHold(), nil
 }

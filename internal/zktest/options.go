@@ -16,7 +16,7 @@ type serverConfig struct {
 	lines      map[string]string
 	properties map[string]string
 	jvm        []string // further arguments of java
-	links      bool // route the followers' quorum links through proxies
+	links      bool     // route the followers' quorum links through proxies
 }
 
 // DefaultTick is the tickTime of real servers: a tenth of ZooKeeper's default,

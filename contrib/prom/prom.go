@@ -1,0 +1,274 @@
+// Package prom counts for Prometheus what the clients of package coord do:
+// how long claims wait, how long they hold, how holds end, and what becomes of
+// sessions.
+//
+//	metrics := prom.New()
+//	prometheus.MustRegister(metrics)
+//	client, err := coord.Open(ctx, servers, coord.WithObserver(metrics.Observe))
+//
+// One Metrics serves any number of clients. dashboard.json is a Grafana
+// dashboard for what it exports.
+//
+// # Metrics
+//
+//	zkcoord_wait_seconds{path}            histogram: from the call to the grant
+//	zkcoord_hold_seconds{path}            histogram: from the grant to the end of the hold
+//	zkcoord_holds{path}                   gauge: holds that last
+//	zkcoord_losses_total{path,cause}      holds that were lost: expired, window, deleted, disconnected, closed, other
+//	zkcoord_waits_ended_total{path,cause} waits without a grant: timeout, cancelled, lost, busy, other
+//	zkcoord_revocations_total{path}       requests to give up
+//	zkcoord_window_left_seconds{name}     gauge: how long a watched hold can be trusted yet; see [Metrics.Watch]
+//	zkcoord_sessions                      gauge: sessions that are connected
+//	zkcoord_session_events_total{event}   up, down, over
+//	zkcoord_node_events_total{event}      recovered, stray, stranded, foreign
+//
+// path is the directory of a claim: the path of a mutex, and for a semaphore
+// or a queue one below it. A program that locks a path for each of many things
+// makes as many series; [WithPath] puts them together.
+package prom
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Metrics is what was counted. It is a [prometheus.Collector], and safe for
+// concurrent use.
+type Metrics struct {
+	path func(dir string) string
+
+	wait, hold                 *prometheus.HistogramVec
+	holds                      *prometheus.GaugeVec
+	losses, ended, revocations *prometheus.CounterVec
+	sessions                   prometheus.Gauge
+	sessionEvents, nodeEvents  *prometheus.CounterVec
+	left                       *prometheus.Desc
+
+	mu        sync.Mutex
+	held      map[string]held // by node
+	connected map[int64]bool  // sessions
+	over      map[int64]bool  // sessions, until the next is connected: the ends of their holds are told later
+	watched   map[*coord.Hold]string
+}
+
+// held is a node with holds that last.
+type held struct {
+	session int64
+	holds   int
+}
+
+// Option sets something about [Metrics].
+type Option func(*Metrics)
+
+// WithPath says what the label path is, given a claim's directory.
+func WithPath(label func(dir string) string) Option {
+	return func(m *Metrics) { m.path = label }
+}
+
+// New makes metrics, which are still to be registered.
+func New(opts ...Option) *Metrics {
+	buckets := prometheus.ExponentialBuckets(0.001, 4, 12) // 1 ms to 70 min
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"path"})
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		path:          func(dir string) string { return dir },
+		wait:          histogram("zkcoord_wait_seconds", "Time from the call to the grant."),
+		hold:          histogram("zkcoord_hold_seconds", "Time from the grant to the end of the hold."),
+		holds:         prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "zkcoord_holds", Help: "Holds that last."}, []string{"path"}),
+		losses:        counter("zkcoord_losses_total", "Holds that were lost.", "path", "cause"),
+		ended:         counter("zkcoord_waits_ended_total", "Waits that ended without a grant.", "path", "cause"),
+		revocations:   counter("zkcoord_revocations_total", "Requests to give up.", "path"),
+		sessions:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "zkcoord_sessions", Help: "Sessions that are connected."}),
+		sessionEvents: counter("zkcoord_session_events_total", "Sessions that came up, were disconnected, or are over.", "event"),
+		nodeEvents:    counter("zkcoord_node_events_total", "Nodes that were recovered, made late, left behind, or are of another dialect.", "event"),
+		left: prometheus.NewDesc("zkcoord_window_left_seconds",
+			"How long a watched hold can be trusted yet.", []string{"name"}, nil),
+		held:      map[string]held{},
+		connected: map[int64]bool{},
+		over:      map[int64]bool{},
+		watched:   map[*coord.Hold]string{},
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// Observe counts an event. It is for [coord.WithObserver].
+func (m *Metrics) Observe(e coord.Event) {
+	label := m.path(path.Dir(e.Path))
+	switch e.Kind {
+	case coord.ClaimGranted:
+		m.wait.WithLabelValues(label).Observe(e.Took.Seconds())
+		m.began(e)
+	case coord.ClaimEnded:
+		m.end(e, label)
+	case coord.ClaimRevoked:
+		m.revocations.WithLabelValues(label).Inc()
+	case coord.SessionUp, coord.SessionDown, coord.SessionOver:
+		m.session(e)
+	case coord.ClaimRecovered:
+		m.nodeEvents.WithLabelValues("recovered").Inc()
+	case coord.StrayRemoved:
+		m.nodeEvents.WithLabelValues("stray").Inc()
+	case coord.NodeStranded:
+		m.nodeEvents.WithLabelValues("stranded").Inc()
+	case coord.ClaimForeign:
+		m.nodeEvents.WithLabelValues("foreign").Inc()
+	}
+}
+
+func (m *Metrics) began(e coord.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.held[e.Path]
+	m.held[e.Path] = held{e.Session, h.holds + 1}
+}
+
+// end counts the end of a hold, or of a wait: of a claim that was not granted.
+func (m *Metrics) end(e coord.Event, label string) {
+	m.mu.Lock()
+	h, holds := m.held[e.Path]
+	if h.holds--; h.holds > 0 {
+		m.held[e.Path] = h
+	} else {
+		delete(m.held, e.Path)
+	}
+	m.mu.Unlock()
+	if !holds {
+		m.ended.WithLabelValues(label, whyNot(e.Err)).Inc()
+		return
+	}
+	m.hold.WithLabelValues(label).Observe(e.Took.Seconds())
+	if errors.Is(e.Err, coord.ErrLost) {
+		m.losses.WithLabelValues(label, causeOf(e.Err)).Inc()
+	}
+}
+
+func (m *Metrics) session(e coord.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch e.Kind {
+	case coord.SessionUp:
+		m.sessionEvents.WithLabelValues("up").Inc()
+		m.connected[e.Session] = true
+		maps.DeleteFunc(m.held, func(_ string, h held) bool { return m.over[h.session] })
+		clear(m.over)
+		return
+	case coord.SessionDown:
+		m.sessionEvents.WithLabelValues("down").Inc()
+	case coord.SessionOver:
+		m.sessionEvents.WithLabelValues("over").Inc()
+		m.over[e.Session] = true
+	}
+	delete(m.connected, e.Session)
+}
+
+// causeOf is why a hold was lost.
+func causeOf(err error) string {
+	for _, known := range []struct {
+		cause error
+		name  string
+	}{
+		{coord.ErrClosed, "closed"},
+		{coord.ErrSessionExpired, "expired"},
+		{coord.ErrWindowOver, "window"},
+		{coord.ErrNodeDeleted, "deleted"},
+		{coord.ErrDisconnected, "disconnected"},
+	} {
+		if errors.Is(err, known.cause) {
+			return known.name
+		}
+	}
+	return "other"
+}
+
+// whyNot is why a wait ended without a grant.
+func whyNot(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.Is(err, coord.ErrBusy):
+		return "busy"
+	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrNodeDeleted):
+		return "lost"
+	}
+	return "other"
+}
+
+// Watch exports how long a hold can be trusted yet, until it ends. Of holds
+// with the same name, the shortest counts.
+func (m *Metrics) Watch(name string, h *coord.Hold) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watched[h] = name
+}
+
+// Describe is part of [prometheus.Collector].
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+	ch <- m.left
+}
+
+// Collect is part of [prometheus.Collector].
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.count()
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+	for name, left := range m.windows() {
+		ch <- prometheus.MustNewConstMetric(m.left, prometheus.GaugeValue, left.Seconds(), name)
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.wait, m.hold, m.holds, m.losses, m.ended, m.revocations, m.sessions, m.sessionEvents, m.nodeEvents}
+}
+
+// count brings the gauges up to date.
+func (m *Metrics) count() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holds.Reset()
+	for node, h := range m.held {
+		if m.over[h.session] {
+			continue
+		}
+		m.holds.WithLabelValues(m.path(path.Dir(node))).Add(float64(h.holds))
+	}
+	m.sessions.Set(float64(len(m.connected)))
+}
+
+// windows are what is left of the watched holds' windows, by name.
+func (m *Metrics) windows() map[string]time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	least := map[string]time.Duration{}
+	for h, name := range m.watched {
+		if h.Err() != nil {
+			delete(m.watched, h)
+			continue
+		}
+		left := time.Until(h.Deadline())
+		if before, ok := least[name]; !ok || left < before {
+			least[name] = left
+		}
+	}
+	return least
+}
