@@ -98,13 +98,11 @@ var connection = []mutant{
 		guard: "calls end with their contexts",
 		edit: edit{
 			file: "coord/internal/session/ops.go",
-			old: `	case r := <-done:
-		return r.value, r.err
+			old: `		return r.value, r.err
 	case <-ctx.Done():
 		return zero, Ended(ctx)
 	}`,
-			new: `	case r := <-done:
-		return r.value, r.err
+			new: `		return r.value, r.err
 	}`,
 		},
 		tests: []suite{{pkg: gate, run: "TestEveryCallEndsWithItsContext"}},
