@@ -26,12 +26,18 @@ type span struct {
 }
 
 // spans returns the grants of the given kinds in the order in which their
-// trust began. Those that were never trusted are left out.
+// trust began. Those that were never trusted are left out. What broke a grant
+// broke its node, and all other turns of it in a local queue, which have the
+// same token.
 func spans(records []Record, kinds ...Kind) []span {
-	ends := map[int][]Record{}
+	grants, ends, broken := map[int]Record{}, map[int][]Record{}, map[int64][]Record{}
 	for _, r := range records {
+		grants[r.ID] = r
 		if r.Of != 0 {
 			ends[r.Of] = append(ends[r.Of], r)
+		}
+		if of := grants[r.Of]; r.Kind == Broken && of.Token != 0 && of.Return < r.Call {
+			broken[of.Token] = append(broken[of.Token], r)
 		}
 	}
 	var all []span
@@ -40,7 +46,7 @@ func spans(records []Record, kinds ...Kind) []span {
 			continue
 		}
 		s := span{Record: r, from: r.Return, to: never, ends: ends[r.ID]}
-		for _, end := range s.ends {
+		for _, end := range slices.Concat(s.ends, broken[s.Token]) {
 			if end.Kind != Broken || end.Return >= s.from {
 				s.to = min(s.to, end.Call)
 			}

@@ -184,3 +184,19 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 	s.op("a", Lost, 6, 6)
 	require.Equal(t, map[Kind]Share{Put: {Unknown: 1, Of: 2}}, Unknowns(s.records))
 }
+
+// The next turn of a node that the test has deleted may be granted before the
+// client hears of it, also when no turn was under way at that time.
+func TestWhatBreaksANodeBreaksItsNextTurn(t *testing.T) {
+	turns := func(kind Kind, over int) *story {
+		var s story
+		id := s.hold("c1.1", Exclusive, 1, 10, Release, 7)
+		s.op("c1.1", kind, 20, over, ofID(id))
+		s.hold("c1.2", Exclusive, 30, 60, Lost, 7)
+		s.hold("c2.1", Exclusive, 40, 50, Release, 8)
+		return &s
+	}
+	holds(t, Turns(key), turns(Broken, 35))
+	violated(t, Turns(key), turns(Broken, 25), "overlap")
+	violated(t, Turns(key), turns(Release, 35), "overlap")
+}

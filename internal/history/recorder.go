@@ -22,13 +22,14 @@ type Recorder struct {
 	live     map[int]bool           // grants, and what may become one, without an end
 	ended    map[int]time.Duration  // grants that have an end
 	closed   []closing              // the same, in the order in which that was recorded
+	newest   map[[2]string]int      // grant with a token, by client and key
 	imported map[string]map[int]int // ids by source and the source's own id
 	notes    []string
 }
 
 // New begins a history.
 func New() *Recorder {
-	return &Recorder{begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, imported: map[string]map[int]int{}}
+	return &Recorder{begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, newest: map[[2]string]int{}, imported: map[string]map[int]int{}}
 }
 
 // Sink has f called with every record when it is made and again when it is
@@ -164,6 +165,8 @@ func (o *Op) End(outcome Outcome, err error, details ...Detail) {
 func (r *Recorder) complete(rec *Record) {
 	if !rec.grants() {
 		delete(r.live, rec.ID)
+	} else if rec.Token != 0 {
+		r.newest[[2]string{rec.Client, rec.Key}] = rec.ID
 	}
 	if r.sink != nil {
 		r.sink(*rec)
@@ -207,12 +210,11 @@ func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 // and now, every grant of the clients whose names begin with prefix, on the key
 // or on any if that is "": trust in them after that is no violation. That
 // includes acquisitions which return within grace, the time the client may take
-// to learn what happened. It returns how many grants and acquisitions there
-// were.
+// to learn what happened, and further turns of a node that a local queue keeps.
+// It returns how many grants and acquisitions there were.
 func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var broken int
 	at, over := from.Sub(r.begin), r.now()+grace
 	hit := slices.Collect(maps.Keys(r.live))
 	for _, c := range slices.Backward(r.closed) {
@@ -224,18 +226,24 @@ func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Dur
 		}
 	}
 	slices.Sort(hit)
-	for _, id := range hit {
-		g := r.records[id-1]
-		if !strings.HasPrefix(g.Client, prefix) || key != "" && g.Key != key || !g.grants() {
-			continue
+	idle := slices.DeleteFunc(slices.Sorted(maps.Values(r.newest)), func(id int) bool { return slices.Contains(hit, id) })
+	broken := func(grants []int) (n int) {
+		for _, id := range grants {
+			g := r.records[id-1]
+			if !strings.HasPrefix(g.Client, prefix) || key != "" && g.Key != key || !g.grants() {
+				continue
+			}
+			r.append(Record{
+				ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
+				Outcome: OK, Of: id, Err: how,
+			})
+			n++
 		}
-		r.append(Record{
-			ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
-			Outcome: OK, Of: id, Err: how,
-		})
-		broken++
+		return n
 	}
-	return broken
+	n := broken(hit)
+	broken(idle)
+	return n
 }
 
 // recently is by how much the end of a grant may be recorded before it comes.

@@ -189,6 +189,22 @@ func TestABreakEndsWhatTheClientHoldsAndIsAcquiring(t *testing.T) {
 	}
 }
 
+func TestABreakIsRecordedForANodeBetweenTwoTurns(t *testing.T) {
+	r := New()
+	for range 2 {
+		turn := r.Call("a", key, Exclusive)
+		turn.End(OK, nil, Token(7))
+		r.Call("a", key, Release, Of(turn)).End(OK, nil)
+		if turn.id > 1 {
+			continue
+		}
+		require.Zero(t, r.Break("a", key, "node deleted", time.Now(), time.Minute), "no turn is under way")
+	}
+	all := spans(r.Records(), Exclusive)
+	require.Len(t, all, 1, "the second turn is of a broken node")
+	require.Equal(t, 1, all[0].ID)
+}
+
 func TestRecordsOfAnotherProcessAreTakenInWithItsTimes(t *testing.T) {
 	here, there := New(), New()
 	var lines []Record
