@@ -10,8 +10,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
-// Latch is a recipe of one's own: it opens when n parties have counted down, and
-// stays open.
+// Latch is a recipe of one's own: it opens when n parties have counted down,
+// and stays open.
 type Latch struct {
 	client *coord.Client
 	path   string

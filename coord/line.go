@@ -18,8 +18,8 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // one of those goes, the rule is asked again. It must not change the slice,
 // which many share.
 //
-// A nil rule grants the turn to a claim whose existence is all that matters, and
-// lists nothing.
+// A nil rule grants the turn to a claim whose existence is all that matters,
+// and lists nothing.
 //
 // A rule cannot see those that came after the claim. No contender comes to
 // stand ahead of a claim later, so a rule may be shown some that have gone, but
@@ -53,11 +53,11 @@ func First(ahead []Contender) (wait []int, granted bool) {
 // Line is a directory in which claims queue by the order of their creation.
 type Line struct {
 	Dir string
-	// Kinds of claims that take part, or none if every kind does. Where some are
-	// named, a claim's own kind takes part in any case, and a contender of another
-	// known kind cannot be honoured: the one of the two that came later must leave
-	// ([ErrForeign]). So must one of the other dialect in any line. Names of no
-	// known shape are ignored.
+	// Kinds of claims that take part, or none if every kind does. Where some
+	// are named, a claim's own kind takes part in any case, and a contender of
+	// another known kind cannot be honoured: the one of the two that came later
+	// must leave ([ErrForeign]). So must one of the other dialect in any line.
+	// Names of no known shape are ignored.
 	Kinds []string
 }
 
@@ -76,9 +76,9 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 	return line
 }
 
-// mayReturn reports whether a contender that is gone may stand in the line under
-// another name: a write claim that was downgraded has left a read claim in its
-// place. Kazoo's names do not tell a writer from a mutex.
+// mayReturn reports whether a contender that is gone may stand in the line
+// under another name: a write claim that was downgraded has left a read claim
+// in its place. Kazoo's names do not tell a writer from a mutex.
 func (l Line) mayReturn(gone Contender) bool {
 	return gone.Kind == kindWrite || gone.Dialect == Kazoo && l.has(kindRead)
 }

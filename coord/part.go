@@ -20,9 +20,9 @@ func (c *Client) sessionFor(ctx context.Context, shape *shape) (*session.Session
 
 // Attach makes an ephemeral node that is a part of the hold, in its session: it
 // is made only while the hold's node exists, a request to give it up is one for
-// the hold, and it is deleted along with the hold's node, however the hold ends.
-// No other client must want the same path. data are by default the client's
-// identity. One request.
+// the hold, and it is deleted along with the hold's node, however the hold
+// ends. No other client must want the same path. data are by default the
+// client's identity. One request.
 func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	c := h.claim.client
 	shape, err := NameSpec{Path: path, Data: data}.shape(c)

@@ -210,7 +210,8 @@ func TestANewcomerAtALaggingServerIsNotTakenForALateOne(t *testing.T) {
 		b.Server.AddFollower(2*time.Second, cs[2].SessionID())
 		members := b.enter(bs[:2]...)
 		b.leaveAll(nil, members...)
-		// For two seconds its server shows the round open and its members there.
+		// For two seconds its server shows the round open and its members
+		// there.
 		third := entering(b.Context(), bs[2])
 		time.Sleep(lasts)
 		pending(t, third, "came to an end")

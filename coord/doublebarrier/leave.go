@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// hurry is how long a leaver expects the end at once. Until then it watches ready
-// only, unless it is the monitor.
+// hurry is how long a leaver expects the end at once. Until then it watches
+// ready only, unless it is the monitor.
 const hurry = 50 * time.Millisecond
 
 // done is what a member's data end with once it has finished.
@@ -56,9 +56,9 @@ func (m *Member) finish(ctx context.Context) error {
 }
 
 // look does what the round's state calls for. It reports whether the round is
-// over, and then the verdict. The watch on ready is there before the mark, while
-// the round cannot end: a watch that is set after the end has nothing to tell,
-// and stays.
+// over, and then the verdict. The watch on ready is there before the mark,
+// while the round cannot end: a watch that is set after the end has nothing to
+// tell, and stays.
 func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
 	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
@@ -151,8 +151,8 @@ func (m *Member) mark(ctx context.Context) error {
 }
 
 // awaitBefore reports whether a member before this one is there. When one has
-// gone, ready is looked at first: one that has gone because the round is over is
-// not missing, and ready has changed before it went.
+// gone, ready is looked at first: one that has gone because the round is over
+// is not missing, and ready has changed before it went.
 func (l *leaver) awaitBefore(v *coord.View) (wait bool, err error) {
 	if l.before < 0 {
 		return false, nil

@@ -37,8 +37,8 @@ func (r record) get(ctx context.Context) (snapshot, error) {
 	return snapshotOf(r.client.Get(ctx, r.path))
 }
 
-// watchOrMake reads the record for a look, and makes it when it is missing, with
-// its directory.
+// watchOrMake reads the record for a look, and makes it when it is missing,
+// with its directory.
 func (r record) watchOrMake(ctx context.Context, v *coord.View, size int) (snapshot, error) {
 	for {
 		s, err := snapshotOf(v.Get(r.path))

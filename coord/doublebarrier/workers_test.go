@@ -209,7 +209,8 @@ func (w *workers) work(r *rand.Rand, c *coord.Client) {
 	}
 }
 
-// turn is a worker's way through one round. It reports whether the worker lives.
+// turn is a worker's way through one round. It reports whether the worker
+// lives.
 func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) (alive bool) {
 	f := w.fate(r)
 	w.strike(f)

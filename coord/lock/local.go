@@ -41,10 +41,10 @@ func LocalQueue(turns int, most time.Duration) Option {
 
 // Linger keeps the node of a released lock for d. The goroutines that share the
 // [Mutex] get the lock again without a request, as long as no other contender
-// stands in the line, of either dialect, and [coord.Client.Revoke] has not asked
-// for the node. A watch tells of both, and a node without a turn under way is
-// given up at once. It brings a [LocalQueue], of one turn if there is no such
-// option; what is said there of tokens and of the release holds here, too.
+// stands in the line, of either dialect, and [coord.Client.Revoke] has not
+// asked for the node. A watch tells of both, and a node without a turn under
+// way is given up at once. It brings a [LocalQueue], of one turn if there is no
+// such option; what is said there of tokens and of the release holds here, too.
 func Linger(d time.Duration) Option {
 	return func(m *Mutex) error {
 		if d <= 0 {

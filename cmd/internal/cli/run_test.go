@@ -173,8 +173,8 @@ func TestASignalEndsTheAttemptToConnect(t *testing.T) {
 	require.Equal(t, 128+15, p.exit())
 }
 
-// handles reports whether a process has a handler for a signal. Where that cannot
-// be known it says yes.
+// handles reports whether a process has a handler for a signal. Where that
+// cannot be known it says yes.
 func handles(pid int, s syscall.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

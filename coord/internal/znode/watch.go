@@ -8,9 +8,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// watchDelay is how long a node goes without a watch, unless its owner waits for
-// something. What is over sooner saves the request; nothing is missed, since
-// setting the watch reads the node.
+// watchDelay is how long a node goes without a watch, unless its owner waits
+// for something. What is over sooner saves the request; nothing is missed,
+// since setting the watch reads the node.
 const watchDelay = 20 * time.Millisecond
 
 // Owner is what stands behind a node that is watched. Its methods run in the
@@ -109,8 +109,8 @@ func (n *Node) Known() bool {
 	return time.Since(n.seen) < watchDelay || w != nil && w.Armed()
 }
 
-// Look reads and watches the node, unless it is known to be there. It fails with
-// [session.ErrNoNode] when it is not.
+// Look reads and watches the node, unless it is known to be there. It fails
+// with [session.ErrNoNode] when it is not.
 func (n *Node) Look(ctx context.Context) error {
 	for !n.Known() {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
