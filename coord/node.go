@@ -3,7 +3,6 @@ package coord
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -50,17 +49,17 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 	}
 }
 
-// Fresh returns a client for one caller, for reads that are up to date. A server
-// may lag behind the ensemble, and after a change of session the next one may
-// lag behind the last. What the fresh client reads shows all that was committed
-// before its first read, and never less than it has shown. That costs one empty
-// write in each session. In all else it is c itself.
+// Fresh returns a client for one caller, for reads that are up to date. A
+// server may lag behind the ensemble, and after a change of session the next
+// one may lag behind the last. What the fresh client reads shows all that was
+// committed before its first read, and never less than it has shown. That costs
+// one empty write in each session. In all else it is c itself.
 func (c *Client) Fresh() *Client { return &Client{c.shared, new(atomic.Int64)} }
 
 // catchUp has the session's server know what was committed before, once in each
 // session of a fresh client.
 func (c *Client) catchUp(ctx context.Context, s *session.Session) error {
-	if c.flushed == nil || c.flushed.Load() == s.ID() {
+	if c.hasCaughtUp(s) {
 		return nil
 	}
 	err := s.Flush(ctx)
@@ -68,6 +67,10 @@ func (c *Client) catchUp(ctx context.Context, s *session.Session) error {
 		c.flushed.Store(s.ID())
 	}
 	return err
+}
+
+func (c *Client) hasCaughtUp(s *session.Session) bool {
+	return c.flushed == nil || c.flushed.Load() == s.ID()
 }
 
 // transient reports whether the same request can get another answer later.
@@ -136,21 +139,4 @@ func (c *Client) Flush(ctx context.Context) error {
 		return struct{}{}, s.Flush(ctx)
 	})
 	return err
-}
-
-// Watch reads a node and watches it. The channel is closed at the first change
-// of the node, at its deletion, and also when the connection is lost: in every
-// case, look again. One request, or none when this process watches the path
-// already: all that watch a path share one watch, which stays until it fires,
-// however many come and go; the data is each caller's own. A missing node
-// answers
-// [ErrNoNode] and leaves no watch.
-func (c *Client) Watch(ctx context.Context, path string) ([]byte, Stat, <-chan struct{}, error) {
-	w, err := read(ctx, c, "watch", path, func(s *session.Session, full string) (*session.Watch, error) {
-		return s.WatchData(ctx, full)
-	})
-	if err != nil {
-		return nil, Stat{}, nil, err
-	}
-	return slices.Clone(w.Data), Stat(w.Stat), w.Done(), nil
 }

@@ -177,11 +177,11 @@ func WithMaxPacket(bytes int) Option {
 }
 
 // WithLogger sets where to log. At Warn: a session or a hold that was lost, and
-// that no server can be reached, with the reason, after 5 s and then every 30 s.
-// At Info: sessions and connections that begin, connections that end, and what
-// [Client.Close] ends. At Debug: each attempt to connect that failed. Nothing is
-// logged by default. A handler that blocks delays the session's probes, and so
-// ends the holds.
+// that no server can be reached, with the reason, after 5 s and then every 30
+// s. At Info: sessions and connections that begin, connections that end, and
+// what [Client.Close] ends. At Debug: each attempt to connect that failed.
+// Nothing is logged by default. A handler that blocks delays the session's
+// probes, and so ends the holds.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {

@@ -13,17 +13,17 @@ import (
 )
 
 // Wait calls look until it is done or fails, and returns its error. What look
-// reads through the view is watched, and look is called again after any of it has
-// changed, or has become uncertain because the connection was lost: a wait is a
-// function of what it reads. It goes on over lost connections and sessions. When
-// ctx ends, Wait returns its error ([Ended]), and when the client is closed,
-// [ErrClosed]; [Client.Failure] adds what was waited for. What look does apart
-// from reading must do no harm when it is done again.
+// reads through the view is watched, and look is called again after any of it
+// has changed, or has become uncertain because the connection was lost: a wait
+// is a function of what it reads. It goes on over lost connections and
+// sessions. When ctx ends, Wait returns its error ([Ended]), and when the
+// client is closed, [ErrClosed]; [Client.Failure] adds what was waited for.
+// What look does apart from reading must do no harm when it is done again.
 //
-// It costs one request for each thing that look reads, and none for what has not
-// changed since the last look, for a deletion that a watch has told of, or for
-// what this process watches already: its waits share the watch and the read. A
-// watch stays until it fires, also when the wait is over.
+// It costs one request for each thing that look reads, and none for what has
+// not changed since the last look, for a deletion that a watch has told of, or
+// for what this process watches already: its waits share the watch and the
+// read. A watch stays until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
 	var last map[watched]*session.Watch
 	for {
@@ -39,9 +39,9 @@ func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err er
 	}
 }
 
-// View is what a look reads through: see [Client.Wait]. It is of use during that
-// look only. Reads that are made at the same time, in several goroutines or after
-// [View.Ahead], travel together.
+// View is what a look reads through: see [Client.Wait]. It is of use during
+// that look only. Reads that are made at the same time, in several goroutines
+// or after [View.Ahead], travel together.
 type View struct {
 	ctx    context.Context
 	client *Client
@@ -84,7 +84,7 @@ func (v *View) Get(path string) ([]byte, Stat, error) {
 // request: if the node is not watched, or has changed since, known is false.
 func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	s := v.client.keeper.Current()
-	if s == nil || checkPath(path) != nil {
+	if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {
 		return nil, Stat{}, false
 	}
 	w := s.Watching(session.Data, v.client.full(path))
@@ -97,10 +97,10 @@ func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	return slices.Clone(w.Data), Stat(w.Stat), true
 }
 
-// Children lists the names of a node's children in no particular order. A missing
-// node answers [ErrNoNode] and leaves no watch. A look that lists a directory is
-// called at each change of it: those who wait in a line do not list it like that,
-// or each change would wake all of them.
+// Children lists the names of a node's children in no particular order. A
+// missing node answers [ErrNoNode] and leaves no watch. A look that lists a
+// directory is called at each change of it: those who wait in a line do not
+// list it like that, or each change would wake all of them.
 func (v *View) Children(path string) ([]string, Stat, error) {
 	w, err := v.watch("list", session.Children, path)
 	if err != nil {
@@ -109,9 +109,9 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 	return slices.Clone(w.Children), Stat(w.Stat), nil
 }
 
-// Exists tells whether a node exists. It costs a second request when the node is
-// missing. A server does not tell a client of a new node that the client may not
-// read.
+// Exists tells whether a node exists. It costs a second request when the node
+// is missing. A server does not tell a client of a new node that the client may
+// not read.
 func (v *View) Exists(path string) (Stat, bool, error) {
 	for {
 		_, stat, err := v.Get(path)

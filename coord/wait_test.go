@@ -372,6 +372,15 @@ func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 			return seen
 		}
 		require.Equal(b, "0", read("/a", waiter.Wait), "the server does not lag")
+		require.NoError(b, waiter.Fresh().Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, known := v.Peek("/a")
+			require.False(b, known, "of the server's past")
+			data, _, err := v.Get("/a")
+			require.Equal(b, "1", string(data))
+			_, _, known = v.Peek("/a")
+			require.True(b, known)
+			return true, err
+		}))
 		require.Equal(b, "1", read("/b", waiter.Fresh().Wait))
 	})
 }
