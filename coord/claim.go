@@ -310,16 +310,9 @@ func (cl *Claim) own() Contender {
 // contender that is missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
 // claim's own node is gone, or with [ErrReleased] when the claim was left.
 func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
-	if cl.view == nil || !slices.Contains(cl.view.Names, cl.name()) {
-		names, err := cl.list(ctx)
-		if err != nil {
-			return nil, cl.client.Failure("list", cl.shape.Line.Dir, err)
-		}
-		if names == nil || !slices.Contains(names.Names, cl.name()) {
-			return nil, opError("list", cl.shape.Line.Dir, cl.missed())
-		}
-		cl.node.Seen()
-		cl.view = names
+	err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.name()) })
+	if err != nil {
+		return nil, cl.client.Failure("list", cl.shape.Line.Dir, err)
 	}
 	return slices.Clone(cl.view.Names), nil
 }

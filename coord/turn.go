@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -25,10 +24,10 @@ func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 }
 
 func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	if cl.shape.name != "" {
+	switch {
+	case cl.shape.name != "":
 		return cl.grant(ctx)
-	}
-	if rule == nil && cl.view == nil {
+	case rule == nil && cl.view == nil:
 		if _, err := admit(cl.own(), nil); err != nil {
 			return nil, err
 		}
@@ -36,85 +35,28 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 	}
 	cl.node.Wait()
 	defer cl.node.EndWait()
-	ahead, err := cl.look(ctx)
-	for listed := true; err == nil; {
-		if rule == nil {
-			return cl.grant(ctx)
-		}
-		wait, granted := rule(ahead)
-		switch {
-		case granted:
-			return cl.grant(ctx)
-		case try:
+	w := waiter{cl: cl, rule: rule}
+	granted, err := w.ask(ctx)
+	if err == nil && !granted {
+		if try {
 			return nil, ErrBusy
-		case listed:
-			ahead, listed, err = cl.await(ctx, cl.remember(ahead, wait))
-		default:
-			listed = true
 		}
-		if err == nil && listed {
-			ahead, err = cl.look(ctx)
-		}
+		waiting := w // which is on the heap from here on
+		err = cl.client.waitIn(ctx, cl.sess, waiting.look)
 	}
-	return nil, err
-}
-
-// look lists the line and returns those ahead.
-func (cl *Claim) look(ctx context.Context) ([]Contender, error) {
-	own := cl.own()
-	if _, err := admit(own, nil); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	ahead, foreign, there := cl.ahead(own, cl.view)
-	cl.view = nil
-	if !there {
-		names, err := cl.list(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if ahead, foreign, there = cl.ahead(own, names); !there {
-			// The listing is not older than the create: the node is gone.
-			return nil, cl.missed()
-		}
-		cl.node.Seen()
-	}
-	late, err := admit(own, foreign)
-	if late != nil {
-		cl.client.opts.log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
-			"claim", cl.Node(), "foreign", late.Name)
-		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + late.Name})
-	}
-	return ahead, err
+	return cl.grant(ctx)
 }
 
-// ahead returns those who stand ahead of the own place, those who cannot be
-// honoured, and whether the own node is in the listing. A rule that looks
-// beyond the end of what it is given finds nothing there.
-func (cl *Claim) ahead(own Contender, names *session.Listing) (ahead, foreign []Contender, there bool) {
-	if names == nil {
-		return nil, nil, false
-	}
-	all := cl.shape.Line.view(names, cl.client.opts.dialect)
-	at, there := slices.BinarySearchFunc(all.line, own, byAge)
-	return all.line[:at:at], all.foreign, there
-}
-
-// list lists the directory, over lost connections, while the session lasts.
-func (cl *Claim) list(ctx context.Context) (*session.Listing, error) {
-	names, err := znode.Read(ctx, cl.sess, func() (*session.Listing, error) {
-		return cl.sess.List(ctx, cl.node.Spec.Dir)
-	})
-	if errors.Is(err, ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
-}
-
-// awaited is what a claim keeps while it waits: one of thousands in one client
-// must not keep the whole line.
-type awaited struct {
-	nodes []string    // of those to wait for, and the own one at the end
-	ahead []Contender // of the own place, if that is near the front, or nil
+// waiter is a claim that waits for its turn. It keeps little: one of thousands
+// in one client must not keep the whole line.
+type waiter struct {
+	cl      *Claim
+	rule    Rule
+	awaited []string    // the nodes to wait for, and the own one at the end
+	ahead   []Contender // of the own place, if that is near the front, or nil
 }
 
 // near is the number of places at the front of a line where the rule is asked
@@ -122,147 +64,139 @@ type awaited struct {
 // it would hardly grant a turn.
 const near = 16
 
-func (cl *Claim) remember(ahead []Contender, wait []int) awaited {
-	var a awaited
+// ask lists the line, or takes the listing of the join, and asks the rule. A rule
+// that looks beyond the end of what it is given finds nothing there.
+func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
+	cl, own := w.cl, w.cl.own()
+	if _, err := admit(own, nil); err != nil {
+		return false, err
+	}
+	var all lineView
+	var at int
+	err = cl.list(ctx, func(names *session.Listing) (there bool) {
+		all = cl.shape.Line.view(names, cl.client.opts.dialect)
+		at, there = slices.BinarySearchFunc(all.line, own, byAge)
+		return there
+	})
+	cl.view = nil
+	if err != nil {
+		return false, err
+	}
+	late, err := admit(own, all.foreign)
+	if late != nil {
+		cl.client.opts.log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
+			"claim", cl.Node(), "foreign", late.Name)
+		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + late.Name})
+	}
+	if err != nil || w.rule == nil {
+		return err == nil, err
+	}
+	ahead := all.line[:at:at]
+	wait, granted := w.rule(ahead)
+	if !granted {
+		w.remember(ahead, wait)
+	}
+	return granted, nil
+}
+
+func (w *waiter) remember(ahead []Contender, wait []int) {
+	w.awaited, w.ahead = make([]string, 0, len(wait)+1), nil
 	for _, at := range wait {
-		a.nodes = append(a.nodes, znode.Join(cl.node.Spec.Dir, ahead[at].Name))
+		w.awaited = append(w.awaited, znode.Join(w.cl.shape.Line.Dir, ahead[at].Name))
 	}
-	a.nodes = append(a.nodes, cl.node.Path())
+	w.awaited = append(w.awaited, w.cl.Node())
 	if len(ahead) < near {
-		a.ahead = slices.Clone(ahead)
-	}
-	return a
-}
-
-// await waits for a reason to ask the rule again. It returns those ahead without
-// the ones that are known to be gone, or says that only a listing can tell.
-// Sound, because nobody can appear ahead of the own place but a downgraded
-// writer, whose going is followed by a listing, and because a lost connection,
-// after which events may have been missed, reports every watch as stale.
-func (cl *Claim) await(ctx context.Context, a awaited) (ahead []Contender, list bool, err error) {
-	for {
-		watches, err := cl.watchAll(ctx, a.nodes)
-		if err != nil {
-			return nil, false, err
-		}
-		for armed := true; armed; {
-			var gone []string
-			var stale bool
-			gone, stale, armed = departed(a.nodes, watches)
-			switch {
-			case slices.Contains(gone, cl.node.Path()):
-				return nil, false, cl.missed()
-			case stale:
-				return nil, true, nil
-			case len(gone) > 0:
-				ahead, list = cl.without(a.ahead, gone)
-				return ahead, list, nil
-			case armed:
-				err = cl.sleep(ctx, watches)
-			}
-			if err != nil {
-				return nil, false, err
-			}
-		}
+		w.ahead = slices.Clone(ahead)
 	}
 }
 
-// watchAll watches the nodes to wait for and the own one, all in one round trip.
-// Nodes that are watched already cost nothing.
-func (cl *Claim) watchAll(ctx context.Context, nodes []string) ([]session.Watched, error) {
-	all := cl.sess.WatchAll(ctx, nodes...)
-	own := &all[len(all)-1]
-	own.Err = cl.node.Heed(own.Watch, own.Err)
-	if err := cl.why(); err != nil {
+// look asks the rule again when one of those that it named has gone: without
+// those that are known to be gone, and by a listing if it still says no or if
+// only that can tell. Sound, because nobody can appear ahead of the own place
+// but a downgraded writer, whose going is followed by a listing, and because a
+// lost connection, after which events may have been missed, reports every watch
+// as stale.
+func (w *waiter) look(v *View) (granted bool, err error) {
+	v.Until(w.cl.wake)
+	for !granted && err == nil {
+		var gone []string
+		stale := v.isStale()
+		if !stale {
+			gone, err = w.departed(v)
+		}
+		switch {
+		case err != nil || !stale && len(gone) == 0:
+			return false, err
+		case !stale && w.knows(gone):
+			if _, granted = w.rule(w.ahead); granted {
+				return true, nil
+			}
+		}
+		v.before, v.last = nil, nil
+		granted, err = w.ask(v.ctx)
+	}
+	return granted, err
+}
+
+// departed watches those to wait for and the own node, all in one round trip,
+// and returns those that are gone. What is watched already costs nothing.
+func (w *waiter) departed(v *View) (gone []string, err error) {
+	if err := w.cl.why(); err != nil {
 		return nil, err
 	}
-	for _, w := range all {
-		if w.Err != nil && !errors.Is(w.Err, ErrNoNode) && !transient(w.Err) {
-			return nil, w.Err
+	v.Ahead(w.awaited...)
+	v.read = v.read[:0]
+	for i, node := range w.awaited {
+		watch, err := v.watch("watch", session.Data, node)
+		own := i == len(w.awaited)-1
+		if own {
+			err = w.cl.node.Heed(watch, err)
 		}
-		if errors.Is(w.Err, ErrThrottled) {
-			cl.client.pause(ctx)
-		}
-	}
-	return all, nil
-}
-
-// departed tells which of the nodes are gone, whether nothing is known of one
-// any more, and whether every watch is still to fire.
-func departed(nodes []string, all []session.Watched) (gone []string, stale, armed bool) {
-	armed = true
-	for i, w := range all {
-		if w.Err != nil {
-			if errors.Is(w.Err, ErrNoNode) {
-				gone = append(gone, nodes[i])
-			} else {
-				stale = true
-			}
-			continue
-		}
-		select {
-		case <-w.Done():
-			armed = false
-			switch w.Fired() {
-			case session.Deleted:
-				gone = append(gone, nodes[i])
-			case session.Stale:
-				stale = true
-			}
-		default:
+		switch {
+		case own && errors.Is(err, ErrNoNode):
+			return nil, w.cl.missed()
+		case errors.Is(err, ErrNoNode):
+			gone = append(gone, node)
+		case err != nil:
+			return nil, cmp.Or(w.cl.why(), err)
 		}
 	}
-	return gone, stale, armed
+	return gone, nil
 }
 
-// without takes those who are gone out of those ahead, or asks for a listing when
-// one of them may have returned, or it is not known who is ahead.
-func (cl *Claim) without(ahead []Contender, gone []string) (left []Contender, list bool) {
+// knows takes those who are gone out of those ahead. It reports whether it is
+// known who is left: those ahead were remembered, and none that is gone may have
+// returned.
+func (w *waiter) knows(gone []string) bool {
+	ahead := w.ahead
+	w.ahead = nil
 	for _, c := range ahead {
 		switch {
-		case !slices.Contains(gone, znode.Join(cl.node.Spec.Dir, c.Name)):
-			left = append(left, c)
-		case cl.shape.Line.mayReturn(c):
-			return nil, true
+		case !slices.Contains(gone, znode.Join(w.cl.shape.Line.Dir, c.Name)):
+			w.ahead = append(w.ahead, c)
+		case w.cl.shape.Line.mayReturn(c):
+			return false
 		}
 	}
-	return left, ahead == nil
+	return ahead != nil
 }
 
-// sleep returns when something happened that the claim must look at. It is woken
-// by its own watch, the last, like by its session.
-func (cl *Claim) sleep(ctx context.Context, all []session.Watched) error {
-	others := all[:len(all)-1]
-	if len(others) > 2 {
-		return cl.sleepLong(ctx, others)
+// list makes sure that there is a listing that shows the own node: the one at
+// hand, or a new one, over lost connections, while the session lasts.
+func (cl *Claim) list(ctx context.Context, shows func(*session.Listing) bool) (err error) {
+	if cl.view != nil && shows(cl.view) {
+		return nil
 	}
-	var done [2]<-chan struct{}
-	for i, w := range others {
-		done[i] = w.Done()
+	cl.view, err = znode.Read(ctx, cl.sess, func() (*session.Listing, error) {
+		return cl.sess.List(ctx, cl.node.Spec.Dir)
+	})
+	switch {
+	case errors.Is(err, ErrNoNode), err == nil && !shows(cl.view):
+		return cl.missed() // the listing is not older than the create
+	case err == nil:
+		cl.node.Seen()
 	}
-	select {
-	case <-ctx.Done():
-		return Ended(ctx)
-	case <-cl.wake:
-	case <-done[0]:
-	case <-done[1]:
-	}
-	return cl.why()
-}
-
-// sleepLong is sleep for any number of others.
-func (cl *Claim) sleepLong(ctx context.Context, others []session.Watched) error {
-	cases := []reflect.SelectCase{
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(cl.wake)},
-	}
-	for _, w := range others {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(w.Done())})
-	}
-	if chosen, _, _ := reflect.Select(cases); chosen == 0 {
-		return Ended(ctx)
-	}
-	return cl.why()
+	return err
 }
 
 // grant makes the hold, once the trust window is open and the node known to be

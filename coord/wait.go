@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Wait calls look until it is done or fails, and returns its error. What look
@@ -25,16 +26,24 @@ import (
 // for what this process watches already: its waits share the watch and the
 // read. A watch stays until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
-	var last map[watched]*session.Watch
+	return c.waitIn(ctx, nil, look)
+}
+
+// waitIn is Wait for what concerns one session only, unless s is nil.
+func (c *Client) waitIn(ctx context.Context, s *session.Session, look func(v *View) (done bool, err error)) error {
+	var read []reading
 	for {
-		v := &View{ctx: ctx, client: c, last: last}
-		v.read = v.one[:0]
+		v := &View{ctx: ctx, client: c, sess: s, before: read}
 		if done, err := look(v); done || err != nil {
 			return err
 		}
-		last = v.seen()
-		if err := v.sleep(last); err != nil {
-			return c.explain(err)
+		wake, at, err := v.wakers()
+		if err == nil {
+			read = v.read // and no more of the view: thousands may wait
+			err = c.sleep(ctx, wake, at)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -45,14 +54,15 @@ func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err er
 type View struct {
 	ctx    context.Context
 	client *Client
+	sess   *session.Session // the only one to read in, or nil
 
-	mu    sync.Mutex
-	last  map[watched]*session.Watch // what the look before this one has read
-	read  []reading
-	one   [1]reading // room for the usual look's
-	ahead map[watched]begun
-	until []<-chan struct{}
-	at    time.Time
+	mu     sync.Mutex
+	before []reading                  // by the look before this one
+	last   map[watched]*session.Watch // the newest of each of these, once it is asked for
+	read   []reading
+	ahead  map[watched]begun
+	until  []<-chan struct{}
+	at     time.Time
 }
 
 type watched struct {
@@ -126,8 +136,13 @@ func (v *View) Exists(path string) (Stat, bool, error) {
 
 // Ahead begins to read nodes that [View.Get] will be asked for: one round trip.
 func (v *View) Ahead(paths ...string) {
-	s, err := v.client.keeper.Session(v.ctx)
-	if err != nil || v.client.catchUp(v.ctx, s) != nil {
+	s, err := v.sess, error(nil)
+	if s == nil {
+		if s, err = v.client.keeper.Session(v.ctx); err == nil {
+			err = v.client.catchUp(v.ctx, s)
+		}
+	}
+	if err != nil {
 		return // Get meets the same error
 	}
 	for _, path := range paths {
@@ -171,13 +186,18 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	if gone {
 		return nil, opError(op, path, ErrNoNode)
 	}
-	w, err = read(v.ctx, v.client, op, path, func(s *session.Session, full string) (*session.Watch, error) {
+	await := func(s *session.Session, full string) (*session.Watch, error) {
 		if early.session != s {
 			early.attempt = s.Begin(kind, full)
 		}
 		early.session = nil
 		return s.Await(v.ctx, early.attempt)
-	})
+	}
+	if v.sess != nil {
+		w, err = znode.Read(v.ctx, v.sess, func() (*session.Watch, error) { return await(v.sess, v.client.full(path)) })
+	} else {
+		w, err = read(v.ctx, v.client, op, path, await)
+	}
 	if err == nil {
 		v.mu.Lock()
 		v.read = append(v.read, reading{key, w})
@@ -189,44 +209,71 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 // hasGone tells whether a node has been deleted since the look before this one.
 // v.mu is held.
 func (v *View) hasGone(key watched) bool {
+	if v.last == nil && len(v.before) > 0 {
+		v.last = make(map[watched]*session.Watch, len(v.before))
+		for _, r := range v.before {
+			v.last[r.watched] = r.watch
+		}
+	}
 	w := v.last[key]
 	return w != nil && key.kind != session.Absence && !w.Armed() && w.Fired() == session.Deleted
 }
 
-// seen returns the newest of each reading.
-func (v *View) seen() map[watched]*session.Watch {
-	seen := make(map[watched]*session.Watch, len(v.read))
-	for _, r := range v.read {
-		seen[r.watched] = r.watch
-	}
-	return seen
+// isStale tells whether nothing is known any more of something that the look
+// before this one has read.
+func (v *View) isStale() bool {
+	return slices.ContainsFunc(v.before, func(r reading) bool { return !r.watch.Armed() && r.watch.Fired() == session.Stale })
 }
 
-// sleep returns when the look is to be called again.
-func (v *View) sleep(seen map[watched]*session.Watch) error {
-	due, cancel := v.ctx, func() {}
-	if !v.at.IsZero() {
-		due, cancel = context.WithDeadline(v.ctx, v.at)
+// wakers returns what has the look called again.
+func (v *View) wakers() (wake []<-chan struct{}, at time.Time, err error) {
+	if len(v.read)+len(v.until) == 0 && v.at.IsZero() {
+		return nil, v.at, fmt.Errorf("%w: a look that is not done has read nothing that can change", ErrInvalid)
 	}
-	defer cancel()
-	if len(seen)+len(v.until) == 0 && v.at.IsZero() {
-		return fmt.Errorf("%w: a look that is not done has read nothing that can change", ErrInvalid)
+	wake = make([]<-chan struct{}, 0, len(v.until)+2+len(v.read))
+	wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)
+	for _, r := range v.read {
+		wake = append(wake, r.watch.Done())
 	}
-	wake := append(v.until, due.Done(), v.client.closed)
-	for _, w := range seen {
-		wake = append(wake, w.Done())
+	return wake, v.at, nil
+}
+
+// sleep returns when one of the channels is closed, and at a time unless that is
+// zero. It fails when the wait is over.
+func (c *Client) sleep(ctx context.Context, wake []<-chan struct{}, at time.Time) error {
+	if !at.IsZero() {
+		due, cancel := context.WithDeadline(ctx, at)
+		defer cancel()
+		wake = append(wake, due.Done())
 	}
-	cases := make([]reflect.SelectCase, len(wake))
-	for i, c := range wake {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
-	}
-	reflect.Select(cases)
+	receive(wake)
 	select {
-	case <-v.client.closed:
-		return ErrClosed
-	case <-v.ctx.Done():
-		return Ended(v.ctx)
+	case <-c.closed:
+		return c.explain(ErrClosed)
+	case <-ctx.Done():
+		return c.explain(Ended(ctx))
 	default:
 		return nil
 	}
+}
+
+// receive returns when there is something to receive from one of the channels.
+func receive(from []<-chan struct{}) {
+	var few [6]<-chan struct{}
+	if copy(few[:], from) == len(from) {
+		select {
+		case <-few[0]:
+		case <-few[1]:
+		case <-few[2]:
+		case <-few[3]:
+		case <-few[4]:
+		case <-few[5]:
+		}
+		return
+	}
+	cases := make([]reflect.SelectCase, len(from))
+	for i, c := range from {
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
+	}
+	reflect.Select(cases)
 }

@@ -15,8 +15,8 @@ var holds = []mutant{
 		guard: "a waiter watches its own node",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `own.Err = cl.node.Heed(own.Watch, own.Err)`,
-			new:  `own.Watch, own.Err = cl.sess.WatchData(ctx, cl.node.Spec.Dir)`,
+			old:  `err = w.cl.node.Heed(watch, err)`,
+			new:  `_, err = w.cl.sess.WatchData(v.ctx, w.cl.node.Spec.Dir)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
 	},

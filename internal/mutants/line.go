@@ -6,8 +6,9 @@ var line = []mutant{
 		guard: "re-check: the rule is asked again after a wake-up",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `ahead, list = cl.without(a.ahead, gone)`,
-			new:  `ahead = nil`,
+			old:  `case !stale && w.knows(gone):`,
+			new: `case !stale:
+			w.ahead = nil`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
 	},
@@ -15,8 +16,8 @@ var line = []mutant{
 		guard: "a rule cannot see those that come after the claim",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `return all.line[:at:at], all.foreign, there`,
-			new:  `return all.line[:at], all.foreign, there`,
+			old:  `ahead := all.line[:at:at]`,
+			new:  `ahead := all.line[:at]`,
 		},
 		tests: []suite{{pkg: coord, run: "TestARuleSeesOnlyThoseAhead"}},
 	},

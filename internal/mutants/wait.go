@@ -6,8 +6,8 @@ var waits = []mutant{
 		guard: "a wait is woken by what its look has read",
 		edit: edit{
 			file: "coord/wait.go",
-			old:  `wake = append(wake, w.Done())`,
-			new:  `wake = append(wake, w.Done())[:len(wake)]`,
+			old:  `wake = append(wake, r.watch.Done())`,
+			new:  `wake = append(wake, r.watch.Done())[:len(wake)]`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALookIsCalledAgainWhenWhatItRead"}},
 	},
@@ -42,8 +42,8 @@ var waits = []mutant{
 		guard: "what is read ahead in a fresh wait is up to date",
 		edit: edit{
 			file: "coord/wait.go",
-			old:  `if err != nil || v.client.catchUp(v.ctx, s) != nil {`,
-			new:  `if err != nil {`,
+			old:  `err = v.client.catchUp(v.ctx, s)`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAFreshWait"}},
 	},
@@ -60,8 +60,8 @@ var waits = []mutant{
 		guard: "a wait that reads no node ends with its client",
 		edit: edit{
 			file: "coord/wait.go",
-			old:  `wake := append(v.until, due.Done(), v.client.closed)`,
-			new:  `wake := append(v.until, due.Done())`,
+			old:  `wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)`,
+			new:  `wake = append(append(wake, v.until...), v.ctx.Done())`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaitEndsWithItsContextItsClient"}},
 	},
