@@ -63,10 +63,19 @@ func TestF02ACreateIsLost(t *testing.T) {
 // under way when the client is back, at that follower, which does not show it
 // yet. A client that only lists the directory makes a second node.
 func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
-	onEnsemble(t, createUnderWayAndNextServerLags, zktest.WithQuorumLinks())
+	onEnsemble(t, func(s scene) {
+		for range 3 { // on a busy machine the follower may have caught up before it is asked
+			if s.createIsUnderWay() {
+				return
+			}
+		}
+		s.Error("the follower does not lag")
+	}, zktest.WithQuorumLinks())
 }
 
-func createUnderWayAndNextServerLags(s scene) {
+// createIsUnderWay reports whether the follower still lagged when the client was
+// back.
+func (s scene) createIsUnderWay() bool {
 	// A write through a server that lags takes the way to and fro several
 	// times.
 	const timeout, behind = 4 * T, 500 * time.Millisecond
@@ -103,7 +112,7 @@ func createUnderWayAndNextServerLags(s scene) {
 	zktest.Receive(s, patience, back, "the client does not come back")
 	names, _, err := atFollower.Children(s.dir())
 	require.NoError(s, err)
-	require.Empty(s, names, "the follower does not lag")
+	lags := len(names) == 0
 	h, _ := s.granted(acquired)
 	require.Equal(s, 1, cut.Fired())
 	s.wait(2*time.Second, time.Now()) // a second create would have been carried out by now
@@ -116,6 +125,7 @@ func createUnderWayAndNextServerLags(s scene) {
 	}
 	s.isSoleHolder(h)
 	s.release(h)
+	return lags
 }
 
 // The listing that follows the create is lost, or its reply.

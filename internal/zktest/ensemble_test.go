@@ -81,16 +81,20 @@ func TestALaggingFollowerHearsOfAWriteLater(t *testing.T) {
 	ahead, behind := Connect(t, leader.Addr(), 10*time.Second), Connect(t, follower.Addr(), 10*time.Second)
 
 	e.Link(follower).Delay(lag)
-	create(t, ahead, "/late", 0)
-	exists, _, err := behind.Exists("/late")
-	require.NoError(t, err)
-	require.False(t, exists)
+	var late string
+	Eventually(t, readyWithin, func() bool { // a process that stands still meanwhile sees nothing of it
+		late += "/late"
+		create(t, ahead, late, 0)
+		exists, _, err := behind.Exists(late)
+		require.NoError(t, err)
+		return !exists
+	}, "the follower lags")
 
 	begin := time.Now()
-	_, err = behind.Sync("/late")
+	_, err = behind.Sync(late)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, time.Since(begin), lag, "a sync goes to the leader and back")
-	exists, _, err = behind.Exists("/late")
+	exists, _, err := behind.Exists(late)
 	require.NoError(t, err)
 	require.True(t, exists)
 }
