@@ -142,7 +142,7 @@ type workers struct {
 	path     string
 	open     func() *coord.Client
 	expire   func(session int64)
-	hide     func(session int64) // longer than its time-out; nil if that takes too long
+	hide     func(session int64) // longer than its time-out
 	n        int
 	rounds   int64
 	odds     [fates]int // in a thousand, of every fate but living
@@ -291,7 +291,7 @@ func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 	session := c.SessionID()
 	w.all.Go(func() {
 		time.Sleep(after)
-		if atOnce || w.hide == nil {
+		if atOnce {
 			w.expire(session)
 		} else {
 			w.hide(session)
