@@ -87,15 +87,14 @@ benchcmp:
 	@scripts/benchcmp.sh "$(BASE)" "$(BENCH)" "$(COUNT)"
 
 # The recipes beside Curator, Kazoo, go-zookeeper's lock, etcd, a Redis lock and the limits of the protocol, on real
-# servers (see bench/doc.go): a short run into artefacts/bench, or make bench-full, for an hour of an otherwise idle
-# machine, into docs. Some of it: make bench SITES=one ROWS=handoff
-SITES ?= *
-ROWS  ?= *
-MEASURE = cd bench && ZKTEST_SERVERS=all go test -count=1 -v -timeout 0 -run TestFigures . -sites '$(SITES)' -rows '$(ROWS)'
+# servers (see bench/doc.go): a short run on single servers into artefacts/bench, or make bench-full, for an hour of an
+# otherwise idle machine, into docs. Some of it: make bench SITES=ensemble ROWS=handoff
+ROWS ?= *
+MEASURE = cd bench && ZKTEST_SERVERS=all go test -count=1 -v -timeout 0 -run '^TestFigures$$' . -rows '$(ROWS)'
 bench: bench-deps
-	$(MEASURE) -repetitions 3 -during 400ms -document ../artefacts/bench/benchmarks.md
+	$(MEASURE) -sites '$(or $(SITES),one*)' -repetitions 3 -during 250ms -document ../artefacts/bench/benchmarks.md
 bench-full: bench-deps
-	$(MEASURE) -repetitions 7 -during 2s -document ../docs/benchmarks.md
+	$(MEASURE) -sites '$(or $(SITES),*)' -repetitions 5 -during 1500ms -document ../docs/benchmarks.md
 .PHONY: bench-deps
 bench-deps:
 	@scripts/install-debian.sh bench

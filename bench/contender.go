@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/peers"
 )
 
@@ -40,6 +41,8 @@ type contender struct {
 // Names that the table of workloads uses.
 const (
 	zkcoord   = "zkcoord"
+	local     = "zkcoord, local queue"
+	lingering = "zkcoord, lingering"
 	zkLock    = "zk.Lock"
 	curator   = "Curator"
 	kazoo     = "Kazoo"
@@ -59,7 +62,9 @@ const (
 var contenders = []contender{
 	{name: limit, server: zooKeeper, open: openLimit},
 	{name: pipelined, server: zooKeeper, open: openPipelined},
-	{name: zkcoord, server: zooKeeper, open: openZkcoord},
+	{name: zkcoord, server: zooKeeper, open: openZkcoord()},
+	{name: local, server: zooKeeper, open: openZkcoord(lock.LocalQueue(1000, time.Second))},
+	{name: lingering, server: zooKeeper, open: openZkcoord(lock.Linger(time.Second))},
 	{name: zkLock, server: zooKeeper, open: openZkLock},
 	{name: curator, server: zooKeeper, program: javaProgram},
 	{name: kazoo, server: zooKeeper, program: pythonProgram},

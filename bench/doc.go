@@ -2,7 +2,8 @@
 // beside the limits of ZooKeeper's protocol, on the same servers in the same
 // run.
 //
-//	make bench        some minutes; the report goes to artefacts/bench
+//	make bench        some minutes on single servers; the report goes to
+//	                  artefacts/bench
 //	make bench-full   many repetitions; the report is docs/benchmarks.md
 //
 // # How it measures
@@ -18,5 +19,10 @@
 // contender of a row has its turn, each time in another order; a ratio compares
 // two contenders within one repetition, and what is reported is the median over
 // the repetitions. Before the first of them each contender runs once behind a
-// proxy that counts requests, answers and bytes; that also warms it up.
+// proxy that counts requests, answers and bytes; that also warms it up. Links
+// are such proxies, too, and count all the time.
+//
+// All sessions of a contender are in one process, unless the row says otherwise,
+// so that the time from one grant to the next is taken by one clock. Sessions
+// take the servers of an ensemble by turns, followers first.
 package bench

@@ -242,7 +242,7 @@ func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, 
 func (r *report) ahead(b *strings.Builder) {
 	fmt.Fprintf(b, "## Where another is faster\n\n")
 	for _, c := range r.cells {
-		if slices.Contains([]string{limit, pipelined, zkcoord, redis}, c.Contender) {
+		if slices.Contains([]string{limit, pipelined, zkcoord, local, lingering, redis}, c.Contender) {
 			continue
 		}
 		row := rows[slices.IndexFunc(rows, func(x row) bool { return x.name == c.Row })]

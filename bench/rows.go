@@ -35,6 +35,7 @@ var (
 	leaveTime = column{title: "leave, ms", figure: "leave", scale: 1e3, less: true}
 	memory    = column{title: "KB each", figure: "memory", scale: 1e-3, less: true}
 	routines  = column{title: "goroutines each", figure: "goroutines", scale: 1, less: true}
+	fairness  = column{title: "least share", figure: "share", scale: 1}
 	takeover  = column{title: "s", figure: "takeover", scale: 1, less: true}
 )
 
@@ -82,8 +83,22 @@ var rows = []row{
 		name: "goroutines", title: "2,000 goroutines of one session on one path",
 		about: "They queue one behind the other; memory is what each of them takes in the client, with its goroutine's stack.",
 		task:  task{work: "contend", sessions: 1, each: 2000, settle: settled},
-		who:   []string{zkcoord, zkLock},
+		who:   []string{zkcoord, local, zkLock},
 		base:  zkLock, shows: []column{perSecond, memory, routines}, sites: []*site{one},
+	},
+	{
+		name: "processes", title: "4 processes of 64 goroutines each on one path",
+		about: "The share is that of the process with the fewest grants, of a quarter. The local queue gives a node up after 1,000 turns.",
+		task:  task{work: "contend", processes: 4, sessions: 1, each: 64},
+		who:   []string{zkcoord, local, zkLock},
+		base:  zkLock, shows: []column{perSecond, fairness}, sites: []*site{one},
+	},
+	{
+		name: "again", title: "The same lock again by the same process",
+		about: "One session acquires and releases a lock that nobody else wants.",
+		task:  task{work: "contend", sessions: 1, each: 1, own: true},
+		who:   []string{zkcoord, lingering, zkLock},
+		base:  zkLock, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{
 		name: "paths", title: "64 paths over one session",

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -48,14 +49,14 @@ type measurer struct {
 	site     *site
 	servers  map[string][]*server     // by kind
 	programs map[string]peers.Program // of contenders, compiled
-	running  map[string]process       // contenders
+	running  map[string]processes     // contenders
 	paths    int
 }
 
 func newMeasurer(t *testing.T, p plan, s *site) *measurer {
 	return &measurer{
 		t: t, plan: p, site: s,
-		servers: map[string][]*server{}, programs: map[string]peers.Program{}, running: map[string]process{},
+		servers: map[string][]*server{}, programs: map[string]peers.Program{}, running: map[string]processes{},
 	}
 }
 
@@ -123,14 +124,15 @@ func (m *measurer) once(c contender, t task, counting bool) (figures, error) {
 	if c.name == limit && t.work == "contend" && !t.own {
 		t.work, t.count = "chain", chainLinks[m.site.delay > 0]
 	}
-	p, ok := m.running[c.name]
-	if !ok {
-		p = m.start(c)
-		m.running[c.name] = p
+	for len(m.running[c.name]) < max(t.processes, 1) {
+		m.running[c.name] = append(m.running[c.name], m.start(c))
 	}
-	f, err := p.do(t, servers, counting || m.site.delay > 0)
+	all := m.running[c.name][:max(t.processes, 1)]
+	f, err := all.do(t, servers, counting || m.site.delay > 0)
 	if err != nil {
-		p.child.Kill()
+		for _, p := range m.running[c.name] {
+			p.child.Kill()
+		}
 		delete(m.running, c.name)
 	}
 	return f, err
@@ -146,37 +148,67 @@ func (m *measurer) serversFor(kind string) []*server {
 	return m.servers[kind]
 }
 
-// do has the contender prepare, run and close a task, and adds what others saw
-// of it.
-func (p process) do(t task, servers []*server, counting bool) (figures, error) {
-	p.child.Send("prepare " + t.String())
-	if _, err := p.answered("prepared", prepareWithin); err != nil {
-		return nil, err
+// processes do one task, all at once.
+type processes []process
+
+// do has them prepare, run and close the task, and adds what others saw of it.
+func (all processes) do(t task, servers []*server, counting bool) (figures, error) {
+	for _, p := range all {
+		p.child.Send("prepare " + t.String())
+		if _, err := p.answered("prepared", prepareWithin); err != nil {
+			return nil, err
+		}
 	}
-	before, err := look(p, servers)
+	before, err := all.look(servers)
 	if err != nil {
 		return nil, err
 	}
-	p.child.Send("run")
-	words, err := p.answered("figures", t.during+prepareWithin)
+	f, err := all.run(t)
 	if err != nil {
 		return nil, err
 	}
-	after, err := look(p, servers)
+	after, err := all.look(servers)
 	if err != nil {
 		return nil, err
-	}
-	f, err := parseFigures(words)
-	if err != nil {
-		return nil, err
-	}
-	if f["seconds"] > 0 {
-		f["rate"] = f["ops"] / f["seconds"]
 	}
 	after.add(f, before, counting)
-	p.child.Send("close")
-	_, err = p.answered("closed", closeWithin)
-	return f, err
+	for _, p := range all {
+		p.child.Send("close")
+		if _, err := p.answered("closed", closeWithin); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// run returns the figures of the first process, but for operations those of all
+// together, and the least share of them.
+func (all processes) run(t task) (sum figures, err error) {
+	for _, p := range all {
+		p.child.Send("run")
+	}
+	least := math.Inf(1)
+	for _, p := range all {
+		words, err := p.answered("figures", t.during+prepareWithin)
+		if err != nil {
+			return nil, err
+		}
+		f, err := parseFigures(words)
+		if err != nil {
+			return nil, err
+		}
+		least = min(least, f["ops"])
+		if sum == nil {
+			sum = f
+		} else {
+			sum["ops"] += f["ops"]
+		}
+	}
+	sum["share"] = least * float64(len(all)) / max(sum["ops"], 1)
+	if sum["seconds"] > 0 {
+		sum["rate"] = sum["ops"] / sum["seconds"]
+	}
+	return sum, nil
 }
 
 // seen is what can be seen of a contender and its servers from outside.
@@ -185,8 +217,10 @@ type seen struct {
 	requests, answers, sent, got int
 }
 
-func look(p process, servers []*server) (s seen, err error) {
-	s.client = processorTime(p.child.PID())
+func (all processes) look(servers []*server) (s seen, err error) {
+	for _, p := range all {
+		s.client += processorTime(p.child.PID())
+	}
 	for _, one := range servers {
 		s.server += processorTime(one.pid)
 		stats := one.proxy.Stats()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // sessions are those of one task, and the goroutines that use them.
@@ -60,6 +61,10 @@ func (s *sessions) failure() error {
 	return s.err
 }
 
+// endsWithin is how long a goroutine may go on when its session is closed. Some
+// wait for ever in go-zookeeper's lock, when a watch is made at that moment.
+const endsWithin = 3 * time.Second
+
 // close ends what is under way: by the context, or, where a contender heeds
 // none, with its connection.
 func (s *sessions) close() {
@@ -71,5 +76,10 @@ func (s *sessions) close() {
 		}
 	}
 	closing.Wait()
-	s.wg.Wait()
+	ended := make(chan struct{})
+	go func() { s.wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(endsWithin):
+	}
 }

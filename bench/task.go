@@ -16,12 +16,14 @@ type task struct {
 	addrs    []string // of servers; the sessions take them by turns
 	path     string   // of this repetition alone
 	sessions int
-	each     int           // goroutines or locks of each session; consumers of a queue
-	own      bool          // each goroutine has a path of its own
-	count    int           // links of a chain
-	settle   time.Duration // how long waiters may take to queue before it begins
-	timeout  time.Duration // of sessions
-	during   time.Duration // of the measurement
+	// processes is how many do the same at once; those do not know of it.
+	processes int
+	each      int           // goroutines or locks of each session; consumers of a queue
+	own       bool          // each goroutine has a path of its own
+	count     int           // links of a chain
+	settle    time.Duration // how long waiters may take to queue before it begins
+	timeout   time.Duration // of sessions
+	during    time.Duration // of the measurement
 }
 
 func (t task) String() string {

@@ -11,22 +11,32 @@ import (
 )
 
 // zkcoordClient is a session of this library.
-type zkcoordClient struct{ client *coord.Client }
-
-func openZkcoord(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
-	if err != nil {
-		return nil, err
-	}
-	c := zkcoordClient{client}
-	return &session{
-		lock: c.lock, barrier: c.barrier, queue: c.queue,
-		close: func() { _ = client.Close(context.Background()) },
-	}, nil
+type zkcoordClient struct {
+	client  *coord.Client
+	opts    []lock.Option
+	mutexes map[string]*lock.Mutex // by path: goroutines share one
 }
 
-func (c zkcoordClient) lock(path string) (acquire, error) {
-	m, err := lock.New(c.client, path)
+func openZkcoord(opts ...lock.Option) open {
+	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+		client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
+		if err != nil {
+			return nil, err
+		}
+		c := zkcoordClient{client, opts, map[string]*lock.Mutex{}}
+		return &session{
+			lock: c.lock, barrier: c.barrier, queue: c.queue,
+			close: func() { _ = client.Close(context.Background()) },
+		}, nil
+	}
+}
+
+func (c zkcoordClient) lock(path string) (_ acquire, err error) {
+	m := c.mutexes[path]
+	if m == nil {
+		m, err = lock.New(c.client, path, c.opts...)
+		c.mutexes[path] = m
+	}
 	return func(ctx context.Context) (call, error) {
 		h, err := m.Acquire(ctx)
 		if err != nil {
