@@ -3,7 +3,7 @@ SHELL := /bin/bash
 TOOL  := go tool -modfile=tools/go.mod
 
 # Modules of their own, for what the library must not depend on.
-NESTED := bench contrib/otel contrib/prom
+NESTED := bench contrib/otel contrib/prom tools/release
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
@@ -98,3 +98,19 @@ bench-full: bench-deps
 .PHONY: bench-deps
 bench-deps:
 	@scripts/install-debian.sh bench
+
+# The command with its manual page and completions: make install, or make install PREFIX=$HOME/.local
+PREFIX ?= /usr/local
+.PHONY: install dist deb vuln
+install:
+	@scripts/dist.sh install $(DESTDIR)$(PREFIX)
+
+# What a release consists of, into artefacts/dist; or a Debian package for this machine alone.
+dist:
+	@scripts/dist.sh all artefacts/dist
+deb:
+	@scripts/dist.sh deb artefacts/dist
+
+# Known vulnerabilities in what is linked, where the machine can reach the database.
+vuln:
+	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...

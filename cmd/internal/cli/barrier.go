@@ -16,7 +16,7 @@ type barrierVerbs struct {
 }
 
 type barrierSet struct {
-	Path nodePath `arg:"" help:"The barrier's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The barrier's path."`
 }
 
 // Run closes the barrier.
@@ -34,7 +34,7 @@ func (v *barrierSet) Run(s *streams, c *connection) error {
 }
 
 type barrierRemove struct {
-	Path nodePath `arg:"" help:"The barrier's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The barrier's path."`
 }
 
 // Run opens the barrier.
@@ -59,7 +59,7 @@ func atBarrier(c *connection, path nodePath, f func(ctx context.Context, b *barr
 
 type barrierWait struct {
 	waiting
-	Path nodePath `arg:"" help:"The barrier's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The barrier's path."`
 }
 
 // Run waits. A barrier that is not there is open.

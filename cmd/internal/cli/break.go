@@ -12,7 +12,7 @@ import (
 type breakVerb struct {
 	Node string   `help:"Remove this contender, by its node's name or path, instead of the holders. At a queue: take this item, or all of this consumer, back."`
 	Yes  bool     `short:"y" help:"Do not ask. Needed where there is no terminal to ask on."`
-	Path nodePath `arg:"" help:"The lock's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The lock's path."`
 }
 
 // Run deletes the nodes of the holders, after asking.
@@ -64,10 +64,7 @@ func (v *breakVerb) confirm(s *streams, found []contender) bool {
 		fmt.Fprintf(s.err, "%s\n  of %s, age %s, session %s\n", plain(t.Node), t.owner(), t.age(), t.Session)
 	}
 	fmt.Fprintf(s.err, "Delete? The holder may still be at work, beside the next one. [y/N] ")
-	answer, err := bufio.NewReader(s.in).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(s.err) // the end of the input does not end the line
-	}
+	answer, _ := bufio.NewReader(s.in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

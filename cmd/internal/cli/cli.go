@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -34,6 +33,9 @@ type verbs struct {
 	Server        serverVerb        `cmd:"" help:"Run an in-memory server for development and tests."`
 	Version       versionVerb       `cmd:"" help:"Tell the version."`
 
+	Completion completionVerb `cmd:"" help:"Write what a shell needs to complete command lines."`
+
+	Manual   manualVerb   `cmd:"" name:"__manual" hidden:""`
 	Guard    guardVerb    `cmd:"" name:"__guard" hidden:""`
 	Counter  counterVerb  `cmd:"" name:"__counter" hidden:""`
 	Replica  replicaVerb  `cmd:"" name:"__replica" hidden:""`
@@ -52,6 +54,9 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 func Main(args []string) int {
 	unsetEmptyVariables()
 	program = calledBy(args)
+	if completing(os.Stdout) {
+		return exitOK
+	}
 	args = withVerbs(args[min(1, len(args)):])
 	notes := newNotes(os.Stderr)
 	defer notes.flush()
@@ -73,14 +78,21 @@ func withVerbs(args []string) []string {
 	return args
 }
 
+// newParser makes what reads a command line into v.
+func newParser(v *verbs, opts ...kong.Option) (*kong.Kong, error) {
+	return kong.New(v, append([]kong.Option{
+		kong.Name(program), kong.Description(about),
+		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
+		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)),
+	}, opts...)...)
+}
+
 // parseArgs reads the command line, or returns what is wrong with it.
 func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	v := &verbs{}
-	parser, err := kong.New(v, kong.Name(program), kong.Description(about), kong.Writers(std.out, std.err),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(width(std.out), 100)}), kong.Help(help),
-		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
-		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)))
+	parser, err := newParser(v, kong.Writers(std.out, std.err), kong.Help(help),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(width(std.out), 100)}))
 	if err != nil {
 		return nil, nil, exitWith(exitFailed, "%w", err)
 	}
@@ -122,9 +134,6 @@ func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
-// mostSeconds is about what a duration can hold.
-const mostSeconds = 9e9
-
 // duration reads Go's notation, and plain numbers as seconds, as other commands
 // take them.
 func duration(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -133,13 +142,10 @@ func duration(ctx *kong.DecodeContext, target reflect.Value) error {
 		return err
 	}
 	d, err := time.ParseDuration(text)
-	seconds, plain := strconv.ParseFloat(text, 64)
-	if plain == nil && math.Abs(seconds) < mostSeconds {
+	if seconds, plain := strconv.ParseFloat(text, 64); plain == nil && seconds > -1e9 && seconds < 1e9 {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	switch {
-	case plain == nil && math.Abs(seconds) >= mostSeconds:
-		return fmt.Errorf("%s seconds are too long: the most is 285 years", text)
 	case err != nil:
 		return fmt.Errorf("%q is not a duration; write for example 500ms, 10s or 10", text)
 	case d <= 0 && ctx.Value.Tag.Has("positive"):

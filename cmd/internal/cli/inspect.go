@@ -14,7 +14,7 @@ import (
 )
 
 type inspectVerb struct {
-	Path nodePath `arg:"" help:"The path of a lock, an election, a double barrier or a queue."`
+	Path nodePath `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
 // report is what inspect tells about a path.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -38,7 +37,7 @@ type takenItem struct {
 type queuePut struct {
 	Priority int      `default:"100" help:"From 0, the first to be taken, to 999."`
 	Together bool     `help:"Add all items or none, in one request."`
-	Path     nodePath `arg:"" help:"The queue's path."`
+	Path     nodePath `arg:"" predictor:"path" help:"The queue's path."`
 	Items    []string `arg:"" optional:"" help:"The items. Without any, each line of standard input is one, and is put as soon as it is read."`
 }
 
@@ -130,15 +129,11 @@ func (v *queuePut) items(s *streams) iter.Seq2[[]byte, error] {
 
 type queueTake struct {
 	waiting
-	Path nodePath `arg:"" help:"The queue's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The queue's path."`
 }
 
-// Run prints the item when it is removed. Where nothing can be printed, nothing
-// is removed.
+// Run prints the item when it is removed.
 func (v *queueTake) Run(s *streams, c *connection) error {
-	if o, ok := s.out.(*output); ok && isClosed(o.File) {
-		return usageError("standard output is closed, and the item would be lost; say > %s if that is wanted", os.DevNull)
-	}
 	return v.wait(c, "no item", func(ctx context.Context, client *coord.Client) error {
 		q, err := queue.New(client, string(v.Path))
 		if err != nil {
@@ -157,7 +152,7 @@ func (v *queueTake) Run(s *streams, c *connection) error {
 }
 
 type queueLen struct {
-	Path nodePath `arg:"" help:"The queue's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The queue's path."`
 }
 
 // Run counts, those counted that were received and not removed yet.
@@ -176,7 +171,7 @@ func (v *queueLen) Run(s *streams, c *connection) error {
 }
 
 type queuePeek struct {
-	Path nodePath `arg:"" help:"The queue's path."`
+	Path nodePath `arg:"" predictor:"path" help:"The queue's path."`
 }
 
 // Run shows the first item, or fails silently when there is none.

@@ -15,7 +15,7 @@ type revokeVerb struct {
 	Wait       bool           `help:"Wait until it has given up."`
 	ForceAfter *time.Duration `placeholder:"D" help:"Wait so long, then take the lock by force. Implies --wait."`
 	Timeout    *time.Duration `placeholder:"D" positive:"" help:"Stop waiting after that time, and exit with 124. Implies --wait."`
-	Path       nodePath       `arg:"" help:"The lock's path."`
+	Path       nodePath       `arg:"" predictor:"path" help:"The lock's path."`
 }
 
 // Run asks, and waits if that is wanted.

@@ -17,7 +17,7 @@ import (
 // surveyed is where a survey looks, and how far.
 type surveyed struct {
 	Most int    `default:"100000" placeholder:"N" help:"Look at so many nodes at most, and tell how many were left out."`
-	Path string `arg:"" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
+	Path string `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
 
 // Validate is called by kong.

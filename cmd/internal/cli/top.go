@@ -16,7 +16,7 @@ import (
 
 type topVerb struct {
 	Every time.Duration `default:"1s" positive:"" help:"How often to look."`
-	Path  nodePath      `arg:"" help:"The path of a lock, an election, a double barrier or a queue."`
+	Path  nodePath      `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
 // Run shows what inspect shows, again and again, until it is interrupted.

@@ -1,10 +1,16 @@
 package cli
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+)
+
+// version and commit are set by a build of a release; see scripts/dist.sh.
+var version, commit string
 
 type versionVerb struct{}
 
-// Run prints what the Go toolchain noted at the build.
+// Run prints what the build has set, or else what the Go toolchain noted.
 func (versionVerb) Run(s *streams) error {
 	v := struct {
 		Version string `json:"version"`
@@ -19,9 +25,10 @@ func (versionVerb) Run(s *streams) error {
 			}
 		}
 	}
-	commit := ""
+	v.Version, v.Commit = cmp.Or(version, v.Version), cmp.Or(commit, v.Commit)
+	of := ""
 	if v.Commit != "" {
-		commit = ", commit " + v.Commit
+		of = ", commit " + v.Commit
 	}
-	return s.print(v, "%s %s (%s%s)\n", program, v.Version, v.Go, commit)
+	return s.print(v, "%s %s (%s%s)\n", program, v.Version, v.Go, of)
 }

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/alecthomas/kong"
+	mangokong "github.com/alecthomas/mango-kong"
+	kongcompletion "github.com/jotaen/kong-completion"
+	"github.com/muesli/roff"
+	shell "github.com/posener/complete"
+)
+
+type completionVerb struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// completions ask this program, which finds the line so far in COMP_LINE.
+var completions = map[string]string{
+	"bash": `complete -o default -o bashdefault -C {{.}} {{.}}
+`,
+	"zsh": `#compdef {{.}}
+_{{.}}() {
+	local -a found
+	found=(${(f)"$(COMP_LINE="${(j: :)words[1,CURRENT]}" {{.}})"})
+	if (( $#found )); then compadd -a found; else _files; fi
+}
+if [[ $funcstack[1] == _{{.}} ]]; then _{{.}} "$@"; else compdef _{{.}} {{.}}; fi
+`,
+	"fish": `function __complete_{{.}}
+	set -lx COMP_LINE (string join ' ' -- (commandline -opc) (commandline -ct))
+	{{.}}
+end
+complete -c {{.}} -a '(__complete_{{.}})'
+`,
+}
+
+// Run writes what a shell is to read.
+func (v completionVerb) Run(s *streams) error {
+	return template.Must(template.New("").Parse(completions[v.Shell])).Execute(s.out, program)
+}
+
+// completing answers a shell, if it is one that asks: with the verbs, flags and
+// paths that the line so far may go on with.
+func completing(to io.Writer) bool {
+	if os.Getenv("COMP_LINE") == "" {
+		return false
+	}
+	parser, err := newParser(&verbs{})
+	if err != nil {
+		return true
+	}
+	command, err := kongcompletion.Command(parser, kongcompletion.WithPredictor("path", shell.PredictFunc(pathsOf)))
+	if err != nil {
+		return true
+	}
+	asked := shell.New(program, command)
+	asked.Out = to
+	return asked.Complete()
+}
+
+// completeWithin is how long a shell waits for the servers.
+const completeWithin = time.Second
+
+// pathsOf are the nodes that a path so far may go on with, if ZK_SERVERS tells
+// where to look.
+func pathsOf(a shell.Args) (paths []string) {
+	v := &verbs{}
+	parser, err := newParser(v)
+	if err != nil {
+		return nil
+	}
+	if _, err := parser.Parse([]string{"version"}); err != nil || v.ZK == "" {
+		return nil
+	}
+	v.note = func(string, ...any) {}
+	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
+	defer cancel()
+	client, err := v.open(ctx)
+	if err != nil {
+		return nil
+	}
+	defer hangUp(client)
+	dir := a.Last[:strings.LastIndexByte(a.Last, '/')+1]
+	names, _ := client.Children(ctx, "/"+strings.Trim(dir, "/"))
+	for _, name := range names {
+		paths = append(paths, "/"+strings.TrimPrefix(dir, "/")+name)
+	}
+	return paths
+}
+
+type manualVerb struct{}
+
+// Run writes the manual page.
+func (manualVerb) Run(s *streams, app *kong.Kong) error {
+	page := mangokong.NewManPage(1, app.Model)
+	_, err := fmt.Fprint(s.out, page.Build(roff.NewDocument()))
+	return err
+}

@@ -1,0 +1,3 @@
+// Package packaging has what a release is made with, beside scripts/dist.sh,
+// and its tests.
+package packaging

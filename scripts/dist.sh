@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Builds zkcoord with its manual page, completions and examples.
+#
+#	dist.sh install DIR	for this machine, into DIR/bin and DIR/share
+#	dist.sh deb DIR		a Debian package for this machine, into DIR
+#	dist.sh all DIR		archives for Linux and macOS on amd64 and arm64, Debian packages for both, a bill of materials
+#				(CycloneDX), and SHA256SUMS, into DIR
+#
+# What it builds is the same for the same commit and toolchain: paths, times and owners are not in it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+what=$1 out=$(mkdir -p "$2" && cd "$2" && pwd)
+version=$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
+commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+seconds=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+day=$(date -u -d "@$seconds" +%Y-%m-%d 2>/dev/null || date -u -r "$seconds" +%Y-%m-%d)
+host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
+root=$PWD
+
+build() { # build OS ARCH FILE
+	CGO_ENABLED=0 GOOS=$1 GOARCH=$2 GOFLAGS=-buildvcs=false go build -trimpath -o "$3" -ldflags \
+		"-s -w -buildid= -X github.com/zkcoord/zkcoord/cmd/internal/cli.version=$version -X github.com/zkcoord/zkcoord/cmd/internal/cli.commit=$commit" \
+		./cmd/zkcoord
+}
+
+tree() { # tree OS ARCH DIR: the binary, and what goes with it, as written by a binary for this machine
+	local self=$work/self share=$3/share
+	[ -e "$self" ] || build "${host%/*}" "${host#*/}" "$self"
+	mkdir -p "$3/bin" "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc/zkcoord/examples}
+	build "$1" "$2" "$3/bin/zkcoord"
+	call() { (exec -a zkcoord "$self" "$@"); }
+	call __manual | sed "1s/\"[0-9-]*\"/\"$day\"/" | gzip -9n >"$share/man/man1/zkcoord.1.gz"
+	call completion bash >"$share/bash-completion/completions/zkcoord"
+	call completion zsh >"$share/zsh/site-functions/_zkcoord"
+	call completion fish >"$share/fish/vendor_completions.d/zkcoord.fish"
+	cp LICENSE docs/command.md "$share/doc/zkcoord/"
+	cp packaging/zkcoord-elect@.service "$share/doc/zkcoord/examples/"
+}
+
+deb() { # deb ARCH DIR
+	local number=${version#v}
+	[[ $number =~ ^[0-9] ]] || number=0.0.0~$number
+	[ -e "$work/nfpm" ] || (cd tools/release && go build -o "$work/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm)
+	(cd "$2" && ARCH=$1 VERSION=$number SOURCE_DATE_EPOCH=$seconds \
+		"$work/nfpm" package --config "$root/packaging/nfpm.yaml" --packager deb --target "$out/zkcoord_${version}_$1.deb")
+}
+
+archive() { # archive NAME: a tree, without what differs from machine to machine
+	tar --sort=name --mtime="@$seconds" --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' -C "$work" -cf - "$1" | gzip -9n >"$out/$1.tar.gz"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+case $what in
+install)
+	tree "${host%/*}" "${host#*/}" "$out"
+	;;
+deb)
+	tree linux "${host#*/}" "$work/deb"
+	deb "${host#*/}" "$work/deb"
+	;;
+all)
+	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+		name=zkcoord-$version-${target%/*}-${target#*/}
+		tree "${target%/*}" "${target#*/}" "$work/$name"
+		archive "$name"
+		[ "${target%/*}" != linux ] || deb "${target#*/}" "$work/$name"
+	done
+	(cd tools/release && go run ./sbom "$work/zkcoord-$version-linux-amd64/bin/zkcoord" "$version") >"$out/zkcoord-$version.cdx.json"
+	(cd "$out" && sha256sum zkcoord* >SHA256SUMS)
+	;;
+esac
