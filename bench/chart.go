@@ -29,11 +29,12 @@ func (r *report) draw(file string, row row, s *site, who []string) error {
 	shown := row.shows[0]
 	p.Title.Text = row.title + ", " + s.title
 	p.Y.Label.Text = shown.title
-	p.Y.Min = 0
+	p.Title.Padding, p.Y.Min = vg.Points(8), 0
 	p.Legend.Top = true
-	p.Legend.Left = !shown.less
 	p.NominalX(names...)
-	width := vg.Points(320 / float64(len(names)*(len(who)+1)))
+	groups := float64(len(names))
+	p.X.Min, p.X.Max = -0.5, groups-0.5+0.4*groups // with room for the legend
+	width := vg.Points(300 / (groups * float64(len(who)+1)))
 	for i, name := range who {
 		bars := make(plotter.Values, len(names))
 		for k, kase := range names {
@@ -48,6 +49,5 @@ func (r *report) draw(file string, row row, s *site, who []string) error {
 		p.Add(chart)
 		p.Legend.Add(name, chart)
 	}
-	p.Y.Max *= 1.3 // room for the legend
 	return p.Save(16*vg.Centimeter, 8*vg.Centimeter, file)
 }

@@ -193,6 +193,11 @@ func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string
 		tableLine(b, line)
 	}
 	b.WriteString("\n")
+	for _, c := range r.cells {
+		if c.Site == s.name && c.Row == row.name && c.Failed > 0 {
+			fmt.Fprintf(b, "%s failed in %d of %d runs %s.\n\n", c.Contender, c.Failed, r.plan.repetitions+1, c.Case)
+		}
+	}
 }
 
 // show is a figure and its ratio.

@@ -30,7 +30,7 @@ type column struct {
 var (
 	perSecond = column{title: "per second", figure: "rate", scale: 1}
 	cycleTime = column{title: "µs", figure: "p50", scale: 1e6, less: true}
-	handTime  = column{title: "ms", figure: "p50", scale: 1e3, less: true}
+	handTime  = column{title: "median, ms", figure: "p50", scale: 1e3, less: true}
 	enterTime = column{title: "enter, ms", figure: "enter", scale: 1e3, less: true}
 	leaveTime = column{title: "leave, ms", figure: "leave", scale: 1e3, less: true}
 	memory    = column{title: "KB each", figure: "memory", scale: 1e-3, less: true}
@@ -67,10 +67,10 @@ var rows = []row{
 	},
 	{
 		name: "handoff", title: "Hand-offs among N sessions",
-		about: "N sessions want one lock all the time; the time from one grant to the next. The limit is a chain of prepared nodes and watches, each deleted when the one before it has gone.",
+		about: "N sessions want one lock all the time; the median is of the times from one grant to the next. The limit is a chain of prepared nodes and watches, each deleted when the one before it has gone.",
 		task:  task{work: "contend", each: 1}, sizes: []int{2, 8, 32},
 		who:  []string{limit, zkcoord, zkLock, curator, kazoo, etcd, redis},
-		base: zkLock, linkBase: limit, shows: []column{handTime, perSecond}, sites: sites,
+		base: zkLock, linkBase: limit, shows: []column{perSecond, handTime}, sites: sites,
 	},
 	{
 		name: "crowd", title: "Hand-offs among 128 sessions",

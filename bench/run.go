@@ -62,6 +62,7 @@ func newMeasurer(t *testing.T, p plan, s *site) *measurer {
 
 func measureSite(t *testing.T, p plan, s *site) (cells []*cell) {
 	m := newMeasurer(t, p, s)
+	m.warmUp()
 	for _, r := range rows {
 		if ok, _ := path.Match(p.rows, r.name); !ok || !slices.Contains(r.sites, s) {
 			continue
@@ -72,6 +73,15 @@ func measureSite(t *testing.T, p plan, s *site) (cells []*cell) {
 		}
 	}
 	return cells
+}
+
+// warmUp lets the compilers of the servers and of Curator do their work before
+// anything is measured.
+func (m *measurer) warmUp() {
+	t := task{work: "contend", sessions: 8, each: 1, during: 5 * time.Second}
+	if _, err := m.once(contenderNamed(curator), t, false); err != nil {
+		m.t.Error("warming up:", err)
+	}
 }
 
 // measure runs one case of a row: every contender in every repetition. The
