@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,16 +44,16 @@ type shared struct {
 // [ErrInvalid] when an argument cannot be right, and with ctx's error when ctx
 // ends first. See also [RequireChroot].
 func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) {
-	c, cfg, err := configure(servers, opts)
+	c, err := configure(servers, opts)
 	if err != nil {
 		return nil, opError("open", "", err)
 	}
-	c.keeper, err = session.NewKeeper(cfg)
+	c.keeper, err = session.NewKeeper(c.opts.Config)
 	if err != nil {
 		return nil, opError("open", "", err)
 	}
 	_, err = c.keeper.Session(ctx)
-	if err == nil && len(cfg.Auth) > 0 {
+	if err == nil && len(c.opts.Auth) > 0 {
 		err = c.Flush(ctx) // answered after the credentials
 	}
 	if err != nil {
@@ -72,7 +71,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 // lookForChroot refuses a chroot that must exist and does not, and warns the
 // log of another that does not.
 func (c *Client) lookForChroot(ctx context.Context) error {
-	if c.chroot == "" || !c.opts.needsChroot && !c.opts.log.Enabled(ctx, slog.LevelWarn) {
+	if c.chroot == "" || !c.opts.needsChroot && !c.opts.Log.Enabled(ctx, slog.LevelWarn) {
 		return nil
 	}
 	_, there, err := c.Exists(ctx, "/")
@@ -85,43 +84,33 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 	case c.opts.needsChroot:
 		return fmt.Errorf("chroot %s: %w", c.chroot, ErrNoNode)
 	}
-	c.opts.log.Warn("the chroot does not exist; it is made when it is needed", "chroot", c.chroot)
+	c.opts.Log.Warn("the chroot does not exist; it is made when it is needed", "chroot", c.chroot)
 	return nil
 }
 
-func configure(servers string, opts []Option) (*Client, session.Config, error) {
+func configure(servers string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
 		claims: map[*session.Session]map[*Claim]struct{}{}, lent: map[string]struct{}{},
 	}}
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, IsRevocation, c.nodesOf
-	addresses, chroot, err := parseServers(servers)
-	if err != nil {
-		return nil, session.Config{}, err
+	c.opts.Notify = c.notify
+	var err error
+	if c.opts.Servers, c.chroot, err = parseServers(servers); err != nil {
+		return nil, err
 	}
-	c.chroot = chroot
 	for _, set := range opts {
 		if set == nil {
-			return nil, session.Config{}, invalid("an option is nil")
+			return nil, invalid("an option is nil")
 		}
 		if err := set(&c.opts); err != nil {
-			return nil, session.Config{}, err
+			return nil, err
 		}
 	}
-	if c.opts.tick > c.opts.timeout {
-		return nil, session.Config{}, invalid("tick %v leaves no trust window of a session time-out of %v; ask for more (WithSessionTimeout)", c.opts.tick, c.opts.timeout)
+	if err := c.opts.complete(); err != nil {
+		return nil, err
 	}
-	cfg := session.Config{
-		Servers: addresses, Timeout: c.opts.timeout, Tick: c.opts.tick,
-		Dial: c.opts.dial, TLS: c.opts.tls, MaxPacket: c.opts.packet, Log: c.opts.log, Notify: c.notify,
-	}
-	if cfg.Dial == nil {
-		cfg.Dial, cfg.Lookup = (&net.Dialer{}).DialContext, net.DefaultResolver.LookupHost
-	}
-	for _, a := range c.opts.auth {
-		cfg.Auth = append(cfg.Auth, session.Auth{Scheme: a.scheme, Credential: []byte(a.value)})
-	}
-	return c, cfg, nil
+	return c, nil
 }
 
 // Close ends the session, which ends every claim and hold, and joins every
@@ -146,11 +135,11 @@ func (c *Client) SessionID() int64 { return c.keeper.Current().ID() }
 func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Timeout() }
 
 // Identity returns the line that names this process in the data of its nodes.
-func (c *Client) Identity() string { return c.opts.owner() }
+func (c *Client) Identity() string { return c.opts.identity }
 
 // MaxPacket returns the size in bytes of the largest request that is sent; see
 // [WithMaxPacket].
-func (c *Client) MaxPacket() int { return c.opts.packet }
+func (c *Client) MaxPacket() int { return c.opts.MaxPacket }
 
 // Chroot returns the path that the connect string puts before every other, or
 // "".

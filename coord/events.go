@@ -70,14 +70,14 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	switch change {
 	case session.Up:
 		c.nodes.Connected(s)
-		c.opts.log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
+		c.opts.Log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
 		c.emit(Event{Kind: SessionUp, Session: s.ID()})
 	case session.Down:
-		c.opts.log.Info("connection lost", "session", sessionName(s.ID()))
+		c.opts.Log.Info("connection lost", "session", sessionName(s.ID()))
 		c.emit(Event{Kind: SessionDown, Session: s.ID()})
 	case session.Over:
 		c.nodes.Over(s)
-		c.opts.log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
+		c.opts.Log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
 		c.emit(Event{Kind: SessionOver, Session: s.ID(), Err: s.Err()})
 	}
 	for _, f := range tell {
@@ -103,7 +103,7 @@ func (c *Client) emit(e Event) {
 // tell reports what happened to an own node.
 func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 	e := Event{Session: n.Session().ID(), Path: c.relative(n.Path()), Err: err}
-	log, name := c.opts.log, sessionName(e.Session)
+	log, name := c.opts.Log, sessionName(e.Session)
 	switch what {
 	case znode.Recovered:
 		e.Kind = ClaimRecovered

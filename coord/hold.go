@@ -222,7 +222,7 @@ func (cl *Claim) finishLost(ended []*Hold, cause error) (tell func()) {
 	}
 	return func() {
 		for _, h := range ended {
-			cl.client.opts.log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.Node(), "cause", cause)
+			cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.Node(), "cause", cause)
 			cl.emit(ClaimEnded, h.granted, loss{cause})
 		}
 	}

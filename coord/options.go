@@ -19,33 +19,26 @@ import (
 const defaultSessionTimeout = 10 * time.Second
 
 type options struct {
-	timeout  time.Duration
-	tick     time.Duration
-	acl      []session.ACL
-	auth     []credential
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: TCP, to each address of a name
-	tls      *tls.Config
-	packet   int
-	log      *slog.Logger
-	observe  func(Event)
-	identity string
-	dropping bool // holds end with their connection
+	session.Config
 
+	acl         []session.ACL
+	observe     func(Event)
+	identity    string // in the data of the nodes
+	dropping    bool   // holds end with their connection
 	needsChroot bool
 	dialect     Dialect
 }
-
-type credential struct{ scheme, value string }
 
 // Option sets something about a [Client].
 type Option func(*options) error
 
 func defaults() options {
 	return options{
-		timeout:  defaultSessionTimeout,
+		Config: session.Config{
+			Timeout: defaultSessionTimeout, MaxPacket: session.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
+			Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost,
+		},
 		acl:      []session.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
-		log:      slog.New(slog.DiscardHandler),
-		packet:   session.DefaultMaxPacket,
 		dialect:  Curator,
 		identity: filepath.Base(os.Args[0]),
 	}
@@ -59,7 +52,7 @@ func WithSessionTimeout(d time.Duration) Option {
 		if d < time.Millisecond || d > 24*time.Hour {
 			return invalid("session time-out %v: it must be between 1 ms and 24 h", d)
 		}
-		o.timeout = d
+		o.Timeout = d
 		return nil
 	}
 }
@@ -78,7 +71,7 @@ func WithTick(d time.Duration) Option {
 		if d <= 0 {
 			return invalid("tick %v: it must be positive", d)
 		}
-		o.tick = d
+		o.Tick = d
 		return nil
 	}
 }
@@ -126,7 +119,7 @@ func WithAuth(scheme, value string) Option {
 		if scheme == "" {
 			return invalid("the credential's scheme is empty; write for example digest")
 		}
-		o.auth = append(o.auth, credential{scheme, value})
+		o.Auth = append(o.Auth, session.Auth{Scheme: scheme, Credential: []byte(value)})
 		return nil
 	}
 }
@@ -141,7 +134,7 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 		if dial == nil {
 			return invalid("the dialer is nil")
 		}
-		o.dial = dial
+		o.Dial, o.Lookup = dial, nil
 		return nil
 	}
 }
@@ -154,7 +147,7 @@ func WithTLS(config *tls.Config) Option {
 		if config == nil {
 			return invalid("the TLS configuration is nil")
 		}
-		o.tls = config
+		o.TLS = config
 		return nil
 	}
 }
@@ -171,7 +164,7 @@ func WithMaxPacket(bytes int) Option {
 		if bytes < 4096 {
 			return invalid("packets of at most %d bytes: the limit must be 4096 or more", bytes)
 		}
-		o.packet = bytes
+		o.MaxPacket = bytes
 		return nil
 	}
 }
@@ -187,7 +180,7 @@ func WithLogger(log *slog.Logger) Option {
 		if log == nil {
 			return invalid("the logger is nil; leave the option out for no log")
 		}
-		o.log = log
+		o.Log = log
 		return nil
 	}
 }
@@ -249,11 +242,15 @@ func WithDialect(d Dialect) Option {
 	}
 }
 
-// owner is the line that names this process in the data of its nodes.
-func (o *options) owner() string {
+// complete completes the identity, and checks what concerns several options.
+func (o *options) complete() error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown-host"
 	}
-	return fmt.Sprintf("%s %s %d", o.identity, host, os.Getpid())
+	o.identity = fmt.Sprintf("%s %s %d", o.identity, host, os.Getpid())
+	if o.Tick > o.Timeout {
+		return invalid("tick %v leaves no trust window of a session time-out of %v; ask for more (WithSessionTimeout)", o.Tick, o.Timeout)
+	}
+	return nil
 }

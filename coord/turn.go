@@ -84,7 +84,7 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	}
 	late, err := admit(own, all.foreign)
 	if late != nil {
-		cl.client.opts.log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
+		cl.client.opts.Log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
 			"claim", cl.Node(), "foreign", late.Name)
 		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + late.Name})
 	}
