@@ -39,7 +39,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	leader, _, err := e.first(ctx, Leader{}, e.client.Children, func(node string) ([]byte, coord.Stat, error) {
 		data, stat, err := e.client.Get(ctx, node)
 		if errors.Is(err, coord.ErrNoAuth) {
-			stat, err = e.stat(ctx, node)
+			err = nil // it leads, though its data may not be read
 		}
 		return data, stat, err
 	})
@@ -47,14 +47,6 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		err = e.client.Failure("leader", e.line.Dir, ErrNoLeader)
 	}
 	return leader, err
-}
-
-func (e *Election) stat(ctx context.Context, node string) (coord.Stat, error) {
-	stat, exists, err := e.client.Exists(ctx, node)
-	if err == nil && !exists {
-		err = coord.ErrNoNode
-	}
-	return stat, err
 }
 
 // first finds the first in line and reads its notice, or where it has none, its
@@ -82,8 +74,11 @@ func (e *Election) first(
 			from = node
 		}
 		data, stat, err := read(from)
-		if err == nil && from != node && node != last.Node {
-			stat, err = e.stat(ctx, node)
+		if err == nil && (stat.Czxid == 0 || from != node && node != last.Node) {
+			var exists bool
+			if stat, exists, err = e.client.Exists(ctx, node); err == nil && !exists {
+				err = coord.ErrNoNode
+			}
 		}
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
