@@ -64,7 +64,10 @@ func (v *breakVerb) confirm(s *streams, found []contender) bool {
 		fmt.Fprintf(s.err, "%s\n  of %s, age %s, session %s\n", plain(t.Node), t.owner(), t.age(), t.Session)
 	}
 	fmt.Fprintf(s.err, "Delete? The holder may still be at work, beside the next one. [y/N] ")
-	answer, _ := bufio.NewReader(s.in).ReadString('\n')
+	answer, err := bufio.NewReader(s.in).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(s.err) // the end of the input does not end the line
+	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -134,6 +135,9 @@ func verbatim(ctx *kong.DecodeContext, target reflect.Value) error {
 	return err
 }
 
+// mostSeconds is about what a duration can hold.
+const mostSeconds = 9e9
+
 // duration reads Go's notation, and plain numbers as seconds, as other commands
 // take them.
 func duration(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -142,10 +146,13 @@ func duration(ctx *kong.DecodeContext, target reflect.Value) error {
 		return err
 	}
 	d, err := time.ParseDuration(text)
-	if seconds, plain := strconv.ParseFloat(text, 64); plain == nil && seconds > -1e9 && seconds < 1e9 {
+	seconds, plain := strconv.ParseFloat(text, 64)
+	if plain == nil && math.Abs(seconds) < mostSeconds {
 		d, err = time.Duration(seconds*float64(time.Second)), nil
 	}
 	switch {
+	case plain == nil && math.Abs(seconds) >= mostSeconds:
+		return fmt.Errorf("%s seconds are too long: the most is 285 years", text)
 	case err != nil:
 		return fmt.Errorf("%q is not a duration; write for example 500ms, 10s or 10", text)
 	case d <= 0 && ctx.Value.Tag.Has("positive"):

@@ -175,5 +175,13 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// both is one of two wordings, of which the one for many has their number.
+func both(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(many, n)
+}
+
 // briefly is what an error says, without the errors it is made of line by line.
 func briefly(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")) }

@@ -92,8 +92,11 @@ func (v *batchDemo) Run(s *streams, c *connection) error {
 }
 
 func (v *batchDemo) introduce(p *progress, st *stage) {
-	p.tell("%s count the words of %s. They meet at the double barrier\n%s/barrier on %s,\n"+
-		"count a share each, and meet again; then one adds up.", plural(v.Members, "process", "processes"),
+	meet := "They meet at the double barrier\n%s/barrier on %s,\ncount a share each, and meet again; then one adds up."
+	if v.Members == 1 {
+		meet = "It has the double barrier\n%s/barrier on %s to itself."
+	}
+	p.tell("%s the words of %s. "+meet, plural(v.Members, "process counts", "processes count"),
 		plural(len(v.Files), "file", "files"), st.path, st.where)
 	switch {
 	case v.Kill == 1:
@@ -108,11 +111,12 @@ func (v *batchDemo) introduce(p *progress, st *stage) {
 func (v *batchDemo) tell(p *progress, e batch.Progress) {
 	switch e.Kind {
 	case "entered":
-		p.tell("  ▶ round %d: all %d are in", e.Round, v.Members)
+		p.tell("  ▶ round %d: %s in", e.Round, both(v.Members, "the one process is", "all %d are"))
 	case "killed":
 		p.tell("  ✗ killed process %d (pid %d) while it counted", e.Index, e.PID)
 	case "incomplete":
-		p.tell("  ! round %d is over and incomplete: all %d that are left were told so, and nobody adds up", e.Round, e.Left)
+		p.tell("  ! round %d is over and incomplete: %s told so, and nobody adds up", e.Round,
+			both(e.Left, "the one that is left was", "all %d that are left were"))
 	case "counted":
 		p.tell("  ✓ process %d counted %d words in %s", e.Index, e.Words, plural(e.Files, "file", "files"))
 	}
@@ -128,8 +132,10 @@ func (v *batchDemo) conclude(s *streams, p *progress, r batch.Result, err error)
 	switch {
 	case err != nil:
 		p.tell("  Not finished: %s.", out.Error)
-	case out.OK && r.Kills > 0:
+	case out.OK && r.Kills > 0 && v.Members > 1:
 		p.tell("  Nobody added up what was not complete: all were told the same.")
+	case out.OK && r.Kills > 0:
+		p.tell("  Nobody added up what was not complete.")
 	}
 	return s.outcome(out, out.OK)
 }

@@ -53,9 +53,12 @@ func (v *electionDemo) Run(s *streams, c *connection) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	p := newProgress(s)
-	p.tell("%s at %s\non %s. The leader writes to a log, every few milliseconds,\nand %s killed with SIGKILL.\n",
-		plural(v.Replicas, "process stands for election", "processes stand for election"), st.path, st.where,
-		plural(v.Kill, "leader is", "leaders are"))
+	killed := ""
+	if v.Kill > 0 {
+		killed = fmt.Sprintf(",\nand %s killed with SIGKILL", plural(v.Kill, "leader is", "leaders are"))
+	}
+	p.tell("%s at %s\non %s. The leader writes to a log, every few milliseconds%s.\n",
+		plural(v.Replicas, "process stands for election", "processes stand for election"), st.path, st.where, killed)
 	log := filepath.Join(dir, "log")
 	republic := &succession.Republic{
 		Replicas: v.Replicas, Kills: v.Kill, Log: log,

@@ -46,9 +46,13 @@ func (v *queueDemo) Run(s *streams, c *connection) error {
 	}
 	defer st.close()
 	p := newProgress(s)
-	p.tell("%s put %d items into the queue %s\non %s; %s process them one by one,\nand %s killed with SIGKILL with an item in hand.\n",
-		plural(v.Producers, "process", "processes"), v.Items, st.path, st.where,
-		plural(v.Consumers, "other", "others"), plural(v.Kill, "of those is", "of those are"))
+	killed := ""
+	if v.Kill > 0 {
+		killed = fmt.Sprintf(",\nand %s killed with SIGKILL with an item in hand", plural(v.Kill, "consumer is", "consumers are"))
+	}
+	p.tell("%s %s into the queue %s\non %s; %s them one by one%s.\n",
+		plural(v.Producers, "process puts", "processes put"), plural(v.Items, "item", "items"), st.path, st.where,
+		plural(v.Consumers, "other processes", "others process"), killed)
 	m := &market.Market{
 		Items: v.Items, Producers: v.Producers, Consumers: v.Consumers, Kills: v.Kill, Path: st.path, Client: st.client,
 		Producer: func(name string, items int) (*exec.Cmd, error) {
@@ -81,6 +85,8 @@ func (v *queueDemo) conclude(s *streams, p *progress, r market.Result, err error
 	switch {
 	case err != nil:
 		p.tell("  Not finished: %s.", out.Error)
+	case out.OK && r.Kills == 0:
+		p.tell("  Nothing was lost.")
 	case out.OK:
 		p.tell("  Nothing was lost: what the killed had in hand came back, and was done by others.")
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 type stockVerb struct {
 	Workers int  `default:"8" help:"How many processes sell."`
 	Stock   int  `default:"500" help:"How many units there are."`
-	Kill    int  `default:"3" help:"How many processes to kill with SIGKILL while they hold the lock."`
+	Kill    int  `default:"3" help:"How many processes to kill with SIGKILL in the middle of a sale, while they hold the lock."`
 	Unsafe  bool `help:"Do the same without the lock, and see what happens."`
 }
 
@@ -82,14 +83,19 @@ func (v *stockVerb) seller(s *streams, st *stage, id int, file string) (*exec.Cm
 }
 
 func (v *stockVerb) introduce(p *progress, where, path string) {
-	p.tell("%s sell %d units from one plain file, each like this: read it, think, write it.",
-		plural(v.Workers, "process", "processes"), v.Stock)
-	if v.Unsafe {
-		p.tell("Nothing keeps them apart.\n")
-		return
+	p.tell("%s %s from one plain file, each like this: read it, think, write it.",
+		plural(v.Workers, "process sells", "processes sell"), plural(v.Stock, "unit", "units"))
+	apart := fmt.Sprintf("Nothing but the lock %s on %s keeps them apart", path, where)
+	switch {
+	case v.Unsafe:
+		apart = "Nothing keeps them apart"
+	case v.Workers == 1:
+		apart = fmt.Sprintf("The lock is %s on %s", path, where)
 	}
-	p.tell("Nothing but the lock %s on %s keeps them apart,\nand %s killed with SIGKILL while holding it.\n",
-		path, where, plural(v.Kill, "of them is", "of them are"))
+	if v.Kill > 0 {
+		apart += fmt.Sprintf(",\nand %s killed with SIGKILL in the middle of a sale", plural(v.Kill, "process is", "processes are"))
+	}
+	p.tell("%s.\n", apart)
 }
 
 func (v *stockVerb) tell(p *progress, e stock.Progress) {
@@ -121,8 +127,10 @@ func (v *stockVerb) conclude(s *streams, p *progress, r stock.Result, err error)
 	switch {
 	case err != nil:
 		p.tell("  Not finished: %s.", out.Error)
-	case out.OK && !v.Unsafe:
+	case out.OK && !v.Unsafe && r.Kills > 0:
 		p.tell("  Every unit was sold once, though holders died in the middle of it.")
+	case out.OK && !v.Unsafe:
+		p.tell("  Every unit was sold once.")
 	case out.OK:
 		p.tell("  Nothing went wrong this time. Luck is not a lock.")
 	case v.Unsafe:

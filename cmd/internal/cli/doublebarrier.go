@@ -20,7 +20,7 @@ type doubleBarrierVerb struct {
 	N         int            `short:"n" name:"members" required:"" placeholder:"N" help:"How many start together and finish together."`
 	Next      bool           `help:"When a round is under way without this process, wait for a place in a later one instead of exiting with 75."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The barrier's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
@@ -76,7 +76,7 @@ func tellWhoIsThere(waiting context.Context, s *streams, b *doublebarrier.Barrie
 	status, err := b.Status(waiting)
 	switch {
 	case err != nil:
-	case status.Open:
+	case status.Open && len(status.Inside) > 0:
 		s.note("waiting for the end of round %d: %d of its %d members are there", status.Round, len(status.Inside), status.Size)
 	default:
 		s.note("waiting for the others: %d of %d are there", len(status.Waiting), status.Size)

@@ -17,7 +17,7 @@ type electVerb struct {
 	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
 	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The election's path."`
 	Cmd       []string       `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`

@@ -61,6 +61,9 @@ func look(ctx context.Context, client *coord.Client, path nodePath) (r report, c
 		r.Dialect = common(r.Dialect, string(info.Dialect))
 		r.Contenders = append(r.Contenders, r.contender(i+1, info))
 	}
+	if r.Round != nil {
+		r.Round.conclude()
+	}
 	r.Others = r.others(names)
 	return r, changed, err
 }

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -116,4 +117,26 @@ func TestOnlyABarrierIsTakenForOne(t *testing.T) {
 	require.Equal(t, "10.1.2.3", r.Closed.By)
 	require.NoError(t, slot.in.Close())
 	require.Equal(t, 5, slot.exit())
+}
+
+func TestARoundWhoseMembersAllDiedIsNotReportedAsOpen(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	dying := func() *process {
+		return memberFor(t, w, zktest.SessionTimeout, 2, "echo $$; exec sleep 600")
+	}
+	first, second := dying(), dying()
+	first.line()
+	second.line()
+	first.signal(syscall.SIGKILL)
+	second.signal(syscall.SIGKILL)
+	inBarrier(t, w, 0)
+	r := parse[report](t, on(t, w, "--json", "inspect", w.Path("b")).line())
+	require.Equal(t, &roundReport{Number: 1, Members: 2}, r.Round)
+	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "round 1 broke off: all its members are gone; nobody waits")
+
+	again := []*process{member(t, w, 2, "exit 0"), member(t, w, 2, "exit 0")}
+	for _, p := range again {
+		require.Zero(t, p.exit())
+	}
+	require.Contains(t, on(t, w, "inspect", w.Path("b")).output(), "round 2 is over")
 }

@@ -29,7 +29,8 @@ type roundReport struct {
 	Finished int   `json:"finished"` // those that have, and wait for the others
 	Waiting  int   `json:"waiting"`  // for the next round
 
-	inside []string
+	inside  []string
+	crashed bool // it was never closed, and none of its members is left
 }
 
 // inRounds finds out whether there is a double barrier at path, and how it
@@ -70,6 +71,14 @@ func (r *roundReport) place(c *contender) {
 	}
 }
 
+// conclude ends a round that is open on record only: its members have all died,
+// and the next one to come closes it.
+func (r *roundReport) conclude() {
+	if r.Open && r.Inside+r.Finished == 0 {
+		r.Open, r.crashed = false, true
+	}
+}
+
 func (r *roundReport) String() string {
 	about := fmt.Sprintf("double barrier of %d", r.Members)
 	switch {
@@ -80,6 +89,8 @@ func (r *roundReport) String() string {
 			about += fmt.Sprintf("; %d for the next round", r.Waiting)
 		}
 		return about
+	case r.crashed:
+		about += fmt.Sprintf(", round %d broke off: all its members are gone", r.Number)
 	case r.Number > 0:
 		about += fmt.Sprintf(", round %d is over", r.Number)
 	default:

@@ -21,7 +21,7 @@ type lockVerb struct {
 	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for all clients."`
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The lock's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -132,8 +133,12 @@ type queueTake struct {
 	Path nodePath `arg:"" predictor:"path" help:"The queue's path."`
 }
 
-// Run prints the item when it is removed.
+// Run prints the item when it is removed. Where nothing can be printed, nothing
+// is removed.
 func (v *queueTake) Run(s *streams, c *connection) error {
+	if o, ok := s.out.(*output); ok && isClosed(o.File) {
+		return usageError("standard output is closed, and the item would be lost; say > %s if that is wanted", os.DevNull)
+	}
 	return v.wait(c, "no item", func(ctx context.Context, client *coord.Client) error {
 		q, err := queue.New(client, string(v.Path))
 		if err != nil {

@@ -21,7 +21,7 @@ type queueReceive struct {
 	Delay     time.Duration  `placeholder:"D" help:"How long an item of a failed command stays with this process before others can have it."`
 	Dead      *int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead, instead of delivering it again."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
-	KillAfter *time.Duration `placeholder:"D" help:"As with lock."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The queue's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`

@@ -51,11 +51,8 @@ func (j *job) command() []string {
 
 // check finds what cannot be right before anything is done.
 func (j *job) check() error {
-	switch {
-	case len(j.command()) == 0 || j.command()[0] == "":
+	if len(j.command()) == 0 || j.command()[0] == "" {
 		return usageError("no command to run: write it after --, as in %s lock %s -- make deploy", program, j.Path)
-	case j.KillAfter != nil && *j.KillAfter < 0:
-		return usageError("--kill-after %v: it must not be negative", *j.KillAfter)
 	}
 	return nil
 }

@@ -21,7 +21,11 @@ func (v *serverVerb) Run(s *streams) error {
 	if v.Tick <= 0 {
 		return usageError("--tick %v: it must be positive", v.Tick)
 	}
-	if _, _, err := net.SplitHostPort(v.Addr); err != nil {
+	_, port, err := net.SplitHostPort(v.Addr)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		return usageError("--addr: %w; write HOST:PORT", err)
 	}
 	interrupted := make(chan os.Signal, 1)

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,4 +77,16 @@ func requireInterruptTold(t *testing.T, p *process) {
 	require.EqualValues(t, 130, story["status"])
 	require.Contains(t, story["error"], "interrupt")
 	require.NotEmpty(t, story["path"])
+}
+
+func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "item")
+	take := strings.Join(append([]string{os.Args[0]}, append(target(w), "queue", "take", "--timeout", "20", w.Path("q"))...), " ")
+	closed := startAs(t, exec.Command("sh", "-c", take+" >&-"))
+	require.Equal(t, exitUsage, closed.exit())
+	require.Contains(t, closed.stderr.String(), "standard output is closed")
+	require.Equal(t, "1", on(t, w, "queue", "len", w.Path("q")).output())
+	require.Zero(t, startAs(t, exec.Command("sh", "-c", take+" >/dev/null")).exit(), "that is wanted")
+	require.Equal(t, "0", on(t, w, "queue", "len", w.Path("q")).output())
 }

@@ -121,6 +121,20 @@ func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
 	tty.sees("done-9")
 }
 
+func TestAnEndOfInputAtAQuestionEndsItsLine(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+	holder.line()
+	tty := onTerminal(t, w, "sh", "-i")
+	tty.press(`$D $T break ` + w.Path("l") + `; echo done-$?` + "\n")
+	tty.sees("[y/N] ")
+	tty.press("\x04")
+	tty.sees("[y/N] \r\ncoorddemo: nothing was broken")
+	tty.sees("done-1")
+	require.NoError(t, holder.in.Close())
+	require.Equal(t, 5, holder.exit())
+}
+
 func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	tty := onTerminal(t, w, "sh", "-i")

@@ -27,6 +27,10 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		"--timeout: 0s: it must be positive":                "queue take --timeout 0 /q",
 		"--session-timeout: 0s: it must be positive":        "--session-timeout 0 lock /l -- true",
 		"--connect-timeout: -1s: it must be positive":       "inspect --connect-timeout -1 /l",
+		"--kill-after: 0s: it must be positive":             "lock --kill-after 0 /l -- true",
+		"99999999999 seconds are too long":                  "inspect --session-timeout 99999999999 /l",
+		"between 1 ms and 24 h":                             "inspect --session-timeout 8999999999 /l",
+		"invalid port":                                      "server --addr :99999",
 		`"soon" is not a duration`:                          "inspect --connect-timeout soon /l",
 		"--delay -1s: it must not be negative":              "queue receive --delay -1 /q -- true",
 		"--dead 0: it must be at least 1":                   "queue receive --dead 0 /q -- true",
@@ -150,4 +154,13 @@ func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
 			require.False(t, made, "%s has made the parent", verb)
 		}
 	})
+}
+
+func TestServersThatAreSeparatedByBlanksAreToldApartFromIPv6(t *testing.T) {
+	for _, servers := range []string{"a:1 b:2", "a:1;b:2"} {
+		p := start(t, "--zk", servers, "inspect", "/l")
+		require.Equal(t, exitUsage, p.exit(), servers)
+		require.Contains(t, p.stderr.String(), "separated by commas", servers)
+		require.NotContains(t, p.stderr.String(), "IPv6", servers)
+	}
 }

@@ -23,7 +23,7 @@ type Point string
 const (
 	BeforeThinking Point = "after it had read the file"
 	BeforeWriting  Point = "just before it wrote the file"
-	BeforeTelling  Point = "after it had written the file, before it released"
+	BeforeTelling  Point = "just after it had written the file"
 )
 
 var points = []Point{BeforeThinking, BeforeWriting, BeforeTelling}
