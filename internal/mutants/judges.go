@@ -54,4 +54,60 @@ var judges = []mutant{
 		},
 		tests: []suite{bySimulation},
 	},
+	{
+		guard: "simulation: a lost create is looked for",
+		edit: edit{
+			file: "coord/internal/znode/node.go",
+			old:  `if found, failure := n.recover(); found || failure != nil {`,
+			new:  `if found, failure := false, error(nil); found || failure != nil {`,
+		},
+		tests: []suite{bySimulation},
+	},
+	{
+		guard: "simulation: a delete is repeated",
+		edit: edit{
+			file: "coord/internal/znode/node.go",
+			old:  `case n.sess.Err() != nil, IsLost(err):`,
+			new:  `case n.sess.Err() != nil, IsLost(err): return nil`,
+		},
+		tests: []suite{bySimulation},
+	},
+	{
+		guard: "simulation: the witness's version",
+		edit: edit{
+			file: "coord/once.go",
+			old:  `all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)`,
+			new:  `all := append([]Op{SetOp(w.path(), nil, -1)}, ops...)`,
+		},
+		tests: []suite{bySimulation},
+	},
+	{
+		guard: "simulation: a missing node after a lost reply is the transaction's work",
+		edit: edit{
+			file: "coord/releasetxn.go",
+			old: `	if lost {
+		switch undone`,
+			new: `	if false {
+		switch undone`,
+		},
+		tests: []suite{bySimulation},
+	},
+	{
+		guard: "simulation: a listing after a writer's going",
+		edit: edit{
+			file: "coord/line.go",
+			old:  `return gone.Kind == kindWrite || gone.Dialect == Kazoo && l.has(kindRead)`,
+			new:  `return false`,
+		},
+		tests: []suite{bySimulation},
+	},
+	{
+		guard: "simulation: what a lost leader returns does not end Run",
+		edit: edit{
+			file: "coord/election/run.go",
+			old:  `if lost {`,
+			new:  `if lost && false {`,
+		},
+		tests: []suite{bySimulation},
+	},
 }
