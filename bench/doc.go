@@ -22,7 +22,7 @@
 // proxy that counts requests, answers and bytes; that also warms it up. Links
 // are such proxies, too, and count all the time.
 //
-// All sessions of a contender are in one process, unless the row says otherwise,
-// so that the time from one grant to the next is taken by one clock. Sessions
-// take the servers of an ensemble by turns, followers first.
+// All sessions of a contender are in one process, unless the row says
+// otherwise, so that the time from one grant to the next is taken by one clock.
+// Sessions take the servers of an ensemble by turns, followers first.
 package bench

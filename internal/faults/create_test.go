@@ -73,8 +73,8 @@ func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
 	}, zktest.WithQuorumLinks())
 }
 
-// createIsUnderWay reports whether the follower still lagged when the client was
-// back.
+// createIsUnderWay reports whether the follower still lagged when the client
+// was back.
 func (s scene) createIsUnderWay() bool {
 	// A write through a server that lags takes the way to and fro several
 	// times.
