@@ -23,6 +23,7 @@ type verbs struct {
 	Lock          lockVerb          `cmd:"" help:"Run a command while holding a lock."`
 	Ls            lsVerb            `cmd:"" help:"List every lock, election, barrier, semaphore and queue at a path and below: who holds, how many wait, what is odd."`
 	Graph         graphVerb         `cmd:"" help:"Tell who waits for whom, over all paths, and whether some wait in a circle."`
+	Doctor        doctorVerb        `cmd:"" help:"Look for what is wrong: servers, sessions, clocks, permissions, nodes left behind."`
 	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`
 	Top           topVerb           `cmd:"" help:"The same again and again, until interrupted."`
 	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`

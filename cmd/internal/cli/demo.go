@@ -45,10 +45,13 @@ type stage struct {
 	close  func()
 }
 
+// demoRoot is what the demos' nodes are below.
+const demoRoot = "/coorddemo/"
+
 // stage prepares a demo: on the servers that were named, or else on one of its
 // own. check is given the session time-out.
 func (c connection) stage(name string, check func(session time.Duration) error) (*stage, error) {
-	st := &stage{connection: c, where: c.ZK, path: "/coorddemo/" + name + "-" + strings.ToLower(rand.Text()[:8])}
+	st := &stage{connection: c, where: c.ZK, path: demoRoot + name + "-" + strings.ToLower(rand.Text()[:8])}
 	stop, err := st.servers()
 	if err != nil {
 		return nil, err
