@@ -71,11 +71,14 @@ func Main(args []string) int {
 	return std.finish(ctx.Run(std, &v.connection))
 }
 
-// withVerbs writes --version, as other commands have it, as the verb that it is
-// here.
+// withVerbs writes --version and help VERB, as other commands have them, as they
+// are called here.
 func withVerbs(args []string) []string {
-	if len(args) > 0 && args[0] == "--version" {
+	switch {
+	case len(args) > 0 && args[0] == "--version":
 		return append([]string{"version"}, args[1:]...)
+	case len(args) > 0 && args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
 	}
 	return args
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -51,8 +52,13 @@ func (s *streams) finish(err error) int {
 	if status.err != nil {
 		s.note("%v", status.err)
 	}
-	if errors.Is(err, coord.ErrNoAuth) {
+	switch {
+	case errors.Is(err, coord.ErrNoAuth):
 		fmt.Fprintln(s.err, "(--auth or ZK_AUTH presents credentials)")
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
+		fmt.Fprintln(s.err, "(--dialect kazoo stands in line with Kazoo's)")
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Curator)+" "):
+		fmt.Fprintln(s.err, "(--dialect curator, the default, stands in line with Curator's)")
 	}
 	return status.code
 }

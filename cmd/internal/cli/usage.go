@@ -79,7 +79,7 @@ func synopsis(verb *kong.Node) string {
 	return strings.NewReplacer(" <cmd> ...", " -- <cmd> ...", " [<cmd> ...]", " [-- <cmd> ...]").Replace(line)
 }
 
-// help is kong's, with that synopsis.
+// help is kong's, with that synopsis, and examples.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	out := ctx.Kong.Stdout
 	var text bytes.Buffer
@@ -88,7 +88,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	ctx.Kong.Stdout = out
 	told := text.String()
 	if verb := ctx.Selected(); verb != nil {
-		told = strings.Replace(told, verb.Summary(), synopsis(verb), 1)
+		told = strings.Replace(told, verb.Summary(), synopsis(verb), 1) + examplesOf(verb)
 	}
 	if err == nil {
 		_, err = io.WriteString(out, told)
