@@ -115,6 +115,7 @@ func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(b, other.Break(b.Context(), claim.Node()))
 		h := b.acquire(other)
+		synctest.Wait() // the news has come
 		_, err := claim.Turn(b.Context(), first)
 		require.ErrorIs(b, err, coord.ErrNodeDeleted)
 		require.NoError(b, h.Err())
