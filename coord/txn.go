@@ -93,19 +93,20 @@ func (e *TxnError) Unwrap() error { return e.Err }
 // matches [ErrUnconfirmed], and the caller must find out. When the ensemble
 // refused it, the error wraps a [*TxnError].
 func (c *Client) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
-	s, err := c.keeper.Session(ctx)
-	if err != nil {
-		return nil, c.Failure("transaction", "", err)
-	}
-	results, err := c.txn(ctx, s, ops)
+	results, err := c.txn(ctx, nil, ops)
 	return results, c.Failure("transaction", "", err)
 }
 
-// txn runs a transaction in session s.
+// txn runs a transaction in session s, or if that is nil, in the current one.
 func (c *Client) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
 	requests, err := c.requests(ops)
 	if err != nil {
 		return nil, err
+	}
+	if s == nil {
+		if s, err = c.keeper.Session(ctx); err != nil {
+			return nil, err
+		}
 	}
 	replies, err := s.Txn(ctx, requests)
 	if err != nil {
@@ -162,7 +163,7 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 // fails before the reply, the error matches [ErrUnconfirmed].
 func (c *Client) Create(ctx context.Context, path string, data []byte) error {
 	for {
-		err := c.one(ctx, CreateOp(path, data))
+		_, err := c.one(ctx, CreateOp(path, data))
 		if !errors.Is(err, ErrNoNode) {
 			return err
 		}
@@ -177,36 +178,26 @@ func (c *Client) Create(ctx context.Context, path string, data []byte) error {
 // request. When the connection fails before the reply, the error matches
 // [ErrUnconfirmed].
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	results, err := c.Txn(ctx, SetOp(path, data, version))
-	if err != nil {
-		return Stat{}, bare("set", path, err)
-	}
-	return results[0].Stat, nil
+	set, err := c.one(ctx, SetOp(path, data, version))
+	return set.Stat, err
 }
 
 // Delete deletes a node that has this version; -1 matches any. One request.
 // When the connection fails before the reply, the error matches
 // [ErrUnconfirmed].
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
-	return c.one(ctx, DeleteOp(path, version))
+	_, err := c.one(ctx, DeleteOp(path, version))
+	return err
 }
 
-func (c *Client) one(ctx context.Context, op Op) error {
-	_, err := c.Txn(ctx, op)
-	return bare(opNames[op.kind], op.path, err)
-}
-
-// bare strips what a transaction adds from the error of a single operation.
-func bare(op, path string, err error) error {
-	var known *OpError
-	var single *TxnError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &single):
-		err = single.Err
-	case errors.As(err, &known):
-		err = known.Err
+// one carries out a single operation, whose error is told as its own.
+func (c *Client) one(ctx context.Context, op Op) (result Result, err error) {
+	results, err := c.txn(ctx, nil, []Op{op})
+	if refused := (*TxnError)(nil); errors.As(err, &refused) {
+		err = refused.Err
 	}
-	return &OpError{Op: op, Path: path, Err: err}
+	if err == nil {
+		result = results[0]
+	}
+	return result, c.Failure(opNames[op.kind], op.path, err)
 }
