@@ -25,11 +25,33 @@ import (
 // a known version, shows whether the transaction was carried out. Without such
 // an operation, the missing node counts as its work.
 func (h *Hold) ReleaseTxn(ctx context.Context, ops ...Op) error {
-	if err := h.beginReleasing(); err != nil {
-		return opError("release", h.Node(), err)
+	return releaseTxn(ctx, []*Hold{h}, ops)
+}
+
+// ReleaseTxn releases every member and carries out the operations, all or
+// nothing, as [Hold.ReleaseTxn] does: one request. The members must be of one
+// session. When one was lost, the error matches [ErrLost], nothing was carried
+// out, and the others go on.
+func (g *Group) ReleaseTxn(ctx context.Context, ops ...Op) error {
+	for _, h := range g.holds {
+		if h.claim.sess != g.holds[0].claim.sess {
+			return opError("release", h.Node(), invalid("the holds are of two sessions"))
+		}
 	}
-	err := h.releaseBy(ctx, append([]Op{DeleteOp(h.Node(), h.claim.node.Version())}, ops...))
-	return h.claim.client.Failure("release", h.Node(), err)
+	return releaseTxn(ctx, g.holds, ops)
+}
+
+func releaseTxn(ctx context.Context, holds []*Hold, ops []Op) error {
+	all := make([]Op, 0, len(holds)+len(ops))
+	for i, h := range holds {
+		if err := h.beginReleasing(); err != nil {
+			stopReleasing(holds[:i])
+			return opError("release", h.Node(), err)
+		}
+		all = append(all, DeleteOp(h.Node(), h.claim.node.Version()))
+	}
+	err := releaseBy(ctx, holds, append(all, ops...))
+	return holds[0].claim.client.Failure("release", holds[0].Node(), err)
 }
 
 func (h *Hold) beginReleasing() error {
@@ -61,34 +83,41 @@ func (h *Hold) mayEnd() error {
 	return nil
 }
 
-// releaseBy sends the transaction, whose first operation deletes the own node,
+// releaseBy sends the transaction, whose first operations delete the own nodes,
 // until its outcome is known.
-func (h *Hold) releaseBy(ctx context.Context, ops []Op) error {
-	cl := h.claim
+func releaseBy(ctx context.Context, holds []*Hold, ops []Op) error {
+	cl, gone := holds[0].claim, (*Hold)(nil)
 	err := znode.Send(ctx, cl.sess, func() error {
 		_, err := cl.client.txn(ctx, cl.sess, ops)
 		return err
 	}, func(err error, lost bool) error {
-		return h.judge(ctx, ops, err, lost)
+		at, verdict := judge(ctx, holds, ops, err, lost)
+		if errors.Is(verdict, ErrNodeDeleted) {
+			gone = holds[at]
+		}
+		return verdict
 	})
 	if err == nil {
-		cl.releasedBy()
+		for _, h := range holds {
+			h.claim.releasedBy()
+		}
 		return nil
 	}
-	cl.stopReleasing()
+	stopReleasing(holds)
 	switch {
 	case errors.Is(err, ErrUnconfirmed):
-		h.Abandon() // and the rest is left to the background
-	case errors.Is(err, ErrNodeDeleted):
-		cl.vanish(ErrNodeDeleted)
+		for _, h := range holds {
+			h.Abandon() // and the rest is left to the background
+		}
+	case gone != nil:
+		gone.claim.vanish(ErrNodeDeleted)
 	}
 	return err
 }
 
-// judge says what becomes of a transaction that releases h and has failed; see
-// [znode.Send].
-func (h *Hold) judge(ctx context.Context, ops []Op, err error, lost bool) error {
-	cl := h.claim
+// judge says what becomes of a transaction that releases the holds and has
+// failed, at which of them; see [znode.Send].
+func judge(ctx context.Context, holds []*Hold, ops []Op, err error, lost bool) (at int, verdict error) {
 	// An earlier attempt whose reply was lost may be carried out late.
 	final := func(err error) error {
 		if lost {
@@ -99,30 +128,32 @@ func (h *Hold) judge(ctx context.Context, ops []Op, err error, lost bool) error 
 	var refused *TxnError
 	switch errors.As(err, &refused); {
 	case refused == nil && znode.IsLost(err):
-		return znode.ErrAgain
-	case refused == nil, refused.Index > 0, !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrBadVersion):
-		return final(callersOwn(err, 1))
+		return 0, znode.ErrAgain
+	case refused == nil, refused.Index >= len(holds), !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrBadVersion):
+		return 0, final(callersOwn(err, len(holds)))
 	}
+	at = refused.Index
+	h, cl := holds[at], holds[at].claim
 	if errors.Is(err, ErrBadVersion) {
 		switch written, err := cl.node.Rewritten(ctx); {
 		case err != nil && lost:
-			return znode.Unconfirmed(err)
+			return at, znode.Unconfirmed(err)
 		case err != nil:
-			return h.ownFailure(err)
+			return at, h.ownFailure(err)
 		case written:
-			ops[0] = DeleteOp(h.Node(), cl.node.Version())
-			return znode.ErrAgain
+			ops[at] = DeleteOp(h.Node(), cl.node.Version())
+			return at, znode.ErrAgain
 		}
 	}
 	if lost {
-		switch undone, err := cl.undone(ctx, ops[1:]); {
+		switch undone, err := cl.undone(ctx, ops[len(holds):]); {
 		case err != nil:
-			return znode.Unconfirmed(err)
+			return at, znode.Unconfirmed(err)
 		case !undone:
-			return nil // the earlier attempt took effect
+			return at, nil // the earlier attempt took effect
 		}
 	}
-	return loss{ErrNodeDeleted} // the node is gone, or another's, without the transaction
+	return at, loss{ErrNodeDeleted} // the node is gone, or another's, without the transaction
 }
 
 // undone reports whether a transaction that can no longer be carried out
@@ -148,11 +179,13 @@ func (cl *Claim) undone(ctx context.Context, ops []Op) (bool, error) {
 
 // stopReleasing unblocks a pending delete and has the own watch look again: its
 // events meanwhile were ignored.
-func (cl *Claim) stopReleasing() {
-	cl.mu.Lock()
-	cl.endReleasing()
-	cl.mu.Unlock()
-	cl.node.Watch()
+func stopReleasing(holds []*Hold) {
+	for _, h := range holds {
+		h.claim.mu.Lock()
+		h.claim.endReleasing()
+		h.claim.mu.Unlock()
+		h.claim.node.Watch()
+	}
 }
 
 // endReleasing unblocks a pending delete; cl.mu is held.

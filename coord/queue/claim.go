@@ -8,9 +8,10 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// claimItem claims an item for its receiver. This is what the queue needs
-// beyond a line and a rule: a claim of a name that others want, too, made along
-// with a change of another node, in one transaction.
+// obtain claims an item, and up to n-1 that follow along with it; when one of
+// these cannot be had, the first alone. This is what the queue needs beyond a
+// line and a rule: claims of names that others want, too, made along with
+// changes of other nodes, in one transaction. For each item:
 //
 //	create taken/<name>, ephemeral       fails if another consumer has the item
 //	set    taken/<name>                  its version is 1, where that of a claim by Kazoo is 0
@@ -19,38 +20,78 @@ import (
 // So no two deliveries have the same pair of versions. An Ack or a Nack names
 // both, in one transaction with the deletion of the claim; and the claim of a
 // Receive that was given up is deleted only while the entry has its version.
-func (q *Queue) claimItem(ctx context.Context, e entry) (*Item, error) {
-	item := &Item{
-		Data: e.data, Priority: priority(e.name), Deliveries: int(e.stat.Version) + 1,
-		queue: q, name: e.name, version: e.stat.Version + 1,
+func (q *Queue) obtain(ctx context.Context, first entry, n int) ([]*Item, error) {
+	if first.claimed != nil {
+		return []*Item{first.claimed}, nil
 	}
-	claim, err := q.join(ctx, item, coord.SetOp(q.entry(e.name), e.data, e.stat.Version))
+	if n == 1 {
+		defer q.dispatcher.readAhead(ctx)()
+	}
+	all := append([]entry{first}, q.dispatcher.more(ctx, n-1)...)
+	items, refused, err := q.claimAll(ctx, all, true)
+	for i, e := range all[1:] {
+		switch {
+		case err == nil || i+1 == refused:
+			q.dispatcher.report(e.name, err)
+		default:
+			q.dispatcher.report(e.name, errNotTried)
+		}
+	}
+	if err != nil && len(all) > 1 && ctx.Err() == nil && !errors.Is(err, coord.ErrUnconfirmed) {
+		items, _, err = q.claimAll(ctx, all[:1], true)
+	}
 	if errors.Is(err, coord.ErrTooLarge) { // with the data; their delivery is not counted
-		item.version = e.stat.Version
-		claim, err = q.join(ctx, item, coord.CheckOp(q.entry(e.name), e.stat.Version))
+		items, _, err = q.claimAll(ctx, all[:1], false)
 	}
-	var refused *coord.TxnError
-	switch {
-	case isLostRace(err):
-		return nil, errMissed
-	case ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired):
-		return nil, errMissed // perhaps a session that is over here has it, until the servers end it
-	case errors.Is(err, coord.ErrNoAuth) && errors.As(err, &refused):
-		return nil, errDenied // the entry; not the own node
-	case err != nil:
-		return nil, err
-	}
-	item.hold, err = claim.Turn(ctx, nil)
-	if err != nil {
-		claim.Abandon() // Receive ends with ctx, also when no server answers
-		return nil, err
-	}
-	return item, q.dispatcher.keep(item)
+	return items, err
 }
 
-func (q *Queue) join(ctx context.Context, item *Item, with coord.Op) (*coord.Claim, error) {
-	return q.client.JoinName(ctx, coord.NameSpec{
-		Path: q.taken() + "/" + item.name, Data: []byte(q.owner + "\n" + rand.Text()), // like no other claim's
-		With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
-	})
+// claimAll claims all the items or none, by one request, and tells which of them
+// was refused.
+func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*Item, at int, err error) {
+	specs := make([]coord.NameSpec, len(es))
+	for i, e := range es {
+		item := &Item{
+			Data: e.data, Priority: priority(e.name), Deliveries: int(e.stat.Version) + 1,
+			queue: q, name: e.name, version: e.stat.Version,
+		}
+		with := coord.CheckOp(q.entry(e.name), e.stat.Version)
+		if count {
+			item.version++
+			with = coord.SetOp(q.entry(e.name), e.data, e.stat.Version)
+		}
+		items = append(items, item)
+		specs[i] = coord.NameSpec{
+			Path: q.taken() + "/" + e.name, Data: []byte(q.owner + "\n" + rand.Text()), // like no other claim's
+			With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
+		}
+	}
+	claims, err := q.client.JoinNames(ctx, specs...)
+	var refused *coord.TxnError
+	isRefused := errors.As(err, &refused)
+	if isRefused {
+		at = refused.Index / 3
+	}
+	switch {
+	case isLostRace(err):
+		return nil, at, errMissed
+	case ctx.Err() == nil && errors.Is(err, coord.ErrUnconfirmed) && errors.Is(err, coord.ErrSessionExpired):
+		return nil, at, errMissed // perhaps a session that is over here has it, until the servers end it
+	case errors.Is(err, coord.ErrNoAuth) && isRefused && refused.Index%3 == 2:
+		return nil, at, errDenied // the entry; not the own node
+	case err != nil:
+		return nil, at, err
+	}
+	for i, claim := range claims {
+		if items[i].hold, err = claim.Turn(ctx, nil); err == nil {
+			err = q.dispatcher.keep(items[i])
+		}
+		if err != nil {
+			for _, claim := range claims {
+				claim.Abandon() // Receive ends with ctx, also when no server answers
+			}
+			return nil, i, err
+		}
+	}
+	return items, 0, nil
 }

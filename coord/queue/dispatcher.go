@@ -42,6 +42,8 @@ type dispatcher struct {
 	items     map[string]*Item // received, by name; nil: closed
 	returned  chan struct{}    // closed when an item comes back
 	ahead     entry            // read ahead, or none
+	claimed   []*Item          // ahead of their receivers
+	limit     int32            // of deliveries before an item is dead; 0 = none
 }
 
 const (
@@ -66,6 +68,9 @@ const (
 // errMissed: another consumer was faster.
 var errMissed = errors.New("another consumer has the item")
 
+// errNotTried: the item is still to be had.
+var errNotTried = errors.New("not tried")
+
 // errDenied: this client may not read or write the item.
 var errDenied = errors.New("no permission for the item")
 
@@ -74,25 +79,26 @@ func (d *dispatcher) init(l layout) {
 	d.credit, d.out, d.items, d.returned = mostCredit, map[string]bool{}, map[string]*Item{}, make(chan struct{})
 }
 
-// next hands out an item to try. It fails with [ErrEmpty] if there is none;
-// then v has read what can change that.
-func (d *dispatcher) next(ctx context.Context, v *coord.View) (string, error) {
+// next hands out an item to try, or one that was claimed ahead if that will do.
+// It fails with [ErrEmpty] if there is none; then v has read what can change
+// that.
+func (d *dispatcher) next(ctx context.Context, v *coord.View, claimed bool) (e entry, err error) {
 	open, err := d.enter(ctx)
 	if err != nil {
-		return "", err
+		return e, err
 	}
 	defer open()
-	name, free := d.pick(false), 1
-	for name == "" && free > 0 { // unless the listing was discarded at once
+	e = d.pick(false, claimed)
+	for free := 1; e.name == "" && free > 0; { // unless the listing was discarded at once
 		if free, err = d.list(ctx, v); err != nil {
-			return "", err
+			return e, err
 		}
-		name = d.pick(true)
+		e = d.pick(true, claimed)
 	}
-	if name == "" {
-		return "", d.empty()
+	if e.name == "" {
+		err = d.empty()
 	}
-	return name, nil
+	return e, err
 }
 
 func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
@@ -106,22 +112,68 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 
 // pick takes a candidate from the listing, or none when the queue is to be
 // looked at, which it just was if the listing is new.
-func (d *dispatcher) pick(isNew bool) (name string) {
+func (d *dispatcher) pick(isNew, claimed bool) (e entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !isNew && d.isDue() {
-		return ""
+	for claimed && len(d.claimed) > 0 {
+		item := d.claimed[0]
+		d.claimed = d.claimed[1:]
+		if item.hold.Err() == nil {
+			return entry{name: item.name, claimed: item}
+		}
 	}
+	if isNew || !d.isDue() {
+		e.name = d.handOut(isNew)
+	}
+	return e
+}
+
+// handOut takes a candidate from the listing, or returns "" if there is none;
+// d.mu is held.
+func (d *dispatcher) handOut(isNew bool) string {
 	at := d.choose(isNew)
 	if at < 0 {
 		return ""
 	}
-	name = d.names[at]
+	name := d.names[at]
 	copy(d.names[1:at+1], d.names[:at])
 	d.names, d.out[name] = d.names[1:], true
 	d.credit += 1 / float64(max(itemsPerListing, d.length/partPerListing))
 	return name
 }
+
+// more hands out up to n further candidates of the listing at hand, and reads
+// them together. What is not to be had like that is left for later.
+func (d *dispatcher) more(ctx context.Context, n int) []entry {
+	all := make([]entry, max(0, n))
+	d.mu.Lock()
+	for i := range all {
+		if all[i].name = d.handOut(false); all[i].name == "" {
+			all = all[:i]
+			break
+		}
+	}
+	d.mu.Unlock()
+	var reading sync.WaitGroup
+	for i := range all {
+		reading.Go(func() {
+			e, err := d.read(ctx, all[i])
+			if err == nil && d.isDead(e) {
+				err = errNotTried
+			}
+			if err != nil {
+				d.report(all[i].name, err)
+				e.name = ""
+			}
+			all[i] = e
+		})
+	}
+	reading.Wait()
+	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
+}
+
+// isDead tells whether an item was delivered too often.
+func (d *dispatcher) isDead(e entry) bool { return d.limit > 0 && e.stat.Version >= d.limit }
 
 // isDue tells whether the queue is to be looked at although there are
 // candidates; d.mu is held.
@@ -235,15 +287,18 @@ func (d *dispatcher) empty() error {
 	return ErrEmpty
 }
 
-// read reads a candidate, unless it was read ahead.
-func (d *dispatcher) read(ctx context.Context, name string) (e entry, err error) {
+// read reads a candidate, unless it was claimed or read ahead.
+func (d *dispatcher) read(ctx context.Context, c entry) (e entry, err error) {
+	if c.claimed != nil {
+		return c, nil
+	}
 	d.mu.Lock()
 	e, d.ahead = d.ahead, entry{}
 	d.mu.Unlock()
-	if e.name == name {
+	if e.name == c.name {
 		return e, nil
 	}
-	e, err = d.get(ctx, name)
+	e, err = d.get(ctx, c.name)
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
 		err = errMissed

@@ -53,6 +53,17 @@ func (d *dispatcher) settled(item *Item, back bool) {
 	}
 }
 
+// offer has the receivers obtain items that were claimed ahead.
+func (d *dispatcher) offer(items []*Item) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(items) > 0 {
+		d.claimed = append(d.claimed, items...)
+		close(d.returned)
+		d.returned = make(chan struct{})
+	}
+}
+
 // forget drops an item whose claim has ended; d.mu is held.
 func (d *dispatcher) forget(item *Item) {
 	if item.parked != nil {

@@ -17,6 +17,7 @@ import (
 type receiver struct {
 	*dispatcher
 	waits  bool        // for an item, if there is none
+	claims bool        // the item, so that one claimed ahead will do
 	looked bool        // again, before it says that there is none
 	stands bool        // at a place, from which it watches
 	place  *coord.Hold // in the line; nil for a consumer alone
@@ -30,12 +31,12 @@ const patience = 30 * time.Millisecond
 
 // candidate returns an item to try. If there is none, it waits for one, or
 // fails with [ErrEmpty].
-func (r *receiver) candidate(ctx context.Context) (name string, err error) {
+func (r *receiver) candidate(ctx context.Context) (e entry, err error) {
 	for {
-		name, err = r.look(ctx)
+		e, err = r.look(ctx)
 		switch {
 		case !errors.Is(err, ErrEmpty):
-			return name, err
+			return e, err
 		case r.waits:
 			err = r.stand(ctx)
 		case !r.looked:
@@ -45,13 +46,13 @@ func (r *receiver) candidate(ctx context.Context) (name string, err error) {
 			_, _, err = r.client.Exists(ctx, r.entries())
 		}
 		if err != nil {
-			return "", err
+			return e, err
 		}
 	}
 }
 
 // look looks for a candidate, and from a place among the idle waits for one.
-func (r *receiver) look(ctx context.Context) (name string, err error) {
+func (r *receiver) look(ctx context.Context) (e entry, err error) {
 	woken := false
 	err = r.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
 		if woken {
@@ -60,7 +61,7 @@ func (r *receiver) look(ctx context.Context) (name string, err error) {
 			}
 		}
 		woken = true
-		name, err = r.next(ctx, v)
+		e, err = r.next(ctx, v, r.claims)
 		if !errors.Is(err, ErrEmpty) || !r.stands || r.place != nil && r.place.Err() != nil {
 			return true, err
 		}
@@ -69,7 +70,7 @@ func (r *receiver) look(ctx context.Context) (name string, err error) {
 		}
 		return false, nil
 	})
-	return name, err
+	return e, err
 }
 
 // stand waits for a place from which the queue is watched.

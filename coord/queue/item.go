@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -29,6 +30,30 @@ type Item struct {
 // session ended before that: the item may be delivered again. One request.
 func (i *Item) Ack(ctx context.Context) error {
 	return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))
+}
+
+// AckBatch acknowledges items of this queue object, all by one request. When
+// that is refused because of one of them, each is acknowledged by itself: the
+// error has all failures, and the other items are done.
+func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
+	var holds []*coord.Hold
+	var deletes []coord.Op
+	var each []func() error
+	for _, i := range items {
+		holds, deletes = append(holds, i.hold), append(deletes, coord.DeleteOp(q.entry(i.name), i.version))
+		each = append(each, func() error { return i.Ack(ctx) })
+	}
+	if len(items) < 2 || slices.ContainsFunc(items, q.dispatcher.isParked) {
+		return together(each...)
+	}
+	err := coord.NewGroup(holds[0], holds[1:]...).ReleaseTxn(ctx, deletes...)
+	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
+		return together(each...)
+	}
+	for _, i := range items {
+		q.dispatcher.settled(i, err != nil)
+	}
+	return q.explain("ack", err)
 }
 
 // Nack gives the item back, to its old place in the queue. With a delay, the

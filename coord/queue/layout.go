@@ -49,6 +49,8 @@ type entry struct {
 	name string
 	data []byte
 	stat coord.Stat
+
+	claimed *Item // ahead of its receiver, or nil
 }
 
 func (l layout) get(ctx context.Context, name string) (entry, error) {

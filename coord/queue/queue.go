@@ -21,6 +21,9 @@ const (
 // packet, but a claim needs room beside the data.
 const MaxSize = 1_000_000
 
+// MaxPrefetch is the most that [WithPrefetch] claims ahead.
+const MaxPrefetch = 256
+
 // ErrStale: an item's claim has ended, because the session did, or because
 // another consumer has the item now. Nothing was removed.
 var ErrStale = errors.New("claim on the item has ended")
@@ -37,7 +40,7 @@ type Queue struct {
 	dispatcher dispatcher
 	sends      *coord.ExactlyOnce
 	owner      string       // names this process in its claims
-	limit      int32        // deliveries before an item is dead; 0 = none
+	prefetch   int          // items claimed ahead
 	usedUp     atomic.Int64 // the czxid of the entries' directory whose sequence numbers are, or 0
 
 	closing context.Context // ends with Close
@@ -55,7 +58,23 @@ func WithDeadLetters(deliveries int) Option {
 		if deliveries < 1 || deliveries > 1<<20 {
 			return fmt.Errorf("%w: dead letters after %d deliveries; at least 1", coord.ErrInvalid, deliveries)
 		}
-		q.limit = int32(deliveries)
+		q.dispatcher.limit = int32(deliveries)
+		return nil
+	}
+}
+
+// WithPrefetch has Receive claim up to n further items along with the one it
+// returns, in one transaction, for the next calls, which then need no request. It
+// is for items that take little time: those claimed ahead are kept from other
+// consumers until they are received or the queue is closed here, an item of
+// higher priority that is put meanwhile comes after them, and each claim counts
+// as a delivery.
+func WithPrefetch(n int) Option {
+	return func(q *Queue) error {
+		if n < 0 || n > MaxPrefetch {
+			return fmt.Errorf("%w: %d items claimed ahead; 0 to %d", coord.ErrInvalid, n, MaxPrefetch)
+		}
+		q.prefetch = n
 		return nil
 	}
 }

@@ -14,15 +14,41 @@ var ErrEmpty = errors.New("no item to be had")
 // Receive waits for an item and claims it until [Item.Ack] or [Item.Nack]. If
 // this process dies before, or its session ends, the item is delivered again:
 // every item is processed at least once. Two requests, read and claim, when the
-// listing at hand has an item that nobody else claims first.
+// listing at hand has an item that nobody else claims first; with
+// [WithPrefetch], one and a share of another.
 func (q *Queue) Receive(ctx context.Context) (*Item, error) {
-	return serve(ctx, q, "receive", true, q.claimItem)
+	return q.receive(ctx, true)
 }
 
 // TryReceive is [Queue.Receive] without waiting: it fails with [ErrEmpty] when
-// there is no item that nobody has, which it finds out by two more requests.
+// there is no item that nobody has, which it finds out by one more request.
 func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
-	return serve(ctx, q, "receive", false, q.claimItem)
+	return q.receive(ctx, false)
+}
+
+func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
+	items, err := q.receiveBatch(ctx, 1+q.prefetch, wait)
+	if err != nil {
+		return nil, err
+	}
+	q.dispatcher.offer(items[1:])
+	return items[0], nil
+}
+
+// ReceiveBatch waits for an item and claims up to n, as many as there are then
+// in the listing at hand, in one transaction: one request for each to read it,
+// all at once, and one for the claims. When another consumer is faster with one
+// of them, it claims one.
+func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
+	if n < 1 {
+		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
+	}
+	return q.receiveBatch(ctx, n, true)
+}
+
+func (q *Queue) receiveBatch(ctx context.Context, n int, wait bool) ([]*Item, error) {
+	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: true}
+	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, n) })
 }
 
 // Take waits for an item and removes it: it is delivered at most once, and lost
@@ -30,19 +56,18 @@ func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
 // remove. [coord.ErrUnconfirmed] when ctx or the session ended before it was
 // known whether an item was removed.
 func (q *Queue) Take(ctx context.Context) ([]byte, error) {
-	return serve(ctx, q, "take", true, q.take)
+	return serve(ctx, q, &receiver{dispatcher: &q.dispatcher, waits: true}, "take", q.take)
 }
 
 // TryTake is [Queue.Take] without waiting: it fails with [ErrEmpty].
 func (q *Queue) TryTake(ctx context.Context) ([]byte, error) {
-	return serve(ctx, q, "take", false, q.take)
+	return serve(ctx, q, &receiver{dispatcher: &q.dispatcher}, "take", q.take)
 }
 
 // serve tries candidates until one is obtained.
-func serve[T any](ctx context.Context, q *Queue, op string, wait bool, obtain func(context.Context, entry) (T, error)) (T, error) {
+func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain func(context.Context, entry) (T, error)) (T, error) {
 	ctx, cancel := q.untilClosed(ctx)
 	defer cancel()
-	r := &receiver{dispatcher: &q.dispatcher, waits: wait}
 	defer r.leave()
 	for {
 		result, err := attempt(ctx, q, r, obtain)
@@ -55,21 +80,20 @@ func serve[T any](ctx context.Context, q *Queue, op string, wait bool, obtain fu
 	}
 }
 
-// attempt tries one candidate. The next one is read meanwhile.
+// attempt tries one candidate.
 func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(context.Context, entry) (T, error)) (result T, err error) {
-	name, err := r.candidate(ctx)
+	c, err := r.candidate(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer func() { r.report(name, err) }()
-	e, err := r.read(ctx, name)
-	if err == nil && q.limit > 0 && e.stat.Version >= q.limit {
+	defer func() { r.report(c.name, err) }()
+	e, err := r.read(ctx, c)
+	if err == nil && r.isDead(e) {
 		err = q.deadLetter(ctx, e)
 	}
 	if err != nil {
 		return result, err
 	}
-	defer r.readAhead(ctx)()
 	return obtain(ctx, e)
 }
 
@@ -85,6 +109,7 @@ func isPassing(ctx context.Context, err error) bool {
 
 // take removes an item. That nobody has it is made sure of by making its claim.
 func (q *Queue) take(ctx context.Context, e entry) ([]byte, error) {
+	defer q.dispatcher.readAhead(ctx)() // the next one meanwhile
 	_, err := q.sends.Txn(ctx,
 		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
 		coord.DeleteOp(q.claim(e.name), -1),

@@ -128,6 +128,50 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 	})
 }
 
+// CreateAll makes nodes of one session, whose names are known, by once: one
+// transaction, which makes all or none, and returns the number of its change. It
+// blocks until that is certain, or certain not to be.
+func CreateAll(ctx context.Context, nodes []*Node, once func() (czxid int64, err error)) error {
+	made := func(czxid int64) {
+		for _, n := range nodes {
+			n.made(Join(n.Spec.Dir, n.Spec.Name), czxid)
+		}
+	}
+	for _, n := range nodes {
+		defer n.attempted()
+	}
+	return Send(ctx, nodes[0].sess, func() error {
+		czxid, err := once()
+		if err == nil {
+			made(czxid)
+		}
+		return err
+	}, func(err error, lost bool) error {
+		if lost {
+			var czxid int64
+			for _, n := range nodes {
+				switch found, failure := n.recover(); {
+				case failure != nil:
+					return failure
+				case found:
+					czxid = n.czxid
+				}
+			}
+			if czxid != 0 {
+				made(czxid) // if one is missing, it is gone, and its watch will tell
+				return nil
+			}
+		}
+		switch {
+		case !IsLost(err):
+			return err
+		case ctx.Err() != nil:
+			return session.Ended(ctx) // and the nodes are not there
+		}
+		return ErrAgain
+	})
+}
+
 // recover finds out what became of a create whose reply was lost. After the
 // write before the look this connection's server shows what the ensemble has
 // carried out; what it has not by then it should refuse, because the session
