@@ -59,8 +59,7 @@ func (d *dispatcher) offer(items []*Item) {
 	defer d.mu.Unlock()
 	if len(items) > 0 {
 		d.claimed = append(d.claimed, items...)
-		close(d.returned)
-		d.returned = make(chan struct{})
+		d.wake()
 	}
 }
 
@@ -96,6 +95,11 @@ func (d *dispatcher) overtaken(by int) {
 // nothing only because another had the item. d.mu is held.
 func (d *dispatcher) recall() {
 	d.names = nil
+	d.wake()
+}
+
+// wake has those who wait look again; d.mu is held.
+func (d *dispatcher) wake() {
 	close(d.returned)
 	d.returned = make(chan struct{})
 }

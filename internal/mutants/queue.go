@@ -87,6 +87,54 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestWhatOneConsumerFailsToObtain"}},
 	},
 	{
+		guard: "queue: claims of several names whose reply was lost are found by any of them",
+		edit: edit{
+			file: "coord/internal/znode/node.go",
+			old:  `			if czxid != 0 {`,
+			new:  `			if czxid = nodes[0].czxid; czxid != 0 {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestClaimsOfSeveralNamesAreFoundByAnyOfThem"}},
+	},
+	{
+		guard: "queue: claims of several names are looked for when their reply was lost",
+		edit: edit{
+			file: "coord/internal/znode/node.go",
+			old: `		if lost {
+			var czxid int64`,
+			new: `		if false {
+			var czxid int64`,
+		},
+		tests: []suite{{pkg: coord, run: "TestClaimsOfSeveralNamesAndTheirRelease"}},
+	},
+	{
+		guard: "queue: claims of several names that are given up leave no node",
+		edit: edit{
+			file: "coord/joinnames.go",
+			old:  `		if err == nil || cl.node.Path() != "" {`,
+			new:  `		if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestClaimsOfSeveralNamesThatAreGivenUp"}},
+	},
+	{
+		guard: "queue: a hold that the release of its group finds lost is lost",
+		edit: edit{
+			file: "coord/releasetxn.go",
+			old:  `		gone.claim.vanish(ErrNodeDeleted)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseOfAGroup"}},
+	},
+	{
+		guard: "queue: what is claimed ahead goes to those who wait",
+		edit: edit{
+			file: "coord/queue/hand.go",
+			old: `		d.claimed = append(d.claimed, items...)
+		d.wake()`,
+			new: `		d.claimed = append(d.claimed, items...)`,
+		},
+		tests: []suite{{pkg: items, run: "TestWhatIsPrefetchedGoesToThoseWhoWait"}},
+	},
+	{
 		guard: "queue: an urgent item that this object put is the next",
 		edit: edit{
 			file: "coord/queue/hand.go",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -100,6 +101,9 @@ func (s *Shop) Consume(w *Worker, c *coord.Client) bool {
 	if w.isCalm() || Chance(w.Rand, 0.1) {
 		what, f = "TryReceive", q.TryReceive
 	}
+	if !w.isCalm() && Chance(w.Rand, 0.1) {
+		return w.receiveBatch(q)
+	}
 	op, receiving := w.Rec.Call(w.Name, w.Key, history.Receive), w.call().untilCalm()
 	w.Flush()
 	item, err := f(receiving.ctx)
@@ -114,6 +118,44 @@ func (s *Shop) Consume(w *Worker, c *coord.Client) bool {
 	w.Granted(w, item)
 	linger(w, g)
 	w.finish(g)
+	return true
+}
+
+// receiveBatch receives several items, and acknowledges them together.
+func (w *Worker) receiveBatch(q *queue.Queue) bool {
+	receiving := w.call().untilCalm()
+	items, err := q.ReceiveBatch(receiving.ctx, 1+w.Rand.IntN(4))
+	if receiving.end("ReceiveBatch", err); err != nil {
+		return false
+	}
+	w.Count("batches received")
+	var grants []*history.Grant[*queue.Item]
+	for _, item := range items {
+		op := w.Rec.Call(w.Name, w.Key, history.Receive)
+		grants = append(grants, history.Granted(op, item, history.Item(string(item.Data))))
+		w.Granted(w, item)
+	}
+	linger(w, grants[0])
+	grants = slices.DeleteFunc(grants, func(g *history.Grant[*queue.Item]) bool { return g.Err() != nil })
+	var acks []*history.Op
+	items = nil
+	for _, g := range grants {
+		items, acks = append(items, g.Hold), append(acks, g.Ends(history.Ack))
+	}
+	finishing := w.mostlyCertain()
+	w.Flush()
+	err = q.AckBatch(finishing.ctx, items...)
+	for _, ack := range acks {
+		if err == nil {
+			ack.End(history.OK, nil)
+		} else {
+			ack.End(history.Unknown, err) // of this one
+		}
+	}
+	finishing.end("AckBatch", err, queue.ErrStale, coord.ErrUnconfirmed)
+	for _, item := range items {
+		w.giveBack(item)
+	}
 	return true
 }
 
@@ -147,11 +189,19 @@ func (w *Worker) finish(g *history.Grant[*queue.Item]) {
 		return act(finishing.ctx)
 	})
 	finishing.end(string(kind), err, queue.ErrStale, coord.ErrUnconfirmed)
-	if err != nil && g.Hold.Err() == nil {
-		w.Count("items kept after a failed ack")
-		back := w.certain()
-		back.end("Nack", g.Hold.Nack(back.ctx, 0), queue.ErrStale, coord.ErrUnconfirmed)
+	if err != nil {
+		w.giveBack(g.Hold)
 	}
+}
+
+// giveBack gives an item back that was kept when its ack failed.
+func (w *Worker) giveBack(item *queue.Item) {
+	if item.Err() != nil {
+		return
+	}
+	w.Count("items kept after a failed ack")
+	back := w.certain()
+	back.end("Nack", item.Nack(back.ctx, 0), queue.ErrStale, coord.ErrUnconfirmed)
 }
 
 // Drain empties the queue: items that are still missing then were lost.

@@ -137,9 +137,11 @@ func CreateAll(ctx context.Context, nodes []*Node, once func() (czxid int64, err
 			n.made(Join(n.Spec.Dir, n.Spec.Name), czxid)
 		}
 	}
-	for _, n := range nodes {
-		defer n.attempted()
-	}
+	defer func() {
+		for _, n := range nodes {
+			n.attempted()
+		}
+	}()
 	return Send(ctx, nodes[0].sess, func() error {
 		czxid, err := once()
 		if err == nil {

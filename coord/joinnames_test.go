@@ -1,0 +1,171 @@
+package coord_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// threeNames are claims of three names, each made along with a change of its proof.
+func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
+	b.Helper()
+	require.NoError(b, c.EnsureDir(b.Context(), "/names"))
+	require.NoError(b, c.EnsureDir(b.Context(), "/proofs"))
+	var specs []coord.NameSpec
+	for i := range 3 {
+		proof := fmt.Sprint("/proofs/", i)
+		require.NoError(b, c.Create(b.Context(), proof, nil))
+		specs = append(specs, coord.NameSpec{
+			Path: fmt.Sprint("/names/", i), Data: fmt.Append(nil, "mine ", i),
+			With: []coord.Op{coord.SetOp(proof, nil, 0)}, Proof: []coord.Op{coord.CheckOp(proof, 1)},
+		})
+	}
+	return specs
+}
+
+func holdsOf(b bubble, claims []*coord.Claim) *coord.Group {
+	b.Helper()
+	var holds []*coord.Hold
+	for _, cl := range claims {
+		h, err := cl.Turn(b.Context(), nil)
+		require.NoError(b, err)
+		holds = append(holds, h)
+	}
+	return coord.NewGroup(holds[0], holds[1:]...)
+}
+
+// deletions remove the proofs, as the last thing that the holds are for.
+var deletions = []coord.Op{coord.DeleteOp("/proofs/0", 1), coord.DeleteOp("/proofs/1", 1), coord.DeleteOp("/proofs/2", 1)}
+
+func (b bubble) claimsAndProofs() int { return b.children("/names") + b.children("/proofs") }
+
+func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		specs := threeNames(b, c)
+		require.NoError(b, other.Create(b.Context(), "/names/1", nil))
+		_, err := c.JoinNames(b.Context(), specs...)
+		var refused *coord.TxnError
+		require.ErrorAs(b, err, &refused)
+		require.Equal(b, 3, refused.Index, "the first operation of the second name")
+		require.ErrorIs(b, err, coord.ErrNodeExists)
+		require.Zero(b, b.owned(c.SessionID()))
+
+		require.NoError(b, other.Delete(b.Context(), "/names/1", -1))
+		claims, err := c.JoinNames(b.Context(), specs...)
+		require.NoError(b, err)
+		g := holdsOf(b, claims)
+		require.Equal(b, 3, b.owned(c.SessionID()))
+		require.NoError(b, g.ReleaseTxn(b.Context(), deletions...))
+		require.ErrorIs(b, g.Err(), coord.ErrReleased)
+		require.Zero(b, b.claimsAndProofs())
+
+		_, err = c.JoinNames(b.Context(), coord.NameSpec{Path: "/names/plain"})
+		require.ErrorIs(b, err, coord.ErrInvalid)
+	})
+}
+
+func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
+	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
+		inBubble(t, func(b bubble) {
+			c := b.Open()
+			specs := threeNames(b, c)
+			strike := func() *zkembed.Fault {
+				return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+					return len(r.Parts) >= 6
+				}}, fault)
+			}
+			f := strike()
+			claims, err := c.JoinNames(b.Context(), specs...)
+			require.NoError(b, err)
+			g := holdsOf(b, claims)
+			require.Equal(b, 3, b.owned(c.SessionID()))
+			time.Sleep(10 * T) // what comes late, and the own watches
+			require.NoError(b, g.Err())
+			require.Equal(b, 1, f.Fired())
+			f = strike()
+			require.NoError(b, g.ReleaseTxn(b.Context(), deletions...))
+			require.Equal(b, 1, f.Fired())
+			require.Zero(b, b.claimsAndProofs())
+		})
+	}
+}
+
+// The first node is gone by the time at which the client looks for what became
+// of its transaction. The others tell.
+func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var away atomic.Bool
+		c, admin := b.Open(b.leaving(&away)), b.Open()
+		specs := threeNames(b, c)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+			return len(r.Parts) >= 6
+		}}, zkembed.LoseReply())
+		joined := make(chan []*coord.Claim, 1)
+		away.Store(true)
+		go func() {
+			claims, err := c.JoinNames(b.Context(), specs...)
+			require.NoError(b, err)
+			joined <- claims
+		}()
+		synctest.Wait()
+		require.NoError(b, admin.Break(b.Context(), "/names/0"))
+		away.Store(false)
+		claims := <-joined
+		time.Sleep(time.Second) // until the own watches are set
+		_, err := claims[0].Turn(b.Context(), nil)
+		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		for _, cl := range claims[1:] {
+			h, err := cl.Turn(b.Context(), nil)
+			require.NoError(b, err)
+			require.NoError(b, h.Release(b.Context()))
+		}
+		require.Zero(b, b.children("/names"))
+	})
+}
+
+func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		specs := threeNames(b, c)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
+		ctx, cancel := context.WithTimeout(b.Context(), T/8)
+		defer cancel()
+		_, err := c.JoinNames(ctx, specs...)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		time.Sleep(T)
+		require.Zero(b, b.owned(c.SessionID()))
+	})
+}
+
+func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		claims, err := c.JoinNames(b.Context(), threeNames(b, c)...)
+		require.NoError(b, err)
+		g := holdsOf(b, claims)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T/4))
+		require.NoError(b, admin.Break(b.Context(), "/names/1"))
+		err = g.ReleaseTxn(b.Context(), deletions...)
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.Equal(b, 5, b.claimsAndProofs(), "all proofs, and two claims")
+		for i, h := range g.Holds() {
+			require.Equal(b, i != 1, h.Err() == nil, i)
+		}
+
+		foreign, err := admin.AcquireName(b.Context(), coord.NameSpec{Path: "/names/foreign"})
+		require.NoError(b, err)
+		mixed := coord.NewGroup(g.Holds()[0], foreign)
+		require.ErrorIs(b, mixed.ReleaseTxn(b.Context()), coord.ErrInvalid)
+		require.NoError(b, mixed.Release(b.Context()))
+		require.NoError(b, g.Holds()[2].ReleaseTxn(b.Context(), deletions[2]))
+	})
+}

@@ -1,0 +1,179 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func putBatch(b bubble, q *queue.Queue, n int) {
+	items := make([][]byte, n)
+	for i := range items {
+		items[i] = fmt.Append(nil, i)
+	}
+	require.NoError(b, q.PutBatch(b.Context(), items))
+}
+
+func receiveBatch(b bubble, q *queue.Queue, n int) []*queue.Item {
+	b.Helper()
+	items, err := q.ReceiveBatch(b.Context(), n)
+	require.NoError(b, err)
+	return items
+}
+
+func texts(items []*queue.Item) (all []string) {
+	for _, i := range items {
+		all = append(all, string(i.Data))
+	}
+	return all
+}
+
+func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
+		q := b.queue(c)
+		putBatch(b, b.queue(b.Open()), 10)
+		before := b.Server.SessionCounts(c.SessionID())
+		items := receiveBatch(b, q, 8)
+		require.Equal(b, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, texts(items))
+		require.NoError(b, q.AckBatch(b.Context(), items...))
+		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		require.Equal(b, 8, counts[zkembed.OpGetData], counts)
+		require.Equal(b, 2, counts[zkembed.OpMulti], counts)
+		require.Equal(b, 2, length(b.T, q))
+		rest := receiveBatch(b, q, 8)
+		require.Equal(b, []string{"8", "9"}, texts(rest), "no more are waited for")
+		require.NoError(b, q.AckBatch(b.Context(), rest...))
+		_, err := q.ReceiveBatch(b.Context(), 0)
+		require.ErrorIs(b, err, coord.ErrInvalid)
+	})
+}
+
+func TestABatchOfWhichAnotherHasAnItemLeavesThatToIt(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q, other := b.queue(b.Open()), b.queue(b.Open())
+		putBatch(b, other, 4)
+		ack(b.T, receive(b.T, q)) // which lists the others
+		first, second := receive(b.T, other), receive(b.T, other)
+		require.NoError(b, first.Nack(b.Context(), 0))
+		var got []string
+		for len(got) < 2 {
+			items := receiveBatch(b, q, 3)
+			got = append(got, texts(items)...)
+			require.NoError(b, q.AckBatch(b.Context(), items...))
+		}
+		require.ElementsMatch(b, []string{"1", "3"}, got)
+		require.Equal(b, "2", string(second.Data))
+		ack(b.T, second)
+		require.Zero(b, length(b.T, q))
+	})
+}
+
+func TestOfAnAckOfManyThatIsStaleForOneTheOthersAreDone(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q, other := b.queue(b.Open()), b.queue(b.Open())
+		putBatch(b, q, 3)
+		items := receiveBatch(b, q, 3)
+		require.NoError(b, items[1].Nack(b.Context(), 0))
+		again := receive(b.T, other)
+		require.ErrorIs(b, q.AckBatch(b.Context(), items...), queue.ErrStale)
+		require.NoError(b, again.Err())
+		require.Equal(b, 1, length(b.T, q))
+		ack(b.T, again)
+		require.NoError(b, q.AckBatch(b.Context()))
+	})
+}
+
+func TestLostRepliesNeitherLoseNorDoubleItemsOfABatch(t *testing.T) {
+	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
+		for skip := range 3 {
+			inBubble(t, func(b bubble) {
+				c, seen := b.Open(), 0
+				q := b.queue(c)
+				putBatch(b, b.queue(b.Open()), 6)
+				f := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+					if len(r.Parts) < 4 {
+						return false // a probe
+					}
+					seen++
+					return seen > skip
+				}}, fault)
+				for left := 6; left > 0; {
+					items := receiveBatch(b, q, 3)
+					for _, i := range items {
+						require.Equal(b, 1, i.Deliveries)
+					}
+					require.NoError(b, q.AckBatch(b.Context(), items...))
+					left -= len(items)
+				}
+				require.Equal(b, 1, f.Fired())
+				require.Zero(b, length(b.T, q))
+			})
+		}
+	}
+}
+
+func TestABatchThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		q := b.queue(c)
+		putBatch(b, b.queue(b.Open()), 6)
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
+		defer cancel()
+		_, err := q.ReceiveBatch(ctx, 6)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		time.Sleep(10 * time.Second)
+		names, err := c.Children(b.Context(), "/q/taken")
+		require.NoError(b, err)
+		require.Empty(b, names)
+	})
+}
+
+func TestWhatIsPrefetchedCostsNoRequestAndGoesBackWithClose(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, producer := b.Open(coord.WithSessionTimeout(40*time.Second)), b.queue(b.Open())
+		q := b.queue(c, queue.WithPrefetch(3))
+		putBatch(b, producer, 6)
+		items := []*queue.Item{receive(b.T, q)}
+		before := b.Server.SessionCounts(c.SessionID())
+		items = append(items, receive(b.T, q), receive(b.T, q), receive(b.T, q))
+		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
+		require.Equal(b, []string{"0", "1", "2", "3"}, texts(items))
+		require.NoError(b, q.AckBatch(b.Context(), items...))
+		require.Equal(b, "4", string(receive(b.T, q).Data))
+		_, err := producer.TryReceive(b.Context())
+		require.ErrorIs(b, err, queue.ErrEmpty, "the last one is claimed ahead")
+		require.NoError(b, q.Close(b.Context()))
+		require.Equal(b, []string{"4", "5"}, []string{string(receive(b.T, producer).Data), string(receive(b.T, producer).Data)})
+	})
+}
+
+func TestWhatIsPrefetchedGoesToThoseWhoWaitBesideItsReceiver(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.Open(), queue.WithPrefetch(3))
+		got := make(chan *queue.Item, 4)
+		for range 4 {
+			go func() {
+				item, err := q.Receive(b.Context())
+				if err == nil {
+					got <- item
+				}
+			}()
+		}
+		synctest.Wait()
+		putBatch(b, b.queue(b.Open()), 4)
+		for range 4 {
+			ack(b.T, b.next(got))
+		}
+		require.Zero(b, length(b.T, q))
+	})
+}
