@@ -15,10 +15,10 @@
 //	Hold   Done, Err, Context, Token, Txn, Revoked, Release
 //
 // [Client.Acquire] and [Client.TryAcquire] do all of a turn; [First] is the
-// usual rule. A claim of a name ([Client.AcquireName], [Client.JoinName])
-// stands in no line. Whatever else there is to wait for, [Client.Wait] waits
-// for: a look reads nodes through a [View], and is called again when any of
-// them has changed. [Do], [Check], [Configure] and [Client.Failure] are what
+// usual rule. A claim of a name ([Client.AcquireName], [Client.JoinName],
+// [Client.JoinNames]) stands in no line. Whatever else there is to wait for,
+// [Client.Wait] waits for: a look reads nodes through a [View], and is called
+// again when any of them has changed. [Do], [Check], [Configure] and [Client.Failure] are what
 // methods, constructors and errors of a recipe are made of.
 //
 // # Guarantees

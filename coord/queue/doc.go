@@ -10,6 +10,8 @@
 //     of the receiver's session: at least once.
 //   - [Queue.Take] removes an item: at most once.
 //
+// [Queue.ReceiveBatch] and [Queue.AckBatch] do it for many items at once.
+//
 // It is made for some hundred items a second and some thousand in the queue.
 // ZooKeeper keeps every item in the memory of every server, agrees on every
 // change, and lists a queue as a whole: for more, for large items, or for many
@@ -38,7 +40,9 @@
 //   - That an item is processed only once. A receiver may die, or be paused
 //     beyond its session, after the work and before the Ack. Make the work
 //     idempotent.
-//   - Fairness between consumers.
+//   - Fairness between consumers. While some are idle, an item goes to the one
+//     that is the first to claim it: a consumer over a slow network may get none
+//     as long as others have nothing to do.
 //   - That an item is received at once when the first two idle consumers (see
 //     Cost) are both stopped or cut off. The others hear of it when one of
 //     their sessions ends, within the session time-out.
@@ -46,6 +50,8 @@
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
 //     become dead letters either. It may count a Receive that was given up
 //     half-way.
+//   - With [WithPrefetch], that an item which this object has claimed ahead is
+//     received by another consumer before this object is closed.
 //   - That a delay lasts longer than the process that asked for it, or its
 //     session.
 //
@@ -73,9 +79,11 @@
 //
 // Put: 1 request for any number of items. Receive and Ack: 3 requests (read,
 // claim, ack), in 2 round trips when one receive follows another, since the
-// next item is read along with the claim. Take: 2, in 1. An item that takes
-// longer than 20 ms costs one more, for the watch on the claim. A claim writes
-// the item's data again, to count the delivery.
+// next item is read along with the claim. The items of a batch, and those
+// claimed ahead, share the claim, and those of an AckBatch the ack: with batches
+// of 16, 18 requests for 16 items. Take: 2, in 1. An item that takes longer than
+// 20 ms costs one more, for the watch on the claim. A claim writes the item's
+// data again, to count the delivery.
 //
 // A listing has 24 bytes for each item in the queue. A consumer alone lists the
 // entries; those beside each other also the claims. A listing serves for all

@@ -125,16 +125,6 @@ var queue = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAReleaseOfAGroup"}},
 	},
 	{
-		guard: "queue: what is claimed ahead goes to those who wait",
-		edit: edit{
-			file: "coord/queue/hand.go",
-			old: `		d.claimed = append(d.claimed, items...)
-		d.wake()`,
-			new: `		d.claimed = append(d.claimed, items...)`,
-		},
-		tests: []suite{{pkg: items, run: "TestWhatIsPrefetchedGoesToThoseWhoWait"}},
-	},
-	{
 		guard: "queue: an urgent item that this object put is the next",
 		edit: edit{
 			file: "coord/queue/hand.go",
