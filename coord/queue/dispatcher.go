@@ -5,7 +5,6 @@ import (
 	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -112,110 +111,19 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 
 // pick takes a candidate from the listing, or none when the queue is to be
 // looked at, which it just was if the listing is new.
-func (d *dispatcher) pick(isNew, claimed bool) (e entry) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for claimed && len(d.claimed) > 0 {
-		item := d.claimed[0]
-		d.claimed = d.claimed[1:]
-		if item.hold.Err() == nil {
-			return entry{name: item.name, claimed: item}
-		}
-	}
-	if isNew || !d.isDue() {
-		e.name = d.handOut(isNew)
-	}
-	return e
-}
-
 // handOut takes a candidate from the listing, or returns "" if there is none;
 // d.mu is held.
-func (d *dispatcher) handOut(isNew bool) string {
-	at := d.choose(isNew)
-	if at < 0 {
-		return ""
-	}
-	name := d.names[at]
-	copy(d.names[1:at+1], d.names[:at])
-	d.names, d.out[name] = d.names[1:], true
-	d.credit += 1 / float64(max(itemsPerListing, d.length/partPerListing))
-	return name
-}
-
 // more hands out up to n further candidates of the listing at hand, and reads
 // them together. What is not to be had like that is left for later.
-func (d *dispatcher) more(ctx context.Context, n int) []entry {
-	all := make([]entry, max(0, n))
-	d.mu.Lock()
-	for i := range all {
-		if all[i].name = d.handOut(false); all[i].name == "" {
-			all = all[:i]
-			break
-		}
-	}
-	d.mu.Unlock()
-	var reading sync.WaitGroup
-	for i := range all {
-		reading.Go(func() {
-			e, err := d.read(ctx, all[i])
-			if err == nil && d.isDead(e) {
-				err = errNotTried
-			}
-			if err != nil {
-				d.report(all[i].name, err)
-				e.name = ""
-			}
-			all[i] = e
-		})
-	}
-	reading.Wait()
-	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
-}
-
 // isDead tells whether an item was delivered too often.
-func (d *dispatcher) isDead(e entry) bool { return d.limit > 0 && e.stat.Version >= d.limit }
-
 // isDue tells whether the queue is to be looked at although there are
 // candidates; d.mu is held.
-func (d *dispatcher) isDue() bool {
-	now, limit := time.Now(), 1.0
-	if d.length <= shortQueue {
-		limit = mostCredit
-	}
-	d.credit += float64(now.Sub(d.earned)) / float64(timePerListing*max(d.took, time.Millisecond))
-	d.credit, d.earned = min(d.credit, limit), now
-	return d.credit >= 1 || d.misses > 2
-}
-
 // choose returns the index of the candidate to try, or -1; d.mu is held. A
 // consumer alone takes them in order. Those beside each other share the first
 // ones by their sequence numbers, so that they seldom try the same. One that
 // finds none of its share in a new listing takes one of the others'.
-func (d *dispatcher) choose(isNew bool) int {
-	switch {
-	case len(d.names) == 0:
-		return -1
-	case d.contended == 0 || d.share.of < 2:
-		return 0
-	}
-	front := d.front(itemsPerListing * d.share.of)
-	own := slices.IndexFunc(front, func(name string) bool { return sequence(name)%d.share.of == d.share.rank })
-	if own < 0 && isNew {
-		return rand.IntN(min(d.share.of, len(front)))
-	}
-	return own
-}
-
 // front is what consumers beside each other choose from: the first candidates
 // of the same priority, so many or a part of the queue.
-func (d *dispatcher) front(n int) []string {
-	front := d.names[:min(len(d.names), max(n, d.length/partPerListing))]
-	if other := slices.IndexFunc(front, func(name string) bool { return priority(name) != priority(front[0]) }); other > 0 {
-		front = front[:other]
-	}
-	return front
-}
-
 // list looks at the queue; the gate is held. It asks for the claims and the
 // other consumers only if they are needed to tell what is free, and how many
 // items are: a consumer alone knows its own claims.
