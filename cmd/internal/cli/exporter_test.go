@@ -5,6 +5,7 @@ package cli
 import (
 	"io"
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -16,18 +17,8 @@ import (
 func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	everyRecipe(t, w)
-	p := on(t, w, "exporter", "--connect-timeout", "2s", "--listen", "127.0.0.1:0", below(w), w.Path("app/jobs"))
-	at := p.line()
-	scrape := func() string {
-		answer, err := http.Get(at)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
-		return string(body)
-	}
-	text := scrape()
+	p := on(t, w, "exporter", "--listen", "127.0.0.1:0", below(w), w.Path("app/jobs"))
+	text := scrape(t, p.line())
 	for metric, value := range map[string]string{
 		`up{place="` + below(w) + `"}`:                                        "1",
 		`holders{kind="lock",path="` + w.Path("app/lock") + `"}`:              "1",
@@ -43,10 +34,30 @@ func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 	}
 	require.Regexp(t, `zkcoord_path_hold_age_seconds\{kind="lock",path="[^"]*"\} 0\.\d*[1-9]`, text)
 
-	w.Embedded().Stop()
-	require.Contains(t, scrape(), `zkcoord_path_up{place="`+below(w)+`"} 0`+"\n")
-	w.Embedded().Resume()
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.exit())
 	require.Equal(t, exitUsage, on(t, w, "exporter", "relative").exit())
+}
+
+func TestTheExporterOutlastsTheServers(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "exporter", "--connect-timeout", "1s", "--listen", "127.0.0.1:0", below(w))
+	at := p.line()
+	w.Embedded().Stop()
+	require.Contains(t, scrape(t, at), `zkcoord_path_up{place="`+below(w)+`"} 0`+"\n")
+	w.Embedded().Resume()
+	zktest.Eventually(t, soon, func() bool {
+		return strings.Contains(scrape(t, at), `zkcoord_path_up{place="`+below(w)+`"} 1`+"\n")
+	}, "the exporter does not come back")
+}
+
+func scrape(t *testing.T, at string) string {
+	t.Helper()
+	answer, err := http.Get(at)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
+	return string(body)
 }
