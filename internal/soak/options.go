@@ -40,9 +40,12 @@ type Options struct {
 	Seed     uint64
 	Clients  int // in this process
 	Children int
+	Kills    bool // of servers
 }
 
-// smoke is the short run among the ordinary tests.
+// smoke is the short run among the ordinary tests. It kills no server: those of
+// 3.8.0, which the tests run on, can lose what they have acknowledged when they
+// are killed while they catch up.
 var smoke = Options{Duration: 12 * time.Second, Clients: 4, Children: 2}
 
 // fromEnvironment reads SOAK_DURATION and SOAK_SEED. Without a duration it is
@@ -53,7 +56,7 @@ func fromEnvironment() (o Options, err error) {
 		if o.Duration, err = time.ParseDuration(text); err != nil || o.Duration <= 0 {
 			return o, fmt.Errorf("SOAK_DURATION=%q: want a duration such as 10m", text)
 		}
-		o.Clients, o.Children = 6, 4
+		o.Clients, o.Children, o.Kills = 6, 4, true
 	}
 	o.Seed = uint64(rand.Uint32())
 	if text := os.Getenv("SOAK_SEED"); text != "" {

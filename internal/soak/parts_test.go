@@ -47,10 +47,13 @@ func TestThePulseKnowsWhoWasGrantedSomethingAndTheLongestGap(t *testing.T) {
 func TestFaultsArePickedByWeight(t *testing.T) {
 	rng, picked := rand.New(rand.NewPCG(1, 1)), map[string]int{}
 	for range 10_000 {
-		picked[pick(rng, serverFaults, func(f serverFault) int { return f.weight }).kind]++
+		picked[pick(rng, serverFaults, Options{Kills: true}.weight).kind]++
 	}
 	require.Len(t, picked, len(serverFaults))
 	require.Greater(t, picked["followers killed"], picked["leaders killed"])
+	for range 10_000 {
+		require.NotContains(t, pick(rng, serverFaults, smoke.weight).kind, "killed")
+	}
 }
 
 func TestTheEnvironmentSaysHowLongAndBySeed(t *testing.T) {

@@ -146,7 +146,7 @@ func (r *run) mustProgress(ctx context.Context, client string, since time.Time) 
 func (r *run) troubleServers(ctx context.Context) {
 	rng := r.rng(99)
 	for r.flows(ctx, "before") && pause(ctx, within(rng, T/4, T)) {
-		f := pick(rng, serverFaults, func(f serverFault) int { return f.weight })
+		f := pick(rng, serverFaults, r.opts.weight)
 		r.rec.Note("servers: %s", f.kind)
 		begin := time.Now()
 		n, err := f.cause(ctx, r, rng)

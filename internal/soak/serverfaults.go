@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,14 @@ var serverFaults = []serverFault{
 	{"leaders paused", 6, pauseLeader},
 	{"followers paused", 6, pauseFollower},
 	{"quorums lost", 3, loseQuorum},
+}
+
+// weight is how often a fault is picked.
+func (o Options) weight(f serverFault) int {
+	if !o.Kills && slices.Contains([]string{"followers killed", "leaders killed", "quorums lost"}, f.kind) {
+		return 0
+	}
+	return f.weight
 }
 
 func killFollower(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
