@@ -14,7 +14,7 @@ import (
 
 // hurry is how long a leaver expects the end at once. Until then it watches
 // ready only, unless it is the monitor.
-const hurry = 50 * time.Millisecond
+const hurry = 100 * time.Millisecond
 
 // done is what a member's data end with once it has finished.
 const done = "\ndone"
@@ -80,8 +80,8 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 	case !hasFinished(data): // another client has written into it, as a request to give up is
 		return false, l.mark(ctx) // which is seen, or fails since the node is gone
 	}
-	if wait, err := l.awaitBefore(v); wait || err != nil {
-		return false, err
+	if l.before >= 0 {
+		return false, l.awaitBefore(v)
 	}
 	if wait, err := l.awaitOthers(v); wait || err != nil {
 		return false, err
@@ -106,42 +106,29 @@ func (l *leaver) refresh(ctx context.Context, v *coord.View) (over bool, err err
 	return l.ended(snapshotOf(data, stat, err))
 }
 
-// ended notes what ready says.
+// ended notes what ready says, and reports whether the round is over, with what
+// every member gets to know. [ErrBroken] is what must not happen to ready while
+// the round is open.
 func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
-	if err := l.tampered(r, err); err != nil {
+	switch {
+	case errors.Is(err, coord.ErrNoNode):
+		return false, fmt.Errorf("%w: ready was deleted", ErrBroken)
+	case errors.Is(err, coord.ErrForeign):
+		return false, fmt.Errorf("%w: %w", ErrBroken, err)
+	case err != nil:
 		return false, err
+	case r.stat.Czxid != l.open.stat.Czxid:
+		return false, fmt.Errorf("%w: ready was deleted and made again", ErrBroken)
 	}
 	l.seen = r
 	past, over := r.outcome(l.open.Number)
-	if over {
-		verdict = l.verdict(past)
-	}
-	return over, verdict
-}
-
-// tampered turns what must not happen to ready while a round is open into
-// [ErrBroken].
-func (m *Member) tampered(r snapshot, err error) error {
 	switch {
-	case errors.Is(err, coord.ErrNoNode):
-		return fmt.Errorf("%w: ready was deleted", ErrBroken)
-	case errors.Is(err, coord.ErrForeign):
-		return fmt.Errorf("%w: %w", ErrBroken, err)
-	case err == nil && r.stat.Czxid != m.open.stat.Czxid:
-		return fmt.Errorf("%w: ready was deleted and made again", ErrBroken)
+	case !over || len(past.Missing) == 0:
+		return over, nil
+	case slices.Contains(past.Missing, l.index):
+		return true, fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, past.Number)
 	}
-	return err
-}
-
-// verdict is what every member gets to know.
-func (m *Member) verdict(r round) error {
-	if slices.Contains(r.Missing, m.index) {
-		return fmt.Errorf("%w: round %d ended without this member", coord.ErrLost, r.Number)
-	}
-	if len(r.Missing) > 0 {
-		return &IncompleteError{Round: r.Number, Members: m.Count(), Missing: slices.Clone(r.Missing)}
-	}
-	return nil
+	return true, &IncompleteError{Round: past.Number, Members: l.Count(), Missing: slices.Clone(past.Missing)}
 }
 
 // mark tells the others that the member has finished.
@@ -150,20 +137,17 @@ func (m *Member) mark(ctx context.Context) error {
 	return m.barrier.ready.repeat(ctx, m.hold, coord.SetOp(m.Node(), data, -1))
 }
 
-// awaitBefore reports whether a member before this one is there. When one has
-// gone, ready is looked at first: one that has gone because the round is over
-// is not missing, and ready has changed before it went.
-func (l *leaver) awaitBefore(v *coord.View) (wait bool, err error) {
-	if l.before < 0 {
-		return false, nil
-	}
-	_, _, err = v.Children(l.node(l.before)) // it has none: only its end is heard
+// awaitBefore waits for the end of the member before this one. When it has gone,
+// ready is looked at first: one that has gone because the round is over is not
+// missing, and ready has changed before it went.
+func (l *leaver) awaitBefore(v *coord.View) error {
+	_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
 	if errors.Is(err, coord.ErrNoNode) {
 		l.before--
 		v.At(time.Now())
-		err = nil
+		return nil
 	}
-	return true, err
+	return err
 }
 
 // atOnce is how many members the monitor looks at in one round trip. What it
@@ -203,10 +187,11 @@ func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[i
 // as the own node is there, which the transaction checks, ready cannot be about
 // a later round without telling how this one ended.
 func (l *leaver) close(ctx context.Context) (closed bool, err error) {
-	err = l.barrier.ready.write(ctx, l.hold, l.seen, l.seen.closing(l.missing))
+	over := l.seen.closing(l.missing)
+	err = l.barrier.ready.write(ctx, l.hold, l.seen, over)
 	switch {
 	case err == nil:
-		return true, l.verdict(round{Number: l.open.Number, Missing: l.missing})
+		return l.ended(snapshot{over, l.seen.stat}, nil)
 	case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost):
 		return false, nil
 	}

@@ -15,8 +15,8 @@ var leaving = []mutant{
 		guard: "double barrier: the next monitor takes over",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `_, _, err = v.Children(l.node(l.before))`,
-			new:  `_, err = l.barrier.client.Children(context.Background(), l.node(l.before))`,
+			old:  `_, _, err := v.Children(l.node(l.before))`,
+			new:  `_, err := l.barrier.client.Children(context.Background(), l.node(l.before))`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestTheNextMemberCloses"}},
 	},
@@ -34,8 +34,11 @@ var leaving = []mutant{
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
 			old: `		v.At(time.Now())
-		err = nil`,
-			new: `		return l.awaitBefore(v)`,
+		return nil`,
+			new: `		if l.before >= 0 {
+			return l.awaitBefore(v)
+		}
+		return nil`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestALeaverThatIsSlow"}},
 	},
@@ -113,7 +116,7 @@ var leaving = []mutant{
 		guard: "double barrier: ready is the one that the member entered by",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `case err == nil && r.stat.Czxid != m.open.stat.Czxid:`,
+			old:  `case r.stat.Czxid != l.open.stat.Czxid:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestInsideTheDeletionOfReady"}},
