@@ -18,8 +18,9 @@
 // usual rule. A claim of a name ([Client.AcquireName], [Client.JoinName],
 // [Client.JoinNames]) stands in no line. Whatever else there is to wait for,
 // [Client.Wait] waits for: a look reads nodes through a [View], and is called
-// again when any of them has changed. [Do], [Check], [Configure] and [Client.Failure] are what
-// methods, constructors and errors of a recipe are made of.
+// again when any of them has changed. [Do], [Check], [Configure] and
+// [Client.Failure] are what methods, constructors and errors of a recipe are
+// made of.
 //
 // # Guarantees
 //

@@ -14,7 +14,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// threeNames are claims of three names, each made along with a change of its proof.
+// threeNames are claims of three names, each made along with a change of its
+// proof.
 func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), "/names"))

@@ -238,8 +238,8 @@ func (v *View) wakers() (wake []<-chan struct{}, at time.Time, err error) {
 	return wake, v.at, nil
 }
 
-// sleep returns when one of the channels is closed, and at a time unless that is
-// zero. It fails when the wait is over.
+// sleep returns when one of the channels is closed, and at a time unless that
+// is zero. It fails when the wait is over.
 func (c *Client) sleep(ctx context.Context, wake []<-chan struct{}, at time.Time) error {
 	if !at.IsZero() {
 		due, cancel := context.WithDeadline(ctx, at)

@@ -137,9 +137,9 @@ func (m *Member) mark(ctx context.Context) error {
 	return m.barrier.ready.repeat(ctx, m.hold, coord.SetOp(m.Node(), data, -1))
 }
 
-// awaitBefore waits for the end of the member before this one. When it has gone,
-// ready is looked at first: one that has gone because the round is over is not
-// missing, and ready has changed before it went.
+// awaitBefore waits for the end of the member before this one. When it has
+// gone, ready is looked at first: one that has gone because the round is over
+// is not missing, and ready has changed before it went.
 func (l *leaver) awaitBefore(v *coord.View) error {
 	_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
 	if errors.Is(err, coord.ErrNoNode) {

@@ -46,8 +46,8 @@ func (q *Queue) obtain(ctx context.Context, first entry, n int) ([]*Item, error)
 	return items, err
 }
 
-// claimAll claims all the items or none, by one request, and tells which of them
-// was refused.
+// claimAll claims all the items or none, by one request, and tells which of
+// them was refused.
 func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*Item, at int, err error) {
 	specs := make([]coord.NameSpec, len(es))
 	for i, e := range es {

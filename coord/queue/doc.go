@@ -41,8 +41,8 @@
 //     beyond its session, after the work and before the Ack. Make the work
 //     idempotent.
 //   - Fairness between consumers. While some are idle, an item goes to the one
-//     that is the first to claim it: a consumer over a slow network may get none
-//     as long as others have nothing to do.
+//     that is the first to claim it: a consumer over a slow network may get
+//     none as long as others have nothing to do.
 //   - That an item is received at once when the first two idle consumers (see
 //     Cost) are both stopped or cut off. The others hear of it when one of
 //     their sessions ends, within the session time-out.
@@ -80,10 +80,10 @@
 // Put: 1 request for any number of items. Receive and Ack: 3 requests (read,
 // claim, ack), in 2 round trips when one receive follows another, since the
 // next item is read along with the claim. The items of a batch, and those
-// claimed ahead, share the claim, and those of an AckBatch the ack: with batches
-// of 16, 18 requests for 16 items. Take: 2, in 1. An item that takes longer than
-// 20 ms costs one more, for the watch on the claim. A claim writes the item's
-// data again, to count the delivery.
+// claimed ahead, share the claim, and those of an AckBatch the ack: with
+// batches of 16, 18 requests for 16 items. Take: 2, in 1. An item that takes
+// longer than 20 ms costs one more, for the watch on the claim. A claim writes
+// the item's data again, to count the delivery.
 //
 // A listing has 24 bytes for each item in the queue. A consumer alone lists the
 // entries; those beside each other also the claims. A listing serves for all

@@ -64,11 +64,11 @@ func WithDeadLetters(deliveries int) Option {
 }
 
 // WithPrefetch has Receive claim up to n further items along with the one it
-// returns, in one transaction, for the next calls, which then need no request. It
-// is for items that take little time: those claimed ahead are kept from other
-// consumers until they are received or the queue is closed here, an item of
-// higher priority that is put meanwhile comes after them, and each claim counts
-// as a delivery.
+// returns, in one transaction, for the next calls, which then need no request.
+// It is for items that take little time: those claimed ahead are kept from
+// other consumers until they are received or the queue is closed here, an item
+// of higher priority that is put meanwhile comes after them, and each claim
+// counts as a delivery.
 func WithPrefetch(n int) Option {
 	return func(q *Queue) error {
 		if n < 0 || n > MaxPrefetch {

@@ -72,8 +72,8 @@ func Main(args []string) int {
 	return std.finish(ctx.Run(std, &v.connection))
 }
 
-// withVerbs writes --version and help VERB, as other commands have them, as they
-// are called here.
+// withVerbs writes --version and help VERB, as other commands have them, as
+// they are called here.
 func withVerbs(args []string) []string {
 	switch {
 	case len(args) > 0 && args[0] == "--version":
