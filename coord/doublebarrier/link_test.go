@@ -22,7 +22,7 @@ const (
 	tour   = 2 * oneWay
 )
 
-// far is a connection over a link that delays each packet, and as many as come.
+// far is a connection over a link that delays each packet.
 type far struct {
 	net.Conn
 	out, in chan packet
@@ -38,7 +38,7 @@ type packet struct {
 }
 
 func newFar(c net.Conn) *far {
-	f := &far{Conn: c, closed: make(chan struct{}), out: make(chan packet, 1<<16), in: make(chan packet, 1<<16)}
+	f := &far{Conn: c, closed: make(chan struct{}), out: make(chan packet, 1<<8), in: make(chan packet, 1<<8)}
 	go func() {
 		for {
 			select {
