@@ -88,7 +88,8 @@ benchcmp:
 
 # The recipes beside Curator, Kazoo, go-zookeeper's lock, etcd, a Redis lock and the limits of the protocol, on real
 # servers (see bench/doc.go): a short run on single servers into artefacts/bench, or make bench-full, for an hour of an
-# otherwise idle machine, into docs. Some of it: make bench SITES=ensemble ROWS=handoff
+# otherwise idle machine, into docs. Some of it, beside the former figures of the rest: make bench-full ROWS=queue
+# SITES=one
 ROWS ?= *
 MEASURE = cd bench && ZKTEST_SERVERS=all go test -count=1 -v -timeout 0 -run '^TestFigures$$' . -rows '$(ROWS)'
 bench: bench-deps

@@ -22,6 +22,10 @@
 // proxy that counts requests, answers and bytes; that also warms it up. Links
 // are such proxies, too, and count all the time.
 //
+// A run replaces what it measured in figures.json, which is in the folder
+// benchmarks beside the document, and writes tables and charts from all that is
+// there.
+//
 // All sessions of a contender are in one process, unless the row says
 // otherwise, so that the time from one grant to the next is taken by one clock.
 // Sessions take the servers of an ensemble by turns, followers first.

@@ -30,6 +30,6 @@ func TestFigures(t *testing.T) {
 	if *document == "" {
 		t.Skip("left out: this measures, for minutes; see make bench")
 	}
-	r := run(t, plan{*repetitions, *during, *atSites, *ofRows})
-	require.NoError(t, r.write(*document))
+	cells := run(t, plan{*repetitions, *during, *atSites, *ofRows})
+	require.NoError(t, write(*document, cells))
 }

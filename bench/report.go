@@ -5,83 +5,20 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
-// cell is what one contender did in one case of a row at one site.
-type cell struct {
-	Site, Row, Case, Contender string
-	Failed                     int     // repetitions
-	Figures                    figures // medians
+// report is what is known of all contenders.
+type report struct{ cells []*cell }
 
-	samples []figures // by repetition, nil if it failed
-	counted figures   // in the repetition that counts
-}
-
-// sum takes the medians. What is counted comes from the repetition that does
-// so, unless all did.
-func (c *cell) sum() {
-	c.Figures = figures{}
-	for _, s := range append([]figures{c.counted}, c.samples...) {
-		for name := range s {
-			if all := values(c.samples, name); len(all) > 0 {
-				c.Figures[name] = middle(all)
-			} else {
-				c.Figures[name] = s[name]
-			}
-		}
-	}
-}
-
-func values(samples []figures, name string) (all []float64) {
-	for _, s := range samples {
-		if n, ok := s[name]; ok {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-func middle(all []float64) float64 {
-	all = slices.Sorted(slices.Values(all))
-	if n := len(all); n%2 == 0 {
-		return (all[n/2-1] + all[n/2]) / 2
-	}
-	return all[len(all)/2]
-}
-
-// ratio is the median of what c has in the place of the base's 1, repetition by
-// repetition.
-func (c *cell) ratio(base *cell, name string) (float64, bool) {
-	var all []float64
-	for i, s := range c.samples {
-		if mine, ok := s[name]; ok && i < len(base.samples) && base.samples[i][name] > 0 {
-			all = append(all, mine/base.samples[i][name])
-		}
-	}
-	if len(all) == 0 {
-		return 0, false
-	}
-	return middle(all), true
-}
-
-// report is the outcome of a run.
-type report struct {
-	plan  plan
-	begun time.Time
-	took  time.Duration
-	cells []*cell
-}
-
+// find returns an empty cell for what was not measured.
 func (r *report) find(s *site, row row, name, who string) *cell {
 	i := slices.IndexFunc(r.cells, func(c *cell) bool {
 		return c.Site == s.name && c.Row == row.name && c.Case == name && c.Contender == who
 	})
 	if i < 0 {
-		return nil
+		return &cell{}
 	}
 	return r.cells[i]
 }
@@ -92,9 +29,10 @@ const (
 	generatedEnd   = "<!-- Written by the benchmarks: end. -->\n"
 )
 
-// write puts the tables into the document between the marks, and the charts
-// beside it. A document that is not there is begun.
-func (r *report) write(document string) error {
+// write puts tables into the document between the marks, and charts and figures
+// beside it: what was measured, and what was known of the rest. A document that
+// is not there is begun.
+func write(document string, measured []*cell) error {
 	folder := filepath.Join(filepath.Dir(document), "benchmarks")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -111,7 +49,11 @@ func (r *report) write(document string) error {
 	if !found || !foundEnd {
 		return fmt.Errorf("bench: %s has no marks for what a run writes", document)
 	}
-	tables, err := r.tables(folder)
+	all, err := keep(filepath.Join(folder, "figures.json"), measured)
+	if err != nil {
+		return err
+	}
+	tables, err := (&report{all}).tables(folder)
 	if err != nil {
 		return err
 	}
@@ -121,9 +63,6 @@ func (r *report) write(document string) error {
 // tables draws the charts into the folder and returns the text that shows them.
 func (r *report) tables(folder string) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s, %s: %d processors for clients and servers together, %d repetitions of %v each, %v in all.\n\n",
-		r.begun.Format("2 January 2006"), runtime.Version(), runtime.NumCPU(),
-		r.plan.repetitions, r.plan.during, r.took.Round(time.Minute))
 	r.ahead(&b)
 	for _, row := range rows {
 		var parts strings.Builder
@@ -145,7 +84,7 @@ func (r *report) part(b *strings.Builder, row row, s *site, folder string) error
 	_, names := row.cases()
 	var who []string
 	for _, name := range row.who {
-		if c := r.find(s, row, names[0], name); c != nil {
+		if r.find(s, row, names[0], name).Run != "" {
 			who = append(who, name)
 		}
 	}
@@ -158,7 +97,7 @@ func (r *report) part(b *strings.Builder, row row, s *site, folder string) error
 	if err := r.draw(filepath.Join(folder, image), row, s, who); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "![%s](benchmarks/%s)\n\n", row.title, image)
+	fmt.Fprintf(b, "![%s](benchmarks/%s)\n\n%s.\n\n", row.title, image, r.find(s, row, names[0], who[0]).Run)
 	r.figuresTable(b, row, s, who, base)
 	if row.task.work != "hold" && row.task.work != "wait" {
 		r.costsTable(b, row, s, who, names[len(names)-1])
@@ -185,9 +124,8 @@ func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string
 	for _, name := range who {
 		line := []string{emphasis(name)}
 		for _, kase := range names {
-			c, against := r.find(s, row, kase, name), r.find(s, row, kase, base)
 			for _, column := range row.shows {
-				line = append(line, c.show(column, against))
+				line = append(line, r.find(s, row, kase, name).show(column, base))
 			}
 		}
 		tableLine(b, line)
@@ -195,19 +133,19 @@ func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string
 	b.WriteString("\n")
 	for _, c := range r.cells {
 		if c.Site == s.name && c.Row == row.name && c.Failed > 0 {
-			fmt.Fprintf(b, "%s failed in %d of %d runs %s.\n\n", c.Contender, c.Failed, r.plan.repetitions+1, c.Case)
+			fmt.Fprintf(b, "%s failed in %d runs %s.\n\n", c.Contender, c.Failed, c.Case)
 		}
 	}
 }
 
 // show is a figure and its ratio.
-func (c *cell) show(column column, base *cell) string {
+func (c *cell) show(column column, base string) string {
 	n, ok := c.Figures[column.figure]
 	if !ok {
 		return "–"
 	}
 	text := digits(n * column.scale)
-	if ratio, ok := c.ratio(base, column.figure); ok && c != base {
+	if ratio, ok := c.Ratios[base][column.figure]; ok && c.Contender != base {
 		text += fmt.Sprintf(" (%.2f)", ratio)
 	}
 	return text
@@ -242,33 +180,34 @@ func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, 
 	b.WriteString("\n")
 }
 
-// ahead lists where another is faster than zkcoord, limits and the weaker class
+// ahead lists where another does better than zkcoord, limits and the weaker class
 // apart.
 func (r *report) ahead(b *strings.Builder) {
-	fmt.Fprintf(b, "## Where another is faster\n\n")
-	for _, c := range r.cells {
-		if slices.Contains([]string{limit, pipelined, zkcoord, local, lingering, redis}, c.Contender) {
-			continue
-		}
-		row := rows[slices.IndexFunc(rows, func(x row) bool { return x.name == c.Row })]
-		s := sites[slices.IndexFunc(sites, func(x *site) bool { return x.name == c.Site })]
-		us := r.find(s, row, c.Case, zkcoord)
-		for _, column := range row.shows {
-			ratio, ok := c.ratio(us, column.figure)
-			if column.less && ratio > 0 {
-				ratio = 1 / ratio
-			}
-			if ok && ratio > 1.02 {
-				fmt.Fprintf(b, "- %s, %s: %s has %.2f times zkcoord's speed%s\n", row.title, s.title, c.Contender, ratio, suffix(c.Case, column))
+	fmt.Fprintf(b, "## Where another is ahead\n\n")
+	for _, row := range rows {
+		for _, s := range row.sites {
+			for _, c := range r.cells {
+				if c.Row != row.name || c.Site != s.name || slices.Contains(apart, c.Contender) {
+					continue
+				}
+				for _, column := range row.shows {
+					ratio := c.Ratios[zkcoord][column.figure]
+					if column.less && ratio > 0 {
+						ratio = 1 / ratio
+					}
+					if ratio > 1.02 {
+						name := strings.TrimPrefix(c.Case+", ", ", ") + column.title
+						fmt.Fprintf(b, "- %s, %s, %s: %s by a factor of %.2f.\n", row.title, s.title, name, c.Contender, ratio)
+					}
+				}
 			}
 		}
 	}
 	b.WriteString("\n")
 }
 
-func suffix(kase string, column column) string {
-	return " (" + strings.TrimPrefix(kase+"; ", "; ") + column.title + ")."
-}
+// apart are contenders that are not compared with zkcoord.
+var apart = []string{limit, pipelined, zkcoord, local, lingering, redis}
 
 func emphasis(name string) string {
 	if name == zkcoord {

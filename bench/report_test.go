@@ -28,13 +28,12 @@ func TestAFigureIsTheMedianOfTheRepetitionsThatSucceeded(t *testing.T) {
 }
 
 func TestARatioIsTheMedianOfThoseWithinOneRepetition(t *testing.T) {
-	base := &cell{samples: samples(10, 100, 1000, 7)}
-	mine := &cell{samples: samples(5, 100, 4000, 0)}
-	ratio, ok := mine.ratio(base, "rate")
-	require.True(t, ok)
-	require.InDelta(t, 1, ratio, 1e-9) // of 0.5, 1 and 4
-	_, ok = mine.ratio(base, "p50")
-	require.False(t, ok)
+	base := &cell{Contender: "base", samples: samples(10, 100, 1000, 7)}
+	mine := &cell{Contender: "mine", samples: samples(5, 100, 4000, 0)}
+	mine.sum()
+	mine.compare([]*cell{base, mine})
+	require.Equal(t, figures{"rate": 1}, mine.Ratios["base"]) // of 0.5, 1 and 4
+	require.Equal(t, figures{"rate": 1}, mine.Ratios["mine"])
 }
 
 func TestATaskArrivesAsItWasSent(t *testing.T) {
@@ -54,29 +53,41 @@ func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
 	document := filepath.Join(t.TempDir(), "benchmarks.md")
 	before, after := "# Title\n\nWhy.\n\n", "\nThe end.\n"
 	require.NoError(t, os.WriteFile(document, []byte(before+generatedBegin+"old figures\n"+generatedEnd+after), 0o600))
-	r := &report{plan: plan{repetitions: 1}}
-	for rate, who := range []string{limit, zkcoord, zkLock, curator} {
-		c := &cell{Site: one.name, Row: "paths", Contender: who, samples: samples(float64(1000 * (rate + 1)))}
-		c.sum()
-		r.cells = append(r.cells, c)
-	}
-	require.NoError(t, r.write(document))
+	require.NoError(t, write(document, measured("cycle", 7, 7, 7, 7)))
+	require.NoError(t, write(document, measured("paths", 9, 9, 9, 9)))
+	require.NoError(t, write(document, measured("paths", 1000, 2000, 3000, 4000)))
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)^`+regexp.QuoteMeta(before+generatedBegin), string(text))
 	require.Regexp(t, regexp.QuoteMeta(generatedEnd+after)+`$`, string(text))
 	require.NotContains(t, string(text), "old figures")
 	require.Contains(t, string(text), "| **zkcoord** | 2,000 (0.67) |")
-	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback: Curator has 2.00 times zkcoord's speed")
+	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback, per second: Curator by a factor of 2.00.")
+	require.Contains(t, string(text), "### Uncontended acquire and release: one server", "measured before, and not again")
 	images := regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
-	require.Len(t, images, 1)
-	require.FileExists(t, filepath.Join(filepath.Dir(document), images[0][1]))
+	require.Len(t, images, 2)
+	for _, image := range images {
+		require.FileExists(t, filepath.Join(filepath.Dir(document), image[1]))
+	}
+}
+
+// measured is a row at one site, with these rates.
+func measured(row string, rates ...float64) (cells []*cell) {
+	for i, who := range []string{limit, zkcoord, zkLock, curator} {
+		c := &cell{Site: one.name, Row: row, Contender: who, Run: "Once", samples: samples(rates[i])}
+		c.sum()
+		cells = append(cells, c)
+	}
+	for _, c := range cells {
+		c.compare(cells)
+	}
+	return cells
 }
 
 func TestADocumentWithoutMarksIsLeftAlone(t *testing.T) {
 	document := filepath.Join(t.TempDir(), "other.md")
 	require.NoError(t, os.WriteFile(document, []byte("mine\n"), 0o600))
-	require.ErrorContains(t, (&report{}).write(document), "marks")
+	require.ErrorContains(t, write(document, nil), "marks")
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	require.Equal(t, "mine\n", string(text))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -31,15 +32,18 @@ const (
 var chainLinks = map[bool]int{false: 2000, true: 200}
 
 // run measures all rows at all sites of the plan.
-func run(t *testing.T, p plan) *report {
-	r := &report{plan: p, begun: time.Now()}
+func run(t *testing.T, p plan) (cells []*cell) {
 	for _, s := range sites {
 		if ok, _ := path.Match(p.sites, s.name); ok {
-			t.Run(s.name, func(t *testing.T) { r.cells = append(r.cells, measureSite(t, p, s)...) })
+			t.Run(s.name, func(t *testing.T) { cells = append(cells, measureSite(t, p, s)...) })
 		}
 	}
-	r.took = time.Since(r.begun)
-	return r
+	return cells
+}
+
+func (p plan) String() string {
+	return fmt.Sprintf("%d repetitions of %v on %d processors, %s, %s",
+		p.repetitions, p.during, runtime.NumCPU(), runtime.Version(), time.Now().Format("2 January 2006"))
 }
 
 // measurer is what measures at one site.
@@ -92,7 +96,10 @@ func (m *measurer) measure(r row, t task, name string) (cells []*cell) {
 		t.settle = t.during / 4
 	}
 	for _, who := range r.who {
-		cells = append(cells, &cell{Site: m.site.name, Row: r.name, Case: name, Contender: who})
+		cells = append(cells, &cell{
+			Site: m.site.name, Row: r.name, Case: name, Contender: who,
+			Run: m.plan.String(), samples: make([]figures, m.plan.repetitions),
+		})
 	}
 	for repetition := range m.plan.repetitions + 1 {
 		for i := range cells {
@@ -102,16 +109,16 @@ func (m *measurer) measure(r row, t task, name string) (cells []*cell) {
 			case err != nil:
 				m.t.Logf("%s %s %s %s: %v", c.Site, c.Row, c.Case, c.Contender, err)
 				c.Failed++
-				c.samples = append(c.samples, nil) // ratios compare what has the same index
 			case repetition == 0:
 				c.counted = s
 			default:
-				c.samples = append(c.samples, s)
+				c.samples[repetition-1] = s
 			}
 		}
 	}
 	for _, c := range cells {
 		c.sum()
+		c.compare(cells)
 		m.t.Logf("%s %s %s %s: %v", c.Site, c.Row, c.Case, c.Contender, c.Figures)
 	}
 	return cells

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -12,8 +13,10 @@ import (
 
 // zkcoordClient is a session of this library.
 type zkcoordClient struct {
-	client  *coord.Client
-	opts    []lock.Option
+	client *coord.Client
+	opts   []lock.Option
+
+	mu      sync.Mutex
 	mutexes map[string]*lock.Mutex // by path: goroutines share one
 }
 
@@ -23,7 +26,7 @@ func openZkcoord(opts ...lock.Option) open {
 		if err != nil {
 			return nil, err
 		}
-		c := zkcoordClient{client, opts, map[string]*lock.Mutex{}}
+		c := &zkcoordClient{client: client, opts: opts, mutexes: map[string]*lock.Mutex{}}
 		return &session{
 			lock: c.lock, barrier: c.barrier, queue: c.queue,
 			close: func() { _ = client.Close(context.Background()) },
@@ -31,7 +34,9 @@ func openZkcoord(opts ...lock.Option) open {
 	}
 }
 
-func (c zkcoordClient) lock(path string) (_ acquire, err error) {
+func (c *zkcoordClient) lock(path string) (_ acquire, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	m := c.mutexes[path]
 	if m == nil {
 		m, err = lock.New(c.client, path, c.opts...)
@@ -46,7 +51,7 @@ func (c zkcoordClient) lock(path string) (_ acquire, err error) {
 	}, err
 }
 
-func (c zkcoordClient) barrier(path string, n int) (enter, leave call, err error) {
+func (c *zkcoordClient) barrier(path string, n int) (enter, leave call, err error) {
 	b, err := doublebarrier.New(c.client, path, n)
 	var m *doublebarrier.Member
 	enter = func(ctx context.Context) (err error) {
@@ -56,7 +61,7 @@ func (c zkcoordClient) barrier(path string, n int) (enter, leave call, err error
 	return enter, func(ctx context.Context) error { return m.Leave(ctx) }, err
 }
 
-func (c zkcoordClient) queue(path string) (put, receive, error) {
+func (c *zkcoordClient) queue(path string) (put, receive, error) {
 	q, err := queue.New(c.client, path)
 	put := func(ctx context.Context, item []byte) error { return q.Put(ctx, item) }
 	return put, func(ctx context.Context) (call, error) {
