@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -50,25 +51,41 @@ func (c *links) prepare(t task) error {
 		return err
 	}
 	c.gone, c.deaths = make([]<-chan zk.Event, t.count), make([]time.Time, t.count)
-	errs := make([]error, t.count)
+	err := together(t.count, func(i int) error {
+		_, err := c.owner(i).Create(node(t, i), nil, zk.FlagEphemeral, everyone)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// A session's server may be behind the one that made its neighbour's node.
+	err = together(len(c.conns), func(i int) error {
+		_, err := c.conns[i].Sync(t.path)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return together(t.count, func(i int) (err error) {
+		_, _, c.gone[i], err = c.owner(i + 1).GetW(node(t, i))
+		return err
+	})
+}
+
+// together calls f for 0 to n-1, some at a time.
+func together(n int, f func(i int) error) error {
+	errs := make([]error, n)
 	room := make(chan struct{}, 64)
 	var all sync.WaitGroup
-	for i := range t.count {
+	for i := range n {
 		room <- struct{}{}
 		all.Go(func() {
 			defer func() { <-room }()
-			if _, errs[i] = c.owner(i).Create(node(t, i), nil, zk.FlagEphemeral, everyone); errs[i] == nil {
-				_, _, c.gone[i], errs[i] = c.owner(i + 1).GetW(node(t, i))
-			}
+			errs[i] = f(i)
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // run deletes the first node and waits for the last to go.

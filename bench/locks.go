@@ -148,25 +148,22 @@ func hold(ctx context.Context, open open, t task) (*job, error) {
 		return nil, err
 	}
 	before := footprint()
-	var holds sync.WaitGroup
 	releases := make([]call, t.each)
-	room := make(chan struct{}, 64)
-	for i := range releases {
-		room <- struct{}{}
-		holds.Go(func() {
-			defer func() { <-room }()
-			lock, err := s.all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
-			if err == nil {
-				releases[i], err = lock(s.ctx)
-			}
-			s.note(err)
-		})
+	err = together(t.each, func(i int) error {
+		lock, err := s.all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
+		if err == nil {
+			releases[i], err = lock(s.ctx)
+		}
+		return err
+	})
+	if err != nil {
+		s.close()
+		return nil, err
 	}
-	holds.Wait()
 	memory, goroutines := footprint().per(before, t.each)
 	return &job{
 		run: func() (figures, error) {
-			return figures{"ops": float64(len(releases)), "memory": memory, "goroutines": goroutines}, s.failure()
+			return figures{"ops": float64(len(releases)), "memory": memory, "goroutines": goroutines}, nil
 		},
 		close: s.close,
 	}, nil

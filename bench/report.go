@@ -180,8 +180,8 @@ func (r *report) costsTable(b *strings.Builder, row row, s *site, who []string, 
 	b.WriteString("\n")
 }
 
-// ahead lists where another does better than zkcoord, limits and the weaker class
-// apart.
+// ahead lists where another does better than zkcoord, limits and the weaker
+// class apart.
 func (r *report) ahead(b *strings.Builder) {
 	fmt.Fprintf(b, "## Where another is ahead\n\n")
 	for _, row := range rows {

@@ -20,7 +20,7 @@ func barrier(ctx context.Context, open open, t task) (*job, error) {
 			return nil, err
 		}
 	}
-	round := func() (enter, leave time.Duration) { return s.together(enters), s.together(leaves) }
+	round := func() (enter, leave time.Duration) { return s.atOnce(enters), s.atOnce(leaves) }
 	round() // makes the directories
 	run := func() (figures, error) {
 		var enter, leave []time.Duration
@@ -37,8 +37,8 @@ func barrier(ctx context.Context, open open, t task) (*job, error) {
 	return &job{run: run, close: s.close}, nil
 }
 
-// together makes all calls at once and returns how long the last of them took.
-func (s *sessions) together(calls []call) time.Duration {
+// atOnce makes all calls at once and returns how long the last of them took.
+func (s *sessions) atOnce(calls []call) time.Duration {
 	var all sync.WaitGroup
 	begun := time.Now()
 	for _, call := range calls {

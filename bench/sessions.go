@@ -22,23 +22,14 @@ type sessions struct {
 func openAll(ctx context.Context, open open, t task) (*sessions, error) {
 	s := &sessions{all: make([]*session, t.sessions)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
-	var opening sync.WaitGroup
-	room := make(chan struct{}, 16)
-	for i := range s.all {
-		room <- struct{}{}
-		opening.Go(func() {
-			defer func() { <-room }()
-			one, err := open(s.ctx, t.addrs[i%len(t.addrs)], t.timeout)
-			s.all[i] = one
-			s.note(err)
-		})
-	}
-	opening.Wait()
-	if err := s.failure(); err != nil {
+	err := together(t.sessions, func(i int) (err error) {
+		s.all[i], err = open(s.ctx, t.addrs[i%len(t.addrs)], t.timeout)
+		return err
+	})
+	if err != nil {
 		s.close()
-		return nil, err
 	}
-	return s, nil
+	return s, err
 }
 
 // work runs f in a goroutine, which is to end when the context does.
