@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // cell is what one contender did in one case of a row at one site.
@@ -40,25 +41,33 @@ func (c *cell) sum() {
 	}
 }
 
-// compare notes the ratios to other contenders in the same case: the median of
-// what c has in the place of the other's 1, repetition by repetition.
-func (c *cell) compare(others []*cell) {
+// compare notes the ratios to those in the same case that the row compares
+// with: the median of what c has in the place of the other's 1, repetition by
+// repetition.
+func (c *cell) compare(r row, all []*cell) {
 	c.Ratios = map[string]figures{}
-	for _, other := range others {
+	for _, other := range all {
+		if other == c || !slices.Contains([]string{r.base, r.linkBase, zkcoord}, other.Contender) {
+			continue
+		}
 		ratios := figures{}
-		for name := range c.Figures {
-			var all []float64
-			for i, s := range c.samples {
-				if mine, ok := s[name]; ok && other.samples[i][name] > 0 {
-					all = append(all, mine/other.samples[i][name])
-				}
-			}
-			if len(all) > 0 {
-				ratios[name] = middle(all)
+		for _, column := range r.shows {
+			if within := c.over(other, column.figure); len(within) > 0 {
+				ratios[column.figure] = middle(within)
 			}
 		}
 		c.Ratios[other.Contender] = ratios
 	}
+}
+
+// over gives c's figure as a multiple of the other's in each repetition.
+func (c *cell) over(other *cell, name string) (all []float64) {
+	for i, s := range c.samples {
+		if mine, ok := s[name]; ok && other.samples[i][name] > 0 {
+			all = append(all, mine/other.samples[i][name])
+		}
+	}
+	return all
 }
 
 func values(samples []figures, name string) (all []float64) {
@@ -89,8 +98,8 @@ func (f figures) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rounded)
 }
 
-// keep replaces in a file of cells those of the rows and sites that were
-// measured, and returns all.
+// keep replaces in a file of cells, one a line, those of the rows and sites that
+// were measured, and returns all.
 func keep(file string, measured []*cell) (all []*cell, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -106,9 +115,13 @@ func keep(file string, measured []*cell) (all []*cell, err error) {
 	slices.SortStableFunc(all, func(a, b *cell) int {
 		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Site, b.Site))
 	})
-	text, err = json.MarshalIndent(all, "", " ")
-	if err != nil {
-		return nil, err
+	lines := make([]string, len(all))
+	for i, c := range all {
+		line, err := json.Marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		lines[i] = string(line)
 	}
-	return all, os.WriteFile(file, append(text, '\n'), 0o644)
+	return all, os.WriteFile(file, []byte("[\n"+strings.Join(lines, ",\n")+"\n]\n"), 0o644)
 }

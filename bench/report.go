@@ -145,7 +145,7 @@ func (c *cell) show(column column, base string) string {
 		return "–"
 	}
 	text := digits(n * column.scale)
-	if ratio, ok := c.Ratios[base][column.figure]; ok && c.Contender != base {
+	if ratio, ok := c.Ratios[base][column.figure]; ok {
 		text += fmt.Sprintf(" (%.2f)", ratio)
 	}
 	return text

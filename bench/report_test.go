@@ -31,9 +31,8 @@ func TestARatioIsTheMedianOfThoseWithinOneRepetition(t *testing.T) {
 	base := &cell{Contender: "base", samples: samples(10, 100, 1000, 7)}
 	mine := &cell{Contender: "mine", samples: samples(5, 100, 4000, 0)}
 	mine.sum()
-	mine.compare([]*cell{base, mine})
-	require.Equal(t, figures{"rate": 1}, mine.Ratios["base"]) // of 0.5, 1 and 4
-	require.Equal(t, figures{"rate": 1}, mine.Ratios["mine"])
+	mine.compare(row{base: "base", shows: []column{perSecond}}, []*cell{base, mine})
+	require.Equal(t, map[string]figures{"base": {"rate": 1}}, mine.Ratios) // of 0.5, 1 and 4
 }
 
 func TestATaskArrivesAsItWasSent(t *testing.T) {
@@ -71,15 +70,15 @@ func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
 	}
 }
 
-// measured is a row at one site, with these rates.
-func measured(row string, rates ...float64) (cells []*cell) {
+// measured is a row at one server, with these rates.
+func measured(name string, rates ...float64) (cells []*cell) {
 	for i, who := range []string{limit, zkcoord, zkLock, curator} {
-		c := &cell{Site: one.name, Row: row, Contender: who, Run: "Once", samples: samples(rates[i])}
+		c := &cell{Site: one.name, Row: name, Contender: who, Run: "Once", samples: samples(rates[i])}
 		c.sum()
 		cells = append(cells, c)
 	}
 	for _, c := range cells {
-		c.compare(cells)
+		c.compare(row{base: zkLock, shows: []column{perSecond}}, cells)
 	}
 	return cells
 }

@@ -29,7 +29,7 @@ type column struct {
 
 var (
 	perSecond = column{title: "per second", figure: "rate", scale: 1}
-	cycleTime = column{title: "µs", figure: "p50", scale: 1e6, less: true}
+	cycleTime = column{title: "median, µs", figure: "p50", scale: 1e6, less: true}
 	handTime  = column{title: "median, ms", figure: "p50", scale: 1e3, less: true}
 	enterTime = column{title: "enter, ms", figure: "enter", scale: 1e3, less: true}
 	leaveTime = column{title: "leave, ms", figure: "leave", scale: 1e3, less: true}

@@ -118,7 +118,7 @@ func (m *measurer) measure(r row, t task, name string) (cells []*cell) {
 	}
 	for _, c := range cells {
 		c.sum()
-		c.compare(cells)
+		c.compare(r, cells)
 		m.t.Logf("%s %s %s %s: %v", c.Site, c.Row, c.Case, c.Contender, c.Figures)
 	}
 	return cells
