@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -28,7 +29,9 @@ func accountOf(ctx *kong.Context, args []string) (a account) {
 	for _, arg := range verb.Positional {
 		switch arg.Name {
 		case "path":
-			a.path = arg.Target.String()
+			if arg.Target.Kind() == reflect.String { // of one path
+				a.path = arg.Target.String()
+			}
 		case "cmd":
 			a.runs = arg.Required || slices.Contains(args, "--")
 		}

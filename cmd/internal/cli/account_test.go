@@ -70,6 +70,9 @@ func TestACommandLineThatIsWrongIsToldInJSONToo(t *testing.T) {
 		require.EqualValues(t, exitUsage, object["status"], verb)
 		require.NotEmpty(t, object["error"], verb)
 	}
+	p := start(t, "--json", "--zk", "127.0.0.1:1", "exporter", "--listen", "nowhere", "/a", "/b")
+	require.NotZero(t, p.exit())
+	require.NotContains(t, theObject(t, p, "exporter"), "path", "there are two")
 	require.False(t, asksForJSON(strings.Fields("lock /l -- tool --json")), "that is the command's")
 }
 

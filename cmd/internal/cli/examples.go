@@ -42,6 +42,7 @@ elect --who /services/billing`,
 	"queue len":      `queue len /jobs`,
 	"queue peek":     `queue peek --json /jobs`,
 	"server":         "server\nserver --addr 127.0.0.1:0 --tick 100ms",
+	"exporter":       "exporter /locks /jobs",
 	"version":        `version --json`,
 }
 
