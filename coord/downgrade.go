@@ -1,7 +1,6 @@
 package coord
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,12 +33,12 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
 }
 
-func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
+func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
-	next, err := cl.successor(kindRead)
+	e, err := exchangeOf(cl, kindRead)
 	if err != nil {
 		return nil, err
 	}
@@ -48,39 +47,18 @@ func (h *Hold) downgrade(ctx context.Context) (*Hold, error) {
 	}
 	defer h.cancelContexts()
 	cl.emit(ClaimEnded, h.granted, ErrReleased)
-	if err := cl.exchange(ctx, next); err != nil {
-		return nil, cl.lostWith(err)
+	err = e.run(ctx)
+	if err == nil {
+		e.next.node.WatchSoon()
+		e.next.emit(ClaimJoined, e.next.joined, nil)
+		if shared, err = e.next.grant(ctx); err != nil {
+			e.next.giveUp(ctx, err)
+		}
 	}
-	next.watchOwnSoon()
-	next.emit(ClaimJoined, next.joined, nil)
-	shared, err := next.grant(ctx)
-	if err != nil {
-		next.giveUp(ctx, err)
+	if err != nil && cl.sess.Err() != nil && !errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w: %w", ErrLost, err) // the hold went with its session
 	}
-	return shared, cl.lostWith(err)
-}
-
-// lostWith adds to an error that the hold went with its session, if it did.
-func (cl *Claim) lostWith(err error) error {
-	if err == nil || cl.sess.Err() == nil || errors.Is(err, ErrLost) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrLost, err)
-}
-
-// successor prepares a claim that is to take cl's place in the line, under a
-// name of its own.
-func (cl *Claim) successor(kind string) (*Claim, error) {
-	c, self := cl.client, cl.own()
-	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
-		return nil, invalid("%s is not a writer's, whose place a reader may take", cl.name())
-	}
-	shape := *cl.shape
-	shape.Kind, shape.Exclusive = kind, false
-	next := c.newClaim(cl.sess, &shape)
-	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(c.opts.dialect.newGUID(), kind), self.Sequence)
-	next.node.Init(&c.nodes, cl.sess, znode.Spec{Dir: cl.node.Spec.Dir, Name: name}, (*owner)(next))
-	return next, nil
+	return shared, err
 }
 
 // handOver ends h and marks the claim as leaving, so that its node's deletion
@@ -100,33 +78,50 @@ func (h *Hold) handOver() error {
 	return nil
 }
 
-// exchange puts next's node in the place of cl's, or deletes cl's. It returns
-// when that is done, or when ctx ends: then both nodes are deleted in the
+// exchange puts a claim in the place of another in the line, in one
+// transaction.
+type exchange struct{ from, next *Claim }
+
+// exchangeOf prepares a claim of a kind that is to take a writer's place, under a
+// name of its own.
+func exchangeOf(cl *Claim, kind string) (e exchange, err error) {
+	c, self := cl.client, cl.own()
+	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
+		return e, invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
+	}
+	shape := *cl.shape
+	shape.Kind, shape.Exclusive = kind, false
+	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(c.opts.dialect.newGUID(), kind), self.Sequence)
+	return exchange{cl, c.newClaim(cl.sess, &shape, znode.Spec{Dir: cl.node.Spec.Dir, Name: name})}, nil
+}
+
+// run makes the exchange, or deletes the node of the one that is to go. It
+// returns when that is done, or when ctx ends: then both nodes are deleted in the
 // background.
-func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
-	done := make(chan error)
-	cl.client.register(next)
-	err := cl.sess.Go(func() {
+func (e exchange) run(ctx context.Context) error {
+	done, c, s := make(chan error), e.from.client, e.from.sess
+	c.register(e.next)
+	err := s.Go(func() {
 		var rest error
-		err := cl.swap(ctx, next)
+		err := e.swap(ctx)
 		if err != nil {
-			cl.client.unregister(next)
-			rest = cl.remove()
+			c.unregister(e.next)
+			rest = e.from.removal.remove()
 		}
 		select {
 		case done <- err:
 		case <-ctx.Done():
 			if err == nil {
-				r := next.leave()
+				r := e.next.leave(s.Go)
 				<-r.done
 				rest = r.err
 			}
 		}
-		cl.removed(cmp.Or(rest, cl.removeParts()))
+		e.from.removal.end(rest)
 	})
 	if err != nil {
-		cl.client.unregister(next)
-		cl.removed(nil)
+		c.unregister(e.next)
+		e.from.removal.over(nil)
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	select {
@@ -139,19 +134,19 @@ func (cl *Claim) exchange(ctx context.Context, next *Claim) error {
 
 // swap makes the exchange and blocks until that is certain, or certain not to
 // be. It starts no attempt when ctx has ended.
-func (cl *Claim) swap(ctx context.Context, next *Claim) error {
+func (e exchange) swap(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return Ended(ctx)
 	}
-	c, path := cl.client, znode.Join(next.node.Spec.Dir, next.node.Spec.Name)
+	c, path := e.from.client, znode.Join(e.next.node.Spec.Dir, e.next.node.Spec.Name)
 	ops := []Op{
-		CheckOp(cl.Node(), -1),
-		CreateOp(c.relative(path), next.shape.Data, Ephemeral),
-		DeleteOp(cl.Node(), -1),
+		CheckOp(e.from.Node(), -1),
+		CreateOp(c.relative(path), e.next.shape.Data, Ephemeral),
+		DeleteOp(e.from.Node(), -1),
 	}
-	return lostBy(next.node.Create(ctx, func() (string, int64, error) {
+	return lostBy(e.next.node.Create(ctx, func() (string, int64, error) {
 		// Not bound to ctx: the outcome must be known to clean up after it.
-		_, err := c.txn(context.Background(), cl.sess, ops)
+		_, err := c.txn(context.Background(), e.from.sess, ops)
 		return path, 0, err
 	}, nil))
 }

@@ -56,16 +56,18 @@ func (cl *Claim) emit(kind string, since time.Time, err error) {
 func (c *Client) notify(change session.Change, s *session.Session) {
 	claims := c.claimsOf(s)
 	var leave, tell []func()
-	for _, cl := range claims {
-		if l, t := cl.sessionChanged(change); l != nil {
-			leave, tell = append(leave, l), append(tell, t)
+	if cause, gone := c.lossBy(change, s); cause != nil {
+		for _, cl := range claims {
+			if l, t := cl.losing(cause, gone); l != nil {
+				leave, tell = append(leave, l), append(tell, t)
+			}
 		}
 	}
 	for _, l := range leave {
 		l()
 	}
 	for _, cl := range claims {
-		cl.poke()
+		(*owner)(cl).Wake()
 	}
 	switch change {
 	case session.Up:

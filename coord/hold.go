@@ -29,7 +29,7 @@ type Hold struct {
 }
 
 // newHold makes another handle of a claim that holds; cl.mu is held.
-func (cl *Claim) newHold() *Hold {
+func newHold(cl *Claim) *Hold {
 	h := &Hold{claim: cl, granted: time.Now(), done: make(chan struct{})}
 	cl.holds = append(cl.holds, h)
 	return h
@@ -50,20 +50,20 @@ func (h *Hold) Err() error {
 	if err != nil {
 		return err
 	}
-	cause := cl.causeOfLoss()
+	cause := h.causeOfLoss()
 	if cause == nil {
 		return nil
 	}
-	cl.lose(cause)
+	cl.lose(cause, false)
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return h.err
 }
 
-// causeOfLoss returns why a hold of the claim, or one that is granted now,
-// cannot be trusted, or nil. A claim that is granted just after the connection
-// was lost gets no event of that.
-func (cl *Claim) causeOfLoss() error {
+// causeOfLoss returns why the hold cannot be trusted, or nil. A claim that is
+// granted just after the connection was lost gets no event of that.
+func (h *Hold) causeOfLoss() error {
+	cl := h.claim
 	switch over := cl.sess.Err(); {
 	case over != nil:
 		return over
@@ -149,7 +149,7 @@ func (h *Hold) ownFailure(err error) error {
 	case !errors.Is(single, ErrNoNode) && !errors.Is(single, ErrBadVersion):
 		return fmt.Errorf("check of the own node: %w", single.Err) // which is there, for all we know
 	}
-	h.claim.vanish(ErrNodeDeleted)
+	h.claim.lose(ErrNodeDeleted, true)
 	return cmp.Or(h.Err(), ErrReleased)
 }
 
@@ -177,7 +177,7 @@ func (h *Hold) another() (*Hold, error) {
 	case h.claim.deleting != nil:
 		return nil, invalid("a transaction releases the hold already")
 	}
-	return h.claim.newHold(), nil
+	return newHold(h.claim), nil
 }
 
 // end closes h; cl.mu is held. It reports whether h had not ended before.
@@ -200,11 +200,6 @@ func (cl *Claim) endAll(err error) []*Hold {
 	return ended
 }
 
-// endLost ends every handle as lost; cl.mu is held.
-func (cl *Claim) endLost(cause error) []*Hold {
-	return cl.endAll(loss{cause})
-}
-
 // loss is [ErrLost] and its cause. Its text is made only when asked for:
 // thousands of holds must end in time.
 type loss struct{ cause error }
@@ -212,21 +207,6 @@ type loss struct{ cause error }
 func (l loss) Error() string { return ErrLost.Error() + ": " + l.cause.Error() }
 
 func (l loss) Unwrap() []error { return []error{ErrLost, l.cause} }
-
-// finishLost ends the contexts of lost holds. It returns a function that tells
-// the log and the observer, which may take their time: first all users of the
-// holds must know.
-func (cl *Claim) finishLost(ended []*Hold, cause error) (tell func()) {
-	for _, h := range ended {
-		h.cancelContexts()
-	}
-	return func() {
-		for _, h := range ended {
-			cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.Node(), "cause", cause)
-			cl.emit(ClaimEnded, h.granted, loss{cause})
-		}
-	}
-}
 
 // heldContext is a context that ends with a hold.
 type heldContext struct {

@@ -34,13 +34,14 @@ func (c *Client) joinNames(ctx context.Context, specs []NameSpec) ([]*Claim, err
 		if err == nil && !shape.isShared() {
 			err = invalid("%s: a claim that is made with others needs operations or a proof", spec.Path)
 		}
+		var node znode.Spec
+		if err == nil {
+			node, err = shape.node(c)
+		}
 		if err != nil {
 			return nil, err
 		}
-		claims[i] = c.newClaim(s, shape)
-		if err := claims[i].describe(); err != nil {
-			return nil, err
-		}
+		claims[i] = c.newClaim(s, shape, node)
 	}
 	for _, cl := range claims {
 		c.register(cl)
@@ -88,7 +89,7 @@ func (t together) created(err error) error {
 		return err
 	}
 	for _, cl := range t {
-		cl.watchOwnSoon()
+		cl.node.WatchSoon()
 		cl.emit(ClaimJoined, cl.joined, nil)
 	}
 	return nil
@@ -99,7 +100,7 @@ func (t together) created(err error) error {
 func (t together) abandon(err error) {
 	for _, cl := range t {
 		if err == nil || cl.node.Path() != "" {
-			cl.leave()
+			cl.leave(cl.sess.Go)
 		} else {
 			cl.client.unregister(cl)
 		}

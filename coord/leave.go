@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Release gives the hold up and deletes its node. It returns nil only when the
@@ -50,7 +48,7 @@ func (h *Hold) giveUp() *removal {
 	if !last {
 		return nil
 	}
-	return cl.leave()
+	return cl.leave(cl.sess.Go)
 }
 
 // Leave gives the claim up and deletes its node, whether its turn has come or
@@ -70,7 +68,7 @@ func (cl *Claim) endAndLeave() *removal {
 	for _, h := range released {
 		h.tellReleased()
 	}
-	return cl.leave()
+	return cl.leave(cl.sess.Go)
 }
 
 // tellReleased tells the contexts of a hold that was released, and the
@@ -80,11 +78,73 @@ func (h *Hold) tellReleased() {
 	h.claim.emit(ClaimEnded, h.granted, ErrReleased)
 }
 
-// removal is the deletion of an own node, once it has begun.
+// removal is the deletion of a claim's node, once it has begun.
 type removal struct {
-	node *znode.Node
-	done chan struct{}
-	err  error // set before done is closed
+	claim *Claim
+	done  chan struct{}
+	err   error // set before done is closed
+}
+
+// leave begins to delete the node, once, by begin.
+func (cl *Claim) leave(begin func(func()) error) *removal {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.removal != nil {
+		return cl.removal
+	}
+	r, deleting, gone := cl.beginRemoval(), cl.deleting, cl.gone != nil
+	remove := func() {
+		if deleting != nil {
+			<-deleting // it would take a deletion by us for its own
+		}
+		var err error
+		if !gone {
+			err = r.remove()
+		}
+		r.end(err)
+	}
+	if gone && len(cl.parts) == 0 || begin(remove) != nil {
+		r.over(nil)
+	}
+	return r
+}
+
+// beginRemoval notes that the node is about to be deleted; cl.mu is held, and
+// no other goroutine deletes it.
+func (cl *Claim) beginRemoval() *removal {
+	cl.removal = &removal{claim: cl, done: make(chan struct{})}
+	cl.node.WatchNoMore()
+	return cl.removal
+}
+
+// remove deletes the node, and its parts along with it, for as long as that
+// takes: until it or the session is gone.
+func (r *removal) remove() error {
+	cl := r.claim
+	err := cl.node.Delete(func() error {
+		if parts := cl.partsLeft(); len(parts) > 0 {
+			return r.removeWith(parts)
+		}
+		return cl.node.DeleteOnce()
+	})
+	if err != nil {
+		return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
+	}
+	return nil
+}
+
+// end deletes the parts that are left of a claim whose node is deleted, or
+// cannot be, for err, and ends the claim.
+func (r *removal) end(err error) { r.over(cmp.Or(err, removeParts(r.claim.partsLeft()))) }
+
+// over ends the claim.
+func (r *removal) over(err error) {
+	r.err = err
+	if err == nil {
+		r.claim.node.Forget()
+	}
+	r.claim.client.unregister(r.claim)
+	close(r.done)
 }
 
 // wait waits for the answer, at most for limit and until ctx ends, unless that
@@ -101,71 +161,9 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		}
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
 	case <-timer.C:
-		if trouble := r.node.Trouble(); trouble != nil {
+		if trouble := r.claim.node.Trouble(); trouble != nil {
 			return fmt.Errorf("%w: %w", ErrUnconfirmed, trouble)
 		}
 		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)
 	}
-}
-
-// leave begins to delete the node, once.
-func (cl *Claim) leave() *removal { return cl.leaveBy(cl.sess.Go) }
-
-// leaveBy is leave with the deletion begun by begin.
-func (cl *Claim) leaveBy(begin func(func()) error) *removal {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if cl.removal != nil {
-		return cl.removal
-	}
-	r, deleting, gone := cl.beginRemoval(), cl.deleting, cl.gone != nil
-	remove := func() {
-		if deleting != nil {
-			<-deleting // it would take a deletion by us for its own
-		}
-		var err error
-		if !gone {
-			err = cl.remove()
-		}
-		cl.removed(cmp.Or(err, cl.removeParts()))
-	}
-	if gone && len(cl.parts) == 0 || begin(remove) != nil {
-		cl.removed(nil)
-	}
-	return r
-}
-
-// beginRemoval notes that the node is about to be deleted; cl.mu is held, and
-// no other goroutine deletes it.
-func (cl *Claim) beginRemoval() *removal {
-	cl.removal = &removal{node: &cl.node, done: make(chan struct{})}
-	if cl.lazy != nil {
-		cl.lazy.Stop()
-	}
-	return cl.removal
-}
-
-// removed ends the claim: its node is deleted, or cannot be.
-func (cl *Claim) removed(err error) {
-	cl.removal.err = err
-	if err == nil {
-		cl.node.Forget()
-	}
-	cl.client.unregister(cl)
-	close(cl.removal.done)
-}
-
-// remove deletes the node, and its parts along with it, for as long as that
-// takes: until it or the session is gone.
-func (cl *Claim) remove() error {
-	err := cl.node.Delete(func() error {
-		if parts := cl.partsLeft(); len(parts) > 0 {
-			return cl.removeWithParts(parts)
-		}
-		return cl.node.DeleteOnce()
-	})
-	if err != nil {
-		return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
-	}
-	return nil
 }

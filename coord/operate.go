@@ -84,6 +84,12 @@ func (c *Client) Describe(ctx context.Context, dir string, members []Contender) 
 	return infos, nil
 }
 
+// The requests to give up a hold that other programs write into its node.
+const (
+	revokeCurator = "__REVOKE__" // Curator
+	revokePlain   = "unlock"     // ZooKeeper's recipe page
+)
+
 // IsRevocation reports whether a claim's data are a request to give up what it
 // holds, in either dialect. No claim of your own may have such data.
 func IsRevocation(data []byte) bool {

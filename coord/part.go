@@ -5,18 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-
-	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
-
-// sessionFor returns the session for a claim: that of the hold it is a part of,
-// or the client's.
-func (c *Client) sessionFor(ctx context.Context, shape *shape) (*session.Session, error) {
-	if shape.part != nil {
-		return shape.part.claim.sess, shape.part.Err()
-	}
-	return c.keeper.Session(ctx)
-}
 
 // Attach makes an ephemeral node that is a part of the hold, in its session: it
 // is made only while the hold's node exists, a request to give it up is one for
@@ -33,27 +22,26 @@ func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	return c.Failure("attach", path, err)
 }
 
-// attach makes a new claim a part of the hold it was made for. When that has
+// adopt makes a new claim a part of the hold it was made for. When that has
 // ended meanwhile, the claim is left.
-func (cl *Claim) attach() error {
-	h := cl.shape.part
+func (h *Hold) adopt(part *Claim) error {
 	h.claim.mu.Lock()
 	ended := h.err
 	if ended == nil {
-		h.claim.parts = append(slices.Clone(h.claim.parts), cl)
+		h.claim.parts = append(slices.Clone(h.claim.parts), part)
 	}
 	h.claim.mu.Unlock()
 	if ended != nil {
-		cl.leave()
-		return ended
+		part.leave(part.sess.Go)
 	}
-	return nil
+	return ended
 }
 
-// removeWithParts deletes the node and those of its parts, all at once: no
+// removeWith deletes the node and those of its parts, all at once: no
 // reader finds the one without the other. Where one of them is gone, or may not
 // be deleted, they are deleted one by one.
-func (cl *Claim) removeWithParts(parts []*Claim) error {
+func (r *removal) removeWith(parts []*Claim) error {
+	cl := r.claim
 	ctx, ops := context.Background(), []Op{DeleteOp(cl.Node(), -1)}
 	for _, part := range parts {
 		ops = append(ops, DeleteOp(part.Node(), -1))
@@ -65,16 +53,16 @@ func (cl *Claim) removeWithParts(parts []*Claim) error {
 	}
 	if err == nil {
 		for _, part := range parts {
-			part.vanish(ErrNodeDeleted)
+			part.lose(ErrNodeDeleted, true)
 		}
 	}
 	return err
 }
 
-// removeParts deletes the parts that are left of a claim whose node is gone.
-func (cl *Claim) removeParts() (err error) {
-	for _, part := range cl.partsLeft() {
-		r := part.leave()
+// removeParts deletes parts one by one.
+func removeParts(parts []*Claim) (err error) {
+	for _, part := range parts {
+		r := part.leave(part.sess.Go)
 		<-r.done
 		err = cmp.Or(err, r.err)
 	}
@@ -85,5 +73,5 @@ func (cl *Claim) removeParts() (err error) {
 func (cl *Claim) partsLeft() []*Claim {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(cl.parts), (*Claim).finished)
+	return slices.DeleteFunc(slices.Clone(cl.parts), func(part *Claim) bool { return (*owner)(part).Leaving() })
 }

@@ -110,7 +110,7 @@ func releaseBy(ctx context.Context, holds []*Hold, ops []Op) error {
 			h.Abandon() // and the rest is left to the background
 		}
 	case gone != nil:
-		gone.claim.vanish(ErrNodeDeleted)
+		gone.claim.lose(ErrNodeDeleted, true)
 	}
 	return err
 }
@@ -205,7 +205,7 @@ func (cl *Claim) releasedBy() {
 	cl.mu.Unlock()
 	cl.node.Forget()
 	if len(parts) > 0 {
-		_ = cl.sess.Go(func() { _ = cl.removeParts() }) // fails when the session took them with it
+		_ = cl.sess.Go(func() { _ = removeParts(cl.partsLeft()) }) // fails when the session took them with it
 	}
 	cl.client.unregister(cl)
 	for _, h := range released {

@@ -218,7 +218,7 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 		cl.mu.Unlock()
 		return nil, cmp.Or(cl.why(), ErrReleased)
 	}
-	h := cl.newHold()
+	h := newHold(cl)
 	cl.mu.Unlock()
 	cl.node.EndWait()
 	cl.emit(ClaimGranted, cl.joined, nil)
@@ -231,7 +231,7 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 // missed notes that the node is not there any more and tells why: the claim may
 // have been left meanwhile.
 func (cl *Claim) missed() error {
-	cl.vanish(ErrNodeDeleted)
+	cl.lose(ErrNodeDeleted, true)
 	return cmp.Or(cl.why(), ErrReleased)
 }
 
@@ -242,5 +242,5 @@ func (cl *Claim) why() error {
 	if cl.gone == nil {
 		return nil
 	}
-	return fmt.Errorf("claim %s: %w", cl.name(), cl.gone)
+	return fmt.Errorf("claim %s: %w", cl.node.Name(), cl.gone)
 }

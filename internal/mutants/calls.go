@@ -118,7 +118,7 @@ var calls = []mutant{
 	{
 		guard: "inside of a hold: only claims of the same line concern it",
 		edit: edit{
-			file: "coord/reentrant.go",
+			file: "coord/acquire.go",
 			old:  `case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):`,
 			new:  `case !ok || ctx.Err() != nil:`,
 		},

@@ -50,8 +50,8 @@ var election = []mutant{
 	{
 		guard: "a part is made only while its hold's node exists",
 		edit: edit{
-			file: "coord/claim.go",
-			old: `if shape.part != nil {
+			file: "coord/spec.go",
+			old: `if s.part != nil {
 		// Ends with the session.`,
 			new: `if false {`,
 		},
@@ -61,8 +61,8 @@ var election = []mutant{
 		guard: "a part goes with its hold, also when that is broken",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `cl.removed(cmp.Or(err, cl.removeParts()))`,
-			new:  `cl.removed(cmp.Or(err))`,
+			old:  `r.over(cmp.Or(err, removeParts(r.claim.partsLeft())))`,
+			new:  `r.over(cmp.Or(err))`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPartGoes"}},
 	},

@@ -6,7 +6,7 @@ var holds = []mutant{
 		guard: "a hold watches its own node",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `	cl.watchOwnSoon()`,
+			old:  `	cl.node.WatchSoon()`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseNodeIsDeletedByHand"}},
@@ -23,7 +23,7 @@ var holds = []mutant{
 	{
 		guard: "the end of the session ends claims",
 		edit: edit{
-			file: "coord/own.go",
+			file: "coord/claim.go",
 			old:  `case change == session.Over:`,
 			new:  `case false:`,
 		},
@@ -50,8 +50,8 @@ var holds = []mutant{
 	{
 		guard: "with LoseAtDisconnect a hold ends with its connection",
 		edit: edit{
-			file: "coord/own.go",
-			old:  `case change == session.Down && cl.client.opts.dropping:`,
+			file: "coord/claim.go",
+			old:  `case change == session.Down && c.opts.dropping:`,
 			new:  `case false:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestWithLoseAtDisconnectAHold"}},

@@ -10,7 +10,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: the window's end ends holds",
 		edit: edit{
-			file: "coord/own.go",
+			file: "coord/claim.go",
 			old:  `case change == session.WindowClosed:`,
 			new:  `case false:`,
 		},
@@ -49,7 +49,7 @@ var judges = []mutant{
 		guard: "simulation: the hold's own watch",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `	cl.watchOwnSoon()`,
+			old:  `	cl.node.WatchSoon()`,
 			new:  ``,
 		},
 		tests: []suite{bySimulation},

@@ -15,7 +15,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: an upgrade is refused",
 		edit: edit{
-			file: "coord/reentrant.go",
+			file: "coord/acquire.go",
 			old:  `case spec.Exclusive && !held.claim.shape.Exclusive:`,
 			new:  `case false:`,
 		},

@@ -144,7 +144,7 @@ var once = []mutant{
 	{
 		guard: "a release by transaction: its own deletion of the node is no loss",
 		edit: edit{
-			file: "coord/own.go",
+			file: "coord/claim.go",
 			old:  ` || cl.deleting != nil && errors.Is(cause, ErrNodeDeleted)`,
 			new:  ` || false && errors.Is(cause, ErrNodeDeleted)`,
 		},

@@ -119,7 +119,7 @@ var queue = []mutant{
 		guard: "queue: a hold that the release of its group finds lost is lost",
 		edit: edit{
 			file: "coord/releasetxn.go",
-			old:  `		gone.claim.vanish(ErrNodeDeleted)`,
+			old:  `		gone.claim.lose(ErrNodeDeleted, true)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseOfAGroup"}},

@@ -34,15 +34,8 @@ var recovery = []mutant{
 		guard: "janitor: an abandoned create",
 		edit: edit{
 			file: "coord/claim.go",
-			old: `			return
-		}
-		cl.leave()
-	}
-	if cl.sess.Go(finish) != nil {`,
-			new: `			return
-		}
-	}
-	if cl.sess.Go(finish) != nil {`,
+			old:  `cl.leave(s.Go) // no caller waits for it any more`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreate"}},
 	},
@@ -58,9 +51,9 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a lost hold's node is deleted",
 		edit: edit{
-			file: "coord/own.go",
-			old:  `return func() { cl.leaveBy(cl.sess.Enqueue) }, tell`,
-			new:  `return func() {}, tell`,
+			file: "coord/claim.go",
+			old:  `cl.leave(cl.sess.Enqueue)`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestALostHoldsNodeIsDeletedWhenTheSessionSurvives"}},
 	},

@@ -178,7 +178,7 @@ var window = []mutant{
 	{
 		guard: "window: its end ends holds",
 		edit: edit{
-			file: "coord/own.go",
+			file: "coord/claim.go",
 			old:  `case change == session.WindowClosed:`,
 			new:  `case false:`,
 		},

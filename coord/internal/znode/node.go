@@ -49,6 +49,7 @@ type Node struct {
 
 	seen    time.Time                     // when it was last found to be there
 	watch   atomic.Pointer[session.Watch] // the newest on it
+	soon    atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
 	waiting atomic.Bool                   // the owner's caller sets the watch anew
 	blind   atomic.Bool                   // it was reported that it may not be watched
 

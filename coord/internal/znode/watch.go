@@ -86,8 +86,20 @@ func (n *Node) WatchOnce() {
 	}
 }
 
-// WatchSoon returns a timer that sets the watch of a node that lasts.
-func (n *Node) WatchSoon() *time.Timer { return time.AfterFunc(watchDelay, n.WatchOnce) }
+// WatchSoon sets the watch of a node that lasts.
+func (n *Node) WatchSoon() {
+	n.soon.Store(time.AfterFunc(watchDelay, n.WatchOnce))
+	if n.owner.Leaving() {
+		n.WatchNoMore()
+	}
+}
+
+// WatchNoMore says that the owner is leaving.
+func (n *Node) WatchNoMore() {
+	if soon := n.soon.Load(); soon != nil {
+		soon.Stop()
+	}
+}
 
 // Wait says that from now on its owner's caller sets the watch, by [Node.Heed],
 // along with those on other nodes.

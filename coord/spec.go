@@ -1,0 +1,142 @@
+package coord
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
+)
+
+// Spec says what a claim in a line is like.
+type Spec struct {
+	Line Line
+	Kind string
+	Data []byte // of the node; by default the client's identity
+	// Exclusive: at most one claim of this line holds at a time, so that its
+	// hold has a token.
+	Exclusive bool
+	// Reentrant: inside of a hold of the same line (see [HeldIn]) that covers
+	// it, the claim is another handle of that hold, released on its own, without a
+	// request.
+	Reentrant bool
+	// Unlisted: Join does not list the directory along with the create. It is
+	// for claims that need no rule, such as the members of a large group, each of
+	// which would list all others.
+	Unlisted bool
+}
+
+// NameSpec says what a claim of a name is like: a plain ephemeral node of
+// exactly this path, which stands in no line. Unless With or Proof is used,
+// no other client must want the same name: a delete that is repeated after a lost
+// reply would delete its node.
+type NameSpec struct {
+	Path string
+	// Data of the node; by default the client's identity. They must be unique if
+	// two claims of one client may want the same name.
+	Data []byte
+	// Exclusive: the hold has a token.
+	Exclusive bool
+	// With are operations that take effect along with the create of the node, or
+	// not at all. With them the directory must exist, and others may want the
+	// same name. So that the node is told from one of theirs, its version is 1,
+	// where a node just created has 0.
+	With []Op
+	// Proof are checks that hold as long as the claim is this one's and no other
+	// of the same name: its node is deleted only while they do, or when a node
+	// that they check is gone, without which nobody makes such a claim.
+	Proof []Op
+}
+
+// shape is what a claim's node is like: a place in a line, a name, or a part of
+// a hold.
+type shape struct {
+	Spec               // of a name and of a part: the directory, data and token
+	name        string // of a name and of a part
+	with, proof []Op   // of a name that others want, too
+	part        *Hold  // of which the node is a part
+}
+
+// shape is that of a claim in a line.
+func (s Spec) shape(c *Client) (*shape, error) {
+	if err := checkPath(s.Line.Dir); err != nil {
+		return nil, err
+	}
+	if s.Kind == "" || strings.ContainsFunc(s.Kind, notAlphanumeric) {
+		return nil, invalid("kind %q: letters and digits only", s.Kind)
+	}
+	if s.Data == nil {
+		s.Data = []byte(c.opts.identity)
+	}
+	if !s.Line.has(s.Kind) {
+		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
+	}
+	return &shape{Spec: s}, nil
+}
+
+// shape is that of a claim of a name.
+func (s NameSpec) shape(c *Client) (*shape, error) {
+	if err := checkPath(s.Path); err != nil {
+		return nil, err
+	}
+	dir, name := session.Parent(s.Path), s.Path[strings.LastIndexByte(s.Path, '/')+1:]
+	if name == "" {
+		return nil, invalid("the root is no name; name a path below it")
+	}
+	if s.Data == nil {
+		s.Data = []byte(c.opts.identity)
+	}
+	in := Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}
+	return &shape{Spec: in, name: name, with: s.With, proof: s.Proof}, nil
+}
+
+// isShared reports whether other clients may want the same name.
+func (s *shape) isShared() bool { return len(s.with)+len(s.proof) > 0 }
+
+// node is what the claim's node is like.
+func (s *shape) node(c *Client) (znode.Spec, error) {
+	node := znode.Spec{Dir: c.full(s.Line.Dir), Name: s.name, Data: s.Data, Plain: true}
+	switch {
+	case s.name == "":
+		node.Name, node.Plain = c.opts.dialect.prefix(c.opts.dialect.newGUID(), s.Kind), false
+	case s.part != nil:
+		node.Barred = s.part.Err
+	case len(s.proof) > 0:
+		proof, err := c.requests(s.proof)
+		if err != nil {
+			return node, err
+		}
+		node.Proof = proof
+	}
+	node.Shared = s.isShared()
+	return node, nil
+}
+
+// create sends the create of the node once.
+func (s *shape) create(cl *Claim, sent func()) (made string, czxid int64, err error) {
+	c, flags := cl.client, int32(session.EphemeralSequential)
+	if s.name != "" {
+		flags = session.Ephemeral
+	}
+	path := znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
+	if s.part != nil {
+		// Ends with the session.
+		_, err := s.part.Txn(context.Background(), CreateOp(c.relative(path), s.Data, Mode(flags)))
+		return path, 0, err
+	}
+	if !s.isShared() {
+		return cl.sess.Create(path, s.Data, flags, c.opts.acl, sent)
+	}
+	node := c.relative(path)
+	ops := append([]Op{CreateOp(node, s.Data, Mode(flags)), SetOp(node, s.Data, 0)}, s.with...)
+	results, err := c.txn(context.Background(), cl.sess, ops) // ends with the session
+	if err != nil {
+		return "", 0, callersOwn(err, 2)
+	}
+	return c.full(results[0].Path), results[1].Stat.Czxid, nil
+}
+
+func notAlphanumeric(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
