@@ -98,8 +98,8 @@ func (f figures) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rounded)
 }
 
-// keep replaces in a file of cells, one a line, those of the rows and sites that
-// were measured, and returns all.
+// keep replaces in a file of cells, one a line, those of the rows and sites
+// that were measured, and returns all.
 func keep(file string, measured []*cell) (all []*cell, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {

@@ -168,9 +168,10 @@ func (cl *Claim) own() Contender {
 
 // Listed returns the names in the claim's directory as they were listed along
 // with its create, or lists them now if that listing did not succeed: no
-// request, or one. The list is no older than the create, so that a
-// contender that is missing in it came later or is gone. It fails with [ErrNodeDeleted] when the
-// claim's own node is gone, or with [ErrReleased] when the claim was left.
+// request, or one. The list is no older than the create, so that a contender
+// that is missing in it came later or is gone. It fails with [ErrNodeDeleted]
+// when the claim's own node is gone, or with [ErrReleased] when the claim was
+// left.
 func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
 	err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
 	if err != nil {
@@ -241,8 +242,8 @@ func (cl *Claim) lose(cause error, gone bool) {
 
 // losing ends the holds as lost. It does not block. It returns what is left to
 // do, in this order, once all holds of the session have ended: first the node
-// is deleted, then the log and the observer are told, which may take their time.
-// That the claim deleted its node itself is no news.
+// is deleted, then the log and the observer are told, which may take their
+// time. That the claim deleted its node itself is no news.
 func (cl *Claim) losing(cause error, gone bool) (leave, tell func()) {
 	select {
 	case <-cl.client.closed:

@@ -82,8 +82,8 @@ func (h *Hold) handOver() error {
 // transaction.
 type exchange struct{ from, next *Claim }
 
-// exchangeOf prepares a claim of a kind that is to take a writer's place, under a
-// name of its own.
+// exchangeOf prepares a claim of a kind that is to take a writer's place, under
+// a name of its own.
 func exchangeOf(cl *Claim, kind string) (e exchange, err error) {
 	c, self := cl.client, cl.own()
 	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
@@ -96,8 +96,8 @@ func exchangeOf(cl *Claim, kind string) (e exchange, err error) {
 }
 
 // run makes the exchange, or deletes the node of the one that is to go. It
-// returns when that is done, or when ctx ends: then both nodes are deleted in the
-// background.
+// returns when that is done, or when ctx ends: then both nodes are deleted in
+// the background.
 func (e exchange) run(ctx context.Context) error {
 	done, c, s := make(chan error), e.from.client, e.from.sess
 	c.register(e.next)

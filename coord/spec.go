@@ -18,34 +18,34 @@ type Spec struct {
 	// hold has a token.
 	Exclusive bool
 	// Reentrant: inside of a hold of the same line (see [HeldIn]) that covers
-	// it, the claim is another handle of that hold, released on its own, without a
-	// request.
+	// it, the claim is another handle of that hold, released on its own,
+	// without a request.
 	Reentrant bool
 	// Unlisted: Join does not list the directory along with the create. It is
-	// for claims that need no rule, such as the members of a large group, each of
-	// which would list all others.
+	// for claims that need no rule, such as the members of a large group, each
+	// of which would list all others.
 	Unlisted bool
 }
 
 // NameSpec says what a claim of a name is like: a plain ephemeral node of
-// exactly this path, which stands in no line. Unless With or Proof is used,
-// no other client must want the same name: a delete that is repeated after a lost
+// exactly this path, which stands in no line. Unless With or Proof is used, no
+// other client must want the same name: a delete that is repeated after a lost
 // reply would delete its node.
 type NameSpec struct {
 	Path string
-	// Data of the node; by default the client's identity. They must be unique if
-	// two claims of one client may want the same name.
+	// Data of the node; by default the client's identity. They must be unique
+	// if two claims of one client may want the same name.
 	Data []byte
 	// Exclusive: the hold has a token.
 	Exclusive bool
-	// With are operations that take effect along with the create of the node, or
-	// not at all. With them the directory must exist, and others may want the
-	// same name. So that the node is told from one of theirs, its version is 1,
-	// where a node just created has 0.
+	// With are operations that take effect along with the create of the node,
+	// or not at all. With them the directory must exist, and others may want
+	// the same name. So that the node is told from one of theirs, its version
+	// is 1, where a node just created has 0.
 	With []Op
-	// Proof are checks that hold as long as the claim is this one's and no other
-	// of the same name: its node is deleted only while they do, or when a node
-	// that they check is gone, without which nobody makes such a claim.
+	// Proof are checks that hold as long as the claim is this one's and no
+	// other of the same name: its node is deleted only while they do, or when a
+	// node that they check is gone, without which nobody makes such a claim.
 	Proof []Op
 }
 

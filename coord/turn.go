@@ -16,8 +16,8 @@ import (
 // or wait again. When the claim is left meanwhile, the error is [ErrReleased].
 // Each wake-up looks again before anything is granted, and so does a Turn that
 // is asked for some time after the join: one request, unless the claim watches
-// its node already. A grant needs an open trust window. A claim of a name stands
-// in no line: it is granted at once.
+// its node already. A grant needs an open trust window. A claim of a name
+// stands in no line: it is granted at once.
 func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	h, err := cl.turn(ctx, rule, false)
 	return h, cl.client.Failure("wait", cl.shape.Line.Dir, err)
@@ -64,8 +64,8 @@ type waiter struct {
 // it would hardly grant a turn.
 const near = 16
 
-// ask lists the line, or takes the listing of the join, and asks the rule. A rule
-// that looks beyond the end of what it is given finds nothing there.
+// ask lists the line, or takes the listing of the join, and asks the rule. A
+// rule that looks beyond the end of what it is given finds nothing there.
 func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	cl, own := w.cl, w.cl.own()
 	if _, err := admit(own, nil); err != nil {
@@ -165,8 +165,8 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 }
 
 // knows takes those who are gone out of those ahead. It reports whether it is
-// known who is left: those ahead were remembered, and none that is gone may have
-// returned.
+// known who is left: those ahead were remembered, and none that is gone may
+// have returned.
 func (w *waiter) knows(gone []string) bool {
 	ahead := w.ahead
 	w.ahead = nil

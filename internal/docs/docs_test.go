@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -136,4 +137,21 @@ func TestTheReadmeFitsOnThreeScreens(t *testing.T) {
 	text, err := os.ReadFile(root + "/README.md")
 	require.NoError(t, err)
 	require.LessOrEqual(t, strings.Count(string(text), "\n"), 150)
+}
+
+// A tab counts 4. What is preformatted, an example's output and a single long
+// word are as long as they are.
+func TestCommentsEndAtColumn80(t *testing.T) {
+	for _, path := range files(t, "*.go") {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(source), "\n") {
+			comment, ok := strings.CutPrefix(strings.TrimSpace(line), "// ")
+			long := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) > 80
+			if ok && long && strings.Contains(strings.TrimSpace(comment), " ") &&
+				!strings.HasPrefix(comment, " ") && !strings.HasPrefix(comment, "Output:") {
+				t.Errorf("%s:%d: the comment is longer than 80 columns", path, i+1)
+			}
+		}
+	}
 }

@@ -130,8 +130,8 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 }
 
 // CreateAll makes nodes of one session, whose names are known, by once: one
-// transaction, which makes all or none, and returns the number of its change. It
-// blocks until that is certain, or certain not to be.
+// transaction, which makes all or none, and returns the number of its change.
+// It blocks until that is certain, or certain not to be.
 func CreateAll(ctx context.Context, nodes []*Node, once func() (czxid int64, err error)) error {
 	made := func(czxid int64) {
 		for _, n := range nodes {
