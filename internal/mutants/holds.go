@@ -16,7 +16,7 @@ var holds = []mutant{
 		edit: edit{
 			file: "coord/turn.go",
 			old:  `err = w.cl.node.Heed(watch, err)`,
-			new:  `_, err = w.cl.sess.WatchData(v.ctx, w.cl.node.Spec.Dir)`,
+			new:  `_ = watch; _, err = w.cl.sess.WatchData(v.ctx, w.cl.node.Spec.Dir)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
 	},
