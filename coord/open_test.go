@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,10 +17,27 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// journal returns a logger and what it has written, line by line. In a bubble
-// one goroutine runs at a time while the test looks.
+// transcript may be written and read at once.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+// journal returns a logger and what it has written, line by line.
 func journal(level slog.Level) (*slog.Logger, func(holding string) []string) {
-	var text bytes.Buffer
+	var text transcript
 	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}))
 	return log, func(holding string) (lines []string) {
 		for line := range strings.Lines(text.String()) {
