@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+// pick takes a candidate from the listing, or none when the queue is to be
+// looked at, which it just was if the listing is new.
 func (d *dispatcher) pick(isNew, claimed bool) (e entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,6 +26,8 @@ func (d *dispatcher) pick(isNew, claimed bool) (e entry) {
 	return e
 }
 
+// handOut takes a candidate from the listing, or returns "" if there is none;
+// d.mu is held.
 func (d *dispatcher) handOut(isNew bool) string {
 	at := d.choose(isNew)
 	if at < 0 {
@@ -36,6 +40,8 @@ func (d *dispatcher) handOut(isNew bool) string {
 	return name
 }
 
+// more hands out up to n further candidates of the listing at hand, and reads
+// them together. What is not to be had like that is left for later.
 func (d *dispatcher) more(ctx context.Context, n int) []entry {
 	all := make([]entry, max(0, n))
 	d.mu.Lock()
@@ -64,8 +70,11 @@ func (d *dispatcher) more(ctx context.Context, n int) []entry {
 	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
 }
 
+// isDead tells whether an item was delivered too often.
 func (d *dispatcher) isDead(e entry) bool { return d.limit > 0 && e.stat.Version >= d.limit }
 
+// isDue tells whether the queue is to be looked at although there are
+// candidates; d.mu is held.
 func (d *dispatcher) isDue() bool {
 	now, limit := time.Now(), 1.0
 	if d.length <= shortQueue {
@@ -76,6 +85,10 @@ func (d *dispatcher) isDue() bool {
 	return d.credit >= 1 || d.misses > 2
 }
 
+// choose returns the index of the candidate to try, or -1; d.mu is held. A
+// consumer alone takes them in order. Those beside each other share the first
+// ones by their sequence numbers, so that they seldom try the same. One that
+// finds none of its share in a new listing takes one of the others'.
 func (d *dispatcher) choose(isNew bool) int {
 	switch {
 	case len(d.names) == 0:
@@ -91,6 +104,8 @@ func (d *dispatcher) choose(isNew bool) int {
 	return own
 }
 
+// front is what consumers beside each other choose from: the first candidates
+// of the same priority, so many or a part of the queue.
 func (d *dispatcher) front(n int) []string {
 	front := d.names[:min(len(d.names), max(n, d.length/partPerListing))]
 	if other := slices.IndexFunc(front, func(name string) bool { return priority(name) != priority(front[0]) }); other > 0 {

@@ -109,21 +109,6 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 	}
 }
 
-// pick takes a candidate from the listing, or none when the queue is to be
-// looked at, which it just was if the listing is new.
-// handOut takes a candidate from the listing, or returns "" if there is none;
-// d.mu is held.
-// more hands out up to n further candidates of the listing at hand, and reads
-// them together. What is not to be had like that is left for later.
-// isDead tells whether an item was delivered too often.
-// isDue tells whether the queue is to be looked at although there are
-// candidates; d.mu is held.
-// choose returns the index of the candidate to try, or -1; d.mu is held. A
-// consumer alone takes them in order. Those beside each other share the first
-// ones by their sequence numbers, so that they seldom try the same. One that
-// finds none of its share in a new listing takes one of the others'.
-// front is what consumers beside each other choose from: the first candidates
-// of the same priority, so many or a part of the queue.
 // list looks at the queue; the gate is held. It asks for the claims and the
 // other consumers only if they are needed to tell what is free, and how many
 // items are: a consumer alone knows its own claims.
