@@ -92,6 +92,25 @@ func TestOfAnAckOfManyThatIsStaleForOneTheOthersAreDone(t *testing.T) {
 	})
 }
 
+// The first items of two queues have the same name and version.
+func TestAnAckOfManyRemovesNothingThatAnotherQueueObjectReceived(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
+		q, other := b.queue(c), newQueue(b.T, c, "/other")
+		putBatch(b, q, 2)
+		putBatch(b, other, 2)
+		own, others := receiveBatch(b, q, 2), receiveBatch(b, other, 2)
+		before := b.Server.SessionCounts(c.SessionID())
+		for _, items := range [][]*queue.Item{others, others[:1], {own[0], others[1]}} {
+			require.ErrorIs(b, q.AckBatch(b.Context(), items...), coord.ErrInvalid)
+		}
+		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
+		require.NoError(b, q.AckBatch(b.Context(), own...))
+		require.NoError(b, other.AckBatch(b.Context(), others...))
+		require.Zero(b, length(b.T, q)+length(b.T, other))
+	})
+}
+
 func TestLostRepliesNeitherLoseNorDoubleItemsOfABatch(t *testing.T) {
 	for _, fault := range []zkembed.Action{zkembed.LoseReply(), zkembed.Drop()} {
 		for skip := range 3 {

@@ -34,12 +34,16 @@ func (i *Item) Ack(ctx context.Context) error {
 
 // AckBatch acknowledges items of this queue object, all by one request. When
 // that is refused because of one of them, each is acknowledged by itself: the
-// error has all failures, and the other items are done.
+// error has all failures, and the other items are done. With an item of another
+// queue object, it fails with [coord.ErrInvalid], and none is acknowledged.
 func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 	var holds []*coord.Hold
 	var deletes []coord.Op
 	var each []func() error
-	for _, i := range items {
+	for n, i := range items {
+		if i.queue != q {
+			return q.explain("ack", fmt.Errorf("%w: item %d was received by another queue object; acknowledge it there", coord.ErrInvalid, n))
+		}
 		holds, deletes = append(holds, i.hold), append(deletes, coord.DeleteOp(q.entry(i.name), i.version))
 		each = append(each, func() error { return i.Ack(ctx) })
 	}
