@@ -3,6 +3,9 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -74,6 +78,84 @@ func TestABatchOfWhichAnotherHasAnItemLeavesThatToIt(t *testing.T) {
 		require.Equal(b, "2", string(second.Data))
 		ack(b.T, second)
 		require.Zero(b, length(b.T, q))
+	})
+}
+
+func TestWhenAnotherHasTheFirstOfABatchTheNextIsClaimed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
+		q, other := b.queue(c), b.queue(b.Open())
+		putBatch(b, other, 5)
+		ack(b.T, receive(b.T, q)) // which lists the others
+		first := receive(b.T, other)
+		require.Equal(b, "1", string(first.Data))
+		before := b.Server.SessionCounts(c.SessionID())
+		items := receiveBatch(b, q, 3)
+		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+		require.Equal(b, []string{"2"}, texts(items))
+		require.Equal(b, 2, counts[zkembed.OpMulti], counts)
+	})
+}
+
+func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
+	const n, size, packet = 24, 100_000, 1 << 19
+	for name, told := range map[string]int{"that the client was told": packet, "that servers accept": 2 * packet, "of the client library": 8 * packet} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(bare coordtest.Bubble) {
+				b := bubble{bare}
+				c := b.Open(coord.WithSessionTimeout(40*time.Second), coord.WithMaxPacket(told))
+				q := b.queue(c)
+				for range n {
+					require.NoError(b, q.Put(b.Context(), make([]byte, size)))
+				}
+				before, sizes := b.Server.SessionCounts(c.SessionID()), []int{}
+				for left := n; left > 0; left -= sizes[len(sizes)-1] {
+					items := receiveBatch(b, q, n)
+					sizes = append(sizes, len(items))
+					for _, item := range items {
+						require.Equal(b, 1, item.Deliveries)
+						ack(b.T, item)
+					}
+				}
+				counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+				b.Log(sizes, counts)
+				if told == packet {
+					require.Equal(b, []int{5, 5, 5, 5, 4}, sizes)
+					require.Equal(b, n, counts[zkembed.OpGetData], "nothing is read in vain")
+				} else {
+					require.LessOrEqual(b, len(sizes), 12)
+				}
+			}, zkembed.WithMaxPacket(packet))
+		})
+	}
+}
+
+func TestABatchMayBeAskedForOfAnySize(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.Open())
+		putBatch(b, q, 3)
+		require.Equal(b, []string{"0", "1", "2"}, texts(receiveBatch(b, q, math.MaxInt)))
+	})
+}
+
+func TestConsumersBesideEachOtherShareTheItemsAfterALargeBatch(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q, other := b.queue(b.Open()), b.queue(b.Open())
+		putBatch(b, other, 4000)
+		receive(b.T, other)
+		for range 2 { // the others' items are known from the first on
+			receive(b.T, q)
+			receive(b.T, other)
+		}
+		var shares []int
+		for range 3 {
+			for _, item := range receiveBatch(b, q, 64) {
+				i, err := strconv.Atoi(string(item.Data))
+				require.NoError(b, err)
+				shares = append(shares, i%2)
+			}
+		}
+		require.Len(b, slices.Compact(shares), 1, "only its share")
 	})
 }
 

@@ -40,16 +40,20 @@ func (d *dispatcher) handOut(isNew bool) string {
 	return name
 }
 
-// more hands out up to n further candidates of the listing at hand, and reads
+// more hands out up to n further candidates of the listing at hand, as many as
+// fit into a packet along with the first if they are of its size, and reads
 // them together. What is not to be had like that is left for later.
-func (d *dispatcher) more(ctx context.Context, n int) []entry {
-	all := make([]entry, max(0, n))
+func (d *dispatcher) more(ctx context.Context, first entry, n int) []entry {
+	var all []entry
 	d.mu.Lock()
-	for i := range all {
-		if all[i].name = d.handOut(false); all[i].name == "" {
-			all = all[:i]
+	size := d.claimSize(first)
+	room := d.room - size
+	for len(all) < min(n, room/size) {
+		name := d.handOut(false)
+		if name == "" {
 			break
 		}
+		all = append(all, entry{name: name})
 	}
 	d.mu.Unlock()
 	var reading sync.WaitGroup
@@ -60,14 +64,27 @@ func (d *dispatcher) more(ctx context.Context, n int) []entry {
 				err = errNotTried
 			}
 			if err != nil {
-				d.report(all[i].name, err)
+				d.report(err, all[i])
 				e.name = ""
 			}
 			all[i] = e
 		})
 	}
 	reading.Wait()
-	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
+	all = slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
+	fit := slices.IndexFunc(all, func(e entry) bool { room -= d.claimSize(e); return room < 0 })
+	if fit < 0 {
+		return all
+	}
+	d.report(errNotTried, all[fit:]...)
+	return all[:fit]
+}
+
+// claimSize is at least what the claim of an item takes in a packet: three
+// paths, the data of the claim twice and those of the item, and a few numbers.
+// An ACL of many entries is not allowed for.
+func (d *dispatcher) claimSize(e entry) int {
+	return 3*len(d.client.Chroot()+d.entry(e.name)) + 2*len(d.client.Identity()) + len(e.data) + 256
 }
 
 // isDead tells whether an item was delivered too often.

@@ -4,14 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
 
 // obtain claims an item, and up to n-1 that follow along with it; when one of
-// these cannot be had, the first alone. This is what the queue needs beyond a
-// line and a rule: claims of names that others want, too, made along with
-// changes of other nodes, in one transaction. For each item:
+// these cannot be had, the first of the others alone. This is what the queue
+// needs beyond a line and a rule: claims of names that others want, too, made
+// along with changes of other nodes, in one transaction. For each item:
 //
 //	create taken/<name>, ephemeral       fails if another consumer has the item
 //	set    taken/<name>                  its version is 1, where that of a claim by Kazoo is 0
@@ -20,28 +21,35 @@ import (
 // So no two deliveries have the same pair of versions. An Ack or a Nack names
 // both, in one transaction with the deletion of the claim; and the claim of a
 // Receive that was given up is deleted only while the entry has its version.
-func (q *Queue) obtain(ctx context.Context, first entry, n int) ([]*Item, error) {
+func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, err error) {
 	if first.claimed != nil {
 		return []*Item{first.claimed}, nil
 	}
+	d, all := &q.dispatcher, []entry{first}
+	defer func() { d.report(err, all...) }()
 	if n == 1 {
-		defer q.dispatcher.readAhead(ctx)()
+		defer d.readAhead(ctx)()
 	}
-	all := append([]entry{first}, q.dispatcher.more(ctx, n-1)...)
+	all = append(all, d.more(ctx, first, n-1)...)
 	items, refused, err := q.claimAll(ctx, all, true)
-	for i, e := range all[1:] {
+	if err != nil && len(all) > 1 {
 		switch {
-		case err == nil || i+1 == refused:
-			q.dispatcher.report(e.name, err)
+		case ctx.Err() != nil:
+			return nil, err
+		case err == errMissed || err == errDenied:
+			d.report(err, all[refused])
+			all = slices.Delete(all, refused, refused+1)
+		case errors.Is(err, coord.ErrTooLarge):
+			d.shrink()
 		default:
-			q.dispatcher.report(e.name, errNotTried)
+			return nil, err
 		}
-	}
-	if err != nil && len(all) > 1 && ctx.Err() == nil && !errors.Is(err, coord.ErrUnconfirmed) {
-		items, _, err = q.claimAll(ctx, all[:1], true)
+		d.report(errNotTried, all[1:]...)
+		all = all[:1]
+		items, _, err = q.claimAll(ctx, all, true)
 	}
 	if errors.Is(err, coord.ErrTooLarge) { // with the data; their delivery is not counted
-		items, _, err = q.claimAll(ctx, all[:1], false)
+		items, _, err = q.claimAll(ctx, all, false)
 	}
 	return items, err
 }

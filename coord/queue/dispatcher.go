@@ -35,7 +35,8 @@ type dispatcher struct {
 	credit    float64 // in listings
 	earned    time.Time
 	share     share
-	contended int              // there are other consumers; counts down with every item obtained
+	contended int              // there are other consumers; counts down with each request
+	room      int              // bytes that a request to claim items may have
 	out       map[string]bool  // handed out, and not reported yet, or denied
 	denied    int              // those that this client has no permission for
 	items     map[string]*Item // received, by name; nil: closed
@@ -55,9 +56,13 @@ const (
 	shortQueue = 256 // up to this length, credit for several listings is kept
 	mostCredit = 4
 
-	// contendedFor is how many items in a row a consumer obtains without a sign
-	// of another before it takes itself to be alone.
+	// contendedFor is how many times in a row a consumer obtains items without
+	// a sign of another before it takes itself to be alone.
 	contendedFor = 64
+
+	// batchBytes is the most that a request to claim many items takes, and
+	// packetBytes what it has beside the items.
+	batchBytes, packetBytes = 1 << 20, 64
 
 	// deniedFor is how long an item that this client has no permission for is
 	// passed over.
@@ -75,6 +80,7 @@ var errDenied = errors.New("no permission for the item")
 
 func (d *dispatcher) init(l layout) {
 	d.layout, d.gate, d.census = l, make(chan struct{}, 1), census{layout: l, id: cryptorand.Text()}
+	d.room = min(l.client.MaxPacket(), batchBytes) - packetBytes
 	d.credit, d.out, d.items, d.returned = mostCredit, map[string]bool{}, map[string]*Item{}, make(chan struct{})
 }
 
@@ -225,8 +231,11 @@ func (d *dispatcher) readAhead(ctx context.Context) (join func()) {
 	return reading.Wait
 }
 
-// report tells what became of a candidate.
-func (d *dispatcher) report(name string, err error) {
+// report tells what became of candidates, by one request.
+func (d *dispatcher) report(err error, candidates ...entry) {
+	if len(candidates) == 0 {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch err {
@@ -239,11 +248,21 @@ func (d *dispatcher) report(name string, err error) {
 		d.misses++
 		d.contended = contendedFor
 	case errDenied:
-		d.denied++
-		time.AfterFunc(deniedFor, func() { d.tryAgain(name) })
+		d.denied += len(candidates)
+		time.AfterFunc(deniedFor, func() { d.tryAgain(candidates) })
 		return
 	default:
 		d.recall()
 	}
-	delete(d.out, name)
+	for _, c := range candidates {
+		delete(d.out, c.name)
+	}
+}
+
+// shrink has the next batches be smaller, since one was too large, whatever the
+// client was told (coord.WithMaxPacket).
+func (d *dispatcher) shrink() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.room /= 2
 }

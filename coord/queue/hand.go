@@ -73,12 +73,14 @@ func (d *dispatcher) forget(item *Item) {
 	}
 }
 
-// tryAgain makes an item a candidate again that was denied.
-func (d *dispatcher) tryAgain(name string) {
+// tryAgain makes items candidates again that were denied.
+func (d *dispatcher) tryAgain(denied []entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.out, name)
-	d.denied--
+	for _, e := range denied {
+		delete(d.out, e.name)
+		d.denied--
+	}
 	d.recall()
 }
 

@@ -37,8 +37,9 @@ func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
 
 // ReceiveBatch waits for an item and claims up to n, as many as there are then
 // in the listing at hand, in one transaction: one request for each to read it,
-// all at once, and one for the claims. When another consumer is faster with one
-// of them, it claims one.
+// all at once, and one for the claims. No more are claimed than fit into one
+// packet ([coord.WithMaxPacket]). When another consumer is faster with one of
+// them, it claims one.
 func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 {
 		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
@@ -80,18 +81,18 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 	}
 }
 
-// attempt tries one candidate.
+// attempt tries one candidate. What obtain is given, it reports.
 func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(context.Context, entry) (T, error)) (result T, err error) {
 	c, err := r.candidate(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer func() { r.report(c.name, err) }()
 	e, err := r.read(ctx, c)
 	if err == nil && r.isDead(e) {
 		err = q.deadLetter(ctx, e)
 	}
 	if err != nil {
+		r.report(err, c)
 		return result, err
 	}
 	return obtain(ctx, e)
@@ -108,9 +109,10 @@ func isPassing(ctx context.Context, err error) bool {
 }
 
 // take removes an item. That nobody has it is made sure of by making its claim.
-func (q *Queue) take(ctx context.Context, e entry) ([]byte, error) {
+func (q *Queue) take(ctx context.Context, e entry) (data []byte, err error) {
+	defer func() { q.dispatcher.report(err, e) }()
 	defer q.dispatcher.readAhead(ctx)() // the next one meanwhile
-	_, err := q.sends.Txn(ctx,
+	_, err = q.sends.Txn(ctx,
 		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
 		coord.DeleteOp(q.claim(e.name), -1),
 		coord.DeleteOp(q.entry(e.name), e.stat.Version))

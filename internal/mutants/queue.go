@@ -182,7 +182,7 @@ var queue = []mutant{
 		guard: "an item that may not be had is tried again",
 		edit: edit{
 			file: "coord/queue/dispatcher.go",
-			old:  `time.AfterFunc(deniedFor, func() { d.tryAgain(name) })`,
+			old:  `time.AfterFunc(deniedFor, func() { d.tryAgain(candidates) })`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: items, run: "TestAnItemThatMayNotBeHadIsTriedAgain"}},
