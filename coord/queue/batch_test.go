@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,5 +277,124 @@ func TestWhatIsPrefetchedGoesToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 			ack(b.T, b.next(got))
 		}
 		require.Zero(b, length(b.T, q))
+	})
+}
+
+// deaf opens three clients that wait for an item, two of them at the front of
+// the line, and hear of none.
+func (b bubble) deaf() {
+	b.Helper()
+	for _, c := range b.idle(3, make(chan *queue.Item, 3)) {
+		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
+	}
+}
+
+func TestWhatIsPrefetchedGoesToThoseWhoStandInLineAtItsObject(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.deaf()
+		q := b.queue(b.Open(), queue.WithPrefetch(3))
+		got := make(chan *queue.Item, 3)
+		for range 3 {
+			go func() {
+				item, err := q.Receive(b.Context())
+				if err == nil {
+					got <- item
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		putBatch(b, b.queue(b.Open()), 4)
+		time.Sleep(time.Second)
+		require.Equal(b, "0", string(receive(b.T, q).Data))
+		time.Sleep(time.Second)
+		require.Len(b, got, 3)
+	})
+}
+
+// The first that stands in line is given up just as it is called.
+func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.deaf()
+		ctx, cancel := context.WithCancel(b.Context())
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimEnded && strings.HasPrefix(e.Path, "/q/waiting/") {
+				cancel()
+			}
+		}))
+		q := b.queue(c, queue.WithPrefetch(1))
+		got, failed := make(chan *queue.Item, 1), make(chan error, 1)
+		go func() {
+			_, err := q.Receive(ctx)
+			failed <- err
+		}()
+		time.Sleep(time.Second)
+		go func() {
+			item, err := q.Receive(b.Context())
+			if err == nil {
+				got <- item
+			}
+		}()
+		time.Sleep(time.Second)
+		putBatch(b, b.queue(b.Open()), 2)
+		time.Sleep(time.Second)
+		require.Equal(b, "0", string(receive(b.T, q).Data))
+		require.ErrorIs(b, <-failed, context.Canceled)
+		time.Sleep(time.Second)
+		require.Len(b, got, 1)
+	})
+}
+
+func TestABatchTakesWhatWasPrefetchedWithoutARequest(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
+		q := b.queue(c, queue.WithPrefetch(5))
+		putBatch(b, b.queue(b.Open()), 6)
+		require.Equal(b, "0", string(receive(b.T, q).Data))
+		before := b.Server.SessionCounts(c.SessionID())
+		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
+		require.Equal(b, []string{"4", "5"}, texts(receiveBatch(b, q, 3)))
+		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
+	})
+}
+
+func TestWhatIsLostBeforeItIsReceivedIsNotKept(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.queue(b.Open())
+		q := b.queue(c, queue.WithPrefetch(3))
+		putBatch(b, other, 4)
+		receive(b.T, q)
+		require.Equal(b, 4, q.Remembered())
+		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		time.Sleep(time.Second)
+		for range 4 {
+			ack(b.T, receive(b.T, other))
+		}
+		_, err := q.TryReceive(b.Context())
+		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.Equal(b, 1, q.Remembered(), "what its receiver has")
+	})
+}
+
+// The session is lost when the first item of the batch was granted.
+func TestABatchThatIsLostOnTheWayIsNotKept(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		ctx, cancel := context.WithCancel(b.Context())
+		granted := 0
+		c := b.Open(coord.WithObserver(func(e coord.Event) {
+			if e.Kind != coord.ClaimGranted || !strings.HasPrefix(e.Path, "/q/taken/") {
+				return
+			}
+			if granted++; granted == 2 {
+				cancel()
+				_ = b.Server.ExpireSession(e.Session)
+				time.Sleep(time.Second)
+			}
+		}))
+		q := b.queue(c)
+		putBatch(b, b.queue(b.Open()), 3)
+		_, err := q.ReceiveBatch(ctx, 3)
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.Equal(b, 2, granted)
+		require.Zero(b, q.Remembered())
 	})
 }

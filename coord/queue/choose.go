@@ -8,19 +8,22 @@ import (
 	"time"
 )
 
-// pick takes a candidate from the listing, or none when the queue is to be
-// looked at, which it just was if the listing is new.
-func (d *dispatcher) pick(isNew, claimed bool) (e entry) {
+// pick takes up to n items that were claimed ahead, or a candidate from the
+// listing, or none when the queue is to be looked at, which it just was if the
+// listing is new.
+func (d *dispatcher) pick(isNew bool, n int) (e entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for claimed && len(d.claimed) > 0 {
+	for len(e.claimed) < n && len(d.claimed) > 0 {
 		item := d.claimed[0]
-		d.claimed = d.claimed[1:]
-		if item.hold.Err() == nil {
-			return entry{name: item.name, claimed: item}
+		d.claimed = slices.Delete(d.claimed, 0, 1)
+		if item.hold.Err() != nil {
+			d.forget(item)
+			continue
 		}
+		e.name, e.claimed = item.name, append(e.claimed, item)
 	}
-	if isNew || !d.isDue() {
+	if e.name == "" && (isNew || !d.isDue()) {
 		e.name = d.handOut(isNew)
 	}
 	return e

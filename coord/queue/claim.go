@@ -23,7 +23,7 @@ import (
 // Receive that was given up is deleted only while the entry has its version.
 func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, err error) {
 	if first.claimed != nil {
-		return []*Item{first.claimed}, nil
+		return first.claimed, nil
 	}
 	d, all := &q.dispatcher, []entry{first}
 	defer func() { d.report(err, all...) }()
@@ -97,6 +97,9 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 		if err != nil {
 			for _, claim := range claims {
 				claim.Abandon() // Receive ends with ctx, also when no server answers
+			}
+			for _, kept := range items[:i] {
+				q.dispatcher.settled(kept, false)
 			}
 			return nil, i, err
 		}

@@ -43,6 +43,7 @@ type dispatcher struct {
 	returned  chan struct{}    // closed when an item comes back
 	ahead     entry            // read ahead, or none
 	claimed   []*Item          // ahead of their receivers
+	inLine    []*receiver      // wait for a place, and may have one of these
 	limit     int32            // of deliveries before an item is dead; 0 = none
 }
 
@@ -84,21 +85,20 @@ func (d *dispatcher) init(l layout) {
 	d.credit, d.out, d.items, d.returned = mostCredit, map[string]bool{}, map[string]*Item{}, make(chan struct{})
 }
 
-// next hands out an item to try, or one that was claimed ahead if that will do.
-// It fails with [ErrEmpty] if there is none; then v has read what can change
-// that.
-func (d *dispatcher) next(ctx context.Context, v *coord.View, claimed bool) (e entry, err error) {
+// next hands out an item to try, or up to n that were claimed ahead. It fails
+// with [ErrEmpty] if there is none; then v has read what can change that.
+func (d *dispatcher) next(ctx context.Context, v *coord.View, n int) (e entry, err error) {
 	open, err := d.enter(ctx)
 	if err != nil {
 		return e, err
 	}
 	defer open()
-	e = d.pick(false, claimed)
+	e = d.pick(false, n)
 	for free := 1; e.name == "" && free > 0; { // unless the listing was discarded at once
 		if free, err = d.list(ctx, v); err != nil {
 			return e, err
 		}
-		e = d.pick(true, claimed)
+		e = d.pick(true, n)
 	}
 	if e.name == "" {
 		err = d.empty()

@@ -17,9 +17,10 @@ import (
 type receiver struct {
 	*dispatcher
 	waits  bool        // for an item, if there is none
-	claims bool        // the item, so that one claimed ahead will do
+	claims int         // so many of those claimed ahead will do
 	looked bool        // again, before it says that there is none
 	stands bool        // at a place, from which it watches
+	call   func()      // ends the wait for a place
 	place  *coord.Hold // in the line; nil for a consumer alone
 	first  string      // the node of the first in line, unless it is this one
 	turn   time.Time   // when the second is to look although the first has not gone
@@ -73,7 +74,8 @@ func (r *receiver) look(ctx context.Context) (e entry, err error) {
 	return e, err
 }
 
-// stand waits for a place from which the queue is watched.
+// stand waits for a place from which the queue is watched, or until there is an
+// item that was claimed ahead.
 func (r *receiver) stand(ctx context.Context) error {
 	open, err := r.enter(ctx)
 	if err != nil {
@@ -82,12 +84,20 @@ func (r *receiver) stand(ctx context.Context) error {
 	err = r.countConsumers(ctx)
 	alone := r.share.of < 2
 	open()
-	r.place, r.first = nil, ""
-	if err == nil && !alone {
-		spec := coord.Spec{Line: coord.Line{Dir: r.waiting()}, Kind: "wait"}
-		r.place, err = r.client.Acquire(ctx, spec, r.rule)
+	r.place, r.first, r.stands = nil, "", err == nil && alone
+	if err != nil || alone {
+		return err
 	}
-	r.stands = err == nil
+	waiting, end := r.untilOffered(ctx)
+	defer end()
+	if waiting.Err() == nil {
+		spec := coord.Spec{Line: coord.Line{Dir: r.waiting()}, Kind: "wait"}
+		r.place, err = r.client.Acquire(waiting, spec, r.rule)
+		r.stands = err == nil
+	}
+	if waiting.Err() != nil && ctx.Err() == nil {
+		return nil // to look again, from the place if there is one
+	}
 	return err
 }
 

@@ -50,7 +50,7 @@ type entry struct {
 	data []byte
 	stat coord.Stat
 
-	claimed *Item // ahead of its receiver, or nil
+	claimed []*Item // ahead of their receiver, if these take its place
 }
 
 func (l layout) get(ctx context.Context, name string) (entry, error) {

@@ -53,6 +53,12 @@ type Option func(*Queue) error
 // WithDeadLetters moves an item that was delivered this often without an Ack to
 // the queue below path at "dead", the next time it would be delivered. It is a
 // queue like any other: New(client, path+"/dead").
+//
+// With [WithPrefetch], an item that no Receive ever returned can become a dead
+// letter: to claim it ahead counts as a delivery, and it goes back when its
+// consumer is restarted, or dies of another item. Use both only with a limit
+// far above the number of restarts in the time that an item waits, and look
+// through the dead letters for items that nothing is wrong with.
 func WithDeadLetters(deliveries int) Option {
 	return func(q *Queue) error {
 		if deliveries < 1 || deliveries > 1<<20 {
@@ -68,7 +74,9 @@ func WithDeadLetters(deliveries int) Option {
 // It is for items that take little time: those claimed ahead are kept from
 // other consumers until they are received or the queue is closed here, an item
 // of higher priority that is put meanwhile comes after them, and each claim
-// counts as a delivery.
+// counts as a delivery, also if no Receive ever returns the item: with
+// [WithDeadLetters], restarts of consumers alone can make dead letters of items
+// that were never worked at.
 func WithPrefetch(n int) Option {
 	return func(q *Queue) error {
 		if n < 0 || n > MaxPrefetch {

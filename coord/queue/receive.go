@@ -27,11 +27,11 @@ func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
 }
 
 func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
-	items, err := q.receiveBatch(ctx, 1+q.prefetch, wait)
+	items, err := q.receiveBatch(ctx, 1, q.prefetch, wait)
 	if err != nil {
 		return nil, err
 	}
-	q.dispatcher.offer(items[1:])
+	q.dispatcher.offer(items[1:]...)
 	return items[0], nil
 }
 
@@ -39,17 +39,20 @@ func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
 // in the listing at hand, in one transaction: one request for each to read it,
 // all at once, and one for the claims. No more are claimed than fit into one
 // packet ([coord.WithMaxPacket]). When another consumer is faster with one of
-// them, it claims one.
+// them, it claims one. If items were claimed ahead ([WithPrefetch]), it returns
+// up to n of these, without a request.
 func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 {
 		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
 	}
-	return q.receiveBatch(ctx, n, true)
+	return q.receiveBatch(ctx, n, 0, true)
 }
 
-func (q *Queue) receiveBatch(ctx context.Context, n int, wait bool) ([]*Item, error) {
-	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: true}
-	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, n) })
+// receiveBatch receives up to n items that were claimed ahead, or else claims
+// up to n, and so many ahead.
+func (q *Queue) receiveBatch(ctx context.Context, n, ahead int, wait bool) ([]*Item, error) {
+	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: n}
+	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, n+ahead) })
 }
 
 // Take waits for an item and removes it: it is delivered at most once, and lost
@@ -76,6 +79,7 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 			return result, nil
 		}
 		if !isPassing(ctx, err) {
+			r.offer() // to another, what it was called for
 			return *new(T), q.explain(op, err)
 		}
 	}

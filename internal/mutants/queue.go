@@ -125,6 +125,33 @@ var queue = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAReleaseOfAGroup"}},
 	},
 	{
+		guard: "queue: an ack of many removes nothing of another queue object's",
+		edit: edit{
+			file: "coord/queue/item.go",
+			old:  `if i.queue != q {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: items, run: "TestAnAckOfManyRemovesNothing"}},
+	},
+	{
+		guard: "queue: those who wait for a place hear of what was claimed ahead",
+		edit: edit{
+			file: "coord/queue/hand.go",
+			old:  `range d.inLine[:n] {`,
+			new:  `range d.inLine[:0] {`,
+		},
+		tests: []suite{{pkg: items, run: "TestWhatIsPrefetchedGoesToThoseWhoStandInLine"}},
+	},
+	{
+		guard: "queue: what a receiver was called for and leaves goes to another",
+		edit: edit{
+			file: "coord/queue/receive.go",
+			old:  `r.offer() // to another, what it was called for`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: items, run: "TestWhatIsPrefetchedGoesToAnother"}},
+	},
+	{
 		guard: "queue: an urgent item that this object put is the next",
 		edit: edit{
 			file: "coord/queue/hand.go",
