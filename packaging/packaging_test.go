@@ -6,11 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -29,9 +32,17 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out)
 }
 
+// needsDebian leaves a test out where the tests on real servers are, too: on a
+// machine without Debian's packages. In CI it fails there.
+func needsDebian(t *testing.T) {
+	t.Helper()
+	zktest.Require(t, zktest.Real)
+}
+
 // A package is the same when it is built again, and is installed, used and
 // removed, in a root of its own.
 func TestTheDebianPackage(t *testing.T) {
+	needsDebian(t)
 	dir, again, root := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, to := range []string{dir, again} {
 		script(t, "..", "scripts/dist.sh deb "+to)
@@ -63,6 +74,7 @@ func TestTheDebianPackage(t *testing.T) {
 // The completions are loaded by the shells themselves, and complete verbs,
 // flags and the paths of the servers.
 func TestShellsComplete(t *testing.T) {
+	needsDebian(t)
 	dir := t.TempDir()
 	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
 	srv, err := zkembed.Start()
@@ -88,22 +100,22 @@ func TestShellsComplete(t *testing.T) {
 				if shell == "fish" {
 					args = []string{"-c", complete, line}
 				}
-				cmd := exec.Command(shell, args...)
-				cmd.Env = append(os.Environ(), env...)
-				out, err := cmd.CombinedOutput()
-				require.NoError(t, err, "%s", out)
-				require.Contains(t, strings.Fields(string(out)), want, line)
-				require.NotContains(t, string(out), "__", "hidden verbs")
+				zktest.Eventually(t, time.Minute, func() bool { // on a busy machine the servers may not answer in time
+					out := command(t, dir, env, shell, args...)
+					require.NotContains(t, out, "__", "hidden verbs")
+					return slices.Contains(strings.Fields(out), want)
+				}, "%s: %s", line, want)
 			}
 		})
 	}
 }
 
 func TestTheUnitIsValid(t *testing.T) {
+	needsDebian(t)
 	unit, err := os.ReadFile("zkcoord-elect@.service")
 	require.NoError(t, err)
 	file := t.TempDir() + "/zkcoord-elect@.service"
 	// The program that is named has to be there.
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), "/usr/bin/zkcoord", "/usr/bin/env")), 0o600))
-	require.Empty(t, script(t, ".", "systemd-analyze verify --man=no "+file))
+	require.NotContains(t, script(t, ".", "systemd-analyze verify --man=no "+file), "zkcoord-elect")
 }

@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 what=$1 out=$(mkdir -p "$2" && cd "$2" && pwd)
-version=$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
+version=$(git describe --tags --dirty 2>/dev/null || git describe --always --dirty 2>/dev/null || echo unknown)
 commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 seconds=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 day=$(date -u -d "@$seconds" +%Y-%m-%d 2>/dev/null || date -u -r "$seconds" +%Y-%m-%d)
@@ -39,8 +39,9 @@ tree() { # tree OS ARCH DIR: the binary, and what goes with it, as written by a 
 }
 
 deb() { # deb ARCH DIR
+	# Debian's order: commits after a tag come after it (1.2.3+3-g0a1b2c3), and all before the first tag in the order of time.
 	local number=${version#v}
-	[[ $number =~ ^[0-9] ]] || number=0.0.0~$number
+	[[ $number =~ ^[0-9]+\.[0-9]+ ]] && number=${number/-/+} || number=0.0.0+$seconds.$number
 	[ -e "$work/nfpm" ] || (cd tools/release && go build -o "$work/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm)
 	(cd "$2" && ARCH=$1 VERSION=$number SOURCE_DATE_EPOCH=$seconds \
 		"$work/nfpm" package --config "$root/packaging/nfpm.yaml" --packager deb --target "$out/zkcoord_${version}_$1.deb")
@@ -55,6 +56,7 @@ trap 'rm -rf "$work"' EXIT
 
 case $what in
 install)
+	rm -f "$out"/zkcoord* "$out"/SHA256SUMS
 	tree "${host%/*}" "${host#*/}" "$out"
 	;;
 deb)

@@ -13,11 +13,11 @@ import (
 
 // LocalQueue lets the goroutines that share the [Mutex] queue in memory: the
 // process has one node in the line, however many of them wait, and a release
-// hands the lock to the one that came first, without a request. Once another
-// contender stands in the line, the process gives its node up when the node has
-// had that many turns or is that old, whichever comes first, and stands in the
-// line again, at its end. The turn under way is not cut short. Until another
-// comes, the node stays.
+// hands the lock to the one that came first, without a request. The process
+// gives its node up when the node has had that many turns or is that old,
+// whichever comes first, unless no other contender stands in the line, and
+// stands there again, at its end. It does so after the turn under way when the
+// node was asked for ([coord.Client.Revoke]). No turn is cut short.
 //
 // The turns of one node share its [coord.Hold.Token]. A resource that checks
 // tokens refuses what the holder of an earlier node sends late, but not what an
@@ -82,6 +82,7 @@ type local struct {
 	taken   int                // turns of the hold
 	turn    *coord.Hold        // the newest turn, or nil when it has ended
 	watched bool               // the line is watched for others
+	known   bool               // whether there are others is known
 	others  bool               // others wait for the hold
 	idle    *time.Timer        // runs while the hold lingers
 }
@@ -147,6 +148,10 @@ func (q *local) taking() bool { return q.turn != nil && q.turn.Err() == nil }
 // advance does what is due. It is called after every change; q.mu is held.
 func (q *local) advance() {
 	for !q.taking() && q.hold != nil && len(q.waiting) > 0 && !q.spent() {
+		if q.used() && !q.known {
+			q.watch()
+			return
+		}
 		turn, err := q.take()
 		if err != nil {
 			q.drop()
@@ -158,9 +163,12 @@ func (q *local) advance() {
 		close(w.done)
 	}
 	if q.taking() {
+		if len(q.waiting) > 0 {
+			q.watch()
+		}
 		return
 	}
-	if q.hold != nil && (len(q.waiting) > 0 || q.linger == 0 || q.others || q.hold.Err() != nil) {
+	if q.hold != nil && (len(q.waiting) > 0 || q.linger == 0 || q.others || q.asked() || q.hold.Err() != nil) {
 		q.drop()
 	}
 	switch {
@@ -174,9 +182,15 @@ func (q *local) advance() {
 }
 
 // spent reports whether the hold has no more turns to give; q.mu is held.
-func (q *local) spent() bool {
-	return q.hold.Err() != nil || q.others && (q.taken >= q.turns || time.Since(q.since) >= q.most)
-}
+func (q *local) spent() bool { return q.hold.Err() != nil || q.asked() || q.others && q.used() }
+
+// asked reports whether the hold was asked for, as far as it is watched; q.mu
+// is held.
+func (q *local) asked() bool { return q.watched && isClosed(q.hold.Revoked()) }
+
+// used reports whether the hold has had what it may have while others wait;
+// q.mu is held.
+func (q *local) used() bool { return q.taken >= q.turns || time.Since(q.since) >= q.most }
 
 // ask has the line grant a hold to those that wait. Its failure is theirs;
 // q.mu is held.
@@ -205,9 +219,12 @@ func (q *local) ask() {
 }
 
 // adopt makes h the hold that the turns are of; one before it is lost, since
-// the line has granted h. q.mu is held.
+// the line has granted h, and no other is asked for. q.mu is held.
 func (q *local) adopt(h *coord.Hold) {
 	q.drop()
+	if q.asking {
+		q.stop()
+	}
 	q.hold, q.carry, q.since, q.taken = h, h.Context(context.Background()), time.Now(), 0
 }
 
@@ -217,7 +234,7 @@ func (q *local) drop() {
 		return
 	}
 	q.hold.Abandon()
-	q.hold, q.watched, q.others = nil, false, false
+	q.hold, q.watched, q.known, q.others = nil, false, false, false
 	q.wake()
 }
 
@@ -231,9 +248,7 @@ func (q *local) take() (*coord.Hold, error) {
 		return nil, err
 	}
 	q.wake()
-	if q.turn, q.taken = turn, q.taken+1; q.taken > 1 {
-		q.watch()
-	}
+	q.turn, q.taken = turn, q.taken+1
 	go func() {
 		<-turn.Done()
 		q.mu.Lock()
@@ -278,19 +293,33 @@ func (q *local) watch() {
 	q.watched = true
 	h, carry := q.hold, q.carry
 	go func() {
-		_ = q.mutex.client.Wait(carry, func(v *coord.View) (bool, error) {
+		others := false
+		err := q.mutex.client.Wait(carry, func(v *coord.View) (bool, error) {
 			v.Until(h.Revoked())
-			names, _, err := v.Children(q.mutex.Path())
-			return err == nil && (isClosed(h.Revoked()) || q.contended(names, path.Base(h.Node()))), err
+			if !others {
+				names, _, err := v.Children(q.mutex.Path())
+				if err != nil {
+					return false, err
+				}
+				others = q.contended(names, path.Base(h.Node()))
+			}
+			q.learn(h, others)
+			return isClosed(h.Revoked()), nil
 		})
-		// An error is news as well: nothing would tell of others any more.
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.hold == h {
-			q.others = true
-			q.advance()
+		if err != nil { // nothing would tell of others any more
+			q.learn(h, true)
 		}
 	}()
+}
+
+// learn notes what a look at the line has shown.
+func (q *local) learn(h *coord.Hold, others bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.hold == h {
+		q.known, q.others = true, others
+		q.advance()
+	}
 }
 
 // contended reports whether a node besides the own one is a contender's.

@@ -401,3 +401,50 @@ func TestATurnThatComesTooLate(t *testing.T) {
 		require.NotZero(b, late)
 	})
 }
+
+// A request ends the turns of a node, whatever is left of them.
+func TestALocalQueueObeysARequest(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(1000, time.Hour))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		granted := turns(b, m, "", 50, time.Second)
+		time.Sleep(time.Second)
+		other := b.Open()
+		require.NoError(b, other.Revoke(b.Context(), h.Node()))
+		<-h.Revoked()
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(10 * time.Millisecond)
+		_, there, err := other.Exists(b.Context(), h.Node())
+		require.NoError(b, err)
+		require.False(b, there, "the node has further turns")
+		for i := range 50 {
+			require.Equal(b, fmt.Sprint(i), <-granted)
+		}
+		time.Sleep(2 * time.Second) // until the last is over
+	})
+}
+
+// What has not been looked at yet counts as a contender that waits.
+func TestALocalQueueGivesWayToThoseItDoesNotKnowOfYet(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		others := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
+		time.Sleep(time.Second)
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(time.Minute/10))
+		granted := turns(b, m, "", 10, time.Microsecond)
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(time.Second)
+		require.Len(b, granted, 1, "the second turn is the last")
+		time.Sleep(time.Minute)
+		require.NotZero(b, slow.Fired())
+		require.Len(b, others, 1)
+		slow.Remove()
+		for i := range 10 {
+			require.Equal(b, fmt.Sprint(i), <-granted)
+		}
+		time.Sleep(time.Minute)
+	})
+}

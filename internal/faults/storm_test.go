@@ -29,7 +29,7 @@ func TestF44ACancelStormLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		st := &storm{s: s}
 		st.clients = s.clients(2, coord.WithObserver(func(e coord.Event) {
-			if errors.Is(e.Err, context.Canceled) {
+			if e.Kind == coord.ClaimEnded && errors.Is(e.Err, context.DeadlineExceeded) {
 				st.left.Add(1)
 			}
 		}))

@@ -79,8 +79,8 @@ var locks = []mutant{
 		guard: "local queue: it gives way to others",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `q.others && (q.taken >= q.turns || time.Since(q.since) >= q.most)`,
-			new:  `false`,
+			old:  `q.others && q.used() }`,
+			new:  `false }`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALocalQueueGivesWay"}},
 	},
@@ -103,11 +103,29 @@ var locks = []mutant{
 		tests: []suite{{pkg: lock, run: "TestATurnThatComesTooLate"}},
 	},
 	{
+		guard: "local queue: a request ends the turns of a node",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `q.hold.Err() != nil || q.asked() || q.others`,
+			new:  `q.hold.Err() != nil || q.others`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALocalQueueObeys"}},
+	},
+	{
+		guard: "local queue: what is not known counts as others",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `if q.used() && !q.known {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALocalQueueGivesWayToThoseItDoesNotKnow"}},
+	},
+	{
 		guard: "lingering: newcomers are noticed",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `return err == nil && (isClosed(h.Revoked()) || q.contended(names, path.Base(h.Node()))), err`,
-			new:  `return err == nil && (isClosed(h.Revoked()) || false && q.contended(names, path.Base(h.Node()))), err`,
+			old:  `others = q.contended(names, path.Base(h.Node()))`,
+			new:  `others = false && q.contended(names, path.Base(h.Node()))`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALockThatLingersYields"}},
 	},

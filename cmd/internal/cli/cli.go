@@ -57,7 +57,7 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 func Main(args []string) int {
 	unsetEmptyVariables()
 	program = calledBy(args)
-	if completing(os.Stdout) {
+	if completing(os.Stdout, args) {
 		return exitOK
 	}
 	args = withVerbs(args[min(1, len(args)):])

@@ -47,8 +47,12 @@ func (v completionVerb) Run(s *streams) error {
 
 // completing answers a shell, if it is one that asks: with the verbs, flags and
 // paths that the line so far may go on with.
-func completing(to io.Writer) bool {
-	if os.Getenv("COMP_LINE") == "" {
+//
+// bash calls with the command's name, the word and the one before it; the
+// others without arguments. A command line with COMP_LINE in its environment is
+// none of that.
+func completing(to io.Writer, args []string) bool {
+	if os.Getenv("COMP_LINE") == "" || len(args) > 1 && args[1] != program {
 		return false
 	}
 	parser, err := newParser(&verbs{})
@@ -65,7 +69,7 @@ func completing(to io.Writer) bool {
 }
 
 // completeWithin is how long a shell waits for the servers.
-const completeWithin = time.Second
+const completeWithin = 2 * time.Second
 
 // pathsOf are the nodes that a path so far may go on with, if ZK_SERVERS tells
 // where to look.

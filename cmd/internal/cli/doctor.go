@@ -35,31 +35,19 @@ type diagnosis struct {
 
 // Run looks at the servers and at the nodes below a path.
 func (v *doctorVerb) Run(s *streams, c *connection) error {
-	d := &diagnosis{Findings: []finding{}}
-	ctx, cancel := within(context.Background(), c.ConnectTimeout)
-	defer cancel()
 	if _, err := c.options(); err != nil {
 		return err
 	}
-	connected, all := d.servers(ctx, c)
-	err := c.with(func(ctx context.Context, client *coord.Client) error {
-		d.session(c, client)
-		if err := d.clock(ctx, client); err != nil {
-			return err
-		}
-		found, err := v.look(ctx, client)
-		if err != nil {
-			return err
-		}
-		d.extent = found.extent
-		if !all {
-			connected = nil
-		}
-		d.nodes(found, connected, sessionName(client.SessionID()))
-		return nil
-	})
-	if err != nil {
-		d.wrong(c.ZK, fmt.Sprintf("no session: %v", briefly(err)), "see to the servers above first")
+	d := &diagnosis{Findings: []finding{}}
+	reached := d.servers(c)
+	switch err := c.with(func(ctx context.Context, client *coord.Client) error {
+		return v.examine(ctx, d, c, client, reached)
+	}); {
+	case err == nil:
+	case statusOf(err).code == exitUsage:
+		return err
+	default:
+		d.wrong(c.ZK, briefly(err).Error(), "see to the servers first; --connect-timeout gives more time")
 	}
 	if err := d.tell(s); err != nil {
 		return err
@@ -67,6 +55,23 @@ func (v *doctorVerb) Run(s *streams, c *connection) error {
 	if d.Wrong > 0 {
 		return silently(exitFailed)
 	}
+	return nil
+}
+
+// examine looks at what a session shows.
+func (v *doctorVerb) examine(ctx context.Context, d *diagnosis, c *connection, client *coord.Client, reached []string) error {
+	d.session(c, client)
+	if err := d.clock(ctx, client); err != nil {
+		return err
+	}
+	found, err := v.look(ctx, client)
+	if err != nil {
+		return err
+	}
+	d.extent = found.extent
+	d.nodes(found)
+	// Afterwards, since clients may have connected meanwhile.
+	d.sessions(c, found, reached)
 	return nil
 }
 
@@ -111,48 +116,71 @@ func (d *diagnosis) tell(s *streams) error {
 	return err
 }
 
-// servers looks at each server by itself. It returns the sessions that are
-// connected, and whether all servers told.
-func (d *diagnosis) servers(ctx context.Context, c *connection) (connected []string, all bool) {
+// servers looks at each server by itself, and returns those that were reached.
+func (d *diagnosis) servers(c *connection) (reached []string) {
 	addresses, chroot := addressesOf(c.ZK)
-	leaders, followers := 0, 0
-	all = true
+	leaders := 0
 	for _, address := range addresses {
-		one := *c
-		one.ZK, one.note = address+chroot, func(string, ...any) {}
-		one.ConnectTimeout = min(c.ConnectTimeout, lookWithin)
-		client, err := one.open(ctx)
+		mode, took, err := c.examine(address, chroot)
 		if err != nil {
-			all = false
-			d.wrong(address, fmt.Sprintf("no session: %v", briefly(err)), "is a server there, part of a quorum, and reachable from here?")
+			d.wrong(address, briefly(err).Error(), "is a server there, part of a quorum, and reachable from here?")
 			continue
 		}
-		begun := time.Now()
-		err = client.Flush(ctx)
-		took := time.Since(begun).Round(100 * time.Microsecond)
-		hangUp(client)
-		if err != nil {
-			d.wrong(address, fmt.Sprintf("a write fails: %v", briefly(err)), "is there a quorum?")
-		}
-		mode := one.mode(ctx, address)
-		switch mode {
-		case "leader", "standalone":
+		if mode == "leader" || mode == "standalone" {
 			leaders++
-		case "follower":
-			followers++
 		}
-		d.fine(address, fmt.Sprintf("%s, a write takes %v", mode, took))
-		sessions, told := one.connections(ctx, address)
-		connected, all = append(connected, sessions...), all && told
+		d.fine(address, fmt.Sprintf("%s, a write takes %v", mode, took.Round(100*time.Microsecond)))
+		reached = append(reached, address)
 	}
 	if leaders > 1 {
 		d.wrong(c.ZK, fmt.Sprintf("%d servers lead, or stand alone: they are several ensembles, each with locks of its own", leaders),
 			"name the servers of one ensemble")
 	}
-	if leaders+followers == 2 && leaders == 1 {
-		d.wrong(c.ZK, "an ensemble of two stops when either does", "three servers go on without one")
+	return reached
+}
+
+// examine opens a session at one server, and tells its part in the ensemble and
+// how long a write takes there.
+func (c connection) examine(address, chroot string) (mode string, took time.Duration, err error) {
+	c.ZK, c.note, c.ConnectTimeout = address+chroot, func(string, ...any) {}, min(c.ConnectTimeout, lookWithin)
+	err = c.with(func(ctx context.Context, client *coord.Client) error {
+		begun := time.Now()
+		err := client.Flush(ctx)
+		took = time.Since(begun)
+		mode = c.mode(ctx, address)
+		return err
+	})
+	return mode, took, err
+}
+
+// sessions tells which contenders' sessions are connected to none of the
+// servers, if each was reached and tells who is connected. That is no fault by
+// itself: not all servers need be named.
+func (d *diagnosis) sessions(c *connection, s *survey, reached []string) {
+	connected := map[string]bool{}
+	addresses, _ := addressesOf(c.ZK)
+	for _, address := range addresses {
+		sessions, told := c.connections(context.Background(), address)
+		if !told || !slices.Contains(reached, address) {
+			d.fine(s.path, "which sessions are connected is not known: "+address+" does not tell (cons, in 4lw.commands.whitelist)")
+			return
+		}
+		for _, session := range sessions {
+			connected[session] = true
+		}
 	}
-	return connected, all
+	d.disconnected(s, connected)
+}
+
+func (d *diagnosis) disconnected(s *survey, connected map[string]bool) {
+	for _, r := range s.recipes {
+		for _, c := range r.Contenders {
+			if c.Age != nil && !c.isOwnerless() && !connected[c.Session] {
+				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to no server that is named: its process is dead or cut off, "+
+					"and its node stays until the session's end, or it uses another server", c.owner(), c.Session, c.State))
+			}
+		}
+	}
 }
 
 // session compares what was asked for with what was granted.
@@ -195,9 +223,8 @@ func (d *diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	return nil
 }
 
-// nodes tells what is odd about the recipes that were found. connected are the
-// sessions that are connected to a server, or nil if that is not known.
-func (d *diagnosis) nodes(s *survey, connected []string, own string) {
+// nodes tells what is odd about the recipes that were found.
+func (d *diagnosis) nodes(s *survey) {
 	for _, r := range s.recipes {
 		if strings.HasPrefix(r.Path, demoRoot) {
 			d.wrong(r.Path, "a demo has left it", "no demo runs? delete the nodes below "+strings.TrimSuffix(demoRoot, "/"))
@@ -205,21 +232,13 @@ func (d *diagnosis) nodes(s *survey, connected []string, own string) {
 		for _, odd := range r.odd() {
 			d.wrong(r.Path, odd, remedy(odd))
 		}
-		for _, c := range r.Contenders {
-			if connected != nil && c.Session != sessionName(0) && c.Session != own && !slices.Contains(connected, c.Session) {
-				d.wrong(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to no server", c.owner(), c.Session, c.State),
-					"the servers end the session after its time-out; until then others wait")
-			}
-		}
 	}
 	for _, path := range s.Hidden {
 		d.wrong(path, "its children must not be listed with these credentials", "present others (--auth, ZK_AUTH), or leave it to its owner")
 	}
-	if connected == nil {
-		d.fine(s.path, "which sessions are connected is not known: not all servers allow the command cons (4lw.commands.whitelist)")
-	}
-	d.fine(s.path, fmt.Sprintf("%s, %s", plural(len(s.recipes), "recipe", "recipes"), plural(len(s.graph().Circles), "circle", "circles")))
-	for _, circle := range s.graph().Circles {
+	circles := s.graph().Circles
+	d.fine(s.path, fmt.Sprintf("%s, %s", plural(len(s.recipes), "recipe", "recipes"), plural(len(circles), "circle", "circles")))
+	for _, circle := range circles {
 		d.wrong(s.path, "sessions wait for each other: "+strings.Join(circle, ", "), "\""+program+" graph\" tells at which paths; break one of the locks")
 	}
 }

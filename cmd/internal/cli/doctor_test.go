@@ -64,8 +64,8 @@ func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {
 	p := start(t, "--zk", w.ConnectString()+","+gone, "--connect-timeout", "5s", "doctor", below(w))
 	require.Equal(t, exitFailed, p.exit())
 	text := p.output()
-	require.Regexp(t, `(?m)^WRONG +`+gone+` +no session: `, text)
-	require.Contains(t, text, "which sessions are connected is not known")
+	require.Regexp(t, `(?m)^WRONG +`+gone+` +\S`, text)
+	require.Contains(t, text, "which sessions are connected is not known: "+gone)
 
 	p = start(t, "--zk", gone, "--connect-timeout", "500ms", "--json", "doctor")
 	require.Equal(t, exitFailed, p.exit())
@@ -78,15 +78,24 @@ func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {
 
 func TestTheDoctorSeesASessionThatIsConnectedToNoServer(t *testing.T) {
 	s := &survey{path: "/", recipes: []report{{Path: "/lock", Kind: "lock", Contenders: []contender{
-		{Holds: true, State: "holds", Owner: "dead", Session: "0x7"}, {State: "waits", Owner: "alive", Session: "0x8"},
+		{Holds: true, State: "holds", Owner: "dead", Session: "0x7", Age: new(float64)}, {State: "waits", Owner: "alive", Session: "0x8", Age: new(float64)},
 	}}}}
 	d := &diagnosis{}
-	d.nodes(s, []string{"0x8"}, "0x9")
-	require.Equal(t, 1, d.Wrong)
-	require.Equal(t, `"dead" (0x7) holds, and its session is connected to no server`, d.Findings[0].Found)
-	d = &diagnosis{}
-	d.nodes(s, nil, "0x9")
-	require.Zero(t, d.Wrong, "it is not known who is connected")
+	d.disconnected(s, map[string]bool{"0x8": true})
+	require.Len(t, d.Findings, 1)
+	require.Contains(t, d.Findings[0].Found, `"dead" (0x7) holds, and its session is connected to no server`)
+	require.Zero(t, d.Wrong, "another server may not be named")
+}
+
+// One server that does not answer takes no time from the others.
+func TestTheDoctorLooksAtEachServerByItself(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := start(t, "--zk", silentServer(t)+","+w.ConnectString(), "--connect-timeout", "1s", "--json", "doctor", below(w))
+	for _, f := range parse[diagnosis](t, p.line()).Findings {
+		require.False(t, f.Wrong && f.Where == w.ConnectString(), f.Found)
+	}
+	require.Equal(t, exitUsage, start(t, "--zk", "a b", "doctor").exit())
+	require.Equal(t, exitUsage, start(t, "--zk", w.ConnectString()+"/none", "--require-chroot", "doctor").exit())
 }
 
 func TestAddressesOfServers(t *testing.T) {

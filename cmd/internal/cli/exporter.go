@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,8 @@ type exporterVerb struct {
 // interrupted. Each scrape looks anew.
 func (v *exporterVerb) Run(s *streams, c *connection) error {
 	var places []surveyed
-	for _, path := range v.Paths {
+	slices.Sort(v.Paths)
+	for _, path := range slices.Compact(v.Paths) {
 		place := surveyed{Most: v.Most, Path: path}
 		if err := place.Validate(); err != nil {
 			return usageError("%w", err)
@@ -39,7 +41,7 @@ func (v *exporterVerb) Run(s *streams, c *connection) error {
 	defer hangUp(client)
 	listener, err := net.Listen("tcp", v.Listen)
 	if err != nil {
-		return usageError("--listen: %w", err)
+		return exitWith(exitFailed, "%w (--listen tells where)", err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&exporter{ctx, client, places, c.ConnectTimeout})
@@ -68,7 +70,8 @@ type exporter struct {
 // The metrics of a recipe, by its path and kind, and of a place.
 var (
 	upMetric      = metric("up", "Whether the place could be looked at.", "place")
-	leftMetric    = metric("left_out_nodes", "Nodes that were not looked at (--most).", "place")
+	leftMetric    = metric("left_out_nodes", "Nodes that were not looked at (--most, --connect-timeout).", "place")
+	hiddenMetric  = metric("hidden_nodes", "Nodes that must not be listed.", "place")
 	holdersMetric = ofRecipe("holders", "Contenders that hold.")
 	waitingMetric = ofRecipe("waiting", "Contenders that wait.")
 	heldMetric    = ofRecipe("hold_age_seconds", "Age of the oldest node that holds.")
@@ -93,16 +96,17 @@ func (e *exporter) Describe(chan<- *prometheus.Desc) {}
 
 // Collect looks at every place. Places may overlap: a recipe counts once.
 func (e *exporter) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(e.ctx, e.within)
-	defer cancel()
 	seen := map[string]bool{}
 	for _, place := range e.places {
+		ctx, cancel := context.WithTimeout(e.ctx, e.within)
 		found, err := place.look(ctx, e.client)
+		cancel()
 		sample(to, upMetric, truth(err == nil), place.Path)
 		if err != nil {
 			continue
 		}
 		sample(to, leftMetric, float64(found.Left), place.Path)
+		sample(to, hiddenMetric, float64(len(found.Hidden)), place.Path)
 		for _, r := range found.recipes {
 			if !seen[r.Path] {
 				seen[r.Path] = true

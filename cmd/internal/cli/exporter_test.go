@@ -17,7 +17,7 @@ import (
 func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	everyRecipe(t, w)
-	p := on(t, w, "exporter", "--listen", "127.0.0.1:0", below(w), w.Path("app/jobs"))
+	p := on(t, w, "exporter", "--listen", "127.0.0.1:0", below(w), w.Path("app/jobs"), below(w))
 	text := scrape(t, p.line())
 	for metric, value := range map[string]string{
 		`up{place="` + below(w) + `"}`:                                        "1",
@@ -32,7 +32,7 @@ func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 	} {
 		require.Contains(t, text, "zkcoord_path_"+metric+" "+value+"\n")
 	}
-	require.Regexp(t, `zkcoord_path_hold_age_seconds\{kind="lock",path="[^"]*"\} 0\.\d*[1-9]`, text)
+	require.Regexp(t, `zkcoord_path_hold_age_seconds\{kind="lock",path="[^"]*"\} \d*\.?\d*[1-9]`, text)
 
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 0, p.exit())

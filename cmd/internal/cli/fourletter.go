@@ -74,5 +74,5 @@ func (c *connection) connections(ctx context.Context, address string) (sessions 
 	for _, found := range sessionID.FindAllStringSubmatch(answer, -1) {
 		sessions = append(sessions, found[1])
 	}
-	return sessions, strings.Contains(answer, "(queued=")
+	return sessions, strings.Contains(answer, "(queued=") // at least this connection's own
 }

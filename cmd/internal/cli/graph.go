@@ -14,6 +14,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
+// latchKind is the kind of an election.
+const latchKind = "latch"
+
 type graphVerb struct {
 	Dot bool `help:"Write it for Graphviz: pipe it into \"dot -Tsvg\"."`
 	surveyed
@@ -77,6 +80,9 @@ func (s *survey) graph() *waitGraph {
 			}
 			if r.Queue != nil || r.Round != nil || !r.waits(c) {
 				continue // these wait for work, or for others to come
+			}
+			if r.Kind == latchKind {
+				continue // a candidate stands by, and goes on with its work
 			}
 			for _, other := range r.waitsFor(i) {
 				g.Waits = append(g.Waits, waitFor{r.Path, c.Kind, c.Session, c.Owner, c.Age, other.Session, other.Owner, other.Holds})

@@ -93,7 +93,7 @@ func (s *survey) table(to io.Writer) error {
 func (s extent) String() string {
 	text := plural(s.Looked, "node was", "nodes were") + " looked at"
 	if s.Left > 0 {
-		text += fmt.Sprintf("; left out: %s, with what is below (--most)", plural(s.Left, "node", "nodes"))
+		text += fmt.Sprintf("; left out: %s, with what is below (--most, --connect-timeout)", plural(s.Left, "node", "nodes"))
 	}
 	if len(s.Hidden) > 0 {
 		text += fmt.Sprintf("; not to be listed: %s", strings.Join(s.Hidden, ", "))

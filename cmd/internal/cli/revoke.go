@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/zkcoord/zkcoord/coord"
 )
 
@@ -67,16 +69,18 @@ func (v *revokeVerb) await(client *coord.Client, nodes []string) (bool, error) {
 	if v.ForceAfter != nil {
 		force = *v.ForceAfter
 	}
+	var waits errgroup.Group
 	for _, node := range nodes {
-		err := client.RevokeAndWait(ctx, node, force)
-		if errors.Is(err, context.DeadlineExceeded) {
-			return false, exitWith(exitTimeout, "%s has been asked but is still there after %v", node, *v.Timeout)
-		}
-		if err != nil {
-			return false, err
-		}
+		waits.Go(func() error {
+			err := client.RevokeAndWait(ctx, node, force)
+			if errors.Is(err, context.DeadlineExceeded) {
+				return exitWith(exitTimeout, "%s has been asked but is still there after %v", node, *v.Timeout)
+			}
+			return err
+		})
 	}
-	return true, nil
+	err := waits.Wait()
+	return err == nil, err
 }
 
 // targets are the contenders to act on: the holders, or what was named. At a

@@ -50,9 +50,10 @@ type extent struct {
 // surveyors is how many requests of a survey are under way at most.
 const surveyors = 32
 
-// look surveys level by level, so that what is left out is what is deepest. A
-// recipe's own nodes are not looked at one by one.
-func (v surveyed) look(ctx context.Context, client *coord.Client) (*survey, error) {
+// look surveys level by level, so that what is left out is what is deepest,
+// also when the context ends meanwhile. A recipe's own nodes are not looked at
+// one by one.
+func (v surveyed) look(parent context.Context, client *coord.Client) (*survey, error) {
 	s := &survey{path: v.Path, extent: extent{Hidden: []string{}}}
 	for level := []string{v.Path}; len(level) > 0; {
 		if room := v.Most - s.Looked; len(level) > room {
@@ -61,22 +62,35 @@ func (v surveyed) look(ctx context.Context, client *coord.Client) (*survey, erro
 		}
 		s.Looked += len(level)
 		below := make([][]string, len(level))
-		group, ctx := errgroup.WithContext(ctx)
+		group, ctx := errgroup.WithContext(parent)
 		group.SetLimit(surveyors)
 		for i, path := range level {
 			group.Go(func() (err error) {
-				below[i], err = s.visit(ctx, client, path)
+				if below[i], err = s.visit(ctx, client, path); err != nil && parent.Err() != nil {
+					s.leaveOut()
+					return nil
+				}
 				return err
 			})
 		}
 		if err := group.Wait(); err != nil {
 			return nil, err
 		}
+		if parent.Err() != nil && s.Looked == 0 {
+			return nil, coord.Ended(parent)
+		}
 		level = slices.Concat(below...)
 	}
 	slices.SortFunc(s.recipes, func(a, b report) int { return strings.Compare(a.Path, b.Path) })
 	slices.Sort(s.Hidden)
 	return s, nil
+}
+
+func (s *survey) leaveOut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Looked--
+	s.Left++
 }
 
 // visit reports the recipe at a path, if there is one, and returns the paths
@@ -95,9 +109,9 @@ func (s *survey) visit(ctx context.Context, client *coord.Client, path string) (
 		return nil, err
 	}
 	r := report{Path: path, Contenders: []contender{}}
-	if own, found := shape(names); found {
+	if mayBeRecipe(names) {
 		r, err = inspect(ctx, client, nodePath(path))
-		names = slices.DeleteFunc(names, own)
+		names = slices.DeleteFunc(names, r.isOwn)
 	} else if len(names) == 0 {
 		err = r.asBarrier(ctx, client, nodePath(path))
 	}
@@ -126,25 +140,25 @@ func beneath(client *coord.Client, path string, names []string) []string {
 	return paths
 }
 
-// shape tells by the names below a node whether it is a recipe's, and which of
-// the names are the recipe's own.
-func shape(names []string) (own func(name string) bool, found bool) {
-	has := func(parts ...string) bool {
-		return !slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(names, part) })
-	}
-	var parts []string
-	switch {
-	case has("entries", "taken") || has("entries", "producers"):
-		parts = []string{"entries", "taken", "producers", "consumers", "waiting", "dead"}
-	case has("leases", "locks"):
-		parts = []string{"leases", "locks", "limit"}
-	case has("ready"):
-		parts = []string{"ready"}
-	}
-	own = func(name string) bool {
-		return slices.Contains(parts, name) || isContender(name) || isKazooLease(name)
-	}
-	return own, slices.ContainsFunc(names, own)
+// ownNodes are the names of the nodes that a recipe has below its path, beside
+// its contenders.
+var ownNodes = map[string][]string{
+	queueKind:  {"entries", "taken", "producers", "consumers", "waiting", "dead"},
+	slotsKind:  {"leases", "locks", "limit"},
+	roundsKind: {"ready"},
+}
+
+// mayBeRecipe reports whether a node with these names below it may be a
+// recipe's.
+func mayBeRecipe(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return isContender(name) || isKazooLease(name) || name == "entries" || name == "leases" || name == "ready"
+	})
+}
+
+// isOwn reports whether the node of that name is the recipe's own.
+func (r report) isOwn(name string) bool {
+	return isContender(name) || r.Kind == slotsKind && isKazooLease(name) || slices.Contains(ownNodes[r.Kind], name)
 }
 
 // isContender reports whether a node's name is a claim's, of either dialect.
@@ -184,7 +198,7 @@ func (r report) odd() (odd []string) {
 	}
 	ownerless, asked, last := 0, 0, int32(0)
 	for _, c := range r.Contenders {
-		if c.Session == sessionName(0) {
+		if c.isOwnerless() {
 			ownerless++
 		}
 		if c.Revoked {
@@ -211,6 +225,10 @@ func (r report) odd() (odd []string) {
 	}
 	return odd
 }
+
+// isOwnerless reports whether a contender belongs to no session. That of a node
+// that could not be read is not known.
+func (c contender) isOwnerless() bool { return c.Session == sessionName(0) && c.Age != nil }
 
 // sequence is the number at the end of a contender's name, 0 if there is none.
 func (c contender) sequence() (n int32) {

@@ -20,6 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // must is for what has to go well in the preparation of a test.
@@ -210,4 +211,55 @@ func TestWhomAContenderWaitsFor(t *testing.T) {
 		}
 		require.Equal(t, want, got, "of %d", i)
 	}
+}
+
+// The names of a recipe's own nodes do not hide the recipes of others.
+func TestPathsThatAreNamedLikePartsOfARecipe(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	paths := []string{"app/leases/b", "app/locks/a", "svc/ready/z"}
+	for _, path := range paths {
+		contend(t, w, w.Path(path), map[string]string{"_c_" + guid1 + "-lock-0000000001": "x"})
+	}
+	l := parse[listing](t, on(t, w, "--json", "ls", below(w)).line())
+	var found []string
+	for _, r := range l.Recipes {
+		found = append(found, strings.TrimPrefix(r.Path, below(w)+"/"))
+	}
+	require.Subset(t, found, paths)
+}
+
+func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	contend(t, w, w.Path("l"), nil)
+	_, err := w.Admin().Create(w.Path("l")+"/_c_"+guid1+"-lock-0000000001", nil, zk.FlagEphemeral, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	l := parse[listing](t, on(t, w, "--json", "ls", w.Path("l")).line())
+	require.Len(t, l.Recipes, 1)
+	require.Empty(t, l.Recipes[0].Odd)
+}
+
+// A candidate stands by: two that lead what the other stands for are no circle.
+func TestCandidatesAreNoCircle(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	a, b := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
+	for path, clients := range map[string][]*coord.Client{w.Path("x"): {a, b}, w.Path("y"): {b, a}} {
+		must(must(election.New(clients[0], path)).Campaign(t.Context(), nil))
+		waits(t, w, path, 2, func(ctx context.Context) (*election.Term, error) {
+			return must(election.New(clients[1], path)).Campaign(ctx, nil)
+		})
+	}
+	require.Equal(t, 0, on(t, w, "graph", below(w)).exit())
+}
+
+// What could not be looked at in time is left out, and said to be.
+func TestASurveyThatTakesTooLong(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	for _, path := range []string{"a", "b"} {
+		contend(t, w, w.Path(path), map[string]string{"_c_" + guid1 + "-lock-0000000001": "x"})
+	}
+	w.Embedded().Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: w.Path("b")}, zkembed.Hang())
+	p := on(t, w, "--connect-timeout", "1s", "--json", "ls", below(w))
+	require.Equal(t, 0, p.exit())
+	l := parse[listing](t, p.line())
+	require.NotZero(t, l.Left)
 }

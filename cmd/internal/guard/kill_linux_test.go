@@ -200,9 +200,9 @@ func parentOfProcess(t *testing.T, pid int) int {
 	t.Helper()
 	session, err := unix.Getsid(pid)
 	require.NoError(t, err)
-	parent, known := parentOf(pid, session)
+	p, known := processOf(pid, session)
 	require.True(t, known)
-	return parent
+	return p.parent
 }
 
 func TestACommandThatChangesItsUserIsReported(t *testing.T) {

@@ -49,28 +49,39 @@ func Able() error {
 func eachDescendant(visit func(pid int)) {
 	session, _ := unix.Getsid(0)
 	family := map[int]bool{os.Getpid(): true}
-	type process struct{ pid, parent int }
 	var others []process
+	meet := func(p process) {
+		if family[p.pid] = true; p.lives {
+			visit(p.pid)
+		}
+	}
 	for pid := range processes {
-		parent, known := parentOf(pid, session)
+		p, known := processOf(pid, session)
 		switch {
 		case !known:
-		case family[parent]:
-			family[pid] = true
-			visit(pid)
+		case family[p.parent]:
+			meet(p)
 		default:
-			others = append(others, process{pid, parent})
+			others = append(others, p)
 		}
 	}
 	for grown := true; grown; {
 		grown = false
 		for _, p := range others {
 			if family[p.parent] && !family[p.pid] {
-				family[p.pid], grown = true, true
-				visit(p.pid)
+				meet(p)
+				grown = true
 			}
 		}
 	}
+}
+
+// process is one of the kernel's process table. One that does not live any more
+// can be a parent yet: its children are passed on when the last of its threads
+// has ended, and its first may have ended long before.
+type process struct {
+	pid, parent int
+	lives       bool
 }
 
 // processes gives all process ids, in the kernel's order, which is mostly that
@@ -94,21 +105,21 @@ func processes(yield func(pid int) bool) {
 	}
 }
 
-// parentOf is the parent of a living process of a session.
-func parentOf(pid, session int) (parent int, known bool) {
+// processOf is a process of a session.
+func processOf(pid, session int) (p process, known bool) {
 	if sid, err := unix.Getsid(pid); err != nil || sid != session {
-		return 0, false
+		return p, false
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, false // it has ended meanwhile
+		return p, false // it has ended meanwhile
 	}
 	// The name, in brackets, may hold blanks and brackets. After it: state,
 	// parent.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return 0, false
+	if len(fields) < 2 {
+		return p, false
 	}
-	parent, err = strconv.Atoi(string(fields[1]))
-	return parent, err == nil
+	parent, err := strconv.Atoi(string(fields[1]))
+	return process{pid, parent, fields[0][0] != 'Z' && fields[0][0] != 'X'}, err == nil
 }
