@@ -48,6 +48,15 @@ var waits = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAFreshWait"}},
 	},
 	{
+		guard: "a fresh look does not peek at a server's past",
+		edit: edit{
+			file: "coord/wait.go",
+			old:  `if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {`,
+			new:  `if s == nil || checkPath(path) != nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAFreshLook"}},
+	},
+	{
 		guard: "what a fresh wait reads is up to date",
 		edit: edit{
 			file: "coord/node.go",
