@@ -64,7 +64,7 @@ var calls = []mutant{
 	{
 		guard: "recovery: a named claim that was asked for is still known",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `	case n.host.IsRequest(node.Data):`,
 			new:  `	case false:`,
 		},

@@ -57,7 +57,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: a lost create is looked for",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `if found, failure := n.recover(); found || failure != nil {`,
 			new:  `if found, failure := false, error(nil); found || failure != nil {`,
 		},

@@ -89,7 +89,7 @@ var queue = []mutant{
 	{
 		guard: "queue: claims of several names whose reply was lost are found by any of them",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `			if czxid != 0 {`,
 			new:  `			if czxid = nodes[0].czxid; czxid != 0 {`,
 		},
@@ -98,7 +98,7 @@ var queue = []mutant{
 	{
 		guard: "queue: claims of several names are looked for when their reply was lost",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old: `		if lost {
 			var czxid int64`,
 			new: `		if false {

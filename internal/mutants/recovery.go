@@ -6,7 +6,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: a lost create is looked for at all",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `if found, failure := n.recover(); found || failure != nil {`,
 			new:  `if found, failure := false, error(nil); found || failure != nil {`,
 		},
@@ -15,7 +15,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the node's owner",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `if node.Stat.Owner != n.sess.ID() || as == another {`,
 			new:  `if false {`,
 		},
@@ -24,7 +24,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the GUID",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `return strings.HasPrefix(name, n.Spec.Name)`,
 			new:  `return strings.HasPrefix(name, n.Spec.Name[:3]) // _c_`,
 		},
@@ -190,7 +190,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: those of a downgrade that was given up",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			file: "coord/internal/znode/create.go",
 			old:  `	defer n.attempted()`,
 			new:  ``,
 		},
