@@ -59,6 +59,15 @@ func TestALocalQueueIsOneNode(t *testing.T) {
 	})
 }
 
+// cycle acquires and releases, and returns the hold.
+func cycle(b coordtest.Bubble, acquire func(context.Context) (*coord.Hold, error)) *coord.Hold {
+	b.Helper()
+	h, err := acquire(b.Context())
+	require.NoError(b, err)
+	require.NoError(b, h.Release(b.Context()))
+	return h
+}
+
 func contenders(b coordtest.Bubble, m *lock.Mutex) []coord.ContenderInfo {
 	b.Helper()
 	line, err := m.Contenders(b.Context())
@@ -202,15 +211,13 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 func TestALocalQueueLooksAtTheWindow(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
-		require.NoError(b, h.Release(b.Context()))
+		h := cycle(b, m.Acquire)
 		time.Sleep(time.Second)
 		b.Server.Stop()
 		time.Sleep(2 * coordtest.T)
 		short, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		_, err = m.Acquire(short)
+		_, err := m.Acquire(short)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		_, err = m.TryAcquire(short)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
@@ -225,25 +232,19 @@ func TestALocalQueueLooksAtTheWindow(t *testing.T) {
 func TestALockThatLingersIsTakenAgainWithoutARequest(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Second))
-		cycle := func(acquire func(context.Context) (*coord.Hold, error)) int64 {
-			h, err := acquire(b.Context())
-			require.NoError(b, err)
-			defer func() { require.NoError(b, h.Release(b.Context())) }()
-			return h.Token()
-		}
-		token := cycle(m.Acquire)
+		token := cycle(b, m.Acquire).Token()
 		time.Sleep(10 * time.Millisecond)
 		before := b.Server.Counts()
 		for range 100 {
-			require.Equal(b, token, cycle(m.Acquire))
-			require.Equal(b, token, cycle(m.TryAcquire))
+			require.Equal(b, token, cycle(b, m.Acquire).Token())
+			require.Equal(b, token, cycle(b, m.TryAcquire).Token())
 		}
 		require.Zero(b, b.Server.Counts().Since(before).Total())
 		time.Sleep(900 * time.Millisecond)
 		require.Len(b, contenders(b, m), 1)
 		time.Sleep(200 * time.Millisecond)
 		require.Empty(b, contenders(b, m), "it lingers longer than it should")
-		require.Greater(b, cycle(m.Acquire), token)
+		require.Greater(b, cycle(b, m.Acquire).Token(), token)
 	})
 }
 
@@ -256,9 +257,7 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 	}
 	for name, disturb := range map[string]func(b coordtest.Bubble, h *coord.Hold){
 		"another waits": func(b coordtest.Bubble, _ *coord.Hold) {
-			h, err := mutex(b.T, b.Open(), "/lock").Acquire(b.Context())
-			require.NoError(b, err)
-			require.NoError(b, h.Release(b.Context()))
+			cycle(b, mutex(b.T, b.Open(), "/lock").Acquire)
 		},
 		"of the other dialect": func(b coordtest.Bubble, _ *coord.Hold) { kazoo(b) },
 		"asked for": func(b coordtest.Bubble, h *coord.Hold) {
@@ -268,9 +267,7 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
-				h, err := m.Acquire(b.Context())
-				require.NoError(b, err)
-				require.NoError(b, h.Release(b.Context()))
+				h := cycle(b, m.Acquire)
 				time.Sleep(time.Second)
 				begun := time.Now()
 				disturb(b, h)
@@ -289,10 +286,8 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 func TestATurnIsNotCutShortByANewcomer(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
+		cycle(b, m.Acquire)
 		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
-		require.NoError(b, h.Release(b.Context()))
-		h, err = m.Acquire(b.Context())
 		require.NoError(b, err)
 		granted := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
 		time.Sleep(time.Minute)
@@ -382,9 +377,7 @@ func (c *endsNext) Err() error {
 func TestATurnThatComesTooLate(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Minute))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
-		require.NoError(b, h.Release(b.Context()))
+		cycle(b, m.Acquire)
 		late := 0
 		for range 200 {
 			h, err := m.Acquire(&endsNext{Context: b.Context()})

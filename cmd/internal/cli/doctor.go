@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -230,7 +229,7 @@ func (d *diagnosis) nodes(s *survey) {
 			d.wrong(r.Path, "a demo has left it", "no demo runs? delete the nodes below "+strings.TrimSuffix(demoRoot, "/"))
 		}
 		for _, odd := range r.odd() {
-			d.wrong(r.Path, odd, remedy(odd))
+			d.wrong(r.Path, odd.found, odd.do)
 		}
 	}
 	for _, path := range s.Hidden {
@@ -241,30 +240,4 @@ func (d *diagnosis) nodes(s *survey) {
 	for _, circle := range circles {
 		d.wrong(s.path, "sessions wait for each other: "+strings.Join(circle, ", "), "\""+program+" graph\" tells at which paths; break one of the locks")
 	}
-}
-
-// remedies are what to do about what is odd, by a part of its text.
-var remedies = []struct{ part, do string }{
-	{"dialects", "one path, one dialect: let the programs agree, or give one of them another path"},
-	{"several recipes", "give each recipe a path of its own"},
-	{"no session", "a program made the node persistent, or a person did: delete it, if nothing depends on it"},
-	{"asked to give up", "the holder may not heed it: the verb break takes it by force"},
-	{"sequence numbers", "move to a fresh path before the counter is full: claims are refused then"},
-	{"open round", "members have died; the round ends when the others have finished"},
-	{"dead letter", "look at them: the path with /dead is a queue, too"},
-}
-
-func remedy(odd string) string {
-	for _, r := range remedies {
-		if strings.Contains(odd, r.part) {
-			return r.do
-		}
-	}
-	return ""
-}
-
-// read is what a stream has until its end, or until a limit.
-func read(from io.Reader) string {
-	data, _ := io.ReadAll(io.LimitReader(from, 64<<20))
-	return string(data)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"regexp"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 // lookWithin is how long the doctor tries to reach one server.
 const lookWithin = 3 * time.Second
+
+// longestAnswer is how much of an answer is read.
+const longestAnswer = 64 << 20
 
 // defaultPort is ZooKeeper's.
 const defaultPort = "2181"
@@ -52,7 +56,8 @@ func (c *connection) ask(ctx context.Context, address, word string) string {
 	if _, err := conn.Write([]byte(word)); err != nil {
 		return ""
 	}
-	return read(conn)
+	answer, _ := io.ReadAll(io.LimitReader(conn, longestAnswer)) // what came counts
+	return string(answer)
 }
 
 var modeLine = regexp.MustCompile(`(?m)^Mode: (\w+)$`)

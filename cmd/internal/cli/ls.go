@@ -59,7 +59,7 @@ type listed struct {
 func (s *survey) listing() listing {
 	l := listing{s.path, make([]listed, 0, len(s.recipes)), s.extent}
 	for _, r := range s.recipes {
-		one := listed{Path: r.Path, Kind: r.Kind, Dialect: r.Dialect, Holders: []string{}, Waiting: r.waiting(), Odd: append([]string{}, r.odd()...)}
+		one := listed{Path: r.Path, Kind: r.Kind, Dialect: r.Dialect, Holders: []string{}, Waiting: r.waiting(), Odd: r.oddities()}
 		for _, h := range r.holders() {
 			one.Holders = append(one.Holders, h.Owner)
 			if one.Age == nil {
@@ -80,7 +80,7 @@ func (s *survey) table(to io.Writer) error {
 		fmt.Fprintln(w, "PATH\tKIND\tHOLDER\tFOR\tWAIT\tODD")
 		for _, r := range s.recipes {
 			holder, since := r.heldBy()
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", plain(r.Path), r.sort(), holder, since, r.waiting(), strings.Join(r.odd(), "; "))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", plain(r.Path), r.sort(), holder, since, r.waiting(), strings.Join(r.oddities(), "; "))
 		}
 		if err := w.Flush(); err != nil {
 			return err

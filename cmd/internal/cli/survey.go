@@ -188,13 +188,16 @@ func (r report) waiting() (n int) {
 // fullSoon is a sequence number from which there are few left for a directory.
 const fullSoon = math.MaxInt32 / 10 * 9
 
-// odd tells what somebody on call should look at.
-func (r report) odd() (odd []string) {
-	note := func(format string, args ...any) { odd = append(odd, fmt.Sprintf(format, args...)) }
+// oddity is what an operator should look at, and what to do about it.
+type oddity struct{ found, do string }
+
+// odd returns what is odd about a recipe.
+func (r report) odd() (odd []oddity) {
+	note := func(do, format string, args ...any) { odd = append(odd, oddity{fmt.Sprintf(format, args...), do}) }
 	if r.Dialect == "mixed" {
-		note("two dialects, which do not see each other")
+		note("one path, one dialect: let the programs agree, or give one of them another path", "two dialects, which do not see each other")
 	} else if r.Kind == "mixed" {
-		note("several recipes at one path")
+		note("give each recipe a path of its own", "several recipes at one path")
 	}
 	ownerless, asked, last := 0, 0, int32(0)
 	for _, c := range r.Contenders {
@@ -207,23 +210,34 @@ func (r report) odd() (odd []string) {
 		last = max(last, c.sequence())
 	}
 	if ownerless > 0 {
-		note("%s to no session, and will never go by %s", plural(ownerless, "contender belongs", "contenders belong"), pick(ownerless, "itself", "themselves"))
+		note("a program made the node persistent, or a person did: delete it, if nothing depends on it",
+			"%s to no session, and will never go by %s", plural(ownerless, "contender belongs", "contenders belong"), pick(ownerless, "itself", "themselves"))
 	}
 	if asked > 0 {
-		note("%d asked to give up", asked)
+		note("the holder may not heed it: the verb break takes it by force", "%d asked to give up", asked)
 	}
 	if last > fullSoon {
-		note("%d of %d sequence numbers are used up; use another path before the rest is", last, math.MaxInt32)
+		note("move to a fresh path before the counter is full: claims are refused then",
+			"%d of %d sequence numbers are used up; use another path before the rest is", last, math.MaxInt32)
 	}
 	if r.Round != nil && r.Round.Open {
 		if gone := r.Round.Members - r.Round.Inside - r.Round.Finished; gone > 0 {
-			note("%s gone from the open round", plural(gone, "member is", "members are"))
+			note("members have died; the round ends when the others have finished", "%s gone from the open round", plural(gone, "member is", "members are"))
 		}
 	}
 	if r.Queue != nil && r.Queue.Dead > 0 {
-		note("%s", plural(r.Queue.Dead, "dead letter", "dead letters"))
+		note("look at them: the path with /dead is a queue, too", "%s", plural(r.Queue.Dead, "dead letter", "dead letters"))
 	}
 	return odd
+}
+
+// oddities are what is odd, without what to do.
+func (r report) oddities() []string {
+	texts := []string{}
+	for _, o := range r.odd() {
+		texts = append(texts, o.found)
+	}
+	return texts
 }
 
 // isOwnerless reports whether a contender belongs to no session. That of a node
