@@ -127,4 +127,13 @@ var guards = []mutant{
 		},
 		tests: []suite{{pkg: verbs, run: "TestNothingWaitsForANoteThatIsStuck"}},
 	},
+	{
+		guard: "the children of a process without its first thread are reached",
+		edit: edit{
+			file: "cmd/internal/guard/reach_linux.go",
+			old:  `if len(fields) < 2 {`,
+			new:  `if len(fields) < 2 || fields[0][0] == 'Z' {`,
+		},
+		tests: []suite{{pkg: keeper, run: "TestTheChildrenOfAProcessWithoutItsFirstThread"}},
+	},
 }
