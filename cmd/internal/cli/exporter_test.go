@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -49,6 +50,18 @@ func TestTheExporterOutlastsTheServers(t *testing.T) {
 	zktest.Eventually(t, soon, func() bool {
 		return strings.Contains(scrape(t, at), `zkcoord_path_up{place="`+below(w)+`"} 1`+"\n")
 	}, "the exporter does not come back")
+}
+
+// What must not be listed is told, and is no reason to fail.
+func TestTheExporterTellsWhatItMustNotList(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	contend(t, w, w.Path("l"), nil)
+	_, err := w.Admin().Create(w.Path("l/secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	p := on(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("l"))
+	text := scrape(t, p.line())
+	require.Contains(t, text, `zkcoord_path_up{place="`+w.Path("l")+`"} 1`+"\n")
+	require.Contains(t, text, `zkcoord_path_hidden_nodes{place="`+w.Path("l")+`"} 1`+"\n")
 }
 
 func scrape(t *testing.T, at string) string {

@@ -5,6 +5,7 @@ package cli
 import (
 	"path"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,4 +94,22 @@ func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
 	require.NoError(t, leader.in.Close())
 	require.Equal(t, 5, leader.exit())
 	require.Zero(t, waiter.exit())
+}
+
+// Holders are waited for at the same time, not one after the other.
+func TestAllHoldersHaveTheSameTimeToGiveUp(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	const each = time.Second
+	inTime(t, 3*each, func() time.Duration {
+		contend(t, w, w.Path("l"), map[string]string{
+			"_c_" + guid1 + "-__READ__0000000001": "x", "_c_" + guid2 + "-__READ__0000000002": "y", "_c_" + guid3 + "-__READ__0000000003": "z",
+		})
+		begun := time.Now()
+		p := on(t, w, "revoke", w.Path("l"), "--force-after", each.String())
+		require.Equal(t, 0, p.exit())
+		names, _, err := w.Admin().Children(w.Path("l"))
+		require.NoError(t, err)
+		require.Empty(t, names)
+		return time.Since(begun)
+	})
 }
