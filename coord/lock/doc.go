@@ -62,5 +62,6 @@
 // holds, so that it holds as soon as it hears of the predecessor's deletion. A
 // release wakes the next, which is granted, and the one after it, which lists.
 // Try on a busy lock: 1 read. A turn of a local queue costs no request; a node
-// that has more than one turn costs two reads, which watch it and the line.
+// for which goroutines wait, or which lingers, costs two reads, which watch it
+// and the line.
 package lock

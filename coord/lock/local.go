@@ -21,8 +21,9 @@ import (
 //
 // The turns of one node share its [coord.Hold.Token]. A resource that checks
 // tokens refuses what the holder of an earlier node sends late, but not what an
-// earlier turn of the same node sent. Where that matters, leave the option out:
-// a token of its own needs a node of its own.
+// earlier turn of the same node sent; and a [coord.Hold.Txn] whose outcome is
+// unknown may be carried out in a later turn of the node. Where that matters,
+// leave the option out: a token of its own needs a node of its own.
 //
 // [coord.Hold.Release] returns at once: a node that is given up is deleted in
 // the background, so close the client before the process ends.
