@@ -253,6 +253,10 @@ func (cl *Claim) losing(cause error, gone bool) (leave, tell func()) {
 	default:
 	}
 	cl.mu.Lock()
+	if errors.Is(cause, ErrWindowOver) && time.Now().Before(cl.sess.Deadline()) {
+		cl.mu.Unlock()
+		return nil, nil // opened again since, perhaps for the very hold that there is now
+	}
 	if gone {
 		if cl.removal != nil && len(cl.holds) == 0 || cl.deleting != nil && errors.Is(cause, ErrNodeDeleted) {
 			cl.mu.Unlock()

@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,37 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
 		require.NoError(t, h.Release(b.Context()))
 	})
+}
+
+// What looks at the clock stops at each of its readings in turn, so also
+// between finding the window closed and telling the holds.
+func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
+	for reading := range int64(6) {
+		inBubble(t, func(b bubble) {
+			var left atomic.Int64 // readings until the one that is stopped
+			left.Store(-1)
+			stopped, goOn := make(chan struct{}), make(chan struct{})
+			c := b.Open(coord.WithSuspended(func() time.Duration {
+				if left.Add(-1) == -1 {
+					close(stopped)
+					<-goOn
+				}
+				return 0
+			}))
+			require.NoError(b, b.acquire(c).Release(b.Context()))
+			time.Sleep(2 * T) // the window closes
+			left.Store(reading)
+			<-stopped
+			acquired := b.acquireLater(c, mutex)
+			synctest.Wait() // until it is granted, or stands behind what is stopped
+			close(goOn)
+			h := <-acquired
+			require.NoError(b, h.err)
+			time.Sleep(T)
+			require.NoError(b, h.hold.Err(), "stopped at reading %d", reading)
+			require.NoError(b, h.hold.Release(b.Context()))
+		})
+	}
 }
 
 // While replies take a good part of T, a window opens for a moment only, and

@@ -3,12 +3,12 @@ package coordtest
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/virtualtime"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -34,7 +34,7 @@ type Bubble struct {
 // nor a watch may be left.
 func InBubble(t *testing.T, f func(b Bubble), opts ...zkembed.Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		opts = append([]zkembed.Option{zkembed.WithAddr(""), zkembed.WithTick(Tick), zkembed.WithReaper(0)}, opts...)
 		server, err := zkembed.Start(opts...)
 		require.NoError(t, err)

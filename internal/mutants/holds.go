@@ -21,6 +21,15 @@ var holds = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
 	},
 	{
+		guard: "a window found closed ends no hold that is granted since",
+		edit: edit{
+			file: "coord/claim.go",
+			old:  `time.Now().Before(cl.sess.Deadline())`,
+			new:  `false`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldGrantedSinceTheWindow"}},
+	},
+	{
 		guard: "the end of the session ends claims",
 		edit: edit{
 			file: "coord/claim.go",

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkcoord/zkcoord/internal/history"
+	"github.com/zkcoord/zkcoord/internal/virtualtime"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -127,7 +127,7 @@ func inBubble(t *testing.T, seed uint64, res *Result) (trouble string) {
 			trouble = fmt.Sprintf("%v\n%s", p, stacks[:runtime.Stack(stacks, true)])
 		}
 	}()
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		if err := run(seed, res); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

@@ -2,15 +2,16 @@ package session
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/virtualtime"
 )
 
 // So it shows which of them it is that servers close on.
 func TestPacketsThatServersMayCloseOnAreSentOneAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		p := newPackets(DefaultMaxPacket)
 		p.refused([]request{{size: 100}, {size: 9000}, {size: 10000}})
 		answered, err := p.admit(9000, t.Context().Done())

@@ -6,12 +6,12 @@ import (
 	"io"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord/internal/window"
+	"github.com/zkcoord/zkcoord/internal/virtualtime"
 )
 
 const timeout = 10 * time.Second
@@ -105,7 +105,7 @@ func (l link) handshake(t *testing.T) {
 }
 
 func TestALostConnectionFiresEveryWatchOnItAndTheSessionKnowsFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		for xid, op := range map[int32]int32{1: opGetData, 2: opGetChildren2, 3: opExists, 4: opGetData, 5: opExists} {
@@ -139,7 +139,7 @@ func TestALostConnectionFiresEveryWatchOnItAndTheSessionKnowsFirst(t *testing.T)
 }
 
 func TestACreatesZxidIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		go func() { _, _ = l.Write(ask(5, opCreate, "/node-", 0)) }()
@@ -151,7 +151,7 @@ func TestACreatesZxidIsReported(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		begun := time.Now()
 		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
@@ -164,7 +164,7 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) 
 }
 
 func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		time.Sleep(time.Second)
@@ -186,7 +186,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 		kept  bool
 	}{{"in order", 1, true}, {"the first is passed over", 2, false}} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				l := newLink(t)
 				l.handshake(t)
 				go func() {
@@ -227,7 +227,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 // A server that answered nothing on the connection before may be busy: it gets
 // all the time that there is for its first reply, and no more for the others.
 func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.patient = true
 		l.handshake(t)
@@ -249,7 +249,7 @@ func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 }
 
 func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.tap.probe = xidProbe - 1
 		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
@@ -273,7 +273,7 @@ func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
 }
 
 func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		go func() { _, _ = l.Write(ask(1, opGetChildren2, "/a", 0)) }()
@@ -303,7 +303,7 @@ func TestAWriteErrorIsNeverShownToTheLibrary(t *testing.T) {
 }
 
 func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.tap.refuse = errors.New("another session")
 		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
@@ -315,7 +315,7 @@ func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
 }
 
 func TestCredentialsGoAheadOfEverythingAndTheirRepliesAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t, Auth{"digest", []byte("u:p")})
 		got := make(chan []byte, 1)
 		go func() {

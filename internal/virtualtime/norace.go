@@ -1,0 +1,5 @@
+//go:build !race
+
+package virtualtime
+
+func onOneProcessor() (restore func()) { return func() {} }

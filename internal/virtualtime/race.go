@@ -1,0 +1,37 @@
+//go:build race
+
+package virtualtime
+
+import (
+	"runtime"
+	"sync"
+)
+
+var (
+	mu         sync.Mutex
+	running    int // bubbles
+	processors int // before the first of them
+)
+
+// onOneProcessor has Go code run on one processor until the function that it
+// returns is called. The race detector crashes (in __tsan::SlotLock, say) when
+// two processors run timers of one bubble at the same time: the timers of a
+// bubble share one context of the detector. Up to Go 1.26.8 at least a timer
+// whose time has come runs on the goroutine that sets or polls it
+// (runtime.(*timer).modify, maybeRunChan), beside the bubble's own goroutine;
+// see https://go.dev/issue/78156. Races are found all the same: the detector
+// compares what happens before what, not what happens at once.
+func onOneProcessor() (restore func()) {
+	mu.Lock()
+	defer mu.Unlock()
+	if running++; running == 1 {
+		processors = runtime.GOMAXPROCS(1)
+	}
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if running--; running == 0 {
+			runtime.GOMAXPROCS(processors)
+		}
+	}
+}
