@@ -31,7 +31,7 @@ type Claim struct {
 	gone     error         // why the node is not ours any more, or nil
 	parts    []*Claim      // what was made for it; see [Hold.Attach]
 	holds    []*Hold       // granted and not ended; the last one's Release deletes the node
-	removal  *removal      // once somebody wants the node deleted
+	removal  *removal      // once the node is to be deleted
 	deleting chan struct{} // while a transaction that deletes the node is under way; closed at its end
 }
 

@@ -62,7 +62,7 @@ func (b bubble) madeOnce(session int64, before zkembed.Counts, acquired <-chan g
 }
 
 // A server that lags does not show the node of a create whose reply was lost.
-// Whoever believed it would make another.
+// A client that believed it would make another.
 func TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		session, before, acquired := b.createdBehind()

@@ -140,7 +140,7 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 		_, err = c.Set(b.Context(), "/once/"+names[0], nil, -1)
 		require.NoError(b, err)
 		_, err = o.Txn(b.Context(), add)
-		require.NoError(b, err, "somebody else wrote the witness")
+		require.NoError(b, err, "another client wrote the witness")
 		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		require.NoError(b, c.Flush(b.Context()), "the client has another session")
 		_, err = o.Txn(b.Context(), add)

@@ -12,7 +12,7 @@ import (
 )
 
 // The transaction was carried out, its reply was lost, and nobody can tell any
-// more: whoever took the missing witness for a failure would carry it out
+// more: a caller that took the missing witness for a failure would carry it out
 // again.
 func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
@@ -127,8 +127,8 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 	})
 }
 
-// The transaction was not carried out, and somebody writes into the own node
-// before it is repeated.
+// The transaction was not carried out, and another client writes into the own
+// node before it is repeated.
 func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
@@ -149,8 +149,8 @@ func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t
 	})
 }
 
-// It was refused, for somebody has written into the node, and the context ends
-// before that is found out: nothing was carried out, nor will be.
+// It was refused, for another client has written into the node, and the context
+// ends before that is found out: nothing was carried out, nor will be.
 func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()

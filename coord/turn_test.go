@@ -14,7 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Whoever wants a wait to end may leave the claim from elsewhere.
+// A caller that wants a wait to end may leave the claim from elsewhere.
 func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

@@ -134,7 +134,7 @@ func (b *Barrier) Remove(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Not while anybody is there: a directory with children stays.
+		// Not while a member is there: a directory with children stays.
 		_, err = b.client.Txn(ctx, coord.DeleteOp(b.ready.path, stat.Version), coord.DeleteOp(b.path, -1))
 		return err
 	})

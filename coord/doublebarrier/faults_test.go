@@ -61,7 +61,7 @@ func (b bubble) leaveAll(want error, entered ...<-chan outcome[*doublebarrier.Me
 }
 
 // Whatever single request is lost, or its reply: three members get through two
-// rounds, and everybody finishes.
+// rounds, and every member finishes.
 func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
 	losses := map[string]zkembed.Action{"request": zkembed.Drop(), "reply": zkembed.LoseReply()}
 	ops := []zkembed.Op{

@@ -13,7 +13,7 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				w := (&workers{n: n, rounds: 50, pace: 100 * time.Millisecond}).in(b)
-				// So that about every round loses somebody, whatever n is.
+				// So that about every round loses a member, whatever n is.
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = max(1, 200/n)
 				}
@@ -21,7 +21,7 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 				w.check(t, n)
 				t.Log(w.struck)
 				require.Greater(t, w.struck[diesInside]+w.struck[diesWaiting]+w.struck[diesLeaving], 10)
-				require.GreaterOrEqual(t, len(w.history.rounds), 45, "rounds of which somebody lived to tell")
+				require.GreaterOrEqual(t, len(w.history.rounds), 45, "rounds of which a member lived to tell")
 			})
 		})
 	}

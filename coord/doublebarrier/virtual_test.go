@@ -13,7 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// inside waits until everybody has entered.
+// inside waits until every member has entered.
 func (b bubble) inside(entering ...<-chan outcome[*doublebarrier.Member]) (members []*doublebarrier.Member) {
 	b.Helper()
 	for _, e := range entering {
@@ -130,7 +130,7 @@ func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
 	})
 }
 
-// It saw the size that it wants, and its node is made only after somebody who
+// It saw the size that it wants, and its node is made only after one who
 // saw nobody there has set another.
 func TestAMemberIsRefusedWhenTheSizeChangesAsItComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {

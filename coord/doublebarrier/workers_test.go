@@ -110,7 +110,7 @@ func (h *history) check(t testing.TB, n int) {
 		}
 		over = max(over, last)
 	}
-	// At the end everybody is told to give up.
+	// At the end every member is told to give up.
 	require.LessOrEqual(t, vanished, h.struck[diesWaiting]+h.struck[impatient]+n, "members are missing that nobody has killed")
 }
 
@@ -187,7 +187,7 @@ func (w *workers) run(size int, seed uint64) {
 		w.all.Go(func() { w.live(rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
 	w.all.Wait()
-	require.NoError(w, w.patience.Err(), "somebody hangs; round %d was the last", w.last)
+	require.NoError(w, w.patience.Err(), "a member hangs; round %d was the last", w.last)
 }
 
 // live is one place in the pool: a process, and after its death the next.

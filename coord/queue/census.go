@@ -47,7 +47,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 		if !errors.Is(err, coord.ErrNoNode) {
 			return c.find(names), err
 		}
-		c.own.Abandon() // somebody deleted the own node, and the directory with it
+		c.own.Abandon() // another client deleted the own node, and the directory with it
 	}
 }
 

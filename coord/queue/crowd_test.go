@@ -87,7 +87,8 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		got := make(chan *queue.Item, 3)
 		clients := b.idle(4, got)
-		// Whoever was alone when it came watches without standing in the line.
+		// A consumer that was alone when it came watches without standing in
+		// the line.
 		still := map[int64]bool{}
 		for _, c := range clients {
 			still[c.SessionID()] = true

@@ -111,7 +111,7 @@ func TestAWaitingConsumerGetsWhatTheOthersLeave(t *testing.T) {
 				time.Sleep(3 * T) // for the delays, and for what is left
 				n, err := patient.Len(b.Context())
 				require.NoError(b, err)
-				require.Zero(b, n, "seed %d: items are left, and somebody waits", seed)
+				require.Zero(b, n, "seed %d: items are left, and a receiver waits", seed)
 			}
 			stop()
 			waiting.Wait()

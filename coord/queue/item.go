@@ -99,9 +99,9 @@ func (i *Item) end(op string, err error) error {
 	var refused *coord.TxnError
 	switch {
 	case errors.As(err, &refused) && (errors.Is(refused, coord.ErrNoNode) || errors.Is(refused, coord.ErrBadVersion)):
-		// The claim's path is the same for everybody; the entry's version tells
-		// that another has the item now. It does not come again, so that an
-		// attempt whose reply was lost cannot be carried out late either.
+		// The claim's path is the same for all consumers; the entry's version
+		// tells that another has the item now. It does not come again, so that
+		// an attempt whose reply was lost cannot be carried out late either.
 		i.hold.Abandon()
 		err = stale(refused)
 	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late

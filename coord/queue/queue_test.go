@@ -175,7 +175,7 @@ func TestAnItemOfAConsumerThatDiedComesBack(t *testing.T) {
 	})
 }
 
-// Somebody broke the claim, another consumer has the item, and the first does
+// The claim was broken, another consumer has the item, and the first does
 // not know.
 func TestAnAckOfAnItemThatAnotherHasRemovesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {

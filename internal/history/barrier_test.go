@@ -24,6 +24,6 @@ func TestAPassageWithinATimeInWhichTheBarrierWasShutIsSeen(t *testing.T) {
 	pass(11, 19)
 	pass(31, 1000)
 	require.Len(t, Barrier("").Judge(records).Violations, 2)
-	require.Len(t, Barrier("", at(10), at(29)).Judge(records).Violations, 1, "somebody else had opened it")
+	require.Len(t, Barrier("", at(10), at(29)).Judge(records).Violations, 1, "another had opened it")
 	require.Len(t, Barrier("", at(9), at(22)).Judge(records).Violations, 2)
 }

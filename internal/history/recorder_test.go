@@ -320,6 +320,6 @@ func TestABreakReachesGrantsThatEndedBeforeOneWhoseLossIsDatedBack(t *testing.T)
 		return op
 	}
 	lost("c0.lock", time.Time{})
-	lost("c1.lock", r.begin) // before anybody could trust it
+	lost("c1.lock", r.begin) // before it could be trusted
 	require.Equal(t, 1, r.Break("c0.", "", "session ended", before, time.Second))
 }

@@ -47,11 +47,11 @@ type Node struct {
 	live    atomic.Bool  // made, and not known to be gone
 	written atomic.Int32 // how often others have written into it, as far as is known
 
-	seen    time.Time                     // when it was last found to be there
-	watch   atomic.Pointer[session.Watch] // the newest on it
-	soon    atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
-	waiting atomic.Bool                   // the owner's caller sets the watch anew
-	blind   atomic.Bool                   // it was reported that it may not be watched
+	seen        time.Time                     // when it was last found to be there
+	watch       atomic.Pointer[session.Watch] // the newest on it
+	soon        atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
+	waiting     atomic.Bool                   // the owner's caller sets the watch anew
+	unwatchable atomic.Bool                   // it was reported that it may not be watched
 
 	trouble atomic.Pointer[error] // what the servers answered last to the deletion
 }

@@ -68,7 +68,7 @@ func (n *Node) Watch() {
 				break
 			}
 			if errors.Is(err, session.ErrNoAuth) {
-				if n.blind.CompareAndSwap(false, true) {
+				if n.unwatchable.CompareAndSwap(false, true) {
 					n.host.Tell(Unwatchable, n, err)
 				}
 				break
