@@ -21,6 +21,7 @@ type doubleBarrierVerb struct {
 	Next      bool           `help:"When a round is under way without this process, wait for a place in a later one instead of exiting with 75."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The barrier's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
 }
@@ -29,14 +30,14 @@ type doubleBarrierVerb struct {
 func (*doubleBarrierVerb) Help() string {
 	return `CMD starts when N processes have come, and this process exits when the commands of all of them have ended. CMD gets COORD_PATH, COORD_NODE, COORD_ROUND (1, 2, …), COORD_INDEX (0 to N-1, different for each) and COORD_MEMBERS (N) in its environment. When it fails, this process exits at once and is missing to the others.
 
-Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, or was about to be, before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, was about to be, or was asked for before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
 
 // Run waits for the others, runs the command, and waits for the others again.
 func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	j := &job{
 		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N),
-		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: true,
+		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
@@ -104,11 +105,15 @@ func (p *place) giveBack() error {
 }
 
 // complete leaves if the command has succeeded: it waits for the others, until
-// a signal comes.
-func (p *place) complete(status int, _ bool, patience func() (context.Context, func())) (int, error) {
+// a signal comes. A command that was told to end may only have tidied up, and
+// is missing.
+func (p *place) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
 	defer func() { _ = p.giveBack() }() // has an effect unless it has left
-	if status != exitOK {
+	switch {
+	case status != exitOK:
 		return status, nil
+	case asked:
+		return exitLost, errors.New("another client asked for the place before the command ended")
 	}
 	ctx, calm := patience()
 	defer calm()
