@@ -87,6 +87,9 @@ func (s *Server) launch() error {
 		return fmt.Errorf("zktest: %w", err)
 	}
 	cfg, err := s.writeConfig()
+	if err == nil {
+		err = s.removeEmptyLogs()
+	}
 	if err != nil {
 		return err
 	}
@@ -121,6 +124,23 @@ func (s *Server) writeConfig() (string, error) {
 	}
 	path := filepath.Join(s.dir, "zoo.cfg")
 	return path, os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// removeEmptyLogs removes logs of transactions without a header, which a server
+// leaves that is killed when it has just begun one. ZooKeeper 3.8.0 does not
+// start on them (an EOFException in FileHeader.deserialize).
+func (s *Server) removeEmptyLogs() error {
+	logs, err := filepath.Glob(filepath.Join(s.DataDir(), "version-2", "log.*"))
+	for _, path := range logs {
+		var info os.FileInfo
+		if info, err = os.Stat(path); err == nil && info.Size() == 0 {
+			err = os.Remove(path)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return err
 }
 
 // AwaitReady returns when the server serves clients: alone, or as leader or

@@ -2,6 +2,8 @@ package zktest
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,6 +26,19 @@ func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
 
 	require.Equal(t, addr, s.Addr())
 	require.NotEqual(t, pid, s.PID())
+	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/kept")
+	require.NoError(t, err)
+	require.True(t, exists)
+}
+
+func TestAServerThatWasKilledWhenItHadJustBegunALogComesBack(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	create(t, Connect(t, s.Addr(), SessionTimeout), "/kept", 0)
+	require.NoError(t, s.Kill())
+	begun := filepath.Join(s.DataDir(), "version-2", "log.7fffffff")
+	require.NoError(t, os.WriteFile(begun, nil, 0o600))
+	require.NoError(t, s.Restart())
 	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/kept")
 	require.NoError(t, err)
 	require.True(t, exists)
