@@ -16,7 +16,7 @@ import (
 type ContenderInfo struct {
 	Contender
 	Node    string    // its path
-	Owner   string    // the node's data: who it is, unless it was revoked
+	Owner   string    // the node's data: who it is; see [OwnData]
 	Session int64     // the session it belongs to
 	Since   time.Time // when its node was created, by the server's clock
 	Token   int64     // its node's czxid
@@ -72,28 +72,12 @@ func (c *Client) Describe(ctx context.Context, dir string, members []Contender) 
 		if err != nil && !errors.Is(err, ErrNoAuth) {
 			return nil, err
 		}
-		owner, revoked := string(data), IsRevocation(data)
-		if revoked {
-			owner = ""
-		}
 		infos = append(infos, ContenderInfo{
-			Contender: m, Node: node, Owner: owner, Session: stat.Owner,
-			Since: stat.Created, Token: stat.Czxid, Revoked: revoked,
+			Contender: m, Node: node, Owner: string(OwnData(data)), Session: stat.Owner,
+			Since: stat.Created, Token: stat.Czxid, Revoked: IsRevocation(data),
 		})
 	}
 	return infos, nil
-}
-
-// The requests to give up a hold that other programs write into its node.
-const (
-	revokeCurator = "__REVOKE__" // Curator
-	revokePlain   = "unlock"     // ZooKeeper's recipe page
-)
-
-// IsRevocation reports whether a claim's data are a request to give up what it
-// holds, in either dialect. No claim of your own may have such data.
-func IsRevocation(data []byte) bool {
-	return string(data) == revokeCurator || string(data) == revokePlain
 }
 
 // Notice returns the path of the node into which requests to a claim are
@@ -116,13 +100,16 @@ func Notice(node string) string {
 // for: it writes the dialect's request into the node, which closes the
 // holder's [Hold.Revoked]. Whether and when the holder obeys is its business.
 // A node that is gone already is no error; one that is no claim, such as a
-// queue's item, is refused with [ErrInvalid]. The node's data, which named the
-// owner, are lost. Three requests, of which the first two make sure whose node
-// it is.
+// queue's item, is refused with [ErrInvalid]. Where the node's data begin with
+// a [Client.Identity], they are kept behind the request ([OwnData]); other
+// data, those of Curator's and Kazoo's claims among them, are lost, since
+// Curator heeds the bare request only. Three requests, of which the first two
+// make sure whose node it is.
 //
-// In an election in Curator's dialect the leader is asked by its [Notice], and
-// no other candidate can be: Curator's LeaderLatch obeys no request, and one
-// that is written into the node of a candidate could end the election for a
+// In an election in Curator's dialect the leader is asked by its [Notice]: the
+// data there are kept, whatever they are, by one request more. No other
+// candidate can be asked: Curator's LeaderLatch obeys no request, and one that
+// is written into the node of a candidate could end the election for a
 // LeaderLatch that waits behind it. Revoke writes nothing then and fails with
 // [errors.ErrUnsupported].
 func (c *Client) Revoke(ctx context.Context, node string) error {
@@ -136,21 +123,32 @@ func (c *Client) ask(ctx context.Context, node string) (claim int64, err error) 
 	if c.opts.dialect == Kazoo {
 		request = revokePlain
 	}
-	return c.toClaim(ctx, node, 0, func(ctx context.Context, stat Stat) error {
+	c = c.Fresh()
+	return c.toClaim(ctx, node, 0, func(ctx context.Context, data []byte, stat Stat) error {
 		if stat.Owner == 0 || stat.Owner == containers {
 			return invalid("no claim: it belongs to no session")
 		}
 		if notice := Notice(node); notice != node {
-			return c.note(ctx, node, notice, []byte(request))
+			return c.note(ctx, node, notice, request)
 		}
-		_, err := c.Set(ctx, node, []byte(request), stat.Version)
+		kept := OwnData(data)
+		if !namesOwner(kept) {
+			kept = nil
+		}
+		_, err := c.Set(ctx, node, requestKeeping(kept, request), stat.Version)
 		return err
 	})
 }
 
 // note writes a request into the notice of the leader that has the node.
-func (c *Client) note(ctx context.Context, node, notice string, request []byte) error {
-	_, err := c.Set(ctx, notice, request, -1)
+func (c *Client) note(ctx context.Context, node, notice, request string) error {
+	data, stat, err := c.Get(ctx, notice)
+	if errors.Is(err, ErrNoAuth) {
+		stat.Version, err = -1, nil
+	}
+	if err == nil {
+		_, err = c.Set(ctx, notice, requestKeeping(OwnData(data), request), stat.Version)
+	}
 	if !errors.Is(err, ErrNoNode) {
 		return err
 	}
@@ -197,7 +195,7 @@ func (c *Client) Break(ctx context.Context, node string) error {
 }
 
 func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error {
-	_, err := c.toClaim(ctx, node, claim, func(ctx context.Context, stat Stat) error {
+	_, err := c.Fresh().toClaim(ctx, node, claim, func(ctx context.Context, _ []byte, stat Stat) error {
 		return c.Delete(ctx, node, stat.Version)
 	})
 	err = unlessGone("break", node, err)
@@ -209,12 +207,15 @@ func (c *Client) breakClaim(ctx context.Context, node string, claim int64) error
 
 // toClaim does something to a claim's node, at its version. The czxid tells the
 // claim from others of the same name; 0 is the one that is there first.
-// [ErrNoNode] says that it is gone.
-func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func(ctx context.Context, stat Stat) error) (int64, error) {
-	fresh := c.Fresh()
+// [ErrNoNode] says that it is gone. The client is a fresh one.
+func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func(ctx context.Context, data []byte, stat Stat) error) (int64, error) {
 	err := c.Retry(ctx, func(ctx context.Context) error {
 		for {
-			stat, there, err := fresh.Exists(ctx, node)
+			there := true
+			data, stat, err := c.Get(ctx, node)
+			if errors.Is(err, ErrNoAuth) { // which need not forbid the act
+				stat, there, err = c.Exists(ctx, node)
+			}
 			switch {
 			case err != nil:
 				return err
@@ -222,7 +223,7 @@ func (c *Client) toClaim(ctx context.Context, node string, claim int64, act func
 				return ErrNoNode
 			}
 			claim = stat.Czxid
-			if err = act(ctx, stat); !errors.Is(err, ErrBadVersion) {
+			if err = act(ctx, data, stat); !errors.Is(err, ErrBadVersion) {
 				return err
 			}
 		}

@@ -214,6 +214,8 @@ func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
 			finished(t, w, members[1:]...)
 			for _, m := range members[1:] {
 				require.NoError(t, asker.Revoke(t.Context(), m.Node()))
+				_, err := asker.Set(t.Context(), m.Node(), []byte("__REVOKE__"), -1) // as other programs ask
+				require.NoError(t, err)
 			}
 		}
 		require.Equal(t, []error{nil}, leaveAll(t, members[0]))

@@ -114,15 +114,16 @@ func TestAMemberThatDiesBeforeItHasFinishedIsMissing(t *testing.T) {
 	})
 }
 
-// A request to give up overwrites the mark by which the others are to see that
-// the member has finished, just before it dies.
+// A request of another program overwrites the mark by which the others are to
+// see that the member has finished, just before it dies.
 func TestAMemberThatHasFinishedIsSeenToAlsoWhenItIsAskedToGiveUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
 		early := leaving(b.Context(), members[1])
 		time.Sleep(lasts)
-		require.NoError(t, cs[0].Revoke(b.Context(), members[1].Node()))
+		_, err := cs[0].Set(b.Context(), members[1].Node(), []byte("__REVOKE__"), -1)
+		require.NoError(t, err)
 		time.Sleep(lasts)
 		require.NoError(t, members[0].Leave(b.Context()))
 		require.NoError(t, <-early)

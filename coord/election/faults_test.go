@@ -133,7 +133,7 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 		leader, err = e.Leader(coordtest.Limited(t))
 		require.NoError(t, err)
 		require.True(t, leader.Revoked)
-		require.Nil(t, leader.Data)
+		require.Equal(t, "leader", string(leader.Data))
 		require.NoError(t, term.Resign(coordtest.Limited(t)))
 	})
 }

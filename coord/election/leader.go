@@ -17,12 +17,12 @@ var ErrNoLeader = errors.New("no leader")
 
 // Leader is the leading candidate, as its node describes it.
 type Leader struct {
-	Data    []byte    // what it campaigned with or proclaimed last; nil while Revoked
+	Data    []byte    // what it campaigned with or proclaimed last; see Revoked
 	Node    string    // its path; "" if there is none
 	Session int64     // the session it belongs to
 	Since   time.Time // when it became a candidate, by the server's clock
 	Token   int64     // of its term: its node's czxid
-	Revoked bool      // it was asked to step down; the request took the place of its data
+	Revoked bool      // it was asked to step down; Data are nil if the request took their place
 }
 
 // None reports that there is no leader.
@@ -83,12 +83,9 @@ func (e *Election) first(
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
 		}
-		leader := Leader{data, node, stat.Owner, stat.Created, stat.Czxid, coord.IsRevocation(data)}
+		leader := Leader{coord.OwnData(data), node, stat.Owner, stat.Created, stat.Czxid, coord.IsRevocation(data)}
 		if from != node && node == last.Node {
 			leader.Session, leader.Since, leader.Token = last.Session, last.Since, last.Token
-		}
-		if leader.Revoked {
-			leader.Data = nil
 		}
 		return leader, watched, err
 	}
@@ -112,7 +109,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		e, last, begun := &Election{e.client.Fresh(), e.line}, Leader{}, false
 		err := e.client.Wait(ctx, func(v *coord.View) (stop bool, err error) {
 			leader, err := e.look(ctx, v, last)
-			if leader.Revoked && leader.Node == last.Node {
+			if leader.Revoked && leader.Data == nil && leader.Node == last.Node {
 				leader.Data = last.Data
 			}
 			if err == nil && (!begun || !leader.same(last)) {

@@ -102,9 +102,44 @@ func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
 		require.Equal(t, "new", shown(e.Candidates(b.Context())).Owner)
 		require.NoError(t, c.Revoke(b.Context(), term.Node()))
 		require.True(t, shown(e.Candidates(b.Context())).Revoked)
-		require.True(t, shown(c.Inspect(b.Context(), electionPath)).Revoked)
+		asked := shown(c.Inspect(b.Context(), electionPath))
+		require.True(t, asked.Revoked)
+		require.Equal(t, "new", asked.Owner)
 		require.NoError(t, term.Resign(b.Context()))
 	})
+}
+
+// A request is written over what was read, and in the place of what is too much
+// to stand behind it.
+func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
+	for name, last := range map[string]string{"an address": "10.0.0.7:80", "too much": strings.Repeat("x", 1<<16+1)} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, admin := b.Open(), b.Open()
+				e := b.at(c)
+				term, err := e.Campaign(b.Context(), []byte("old"))
+				require.NoError(t, err)
+				late := b.Server.Inject(zkembed.Match{
+					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: coord.Notice(term.Node()), Times: 1,
+				}, zkembed.Delay(time.Second))
+				asked := make(chan error, 1)
+				go func() { asked <- admin.Revoke(b.Context(), term.Node()) }()
+				time.Sleep(T / 1000)
+				require.NoError(t, term.Proclaim(b.Context(), []byte(last)))
+				require.NoError(t, <-asked)
+				require.Equal(t, 1, late.Fired())
+				<-term.Revoked()
+				leader, err := e.Leader(b.Context())
+				require.NoError(t, err)
+				require.True(t, leader.Revoked)
+				if len(last) > 1<<16 {
+					last = ""
+				}
+				require.Equal(t, last, string(leader.Data))
+				require.NoError(t, term.Resign(b.Context()))
+			})
+		})
+	}
 }
 
 // notices are requests that make a leader's notice.

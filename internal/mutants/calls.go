@@ -128,8 +128,8 @@ var calls = []mutant{
 		guard: "a request for a claim is written at its version",
 		edit: edit{
 			file: "coord/operate.go",
-			old:  `_, err := c.Set(ctx, node, []byte(request), stat.Version)`,
-			new:  `_, err := c.Set(ctx, node, []byte(request), -1)`,
+			old:  `_, err := c.Set(ctx, node, requestKeeping(kept, request), stat.Version)`,
+			new:  `_, err := c.Set(ctx, node, requestKeeping(kept, request), -1)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
 	},
@@ -159,6 +159,24 @@ var calls = []mutant{
 			new:  `err == nil && stat.Czxid < 0`,
 		},
 		tests: []suite{{pkg: coord, run: "TestRevokeAndWaitEnds"}},
+	},
+	{
+		guard: "a claim that may heed the bare request only gets that",
+		edit: edit{
+			file: "coord/operate.go",
+			old:  `if !namesOwner(kept) {`,
+			new:  `if false {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestARequestIsBareUnless"}},
+	},
+	{
+		guard: "election: a request does not take back what was proclaimed meanwhile",
+		edit: edit{
+			file: "coord/operate.go",
+			old:  `requestKeeping(OwnData(data), request), stat.Version)`,
+			new:  `requestKeeping(OwnData(data), request), -1)`,
+		},
+		tests: []suite{{pkg: elect, run: "TestARequestKeepsWhatTheLeader"}},
 	},
 	{
 		guard: "what is no claim is not revoked",

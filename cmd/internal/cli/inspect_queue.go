@@ -107,7 +107,7 @@ func (q *queueReport) look(ctx context.Context, client *coord.Client, path strin
 		if err != nil {
 			continue // it is done, or need not be known
 		}
-		owner, _, named := strings.Cut(string(data), "\n")
+		owner, _, named := strings.Cut(string(coord.OwnData(data)), "\n")
 		c := claim{Stat: stat, revoked: coord.IsRevocation(data)}
 		if named {
 			c.owner = owner
@@ -156,10 +156,12 @@ func (q *queueReport) consumers(ctx context.Context, client *coord.Client, path 
 		if err != nil {
 			continue // it is gone, or need not be known
 		}
-		q.owners[stat.Owner] = string(data)
+		owner := string(coord.OwnData(data))
+		q.owners[stat.Owner] = owner
 		all = append(all, coord.ContenderInfo{
 			Contender: coord.Contender{Name: name, Kind: consumerKind, Dialect: client.Dialect()},
-			Node:      dir + "/" + name, Owner: string(data), Session: stat.Owner, Since: stat.Created, Token: stat.Czxid,
+			Node:      dir + "/" + name, Owner: owner, Session: stat.Owner, Since: stat.Created, Token: stat.Czxid,
+			Revoked: coord.IsRevocation(data),
 		})
 	}
 	q.Consumers = len(all)
