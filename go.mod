@@ -26,6 +26,7 @@ require (
 	github.com/muesli/roff v0.1.0
 	github.com/posener/complete v1.2.3
 	github.com/prometheus/client_golang v1.23.2
+	golang.org/x/text v0.28.0
 )
 
 require (

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -97,22 +96,22 @@ func (d *diagnosis) tell(s *streams) error {
 		}
 		return 1
 	})
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	var t table
 	for _, f := range d.Findings {
-		mark := "ok"
+		mark, found := "ok", f.Found
 		if f.Wrong {
 			mark = "WRONG"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, plain(f.Where), f.Found)
 		if f.Do != "" {
-			fmt.Fprintf(w, "\t\t→ %s\n", f.Do)
+			found += "\n→ " + f.Do
 		}
+		t.add(found, mark, plain(f.Where))
 	}
-	if err := w.Flush(); err != nil {
+	to := s.page()
+	if err := t.write(to); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.out, "%s wrong; %s\n", plural(d.Wrong, "thing is", "things are"), d.extent)
-	return err
+	return to.say("", "%s wrong; %s", plural(d.Wrong, "thing is", "things are"), d.extent)
 }
 
 // servers looks at each server by itself, and returns those that were reached.
@@ -161,10 +160,10 @@ func (d *diagnosis) sessions(c *connection, s *survey, reached []string) {
 	for _, address := range addresses {
 		sessions, told := c.connections(context.Background(), address)
 		if !told || !slices.Contains(reached, address) {
-			d.fine(s.path, "which sessions are connected is not known: "+address+" does not tell (cons, in 4lw.commands.whitelist)")
+			d.fine(s.path, "which sessions are connected is not known: "+address+" does not tell (cons or dump, in 4lw.commands.whitelist)")
 			return
 		}
-		for _, session := range sessions {
+		for session := range sessions {
 			connected[session] = true
 		}
 	}
@@ -174,7 +173,7 @@ func (d *diagnosis) sessions(c *connection, s *survey, reached []string) {
 func (d *diagnosis) disconnected(s *survey, connected map[string]bool) {
 	for _, r := range s.recipes {
 		for _, c := range r.Contenders {
-			if c.Age != nil && !c.isOwnerless() && !connected[c.Session] {
+			if c.Age != nil && !c.Orphan && !connected[c.Session] {
 				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to no server that is named: its process is dead or cut off, "+
 					"and its node stays until the session's end, or it uses another server", c.owner(), c.Session, c.State))
 			}

@@ -70,14 +70,28 @@ func (c *connection) mode(ctx context.Context, address string) string {
 	return "in a part that it does not tell (srvr is not in 4lw.commands.whitelist)"
 }
 
-var sessionID = regexp.MustCompile(`sid=(0x[0-9a-f]+)`)
+// connectionLines tell of a client's address and session in the answers to cons
+// and to dump.
+var connectionLines = map[string]*regexp.Regexp{
+	"cons": regexp.MustCompile(`(?m)/(\S+)\[[0-9a-f]+\]\((?:.*?sid=(0x[0-9a-f]+))?`), // this connection has no session,
+	"dump": regexp.MustCompile(`(?m)ip: \S*/(\S+) sessionId: (0x[0-9a-f]+)`),
+}
 
-// connections are the sessions that are connected to a server, as the command
-// cons tells them, and whether it did.
-func (c *connection) connections(ctx context.Context, address string) (sessions []string, told bool) {
-	answer := c.ask(ctx, address, "cons")
-	for _, found := range sessionID.FindAllStringSubmatch(answer, -1) {
-		sessions = append(sessions, found[1])
+// connections are the clients that are connected to a server, by session, as
+// cons tells them, or else dump, and whether one did: of this connection, at
+// least.
+func (c *connection) connections(ctx context.Context, address string) (sessions map[string]string, told bool) {
+	for _, word := range []string{"cons", "dump"} {
+		found := connectionLines[word].FindAllStringSubmatch(c.ask(ctx, address, word), -1)
+		if len(found) == 0 {
+			continue
+		}
+		sessions = map[string]string{}
+		for _, client := range found {
+			sessions[client[2]] = client[1]
+		}
+		delete(sessions, "")
+		return sessions, true
 	}
-	return sessions, strings.Contains(answer, "(queued=") // at least this connection's own
+	return nil, false
 }

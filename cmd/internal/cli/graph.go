@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"gonum.org/v1/gonum/graph/simple"
 	"gonum.org/v1/gonum/graph/topo"
@@ -39,7 +38,7 @@ func (v *graphVerb) Run(s *streams, c *connection) error {
 		case v.Dot:
 			return g.dot(s.out)
 		}
-		return g.table(s.out)
+		return g.table(s.page())
 	})
 	if err == nil && circles > 0 {
 		return silently(exitFailed)
@@ -158,7 +157,7 @@ func (g *waitGraph) within(circle []string) (waits []waitFor) {
 	return waits
 }
 
-func (g *waitGraph) table(to io.Writer) error {
+func (g *waitGraph) table(to page) error {
 	for i, circle := range g.Circles {
 		fmt.Fprintf(to, "circle %d: these wait for each other, for ever if each is one thread\n", i+1)
 		if err := writeWaits(to, g.within(circle)); err != nil {
@@ -169,17 +168,14 @@ func (g *waitGraph) table(to io.Writer) error {
 	if err := writeWaits(to, g.Waits); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "%s, %s; %s\n", plural(len(g.Waits), "wait", "waits"),
-		plural(len(g.Circles), "circle", "circles"), g.extent)
-	return err
+	return to.say("", "%s, %s; %s", plural(len(g.Waits), "wait", "waits"), plural(len(g.Circles), "circle", "circles"), g.extent)
 }
 
-func writeWaits(to io.Writer, waits []waitFor) error {
+func writeWaits(to page, waits []waitFor) error {
 	if len(waits) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WAITS\tSESSION\tAT\tSINCE\tFOR\tSESSION\t")
+	t := table{heads: []string{"WAITS", "SESSION", "AT", "SINCE", "FOR", "SESSION", ""}}
 	for _, x := range waits {
 		since, holds := "", ""
 		if x.Age != nil {
@@ -188,10 +184,9 @@ func writeWaits(to io.Writer, waits []waitFor) error {
 		if x.Holds {
 			holds = "holds"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", contender{Owner: x.Owner}.owner(), x.Session, plain(x.Path), since,
-			contender{Owner: x.ForWho}.owner(), x.For, holds)
+		t.add("", contender{Owner: x.Owner}.owner(), x.Session, plain(x.Path), since, contender{Owner: x.ForWho}.owner(), x.For, holds)
 	}
-	return w.Flush()
+	return t.write(to)
 }
 
 // dot writes the sessions as Graphviz draws them, those of circles in red.

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // environment is that of a coorddemo process under test.
 func environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "ZK_SERVERS=") || strings.HasPrefix(v, "GORACE=")
+		return strings.HasPrefix(v, "ZK_SERVERS=") || strings.HasPrefix(v, "GORACE=") || strings.HasPrefix(v, "COLUMNS=")
 	})
 	// The race detector makes a process sleep for a second at its end, unless
 	// told otherwise.

@@ -3,11 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -20,10 +16,13 @@ type inspectVerb struct {
 // report is what inspect tells about a path.
 type report struct {
 	Path       string       `json:"path"`
-	Kind       string       `json:"kind"`    // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
-	Dialect    string       `json:"dialect"` // of all contenders; mixed; "" if there are none
-	Exists     bool         `json:"exists"`  // the node at the path does
-	Others     int          `json:"others"`  // nodes below it that belong to nothing that was found there
+	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
+	Dialect    string       `json:"dialect"`         // of all contenders; mixed; "" if there are none
+	Exists     bool         `json:"exists"`          // the node at the path does
+	Others     int          `json:"others"`          // nodes below it that belong to nothing that was found there
+	Limit      int          `json:"limit,omitempty"` // of a semaphore, if one is stored
+	Left       int64        `json:"sequence_left"`   // numbers between the last that was given to a node, as far as that is known, and the end of the counter
+	Odd        []string     `json:"odd"`             // as ls tells
 	Contenders []contender  `json:"contenders"`
 	Round      *roundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *queueReport `json:"queue,omitempty"`
@@ -41,9 +40,12 @@ type contender struct {
 	Holds    bool     `json:"holds"`
 	State    string   `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
 	Kind     string   `json:"kind"`
+	Dialect  string   `json:"dialect"`
 	Owner    string   `json:"owner"`
 	OwnerRaw []byte   `json:"owner_base64,omitempty"` // if it is no text
 	Session  string   `json:"session"`                // as ZooKeeper's own tools write it
+	Orphan   bool     `json:"orphan"`                 // it belongs to no session, and will never go by itself
+	Address  string   `json:"address"`                // of the client, if a server tells
 	Age      *float64 `json:"age"`                    // seconds since the node was made, by the servers' clock against ours; null: unknown
 	Node     string   `json:"node"`
 	Token    int64    `json:"token"`
@@ -53,22 +55,34 @@ type contender struct {
 // Run shows the line at the path.
 func (v *inspectVerb) Run(s *streams, c *connection) error {
 	return c.with(func(ctx context.Context, client *coord.Client) error {
-		r, err := inspect(ctx, client, v.Path)
-		if err != nil {
-			return err
-		}
-		if s.json {
-			return writeJSON(s.out, r)
-		}
-		return r.table(s.out)
+		return show(ctx, client, v.Path, &addressBook{c: c}, s, s.page())
 	})
+}
+
+// show writes what there is at the path.
+func show(ctx context.Context, client *coord.Client, path nodePath, book *addressBook, s *streams, to page) error {
+	r, err := inspect(ctx, client, path)
+	if err == nil {
+		err = r.count(ctx, client)
+	}
+	if err != nil {
+		return err
+	}
+	book.fill(ctx, &r)
+	r.Odd = r.oddities()
+	if s.json {
+		s.told = true
+		return writeJSON(s.out, r)
+	}
+	return r.table(to)
 }
 
 func (r *report) contender(position int, info coord.ContenderInfo) contender {
 	c := contender{
 		Position: position, Holds: info.Holds, State: "waits", Kind: info.Kind, Owner: info.Owner,
-		Session: sessionName(info.Session), Age: sinceThen(info.Since),
-		Node: info.Node, Token: info.Token, Revoked: info.Revoked,
+		Dialect: string(info.Dialect), Session: sessionName(info.Session), Age: sinceThen(info.Since),
+		Orphan: !info.Since.IsZero() && isNoSession(info.Session),
+		Node:   info.Node, Token: info.Token, Revoked: info.Revoked,
 	}
 	if c.Holds {
 		c.State = "holds"
@@ -85,6 +99,10 @@ func (r *report) contender(position int, info coord.ContenderInfo) contender {
 
 // sessionName is a session as ZooKeeper's own tools write it.
 func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
+
+// isNoSession reports whether that is what the servers tell of the owner of a
+// node that belongs to no session, or of a container.
+func isNoSession(id int64) bool { return id == 0 || id == math.MinInt64 }
 
 // family is the recipe a kind belongs to. A plain lock is at home in the line
 // of a shared one, too.
@@ -138,100 +156,10 @@ func (r report) holders() []contender {
 	return holders
 }
 
-func (r report) table(to io.Writer) error {
-	switch {
-	case r.Queue != nil:
-		return r.Queue.table(to, r)
-	case r.Round != nil:
-		fmt.Fprintf(to, "%s: %s%s\n", r.Path, r.Round, r.beside())
-	case r.Closed != nil:
-		_, err := fmt.Fprintf(to, "%s: a closed barrier, set %s ago by %q\n", r.Path, age(r.Closed.Age), r.Closed.By)
-		return err
-	case len(r.Contenders) == 0:
-		_, err := fmt.Fprintf(to, "%s: %s\n", r.Path, r.nobody())
-		return err
-	default:
-		fmt.Fprintf(to, "%s: %s, %s dialect%s\n", r.Path, r.Kind, r.Dialect, r.beside())
-	}
-	return r.contenderTable(to)
-}
-
-// nobody says what there is where no contender is.
-func (r report) nobody() string {
-	if !r.Exists {
-		return "there is nothing"
-	}
-	return "nobody holds it, nobody waits" + r.beside()
-}
-
-// beside says what there is beside what inspect knows.
-func (r report) beside() string {
-	if r.Others == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s below it", plural(r.Others, "other node is", "other nodes are"))
-}
-
-func (r report) contenderTable(to io.Writer) error {
-	if len(r.Contenders) == 0 {
-		return nil
-	}
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\tSTATE\tKIND\tOWNER\tAGE\tSESSION\tNODE")
-	for _, c := range r.Contenders {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Position, c.state(), c.Kind, c.owner(), c.age(), c.Session,
-			plain(strings.TrimPrefix(c.Node, r.Path+"/")))
-	}
-	return w.Flush()
-}
-
-func (c contender) state() string {
-	if c.Revoked {
-		return c.State + ", asked to give up"
-	}
-	return c.State
-}
-
-func (c contender) owner() string {
-	if c.Owner == "" {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.60q", c.Owner)
-}
-
-// age is the contender's as people write it. That of a node that may not be
-// read is not known.
-func (c contender) age() string {
-	if c.Age == nil {
-		return "unknown"
-	}
-	return age(*c.Age)
-}
-
 func sinceThen(t time.Time) *float64 {
 	if t.IsZero() {
 		return nil
 	}
 	age := seconds(max(0, time.Since(t)))
 	return &age
-}
-
-// plain is a name from the servers as a terminal may show it: quoted, if there
-// is anything in it that is not seen.
-func plain(name string) string {
-	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
-		return quoted
-	}
-	return name
-}
-
-// age is a number of seconds as people write it.
-func age(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	default:
-		return d.Round(time.Second).String()
-	}
 }

@@ -32,7 +32,7 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 }
 
 func look(ctx context.Context, client *coord.Client, path nodePath) (r report, changed bool, err error) {
-	r = report{Path: string(path), Contenders: []contender{}}
+	r = newReport(string(path))
 	names, err := client.Children(ctx, string(path))
 	if errors.Is(err, coord.ErrNoNode) {
 		return r, false, nil
@@ -60,6 +60,7 @@ func look(ctx context.Context, client *coord.Client, path nodePath) (r report, c
 		r.Kind = common(r.Kind, family(info.Kind))
 		r.Dialect = common(r.Dialect, string(info.Dialect))
 		r.Contenders = append(r.Contenders, r.contender(i+1, info))
+		r.used(int64(info.Sequence))
 	}
 	if r.Round != nil {
 		r.Round.conclude()
@@ -169,9 +170,8 @@ func (r *report) recipe(ctx context.Context, client *coord.Client, path nodePath
 	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return line, err
 	}
-	line, err = slotsOf(ctx, client, path)
-	if err != nil || len(line) > 0 {
-		r.Kind = slotsKind
+	line, err = r.inSlots(ctx, client, path)
+	if err != nil || r.Kind != "" {
 		return line, err
 	}
 	return nil, r.asBarrier(ctx, client, path)

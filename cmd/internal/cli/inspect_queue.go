@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -59,6 +58,8 @@ type itemReport struct {
 	InHand     bool    `json:"in_hand"`
 	Held       float64 `json:"held"`    // in hand: for so many seconds
 	Session    string  `json:"session"` // in hand: of the consumer
+	Orphan     bool    `json:"orphan"`  // in hand: of no session, so that it will never come back by itself
+	Address    string  `json:"address"` // in hand: of the consumer, if a server tells
 	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
 	Revoked    bool    `json:"revoked"` // in hand: the consumer was asked to give it back
 }
@@ -114,6 +115,16 @@ func (q *queueReport) look(ctx context.Context, client *coord.Client, path strin
 		}
 		q.claims[name] = c
 	}
+}
+
+// orphans counts the items in the hand of no session.
+func (q *queueReport) orphans() (n int) {
+	for _, claim := range q.claims {
+		if isNoSession(claim.Owner) {
+			n++
+		}
+	}
+	return n
 }
 
 // claimants are the consumers with an item in hand, as contenders: all of them,
@@ -210,7 +221,8 @@ func (q *queueReport) item(name string, data []byte, stat coord.Stat) itemReport
 	_, _ = fmt.Sscanf(name, "entry-%03d-", &item.Priority)
 	if claim, found := q.claims[name]; found {
 		item.InHand, item.Held = true, seconds(max(0, time.Since(claim.Created)))
-		item.Session, item.Owner, item.Revoked = sessionName(claim.Owner), q.ownerOf(claim), claim.revoked
+		item.Session, item.Orphan = sessionName(claim.Owner), isNoSession(claim.Owner)
+		item.Owner, item.Revoked = q.ownerOf(claim), claim.revoked
 	}
 	return item
 }
@@ -228,37 +240,53 @@ func beginning(data []byte) string {
 	}
 }
 
-func (q *queueReport) table(to io.Writer, r report) error {
-	fmt.Fprintf(to, "%s: queue of %s, %d in hand", r.Path, plural(q.Items, "item", "items"), q.InHand)
+func (q *queueReport) about(path string) string {
+	about := fmt.Sprintf("queue of %s, %d in hand", plural(q.Items, "item", "items"), q.InHand)
 	if q.Consumers > 0 {
-		fmt.Fprintf(to, "; %s", plural(q.Consumers, "consumer", "consumers"))
+		about += "; " + plural(q.Consumers, "consumer", "consumers")
 	}
 	if q.Dead > 0 {
-		fmt.Fprintf(to, "; %s (%s/dead)", plural(q.Dead, "dead letter", "dead letters"), r.Path)
+		about += fmt.Sprintf("; %s (%s/dead)", plural(q.Dead, "dead letter", "dead letters"), path)
 	}
-	fmt.Fprintln(to, r.beside())
+	return about
+}
+
+func (q *queueReport) table(to page) error {
 	if len(q.First) > 0 {
-		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ITEM\tDATA\tPRIORITY\tDELIVERED\tAGE\tIN HAND\tCONSUMER")
+		t := table{heads: []string{"ITEM", "DATA", "PRIORITY", "DELIVERED", "AGE", "IN HAND", "CONSUMER"}}
 		for _, item := range q.First {
 			inHand, consumer := "", ""
 			if item.InHand {
-				inHand, consumer = "for "+age(item.Held), "session "+item.Session
-				if item.Owner != "" {
-					consumer = fmt.Sprintf("%.60q", item.Owner)
-				}
-				if item.Revoked {
-					consumer += ", asked to give it back"
-				}
+				inHand, consumer = "for "+age(item.Held), item.consumer()
 			}
-			fmt.Fprintf(w, "%s\t%q\t%d\t%d\t%s\t%s\t%s\n", plain(item.Name), item.Data, item.Priority, item.Deliveries, age(item.Age), inHand, consumer)
+			t.add("", plain(item.Name), strconv.Quote(item.Data), strconv.Itoa(item.Priority), strconv.Itoa(item.Deliveries),
+				age(item.Age), inHand, consumer)
 		}
-		if err := w.Flush(); err != nil {
+		if err := t.write(to); err != nil {
 			return err
 		}
 	}
 	if more := q.Items - len(q.First); more > 0 {
-		fmt.Fprintf(to, "… and %d more\n", more)
+		_, err := fmt.Fprintf(to, "… and %d more\n", more)
+		return err
 	}
-	return r.contenderTable(to)
+	return nil
+}
+
+// consumer is who has the item in hand.
+func (i itemReport) consumer() string {
+	who := "session " + i.Session
+	switch {
+	case i.Owner != "":
+		who = contender{Owner: i.Owner}.owner()
+	case i.Orphan:
+		who = "no session"
+	}
+	if i.Address != "" {
+		who += " at " + plain(i.Address)
+	}
+	if i.Revoked {
+		who += ", asked to give it back"
+	}
+	return who
 }

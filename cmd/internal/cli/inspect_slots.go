@@ -4,91 +4,104 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 // slotsKind is the kind of a path whose lock has slots.
 const slotsKind = "semaphore"
 
-// slotsOf lists who has or wants a slot at path, in either dialect.
-func slotsOf(ctx context.Context, client *coord.Client, path nodePath) ([]coord.ContenderInfo, error) {
-	sem, err := semaphore.New(client, string(path), semaphore.Stored)
-	if err != nil {
-		return nil, err
-	}
-	line, err := sem.Contenders(ctx)
-	// Kazoo's leases have no names that tell; but they belong to a session.
-	line = slices.DeleteFunc(line, func(c coord.ContenderInfo) bool { return c.Session == 0 })
-	if err != nil || len(line) > 0 {
-		return line, err
-	}
-	if client.Dialect() == coord.Kazoo {
-		return curatorSlots(ctx, client, string(path))
-	}
-	return kazooSlots(ctx, client, string(path))
-}
-
-// curatorSlots lists them as a Curator client would.
-func curatorSlots(ctx context.Context, client *coord.Client, path string) ([]coord.ContenderInfo, error) {
-	leases, err := client.Inspect(ctx, path+"/leases")
-	if err != nil || len(leases) == 0 {
-		return nil, err
-	}
-	limit := 0
-	if data, _, err := client.Get(ctx, path+"/limit"); err == nil && len(data) == 4 {
-		limit = int(binary.BigEndian.Uint32(data))
-	}
-	return withQueue(ctx, client, leases, limit, path+"/locks")
-}
-
-// kazooSlots lists them as a Kazoo client would.
-func kazooSlots(ctx context.Context, client *coord.Client, path string) ([]coord.ContenderInfo, error) {
-	names, err := children(ctx, client, path)
-	if err != nil {
-		return nil, err
-	}
-	var members []coord.Contender
-	for _, name := range names {
-		if isKazooLease(name) {
-			members = append(members, coord.Contender{Name: name, Kind: "lease", Dialect: coord.Kazoo})
+// inSlots finds out whether there is a semaphore at path, of either dialect,
+// and who has or wants a slot.
+func (r *report) inSlots(ctx context.Context, client *coord.Client, path nodePath) (line []coord.ContenderInfo, err error) {
+	for _, d := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		if line, err = r.slotsOf(ctx, client, string(path), d); err != nil || r.Kind != "" {
+			return line, err
 		}
 	}
-	leases, err := client.Describe(ctx, path, members)
+	return nil, nil
+}
+
+// slotsOf lists the leases, the oldest first, and then those that queue for
+// one. A semaphore of Curator's that nobody uses is known by its limit. One of
+// Kazoo's has no node then that tells.
+func (r *report) slotsOf(ctx context.Context, client *coord.Client, path string, d coord.Dialect) ([]coord.ContenderInfo, error) {
+	dir, at, queue := path+"/leases", path+"/limit", path+"/locks"
+	if d == coord.Kazoo {
+		dir, at, queue = path, path, path+"-__lock__"
+	}
+	names, err := client.Children(ctx, dir)
+	missing := errors.Is(err, coord.ErrNoNode)
+	if err != nil && !missing {
+		return nil, err
+	}
+	leases, err := client.Describe(ctx, dir, leasesOf(names, d))
 	if err != nil {
 		return nil, err
 	}
-	leases = slices.DeleteFunc(leases, func(lease coord.ContenderInfo) bool { return lease.Session == 0 })
-	if len(leases) == 0 {
-		return nil, nil
-	}
+	// A name that does not tell may be of anything; but a lease belongs to a
+	// session.
+	leases = slices.DeleteFunc(leases, func(c coord.ContenderInfo) bool { return c.Session == 0 && c.GUID == "" })
 	slices.SortFunc(leases, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
-	limit := 0
-	if data, _, err := client.Get(ctx, path); err == nil {
+	limit, err := limitAt(ctx, client, at, d)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := client.Inspect(ctx, queue)
+	idle := limit > 0 && (len(waiting) > 0 || d == coord.Curator && !missing)
+	if err != nil || len(leases) == 0 && !idle {
+		return nil, err
+	}
+	r.Kind, r.Limit = slotsKind, limit
+	if limit == 0 { // the first in the queue may have made a lease that it waits for
+		limit = len(leases) - min(1, len(waiting))
+	}
+	for i := range leases {
+		leases[i].Holds = i < limit
+	}
+	for i := range waiting {
+		waiting[i].Holds = false // it holds the right to make leases, and no lease
+	}
+	return append(leases, waiting...), nil
+}
+
+// leasesOf picks the leases out of a listing: in Curator's dialect whatever is
+// there counts, also by a name that is not known.
+func leasesOf(names []string, d coord.Dialect) []coord.Contender {
+	var leases []coord.Contender
+	if d == coord.Curator {
+		leases = lineOf(names)
+	}
+	for _, name := range names {
+		known := slices.ContainsFunc(leases, func(c coord.Contender) bool { return c.Name == name })
+		if !known && (d == coord.Curator || isKazooLease(name)) {
+			leases = append(leases, coord.Contender{Name: name, Kind: "lease", Dialect: d})
+		}
+	}
+	return leases
+}
+
+// limitAt reads a semaphore's limit, 0 if none is stored, or it may not be
+// read.
+func limitAt(ctx context.Context, client *coord.Client, at string, d coord.Dialect) (limit int, err error) {
+	data, _, err := client.Get(ctx, at)
+	switch {
+	case errors.Is(err, coord.ErrNoNode), errors.Is(err, coord.ErrNoAuth):
+		return 0, nil
+	case d == coord.Curator && len(data) == 4:
+		limit = int(int32(binary.BigEndian.Uint32(data)))
+	case d == coord.Kazoo:
 		limit, _ = strconv.Atoi(strings.TrimSpace(string(data)))
 	}
-	return withQueue(ctx, client, leases, limit, path+"-__lock__")
+	return max(0, limit), err
 }
 
 // isKazooLease reports whether a node's name is that of a lease of Kazoo's: a
 // GUID without a number.
 func isKazooLease(name string) bool {
 	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
-}
-
-// withQueue marks those leases that the limit allows, and adds who queues for
-// one.
-func withQueue(ctx context.Context, client *coord.Client, leases []coord.ContenderInfo, limit int, queue string) ([]coord.ContenderInfo, error) {
-	for i := range leases {
-		leases[i].Holds = i < limit
-	}
-	waiting, err := client.Inspect(ctx, queue)
-	for i := range waiting {
-		waiting[i].Holds = false // it holds the right to make leases, and no lease
-	}
-	return append(leases, waiting...), err
 }

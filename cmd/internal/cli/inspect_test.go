@@ -99,7 +99,7 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	p := on(t, w, "--json", "inspect", w.Path("none"))
 	require.Equal(t, 0, p.exit())
-	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","exists":false,"others":0,"contenders":[]}`, p.line())
+	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","exists":false,"others":0,"sequence_left":2147483647,"odd":[],"contenders":[]}`, p.line())
 	p = on(t, w, "inspect", w.Path("none"))
 	require.Equal(t, 0, p.exit())
 	require.Equal(t, w.Path("none")+": there is nothing", p.output())
@@ -294,14 +294,14 @@ func TestTheAgeOfAContenderThatMayNotBeReadIsUnknown(t *testing.T) {
 	require.Nil(t, unread.Age)
 	r.Contenders = []contender{unread, r.contender(2, coord.ContenderInfo{Node: "/l/z", Since: time.Now()})}
 	var table bytes.Buffer
-	require.NoError(t, r.table(&table))
-	require.Regexp(t, `unknown +unknown +0x0 +"x\\u202ey"\n`, table.String())
-	require.Regexp(t, `0s +0x0 +z\n`, table.String())
+	require.NoError(t, r.table(page{&table, 0}))
+	require.Regexp(t, `unknown +unknown +unknown +"x\\u202ey"\n`, table.String())
+	require.Regexp(t, `0s +none +z\n`, table.String())
 }
 
 func TestNamesOfItemsAreQuotedWhenThereIsSomethingUnseenInThem(t *testing.T) {
 	q := &queueReport{Items: 1, First: []itemReport{{Name: "entry-\u202e"}}}
 	var table bytes.Buffer
-	require.NoError(t, q.table(&table, report{Path: "/q"}))
+	require.NoError(t, q.table(page{&table, 0}))
 	require.Contains(t, table.String(), `"entry-\u202e"`)
 }

@@ -3,9 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -22,10 +21,10 @@ func (v *lsVerb) Run(s *streams, c *connection) error {
 	if v.Watch {
 		return repeat(s, c, v.Every, v.show)
 	}
-	return c.with(func(ctx context.Context, client *coord.Client) error { return v.show(ctx, client, s, s.out) })
+	return c.with(func(ctx context.Context, client *coord.Client) error { return v.show(ctx, client, s, s.page()) })
 }
 
-func (v *lsVerb) show(ctx context.Context, client *coord.Client, s *streams, to io.Writer) error {
+func (v *lsVerb) show(ctx context.Context, client *coord.Client, s *streams, to page) error {
 	found, err := v.look(ctx, client)
 	if err != nil {
 		return err
@@ -74,20 +73,18 @@ func (s *survey) listing() listing {
 	return l
 }
 
-func (s *survey) table(to io.Writer) error {
+func (s *survey) table(to page) error {
 	if len(s.recipes) > 0 {
-		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "PATH\tKIND\tHOLDER\tFOR\tWAIT\tODD")
+		t := table{heads: []string{"PATH", "KIND", "HOLDER", "FOR", "WAIT"}, about: "ODD"}
 		for _, r := range s.recipes {
 			holder, since := r.heldBy()
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", plain(r.Path), r.sort(), holder, since, r.waiting(), strings.Join(r.oddities(), "; "))
+			t.add(strings.Join(r.oddities(), "; "), plain(r.Path), r.sort(), holder, since, strconv.Itoa(r.waiting()))
 		}
-		if err := w.Flush(); err != nil {
+		if err := t.write(to); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(to, "%s at %s and below; %s\n", plural(len(s.recipes), "recipe", "recipes"), plain(s.path), s.extent)
-	return err
+	return to.say("", "%s at %s and below; %s", plural(len(s.recipes), "recipe", "recipes"), plain(s.path), s.extent)
 }
 
 func (s extent) String() string {

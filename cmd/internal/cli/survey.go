@@ -108,7 +108,7 @@ func (s *survey) visit(ctx context.Context, client *coord.Client, path string) (
 	case err != nil:
 		return nil, err
 	}
-	r := report{Path: path, Contenders: []contender{}}
+	r := newReport(path)
 	if mayBeRecipe(names) {
 		r, err = inspect(ctx, client, nodePath(path))
 		names = slices.DeleteFunc(names, r.isOwn)
@@ -185,9 +185,6 @@ func (r report) waiting() (n int) {
 	return n
 }
 
-// fullSoon is a sequence number from which there are few left for a directory.
-const fullSoon = math.MaxInt32 / 10 * 9
-
 // oddity is what an operator should look at, and what to do about it.
 type oddity struct{ found, do string }
 
@@ -199,31 +196,35 @@ func (r report) odd() (odd []oddity) {
 	} else if r.Kind == "mixed" {
 		note("give each recipe a path of its own", "several recipes at one path")
 	}
-	ownerless, asked, last := 0, 0, int32(0)
+	orphans, asked := 0, 0
 	for _, c := range r.Contenders {
-		if c.isOwnerless() {
-			ownerless++
+		if c.Orphan {
+			orphans++
 		}
 		if c.Revoked {
 			asked++
 		}
-		last = max(last, c.sequence())
 	}
-	if ownerless > 0 {
+	if orphans > 0 {
 		note("a program made the node persistent, or a person did: delete it, if nothing depends on it",
-			"%s to no session, and will never go by %s", plural(ownerless, "contender belongs", "contenders belong"), pick(ownerless, "itself", "themselves"))
+			"%s to no session, and will never go by %s", plural(orphans, "contender belongs", "contenders belong"), pick(orphans, "itself", "themselves"))
 	}
 	if asked > 0 {
 		note("the holder may not heed it: the verb break takes it by force", "%d asked to give up", asked)
 	}
-	if last > fullSoon {
+	if r.Left < fewLeft {
 		note("move to a fresh path before the counter is full: claims are refused then",
-			"%d of %d sequence numbers are used up; use another path before the rest is", last, math.MaxInt32)
+			"%d of %d sequence numbers are used up; use another path before the rest is", math.MaxInt32-r.Left, math.MaxInt32)
 	}
 	if r.Round != nil && r.Round.Open {
 		if gone := r.Round.Members - r.Round.Inside - r.Round.Finished; gone > 0 {
 			note("members have died; the round ends when the others have finished", "%s gone from the open round", plural(gone, "member is", "members are"))
 		}
+	}
+	if r.Queue != nil && r.Queue.orphans() > 0 {
+		note("a program made the claim persistent, or a person did: break with --node takes the item back",
+			"%s in the hand of no session, and will never come back by %s",
+			plural(r.Queue.orphans(), "item is", "items are"), pick(r.Queue.orphans(), "itself", "themselves"))
 	}
 	if r.Queue != nil && r.Queue.Dead > 0 {
 		note("look at them: the path with /dead is a queue, too", "%s", plural(r.Queue.Dead, "dead letter", "dead letters"))
@@ -238,17 +239,6 @@ func (r report) oddities() []string {
 		texts = append(texts, o.found)
 	}
 	return texts
-}
-
-// isOwnerless reports whether a contender belongs to no session. That of a node
-// that could not be read is not known.
-func (c contender) isOwnerless() bool { return c.Session == sessionName(0) && c.Age != nil }
-
-// sequence is the number at the end of a contender's name, 0 if there is none.
-func (c contender) sequence() (n int32) {
-	digits := c.Node[strings.LastIndexFunc(c.Node, func(r rune) bool { return r < '0' || r > '9' })+1:]
-	_, _ = fmt.Sscan(strings.TrimLeft(digits, "0"), &n)
-	return n
 }
 
 func pick(n int, one, more string) string {

@@ -21,21 +21,15 @@ type topVerb struct {
 
 // Run shows what inspect shows, again and again, until it is interrupted.
 func (v *topVerb) Run(s *streams, c *connection) error {
-	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *streams, to io.Writer) error {
-		r, err := inspect(ctx, client, v.Path)
-		switch {
-		case err != nil:
-			return err
-		case s.json:
-			return writeJSON(s.out, r)
-		}
-		return r.table(to)
+	book := &addressBook{c: c}
+	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *streams, to page) error {
+		return show(ctx, client, v.Path, book, s, to)
 	})
 }
 
 // repeat shows something again and again, until it is interrupted. It outlasts
 // the servers. In JSON, show writes to the streams, otherwise to a screen.
-func repeat(s *streams, c *connection, every time.Duration, show func(context.Context, *coord.Client, *streams, io.Writer) error) error {
+func repeat(s *streams, c *connection, every time.Duration, show func(context.Context, *coord.Client, *streams, page) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
 	client, err := c.open(ctx)
@@ -61,12 +55,12 @@ func repeat(s *streams, c *connection, every time.Duration, show func(context.Co
 	}
 }
 
-func once(ctx context.Context, s *streams, c *connection, client *coord.Client, show func(context.Context, *coord.Client, *streams, io.Writer) error) error {
+func once(ctx context.Context, s *streams, c *connection, client *coord.Client, show func(context.Context, *coord.Client, *streams, page) error) error {
 	asking, cancel := within(ctx, c.ConnectTimeout)
 	defer cancel()
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s\n", time.Now().Format(time.TimeOnly))
-	if err := show(asking, client, s, &text); err != nil || s.json {
+	if err := show(asking, client, s, page{&text, s.page().columns}); err != nil || s.json {
 		return err
 	}
 	if !isTerminal(s.out) || os.Getenv("TERM") == "dumb" {
@@ -86,9 +80,7 @@ func fitted(text string, columns, rows int) string {
 		lines = append(lines[:max(0, rows-2)], "…")
 	}
 	for i, line := range lines {
-		if cells := []rune(line); len(cells) > columns {
-			lines[i] = string(cells[:max(0, columns-1)]) + "…"
-		}
+		lines[i] = cut(line, columns)
 	}
 	return strings.Join(lines, "\n") + "\n"
 }

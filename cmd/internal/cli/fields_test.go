@@ -1,0 +1,147 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// section is a part of the command's document.
+func section(t *testing.T, title string) string {
+	t.Helper()
+	text := string(must(os.ReadFile("../../../docs/command.md")))
+	_, text, found := strings.Cut(text, "\n## "+title+"\n")
+	require.True(t, found, title)
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// fieldsOf are the fields of an object in JSON, and of those within it; some
+// may be left out of it.
+func fieldsOf(object reflect.Type, within bool) (always, perhaps []string) {
+	for object.Kind() == reflect.Slice || object.Kind() == reflect.Pointer {
+		object = object.Elem()
+	}
+	if object.Kind() != reflect.Struct {
+		return nil, nil
+	}
+	for i := range object.NumField() {
+		f := object.Field(i)
+		if !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		if name, omit, _ := strings.Cut(f.Tag.Get("json"), ","); omit != "" {
+			perhaps = append(perhaps, name)
+		} else if name != "" {
+			always = append(always, name)
+		}
+		if within || f.Anonymous {
+			a, p := fieldsOf(f.Type, within)
+			always, perhaps = append(always, a...), append(perhaps, p...)
+		}
+	}
+	return always, perhaps
+}
+
+var (
+	quoted  = regexp.MustCompile(`(\S?)\s*"([a-z0-9_]+)"`)
+	inWords = regexp.MustCompile("`([a-z0-9_]+)`")
+)
+
+// keys are the keys of objects in a text, of which values may be left out.
+func keys(text string) (found []string) {
+	for _, match := range quoted.FindAllStringSubmatch(text, -1) {
+		if match[1] != ":" { // which comes before a value
+			found = append(found, match[2])
+		}
+	}
+	return found
+}
+
+func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
+	inspect, list, doctor := section(t, "inspect, top"), section(t, "ls, graph"), section(t, "doctor")
+	object := regexp.MustCompile("it is one object: `({.*})`")
+	lists := object.FindAllString(list, -1)
+	require.Len(t, lists, 2, "of ls, and of graph")
+	part := func(name string) string {
+		found := regexp.MustCompile("`\"" + name + "\": ({.*})`").FindStringSubmatch(inspect)
+		require.NotNil(t, found, name)
+		return found[1]
+	}
+	line := regexp.MustCompile("(?s)```json\n(.*?)```").FindString(inspect)
+	for name, c := range map[string]struct {
+		objects []any
+		within  bool
+		told    string
+		words   string
+	}{
+		"inspect": {[]any{report{}, contender{}}, false, line, inspect},
+		"round":   {[]any{roundReport{}}, true, part("round"), inspect},
+		"queue":   {[]any{queueReport{}}, true, part("queue"), inspect},
+		"closed":  {[]any{closing{}}, true, part("closed"), inspect},
+		"ls":      {[]any{listing{}}, true, lists[0], list},
+		"graph":   {[]any{waitGraph{}}, true, lists[1], list},
+		"doctor":  {[]any{diagnosis{}}, true, object.FindString(doctor), doctor},
+	} {
+		fields, described := map[string]bool{}, map[string]bool{}
+		for _, key := range keys(c.told) {
+			described[key] = true
+		}
+		for _, o := range c.objects {
+			always, perhaps := fieldsOf(reflect.TypeOf(o), c.within)
+			for _, field := range always {
+				fields[field] = true
+			}
+			for _, field := range perhaps { // may be told in words
+				fields[field] = true
+				if inWords := inWords.FindAllString(c.words, -1); slices.Contains(inWords, "`"+field+"`") || strings.Contains(c.words, "`\""+field+"\":") {
+					described[field] = true
+				}
+			}
+		}
+		require.Equal(t, slices.Sorted(maps.Keys(fields)), slices.Sorted(maps.Keys(described)), name)
+	}
+}
+
+func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
+	var made, told []string
+	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(must(os.ReadFile("exporter.go"))), -1) {
+		made = append(made, match[1])
+	}
+	for _, match := range regexp.MustCompile("`(?:zkcoord_path)?_([a-z_]+)`").FindAllStringSubmatch(section(t, "exporter"), -1) {
+		told = append(told, match[1])
+	}
+	require.ElementsMatch(t, made, told)
+	w := zktest.New(t, zktest.Embedded)
+	object := parse[map[string]string](t, on(t, w, "--json", "exporter", "--listen", "127.0.0.1:0", "/").line())
+	require.Equal(t, []string{"metrics"}, slices.Collect(maps.Keys(object)))
+	require.Contains(t, section(t, "JSON"), "| `exporter` | `metrics` |")
+}
+
+func TestExitStatusesOfVerbsThatLook(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	contend(t, w, below(w), nil)
+	secret := w.Path("secret")
+	_, err := w.Admin().Create(secret, nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	for verb, status := range map[string]int{
+		"inspect " + secret: exitFailed, "top " + secret: exitFailed, // refused
+		"ls " + secret: exitOK, "graph " + secret: exitOK, // which tell so
+		"doctor " + secret: exitFailed, // to whom that is wrong
+		"inspect":          exitUsage, "top l": exitUsage, "ls l": exitUsage, "graph --most 0": exitUsage, "doctor l": exitUsage, "exporter l": exitUsage,
+		"exporter --listen " + strings.Split(w.ConnectString(), "/")[0] + " /": exitFailed, // taken
+	} {
+		require.Equal(t, status, on(t, w, strings.Fields(verb)...).exit(), verb)
+	}
+}

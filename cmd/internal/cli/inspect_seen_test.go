@@ -1,0 +1,205 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// seen is what inspect tells of a path, in JSON and to people.
+func seen(t *testing.T, w *zktest.World, path string, options ...string) (r report, text string) {
+	t.Helper()
+	args := append([]string{"inspect", path}, options...)
+	return parse[report](t, on(t, w, append(args, "--json")...).line()), on(t, w, args...).output()
+}
+
+// byHand makes a node as a person would, by whom none belongs to a session.
+func byHand(t *testing.T, w *zktest.World, path, data string) {
+	t.Helper()
+	_, err := w.Admin().Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+}
+
+func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+			client := coordtest.Open(t, w.ConnectString(), coord.WithDialect(dialect))
+			path := w.Path(string(dialect))
+			h := must(must(semaphore.New(client, path, 3)).Acquire(t.Context()))
+			for _, other := range []string{"curator", "kazoo"} {
+				r, text := seen(t, w, path, "--dialect", other)
+				require.Equal(t, 3, r.Limit)
+				require.Len(t, r.holders(), 1)
+				require.Contains(t, text, "semaphore of 3, "+string(dialect)+" dialect")
+			}
+			require.NoError(t, h.Release(t.Context()))
+		}
+		r, text := seen(t, w, w.Path("curator"))
+		require.Equal(t, 3, r.Limit)
+		require.Equal(t, slotsKind, r.Kind)
+		require.Zero(t, r.Others)
+		require.Equal(t, w.Path("curator")+": semaphore of 3; nobody holds it, nobody waits", text)
+	})
+}
+
+// Curator's semaphore with a number of its own stores none: the leases tell who
+// holds, but for the last where the first in the queue may wait for it.
+func TestLeasesWithoutALimitAreHeld(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	contend(t, w, w.Path("s/leases"), map[string]string{"_c_" + guid1 + "-lease-0000000001": "a", "_c_" + guid2 + "-lease-0000000002": "b"})
+	r, text := seen(t, w, w.Path("s"))
+	require.Len(t, r.holders(), 2)
+	require.Zero(t, r.Limit)
+	require.Contains(t, text, ": semaphore, curator dialect")
+	contend(t, w, w.Path("s/locks"), map[string]string{"_c_" + guid3 + "-lock-0000000001": "b"})
+	r, _ = seen(t, w, w.Path("s"))
+	require.Len(t, r.holders(), 1)
+	byHand(t, w, w.Path("s/limit"), string(binary.BigEndian.AppendUint32(nil, 2)))
+	r, _ = seen(t, w, w.Path("s"))
+	require.Len(t, r.holders(), 2)
+}
+
+func TestInspectTellsTheAddressesOfClients(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		tellsAddresses(t, w)
+	})
+}
+
+func TestInspectTellsTheAddressesOfClientsByWhatTheServerAllows(t *testing.T) {
+	w := zktest.NewPrivate(t, zktest.Real, zktest.WithConfig("4lw.commands.whitelist", "srvr, dump"))
+	tellsAddresses(t, w)
+	w = zktest.NewPrivate(t, zktest.Real, zktest.WithConfig("4lw.commands.whitelist", "srvr"))
+	contend(t, w, w.Path("l"), map[string]string{"_c_" + guid1 + "-lock-0000000001": "a"})
+	r, text := seen(t, w, w.Path("l"))
+	require.Empty(t, r.Contenders[0].Address)
+	require.NotContains(t, text, "ADDRESS")
+}
+
+func tellsAddresses(t *testing.T, w *zktest.World) {
+	t.Helper()
+	holder := start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", "10s"}, sh(w.Path("l"), untilEOF, "--on-revoke", "ignore")...)...)
+	holder.line()
+	contend(t, w, w.Path("l"), map[string]string{"_c_" + guid1 + "-lock-0000000009": "other"})
+	address := ""
+	for range 2 { // the second time it has been asked to give up
+		r, text := seen(t, w, w.Path("l"))
+		require.Len(t, r.Contenders, 2)
+		require.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Contenders[0].Address)
+		require.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Contenders[1].Address)
+		require.NotEqual(t, r.Contenders[0].Address, r.Contenders[1].Address)
+		require.Contains(t, r.Contenders[0].Owner, "coorddemo")
+		require.Regexp(t, `(?m)^ +STATE +KIND +OWNER +ADDRESS +AGE `, text)
+		require.Regexp(t, `(?m)^1 +holds.* +`+r.Contenders[0].Address+` +\d`, text)
+		if address != "" {
+			require.Equal(t, address, r.Contenders[0].Address)
+			require.True(t, r.Contenders[0].Revoked)
+		}
+		address = r.Contenders[0].Address
+		require.Zero(t, on(t, w, "revoke", w.Path("l")).exit())
+	}
+	top := on(t, w, "--json", "top", w.Path("l"))
+	require.Equal(t, address, parse[report](t, top.line()).Contenders[0].Address)
+	require.NoError(t, holder.in.Close())
+	require.Equal(t, 5, holder.exit())
+}
+
+func TestInspectTellsTheAddressOfAQueuesConsumer(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "item", "next")
+	consumer := receive(t, w, `echo $$; exec sleep 600`)
+	consumer.line()
+	r, text := seen(t, w, w.Path("q"))
+	require.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Queue.First[0].Address)
+	require.Contains(t, text, `" at `+r.Queue.First[0].Address)
+	require.Empty(t, r.Queue.First[1].Address, "nobody has it")
+	consumer.signal(syscall.SIGTERM)
+	require.Equal(t, 143, consumer.exit())
+}
+
+func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		contend(t, w, w.Path("l"), map[string]string{"_c_" + guid1 + "-lock-0000000002": "waits"})
+		byHand(t, w, w.Path("l/_c_"+guid2+"-lock-0000000001"), "by hand")
+		r, text := seen(t, w, w.Path("l"))
+		require.Equal(t, []bool{true, false}, []bool{r.Contenders[0].Orphan, r.Contenders[1].Orphan})
+		require.Equal(t, []string{"1 contender belongs to no session, and will never go by itself"}, r.Odd)
+		require.Regexp(t, `(?m)^1 +holds +lock +"by hand" .* none `, text)
+		require.Regexp(t, `(?m)^! +1 contender belongs to no session, and will never go by itself\n +→ a program made the node persistent`, text)
+
+		client := coordtest.Open(t, w.ConnectString())
+		must(must(semaphore.New(client, w.Path("s"), 2)).Acquire(t.Context()))
+		byHand(t, w, w.Path("s/leases/_c_"+guid1+"-lease-0000000007"), "by hand")
+		r, _ = seen(t, w, w.Path("s"))
+		require.Len(t, r.holders(), 2)
+		require.True(t, r.holders()[1].Orphan)
+		require.Len(t, r.Odd, 1)
+
+		q := must(queue.New(client, w.Path("q")))
+		require.NoError(t, q.Put(t.Context(), []byte("one")))
+		byHand(t, w, w.Path("q/taken/entry-100-0000000000"), "")
+		r, text = seen(t, w, w.Path("q"))
+		require.True(t, r.Queue.First[0].Orphan)
+		require.Equal(t, []string{"1 item is in the hand of no session, and will never come back by itself"}, r.Odd)
+		require.Regexp(t, `(?m)^entry-100-0000000000 .* no session$`, text)
+		require.Zero(t, on(t, w, "break", "--yes", "--node", "entry-100-0000000000", w.Path("q")).exit())
+		r, _ = seen(t, w, w.Path("q"))
+		require.Zero(t, r.Queue.InHand)
+	})
+}
+
+func TestInspectTellsForeignContenders(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	contend(t, w, w.Path("l"), map[string]string{
+		"_c_" + guid1 + "-lock-0000000001": "java", strings.ReplaceAll(guid2, "-", "") + "__lock__0000000002": "python",
+	})
+	r, text := seen(t, w, w.Path("l"))
+	require.Equal(t, []string{"curator", "kazoo"}, []string{r.Contenders[0].Dialect, r.Contenders[1].Dialect})
+	require.Equal(t, []string{"two dialects, which do not see each other"}, r.Odd)
+	require.Regexp(t, `(?m)^2 +waits +lock, kazoo +"python" `, text)
+	require.Contains(t, text, "→ one path, one dialect")
+}
+
+func TestInspectTellsHowFarTheCounterIsFromItsEnd(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, script := range []string{"true", "true", "true"} {
+			require.Zero(t, on(t, w, sh(w.Path("l"), script)...).exit())
+		}
+		r, text := seen(t, w, w.Path("l"))
+		require.Empty(t, r.Contenders)
+		require.EqualValues(t, math.MaxInt32-2, r.Left, "of three numbers, the last is 2")
+		require.NotContains(t, text, "sequence numbers")
+		holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+		holder.line()
+		r, _ = seen(t, w, w.Path("l"))
+		require.EqualValues(t, math.MaxInt32-3, r.Left)
+		require.NoError(t, holder.in.Close())
+		require.Equal(t, 5, holder.exit())
+	})
+}
+
+func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	putItems(t, w, "item")
+	require.Zero(t, on(t, w, sh(w.Path("l"), "true")...).exit())
+	require.Zero(t, on(t, w, sh(w.Path("s"), "true", "--slots", "2")...).exit())
+	for path, dir := range map[string]string{"l": "l", "s": "s/leases", "q": "q/entries"} {
+		require.NoError(t, w.Embedded().SetSequence(w.Path(dir), 2147400000))
+		r, text := seen(t, w, w.Path(path))
+		require.EqualValues(t, 83648, r.Left, path)
+		require.Equal(t, []string{"2147399999 of 2147483647 sequence numbers are used up; use another path before the rest is"}, r.Odd, path)
+		require.Contains(t, text, "→ move to a fresh path before the counter is full", path)
+	}
+}
