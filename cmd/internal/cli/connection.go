@@ -28,7 +28,8 @@ type connection struct {
 	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist, instead of warning of it."`
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 
-	note func(format string, args ...any)
+	note    func(format string, args ...any)
+	observe func(coord.Event) // unless it is nil
 }
 
 // environmentVariables are those of the options above. An empty one counts as
@@ -75,6 +76,9 @@ func (c *connection) options() ([]coord.Option, error) {
 	}
 	if c.ServerTick != 0 {
 		opts = append(opts, coord.WithTick(c.ServerTick))
+	}
+	if c.observe != nil {
+		opts = append(opts, coord.WithObserver(c.observe))
 	}
 	if c.RequireChroot {
 		opts = append(opts, coord.RequireChroot())

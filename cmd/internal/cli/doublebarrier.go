@@ -24,6 +24,7 @@ type doubleBarrierVerb struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The barrier's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	verbosely
 }
 
 // Help returns what does not fit beside the options.
@@ -36,7 +37,7 @@ Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeed
 // Run waits for the others, runs the command, and waits for the others again.
 func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	j := &job{
-		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N),
+		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
 		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
@@ -48,7 +49,7 @@ type place struct {
 	member *doublebarrier.Member
 }
 
-func (p *place) acquire(ctx context.Context, s *streams, _ *connection, client *coord.Client) (*coord.Hold, error) {
+func (p *place) acquire(ctx context.Context, _ *connection, client *coord.Client) (*coord.Hold, error) {
 	var opts []doublebarrier.Option
 	if p.verb.Next {
 		opts = append(opts, doublebarrier.WaitForNextRound())
@@ -60,9 +61,6 @@ func (p *place) acquire(ctx context.Context, s *streams, _ *connection, client *
 	if own, err := ownAt(ctx, client, string(p.verb.Path)); err != nil || p.verb.Next && len(own) > 0 {
 		return nil, cmp.Or(err, underItself(p.verb.Path, fmt.Sprint(own)))
 	}
-	waiting, begun := context.WithCancel(ctx)
-	defer begun()
-	go tellLater(waiting, s, func() { tellWhoIsThere(waiting, s, b) })
 	p.member, err = b.Enter(ctx)
 	switch {
 	case errors.Is(err, doublebarrier.ErrLate):
@@ -71,17 +69,6 @@ func (p *place) acquire(ctx context.Context, s *streams, _ *connection, client *
 		return nil, err
 	}
 	return p.member.Hold(), nil
-}
-
-func tellWhoIsThere(waiting context.Context, s *streams, b *doublebarrier.Barrier) {
-	status, err := b.Status(waiting)
-	switch {
-	case err != nil:
-	case status.Open && len(status.Inside) > 0:
-		s.note("waiting for the end of round %d: %d of its %d members are there", status.Round, len(status.Inside), status.Size)
-	default:
-		s.note("waiting for the others: %d of %d are there", len(status.Waiting), status.Size)
-	}
 }
 
 func (p *place) name() string {

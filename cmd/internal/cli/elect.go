@@ -21,6 +21,7 @@ type electVerb struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The election's path."`
 	Cmd       []string       `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	verbosely
 }
 
 // Help returns what does not fit beside the options.
@@ -60,8 +61,8 @@ func (v *electVerb) check() error {
 	if asks != 1 {
 		return usageError("say one of: a command to run while leading, after --; --who; --observe")
 	}
-	if len(v.Cmd) == 0 && (v.Again || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
-		return usageError("--data, --again, --timeout and --kill-after go with a command to run while leading")
+	if len(v.Cmd) == 0 && (v.Again || v.Verbose || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
+		return usageError("--data, --again, --timeout, --kill-after and --verbose go with a command to run while leading")
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (v *electVerb) Run(s *streams, c *connection) error {
 // lead runs the command as lock does.
 func (v *electVerb) lead(s *streams, c *connection) error {
 	j := &job{
-		task: &turn{path: v.Path, open: v.candidate}, late: "no turn",
+		task: &turn{path: v.Path, open: v.candidate}, late: "no turn", Verbose: v.Verbose,
 		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {

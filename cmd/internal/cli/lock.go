@@ -25,6 +25,7 @@ type lockVerb struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The lock's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	verbosely
 }
 
 // Help returns what does not fit beside the options.
@@ -53,7 +54,7 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 		return err
 	}
 	j := &job{
-		task: &turn{path: v.Path, open: v.open, try: v.Try}, late: "no turn",
+		task: &turn{path: v.Path, open: v.open, try: v.Try, slots: v.Slots}, late: "no turn", Verbose: v.Verbose,
 		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
@@ -96,9 +97,10 @@ func (v *lockVerb) open(client *coord.Client) (acquirer, error) {
 
 // turn is the task of a command under a lock.
 type turn struct {
-	path nodePath
-	open func(*coord.Client) (acquirer, error)
-	try  bool
+	path  nodePath
+	open  func(*coord.Client) (acquirer, error)
+	try   bool
+	slots *int // nil: a lock without
 
 	client *coord.Client
 	hold   *coord.Hold
@@ -106,7 +108,7 @@ type turn struct {
 
 // acquire gets the lock. A lock that is only tried is not waited for longer
 // than a session would be.
-func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (h *coord.Hold, err error) {
+func (t *turn) acquire(ctx context.Context, c *connection, client *coord.Client) (h *coord.Hold, err error) {
 	acquire, err := t.open(client)
 	if err != nil {
 		return nil, err
@@ -121,18 +123,7 @@ func (t *turn) acquire(ctx context.Context, s *streams, c *connection, client *c
 		}
 		return h, err
 	}
-	waiting, granted := context.WithCancel(ctx)
-	defer granted()
-	go tellLater(waiting, s, func() { t.tellWhy(waiting, s, client) })
 	return acquire(ctx, false)
-}
-
-// tellWhy prints who is in front.
-func (t *turn) tellWhy(waiting context.Context, s *streams, client *coord.Client) {
-	r, err := inspect(waiting, client, t.path)
-	if holders := r.holders(); err == nil && len(holders) > 0 {
-		s.note("waiting for %s, held by %s for %s", t.path, holders[0].owner(), holders[0].age())
-	}
 }
 
 func (t *turn) name() string { return string(t.path) }

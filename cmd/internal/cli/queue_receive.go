@@ -25,6 +25,7 @@ type queueReceive struct {
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The queue's path."`
 	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	verbosely
 }
 
 // Help returns what does not fit beside the options.
@@ -53,7 +54,7 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	d := &delivery{verb: v}
 	defer func() { _ = d.input.Close() }() // there may be none
 	j := &job{
-		task: d, late: "no item",
+		task: d, late: "no item", Verbose: v.Verbose,
 		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
@@ -66,7 +67,7 @@ type delivery struct {
 	item  *queue.Item
 }
 
-func (d *delivery) acquire(ctx context.Context, _ *streams, _ *connection, client *coord.Client) (*coord.Hold, error) {
+func (d *delivery) acquire(ctx context.Context, _ *connection, client *coord.Client) (*coord.Hold, error) {
 	var opts []queue.Option
 	if d.verb.Dead != nil {
 		opts = append(opts, queue.WithDeadLetters(*d.verb.Dead))

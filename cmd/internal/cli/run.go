@@ -17,7 +17,9 @@ type job struct {
 	Timeout      *time.Duration // bounds the wait, connecting included
 	KillAfter    *time.Duration
 	IgnoreRevoke bool
+	Verbose      bool
 	late         string // the message when Timeout is over
+	together     bool   // others are waited for at the end, too
 
 	left bool // the session was left to run out: a process of the command may still run
 }
@@ -25,7 +27,10 @@ type job struct {
 // task is what a command is run under.
 type task interface {
 	// acquire waits until the command may run.
-	acquire(ctx context.Context, s *streams, c *connection, client *coord.Client) (*coord.Hold, error)
+	acquire(ctx context.Context, c *connection, client *coord.Client) (*coord.Hold, error)
+	// look tells what keeps the command from running. The nodes of these names
+	// are this process's own.
+	look(ctx context.Context, client *coord.Client, own names) (situation, error)
 	// name is what is held, for people.
 	name() string
 	// prepare gives the command what it needs beside what every command gets.
@@ -87,18 +92,5 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 		return exitWith(exitTimeout, "%s: %w", j.late, err)
 	default:
 		return orUsage(err, exitOwnFault)
-	}
-}
-
-// tellLater calls tell when a wait is not short, and the output is a terminal.
-// It ends with waiting.
-func tellLater(waiting context.Context, s *streams, tell func()) {
-	if !isTerminal(s.err) {
-		return
-	}
-	select {
-	case <-time.After(time.Second):
-		tell()
-	case <-waiting.Done():
 	}
 }

@@ -42,14 +42,14 @@ func (j *job) run(s *streams, c *connection) error {
 	err = r.acquire(c)
 	r.calm()
 	if err != nil {
-		return j.giveUp(r.ctx, err)
+		return r.explain(j.giveUp(r.ctx, err), r.client, r.look)
 	}
 	var sig signalled
 	if errors.As(context.Cause(r.ctx), &sig) { // it came at the last moment
 		return errors.Join(j.giveBack(), j.giveUp(r.ctx, sig))
 	}
 	status, err := r.perform()
-	s.tell(r.tell(status, err))
+	s.tell(r.account(status, err))
 	if err != nil {
 		s.note("%v", err)
 	}
@@ -59,7 +59,7 @@ func (j *job) run(s *streams, c *connection) error {
 // run is a job under way: first the wait, then the command under a hold.
 type run struct {
 	*job
-	streams   *streams
+	*narrator
 	client    *coord.Client
 	killAfter time.Duration
 	signals   chan os.Signal
@@ -93,13 +93,14 @@ func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 		s.note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.command()[0], j.Path)
 	}
 	j.left = false
-	r = &run{job: j, streams: s, signals: make(chan os.Signal, 16), begun: time.Now()}
+	r = &run{job: j, narrator: newNarrator(s, j), signals: make(chan os.Signal, 16), begun: time.Now()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if j.Timeout != nil {
 		r.ctx, r.cancel = within(context.Background(), *j.Timeout)
 	}
 	forward(r.signals)
 	r.ctx, r.calm = untilSignal(r.ctx, r.signals)
+	c.observe = r.observe
 	if r.client, err = c.open(r.ctx); err == nil {
 		if r.killAfter, err = j.grace(r.client.SessionTimeout()); err == nil {
 			return r, nil
@@ -112,7 +113,10 @@ func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 }
 
 func (r *run) acquire(c *connection) (err error) {
-	r.hold, err = r.task.acquire(r.ctx, r.streams, c, r.client)
+	waiting, over := context.WithCancel(r.ctx)
+	defer over()
+	go r.accompany(waiting, r.client, r.look)
+	r.hold, err = r.task.acquire(r.ctx, c, r.client)
 	r.granted = time.Now()
 	return err
 }
@@ -127,6 +131,8 @@ func (r *run) end() {
 
 // perform runs the command, ends the hold, and returns the status to exit with.
 func (r *run) perform() (status int, err error) {
+	r.tell("holds", map[string]any{"node": r.hold.Node(), "waited": seconds(r.granted.Sub(r.begun))},
+		"holds %s after %s; the node is %s", r.name(), age(r.granted.Sub(r.begun).Seconds()), r.hold.Node())
 	end, err := r.execute()
 	switch {
 	case err != nil:
@@ -139,14 +145,20 @@ func (r *run) perform() (status int, err error) {
 		// the session.
 		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
 	}
+	if r.together && end.ExitCode() == exitOK {
+		waiting, over := context.WithCancel(context.Background())
+		defer over()
+		go r.accompany(waiting, r.client, r.look)
+	}
 	return r.complete(end.ExitCode(), end.Cause == guard.ByStop, func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
 }
 
-// tell prints the JSON object of the end.
-func (r *run) tell(status int, err error) map[string]any {
+// account is the JSON object of the end.
+func (r *run) account(status int, err error) map[string]any {
 	story := r.story(seconds(time.Since(r.granted)), err)
 	story["path"], story["status"], story["lost"] = r.Path, status, status == exitLost
 	story["waited"] = seconds(r.granted.Sub(r.begun))
+	story["outages"], _ = r.outage()
 	if len(r.unstoppable) > 0 {
 		story["unstoppable"] = r.unstoppable
 	}

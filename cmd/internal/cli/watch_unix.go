@@ -97,10 +97,12 @@ func (r *run) watch() (end guard.Event) {
 
 // extend tells the guard when the deadline has moved.
 func (r *run) extend() {
-	if now := r.hold.Deadline(); !now.Equal(r.sent) && r.hold.Err() == nil {
+	now := r.hold.Deadline()
+	if !now.Equal(r.sent) && r.hold.Err() == nil {
 		r.sent, r.deadline = now, guard.InstantOf(now)
 		r.guard.Extend(r.deadline)
 	}
+	r.window(time.Until(now), r.killAfter, r.client.SessionTimeout())
 }
 
 func (r *run) hear(e guard.Event) {
