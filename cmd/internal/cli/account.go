@@ -3,6 +3,7 @@ package cli
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -10,10 +11,10 @@ import (
 // account is what the JSON object of a verb that comes to nothing says beside
 // its status and the error, and where it goes.
 type account struct {
-	path string
-	demo string // the name of a demonstration
-	runs bool   // the verb runs a command, which has the standard output
-	told bool   // there is an object already that tells how it went
+	paths nodePaths
+	demo  string // the name of a demonstration
+	runs  bool   // the verb runs a command, which has the standard output
+	told  bool   // there is an object already that tells how it went
 }
 
 // accountOf reads from the command line what the account needs. A command line
@@ -29,14 +30,35 @@ func accountOf(ctx *kong.Context, args []string) (a account) {
 	for _, arg := range verb.Positional {
 		switch arg.Name {
 		case "path":
-			if arg.Target.Kind() == reflect.String { // of one path
-				a.path = arg.Target.String()
+			if several, ok := arg.Target.Interface().(nodePaths); ok {
+				a.paths = several
+			} else if arg.Target.Kind() == reflect.String && arg.Target.Len() > 0 {
+				a.paths = nodePaths{nodePath(arg.Target.String())}
 			}
 		case "cmd":
-			a.runs = arg.Required || slices.Contains(args, "--")
+			a.runs = runsAlways(verb) || slices.ContainsFunc(args, asksToRun)
 		}
 	}
 	return a
+}
+
+// runsAlways reports whether a verb that runs commands cannot do without one.
+func runsAlways(verb *kong.Node) bool { return verb.Name != "elect" }
+
+// asksToRun reports whether an argument is, or is followed by, a command.
+func asksToRun(arg string) bool {
+	return arg == "--" || strings.HasPrefix(arg, "-c") || strings.HasPrefix(arg, "--command")
+}
+
+// put has the only value under its name, or several as a list under the plural.
+func put[T any](object map[string]any, name string, values []T) {
+	switch len(values) {
+	case 0:
+	case 1:
+		object[name] = values[0]
+	default:
+		object[name+"s"] = values
+	}
 }
 
 // accountFor tells in JSON, if that is wanted, of an end that no object has
@@ -47,9 +69,7 @@ func (s *streams) accountFor(status *exitError) {
 	}
 	s.told = true
 	object := map[string]any{"status": status.code, "error": briefly(status).Error()}
-	if s.path != "" {
-		object["path"] = s.path
-	}
+	put(object, "path", s.paths)
 	if s.demo != "" {
 		object["demo"], object["ok"] = s.demo, false
 	}

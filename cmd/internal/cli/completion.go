@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -63,6 +64,11 @@ func completing(to io.Writer, args []string) bool {
 	if err != nil {
 		return true
 	}
+	for _, verb := range []string{"lock", "exporter"} {
+		sub := command.Sub[verb]
+		sub.Args = shell.PredictFunc(severalPathsOf)
+		command.Sub[verb] = sub
+	}
 	asked := shell.New(program, command)
 	asked.Out = to
 	return asked.Complete()
@@ -96,6 +102,14 @@ func pathsOf(a shell.Args) (paths []string) {
 		paths = append(paths, "/"+strings.TrimPrefix(dir, "/")+name)
 	}
 	return paths
+}
+
+// severalPathsOf are those of a verb that takes any number, up to its command.
+func severalPathsOf(a shell.Args) []string {
+	if slices.Contains(a.Completed, "--") {
+		return nil
+	}
+	return pathsOf(a)
 }
 
 type manualVerb struct{}

@@ -23,7 +23,7 @@ type doubleBarrierVerb struct {
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The barrier's path."`
-	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	commandLine
 	verbosely
 }
 
@@ -38,7 +38,7 @@ Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeed
 func (v *doubleBarrierVerb) Run(s *streams, c *connection) error {
 	j := &job{
 		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
-		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: nodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
@@ -49,26 +49,26 @@ type place struct {
 	member *doublebarrier.Member
 }
 
-func (p *place) acquire(ctx context.Context, _ *connection, client *coord.Client) (*coord.Hold, error) {
+func (p *place) acquire(ctx context.Context, _ *connection, client *coord.Client) (holding, error) {
 	var opts []doublebarrier.Option
 	if p.verb.Next {
 		opts = append(opts, doublebarrier.WaitForNextRound())
 	}
 	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N, opts...)
 	if err != nil {
-		return nil, err
+		return holding{}, err
 	}
 	if own, err := ownAt(ctx, client, string(p.verb.Path)); err != nil || p.verb.Next && len(own) > 0 {
-		return nil, cmp.Or(err, underItself(p.verb.Path, fmt.Sprint(own)))
+		return holding{}, cmp.Or(err, underItself(p.verb.Path, fmt.Sprint(own)))
 	}
 	p.member, err = b.Enter(ctx)
 	switch {
 	case errors.Is(err, doublebarrier.ErrLate):
-		return nil, &exitError{code: exitBusy, err: fmt.Errorf("%w (--next waits for a place in a later one)", err)}
+		return holding{}, &exitError{code: exitBusy, err: fmt.Errorf("%w (--next waits for a place in a later one)", err)}
 	case err != nil:
-		return nil, err
+		return holding{}, err
 	}
-	return p.member.Hold(), nil
+	return alone(p.member.Hold()), nil
 }
 
 func (p *place) name() string {

@@ -20,7 +20,7 @@ type electVerb struct {
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The election's path."`
-	Cmd       []string       `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	commandLine
 	verbosely
 }
 
@@ -51,27 +51,28 @@ func (v *electVerb) tell(s *streams, l election.Leader) error {
 	return s.print(news, "%s\n", line)
 }
 
-func (v *electVerb) check() error {
+// Validate is called by kong.
+func (v *electVerb) Validate() error {
 	asks := 0
-	for _, set := range []bool{v.Who, v.Observe, len(v.Cmd) > 0} {
+	for _, set := range []bool{v.Who, v.Observe, v.given()} {
 		if set {
 			asks++
 		}
 	}
 	if asks != 1 {
-		return usageError("say one of: a command to run while leading, after --; --who; --observe")
+		return errors.New("say one of: a command to run while leading, after --; --who; --observe")
 	}
-	if len(v.Cmd) == 0 && (v.Again || v.Verbose || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
-		return usageError("--data, --again, --timeout, --kill-after and --verbose go with a command to run while leading")
+	if !v.given() && (v.Again || v.Verbose || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
+		return errors.New("--data, --again, --timeout, --kill-after and --verbose go with a command to run while leading")
+	}
+	if v.given() {
+		return v.commandLine.Validate()
 	}
 	return nil
 }
 
 // Run runs the command as leader, or tells who leads.
 func (v *electVerb) Run(s *streams, c *connection) error {
-	if err := v.check(); err != nil {
-		return err
-	}
 	switch {
 	case v.Who:
 		return v.who(s, c)
@@ -84,8 +85,8 @@ func (v *electVerb) Run(s *streams, c *connection) error {
 // lead runs the command as lock does.
 func (v *electVerb) lead(s *streams, c *connection) error {
 	j := &job{
-		task: &turn{path: v.Path, open: v.candidate}, late: "no turn", Verbose: v.Verbose,
-		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		task: &turn{paths: nodePaths{v.Path}, open: v.candidate}, late: "no turn", Verbose: v.Verbose,
+		Paths: nodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
 		err := j.run(s, c)
@@ -106,13 +107,13 @@ func (v *electVerb) lead(s *streams, c *connection) error {
 }
 
 // candidate stands for election. It does not try: others may stand, too.
-func (v *electVerb) candidate(client *coord.Client) (acquirer, error) {
-	e, err := election.New(client, string(v.Path))
+func (v *electVerb) candidate(client *coord.Client, path nodePath) (acquirer, error) {
+	e, err := election.New(client, string(path))
 	var data []byte
 	if v.Data != nil {
 		data = []byte(*v.Data)
 	}
-	return unlessNested(client, v.Path, string(v.Path), 1, func(ctx context.Context, _ bool) (*coord.Hold, error) {
+	return unlessNested(client, path, string(path), 1, func(ctx context.Context, _ bool) (*coord.Hold, error) {
 		t, err := e.Campaign(ctx, data)
 		if err != nil {
 			return nil, err

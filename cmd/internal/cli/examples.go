@@ -18,7 +18,9 @@ var examples = map[string]string{
 	"lock": `lock /locks/backup -- ./backup.sh
 lock --try /locks/report -- make report  # not if another does it already
 lock --timeout 5m --shared /locks/data -- ./read.sh
-lock --slots 3 /locks/licences -- ./simulate`,
+lock --slots 3 /locks/licences -- ./simulate
+lock /accounts/7 /accounts/3 -- ./transfer.sh  # holding both
+lock /locks/build -c 'make && make install'`,
 	"ls":         "ls /\nls --json /locks",
 	"graph":      "graph /\ngraph --json /locks",
 	"doctor":     "doctor\ndoctor --json /",

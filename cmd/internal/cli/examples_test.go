@@ -4,6 +4,7 @@ package cli
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
+
+// shellWord is a word as a shell reads it, but for the quotes.
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 	parser, err := kong.New(&verbs{})
@@ -24,7 +28,7 @@ func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 		for line := range strings.Lines(lines) {
 			line, _, _ = strings.Cut(line, "#")
 			line, _, _ = strings.Cut(line, "<")
-			v, ctx, err := parseArgs(&streams{out: os.Stdout, err: os.Stderr}, strings.Fields(line))
+			v, ctx, err := parseArgs(&streams{out: os.Stdout, err: os.Stderr}, shellWord.FindAllString(line, -1))
 			require.NoError(t, err, line)
 			require.NotNil(t, v)
 			require.Equal(t, verbName(leaf), verbName(ctx.Selected()), line)

@@ -2,8 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -23,14 +22,14 @@ type lockVerb struct {
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
-	Path      nodePath       `arg:"" predictor:"path" help:"The lock's path."`
-	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	Paths     nodePaths      `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
+	commandLine
 	verbosely
 }
 
 // Help returns what does not fit beside the options.
 func (*lockVerb) Help() string {
-	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment.
+	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment. Of several locks it holds all, or does not run; they are acquired in the order of their names, so that commands which take several this way never wait for each other in a circle, and each has variables with its number, such as COORD_TOKEN_2.
 
 Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
 }
@@ -44,6 +43,10 @@ func (v *lockVerb) check() error {
 		return usageError("--slots %d: it must be at least 1", *v.Slots)
 	case v.Slots != nil && v.Shared:
 		return usageError("--slots and --shared are two kinds of locks: choose one")
+	case v.Slots != nil && len(v.Paths) > 1:
+		return usageError("--slots is for one path, and here are %d: %s", len(v.Paths), v.Paths)
+	case len(v.Cmd) > 0 && strings.HasPrefix(v.Cmd[0], "/"):
+		return usageError("%s is neither beside the other paths nor behind --: write options first, then all paths, then -- and the command", v.Cmd[0])
 	}
 	return nil
 }
@@ -54,8 +57,8 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 		return err
 	}
 	j := &job{
-		task: &turn{path: v.Path, open: v.open, try: v.Try, slots: v.Slots}, late: "no turn", Verbose: v.Verbose,
-		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots}, late: "no turn", Verbose: v.Verbose,
+		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
@@ -78,77 +81,19 @@ func acquirerOf(l locker) acquirer {
 	}
 }
 
-// open returns the lock that the options ask for. Plain and shared ones stand
-// in one line.
-func (v *lockVerb) open(client *coord.Client) (acquirer, error) {
+// open returns the lock at a path that the options ask for. Plain and shared
+// ones stand in one line.
+func (v *lockVerb) open(client *coord.Client, path nodePath) (acquirer, error) {
 	switch {
 	case v.Slots != nil:
-		return v.slots(client)
+		return v.slots(client, path)
 	case v.Shared:
-		l, err := rwlock.New(client, string(v.Path))
+		l, err := rwlock.New(client, string(path))
 		if err != nil {
 			return nil, err
 		}
-		return apart(client, v.Path, slotsAt, sharedUnlessNested(client, v.Path, acquirerOf(l.ReadSide()))), nil
+		return apart(client, path, slotsAt, sharedUnlessNested(client, path, acquirerOf(l.ReadSide()))), nil
 	}
-	m, err := lock.New(client, string(v.Path))
-	return apart(client, v.Path, slotsAt, unlessNested(client, v.Path, string(v.Path), 1, acquirerOf(m))), err
-}
-
-// turn is the task of a command under a lock.
-type turn struct {
-	path  nodePath
-	open  func(*coord.Client) (acquirer, error)
-	try   bool
-	slots *int // nil: a lock without
-
-	client *coord.Client
-	hold   *coord.Hold
-}
-
-// acquire gets the lock. A lock that is only tried is not waited for longer
-// than a session would be.
-func (t *turn) acquire(ctx context.Context, c *connection, client *coord.Client) (h *coord.Hold, err error) {
-	acquire, err := t.open(client)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { t.client, t.hold = client, h }()
-	if t.try {
-		trying, cancel := within(ctx, c.ConnectTimeout)
-		defer cancel()
-		h, err := acquire(trying, true)
-		if err != nil && ctx.Err() == nil && trying.Err() != nil {
-			return nil, exitWith(exitUnavailable, "no answer: %w", err)
-		}
-		return h, err
-	}
-	return acquire(ctx, false)
-}
-
-func (t *turn) name() string { return string(t.path) }
-
-func (*turn) prepare(*exec.Cmd) error { return nil }
-
-// giveBack releases the lock; it says so when it cannot know that it did.
-func (t *turn) giveBack() error {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
-	defer cancel()
-	if err := t.hold.Release(ctx); err != nil {
-		return fmt.Errorf("the servers did not confirm the release; others may have to wait up to %v: %w",
-			t.client.SessionTimeout(), err)
-	}
-	return nil
-}
-
-func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
-	return status, t.giveBack()
-}
-
-func (t *turn) story(held float64, _ error) map[string]any {
-	story := map[string]any{"node": t.hold.Node(), "held": held}
-	if t.hold.Token() != 0 {
-		story["token"] = t.hold.Token()
-	}
-	return story
+	m, err := lock.New(client, string(path))
+	return apart(client, path, slotsAt, unlessNested(client, path, string(path), 1, acquirerOf(m))), err
 }

@@ -12,9 +12,9 @@ import (
 
 // slots returns the lock of which several may hold a slot. It stores the number
 // of slots first, if that is wanted, and says what to do when it is another.
-func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
-	sem, err := semaphore.New(client, string(v.Path), *v.Slots)
-	return apart(client, v.Path, foreignAt, unlessNested(client, v.Path, slotsDir(client, v.Path), *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
+func (v *lockVerb) slots(client *coord.Client, path nodePath) (acquirer, error) {
+	sem, err := semaphore.New(client, string(path), *v.Slots)
+	return apart(client, path, foreignAt, unlessNested(client, path, slotsDir(client, path), *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if v.Resize {
 			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
 				return nil, err
@@ -24,7 +24,7 @@ func (v *lockVerb) slots(client *coord.Client) (acquirer, error) {
 		if errors.Is(err, semaphore.ErrLimit) {
 			if stored, unknown := sem.Limit(ctx); unknown == nil {
 				err = fmt.Errorf("%s has %d slots; say --slots %d, or --slots %d --resize to change that for all clients: %w",
-					v.Path, stored, stored, *v.Slots, err)
+					path, stored, stored, *v.Slots, err)
 			}
 		}
 		return h, err

@@ -15,9 +15,13 @@ import (
 // runs under, the outermost first. They are like no others, on any servers.
 const heldVariable = "COORD_HELD"
 
-// heldWith is the variable for a command that runs under this node, too.
-func heldWith(node string) string {
-	return heldVariable + "=" + strings.Join(append(strings.Fields(os.Getenv(heldVariable)), path.Base(node)), " ")
+// heldWith is the variable for a command that runs under these holds, too.
+func heldWith(holds []*coord.Hold) string {
+	nodes := strings.Fields(os.Getenv(heldVariable))
+	for _, h := range holds {
+		nodes = append(nodes, path.Base(h.Node()))
+	}
+	return heldVariable + "=" + strings.Join(nodes, " ")
 }
 
 // ownAt lists the nodes in a directory that stand for what this process runs

@@ -24,7 +24,7 @@ type queueReceive struct {
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
 	Path      nodePath       `arg:"" predictor:"path" help:"The queue's path."`
-	Cmd       []string       `arg:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	commandLine
 	verbosely
 }
 
@@ -55,7 +55,7 @@ func (v *queueReceive) Run(s *streams, c *connection) error {
 	defer func() { _ = d.input.Close() }() // there may be none
 	j := &job{
 		task: d, late: "no item", Verbose: v.Verbose,
-		Path: v.Path, Cmd: v.Cmd, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: nodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
@@ -67,27 +67,27 @@ type delivery struct {
 	item  *queue.Item
 }
 
-func (d *delivery) acquire(ctx context.Context, _ *connection, client *coord.Client) (*coord.Hold, error) {
+func (d *delivery) acquire(ctx context.Context, _ *connection, client *coord.Client) (holding, error) {
 	var opts []queue.Option
 	if d.verb.Dead != nil {
 		opts = append(opts, queue.WithDeadLetters(*d.verb.Dead))
 	}
 	q, err := queue.New(client, string(d.verb.Path), opts...)
 	if err != nil {
-		return nil, err
+		return holding{}, err
 	}
 	// Before an item is received: that there is no room for it here is no fault
 	// of the item.
 	if d.input, err = newInput(); err != nil {
-		return nil, exitWith(exitOwnFault, "making room for an item: %w", err)
+		return holding{}, exitWith(exitOwnFault, "making room for an item: %w", err)
 	}
 	if d.item, err = q.Receive(ctx); err != nil {
-		return nil, err
+		return holding{}, err
 	}
 	if err := d.item.Err(); err != nil {
-		return nil, exitWith(exitLost, "lost the item before the command was started: %w", err)
+		return holding{}, exitWith(exitLost, "lost the item before the command was started: %w", err)
 	}
-	return d.item.Hold(), nil
+	return alone(d.item.Hold()), nil
 }
 
 func (*delivery) name() string { return "the item" }

@@ -12,8 +12,8 @@ import (
 // job is a command that runs while something is held.
 type job struct {
 	task
-	Path         nodePath
-	Cmd          []string
+	commandLine
+	Paths        nodePaths
 	Timeout      *time.Duration // bounds the wait, connecting included
 	KillAfter    *time.Duration
 	IgnoreRevoke bool
@@ -27,7 +27,7 @@ type job struct {
 // task is what a command is run under.
 type task interface {
 	// acquire waits until the command may run.
-	acquire(ctx context.Context, c *connection, client *coord.Client) (*coord.Hold, error)
+	acquire(ctx context.Context, c *connection, client *coord.Client) (holding, error)
 	// look tells what keeps the command from running. The nodes of these names
 	// are this process's own.
 	look(ctx context.Context, client *coord.Client, own names) (situation, error)
@@ -44,22 +44,6 @@ type task interface {
 	// story returns what the JSON object at the end has beside the fields of
 	// every command. held is how long the hold lasted.
 	story(held float64, err error) map[string]any
-}
-
-// command is the command, without the separator.
-func (j *job) command() []string {
-	if len(j.Cmd) > 0 && j.Cmd[0] == "--" {
-		return j.Cmd[1:]
-	}
-	return j.Cmd
-}
-
-// check finds what cannot be right before anything is done.
-func (j *job) check() error {
-	if len(j.command()) == 0 || j.command()[0] == "" {
-		return usageError("no command to run: write it after --, as in %s lock %s -- make deploy", program, j.Path)
-	}
-	return nil
 }
 
 // grace is the time between TERM and KILL, given the session time-out. The

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,9 +29,6 @@ func (guardVerb) Run() error {
 // run waits for what the command is run under, runs it, and exits as it does.
 func (j *job) run(s *streams, c *connection) error {
 	s.told = false // of this run
-	if err := j.check(); err != nil {
-		return err
-	}
 	r, err := j.begin(s, c)
 	if err != nil {
 		return err
@@ -68,7 +63,7 @@ type run struct {
 	calm      func()          // ends the wait: signals go to the command then; to be called once
 	cancel    context.CancelFunc
 
-	hold        *coord.Hold
+	hold        holding
 	granted     time.Time
 	guard       *guard.Process
 	tty         guard.Terminal
@@ -85,12 +80,12 @@ func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 	if err := guard.Able(); err != nil {
 		return nil, &exitError{code: exitOwnFault, err: err}
 	}
-	status, foreign, err := guard.Runnable(j.command()[0])
+	status, foreign, err := guard.Runnable(j.argv()[0])
 	switch {
 	case err != nil:
 		return nil, &exitError{code: status, err: err}
 	case foreign:
-		s.note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.command()[0], j.Path)
+		s.note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.argv()[0], j.Paths)
 	}
 	j.left = false
 	r = &run{job: j, narrator: newNarrator(s, j), signals: make(chan os.Signal, 16), begun: time.Now()}
@@ -131,8 +126,10 @@ func (r *run) end() {
 
 // perform runs the command, ends the hold, and returns the status to exit with.
 func (r *run) perform() (status int, err error) {
-	r.tell("holds", map[string]any{"node": r.hold.Node(), "waited": seconds(r.granted.Sub(r.begun))},
-		"holds %s after %s; the node is %s", r.name(), age(r.granted.Sub(r.begun).Seconds()), r.hold.Node())
+	waited := r.granted.Sub(r.begun)
+	fields := map[string]any{"waited": seconds(waited)}
+	put(fields, "node", r.hold.nodes())
+	r.tell("holds", fields, "holds %s after %s; the node is %s", r.name(), age(waited.Seconds()), strings.Join(r.hold.nodes(), ", "))
 	end, err := r.execute()
 	switch {
 	case err != nil:
@@ -156,7 +153,8 @@ func (r *run) perform() (status int, err error) {
 // account is the JSON object of the end.
 func (r *run) account(status int, err error) map[string]any {
 	story := r.story(seconds(time.Since(r.granted)), err)
-	story["path"], story["status"], story["lost"] = r.Path, status, status == exitLost
+	put(story, "path", r.Paths)
+	story["status"], story["lost"] = status, status == exitLost
 	story["waited"] = seconds(r.granted.Sub(r.begun))
 	story["outages"], _ = r.outage()
 	if len(r.unstoppable) > 0 {
@@ -174,12 +172,7 @@ func (r *run) guardCommand() (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "COORD_TOKEN=") // of the lock that this process runs under
-	}), "COORD_PATH="+string(r.Path), "COORD_NODE="+r.hold.Node(), heldWith(r.hold.Node()))
-	if r.hold.Token() != 0 {
-		cmd.Env = append(cmd.Env, "COORD_TOKEN="+strconv.FormatInt(r.hold.Token(), 10))
-	}
+	cmd.Env = r.hold.environment(r.Paths)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd, r.prepare(cmd)
 }

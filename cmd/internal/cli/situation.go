@@ -91,9 +91,11 @@ func (r *report) read(ctx context.Context, client *coord.Client, dir string, tho
 	return first, err
 }
 
-// look tells who holds the lock, and the place in its line.
+// look tells who holds the lock, of several the one that is waited for, and the
+// place in its line.
 func (t *turn) look(ctx context.Context, client *coord.Client, own names) (situation, error) {
-	dir, holders, line, err := t.parties(ctx, client)
+	at := *t.at.Load()
+	dir, holders, line, err := t.parties(ctx, client, at)
 	if err != nil {
 		return situation{}, err
 	}
@@ -103,6 +105,9 @@ func (t *turn) look(ctx context.Context, client *coord.Client, own names) (situa
 	s := situation{
 		text: heldBy(first, len(holders)), key: keyOf(first), over: len(holders) < all,
 		fields: map[string]any{"holders": first, "holding": len(holders)},
+	}
+	if len(t.paths) > 1 {
+		s.text, s.key, s.fields["at"] = fmt.Sprintf("%s is %s", at, s.text), string(at)+s.key, at
 	}
 	s.standIn(line, all, own)
 	return s, err
@@ -117,29 +122,29 @@ func keyOf(those []contender) (key string) {
 }
 
 // parties lists who holds, in which directory, and who waits.
-func (t *turn) parties(ctx context.Context, client *coord.Client) (dir string, holders, line []coord.Contender, err error) {
+func (t *turn) parties(ctx context.Context, client *coord.Client, path nodePath) (dir string, holders, line []coord.Contender, err error) {
 	if t.slots != nil {
-		return t.slotParties(ctx, client)
+		return t.slotParties(ctx, client, path)
 	}
-	found, err := children(ctx, client, string(t.path))
+	found, err := children(ctx, client, string(path))
 	line = lineOf(found)
 	n := min(1, len(line))
 	for n > 0 && n < len(line) && line[n-1].Kind == "read" && line[n].Kind == "read" {
 		n++
 	}
-	return string(t.path), line[:n], line[n:], err
+	return string(path), line[:n], line[n:], err
 }
 
-func (t *turn) slotParties(ctx context.Context, client *coord.Client) (dir string, holders, line []coord.Contender, err error) {
-	dir = slotsDir(client, t.path)
+func (t *turn) slotParties(ctx context.Context, client *coord.Client, path nodePath) (dir string, holders, line []coord.Contender, err error) {
+	dir = slotsDir(client, path)
 	found, err := children(ctx, client, dir)
 	if err != nil {
 		return dir, nil, nil, err
 	}
-	queue := string(t.path) + "/locks"
+	queue := string(path) + "/locks"
 	holders = lineOf(found)
 	if client.Dialect() == coord.Kazoo {
-		queue, holders = string(t.path)+"-__lock__", nil
+		queue, holders = string(path)+"-__lock__", nil
 		for _, name := range found {
 			if isKazooLease(name) {
 				holders = append(holders, coord.Contender{Name: name, Kind: "lease", Dialect: coord.Kazoo})

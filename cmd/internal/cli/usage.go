@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -76,7 +77,15 @@ func synopsis(verb *kong.Node) string {
 	if at := strings.Index(line, " <"); found && at >= 0 {
 		line = line[:at] + " [flags]" + line[at:]
 	}
-	return strings.NewReplacer(" <cmd> ...", " -- <cmd> ...", " [<cmd> ...]", " [-- <cmd> ...]").Replace(line)
+	for _, arg := range verb.Positional {
+		if arg.Target.Type() == reflect.TypeFor[nodePaths]() {
+			line = strings.Replace(line, arg.Summary(), arg.Summary()+" ...", 1)
+		}
+	}
+	if runsAlways(verb) {
+		return strings.Replace(line, "[<cmd> ...]", "-- <cmd> ...", 1)
+	}
+	return strings.Replace(line, "[<cmd> ...]", "[-- <cmd> ...]", 1)
 }
 
 // help is kong's, with that synopsis, and examples.

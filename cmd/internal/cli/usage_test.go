@@ -16,7 +16,8 @@ import (
 func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 	for says, args := range map[string]string{
 		`there is no verb lokc`:                             "lokc /l -- true",
-		`usage: coorddemo lock [flags] <path> -- <cmd> ...`: "lock /l",
+		`usage: coorddemo lock [flags] <path> ... -- <cmd>`: "lock /l",
+		`no command to run: write <cmd> after --`:           "lock /l",
 		`coorddemo lock --help`:                             "lock /l",
 		`missing: "<path>"`:                                 "inspect",
 		`path "l" must start with /`:                        "inspect l",

@@ -30,7 +30,7 @@ type verbosely struct {
 type narrator struct {
 	streams *streams
 	verbose bool
-	path    nodePath
+	paths   nodePaths
 	joined  chan struct{} // gets one when a node was made
 	short   bool          // the trust window is
 
@@ -41,7 +41,7 @@ type narrator struct {
 }
 
 func newNarrator(s *streams, j *job) *narrator {
-	return &narrator{streams: s, verbose: j.Verbose, path: j.Path, joined: make(chan struct{}, 1), own: names{}}
+	return &narrator{streams: s, verbose: j.Verbose, paths: j.Paths, joined: make(chan struct{}, 1), own: names{}}
 }
 
 // tell tells something that only --verbose does.
@@ -49,7 +49,8 @@ func (n *narrator) tell(event string, fields map[string]any, format string, args
 	switch {
 	case !n.verbose:
 	case n.streams.json:
-		object := map[string]any{"event": event, "path": n.path}
+		object := map[string]any{"event": event}
+		put(object, "path", n.paths)
 		maps.Copy(object, fields)
 		_ = writeJSON(n.streams.err, object)
 	default:
@@ -112,9 +113,9 @@ func (n *narrator) window(left, killAfter, session time.Duration) {
 	case short:
 		until := max(0, left-killAfter)
 		n.tell("unconfirmed", map[string]any{"left": seconds(until)},
-			"the servers do not confirm that %s is held: unless they do, the command is told to end in %s", n.path, age(until.Seconds()))
+			"the servers do not confirm that %s is held: unless they do, the command is told to end in %s", n.paths, age(until.Seconds()))
 	default:
-		n.tell("confirmed", nil, "the servers confirm again that %s is held", n.path)
+		n.tell("confirmed", nil, "the servers confirm again that %s is held", n.paths)
 	}
 	n.short = short
 }
@@ -148,7 +149,7 @@ func (n *narrator) accompany(waiting context.Context, client *coord.Client, look
 	case <-waiting.Done():
 	}
 	if s, err := n.glance(waiting, client, look); err == nil && !s.over {
-		n.streams.note("waiting for %s, %v", n.path, s)
+		n.streams.note("waiting for %s, %v", n.paths, s)
 	}
 }
 
@@ -164,7 +165,7 @@ func (n *narrator) follow(waiting context.Context, client *coord.Client, look lo
 		s, err := n.glance(waiting, client, look)
 		pause = min(2*pause, lookLast)
 		if err == nil && !s.over && s.key != told {
-			n.tell("waiting", s.fields, "waiting for %s, %v", n.path, s)
+			n.tell("waiting", s.fields, "waiting for %s, %v", n.paths, s)
 			told, pause = s.key, lookFirst
 		}
 		pause = max(pause, time.Duration(s.others)*lookForEach)

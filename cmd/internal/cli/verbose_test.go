@@ -208,7 +208,7 @@ func TestVerboseTellsOfOutages(t *testing.T) {
 
 func TestVerboseTellsWhenTheServersDoNotConfirmAHoldAndWhenTheyDoAgain(t *testing.T) {
 	var text bytes.Buffer
-	n := newNarrator(&streams{err: &text}, &job{Verbose: true, Path: "/l"})
+	n := newNarrator(&streams{err: &text}, &job{Verbose: true, Paths: nodePaths{"/l"}})
 	const session, killAfter = 12 * time.Second, 2 * time.Second
 	for _, left := range []time.Duration{9, 5, 3, 2, 0, -1, 4, 8} {
 		n.window(left*time.Second-1, killAfter, session)

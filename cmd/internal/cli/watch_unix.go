@@ -37,7 +37,7 @@ func (r *run) execute() (end guard.Event, err error) {
 	r.sent = r.hold.Deadline()
 	r.deadline = guard.InstantOf(r.sent)
 	r.guard, err = guard.Start(guard.Options{
-		Guard: cmd, Argv: r.command(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
+		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
 	})
 	if err != nil {
 		return end, err
@@ -80,7 +80,7 @@ func (r *run) watch() (end guard.Event) {
 			r.pass(s.(syscall.Signal))
 		case <-revoked:
 			revoked = nil
-			r.streams.note("another client asked for %s: ending the command", r.Path)
+			r.streams.note("another client asked for %s: ending the command", r.Paths)
 			r.guard.Stop()
 		case <-lost:
 			lost = nil
@@ -114,7 +114,7 @@ func (r *run) hear(e guard.Event) {
 	case guard.Denied:
 		r.unstoppable = e.Left
 		r.streams.note("process %s of the command runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
-			numbers(e.Left), r.Path)
+			numbers(e.Left), r.Paths)
 	}
 }
 
@@ -125,12 +125,12 @@ func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 // are not told anything meanwhile.
 func (r *run) stopped(by syscall.Signal) {
 	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
-		r.streams.note("%v stopped the command; it goes on holding %s", by, r.Path)
+		r.streams.note("%v stopped the command; it goes on holding %s", by, r.Paths)
 		return
 	}
 	r.suspend = false
 	r.streams.note("stopped; %s is lost, and the command ended, unless continued within %v",
-		r.Path, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
+		r.Paths, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
 	if told, ok := r.streams.err.(*notes); ok {
 		told.drain()
 	}
@@ -187,8 +187,10 @@ func (r *run) lost(end guard.Event) error {
 	// has not given the session up either: the trust window is open.
 	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
 	defer cancel()
-	if _, err = r.hold.Txn(ctx); errors.Is(err, coord.ErrLost) {
-		return err
+	for _, h := range r.hold.holds {
+		if _, err = h.Txn(ctx); errors.Is(err, coord.ErrLost) {
+			return err
+		}
 	}
 	return nil
 }

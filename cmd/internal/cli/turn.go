@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync/atomic"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+)
+
+// turn is the task of a command under a lock, or under several: all are held,
+// or none.
+type turn struct {
+	paths nodePaths
+	open  func(*coord.Client, nodePath) (acquirer, error)
+	try   bool
+	slots *int // nil: a lock without
+
+	client *coord.Client
+	at     atomic.Pointer[nodePath] // of the lock that is waited for, or was in vain
+	group  *coord.Group
+	held   holding
+}
+
+// one is the lock at one of the paths.
+type one struct {
+	*turn
+	path nodePath
+	get  acquirer
+}
+
+func (o one) Client() *coord.Client { return o.client }
+func (o one) Path() string          { return string(o.path) }
+
+func (o one) Acquire(ctx context.Context) (*coord.Hold, error) {
+	o.at.Store(&o.path)
+	return o.get(ctx, false)
+}
+
+func (o one) TryAcquire(ctx context.Context) (*coord.Hold, error) {
+	o.at.Store(&o.path)
+	return o.get(ctx, true)
+}
+
+// all are the locks at all the paths, as one.
+func (t *turn) all() (*lock.Multi, error) {
+	var locks []lock.Acquirer
+	for _, path := range t.paths {
+		acquire, err := t.open(t.client, path)
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, one{t, path, acquire})
+	}
+	return lock.NewMulti(locks...)
+}
+
+// acquire gets the locks. Those that are only tried are not waited for longer
+// than a session would be.
+func (t *turn) acquire(ctx context.Context, c *connection, client *coord.Client) (holding, error) {
+	t.client = client
+	t.at.Store(&t.paths[0])
+	all, err := t.all()
+	switch {
+	case err != nil:
+		return holding{}, err
+	case t.try:
+		trying, cancel := within(ctx, c.ConnectTimeout)
+		defer cancel()
+		if t.group, err = all.TryAcquire(trying); err != nil && ctx.Err() == nil && trying.Err() != nil {
+			err = exitWith(exitUnavailable, "no answer: %w", err)
+		}
+	default:
+		t.group, err = all.Acquire(ctx)
+	}
+	if err != nil {
+		return holding{}, err
+	}
+	t.held = holding{t.group, make([]*coord.Hold, len(t.paths))}
+	for i, path := range slices.Sorted(slices.Values(t.paths)) { // as the group has them
+		t.held.holds[slices.Index(t.paths, path)] = t.group.Holds()[i]
+	}
+	return t.held, nil
+}
+
+func (t *turn) name() string { return t.paths.String() }
+
+func (*turn) prepare(*exec.Cmd) error { return nil }
+
+// giveBack releases the locks; it says so when it cannot know that it did.
+func (t *turn) giveBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
+	defer cancel()
+	if err := t.group.Release(ctx); err != nil {
+		return fmt.Errorf("the servers did not confirm the release; others may have to wait up to %v: %w",
+			t.client.SessionTimeout(), err)
+	}
+	return nil
+}
+
+func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
+	return status, t.giveBack()
+}
+
+func (t *turn) story(held float64, _ error) map[string]any {
+	story := t.held.story()
+	story["held"] = held
+	return story
+}
