@@ -3,7 +3,7 @@ SHELL := /bin/bash
 TOOL  := go tool -modfile=tools/go.mod
 
 # Modules of their own, for what the library must not depend on.
-NESTED := bench contrib/otel contrib/prom tools/release
+NESTED := bench cmd/internal/ui/browser contrib/otel contrib/prom tools/release
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
@@ -99,6 +99,11 @@ bench-full: bench-deps
 .PHONY: bench-deps
 bench-deps:
 	@scripts/install-debian.sh bench
+
+# The picture of the command's page in the documents.
+.PHONY: screenshot
+screenshot: deps
+	cd cmd/internal/ui/browser && go test -count=1 -run Picture . -update
 
 # The command with its manual page and completions: make install, or make install PREFIX=$HOME/.local
 PREFIX ?= /usr/local

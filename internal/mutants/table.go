@@ -16,9 +16,10 @@ const (
 	elect   = "./coord/election"
 	keeper  = "./cmd/internal/guard"
 	verbs   = "./cmd/internal/cli"
+	page    = "./cmd/internal/ui"
 
 	simulation = "./internal/simulate"
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, waits, calls, judges)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, waits, calls, judges, pages)

@@ -39,7 +39,7 @@ func theObject(t *testing.T, p *process, verb string) map[string]any {
 func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
 	addr := silentServer(t)
 	for _, verb := range []string{
-		"ls /l", "graph /l", "exporter /l", "inspect /l", "top /l", "revoke /l", "break --yes /l",
+		"ls /l", "graph /l", "exporter /l", "ui /l", "inspect /l", "top /l", "revoke /l", "break --yes /l",
 		"queue put /l x", "queue take /l", "queue peek /l", "queue len /l", "queue receive /l -- true",
 		"elect --who /l", "elect --observe /l", "elect /l -- true", "lock /l -- true", "lock --slots 2 /l -- true",
 		"barrier set /l", "barrier remove /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",

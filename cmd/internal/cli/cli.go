@@ -32,6 +32,7 @@ type verbs struct {
 	Barrier       barrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
 	Doublebarrier doubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
 	Queue         queueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
+	Ui            uiVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
 	Exporter      exporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`
 	Server        serverVerb        `cmd:"" help:"Run an in-memory server for development and tests."`
 	Version       versionVerb       `cmd:"" help:"Tell the version."`

@@ -44,6 +44,7 @@ elect --who /services/billing`,
 	"queue len":      `queue len /jobs`,
 	"queue peek":     `queue peek --json /jobs`,
 	"server":         "server\nserver --addr 127.0.0.1:0 --tick 100ms",
+	"ui":             "ui\nui --allow-break --listen 127.0.0.1:8080 /locks",
 	"exporter":       "exporter /locks /jobs",
 	"version":        `version --json`,
 }

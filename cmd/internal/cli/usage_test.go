@@ -38,6 +38,10 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		"--priority -1: it must be between 0 and 999":       "queue put --priority -1 /q x",
 		"--data, --again, --timeout":                        "elect --who --again /e",
 		"address":                                           "server --addr nowhere",
+		"--allow-remote allows it":                          "ui --listen 192.0.2.1:80",
+		"write HOST:PORT":                                   "ui --listen 8080",
+		"--every: 0s: it must be positive":                  "ui --every 0",
+		"--most 0: it must be at least 1":                   "ui --most 0",
 		"coorddemo demo stock --help":                       "demo stock --workers x",
 		"--kill -1: it must not be negative":                "demo stock --kill -1",
 	} {

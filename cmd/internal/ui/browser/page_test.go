@@ -1,0 +1,196 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// The width and height of a small phone.
+const width, height = 360, 740
+
+// hostile is what nobody should call themselves.
+const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe"
+
+func startServer(t *testing.T) *zkembed.Server {
+	t.Helper()
+	server, err := zkembed.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+// worker is a client that takes locks.
+type worker struct {
+	t *testing.T
+	*coord.Client
+}
+
+func newWorker(t *testing.T, ctx context.Context, servers, name string) worker {
+	t.Helper()
+	client, err := coord.Open(ctx, servers, coord.WithIdentity(name))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	return worker{t, client}
+}
+
+// acquire takes a lock as soon as it can.
+func (w worker) acquire(ctx context.Context, path string) <-chan *coord.Hold {
+	w.t.Helper()
+	mutex, err := lock.New(w.Client, path)
+	require.NoError(w.t, err)
+	granted := make(chan *coord.Hold, 1)
+	go func() {
+		defer close(granted)
+		if hold, err := mutex.Acquire(ctx); err == nil {
+			granted <- hold
+		}
+	}()
+	return granted
+}
+
+// grumbles collects what the page has written to the console, until the
+// function that it returns is called.
+func grumbles(b tab) (all func() []string) {
+	ctx, stop := context.WithCancel(b.ctx)
+	messages := chromedp.Console(ctx)
+	var found []string
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			found = append(found, m.String())
+		}
+	})
+	return func() []string {
+		stop()
+		reader.Wait()
+		return found
+	}
+}
+
+func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	server := startServer(t)
+	servers := server.ConnectString()
+	p := serve(t, servers, "--allow-break", "--every", "200ms")
+	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx, servers, hostile)
+	held := <-billing.acquire(ctx, "/locks/backup")
+	require.NotNil(t, held)
+	require.NotNil(t, <-evil.acquire(ctx, "/<img src=x onerror=alert(3)>"))
+
+	b := browse(t, ctx)
+	console := grumbles(b)
+	b.do(chromedp.EmulateViewport(width, height, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Navigate(p.url))
+	b.shows("#state", "live")
+	b.shows("#tree", "/backup lock billing ")
+	b.shows("#nobody", "Nobody waits.")
+
+	value[bool](b, `window.sameDocument = true`)
+	waits := report.acquire(ctx, "/locks/backup")
+	b.shows("#tree", "1 waiting")
+	b.shows("#tree", "waits report ")
+	b.shows("#waits", "report ")
+	require.True(t, value[bool](b, `window.sameDocument`), "the page was not loaded anew")
+
+	b.shows("#tree", `<script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}gnp.exe`)
+	b.shows("#tree", `/<img src=x onerror=alert(3)>`)
+	require.Zero(t, value[int](b, `document.querySelectorAll("main script, main img").length`))
+	fits(b)
+
+	const button = `//li[contains(@class, "row") and contains(., %q)]//button[. = %q]`
+	b.click(button, "report", "revoke")
+	b.shows("#confirm", "report")
+	b.shows("#confirm", "/locks/backup/_c_")
+	fits(b)
+	b.click(`//button[@id = "cancel"]`)
+	b.await(`!document.querySelector("#confirm").open`)
+	b.click(button, "billing", "revoke")
+	b.shows("#confirm", "billing")
+	b.click(`//button[@id = "go"]`)
+	<-held.Revoked()
+	b.shows("#tree", "asked to give up")
+	require.NoError(t, held.Release(ctx))
+	next := <-waits
+	require.NotNil(t, next)
+	select {
+	case <-next.Revoked():
+		require.Fail(t, "what was cancelled was carried out")
+	default:
+	}
+	b.shows("#tree", "/backup lock report ")
+	b.shows("#nobody", "Nobody waits.")
+	b.await(`!document.querySelector("#nobody").hidden`)
+	b.click(button, "report", "break")
+	b.click(`//button[@id = "go"]`)
+	<-next.Done()
+	b.await(`!document.querySelector("#tree").textContent.includes("backup")`)
+	require.Empty(t, value[string](b, `document.querySelector("#told").textContent`))
+	require.Empty(t, console(), "the page has nothing to complain about")
+
+	server.Stop()
+	b.shows("#state", "The servers cannot be asked")
+	b.shows("#tree", "/<img src=x onerror=alert(3)>")
+	server.Resume()
+	b.shows("#state", "live")
+	p.end(t)
+	b.shows("#state", "zkcoord does not answer")
+}
+
+// fits tells that the page does not scroll to the side.
+func fits(b tab) {
+	b.t.Helper()
+	require.Equal(b.t, width, value[int](b, `innerWidth`))
+	require.LessOrEqual(b.t, value[int](b, `document.documentElement.scrollWidth`), width)
+}
+
+// Another site's page, in the same browser, that has learnt the whole URL.
+func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	servers := startServer(t).ConnectString()
+	p := serve(t, servers, "--allow-break")
+	held := <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l")
+	require.NotNil(t, held)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<title>another site</title>"))
+	}))
+	defer site.Close()
+	target, err := json.Marshal(map[string]string{"path": "/l", "node": held.Node(), "session": fmt.Sprintf("%#x", held.Session())})
+	require.NoError(t, err)
+	b := browse(t, ctx)
+	b.do(chromedp.Navigate(site.URL))
+	for _, from := range []string{"", strings.Replace(site.URL, "127.0.0.1", "localhost", 1)} { // the same site by its address; another
+		if from != "" {
+			b.do(chromedp.Navigate(from))
+		}
+		try := func(path, options string) string {
+			const code = `fetch(%q, %s).then((a) => a.type === "opaque" ? "opaque" : "read", () => "refused")`
+			what, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(code, p.url+path, options), chromedp.EvalAwaitPromise))
+			require.NoError(t, err)
+			return what
+		}
+		body := fmt.Sprintf(`body: %q`, target)
+		require.Equal(t, "refused", try("look", `{}`))
+		require.Equal(t, "refused", try("look", `{mode: "no-cors"}`), "not even without reading it")
+		require.Equal(t, "refused", try("act/break", `{method: "POST", headers: {"Content-Type": "application/json"}, `+body+`}`))
+		require.Equal(t, "refused", try("act/break", `{method: "POST", mode: "no-cors", `+body+`}`))
+	}
+	require.NoError(t, held.Err())
+}

@@ -1,0 +1,126 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// looker looks for all viewers at once: one look at a time, a while after the
+// one before, and only when a viewer asks.
+type looker struct {
+	ctx           context.Context // of the looks
+	look          func(context.Context) (any, error)
+	every, within time.Duration
+	acts          []string
+	looks         sync.WaitGroup
+
+	mu     sync.Mutex
+	done   chan struct{} // closed: no look is under way
+	began  time.Time     // the last look
+	next   time.Time     // not before then
+	seen   json.RawMessage
+	seenAt time.Time // when the look began that saw it
+	failed error     // the last look
+}
+
+func newLooker(ctx context.Context, c Config) *looker {
+	done := make(chan struct{})
+	close(done)
+	return &looker{
+		ctx: ctx, look: c.Look, every: c.Every, within: c.Within, acts: slices.AppendSeq([]string{}, maps.Keys(c.Acts)),
+		done: done, seen: json.RawMessage("null"),
+	}
+}
+
+// join waits for the look that is under way.
+func (l *looker) join() { l.looks.Wait() }
+
+// renew has the next viewer that asks see what is so now.
+func (l *looker) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = time.Time{}
+}
+
+// state is what viewers are told.
+type state struct {
+	Seen  json.RawMessage `json:"seen"`  // null: nothing yet
+	Age   float64         `json:"age"`   // of what was seen, in seconds
+	Old   bool            `json:"old"`   // looks fail since, or take too long
+	Error string          `json:"error"` // of the last look
+	Every float64         `json:"every"` // seconds
+	Acts  []string        `json:"acts"`  // what the page may do
+}
+
+const (
+	patience = 2 * time.Second // for the look that is under way
+	slow     = 2 * patience    // is a look that takes longer
+)
+
+// state waits a moment for the look that is under way, if there is one.
+func (l *looker) state(ctx context.Context) state {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-l.start():
+	case <-waiting.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := state{Seen: l.seen, Every: l.every.Seconds(), Acts: l.acts, Old: l.failed != nil || l.isSlow()}
+	if l.failed != nil {
+		s.Error = l.failed.Error()
+	}
+	if !l.seenAt.IsZero() {
+		s.Age = time.Since(l.seenAt).Seconds()
+	}
+	return s
+}
+
+// isSlow reports whether the look that is under way is slow.
+func (l *looker) isSlow() bool {
+	select {
+	case <-l.done:
+		return false
+	default:
+		return time.Since(l.began) >= slow
+	}
+}
+
+// start begins a look, if it is time to, and returns when none is under way.
+func (l *looker) start() (done <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.done:
+	default:
+		return l.done
+	}
+	if time.Now().Before(l.next) || l.ctx.Err() != nil {
+		return l.done
+	}
+	l.done, l.began = make(chan struct{}), time.Now()
+	l.looks.Go(l.once)
+	return l.done
+}
+
+func (l *looker) once() {
+	ctx, cancel := context.WithTimeout(l.ctx, l.within)
+	defer cancel()
+	seen, err := l.look(ctx)
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(seen)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer close(l.done)
+	l.next, l.failed = time.Now().Add(l.every), err
+	if err == nil {
+		l.seen, l.seenAt = data, l.began
+	}
+}

@@ -1,0 +1,156 @@
+// Package ui serves one page, on which a browser shows what a function sees
+// again and again, and may do something about it. It knows nothing of
+// ZooKeeper: data flow from Config.Look to the page, and back only through
+// Config.Acts.
+//
+// Other users of the machine, and the pages of other sites in the same browser,
+// are kept out: see door.
+package ui
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Config is what the page shows and does, and who may see it.
+type Config struct {
+	Token  string                             // the first segment of every path
+	Hosts  []string                           // the names that the page may be asked for by, beside localhost and loopback addresses
+	Remote bool                               // any address will do for a name
+	Look   func(context.Context) (any, error) // what is written as JSON
+	Acts   map[string]Act                     // by their names
+	Every  time.Duration                      // how often to look, while a viewer asks
+	Within time.Duration                      // bounds each look and each act
+}
+
+// Act does something about the contender that the target names, and about no
+// other that came in its place.
+type Act func(context.Context, Target) error
+
+// Target is a contender as the page showed it.
+type Target struct {
+	Path    string `json:"path"`
+	Node    string `json:"node"`
+	Session string `json:"session"`
+}
+
+const (
+	requestWithin = 10 * time.Second       // bounds how long a request may take to come
+	endWithin     = 500 * time.Millisecond // bounds the farewell to the browsers
+)
+
+// Serve answers until ctx ends, and returns when nothing of it is under way any
+// more.
+func Serve(ctx context.Context, listener net.Listener, c Config) error {
+	ctx, cancel := context.WithCancel(ctx)
+	look := newLooker(ctx, c)
+	defer look.join()
+	defer cancel()
+	server := &http.Server{
+		Handler: newHandler(c, look), BaseContext: func(net.Listener) context.Context { return ctx },
+		ReadTimeout: requestWithin, WriteTimeout: requestWithin + c.Within + patience, IdleTimeout: requestWithin + 2*c.Every,
+		MaxHeaderBytes: 16 << 10,
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		farewell, cancel := context.WithTimeout(context.Background(), endWithin)
+		defer cancel()
+		if server.Shutdown(farewell) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(listener)
+	if stop() {
+		return err // it could not go on
+	}
+	<-ended
+	return nil
+}
+
+//go:embed page
+var page embed.FS
+
+// files are the parts of the page, and their types, which no table of the
+// machine's decides.
+var files = map[string]string{
+	"index.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml",
+	"page.js": "text/javascript; charset=utf-8", "shape.js": "text/javascript; charset=utf-8",
+}
+
+func newHandler(c Config, look *looker) http.Handler {
+	mux := http.NewServeMux()
+	for name, kind := range files {
+		data, err := page.ReadFile("page/" + name)
+		if err != nil {
+			panic(err) // it is part of the program
+		}
+		at := "GET /" + name
+		if name == "index.html" {
+			at = "GET /{$}"
+		}
+		mux.HandleFunc(at, func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, kind, data) })
+	}
+	mux.HandleFunc("GET /look", func(w http.ResponseWriter, r *http.Request) {
+		answerJSON(w, http.StatusOK, look.state(r.Context()))
+	})
+	mux.HandleFunc("POST /act/{name}", func(w http.ResponseWriter, r *http.Request) {
+		status, err := c.act(r)
+		told := map[string]string{}
+		if err != nil {
+			told["error"] = err.Error()
+		}
+		look.renew()
+		answerJSON(w, status, told)
+	})
+	return &door{token: c.Token, hosts: c.Hosts, remote: c.Remote, inside: mux}
+}
+
+// mostBody is how long the body of a request may be.
+const mostBody = 64 << 10
+
+func (c Config) act(r *http.Request) (status int, err error) {
+	act, known := c.Acts[r.PathValue("name")]
+	if !known {
+		return http.StatusForbidden, errors.New("this page only shows (--allow-break lets it act)")
+	}
+	var target Target
+	body := json.NewDecoder(http.MaxBytesReader(nil, r.Body, mostBody))
+	body.DisallowUnknownFields()
+	if err := body.Decode(&target); err != nil {
+		return http.StatusBadRequest, err
+	}
+	if slices.Contains([]string{target.Path, target.Node, target.Session}, "") {
+		return http.StatusBadRequest, errors.New("path, node and session are needed")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), c.Within)
+	defer cancel()
+	switch err := act(ctx, target); {
+	case err == nil:
+		return http.StatusOK, nil
+	case ctx.Err() != nil:
+		return http.StatusGatewayTimeout, err
+	default:
+		return http.StatusConflict, err
+	}
+}
+
+func answerJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // what is written here is made of strings, numbers and JSON
+	}
+	answer(w, status, "application/json", data)
+}
+
+func answer(w http.ResponseWriter, status int, kind string, data []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // a browser that has gone needs no answer
+}
