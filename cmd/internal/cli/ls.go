@@ -11,7 +11,7 @@ import (
 )
 
 type lsVerb struct {
-	Watch bool          `help:"Again and again, until interrupted."`
+	Watch bool          `help:"Again and again, until q is typed."`
 	Every time.Duration `default:"2s" positive:"" help:"With --watch: how often to look."`
 	surveyed
 }

@@ -19,7 +19,8 @@ type topVerb struct {
 	Path  nodePath      `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
 }
 
-// Run shows what inspect shows, again and again, until it is interrupted.
+// Run shows what inspect shows, again and again, until q is typed or it is
+// interrupted.
 func (v *topVerb) Run(s *streams, c *connection) error {
 	book := &addressBook{c: c}
 	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *streams, to page) error {
@@ -27,8 +28,8 @@ func (v *topVerb) Run(s *streams, c *connection) error {
 	})
 }
 
-// repeat shows something again and again, until it is interrupted. It outlasts
-// the servers. In JSON, show writes to the streams, otherwise to a screen.
+// repeat shows something again and again, until q is typed or it is
+// interrupted. It outlasts the servers. In JSON, show writes to the streams, otherwise to a screen.
 func repeat(s *streams, c *connection, every time.Duration, show func(context.Context, *coord.Client, *streams, page) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
@@ -37,6 +38,8 @@ func repeat(s *streams, c *connection, every time.Duration, show func(context.Co
 		return bySignal(ctx, err)
 	}
 	defer hangUp(client)
+	ctx, restore := untilQuit(ctx, s)
+	defer restore()
 	for next := time.NewTicker(every); ; {
 		err := once(ctx, s, c, client, show)
 		switch {
