@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -98,9 +99,16 @@ func (s extent) String() string {
 	return text
 }
 
+// byGoZooKeeper is how go-zookeeper's own lock names its nodes: with the digits
+// of a GUID without its dashes. It stands in Curator's line.
+var byGoZooKeeper = regexp.MustCompile(`/_c_[0-9a-f]{32}-lock-[0-9]+$`)
+
 // sort is the kind, and the dialect if it is not the usual one.
 func (r report) sort() string {
-	if r.Dialect == "" || r.Dialect == string(coord.Curator) {
+	switch {
+	case len(r.Contenders) > 0 && r.Dialect == string(coord.Curator) && byGoZooKeeper.MatchString(r.Contenders[0].Node):
+		return r.Kind + ", go-zookeeper"
+	case r.Dialect == "" || r.Dialect == string(coord.Curator):
 		return r.Kind
 	}
 	return r.Kind + ", " + r.Dialect

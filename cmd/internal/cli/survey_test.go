@@ -157,7 +157,7 @@ func TestATangleIsSeen(t *testing.T) {
 		a, b := tangle(t, w)
 		p := on(t, w, "ls", below(w))
 		text := p.output()
-		require.Regexp(t, `(?m)^`+w.Path("gozk")+` +lock `, text)
+		require.Regexp(t, `(?m)^`+w.Path("gozk")+` +lock, go-zookeeper `, text)
 		require.Regexp(t, `(?m)^`+w.Path("mixed")+` .* two dialects, which do not see each other$`, text)
 		require.Regexp(t, `(?m)^`+w.Path("kazoo")+` +lock, kazoo +"orphan" .* 1 contender belongs to no session, and will never go by itself; 2100000002 of 2147483647 sequence numbers`, text)
 

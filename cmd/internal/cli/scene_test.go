@@ -1,0 +1,176 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// scene is five locks in the layouts of Curator, go-zookeeper and Kazoo: alice
+// and bob wait for each other at billing and stock; carol waits at report for a
+// process that was killed; dave waits at import for a node that belongs to no
+// session; erin holds archive, and a Kazoo client that she does not see has
+// come there. It returns the sessions of those that a test cannot tell by their
+// names.
+func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
+	open := func(name string, d coord.Dialect) *coord.Client {
+		return coordtest.Open(t, w.ConnectString(), coord.WithIdentity(name), coord.WithDialect(d))
+	}
+	wait := func(c *coord.Client, name string) {
+		waits(t, w, w.Path(name), 2, must(lock.New(c, w.Path(name))).Acquire)
+	}
+	a := open("alice", coord.Curator)
+	must(must(lock.New(a, w.Path("billing"))).Acquire(t.Context()))
+	b, events, err := zk.Connect(strings.Split(w.ConnectString(), ","), zktest.SessionTimeout, zk.WithLogInfo(false))
+	require.NoError(t, err)
+	require.NoError(t, zk.NewLock(b, w.Path("stock"), zk.WorldACL(zk.PermAll)).Lock())
+	waited := make(chan error, 1)
+	go func() { waited <- zk.NewLock(b, w.Path("billing"), zk.WorldACL(zk.PermAll)).Lock() }()
+	t.Cleanup(func() {
+		b.Close()
+		require.Error(t, <-waited, "bob got the lock that alice holds")
+		for range events {
+		}
+	})
+	awaitContenders(t, w.Admin(), w.Path("billing"), 2)
+	wait(a, "stock")
+
+	killed := on(t, w, "--dialect", "kazoo", "--session-timeout", "5m", "lock", w.Path("report"), "--", "sh", "-c", "echo $COORD_NODE; cat")
+	node := killed.line()
+	killed.signal(syscall.SIGKILL)
+	killed.exit()
+	_, stat, err := w.Admin().Exists(node)
+	require.NoError(t, err)
+	t.Cleanup(func() { w.ExpireSession(stat.EphemeralOwner) })
+	wait(open("carol", coord.Kazoo), "report")
+
+	digits := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
+	contend(t, w, w.Path("import"), nil)
+	_, err = w.Admin().Create(w.Path("import")+"/"+digits(guid1)+"__lock__0000000000", []byte("by hand"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	wait(open("dave", coord.Kazoo), "import")
+
+	must(must(lock.New(open("erin", coord.Curator), w.Path("archive"))).Acquire(t.Context()))
+	contend(t, w, w.Path("archive"), map[string]string{digits(guid2) + "__lock__0000000007": "frank"})
+	return sessionName(a.SessionID()), sessionName(b.SessionID()), sessionName(stat.EphemeralOwner)
+}
+
+const (
+	twoDialects = "two dialects, which do not see each other"
+	noSession   = "1 contender belongs to no session, and will never go by itself"
+)
+
+func TestThreeVerbsTellAllOfATangle(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		alice, bob, dead := scene(t, w)
+		t.Run("ls", func(t *testing.T) { lsTellsTheScene(t, w) })
+		t.Run("graph", func(t *testing.T) { graphTellsTheScene(t, w, alice, bob, dead) })
+		t.Run("doctor", func(t *testing.T) { doctorTellsTheScene(t, w, alice, bob, dead) })
+	})
+}
+
+func lsTellsTheScene(t *testing.T, w *zktest.World) {
+	p := on(t, w, "--json", "ls", below(w))
+	require.Zero(t, p.exit())
+	l := parse[listing](t, p.line())
+	require.Len(t, l.Recipes, 5)
+	for i, want := range []listed{
+		{Path: "archive", Dialect: "mixed", Holders: []string{"erin"}, Odd: []string{twoDialects}},
+		{Path: "billing", Dialect: "curator", Holders: []string{"alice"}, Odd: []string{}},
+		{Path: "import", Dialect: "kazoo", Holders: []string{"by hand"}, Odd: []string{noSession}},
+		{Path: "report", Dialect: "kazoo", Holders: []string{"coorddemo"}, Odd: []string{}},
+		{Path: "stock", Dialect: "curator", Holders: []string{""}, Odd: []string{}}, // zk.Lock does not say who it is
+	} {
+		got := l.Recipes[i]
+		require.Equal(t, w.Path(want.Path), got.Path)
+		require.Equal(t, "lock", got.Kind, got.Path)
+		require.Equal(t, want.Dialect, got.Dialect, got.Path)
+		require.Len(t, got.Holders, 1, got.Path)
+		require.True(t, strings.HasPrefix(got.Holders[0], want.Holders[0]), got.Holders)
+		require.NotNil(t, got.Age, got.Path)
+		require.Equal(t, 1, got.Waiting, got.Path)
+		require.Equal(t, want.Odd, got.Odd, got.Path)
+	}
+	text := on(t, w, "ls", below(w)).output()
+	for name, shows := range map[string]string{
+		"archive": `lock, mixed +"erin`, "billing": `lock +"alice`, "import": `lock, kazoo +"by hand"`,
+		"report": `lock, kazoo +"coorddemo `, "stock": `lock, go-zookeeper +unknown`,
+	} {
+		require.Regexp(t, `(?m)^`+w.Path(name)+` +`+shows, text)
+	}
+	require.Contains(t, text, twoDialects)
+	require.Contains(t, text, noSession)
+}
+
+func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
+	p := on(t, w, "--json", "graph", below(w))
+	require.Equal(t, exitFailed, p.exit(), "there is a circle")
+	g := parse[waitGraph](t, p.line())
+	circle := []string{alice, bob}
+	slices.Sort(circle)
+	require.Equal(t, [][]string{circle}, g.Circles)
+	waits := map[string]waitFor{}
+	for _, x := range g.Waits {
+		require.True(t, x.Holds, x.Path)
+		waits[strings.TrimPrefix(x.Path, below(w)+"/")] = x
+	}
+	require.Len(t, waits, 5)
+	require.Len(t, g.Waits, 5)
+	require.Equal(t, []string{bob, alice}, []string{waits["billing"].Session, waits["billing"].For})
+	require.Equal(t, []string{alice, bob}, []string{waits["stock"].Session, waits["stock"].For})
+	require.Contains(t, waits["report"].Owner, "carol")
+	require.Equal(t, dead, waits["report"].For)
+	require.Contains(t, waits["import"].Owner, "dave")
+	require.Equal(t, "0x0", waits["import"].For, "it belongs to no session")
+	require.Contains(t, waits["archive"].Owner, "frank")
+
+	text := on(t, w, "graph", below(w)).output()
+	require.Contains(t, text, "circle 1: these wait for each other")
+	require.NotContains(t, text, "circle 2")
+	require.Regexp(t, `(?m)^unknown +`+bob+` +`+w.Path("billing")+` +\S+ +"alice.*" +`+alice+` +holds$`, text)
+	require.Regexp(t, `(?m)^"alice.*" +`+alice+` +`+w.Path("stock")+` +\S+ +unknown +`+bob+` +holds$`, text)
+	require.Regexp(t, `(?m)^"carol.*" .* +`+w.Path("report")+` +\S+ +"coorddemo.*" +`+dead+` +holds$`, text)
+}
+
+func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
+	p := on(t, w, "--json", "doctor", below(w))
+	require.Equal(t, exitFailed, p.exit())
+	d := parse[diagnosis](t, p.line())
+	wrong, lost := map[string]string{}, []string{}
+	for _, f := range d.Findings {
+		if f.Wrong {
+			require.NotEmpty(t, f.Do, f.Found)
+			wrong[strings.TrimPrefix(f.Where, below(w)+"/")] = f.Found
+		} else if strings.Contains(f.Found, "its session is connected to no server") {
+			lost = append(lost, f.Where+" "+f.Found)
+		}
+	}
+	require.Equal(t, 3, d.Wrong, "%v", wrong)
+	require.Equal(t, twoDialects, wrong["archive"])
+	require.Equal(t, noSession, wrong["import"])
+	circles := wrong[below(w)]
+	require.Contains(t, circles, "sessions wait for each other")
+	require.Contains(t, circles, alice)
+	require.Contains(t, circles, bob)
+	require.Len(t, lost, 1)
+	require.True(t, strings.HasPrefix(lost[0], w.Path("report")+` "coorddemo `), lost[0])
+	require.Contains(t, lost[0], "("+dead+") holds")
+
+	text := strings.Join(strings.Fields(on(t, w, "doctor", below(w)).output()), " ") // lines may be broken anywhere
+	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
+	require.Contains(t, text, "WRONG "+w.Path("import")+" "+noSession)
+	require.Contains(t, text, "WRONG "+below(w)+" sessions wait for each other: ")
+	require.Contains(t, text, "("+dead+") holds, and its session is connected to no server that is named")
+	require.Contains(t, text, "3 things are wrong; ")
+}
