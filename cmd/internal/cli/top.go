@@ -29,7 +29,8 @@ func (v *topVerb) Run(s *streams, c *connection) error {
 }
 
 // repeat shows something again and again, until q is typed or it is
-// interrupted. It outlasts the servers. In JSON, show writes to the streams, otherwise to a screen.
+// interrupted. It outlasts the servers. In JSON, show writes to the streams,
+// otherwise to a screen.
 func repeat(s *streams, c *connection, every time.Duration, show func(context.Context, *coord.Client, *streams, page) error) error {
 	ctx, calm := interruptible(context.Background())
 	defer calm()
