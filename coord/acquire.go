@@ -3,10 +3,10 @@ package coord
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -100,7 +100,7 @@ func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool)
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w (%w)", Ended(ctx), err)
+			return nil, session.EndedAfter(ctx, err)
 		}
 		if err := c.removeFormer(ctx, cl); err != nil {
 			return nil, err

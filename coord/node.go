@@ -40,7 +40,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 		if err == nil {
 			return value, nil
 		}
-		if ctx.Err() != nil || !transient(err) {
+		if err, again := repeatable(ctx, err); !again {
 			return zero, c.Failure(op, path, err)
 		}
 		if errors.Is(err, ErrThrottled) {
@@ -78,16 +78,31 @@ func transient(err error) bool {
 	return errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrThrottled)
 }
 
+// repeatable reports whether a call that failed with err is to be made again,
+// and otherwise returns the error that tells why not.
+func repeatable(ctx context.Context, err error) (failure error, again bool) {
+	switch {
+	case !transient(err):
+		return err, false
+	case ctx.Err() != nil:
+		return session.EndedAfter(ctx, err), false
+	}
+	return err, true
+}
+
 // Retry calls f again for as long as the same call can end otherwise the next
-// time: when the connection or the session failed before the reply came, or
-// the server throttled it. It is for requests that do no harm when they are
-// carried out twice; f finds out what is different the second time. It returns
-// f's last error when ctx ends. A hold that is lost ([ErrLost]) does not come
-// back, for whatever reason it was lost.
+// time: when the connection or the session failed before the reply came, or the
+// server throttled it. It is for requests that do no harm when they are carried
+// out twice; f finds out what is different the second time. When ctx ends it
+// returns its error ([Ended]) with f's last one. A hold that is lost
+// ([ErrLost]) does not come back, for whatever reason it was lost.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
-		if err == nil || ctx.Err() != nil || !transient(err) || errors.Is(err, ErrLost) {
+		if err == nil || errors.Is(err, ErrLost) {
+			return err
+		}
+		if err, again := repeatable(ctx, err); !again {
 			return err
 		}
 		if errors.Is(err, ErrThrottled) {

@@ -88,3 +88,19 @@ func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T)
 		refusing.Store(false)
 	})
 }
+
+// Simulation and soak look at the other calls.
+func TestACallWhoseContextEndsAsTheConnectionIsLostTellsBoth(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		for _, lost := range []error{coord.ErrDisconnected, coord.ErrSessionExpired} {
+			ctx, cancel := context.WithCancel(b.Context())
+			err := c.Retry(ctx, func(context.Context) error {
+				cancel()
+				return lost
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, lost)
+		}
+	})
+}

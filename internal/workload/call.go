@@ -108,8 +108,6 @@ func (c *call) end(what string, err error, allowed ...error) {
 	case err == nil, slices.ContainsFunc(allowed, func(e error) bool { return errors.Is(err, e) }), w.Expected(w, err):
 	case c.must && c.ctx.Err() != nil:
 		w.Violated("%s: %s has not ended for %v: %v", w.Name, what, w.Pace.Certain, err)
-	case c.ctx.Err() != nil && errors.Is(err, coord.ErrSessionExpired):
-		// The error came as ctx ended, and the call was not repeated.
 	case c.ctx.Err() == nil || !errors.Is(err, c.ctx.Err()):
 		w.Violated("%s: %s failed: %v", w.Name, what, err)
 	}

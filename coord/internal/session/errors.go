@@ -85,3 +85,12 @@ func Ended(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }
+
+// EndedAfter returns why ctx has ended, with the failure after which the call
+// was not made again.
+func EndedAfter(ctx context.Context, failure error) error {
+	if errors.Is(failure, ctx.Err()) {
+		return failure
+	}
+	return fmt.Errorf("%w (%w)", Ended(ctx), failure)
+}

@@ -81,10 +81,13 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 		value, err = read()
 		return err
 	}, func(err error, _ bool) error {
-		if errors.Is(err, session.ErrConnection) && ctx.Err() == nil && s.Err() == nil {
-			return ErrAgain
+		switch {
+		case !errors.Is(err, session.ErrConnection), s.Err() != nil:
+			return err
+		case ctx.Err() != nil:
+			return session.EndedAfter(ctx, err)
 		}
-		return err
+		return ErrAgain
 	})
 	return value, err
 }
