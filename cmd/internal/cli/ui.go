@@ -42,7 +42,7 @@ func (v *uiVerb) Run(s *streams, c *connection) error {
 		return exitWith(exitFailed, "%w (--listen tells where)", err)
 	}
 	defer func() { _ = listener.Close() }()
-	config := v.config(client, c.ConnectTimeout)
+	config := v.config(client, c)
 	at := "http://" + v.host(listener) + "/" + config.Token + "/"
 	if err := s.print(map[string]string{"url": at}, "%s\n", at); err != nil {
 		return exitWith(exitFailed, "the URL could not be written: %w", err)
@@ -87,8 +87,8 @@ func (v *uiVerb) host(listener net.Listener) string {
 	return net.JoinHostPort(machine, port)
 }
 
-func (v *uiVerb) config(client *coord.Client, within time.Duration) ui.Config {
-	config := ui.Config{Token: rand.Text(), Every: v.Every, Within: within, Look: v.look(client)}
+func (v *uiVerb) config(client *coord.Client, c *connection) ui.Config {
+	config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c)}
 	if v.AllowRemote {
 		config.Remote, config.Hosts = true, v.names()
 	}

@@ -30,9 +30,8 @@ type sight struct {
 // sighted is a recipe with the first of its contenders.
 type sighted struct {
 	report
-	Waiting int      `json:"waiting"`
-	Odd     []string `json:"odd"`
-	More    int      `json:"more"` // contenders
+	Waiting int `json:"waiting"`
+	More    int `json:"more"` // contenders
 }
 
 func (s *survey) sight() sight {
@@ -46,20 +45,25 @@ func (s *survey) sight() sight {
 		found.Circles = append(found.Circles, waits[:min(len(waits), mostContenders)])
 	}
 	for _, r := range s.recipes[:min(len(s.recipes), mostSeen)] {
-		one := sighted{report: r, Waiting: r.waiting(), Odd: r.oddities(), More: max(0, len(r.Contenders)-mostContenders)}
-		one.Contenders = r.Contenders[:len(r.Contenders)-one.More]
+		one := sighted{report: r, Waiting: r.waiting(), More: max(0, len(r.Contenders)-mostContenders)}
+		one.Odd, one.Contenders = r.oddities(), r.Contenders[:len(r.Contenders)-one.More]
 		found.Recipes = append(found.Recipes, one)
 	}
 	return found
 }
 
-func (v *uiVerb) look(client *coord.Client) func(context.Context) (any, error) {
+func (v *uiVerb) look(client *coord.Client, c *connection) func(context.Context) (any, error) {
+	book := &addressBook{c: c}
 	return func(ctx context.Context) (any, error) {
 		found, err := surveyed{Most: v.Most, Path: v.Path}.look(ctx, client)
 		if err != nil {
 			return nil, err
 		}
-		return found.sight(), nil
+		seen := found.sight()
+		for i := range seen.Recipes {
+			book.fill(ctx, &seen.Recipes[i].report)
+		}
+		return seen, nil
 	}
 }
 

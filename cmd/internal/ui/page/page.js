@@ -4,8 +4,8 @@ import { age, chains, plural, shown, tree } from "./shape.js";
 
 const at = (id) => document.getElementById(id);
 const questions = {
-  revoke: ["Ask for it?", "Whether it is given up is up to the program that holds it."],
-  break: ["Take it by force?", "The next one gets it at once. The program that has it now may still be at work, beside the next one."],
+  revoke: ["Ask this one to give up?", "Whether it does is up to its program."],
+  break: ["Remove this one by force?", "The next one gets its turn at once. The program that is removed may still be at work, beside the next one."],
 }; // by act
 
 let every = 2000; // milliseconds
@@ -67,6 +67,7 @@ function buttons(targetOf) {
     const button = make("button", act);
     button.type = "button";
     set(button, act);
+    button.setAttribute("aria-label", act + " " + shown(targetOf().owner || "unknown"));
     button.addEventListener("click", () => ask(act, targetOf()));
     all.append(button);
   }
@@ -78,7 +79,7 @@ function drawTree(list, branches) {
     const r = b.recipe;
     const p = element.summary.parts;
     set(p.name, b.name);
-    set(p.quiet, r ? r.kind + (r.dialect && r.dialect !== "curator" ? ", " + r.dialect : "") : "");
+    set(p.quiet, r ? r.kind + (r.limit ? " of " + r.limit : "") + (r.dialect && r.dialect !== "curator" ? ", " + r.dialect : "") : "");
     set(p.holds, r ? holding(r) : "");
     set(p.waiting, r?.waiting ? r.waiting + " waiting" : "");
     set(p.odd, (r?.odd ?? []).join("; "));
@@ -116,7 +117,7 @@ function drawLine(element, r) {
   const lines = [];
   for (const item of (r?.queue?.first ?? []).filter((i) => i.in_hand)) {
     lines.push({ path: r.path, node: item.name, session: item.session, owner: item.owner, state: "in hand", kind: "item",
-      age: item.held, revoked: item.revoked, holds: true, may: true });
+      age: item.held, revoked: item.revoked, orphan: item.orphan, address: item.address, holds: true, may: true });
   }
   for (const c of r?.contenders ?? []) lines.push({ ...c, path: r.path, may: !r.queue });
   if (r?.more) lines.push({ path: r.path, node: "", state: "… and " + r.more + " more" });
@@ -127,13 +128,14 @@ function drawLine(element, r) {
     p.state.className = l.holds ? "state holds" : "state";
     set(p.owner, l.node && (l.owner || "unknown"));
     set(p.age, age(l.age));
-    set(p.quiet, [l.kind, l.session && "session " + l.session].filter(Boolean).join(", "));
-    set(p.odd, l.revoked ? "asked to give up" : "");
+    set(p.quiet, [l.kind, l.session && !l.orphan && "session " + l.session, l.address].filter(Boolean).join(", "));
+    set(p.odd, [l.orphan && "belongs to no session", l.revoked && "asked to give up"].filter(Boolean).join(", "));
   });
 }
 
 function newLine(l) {
   const line = row("li", "state", "owner", "age", "quiet", "odd");
+  line.shows = l;
   if (l.may) line.append(buttons(() => line.shows));
   return line;
 }

@@ -61,8 +61,9 @@ export function chains(waits) {
     return (followers.get(session) ?? []).map((w) => ({ owner: w.owner, session: w.session, wait: w, below: below(w.session) }));
   };
   const first = [...followers.keys()].sort((a, b) => waiting.has(a) - waiting.has(b));
-  return first.filter((session) => !drawn.has(session)).map((session) => {
-    const w = followers.get(session)[0];
-    return { owner: w.for_owner, session, holds: followers.get(session).some((f) => f.for_holds), below: below(session) };
+  return first.flatMap((session) => {
+    if (drawn.has(session)) return [];
+    const [w] = followers.get(session);
+    return [{ owner: w.for_owner, session, holds: followers.get(session).some((f) => f.for_holds), below: below(session) }];
   });
 }
