@@ -26,6 +26,7 @@ type verbs struct {
 	Doctor        doctorVerb        `cmd:"" help:"Look for what is wrong: servers, sessions, clocks, permissions, nodes left behind."`
 	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`
 	Top           topVerb           `cmd:"" help:"The same again and again, until q is typed."`
+	Held          heldVerb          `cmd:"" help:"Tell by the exit status whether something is still held: a health probe."`
 	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
 	Break         breakVerb         `cmd:"" help:"Take a lock from its holder by force."`
 	Elect         electVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`

@@ -27,6 +27,7 @@ lock /locks/build -c 'make && make install'`,
 	"completion": "completion bash",
 	"inspect":    "inspect /locks/backup\ninspect --json /jobs",
 	"top":        `top --every 5s /jobs`,
+	"held":       "held  # inside of CMD\nheld --timeout 2s --node _c_7c1f0a9e-lock-0000000041 /locks/backup\nheld --json --token 8589934612 /services/billing",
 	"revoke": `revoke --wait /locks/backup
 revoke --force-after 1m /locks/backup
 revoke --node entry-100-0000000007 /jobs  # one item of a queue`,
