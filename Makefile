@@ -3,7 +3,7 @@ SHELL := /bin/bash
 TOOL  := go tool -modfile=tools/go.mod
 
 # Modules of their own, for what the library must not depend on.
-NESTED := bench cmd/internal/ui/browser contrib/otel contrib/prom tools/release
+NESTED := bench cmd/internal/ui/browser contrib/otel contrib/prom tools/manifests tools/release
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
 export GOFLAGS := $(GOFLAGS) -buildvcs=false

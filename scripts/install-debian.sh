@@ -33,12 +33,15 @@ if [ "${1:-}" = bench ]; then
 	need redis-server -- command -v redis-server
 fi
 
-[ ${#packages[@]} -gt 0 ] || exit 0
+# Prometheus' checker of rules alone, into artefacts/promtool: its package would start a server.
+promtool=$(dirname "${BASH_SOURCE[0]}")/../artefacts/promtool
+command -v promtool >/dev/null || [ -x "$promtool" ] || fetch=yes
+[ ${#packages[@]} -gt 0 ] || [ -n "${fetch:-}" ] || exit 0
 
 fail() {
 	cat >&2 <<EOF
 install-debian.sh: $1
-The tests on real servers need these Debian packages: ${packages[*]}
+The tests on real servers need these Debian packages: ${packages[*]} ${fetch:+prometheus (promtool)}
 Without them, this runs all that the embedded server can serve:
 	ZKTEST_SERVERS=embedded go test ./...
 EOF
@@ -52,8 +55,16 @@ if [ "$(id -u)" -ne 0 ]; then
 	as_root=(sudo -n)
 fi
 
-echo "install-debian.sh: installing ${packages[*]}" >&2
+echo "install-debian.sh: installing ${packages[*]} ${fetch:+promtool}" >&2
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 "$@"; }
 
 apt update || echo "install-debian.sh: apt-get update failed; trying with the package lists there are" >&2
-apt install -y --no-install-recommends "${packages[@]}" >&2 || fail "apt-get install failed"
+[ ${#packages[@]} -eq 0 ] || apt install -y --no-install-recommends "${packages[@]}" >&2 || fail "apt-get install failed"
+if [ -n "${fetch:-}" ]; then
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	(cd "$work" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)" download prometheus && dpkg-deb -x prometheus_*.deb x) >&2 ||
+		fail "apt-get download failed"
+	mkdir -p "$(dirname "$promtool")"
+	mv "$work/x/usr/bin/promtool" "$promtool"
+fi

@@ -2,9 +2,199 @@
 
 package docs
 
-import "testing"
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
 
-// runbooks are staged by their headings in docs/operations.md.
-var runbooks = map[string]func(){}
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
 
-func runBooks(t *testing.T, bin string) {}
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// runbooks are the run-books of docs/operations.md by their headings: each
+// makes the trouble, runs the blocks, and looks whether the trouble is over.
+var runbooks = map[string]func(b *book){
+	"Stuck lock":   stuckLock,
+	"Orphan":       orphan,
+	"Lost holds":   lostHolds,
+	"Lost quorum":  lostQuorum,
+	"Full counter": fullCounter,
+	"Deadlock":     deadlock,
+	"Dead letters": deadLetters,
+}
+
+// A book is a run-book at its desk.
+type book struct {
+	*desk
+	steps []block
+}
+
+func runBooks(t *testing.T, bin string) {
+	for heading, play := range runbooks {
+		t.Run(heading, func(t *testing.T) {
+			t.Parallel()
+			b := &book{}
+			for _, s := range blocksOfKind(t, "sh") {
+				if s.heading == heading {
+					b.steps = append(b.steps, s)
+				}
+			}
+			require.NotEmpty(t, b.steps)
+			connect := ""
+			if heading != "Lost quorum" { // which has an ensemble
+				srv, err := zkembed.Start()
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = srv.Close() })
+				connect = srv.ConnectString()
+			}
+			b.desk = newDesk(t, bin, connect)
+			play(b)
+		})
+	}
+}
+
+// step runs a block, of which the commands with these statuses fail.
+func (b *book) step(i int, failing ...string) (output string) {
+	b.t.Helper()
+	output, failed := b.run(b.steps[i])
+	require.Equal(b.t, failing, failed, "%v wrote:\n%s", b.steps[i], output)
+	return output
+}
+
+func (b *book) client(name string) *coord.Client {
+	b.t.Helper()
+	return coordtest.Open(b.t, b.connect, coord.WithSessionTimeout(10*time.Second), coord.WithIdentity(name))
+}
+
+func (b *book) mutex(c *coord.Client, path string) *lock.Mutex {
+	b.t.Helper()
+	m, err := lock.New(c, path)
+	require.NoError(b.t, err)
+	return m
+}
+
+func (b *book) acquire(c *coord.Client, path string) *coord.Hold {
+	b.t.Helper()
+	h, err := b.mutex(c, path).Acquire(coordtest.Limited(b.t))
+	require.NoError(b.t, err)
+	return h
+}
+
+// create makes a node by hand, and its parents.
+func (b *book) create(path, data string, flags int32) *zk.Conn {
+	b.t.Helper()
+	conn := zktest.Connect(b.t, b.connect, 10*time.Second)
+	for i, r := range path[1:] {
+		if r == '/' {
+			_, _ = conn.Create(path[:i+1], nil, 0, zk.WorldACL(zk.PermAll)) // there, perhaps
+		}
+	}
+	_, err := conn.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll))
+	require.NoError(b.t, err)
+	return conn
+}
+
+// waiting begins to wait for a lock, and returns where the outcome is told.
+func (b *book) waiting(c *coord.Client, path string, line int) <-chan error {
+	b.t.Helper()
+	m, granted := b.mutex(c, path), make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	b.t.Cleanup(cancel)
+	go func() {
+		_, err := m.Acquire(ctx)
+		granted <- err
+	}()
+	zktest.Eventually(b.t, coordtest.Soon, func() bool {
+		all, err := m.Contenders(b.t.Context())
+		return err == nil && len(all) == line
+	}, "%d stand in line at %s", line, path)
+	return granted
+}
+
+func stuckLock(b *book) {
+	h := b.acquire(b.client("stuck"), "/locks/backup")
+	granted := b.waiting(b.client("patient"), "/locks/backup", 2)
+	text := b.step(0)
+	require.Contains(b.t, text, fmt.Sprintf("%d", os.Getpid()), "the process is named")
+	require.NoError(b.t, zktest.Receive(b.t, coordtest.Soon, granted, "the lock"))
+	zktest.Receive(b.t, coordtest.Soon, h.Done(), "the news")
+	require.ErrorIs(b.t, h.Err(), coord.ErrNodeDeleted)
+}
+
+const orphans = "_c_6f0d2b0a-6c1e-4a3e-9a53-0c7c4f6f2d11-lock-0000000001"
+
+func orphan(b *book) {
+	b.create("/locks/old/"+orphans, "by hand", 0)
+	granted := b.waiting(b.client("patient"), "/locks/old", 2)
+	text := b.step(0, "1 zkcoord doctor")
+	require.Contains(b.t, text, "belongs to no session")
+	require.NoError(b.t, zktest.Receive(b.t, coordtest.Soon, granted, "the lock"))
+}
+
+func lostHolds(b *book) { require.Contains(b.t, b.step(0), "a write takes") }
+
+func lostQuorum(b *book) {
+	ens := zktest.RequireEnsemble(b.t)
+	b.connect = ens.ConnectString()
+	for _, s := range ens.Servers()[:2] {
+		require.NoError(b.t, s.Kill())
+	}
+	text := b.step(0, "1 zkcoord doctor --connect-timeout 3s")
+	require.Contains(b.t, text, "part of a quorum")
+	for _, s := range ens.Servers()[:2] {
+		require.NoError(b.t, s.Restart())
+	}
+	require.NoError(b.t, ens.AwaitReady())
+	b.step(0)
+}
+
+func fullCounter(b *book) {
+	zktest.Require(b.t, zktest.Real) // for Java
+	const cli = `#!/bin/sh
+j=/usr/share/java
+exec java -cp $j/zookeeper-jute.jar:$j/zookeeper.jar:$j/slf4j-nop.jar:$j/commons-cli.jar org.apache.zookeeper.ZooKeeperMain "$@"
+`
+	require.NoError(b.t, os.WriteFile(b.bin+"/zkCli.sh", []byte(cli), 0o700)) //nolint:gosec // a program
+	user := b.create("/locks/old/"+strings.Replace(orphans, "0000000001", "2147418112", 1), "user", zk.FlagEphemeral)
+	_, err := b.mutex(b.client("next"), "/locks/old").TryAcquire(b.t.Context())
+	require.ErrorIs(b.t, err, coord.ErrBusy)
+	require.Contains(b.t, b.step(0), "2147418112 of 2147483647 sequence numbers")
+	user.Close()
+	b.step(1)
+	h := b.acquire(b.client("next"), "/locks/old")
+	require.True(b.t, strings.HasSuffix(h.Node(), "-0000000000"), h.Node())
+}
+
+func deadlock(b *book) {
+	alice, bob := b.client("alice"), b.client("bob")
+	b.acquire(alice, "/locks/a")
+	b.acquire(bob, "/locks/b")
+	b.waiting(alice, "/locks/b", 2)
+	granted := b.waiting(bob, "/locks/a", 2)
+	text := b.step(0, "1 zkcoord graph /")
+	require.Contains(b.t, text, "circle 1: ")
+	require.NoError(b.t, zktest.Receive(b.t, coordtest.Soon, granted, "the lock"))
+}
+
+func deadLetters(b *book) {
+	q, err := queue.New(b.client("producer"), "/jobs/dead")
+	require.NoError(b.t, err)
+	require.NoError(b.t, q.Put(b.t.Context(), []byte("failed")))
+	text := b.step(0)
+	require.True(b.t, strings.HasSuffix(strings.TrimSpace(text), "0"), text)
+	back, err := queue.New(b.client("consumer"), "/jobs")
+	require.NoError(b.t, err)
+	item, err := back.TryTake(b.t.Context())
+	require.NoError(b.t, err)
+	require.Equal(b.t, "failed", string(item))
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package packaging
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+var unitBlock = regexp.MustCompile("(?ms)^```ini\n# /etc/systemd/system/([\\w.@-]+).*?\n(.*?)^```$")
+
+// The units that the documents show are valid, and a timer finds its service.
+func TestTheUnitsInTheDocumentsAreValid(t *testing.T) {
+	needsDebian(t)
+	dir := t.TempDir()
+	var units []string
+	documents, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	shown := 0
+	for _, doc := range documents {
+		text, err := os.ReadFile(doc)
+		require.NoError(t, err)
+		shown += strings.Count(string(text), "\n```ini\n")
+		for _, unit := range unitBlock.FindAllStringSubmatch(string(text), -1) {
+			// The program that is named has to be there.
+			body := strings.ReplaceAll(unit[2], "/usr/bin/zkcoord", "/usr/bin/env")
+			require.NoError(t, os.WriteFile(dir+"/"+unit[1], []byte(body), 0o600))
+			units = append(units, dir+"/"+unit[1])
+		}
+	}
+	require.Len(t, units, shown, "each begins with the path of its file")
+	require.NotEmpty(t, units)
+	require.NotContains(t, script(t, dir, "systemd-analyze verify --man=no "+strings.Join(units, " ")), dir)
+}
+
+var metricName = regexp.MustCompile(`zkcoord_[a-z_]+`)
+
+// Prometheus' own checker tries each alert, and each metric is one that is
+// exported.
+func TestTheAlertsAreValidAndFire(t *testing.T) {
+	needsDebian(t)
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		promtool, err = filepath.Abs("../artefacts/promtool")
+		require.NoError(t, err)
+		require.FileExists(t, promtool, "make deps fetches it")
+	}
+	script(t, "../contrib/prom", promtool+" check rules alerts.yml; "+promtool+" test rules alerts_test.yml")
+
+	rules, err := os.ReadFile("../contrib/prom/alerts.yml")
+	require.NoError(t, err)
+	program, err := os.ReadFile("../contrib/prom/prom.go")
+	require.NoError(t, err)
+	exporter, err := os.ReadFile("../cmd/internal/cli/exporter.go")
+	require.NoError(t, err)
+	operations, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	for _, name := range metricName.FindAllString(string(rules), -1) {
+		if ofPath, ok := strings.CutPrefix(name, "zkcoord_path_"); ok {
+			require.Contains(t, string(exporter), `("`+ofPath+`", "`)
+		} else {
+			require.Contains(t, string(program), `"`+name+`"`)
+		}
+	}
+	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
+		require.Contains(t, string(operations), "| `"+alert[1]+"` |")
+	}
+	for _, to := range regexp.MustCompile(`runbook: docs/operations.md#(\S+)`).FindAllStringSubmatch(string(rules), -1) {
+		require.Contains(t, strings.ToLower(string(operations)), "### "+strings.ReplaceAll(to[1], "-", " ")+"\n")
+	}
+}
+
+// In a container the program may be the first process.
+func TestTheFirstProcessOfAContainerMayBeTheProgram(t *testing.T) {
+	const own = "unshare --user --map-root-user --pid --fork --mount-proc "
+	if err := exec.CommandContext(t.Context(), "sh", "-c", own+"true").Run(); err != nil {
+		t.Skipf("this machine allows no namespaces: %v", err)
+	}
+	dir := t.TempDir()
+	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
+	srv, err := zkembed.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = srv.Close() })
+	out := script(t, dir, own+`./zkcoord lock /l -- sh -c 'read -r name < /proc/1/comm; echo "$name"'`, "ZK_SERVERS="+srv.ConnectString())
+	require.Equal(t, "zkcoord\n", out)
+}

@@ -1,0 +1,75 @@
+package manifests
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var block = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+
+// decode reads a manifest by the type that it says it is of. A field that the
+// type does not have is an error.
+func decode(t *testing.T, manifest string) (name string, selector, labels map[string]string) {
+	t.Helper()
+	var kind struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(manifest), &kind))
+	switch kind.APIVersion + " " + kind.Kind {
+	case "apps/v1 Deployment":
+		var d appsv1.Deployment
+		require.NoError(t, yaml.UnmarshalStrict([]byte(manifest), &d))
+		require.NotEmpty(t, d.Spec.Template.Spec.Containers)
+		for _, c := range d.Spec.Template.Spec.Containers {
+			require.NotEmpty(t, c.Name)
+			require.NotEmpty(t, c.Image)
+		}
+		return d.Name, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels
+	case "batch/v1 CronJob":
+		var j batchv1.CronJob
+		require.NoError(t, yaml.UnmarshalStrict([]byte(manifest), &j))
+		return j.Name, nil, nil
+	case "v1 Service":
+		var s corev1.Service
+		require.NoError(t, yaml.UnmarshalStrict([]byte(manifest), &s))
+		return s.Name, nil, nil
+	}
+	t.Fatalf("no type for %+v:\n%s", kind, manifest)
+	return "", nil, nil
+}
+
+func TestTheManifestsInTheDocumentsAreValid(t *testing.T) {
+	documents, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	shown := 0
+	for _, doc := range documents {
+		text, err := os.ReadFile(doc)
+		require.NoError(t, err)
+		for _, found := range block.FindAllStringSubmatch(string(text), -1) {
+			for _, manifest := range strings.Split(found[1], "\n---\n") {
+				shown++
+				name, selector, labels := decode(t, manifest)
+				require.NotEmpty(t, name)
+				for key, value := range selector {
+					require.Equal(t, value, labels[key], "%s: the selector does not select its own pods", name)
+				}
+			}
+		}
+	}
+	require.Positive(t, shown)
+}
+
+func TestAFieldThatIsMisspeltIsFound(t *testing.T) {
+	var d appsv1.Deployment
+	require.ErrorContains(t, yaml.UnmarshalStrict([]byte("spec: {replica: 3}"), &d), "replica")
+}
