@@ -25,7 +25,8 @@ test: deps lint
 	@for m in $(NESTED); do echo "$$m:"; (cd $$m && go test -count=1 ./...) || exit 1; done
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
-# misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees.
+# misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users
+# of the last release would have to change, if it is not in the changelog.
 lint:
 	go vet ./...
 	@for m in $(NESTED); do (cd $$m && go vet ./... && go tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...) || exit 1; done
@@ -33,6 +34,7 @@ lint:
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
 	$(TOOL) staticcheck ./...
 	$(TOOL) errcheck -ignoretests -exclude tools/errcheck.txt ./...
+	@scripts/apidiff.sh
 
 fmt:
 	$(TOOL) gofumpt -w .
