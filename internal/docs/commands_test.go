@@ -164,15 +164,20 @@ func putAnItem(t *testing.T, connect string) {
 
 var fileName = regexp.MustCompile(`[\w./@-]+\.(yaml|yml|service|timer)\b`)
 
-// namesFiles finds the files that a line names in the checkout: they have tests
-// of their own.
+// namesFiles finds the files that a line names: they are in the checkout, and
+// have tests of their own, or a block begins with their name.
 func namesFiles(d *desk, line string) error {
 	for _, name := range fileName.FindAllString(line, -1) {
-		name = regexp.MustCompile(`@\w+\.`).ReplaceAllString(name, "@.") // an instance
+		name = regexp.MustCompile(`@\w+\.`).ReplaceAllString(name, "@.") // of an instance
+		shown := slices.ContainsFunc(blocks(d.t), func(b block) bool {
+			first, _, _ := strings.Cut(b.text, "\n")
+			return (b.kind == "yaml" || b.kind == "ini") && strings.HasPrefix(first, "# ") && strings.Contains(first, name)
+		})
+		if found, _ := filepath.Glob(filepath.Join(d.dir, "packaging", name)); shown || len(found) > 0 {
+			continue
+		}
 		if _, err := os.Stat(filepath.Join(d.dir, name)); err != nil {
-			if found, _ := filepath.Glob(filepath.Join(d.dir, "packaging", filepath.Base(name))); len(found) == 0 {
-				return err
-			}
+			return err
 		}
 	}
 	return nil
