@@ -252,7 +252,7 @@ func closedPort(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port)
 }
 
-func parse[T any](t *testing.T, line string) T {
+func parse[T any](t testing.TB, line string) T {
 	t.Helper()
 	var v T
 	require.NoError(t, json.Unmarshal([]byte(line), &v), line)

@@ -31,15 +31,29 @@ func inspect(ctx context.Context, client *coord.Client, path nodePath) (report, 
 	}
 }
 
-func look(ctx context.Context, client *coord.Client, path nodePath) (r report, changed bool, err error) {
-	r = newReport(string(path))
-	names, err := client.Children(ctx, string(path))
-	if errors.Is(err, coord.ErrNoNode) {
-		return r, false, nil
+// inspectListed is inspect where the path has just been listed.
+func inspectListed(ctx context.Context, client *coord.Client, path nodePath, names []string) (report, error) {
+	r, changed, err := lookAt(ctx, client, path, names)
+	if err != nil || !changed {
+		return r, err
 	}
-	if err != nil {
+	return inspect(ctx, client, path)
+}
+
+func look(ctx context.Context, client *coord.Client, path nodePath) (r report, changed bool, err error) {
+	names, err := client.Children(ctx, string(path))
+	switch {
+	case errors.Is(err, coord.ErrNoNode):
+		return newReport(string(path)), false, nil
+	case err != nil:
 		return r, false, err
 	}
+	return lookAt(ctx, client, path, names)
+}
+
+// lookAt reads what stands behind the names in a listing of the path.
+func lookAt(ctx context.Context, client *coord.Client, path nodePath, names []string) (r report, changed bool, err error) {
+	r = newReport(string(path))
 	r.Exists = true
 	members := lineOf(names)
 	line, err := client.Describe(ctx, string(path), members)

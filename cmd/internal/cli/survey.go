@@ -110,7 +110,7 @@ func (s *survey) visit(ctx context.Context, client *coord.Client, path string) (
 	}
 	r := newReport(path)
 	if mayBeRecipe(names) {
-		r, err = inspect(ctx, client, nodePath(path))
+		r, err = inspectListed(ctx, client, nodePath(path), names)
 		names = slices.DeleteFunc(names, r.isOwn)
 	} else if len(names) == 0 {
 		err = r.asBarrier(ctx, client, nodePath(path))

@@ -1,0 +1,141 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+const (
+	manyLocks   = 10_000
+	manyDirs    = 100
+	manyWaiters = manyLocks / 10
+)
+
+// manyHeld makes the locks, each held by one; at every tenth another waits.
+func manyHeld(t testing.TB, w *zktest.World) {
+	t.Helper()
+	var ops []any
+	carryOut := func() {
+		_, err := w.Admin().Multi(ops...)
+		require.NoError(t, err)
+		ops = nil
+	}
+	create := func(path string, flags int32) {
+		ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte("job host7 4711"), Acl: zk.WorldACL(zk.PermAll), Flags: flags})
+	}
+	create(below(w), 0)
+	for dir := range manyDirs {
+		create(w.Path(fmt.Sprint(dir)), 0)
+		for i := range manyLocks / manyDirs {
+			path := w.Path(fmt.Sprintf("%d/%d", dir, i))
+			create(path, 0)
+			create(path+"/_c_"+guid1+"-lock-0000000000", zk.FlagEphemeral)
+			if i%10 == 0 {
+				create(path+"/_c_"+guid2+"-lock-0000000001", zk.FlagEphemeral)
+			}
+		}
+		carryOut()
+	}
+}
+
+// called runs a verb in this process, and returns its output and status.
+func called(t testing.TB, w *zktest.World, args ...string) (output string, status int) {
+	t.Helper()
+	var out, notes bytes.Buffer
+	std := &streams{out: &out, err: &notes}
+	v, ctx, err := parseArgs(std, append([]string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}, args...))
+	require.NoError(t, err)
+	std.json, v.note = true, std.note
+	status = std.finish(ctx.Run(std, &v.connection))
+	require.Empty(t, notes.String())
+	return out.String(), status
+}
+
+// requestGauge counts reads, and now and then holds one reply back and
+// with it all that follow: what comes meanwhile was sent without waiting.
+type requestGauge struct {
+	mu      sync.Mutex
+	reads   int
+	until   time.Time // no reply goes out before
+	pending int
+	most    int
+}
+
+const (
+	heldBack     = 200 * time.Millisecond
+	heldBackEach = 5000 // reads
+)
+
+// match is called with one request after the other, before it is carried out.
+func (g *requestGauge) match(r zkembed.Request) bool {
+	if !slices.Contains([]zkembed.Op{zkembed.OpGetChildren2, zkembed.OpGetData, zkembed.OpExists}, r.Op) {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reads++
+	holds := g.reads%heldBackEach == 0
+	switch now := time.Now(); {
+	case now.Before(g.until):
+		g.pending++
+		holds = false
+	case holds:
+		g.until, g.pending = now.Add(heldBack), 1
+	}
+	g.most = max(g.most, g.pending)
+	return holds
+}
+
+func TestTenThousandLocksAreListedWithFewRequestsUnderWay(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	manyHeld(t, w)
+	for _, verb := range []string{"ls", "graph"} {
+		g := &requestGauge{}
+		fault := w.Embedded().Inject(zkembed.Match{Func: g.match}, zkembed.DelayReply(heldBack))
+		text, status := called(t, w, verb, below(w))
+		fault.Remove()
+		require.Zero(t, status)
+		all := parse[struct {
+			Recipes, Waits []struct{}
+			Left           int `json:"left_out"`
+		}](t, text)
+		require.Zero(t, all.Left)
+		if verb == "ls" {
+			require.Len(t, all.Recipes, manyLocks)
+		} else {
+			require.Len(t, all.Waits, manyWaiters)
+		}
+		require.Positive(t, fault.Fired(), "nothing was held back, and this test proves nothing")
+		require.LessOrEqual(t, g.most, surveyors, "requests under way at once")
+		require.Greater(t, g.most, 1, "one after the other: that takes long")
+		require.LessOrEqual(t, g.reads, 1+manyDirs+manyLocks+manyLocks+manyWaiters, "a listing of each node, a read of each contender")
+	}
+}
+
+func BenchmarkTenThousandLocks(b *testing.B) {
+	for _, backend := range []zktest.Backend{zktest.Embedded, zktest.Real} {
+		b.Run(backend.String(), func(b *testing.B) {
+			w := zktest.NewPrivate(b, backend)
+			manyHeld(b, w)
+			for _, verb := range []string{"ls", "graph", "doctor"} {
+				b.Run(verb, func(b *testing.B) {
+					for b.Loop() {
+						called(b, w, verb, below(w))
+					}
+				})
+			}
+		})
+	}
+}
