@@ -114,6 +114,18 @@ func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
 	}
 }
 
+func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
+	text := section(t, "inspect, top")
+	made := map[string]bool{}
+	for _, file := range []string{"inspect.go", "inspect_rounds.go", "inspect_queue.go"} {
+		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(must(os.ReadFile(file))), -1) {
+			made[match[1]] = true
+			require.Contains(t, text, "`"+match[1]+"`")
+		}
+	}
+	require.Len(t, made, 6)
+}
+
 func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
 	var made, told []string
 	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(must(os.ReadFile("exporter.go"))), -1) {
