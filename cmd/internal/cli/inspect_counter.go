@@ -28,7 +28,7 @@ func (r *report) count(ctx context.Context, client *coord.Client) error {
 	case slotsKind:
 		directories = append(directories, r.Path+"/leases", r.Path+"/locks", r.Path+"-__lock__")
 	case queueKind:
-		directories = []string{r.Path + "/entries"}
+		directories = []string{r.Path + "/entries", r.Path + "/waiting", r.Path + "/waiting-kazoo"}
 	}
 	for _, dir := range directories {
 		stat, there, err := client.Exists(ctx, dir)

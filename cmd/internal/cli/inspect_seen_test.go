@@ -193,9 +193,12 @@ func TestInspectTellsHowFarTheCounterIsFromItsEnd(t *testing.T) {
 func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	putItems(t, w, "item")
+	for _, path := range []string{"q2", "q2/entries", "q2/waiting"} {
+		byHand(t, w, w.Path(path), "")
+	}
 	require.Zero(t, on(t, w, sh(w.Path("l"), "true")...).exit())
 	require.Zero(t, on(t, w, sh(w.Path("s"), "true", "--slots", "2")...).exit())
-	for path, dir := range map[string]string{"l": "l", "s": "s/leases", "q": "q/entries"} {
+	for path, dir := range map[string]string{"l": "l", "s": "s/leases", "q": "q/entries", "q2": "q2/waiting"} {
 		require.NoError(t, w.Embedded().SetSequence(w.Path(dir), 2147400000))
 		r, text := seen(t, w, w.Path(path))
 		require.EqualValues(t, 83648, r.Left, path)
