@@ -85,8 +85,11 @@ func isNil(l Acquirer) bool {
 func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
 	for {
 		g, lost, err := m.all(ctx, Acquirer.Acquire)
-		if !lost || ctx.Err() != nil {
+		switch {
+		case !lost:
 			return g, err
+		case ctx.Err() != nil:
+			return g, fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
 		}
 	}
 }

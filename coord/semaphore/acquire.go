@@ -22,8 +22,11 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 		for {
 			holds, err = s.attempt(ctx, n, try)
 			lost := errors.Is(err, coord.ErrLost) || errors.Is(err, coord.ErrNodeDeleted)
-			if !lost || ctx.Err() != nil {
+			switch {
+			case !lost:
 				return err
+			case ctx.Err() != nil:
+				return fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
 			}
 		}
 	})

@@ -95,8 +95,11 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		if err == nil {
 			return s, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, ErrAuth) {
+		switch {
+		case errors.Is(err, ErrAuth):
 			return nil, err
+		case ctx.Err() != nil:
+			return nil, EndedAfter(ctx, err)
 		}
 		select {
 		case <-changed:
