@@ -36,7 +36,7 @@ func TestInsideOfTheCommandHeldTellsWhetherItIs(t *testing.T) {
 			"lock": w.Path("l"), "lock --shared": w.Path("s"), "lock --slots 2": w.Path("n"), "elect": w.Path("e"),
 			"doublebarrier -n 1": w.Path("b"), "--dialect kazoo lock": w.Path("k"),
 		} {
-			p := on(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", probing(w))...)
+			p := patiently(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", probing(w))...)
 			p.line()
 			says, status := p.ask()
 			require.Equal(t, "0", status, verb)
@@ -57,11 +57,11 @@ func asInside(t *testing.T, w *zktest.World, variables []string, args ...string)
 
 func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		holder := on(t, w, sh(w.Path("l"), `echo $COORD_NODE; echo $COORD_TOKEN; `+untilEOF)...)
+		holder := patiently(t, w, sh(w.Path("l"), `echo $COORD_NODE; echo $COORD_TOKEN; `+untilEOF)...)
 		node, token := holder.line(), holder.number()
-		waiter := on(t, w, sh(w.Path("l"), untilEOF)...)
+		waiter := patiently(t, w, sh(w.Path("l"), untilEOF)...)
 		awaitContenders(t, w.Admin(), w.Path("l"), 2)
-		r := parse[report](t, on(t, w, "--json", "inspect", w.Path("l")).line())
+		r := parse[report](t, patiently(t, w, "--json", "inspect", w.Path("l")).line())
 		inside := []string{"COORD_PATH=" + w.Path("l"), "COORD_NODE=" + node, fmt.Sprintf("COORD_TOKEN=%d", token)}
 		ask := func(status int, variables []string, args ...string) map[string]any {
 			t.Helper()
@@ -107,7 +107,7 @@ func stat(t *testing.T, w *zktest.World, node string) int64 {
 
 func TestHeldAsksForAllOfSeveralHolds(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		one, two := on(t, w, sh(w.Path("1"), `echo $COORD_NODE; `+untilEOF)...), on(t, w, sh(w.Path("2"), `echo $COORD_NODE; `+untilEOF)...)
+		one, two := patiently(t, w, sh(w.Path("1"), `echo $COORD_NODE; `+untilEOF)...), patiently(t, w, sh(w.Path("2"), `echo $COORD_NODE; `+untilEOF)...)
 		nodes := []string{one.line(), two.line()}
 		var inside []string
 		for i, node := range nodes {
@@ -132,12 +132,12 @@ func TestHeldFindsSlotsMembersAndItems(t *testing.T) {
 			"lock --slots 2": w.Path("n"), "--dialect kazoo lock --slots 2": w.Path("k"), "doublebarrier -n 1": w.Path("b"),
 			"queue receive": w.Path("q"),
 		} {
-			p := on(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", script)...)
+			p := patiently(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", script)...)
 			node := p.line()
-			require.Equal(t, 0, on(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).exit(), verb)
+			require.Equal(t, 0, patiently(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).exit(), verb)
 			w.ExpireSession(stat(t, w, node))
 			require.Equal(t, exitLost, p.exit(), verb)
-			require.Equal(t, exitLost, on(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).exit(), verb)
+			require.Equal(t, exitLost, patiently(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).exit(), verb)
 		}
 	})
 }

@@ -18,10 +18,10 @@ import (
 
 // withStderr runs a lock whose standard error is the given file, with a command
 // that tells when it gets TERM.
-func withStderr(t *testing.T, w *zktest.World, stderr *os.File) *process {
+func withStderr(t *testing.T, w *zktest.World, stderr *os.File, options ...string) *process {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" 2>&3`, os.Args[0]}, append(target(w),
-		sh(w.Path("l"), `exec 2>/dev/null; trap 'echo term; exit 9' TERM; `+busy)...)...)...)
+		sh(w.Path("l"), `exec 2>/dev/null; trap 'echo term; exit 9' TERM; `+busy, options...)...)...)...)
 	cmd.ExtraFiles = []*os.File{stderr}
 	p := startAs(t, cmd)
 	p.number()
@@ -51,7 +51,7 @@ func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
 		_, err = unix.Write(fd, full)
 	}
 	require.NoError(t, unix.SetNonblock(fd, false))
-	p := withStderr(t, w, write)
+	p := withStderr(t, w, write, "--verbose")
 	require.NoError(t, write.Close())
 	require.Equal(t, 0, on(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").exit(), "it is released")
 	require.Equal(t, "term", p.line())
