@@ -114,9 +114,15 @@ func severalPathsOf(a shell.Args) []string {
 
 type manualVerb struct{}
 
-// Run writes the manual page.
+// Run writes the manual page. The command line of each verb is that of its
+// help, on a line of its own.
 func (manualVerb) Run(s *streams, app *kong.Kong) error {
-	page := mangokong.NewManPage(1, app.Model)
-	_, err := fmt.Fprint(s.out, page.Build(roff.NewDocument()))
+	page := mangokong.NewManPage(1, app.Model).Build(roff.NewDocument())
+	title := func(line string) string { return `\fB` + strings.ReplaceAll(line, ".", `\&.`) + `\fP` }
+	for _, verb := range app.Model.Leaves(true) {
+		own, helps := title(verb.Summary()), title(synopsis(verb))
+		page = strings.NewReplacer(own+"\n", helps+"\n", own, helps+"\n.br\n").Replace(page)
+	}
+	_, err := fmt.Fprint(s.out, page)
 	return err
 }

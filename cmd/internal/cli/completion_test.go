@@ -29,6 +29,13 @@ func TestEachOfSeveralPathsIsCompleted(t *testing.T) {
 	}
 }
 
+func TestTheManualHasTheCommandLinesOfTheHelp(t *testing.T) {
+	page := start(t, "__manual").output()
+	require.Contains(t, page, `\fBlock [flags] <path> \&.\&.\&. -- <cmd> \&.\&.\&.\fP`+"\n.br\nCMD runs while")
+	require.Contains(t, page, `\fBinspect [flags] <path>\fP`)
+	require.Contains(t, page, `--command=STRING`)
+}
+
 // A completer may start the program, too. Its command lines are what they say.
 func TestACommandLineIsCarriedOutWhereAShellCompletes(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
