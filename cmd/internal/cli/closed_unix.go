@@ -23,3 +23,11 @@ func isClosed(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
 }
+
+// isUnread reports whether what is written to a standard stream has no reader
+// any more.
+func isUnread(f *os.File) bool {
+	poll := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLOUT}}
+	_, err := unix.Poll(poll, 0)
+	return err == nil && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}

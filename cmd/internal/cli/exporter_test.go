@@ -52,6 +52,20 @@ func TestTheExporterOutlastsTheServers(t *testing.T) {
 	}, "the exporter does not come back")
 }
 
+// SIGPIPE comes also when a scraper, or a server, closes a connection that is
+// written to.
+func TestAConnectionThatBreaksDoesNotEndTheExporter(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	p := on(t, w, "exporter", "--listen", "127.0.0.1:0", below(w))
+	at := p.line()
+	for range 20 {
+		p.signal(syscall.SIGPIPE)
+		require.Contains(t, scrape(t, at), "zkcoord_path_up")
+	}
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.exit())
+}
+
 // What must not be listed is told, and is no reason to fail.
 func TestTheExporterTellsWhatItMustNotList(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)

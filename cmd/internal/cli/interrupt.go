@@ -27,11 +27,18 @@ func interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	// What is still written must not end the process before it has cleared up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
-		select {
-		case sig := <-signals:
-			signal.Stop(signals)
-			end(signalled{sig.(syscall.Signal)})
-		case <-ctx.Done():
+		for {
+			select {
+			case sig := <-signals:
+				// A connection that the other side has closed says so by SIGPIPE, too.
+				if sig == syscall.SIGPIPE && !isUnread(os.Stdout) && !isUnread(os.Stderr) {
+					continue
+				}
+				signal.Stop(signals)
+				end(signalled{sig.(syscall.Signal)})
+			case <-ctx.Done():
+			}
+			return
 		}
 	}()
 	return ctx, func() {
