@@ -30,7 +30,8 @@ func interruptible(parent context.Context) (ctx context.Context, calm func()) {
 		for {
 			select {
 			case sig := <-signals:
-				// A connection that the other side has closed says so by SIGPIPE, too.
+				// A connection that was closed by the other side tells of it by
+				// SIGPIPE, too.
 				if sig == syscall.SIGPIPE && !isUnread(os.Stdout) && !isUnread(os.Stderr) {
 					continue
 				}
