@@ -43,9 +43,13 @@ func TestAHeldLockCostsTheServerLessThan4KiB(t *testing.T) {
 		})
 	}
 	require.NoError(t, all.Wait())
-	each := (heap(t, server.PID()) - before) * 1024 / *held
-	t.Logf("%d locks are held: %d bytes of the server's heap for each", *held, each)
-	require.Less(t, each, 4096)
+	// A reading can be too high, by what is garbage since the collection, and
+	// never too low.
+	zktest.Eventually(t, 2*time.Minute, func() bool {
+		each := (heap(t, server.PID()) - before) * 1024 / *held
+		t.Logf("%d locks are held: %d bytes of the server's heap for each", *held, each)
+		return each < 4096
+	}, "it costs more")
 }
 
 // heap is how much of a server's heap is in use, in KiB, without garbage.
