@@ -16,11 +16,13 @@ type barrierVerbs struct {
 }
 
 type barrierSet struct {
+	labelled
 	Path nodePath `arg:"" predictor:"path" help:"The barrier's path."`
 }
 
 // Run closes the barrier.
 func (v *barrierSet) Run(s *streams, c *connection) error {
+	v.applyTo(c)
 	return atBarrier(c, v.Path, func(ctx context.Context, b *barrier.Barrier) error {
 		err := b.Set(ctx)
 		if errors.Is(err, barrier.ErrNoBarrier) {

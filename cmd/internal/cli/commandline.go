@@ -11,6 +11,7 @@ import (
 type commandLine struct {
 	Command string   `short:"c" placeholder:"STRING" help:"Run STRING by the shell ($SHELL, or else /bin/sh) instead of CMD."`
 	Cmd     []string `arg:"" optional:"" name:"cmd" passthrough:"partial" help:"The command and its arguments, after --."`
+	labelled
 }
 
 // given reports whether there is a command at all.

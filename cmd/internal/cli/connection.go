@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type connection struct {
 
 	note    func(format string, args ...any)
 	observe func(coord.Event) // unless it is nil
+	label   label             // see [labelled]; the program's name by default
 }
 
 // environmentVariables are those of the options above. An empty one counts as
@@ -70,7 +72,7 @@ func (c *connection) options() ([]coord.Option, error) {
 		return nil, usageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
 			"(for development, \"%s server\" runs one on 127.0.0.1:2181)", program)
 	}
-	opts := []coord.Option{coord.WithIdentity(program), coord.WithDialect(c.dialect())}
+	opts := []coord.Option{coord.WithIdentity(string(cmp.Or(c.label, label(program)))), coord.WithDialect(c.dialect())}
 	if c.SessionTimeout != 0 {
 		opts = append(opts, coord.WithSessionTimeout(c.SessionTimeout))
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 type electVerb struct {
-	Data      *string        `placeholder:"TEXT" help:"What --who and --observe tell of this candidate. Default: its process and host."`
+	Data      *string        `placeholder:"TEXT" help:"What --who and --observe tell of this candidate. Default: its label, host and process."`
 	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
 	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
 	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
@@ -62,8 +62,11 @@ func (v *electVerb) Validate() error {
 	if asks != 1 {
 		return errors.New("say one of: a command to run while leading, after --; --who; --observe")
 	}
-	if !v.given() && (v.Again || v.Verbose || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
-		return errors.New("--data, --again, --timeout, --kill-after and --verbose go with a command to run while leading")
+	if !v.given() && (v.Again || v.Verbose || v.Label != "" || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
+		return errors.New("--data, --again, --timeout, --kill-after, --label and --verbose go with a command to run while leading")
+	}
+	if v.Data != nil && v.Label != "" {
+		return errors.New("--data takes the place of what --label says: choose one")
 	}
 	if v.given() {
 		return v.commandLine.Validate()

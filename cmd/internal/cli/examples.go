@@ -17,6 +17,7 @@ var examples = map[string]string{
 	"demo queue":    `demo queue --items 1000 --kill 4`,
 	"lock": `lock /locks/backup -- ./backup.sh
 lock --try /locks/report -- make report  # not if another does it already
+lock --label nightly /locks/backup -- make dump
 lock --timeout 5m --shared /locks/data -- ./read.sh
 lock --slots 3 /locks/licences -- ./simulate
 lock /accounts/7 /accounts/3 -- ./transfer.sh  # holding both

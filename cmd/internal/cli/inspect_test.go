@@ -77,7 +77,7 @@ func TestInspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		require.EqualValues(t, 1, first["position"])
 		require.Equal(t, "lock", first["kind"])
 		require.Equal(t, told[0], first["node"])
-		require.Contains(t, first["owner"], "coorddemo")
+		require.Regexp(t, "^sh ", first["owner"])
 		require.Regexp(t, "^0x[0-9a-f]+$", first["session"])
 		require.GreaterOrEqual(t, first["age"], second["age"])
 		require.Equal(t, false, second["holds"])
@@ -182,12 +182,12 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		for _, c := range r.Contenders {
 			states = append(states, c.State)
 			require.NotContains(t, c.Owner, "\n")
-			require.Contains(t, c.Owner, "coorddemo")
+			require.Regexp(t, "^sh ", c.Owner)
 		}
 		require.Equal(t, []string{"finished", "inside", "waits"}, states)
 		require.Len(t, r.holders(), 2)
 		require.Contains(t, text, "round 1 is open: 1 inside, 1 finished, 0 gone; 1 for the next round")
-		require.Regexp(t, `(?m)^2 +inside +member +"coorddemo `, text)
+		require.Regexp(t, `(?m)^2 +inside +member +"sh `, text)
 
 		require.NoError(t, second.in.Close())
 		require.Equal(t, 0, first.exit())
@@ -224,7 +224,7 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 
 		text := on(t, w, "inspect", w.Path("q")).output()
 		require.Contains(t, text, "queue of 3 items, 1 in hand")
-		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"coorddemo \S+ `+strconv.Itoa(consumer.pid())+`"`, text)
+		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"sh \S+ `+strconv.Itoa(consumer.pid())+`"`, text)
 		consumer.signal(syscall.SIGTERM)
 		require.Equal(t, 143, consumer.exit())
 	})
@@ -241,7 +241,7 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 	require.Equal(t, 2, r.Queue.Consumers)
 	for _, c := range r.Contenders {
 		require.Equal(t, "waits", c.State)
-		require.Contains(t, c.Owner, "coorddemo")
+		require.Regexp(t, "^sh ", c.Owner)
 	}
 	require.Contains(t, on(t, w, "inspect", w.Path("q")).output(), "2 consumers")
 

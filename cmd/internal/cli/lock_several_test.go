@@ -107,7 +107,7 @@ func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 	}
 	waiter := on(t, w, several(w, "b a", "echo never", "--verbose")...)
 	zktest.Eventually(t, soon, func() bool {
-		return strings.Contains(waiter.stderr.String(), w.Path("b")+` is held by "coorddemo `)
+		return strings.Contains(waiter.stderr.String(), w.Path("b")+` is held by "sh `)
 	}, "it tells which of the locks it waits for")
 	awaitContenders(t, w.Admin(), w.Path("b"), 2)
 	awaitContenders(t, w.Admin(), w.Path("a"), 1)

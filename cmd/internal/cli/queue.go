@@ -130,6 +130,7 @@ func (v *queuePut) items(s *streams) iter.Seq2[[]byte, error] {
 
 type queueTake struct {
 	waiting
+	labelled
 	Path nodePath `arg:"" predictor:"path" help:"The queue's path."`
 }
 
@@ -139,6 +140,7 @@ func (v *queueTake) Run(s *streams, c *connection) error {
 	if o, ok := s.out.(*output); ok && isClosed(o.File) {
 		return usageError("standard output is closed, and the item would be lost; say > %s if that is wanted", os.DevNull)
 	}
+	v.applyTo(c)
 	return v.wait(c, "no item", func(ctx context.Context, client *coord.Client) error {
 		q, err := queue.New(client, string(v.Path))
 		if err != nil {

@@ -96,6 +96,7 @@ func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 	forward(r.signals)
 	r.ctx, r.calm = untilSignal(r.ctx, r.signals)
 	c.observe = r.observe
+	j.applyTo(c, j.argv()[0])
 	if r.client, err = c.open(r.ctx); err == nil {
 		if r.killAfter, err = j.grace(r.client.SessionTimeout()); err == nil {
 			return r, nil

@@ -46,7 +46,7 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	awaitContenders(t, w.Admin(), w.Path("billing"), 2)
 	wait(a, "stock")
 
-	killed := on(t, w, "--dialect", "kazoo", "--session-timeout", "5m", "lock", w.Path("report"), "--", "sh", "-c", "echo $COORD_NODE; cat")
+	killed := on(t, w, "--dialect", "kazoo", "--session-timeout", "5m", "lock", "--label", "nightly report", w.Path("report"), "--", "sh", "-c", "echo $COORD_NODE; cat")
 	node := killed.line()
 	killed.signal(syscall.SIGKILL)
 	killed.exit()
@@ -89,7 +89,7 @@ func lsTellsTheScene(t *testing.T, w *zktest.World) {
 		{Path: "archive", Dialect: "mixed", Holders: []string{"erin"}, Odd: []string{twoDialects}},
 		{Path: "billing", Dialect: "curator", Holders: []string{"alice"}, Odd: []string{}},
 		{Path: "import", Dialect: "kazoo", Holders: []string{"by hand"}, Odd: []string{noSession}},
-		{Path: "report", Dialect: "kazoo", Holders: []string{"coorddemo"}, Odd: []string{}},
+		{Path: "report", Dialect: "kazoo", Holders: []string{"nightly report"}, Odd: []string{}},
 		{Path: "stock", Dialect: "curator", Holders: []string{""}, Odd: []string{}}, // zk.Lock does not say who it is
 	} {
 		got := l.Recipes[i]
@@ -105,7 +105,7 @@ func lsTellsTheScene(t *testing.T, w *zktest.World) {
 	text := on(t, w, "ls", below(w)).output()
 	for name, shows := range map[string]string{
 		"archive": `lock, mixed +"erin`, "billing": `lock +"alice`, "import": `lock, kazoo +"by hand"`,
-		"report": `lock, kazoo +"coorddemo `, "stock": `lock, go-zookeeper +unknown`,
+		"report": `lock, kazoo +"nightly report `, "stock": `lock, go-zookeeper +unknown`,
 	} {
 		require.Regexp(t, `(?m)^`+w.Path(name)+` +`+shows, text)
 	}
@@ -140,7 +140,7 @@ func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) 
 	require.NotContains(t, text, "circle 2")
 	require.Regexp(t, `(?m)^unknown +`+bob+` +`+w.Path("billing")+` +\S+ +"alice.*" +`+alice+` +holds$`, text)
 	require.Regexp(t, `(?m)^"alice.*" +`+alice+` +`+w.Path("stock")+` +\S+ +unknown +`+bob+` +holds$`, text)
-	require.Regexp(t, `(?m)^"carol.*" .* +`+w.Path("report")+` +\S+ +"coorddemo.*" +`+dead+` +holds$`, text)
+	require.Regexp(t, `(?m)^"carol.*" .* +`+w.Path("report")+` +\S+ +"nightly report.*" +`+dead+` +holds$`, text)
 }
 
 func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
@@ -164,7 +164,7 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	require.Contains(t, circles, alice)
 	require.Contains(t, circles, bob)
 	require.Len(t, lost, 1)
-	require.True(t, strings.HasPrefix(lost[0], w.Path("report")+` "coorddemo `), lost[0])
+	require.True(t, strings.HasPrefix(lost[0], w.Path("report")+` "nightly report `), lost[0])
 	require.Contains(t, lost[0], "("+dead+") holds")
 
 	text := strings.Join(strings.Fields(on(t, w, "doctor", below(w)).output()), " ") // lines may be broken anywhere

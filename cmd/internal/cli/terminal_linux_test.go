@@ -297,7 +297,7 @@ func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 	tty := onTerminal(t, w, "sh", "-i")
 	tty.press("$D break " + w.Path("l") + "; echo done-$?\n")
 	tty.sees("[y/N]")
-	tty.sees("coorddemo")
+	tty.sees(`"sh `)
 	tty.press("\n")
 	tty.sees("nothing was broken")
 	tty.sees("done-1")

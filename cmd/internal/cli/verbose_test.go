@@ -80,9 +80,9 @@ func TestAWaitInVainSaysWhoHolds(t *testing.T) {
 				status, way = exitBusy, []string{"--try"}
 			}
 			args := append(append(strings.Fields(verb), way...), path, "--", "true")
-			object := inVain(t, w, status, []string{`held by "coorddemo `, "; 1 other waits"}, args...)
+			object := inVain(t, w, status, []string{`held by "sh `, "; 1 other waits"}, args...)
 			require.Len(t, owners(object["holders"]), 1, kind)
-			require.Contains(t, owners(object["holders"])[0], "coorddemo ", kind)
+			require.Contains(t, owners(object["holders"])[0], "sh ", kind)
 			require.EqualValues(t, 1, object["holding"], kind)
 			require.EqualValues(t, 1, object["waiting"], kind)
 			require.NotContains(t, object, "place", kind)
@@ -101,10 +101,10 @@ func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
 		round := func(options ...string) []string {
 			return append(append([]string{"doublebarrier", "-n", "3"}, options...), w.Path("b"), "--", "true")
 		}
-		object := inVain(t, w, exitTimeout, []string{"not all 3 came", `2 of 3 have come, first "coorddemo `}, round("--timeout", "0.3")...)
+		object := inVain(t, w, exitTimeout, []string{"not all 3 came", `2 of 3 have come, first "sh `}, round("--timeout", "0.3")...)
 		require.EqualValues(t, 2, object["came"])
 		require.EqualValues(t, 3, object["members"])
-		require.Contains(t, owners(object["there"])[0], "coorddemo ")
+		require.Contains(t, owners(object["there"])[0], "sh ")
 		second, third := member(t, w, 3, untilEOF), member(t, w, 3, untilEOF)
 		third.line()
 		object = inVain(t, w, exitBusy, []string{"--next", "round 1 is under way: 3 of its 3 members are there, first"}, round()...)
@@ -121,7 +121,7 @@ func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
 		putItems(t, w, "item")
 		worker := patiently(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+busy)
 		worker.line()
-		object := inVain(t, w, exitTimeout, []string{"no item", "1 item, 1 in hand, held by \"coorddemo "},
+		object := inVain(t, w, exitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
 			"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
 		require.EqualValues(t, 1, object["items"])
 		require.EqualValues(t, 1, object["in_hand"])
@@ -145,7 +145,7 @@ func TestVerboseTellsThePlaceInTheLineAndTheHold(t *testing.T) {
 			awaitContenders(t, w.Admin(), w.Path("l"), i+1)
 		}
 		all[0].line()
-		all[1].tells("waiting for " + w.Path("l") + `, held by "coorddemo `)
+		all[1].tells("waiting for " + w.Path("l") + `, held by "sh `)
 		all[1].tells("; place 2 in the line")
 		all[2].tells("; place 3 in the line")
 		require.NoError(t, all[0].in.Close())

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// mostLabel is the length of the longest label, in bytes.
+const mostLabel = 256
+
+// labelled is for the verbs that make nodes which tell whose they are.
+type labelled struct {
+	Label label `placeholder:"TEXT" help:"What inspect, ls, graph and the others call this process, beside host and process id. Default: the name of CMD, or else of this program."`
+}
+
+// label is what a user calls a process.
+type label string
+
+// Validate is called by kong.
+func (l label) Validate() error {
+	switch {
+	case l == "":
+		return fmt.Errorf("the label is empty; leave the option out for the usual one")
+	case len(l) > mostLabel:
+		return fmt.Errorf("the label has %d bytes; %d at most", len(l), mostLabel)
+	case strings.ContainsAny(string(l), "\r\n"):
+		return fmt.Errorf("the label %q must be one line", string(l))
+	}
+	return nil
+}
+
+// applyTo has the nodes that the connection makes tell the label, or else the
+// name of the command that is run.
+func (l labelled) applyTo(c *connection, command ...string) {
+	c.label = l.Label
+	for _, name := range command {
+		c.label = cmp.Or(c.label, label(filepath.Base(name)))
+	}
+	if c.label.Validate() != nil { // a name need not be one line
+		c.label = label(program)
+	}
+}
