@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,14 @@ import (
 
 func TestAnIncompatibleChangeSinceTheLastTagIsReported(t *testing.T) {
 	dir := t.TempDir()
+	for _, v := range os.Environ() { // a hook's, of another repository
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GIT_") {
+			t.Setenv(name, "") // which has it back afterwards
+			require.NoError(t, os.Unsetenv(name))
+		}
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	write := func(name, text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(dir+"/"+name), 0o700))
 		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(text), 0o600))

@@ -33,8 +33,8 @@ if [ "${1:-}" = bench ]; then
 	need redis-server -- command -v redis-server
 fi
 
-# Prometheus' checker of rules alone, into artefacts/promtool: its package would start a server.
-promtool=$(dirname "${BASH_SOURCE[0]}")/../artefacts/promtool
+# Prometheus' checker of rules alone, into the user's cache: its package would start a server.
+promtool=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/zkcoord/promtool
 command -v promtool >/dev/null || [ -x "$promtool" ] || fetch=yes
 [ ${#packages[@]} -gt 0 ] || [ -n "${fetch:-}" ] || exit 0
 
@@ -50,7 +50,7 @@ EOF
 
 command -v apt-get >/dev/null || fail "there is no apt-get here"
 as_root=()
-if [ "$(id -u)" -ne 0 ]; then
+if [ "$(id -u)" -ne 0 ] && [ ${#packages[@]} -gt 0 ]; then
 	sudo -n true 2>/dev/null || fail "only root may install packages"
 	as_root=(sudo -n)
 fi
@@ -58,12 +58,16 @@ fi
 echo "install-debian.sh: installing ${packages[*]} ${fetch:+promtool}" >&2
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 "$@"; }
 
-apt update || echo "install-debian.sh: apt-get update failed; trying with the package lists there are" >&2
-[ ${#packages[@]} -eq 0 ] || apt install -y --no-install-recommends "${packages[@]}" >&2 || fail "apt-get install failed"
+update() { apt update || echo "install-debian.sh: apt-get update failed; trying with the package lists there are" >&2; }
+if [ ${#packages[@]} -gt 0 ]; then
+	update
+	apt install -y --no-install-recommends "${packages[@]}" >&2 || fail "apt-get install failed"
+fi
 if [ -n "${fetch:-}" ]; then
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
-	(cd "$work" && apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)" download prometheus && dpkg-deb -x prometheus_*.deb x) >&2 ||
+	download() { apt-get -qq -o Acquire::Retries=3 -o APT::Sandbox::User="$(id -un)" download prometheus; }
+	(cd "$work" && { download 2>/dev/null || { update && download; }; } && dpkg-deb -x prometheus_*.deb x) >&2 ||
 		fail "apt-get download failed"
 	mkdir -p "$(dirname "$promtool")"
 	mv "$work/x/usr/bin/promtool" "$promtool"

@@ -155,7 +155,10 @@ func lostQuorum(b *book) {
 		require.NoError(b.t, s.Restart())
 	}
 	require.NoError(b.t, ens.AwaitReady())
-	b.step(0)
+	zktest.Eventually(b.t, coordtest.Soon, func() bool { // it may be slow at first
+		_, failed := b.run(b.steps[0])
+		return len(failed) == 0
+	}, "the doctor finds something")
 }
 
 func fullCounter(b *book) {
