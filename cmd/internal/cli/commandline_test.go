@@ -49,11 +49,30 @@ func TestTheShellIsTheUsersOwn(t *testing.T) {
 func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	for _, verb := range []string{"lock /l", "elect /l", "doublebarrier -n 1 /l", "queue receive /l"} {
 		for rest, says := range map[string]string{"-c x -- true": "two commands", "-c x true": "two commands", "--": "no command", "--command=": "command"} {
-			p := start(t, append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb+" "+rest)...)...)
-			require.Equal(t, exitUsage, p.exit(), "%s %s", verb, rest)
-			object := theObject(t, p, verb+" -- ")
-			require.Contains(t, object["error"], says, "%s %s", verb, rest)
-			require.Equal(t, "/l", object["path"])
+			status, out, stderr := inProcess(append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb+" "+rest)...)...)
+			require.Equal(t, exitUsage, status, "%s %s", verb, rest)
+			require.Empty(t, told(t, out), "%s %s", verb, rest)
+			objects := told(t, stderr)
+			require.Len(t, objects, 1, "%s %s", verb, rest)
+			require.Contains(t, objects[0]["error"], says, "%s %s", verb, rest)
+			require.Equal(t, "/l", objects[0]["path"])
 		}
 	}
+	p := start(t, "--json", "--zk", "127.0.0.1:1", "lock", "/l", "--")
+	require.Equal(t, exitUsage, p.exit())
+	require.Contains(t, theObject(t, p, "lock /l -- ")["error"], "no command")
+}
+
+// inProcess does what Main does with a command line that cannot be right, in
+// this process. It returns the status to exit with and what is written.
+func inProcess(args ...string) (status int, out, stderr string) {
+	var o, e strings.Builder
+	std := &streams{in: strings.NewReader(""), out: &o, err: &e}
+	v, ctx, err := parseArgs(std, args)
+	if err == nil {
+		std.json, std.account, v.note = v.JSON, accountOf(ctx, args), std.note
+		err = ctx.Run(std, &v.connection)
+	}
+	status = std.finish(err)
+	return status, o.String(), e.String()
 }

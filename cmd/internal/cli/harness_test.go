@@ -80,7 +80,7 @@ func startAs(t *testing.T, cmd *exec.Cmd) *process {
 	require.NoError(t, err)
 	cmd.Stdout, cmd.Stderr = write, writeErr
 	require.NoError(t, cmd.Start())
-	_, _ = write.Close(), writeErr.Close()
+	_ = write.Close()
 	var readers sync.WaitGroup
 	readers.Go(func() {
 		defer close(p.lines)
@@ -88,14 +88,17 @@ func startAs(t *testing.T, cmd *exec.Cmd) *process {
 			p.lines <- lines.Text()
 		}
 	})
-	stderrEnded := make(chan struct{})
+	stderrEnded, words := make(chan struct{}), &lastWords{to: &p.stderr, heard: make(chan struct{})}
 	readers.Go(func() {
 		defer close(stderrEnded)
-		_, _ = io.Copy(&p.stderr, readErr)
+		_, _ = io.Copy(words, readErr)
 	})
 	go func() {
 		_ = cmd.Wait()
-		select { // the last words; unless a background process keeps the pipe
+		_, _ = writeErr.WriteString(endOfWords) // behind all that the process wrote
+		_ = writeErr.Close()
+		<-words.heard
+		select { // those of the guard; unless a background process keeps the pipe
 		case <-stderrEnded:
 		case <-time.After(time.Second):
 		}
@@ -112,6 +115,26 @@ func startAs(t *testing.T, cmd *exec.Cmd) *process {
 		}
 	})
 	return p
+}
+
+// endOfWords is written to a standard error behind a process's last words.
+const endOfWords = "\x00"
+
+// lastWords passes on what it is given, but for the mark behind the last words,
+// of which it tells. However slow the reader is, it has read them by then.
+type lastWords struct {
+	to    io.Writer
+	heard chan struct{}
+	once  sync.Once
+}
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	words := bytes.ReplaceAll(p, []byte(endOfWords), nil)
+	_, err := l.to.Write(words)
+	if len(words) < len(p) {
+		l.once.Do(func() { close(l.heard) })
+	}
+	return len(p), err
 }
 
 // exit waits for the process's end and returns its status, 128+n for a signal.

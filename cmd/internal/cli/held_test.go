@@ -145,7 +145,7 @@ func TestHeldFindsSlotsMembersAndItems(t *testing.T) {
 func TestWhatHeldCannotKnowHasAStatusOfItsOwnInTime(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	for _, address := range []string{closedPort(t), silentServer(t)} {
-		inTime(t, patience+time.Second, func() time.Duration {
+		inTime(t, patience+5*time.Second, func() time.Duration {
 			began := time.Now()
 			p := start(t, "--json", "--zk", address, "held", "--timeout", patience.String(), "--token", "7", "/l")
 			require.Equal(t, exitUnavailable, p.exit())

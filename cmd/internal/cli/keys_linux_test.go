@@ -13,8 +13,9 @@ import (
 )
 
 // modes has a shell tell whether its terminal collects lines and shows what is
-// typed, in words that the echo of the command line does not have.
-const modes = `; echo done-$?; stty -a | tr '; ' '\n\n' | grep -x -e icanon -e echo | tr '\n' '-'; echo mo""des` + "\n"
+// typed, in words that the echo of the command line does not have. They are one
+// write, so that what top shows at the same time does not come between them.
+const modes = `; echo done-$?; m=$(stty -a | tr '; ' '\n\n' | grep -x -e icanon -e echo | tr '\n' '-'); echo "${m}mo""des"` + "\n"
 
 // unchanged waits until the shell has told so.
 func (tty *terminal) unchanged(times int) {

@@ -17,9 +17,9 @@ import (
 
 func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	holder := on(t, w, sh(w.Path("l"), untilEOF)...)
+	holder := patiently(t, w, sh(w.Path("l"), untilEOF)...)
 	holder.line()
-	require.Equal(t, 0, on(t, w, "barrier", "set", w.Path("b")).exit())
+	require.Equal(t, 0, patiently(t, w, "barrier", "set", w.Path("b")).exit())
 	for _, c := range []struct {
 		status int
 		says   string
@@ -34,17 +34,24 @@ func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 		{exitTimeout, "is closed", []string{"barrier", "wait", "--timeout", "0.3", w.Path("b")}},
 		{exitTimeout, "not all 2 came", []string{"doublebarrier", "-n", "2", "--timeout", "0.3", w.Path("d"), "--", "true"}},
 	} {
-		p := on(t, w, append([]string{"--json"}, c.args...)...)
-		require.Equal(t, c.status, p.exit(), "%q", c.args)
-		told := p.output()
-		if told == "" {
-			told, _, _ = strings.Cut(p.stderr.String(), "\n")
-		}
-		story := parse[map[string]any](t, told)
-		require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), story["path"])
-		require.EqualValues(t, c.status, story["status"])
-		require.Contains(t, story["error"], c.says)
-		require.Contains(t, p.stderr.String(), "coorddemo: ", "there is a message for people as well")
+		late := slices.Index(c.args, "0.3")
+		awaitOutcome(t, late >= 0, func(timeout string) *process {
+			args := append([]string{"--json"}, c.args...)
+			if late >= 0 {
+				args[late+1] = timeout
+			}
+			return patiently(t, w, args...)
+		}, func(p *process) bool {
+			require.Equal(t, c.status, p.exit(), "%q", c.args)
+			objects := told(t, p.output()+"\n"+p.stderr.String())
+			require.Len(t, objects, 1, "%q", c.args)
+			story := objects[0]
+			require.Contains(t, w.Path("l")+w.Path("q")+w.Path("b")+w.Path("d"), story["path"])
+			require.EqualValues(t, c.status, story["status"])
+			require.Contains(t, story["error"], c.says)
+			require.Contains(t, p.stderr.String(), "coorddemo: ", "there is a message for people as well")
+			return true
+		})
 	}
 	require.NoError(t, holder.in.Close())
 	require.Equal(t, 5, holder.exit())

@@ -99,7 +99,7 @@ func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 func TestThePageIsToldOfServersThatCannotBeReached(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	contend(t, w, w.Path("l"), map[string]string{"_c_" + guid1 + "-lock-0000000001": "x"})
-	at := on(t, w, "--connect-timeout", "1s", "ui", "--every", "100ms", below(w)).line()
+	at := on(t, w, "--connect-timeout", "5s", "ui", "--every", "100ms", below(w)).line()
 	require.Len(t, sightAt(t, at).Recipes, 1)
 	w.Embedded().Stop()
 	zktest.Eventually(t, soon, func() bool {
@@ -142,13 +142,13 @@ func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
 
 	status, told := act(t, at, "revoke", w.Path("here/l"), hold.Node(), session)
 	require.Equal(t, http.StatusOK, status, told)
-	<-hold.Revoked()
+	zktest.Receive(t, soon, hold.Revoked(), "it is asked for")
 	status, told = act(t, at, "break", w.Path("here/l"), hold.Node(), session)
 	require.Equal(t, http.StatusOK, status, told)
-	<-hold.Done()
+	zktest.Receive(t, soon, hold.Done(), "it is broken")
 	status, told = act(t, at, "revoke", w.Path("here/jobs"), seen.Recipes[0].Queue.First[0].Name, session)
 	require.Equal(t, http.StatusOK, status, told)
-	<-item.Revoked()
+	zktest.Receive(t, soon, item.Revoked(), "it is asked for")
 	require.NoError(t, item.Nack(t.Context(), 0))
 }
 

@@ -18,9 +18,34 @@ import (
 // machine.
 func patiently(t *testing.T, w *zktest.World, args ...string) *process {
 	t.Helper()
-	const session = 20 * time.Second
+	return lasting(t, w, 20*time.Second, args...)
+}
+
+// lasting starts a process with this session time-out.
+func lasting(t *testing.T, w *zktest.World, session time.Duration, args ...string) *process {
+	t.Helper()
 	w.SetTimeout(session)
 	return start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", session.String()}, args...)...)
+}
+
+// awaitOutcome starts a process again and again until what it came to is as it
+// should be. One that got no session in its time-out gets a longer one the next
+// time, as on a busy machine.
+func awaitOutcome(t *testing.T, mayBeLate bool, start func(timeout string) *process, right func(p *process) bool) {
+	t.Helper()
+	timeout := 300 * time.Millisecond
+	zktest.Eventually(t, 2*soon, func() bool {
+		given := ""
+		if mayBeLate {
+			given = timeout.String()
+		}
+		p := start(given)
+		if mayBeLate && p.exit() == exitUnavailable {
+			timeout *= 2
+			return false
+		}
+		return right(p)
+	}, "a process comes to what it should")
 }
 
 // inVain runs a command line that comes to nothing until it can say all of

@@ -58,7 +58,7 @@ func withBinary(run func() int) int {
 func serve(t *testing.T, servers string, args ...string) *program {
 	t.Helper()
 	p := &program{exited: make(chan error, 1)}
-	p.cmd = exec.Command(binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "1s", "ui"}, args...)...)
+	p.cmd = exec.Command(binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
 	p.cmd.Stderr = os.Stderr
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -77,7 +77,12 @@ func serve(t *testing.T, servers string, args ...string) *program {
 func (p *program) end(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, <-p.exited)
+	select {
+	case err := <-p.exited:
+		require.NoError(t, err)
+	case <-time.After(soon):
+		require.FailNow(t, "zkcoord does not end")
+	}
 }
 
 // tab is a page in a browser.
@@ -91,9 +96,10 @@ func browse(t *testing.T, ctx context.Context) tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	require.NoError(t, err, "Chromium is needed: make deps installs it, with what else the tests need")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // it has no sandbox for root
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(patience))
+	// It has no sandbox for root, nor for a user who may have no namespace.
+	if os.Geteuid() == 0 || exec.Command("unshare", "-U", "true").Run() != nil {
+		options = append(options, chromedp.NoSandbox)
 	}
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(end)

@@ -61,6 +61,17 @@ func (w worker) acquire(ctx context.Context, path string) <-chan *coord.Hold {
 	return granted
 }
 
+// happens waits until a channel is closed, but not longer than the test may
+// take.
+func happens(t *testing.T, ctx context.Context, ch <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-ctx.Done():
+		require.FailNow(t, "it does not happen", what)
+	}
+}
+
 // grumbles collects what the page has written to the console, until the
 // function that it returns is called.
 func grumbles(b tab) (all func() []string) {
@@ -124,7 +135,7 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	b.click(button, "billing", "revoke")
 	b.shows("#confirm", "billing")
 	b.click(`//button[@id = "go"]`)
-	<-held.Revoked()
+	happens(t, ctx, held.Revoked(), "it is asked for")
 	b.shows("#tree", "asked to give up")
 	require.NoError(t, held.Release(ctx))
 	next := <-waits
@@ -138,7 +149,7 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	b.await(`!document.querySelector("#nobody").hidden`)
 	b.click(button, "report", "break")
 	b.click(`//button[@id = "go"]`)
-	<-next.Done()
+	happens(t, ctx, next.Done(), "it is broken")
 	b.await(`!document.querySelector("#tree").textContent.includes("backup")`)
 	require.Empty(t, value[string](b, `document.querySelector("#told").textContent`))
 	require.Empty(t, console(), "the page has nothing to complain about")
