@@ -18,32 +18,40 @@ func (s signalled) Error() string { return "ended by signal: " + s.String() }
 // at once.
 func interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	ctx, end := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE} {
+	// A channel that is full gets no more: those that tell of a connection that
+	// was closed must not take the place of the others.
+	signals, pipes := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(sig) { // as under nohup, or by a shell for its background processes
 			signal.Notify(signals, sig)
 		}
+	}
+	if !signal.Ignored(syscall.SIGPIPE) {
+		signal.Notify(pipes, syscall.SIGPIPE)
 	}
 	// What is still written must not end the process before it has cleared up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		for {
+			var sig os.Signal
 			select {
-			case sig := <-signals:
-				// A connection that was closed by the other side tells of it by
-				// SIGPIPE, too.
-				if sig == syscall.SIGPIPE && !isUnread(os.Stdout) && !isUnread(os.Stderr) {
+			case sig = <-signals:
+			case sig = <-pipes:
+				if !isUnread(os.Stdout) && !isUnread(os.Stderr) {
 					continue
 				}
-				signal.Stop(signals)
-				end(signalled{sig.(syscall.Signal)})
 			case <-ctx.Done():
+				return
 			}
+			signal.Stop(signals)
+			signal.Stop(pipes)
+			end(signalled{sig.(syscall.Signal)})
 			return
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(pipes)
 		end(context.Canceled)
 	}
 }
