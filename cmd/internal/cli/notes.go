@@ -32,12 +32,26 @@ func newNotes(to *os.File) *notes {
 }
 
 func (n *notes) Write(p []byte) (int, error) {
+	n.add(p, mostNotes)
+	return len(p), nil
+}
+
+// add drops what would make more pending than that.
+func (n *notes) add(p []byte, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.pending)+len(p) <= mostNotes {
+	if len(n.pending)+len(p) <= most {
 		n.pending = append(n.pending, p...)
 		n.more.Signal()
 	}
+}
+
+// remarks are notes that leave half of the room to the others, such as the
+// object of the end.
+type remarks struct{ *notes }
+
+func (r remarks) Write(p []byte) (int, error) {
+	r.add(p, mostNotes/2)
 	return len(p), nil
 }
 

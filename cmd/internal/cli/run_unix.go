@@ -109,7 +109,7 @@ func (j *job) begin(s *streams, c *connection) (r *run, err error) {
 }
 
 func (r *run) acquire(c *connection) (err error) {
-	waiting, over := context.WithCancel(r.ctx)
+	waiting, over := r.wait(r.ctx)
 	defer over()
 	go r.accompany(waiting, r.client, r.look)
 	r.hold, err = r.task.acquire(r.ctx, c, r.client)
@@ -144,7 +144,7 @@ func (r *run) perform() (status int, err error) {
 		return exitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
 	}
 	if r.together && end.ExitCode() == exitOK {
-		waiting, over := context.WithCancel(context.Background())
+		waiting, over := r.wait(context.Background())
 		defer over()
 		go r.accompany(waiting, r.client, r.look)
 	}

@@ -46,15 +46,19 @@ func newNarrator(s *streams, j *job) *narrator {
 
 // tell tells something that only --verbose does.
 func (n *narrator) tell(event string, fields map[string]any, format string, args ...any) {
+	to := n.streams.err
+	if all, ok := to.(*notes); ok {
+		to = remarks{all}
+	}
 	switch {
 	case !n.verbose:
 	case n.streams.json:
 		object := map[string]any{"event": event}
 		put(object, "path", n.paths)
 		maps.Copy(object, fields)
-		_ = writeJSON(n.streams.err, object)
+		_ = writeJSON(to, object)
 	default:
-		n.streams.note(format, args...)
+		(&streams{err: to}).note(format, args...)
 	}
 }
 
@@ -134,6 +138,17 @@ func (n *narrator) glance(ctx context.Context, client *coord.Client, look looker
 	return look(ctx, client, own)
 }
 
+// wait returns a context for accompany, and what ends it: from then on nothing
+// is told of the wait, also by a look that is under way.
+func (n *narrator) wait(parent context.Context) (waiting context.Context, over func()) {
+	waiting, cancel := context.WithCancel(parent)
+	return waiting, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		cancel()
+	}
+}
+
 // accompany tells what a wait is for until it ends: a person after a while,
 // and with --verbose whenever it has changed.
 func (n *narrator) accompany(waiting context.Context, client *coord.Client, look looker) {
@@ -148,7 +163,10 @@ func (n *narrator) accompany(waiting context.Context, client *coord.Client, look
 	case <-time.After(lookFirst):
 	case <-waiting.Done():
 	}
-	if s, err := n.glance(waiting, client, look); err == nil && !s.over {
+	s, err := n.glance(waiting, client, look)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil && !s.over && waiting.Err() == nil {
 		n.streams.note("waiting for %s, %v", n.paths, s)
 	}
 }
@@ -164,10 +182,12 @@ func (n *narrator) follow(waiting context.Context, client *coord.Client, look lo
 		}
 		s, err := n.glance(waiting, client, look)
 		pause = min(2*pause, lookLast)
-		if err == nil && !s.over && s.key != told {
+		n.mu.Lock()
+		if err == nil && !s.over && s.key != told && waiting.Err() == nil {
 			n.tell("waiting", s.fields, "waiting for %s, %v", n.paths, s)
 			told, pause = s.key, lookFirst
 		}
+		n.mu.Unlock()
 		pause = max(pause, time.Duration(s.others)*lookForEach)
 	}
 }
