@@ -206,6 +206,6 @@ func (r *report) asBarrier(ctx context.Context, client *coord.Client, path nodeP
 		return nil
 	}
 	r.Kind = "barrier"
-	r.Closed = &closing{By: beginning(data), Age: seconds(max(0, time.Since(stat.Created)))}
+	r.Closed = &closing{By: strings.ToValidUTF8(string(data), "�"), Age: seconds(max(0, time.Since(stat.Created)))}
 	return nil
 }

@@ -35,7 +35,7 @@ func (r report) about() string {
 	case r.Round != nil:
 		return r.Round.String() + r.beside()
 	case r.Closed != nil:
-		return fmt.Sprintf("a closed barrier, set %s ago by %q", age(r.Closed.Age), r.Closed.By)
+		return fmt.Sprintf("a closed barrier, set %s ago by %s", age(r.Closed.Age), r.Closed.by())
 	case !r.Exists:
 		return "there is nothing"
 	case len(r.Contenders) > 0:
@@ -45,6 +45,9 @@ func (r report) about() string {
 	}
 	return "nobody holds it, nobody waits" + r.beside()
 }
+
+// by is who has set it, as people are told.
+func (c closing) by() string { return strconv.Quote(middle(c.By, mostOwner)) }
 
 func (r report) limit() string {
 	if r.Limit == 0 {

@@ -117,7 +117,7 @@ func (r report) sort() string {
 // heldBy is who holds, and for how long.
 func (r report) heldBy() (holder, since string) {
 	if r.Closed != nil {
-		return fmt.Sprintf("%.40q", r.Closed.By), age(r.Closed.Age)
+		return r.Closed.by(), age(r.Closed.Age)
 	}
 	if r.Queue != nil {
 		return fmt.Sprintf("%s, %d in hand", plural(r.Queue.Items, "item", "items"), r.Queue.InHand), ""
