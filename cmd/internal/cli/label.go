@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // mostLabel is the length of the longest label, in bytes.
@@ -25,6 +26,8 @@ func (l label) Validate() error {
 		return fmt.Errorf("the label is empty; leave the option out for the usual one")
 	case len(l) > mostLabel:
 		return fmt.Errorf("the label has %d bytes; %d at most", len(l), mostLabel)
+	case !utf8.ValidString(string(l)):
+		return fmt.Errorf("the label %q is not UTF-8", string(l))
 	case strings.ContainsAny(string(l), "\r\n"):
 		return fmt.Errorf("the label %q must be one line", string(l))
 	}
@@ -38,7 +41,7 @@ func (l labelled) applyTo(c *connection, command ...string) {
 	for _, name := range command {
 		c.label = cmp.Or(c.label, label(filepath.Base(name)))
 	}
-	if c.label.Validate() != nil { // a name need not be one line
+	if c.label.Validate() != nil { // a name need not be one line, nor UTF-8
 		c.label = label(program)
 	}
 }
