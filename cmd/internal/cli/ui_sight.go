@@ -85,7 +85,16 @@ func (v *uiVerb) act(client *coord.Client, do func(context.Context, string) erro
 		if len(found) == 0 {
 			return errors.New("another session has " + target.Node + " by now")
 		}
+		fresh := client.Fresh()
 		for _, c := range found {
+			// A claim on a queue's item has the same name in every hand.
+			stat, there, err := fresh.Exists(ctx, c.Node)
+			if err != nil {
+				return err
+			}
+			if there && sessionName(stat.Owner) != target.Session {
+				return errors.New("another session has " + c.Node + " by now")
+			}
 			if err := do(ctx, c.Node); err != nil {
 				return err
 			}

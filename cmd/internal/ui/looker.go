@@ -22,6 +22,7 @@ type looker struct {
 	done   chan struct{} // closed: no look is under way
 	began  time.Time     // the last look
 	next   time.Time     // not before then
+	stale  bool          // renew has come since the last look began
 	seen   json.RawMessage
 	seenAt time.Time // when the look began that saw it
 	failed error     // the last look
@@ -43,7 +44,7 @@ func (l *looker) join() { l.looks.Wait() }
 func (l *looker) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next = time.Time{}
+	l.next, l.stale = time.Time{}, true
 }
 
 // state is what viewers are told.
@@ -65,9 +66,14 @@ const (
 func (l *looker) state(ctx context.Context) state {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	select {
-	case <-l.start():
-	case <-waiting.Done():
+	for range 2 { // the look that is under way may have begun too early
+		select {
+		case <-l.start():
+		case <-waiting.Done():
+		}
+		if !l.isStale() {
+			break
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,6 +85,14 @@ func (l *looker) state(ctx context.Context) state {
 		s.Age = time.Since(l.seenAt).Seconds()
 	}
 	return s
+}
+
+// isStale reports whether a look is due that sees what has changed since the
+// last began.
+func (l *looker) isStale() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stale
 }
 
 // isSlow reports whether the look that is under way is slow.
@@ -103,7 +117,7 @@ func (l *looker) start() (done <-chan struct{}) {
 	if time.Now().Before(l.next) || l.ctx.Err() != nil {
 		return l.done
 	}
-	l.done, l.began = make(chan struct{}), time.Now()
+	l.done, l.began, l.stale = make(chan struct{}), time.Now(), false
 	l.looks.Go(l.once)
 	return l.done
 }
@@ -119,7 +133,10 @@ func (l *looker) once() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer close(l.done)
-	l.next, l.failed = time.Now().Add(l.every), err
+	l.failed = err
+	if !l.stale {
+		l.next = time.Now().Add(l.every)
+	}
 	if err == nil {
 		l.seen, l.seenAt = data, l.began
 	}
