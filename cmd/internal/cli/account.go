@@ -2,6 +2,7 @@ package cli
 
 import (
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,8 @@ type account struct {
 }
 
 // accountOf reads from the command line what the account needs. A command line
-// that is wrong is known as far as it could be read.
+// that is wrong is known as far as it could be read; its arguments, which are
+// nil for one that is right, tell the rest.
 func accountOf(ctx *kong.Context, args []string) (a account) {
 	verb := ctx.Selected()
 	if verb == nil {
@@ -36,7 +38,7 @@ func accountOf(ctx *kong.Context, args []string) (a account) {
 				a.paths = nodePaths{nodePath(arg.Target.String())}
 			}
 		case "cmd":
-			a.runs = runsAlways(verb) || slices.ContainsFunc(args, asksToRun)
+			a.runs = runsAlways(verb) || hasCommand(verb) || slices.ContainsFunc(args, asksToRun)
 		}
 	}
 	return a
@@ -45,9 +47,18 @@ func accountOf(ctx *kong.Context, args []string) (a account) {
 // runsAlways reports whether a verb that runs commands cannot do without one.
 func runsAlways(verb *kong.Node) bool { return verb.Name != "elect" }
 
+// hasCommand reports whether a command was read for the verb.
+func hasCommand(verb *kong.Node) bool {
+	line, ok := verb.Target.Addr().Interface().(interface{ given() bool })
+	return ok && line.given()
+}
+
+// shortCommand is -c, also behind other short flags.
+var shortCommand = regexp.MustCompile(`^-[a-z]*c`)
+
 // asksToRun reports whether an argument is, or is followed by, a command.
 func asksToRun(arg string) bool {
-	return arg == "--" || strings.HasPrefix(arg, "-c") || strings.HasPrefix(arg, "--command")
+	return arg == "--" || shortCommand.MatchString(arg) || strings.HasPrefix(arg, "--command")
 }
 
 // put has the only value under its name, or several as a list under the plural.

@@ -70,7 +70,7 @@ func Main(args []string) int {
 	if err != nil {
 		return std.finish(err)
 	}
-	std.json, std.account, v.note = v.JSON, accountOf(ctx, args), std.note
+	std.json, std.account, v.note = v.JSON, accountOf(ctx, nil), std.note
 	return std.finish(ctx.Run(std, &v.connection))
 }
 
