@@ -43,6 +43,8 @@ func (v *lockVerb) check() error {
 		return usageError("--slots %d: it must be at least 1", *v.Slots)
 	case v.Slots != nil && v.Shared:
 		return usageError("--slots and --shared are two kinds of locks: choose one")
+	case len(v.Paths) > 1 && len(v.Cmd) > 0 && v.Cmd[0] != "--":
+		return usageError("several paths: write -- before the command; here they are %s, and the command %q", v.Paths, v.Cmd)
 	case v.Slots != nil && len(v.Paths) > 1:
 		return usageError("--slots is for one path, and here are %d: %s", len(v.Paths), v.Paths)
 	case len(v.Cmd) > 0 && strings.HasPrefix(v.Cmd[0], "/"):
@@ -57,7 +59,7 @@ func (v *lockVerb) Run(s *streams, c *connection) error {
 		return err
 	}
 	j := &job{
-		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots}, late: "no turn", Verbose: v.Verbose,
+		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)

@@ -18,6 +18,7 @@ type turn struct {
 	open  func(*coord.Client, nodePath) (acquirer, error)
 	try   bool
 	slots *int // nil: a lock without
+	plain bool // one claim in the line excludes all others
 
 	client *coord.Client
 	at     atomic.Pointer[nodePath] // of the lock that is waited for, or was in vain
@@ -58,11 +59,33 @@ func (t *turn) all() (*lock.Multi, error) {
 	return lock.NewMulti(locks...)
 }
 
+// refuseNested refuses several locks if this process runs under one of them.
+// That cannot wait for the turn of that one: the locks before it may be held by
+// those who wait for what this process runs under.
+func (t *turn) refuseNested(ctx context.Context) error {
+	if t.try || !t.plain || len(t.paths) == 1 {
+		return nil
+	}
+	for _, path := range t.paths {
+		own, err := ownAt(ctx, t.client, string(path))
+		switch {
+		case err != nil:
+			return err
+		case len(own) > 0:
+			return underItself(path, own[0])
+		}
+	}
+	return nil
+}
+
 // acquire gets the locks. Those that are only tried are not waited for longer
 // than a session would be.
 func (t *turn) acquire(ctx context.Context, c *connection, client *coord.Client) (holding, error) {
 	t.client = client
 	t.at.Store(&t.paths[0])
+	if err := t.refuseNested(ctx); err != nil {
+		return holding{}, err
+	}
 	all, err := t.all()
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -187,12 +188,34 @@ func (r *run) lost(end guard.Event) error {
 	// has not given the session up either: the trust window is open.
 	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
 	defer cancel()
-	for _, h := range r.hold.holds {
-		if _, err = h.Txn(ctx); errors.Is(err, coord.ErrLost) {
-			return err
-		}
+	return firstLoss(ctx, r.hold.holds, func(ctx context.Context, h *coord.Hold) error {
+		_, err := h.Txn(ctx)
+		return err
+	})
+}
+
+// firstLoss asks all at once, since they share the time, and returns the loss
+// that is told of first, or nil if there is none.
+func firstLoss[T any](ctx context.Context, all []T, ask func(context.Context, T) error) error {
+	ctx, over := context.WithCancel(ctx)
+	defer over()
+	losses := make(chan error, len(all))
+	var asked sync.WaitGroup
+	for _, one := range all {
+		asked.Go(func() {
+			if err := ask(ctx, one); errors.Is(err, coord.ErrLost) {
+				losses <- err
+				over()
+			}
+		})
 	}
-	return nil
+	asked.Wait()
+	select {
+	case err := <-losses:
+		return err
+	default:
+		return nil
+	}
 }
 
 // remains says which processes of the command may still run.
