@@ -18,6 +18,8 @@ func TestAnExpiredSessionLosesItsNodesAndItsClientHearsOfIt(t *testing.T) {
 
 		w.ExpireSession(conn.SessionID())
 
+		_, err := w.Admin().Sync(w.Path("")) // its server may not know of it yet
+		require.NoError(t, err)
 		exists, _, err := w.Admin().Exists(w.Path("mine"))
 		require.NoError(t, err)
 		require.False(t, exists)
