@@ -100,7 +100,7 @@ func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool)
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, session.EndedAfter(ctx, err)
+			return nil, session.Ended(ctx, err)
 		}
 		if err := c.removeFormer(ctx, cl); err != nil {
 			return nil, err

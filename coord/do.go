@@ -71,8 +71,10 @@ func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
 }
 
 // Ended returns why ctx has ended: its error, and its cause as well, unless the
-// cause is a context's error itself. Both match errors.Is.
-func Ended(ctx context.Context) error { return session.Ended(ctx) }
+// cause is a context's error itself. Failures after which the call was not made
+// again are told along, or alone if they say that the context has ended. All
+// match errors.Is.
+func Ended(ctx context.Context, failure ...error) error { return session.Ended(ctx, failure...) }
 
 // Grace returns ctx, or when that has ended already, a context that lasts for
 // another 50 ms: for a release whose caller has no more time. Servers in good

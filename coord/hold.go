@@ -76,7 +76,8 @@ func (h *Hold) causeOfLoss() error {
 }
 
 // Deadline returns the end of the trust window as known now. It moves forward
-// as long as the servers acknowledge; the hold ends when it is reached.
+// as long as the servers acknowledge; the hold ends when it is reached, unless
+// late acknowledgements have moved it by the time that this is noticed.
 func (h *Hold) Deadline() time.Time { return h.claim.sess.Deadline() }
 
 // Token returns the fencing token: a number that grows from holder to holder,

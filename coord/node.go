@@ -85,7 +85,7 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 	case !transient(err):
 		return err, false
 	case ctx.Err() != nil:
-		return session.EndedAfter(ctx, err), false
+		return session.Ended(ctx, err), false
 	}
 	return err, true
 }

@@ -32,7 +32,7 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 			continue
 		}
 		if lost {
-			err = fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
+			err = coord.Ended(ctx, err)
 		}
 		return nil, b.client.Failure("enter", b.path, err)
 	}

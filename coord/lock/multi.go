@@ -89,7 +89,7 @@ func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
 		case !lost:
 			return g, err
 		case ctx.Err() != nil:
-			return g, fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
+			return g, coord.Ended(ctx, err)
 		}
 	}
 }

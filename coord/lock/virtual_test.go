@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -66,5 +67,47 @@ func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 		require.NotZero(b, slow.Fired())
 		require.ErrorIs(b, err, coord.ErrNodeDeleted)
 		require.NotErrorIs(b, err, context.Canceled)
+	})
+}
+
+// breaking is a lock whose acquire takes the one acquired before it away, and
+// ends the caller's context, before it succeeds.
+type breaking struct {
+	*lock.Mutex
+	breakIt func()
+	end     context.CancelFunc
+}
+
+func (l breaking) Acquire(ctx context.Context) (*coord.Hold, error) {
+	h, err := l.Mutex.Acquire(ctx)
+	l.breakIt()
+	<-ctx.Done() // with the hold before
+	l.end()
+	return h, err
+}
+
+func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		held, err := mutex(b.T, c, "/b").Acquire(b.Context())
+		require.NoError(b, err)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err = multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(ctx)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.Equal(b, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), err)
+		require.NoError(b, held.Release(b.Context()))
+
+		ctx, cancel = context.WithCancel(b.Context())
+		breakIt := func() {
+			for _, n := range b.Server.Nodes() {
+				if strings.HasPrefix(n.Path, "/a/") {
+					require.NoError(b, other.Break(b.Context(), n.Path))
+				}
+			}
+		}
+		_, err = multi(b.T, mutex(b.T, c, "/a"), breaking{mutex(b.T, c, "/b"), breakIt, cancel}).Acquire(ctx)
+		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, err, coord.ErrLost)
 	})
 }

@@ -26,7 +26,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 			case !lost:
 				return err
 			case ctx.Err() != nil:
-				return fmt.Errorf("%w (%w)", coord.Ended(ctx), err)
+				return coord.Ended(ctx, err)
 			}
 		}
 	})

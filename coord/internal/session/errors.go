@@ -77,20 +77,22 @@ func translate(err error) error {
 }
 
 // Ended returns why ctx has ended: its error, and its cause as well, unless the
-// cause is a context's error itself.
-func Ended(ctx context.Context) error {
+// cause is a context's error itself. Failures after which the call was not made
+// again are told along, or alone if they say that the context has ended.
+func Ended(ctx context.Context, failure ...error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
+	told := errors.Join(failure...)
+	if len(failure) == 1 {
+		told = failure[0]
+	}
+	if told != nil {
+		if errors.Is(told, err) {
+			return told
+		}
+		return fmt.Errorf("%w (%w)", Ended(ctx), told)
+	}
 	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// EndedAfter returns why ctx has ended, with the failure after which the call
-// was not made again.
-func EndedAfter(ctx context.Context, failure error) error {
-	if errors.Is(failure, ctx.Err()) {
-		return failure
-	}
-	return fmt.Errorf("%w (%w)", Ended(ctx), failure)
 }

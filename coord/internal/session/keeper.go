@@ -99,7 +99,7 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		case errors.Is(err, ErrAuth):
 			return nil, err
 		case ctx.Err() != nil:
-			return nil, EndedAfter(ctx, err)
+			return nil, Ended(ctx, err)
 		}
 		select {
 		case <-changed:

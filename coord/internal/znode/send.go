@@ -85,7 +85,7 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 		case !errors.Is(err, session.ErrConnection), s.Err() != nil:
 			return err
 		case ctx.Err() != nil:
-			return session.EndedAfter(ctx, err)
+			return session.Ended(ctx, err)
 		}
 		return ErrAgain
 	})
