@@ -38,6 +38,18 @@ func (tty *terminal) handsOver(t *testing.T) {
 	}, "the terminal hands keys over")
 }
 
+// isTakenAgain has a program that is in the background brought to the
+// foreground, and ends it by q.
+func (tty *terminal) isTakenAgain() {
+	tty.t.Helper()
+	tty.press("true" + modes)
+	tty.unchanged(1)
+	tty.press("fg" + modes)
+	tty.handsOver(tty.t)
+	tty.press("q")
+	tty.unchanged(2)
+}
+
 func TestTheKeyQEndsWhatIsShownAgainAndAgain(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	for verb, keys := range map[string]string{"top " + w.Path("l"): "q", "ls --watch " + w.Path(""): "x\nQ", "--json top " + w.Path("l"): "..q"} {
@@ -93,12 +105,7 @@ func TestTheStopKeyGivesTheTerminalBackAsItWasAndForegroundTakesItAgain(t *testi
 	tty.handsOver(t)
 	tty.press(stop)
 	tty.sees("Stopped")
-	tty.press("true" + modes)
-	tty.unchanged(1)
-	tty.press("fg" + modes)
-	tty.handsOver(t)
-	tty.press("q")
-	tty.unchanged(2)
+	tty.isTakenAgain()
 }
 
 func TestInTheBackgroundTopLeavesTheTerminalAlone(t *testing.T) {
@@ -108,12 +115,7 @@ func TestInTheBackgroundTopLeavesTheTerminalAlone(t *testing.T) {
 	tty.sees("there is nothing")
 	tty.press("echo mine-$((1+1))\n")
 	tty.sees("mine-2")
-	tty.press("true" + modes)
-	tty.unchanged(1)
-	tty.press("fg" + modes)
-	tty.handsOver(t)
-	tty.press("q")
-	tty.unchanged(2)
+	tty.isTakenAgain()
 }
 
 func TestWherePagersReadTheKeysTopDoesNot(t *testing.T) {

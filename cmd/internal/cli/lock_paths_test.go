@@ -37,6 +37,8 @@ func TestANestedLockAtSeveralPathsIsRefusedBeforeItWaitsForAny(t *testing.T) {
 	}
 	p := patiently(t, w, insideOf(w, "lock", several(w, "a b", "echo ran", "--try")...)...)
 	require.Equal(t, exitBusy, p.exit(), "a try does not wait")
+	p = patiently(t, w, insideOf(w, "lock", several(w, "a b", "echo ran", "--shared")...)...)
+	require.Equal(t, exitOwnFault, p.exit(), "a shared one inside a plain one")
 	require.NoError(t, holder.in.Close())
 	require.Equal(t, 5, holder.exit())
 	p = patiently(t, w, insideOf(w, "lock --shared", several(w, "a b", "echo ran", "--shared")...)...)

@@ -63,11 +63,14 @@ func (t *turn) all() (*lock.Multi, error) {
 // That cannot wait for the turn of that one: the locks before it may be held by
 // those who wait for what this process runs under.
 func (t *turn) refuseNested(ctx context.Context) error {
-	if t.try || !t.plain || len(t.paths) == 1 {
+	if t.try || len(t.paths) == 1 {
 		return nil
 	}
 	for _, path := range t.paths {
 		own, err := ownAt(ctx, t.client, string(path))
+		if !t.plain { // shared ones inside of shared ones are granted
+			own = slices.DeleteFunc(own, func(name string) bool { return lineOf([]string{name})[0].Kind == "read" })
+		}
 		switch {
 		case err != nil:
 			return err
