@@ -24,23 +24,61 @@ func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
 	})
 }
 
+// A waiter reads its own node soon, or later if it is far from its turn; from
+// then on it learns of the deletion at once.
 func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
+	for _, c := range []struct {
+		waits, noticed time.Duration
+		before         int // others in the line
+	}{
+		{0, 20 * time.Millisecond, 1},
+		{time.Second, 0, 1},
+		{100 * time.Millisecond, 150 * time.Millisecond, 20},
+		{time.Second, 0, 20},
+	} {
+		inBubble(t, func(b bubble) {
+			h, admin, waiter := b.acquire(b.Open()), b.Open(), b.Open()
+			for range c.before - 1 {
+				_, err := admin.Join(b.Context(), mutex)
+				require.NoError(t, err)
+			}
+			waiting := b.acquireLater(waiter, mutex)
+			synctest.Wait()
+			time.Sleep(c.waits)
+			before := b.nodesOf(waiter.SessionID())
+			require.Len(t, before, 1)
+			require.NoError(t, admin.Break(b.Context(), before[0]))
+			time.Sleep(c.noticed)
+			synctest.Wait()
+			after := b.nodesOf(waiter.SessionID())
+			require.Len(t, after, 1, "it stands in the line no more")
+			require.NotEqual(t, before, after)
+			require.NoError(t, h.Release(b.Context()))
+			b.Close(admin) // and the others of the line
+			next := <-waiting
+			require.NoError(t, next.err)
+			require.NoError(t, next.hold.Release(b.Context()))
+		})
+	}
+}
+
+func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		holder, waiter, admin := b.Open(), b.Open(), b.Open()
-		h := b.acquire(holder)
-		waiting := b.acquireLater(waiter, mutex)
-		synctest.Wait()
-		before := b.nodesOf(waiter.SessionID())
-		require.Len(t, before, 1)
-		require.NoError(t, admin.Break(b.Context(), before[0]))
-		synctest.Wait()
-		after := b.nodesOf(waiter.SessionID())
-		require.Len(t, after, 1, "it stands in the line no more")
-		require.NotEqual(t, before, after)
+		h, others, admin := b.acquire(b.Open()), b.Open(), b.Open()
+		for range 20 {
+			_, err := others.Join(b.Context(), mutex)
+			require.NoError(t, err)
+		}
+		waiting := b.acquireLater(b.Open(), mutex)
+		time.Sleep(10 * time.Millisecond)
+		b.Close(others)
 		require.NoError(t, h.Release(b.Context()))
 		next := <-waiting
 		require.NoError(t, next.err)
-		require.NoError(t, next.hold.Release(b.Context()))
+		require.NoError(t, admin.Break(b.Context(), next.hold.Node()))
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		require.ErrorIs(t, next.hold.Err(), coord.ErrNodeDeleted)
 	})
 }
 

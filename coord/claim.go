@@ -22,7 +22,7 @@ type Claim struct {
 	node   znode.Node
 	joined time.Time
 	view   *session.Listing // the directory as listed along with the create, or nil
-	wake   chan struct{}    // something happened to the node or its session
+	left   chan struct{}    // closed when the node is to be deleted
 
 	asked   sync.Once     // for the hold, by a revocation
 	revoked chan struct{} // closed when asked
@@ -113,7 +113,7 @@ func (c *Client) join(ctx context.Context, shape *shape) (cl *Claim, err error) 
 func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Claim {
 	cl := &Claim{
 		client: c, sess: s, shape: shape,
-		joined: time.Now(), wake: make(chan struct{}, 1), revoked: make(chan struct{}),
+		joined: time.Now(), left: make(chan struct{}), revoked: make(chan struct{}),
 	}
 	cl.node.Init(&c.nodes, s, node, (*owner)(cl))
 	return cl
@@ -203,13 +203,6 @@ func (o *owner) Asked() {
 	}
 }
 
-func (o *owner) Wake() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (o *owner) Leaving() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -274,7 +267,6 @@ func (cl *Claim) losing(cause error, gone bool) (leave, tell func()) {
 	}
 	return func() {
 			cl.leave(cl.sess.Enqueue)
-			(*owner)(cl).Wake()
 		}, func() {
 			for _, h := range ended {
 				cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.Node(), "cause", cause)

@@ -11,7 +11,7 @@
 //	Join   create <dir>/_c_<guid>-<kind>-, ephemeral and sequential
 //	Line   the directory's contenders, sorted by creation
 //	Rule   func(ahead) (which to wait for, granted), all a recipe supplies
-//	Turn   granted, or watch those and the own node, and look again
+//	Turn   granted, or watch those, and look again when one of them goes
 //	Hold   Done, Err, Context, Token, Txn, Revoked, Release
 //
 // [Client.Acquire] and [Client.TryAcquire] do all of a turn; [First] is the
@@ -84,10 +84,11 @@
 // An uncontended acquire and release are 3 requests in 2 round trips: create
 // and list, which travel together, and delete; one empty write and its round
 // trip more if the client had no claim for the last T/2 or so; and one read of
-// the own node for a hold that lasts longer than 20 ms. A waiter reads the own
-// node and those its rule names, in one round trip; no other claim is woken
-// when they go. The session sends a ping every T/3 and, while it has claims,
-// however many, an empty write every T/10 or so. For 10 T after a create whose
-// reply was lost and that was not found, it goes on writing, and writes and
-// lists the directory after each reconnect.
+// the own node for a hold or a wait that lasts longer than 20 ms (250 ms with
+// 16 or more in line before it). A waiter reads the nodes that its rule names,
+// in one round trip; no other claim is woken when they go. The session sends a
+// ping every T/3 and, while it has claims, however many, an empty write every
+// T/10 or so. For 10 T after a create whose reply was lost and that was not
+// found, it goes on writing, and writes and lists the directory after each
+// reconnect.
 package coord

@@ -54,10 +54,9 @@ func (cl *Claim) emit(kind string, since time.Time, err error) {
 // All holds end before the first node is deleted, and before the log and the
 // observer hear of it, which may take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
-	claims := c.claimsOf(s)
 	var leave, tell []func()
 	if cause, gone := c.lossBy(change, s); cause != nil {
-		for _, cl := range claims {
+		for _, cl := range c.claimsOf(s) {
 			if l, t := cl.losing(cause, gone); l != nil {
 				leave, tell = append(leave, l), append(tell, t)
 			}
@@ -65,9 +64,6 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	}
 	for _, l := range leave {
 		l()
-	}
-	for _, cl := range claims {
-		(*owner)(cl).Wake()
 	}
 	switch change {
 	case session.Up:

@@ -114,6 +114,7 @@ func (cl *Claim) leave(begin func(func()) error) *removal {
 func (cl *Claim) beginRemoval() *removal {
 	cl.removal = &removal{claim: cl, done: make(chan struct{})}
 	cl.node.WatchNoMore()
+	close(cl.left)
 	return cl.removal
 }
 

@@ -33,8 +33,6 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		}
 		return cl.grant(ctx)
 	}
-	cl.node.Wait()
-	defer cl.node.EndWait()
 	w := waiter{cl: cl, rule: rule}
 	granted, err := w.ask(ctx)
 	if err == nil && !granted {
@@ -55,7 +53,7 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 type waiter struct {
 	cl      *Claim
 	rule    Rule
-	awaited []string    // the nodes to wait for, and the own one at the end
+	awaited []string    // the nodes to wait for
 	ahead   []Contender // of the own place, if that is near the front, or nil
 }
 
@@ -100,13 +98,14 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 }
 
 func (w *waiter) remember(ahead []Contender, wait []int) {
-	w.awaited, w.ahead = make([]string, 0, len(wait)+1), nil
+	w.awaited, w.ahead = make([]string, 0, len(wait)), nil
 	for _, at := range wait {
 		w.awaited = append(w.awaited, znode.Join(w.cl.shape.Line.Dir, ahead[at].Name))
 	}
-	w.awaited = append(w.awaited, w.cl.Node())
 	if len(ahead) < near {
 		w.ahead = slices.Clone(ahead)
+	} else {
+		w.cl.node.WatchLater() // a listing comes before the grant
 	}
 }
 
@@ -117,7 +116,7 @@ func (w *waiter) remember(ahead []Contender, wait []int) {
 // lost connection, after which events may have been missed, reports every watch
 // as stale.
 func (w *waiter) look(v *View) (granted bool, err error) {
-	v.Until(w.cl.wake)
+	v.Until(w.cl.left)
 	for !granted && err == nil {
 		var gone []string
 		stale := v.isStale()
@@ -138,23 +137,17 @@ func (w *waiter) look(v *View) (granted bool, err error) {
 	return granted, err
 }
 
-// departed watches those to wait for and the own node, all in one round trip,
-// and returns those that are gone. What is watched already costs nothing.
+// departed watches those to wait for, in one round trip, and returns those that
+// are gone. What is watched already costs nothing.
 func (w *waiter) departed(v *View) (gone []string, err error) {
 	if err := w.cl.why(); err != nil {
 		return nil, err
 	}
 	v.Ahead(w.awaited...)
 	v.read = v.read[:0]
-	for i, node := range w.awaited {
-		watch, err := v.watch("watch", session.Data, node)
-		own := i == len(w.awaited)-1
-		if own {
-			err = w.cl.node.Heed(watch, err)
-		}
+	for _, node := range w.awaited {
+		_, err := v.watch("watch", session.Data, node)
 		switch {
-		case own && errors.Is(err, ErrNoNode):
-			return nil, w.cl.missed()
 		case errors.Is(err, ErrNoNode):
 			gone = append(gone, node)
 		case err != nil:
@@ -216,11 +209,10 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 	cl.mu.Lock()
 	if cl.gone != nil || cl.removal != nil {
 		cl.mu.Unlock()
-		return nil, cmp.Or(cl.why(), ErrReleased)
+		return nil, cl.why()
 	}
 	h := newHold(cl)
 	cl.mu.Unlock()
-	cl.node.EndWait()
 	cl.emit(ClaimGranted, cl.joined, nil)
 	if err := h.Err(); err != nil {
 		return nil, err
@@ -235,12 +227,16 @@ func (cl *Claim) missed() error {
 	return cmp.Or(cl.why(), ErrReleased)
 }
 
-// why tells why the claim's node is gone, or nil.
+// why tells why the claim cannot be granted any more, or nil: its node is gone,
+// or about to be deleted.
 func (cl *Claim) why() error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if cl.gone == nil {
-		return nil
+	switch {
+	case cl.gone != nil:
+		return fmt.Errorf("claim %s: %w", cl.node.Name(), cl.gone)
+	case cl.removal != nil:
+		return ErrReleased
 	}
-	return fmt.Errorf("claim %s: %w", cl.node.Name(), cl.gone)
+	return nil
 }

@@ -77,8 +77,8 @@
 // # Cost
 //
 // Campaign: create and list, which travel together, one round trip; then the
-// notice, another. Resign: one request. A candidate watches its own node and
-// the two before it: when a leader goes, the two behind it are woken, and no
+// notice, another. Resign: one request. A candidate watches the two before it,
+// and its own node: when a leader goes, the two behind it are woken, and no
 // others. Proclaim: one request. Leader: an empty write, a list, a read of the
 // notice and one of the node, one after the other. Observe: the same at the
 // beginning; then a list and a read for each change, one read more when another

@@ -1,12 +1,14 @@
 package lock_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -75,6 +77,47 @@ func TestABusyTryIsOneRead(t *testing.T) {
 	})
 	require.Equal(t, 1, counts.Total(), "%v", counts)
 	require.NoError(t, h.Release(t.Context()))
+}
+
+// A waiter lists when it joins and once more, reads the two before it, and not
+// its own node, unless it waits for long.
+func TestAHandOffThatComesSoonIsSixRequests(t *testing.T) {
+	for sessions, extra := range map[int]int{2: -2, 8: 0, 40: 0} {
+		for held, extra := range map[time.Duration]int{time.Millisecond: extra, 100 * time.Millisecond: 1} {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				const rounds = 5
+				turn := func(m *lock.Mutex) {
+					h, err := m.Acquire(b.Context())
+					if err == nil {
+						time.Sleep(held)
+						err = h.Release(b.Context())
+					}
+					if err != nil {
+						b.Error(err)
+					}
+				}
+				var all []*lock.Mutex
+				var working sync.WaitGroup
+				for range sessions {
+					all = append(all, mutex(b.T, b.Open(coord.WithSessionTimeout(time.Hour)), "/lock"))
+				}
+				turn(all[0]) // makes the directory
+				before := b.Server.Counts()
+				for _, m := range all {
+					working.Go(func() {
+						for range rounds {
+							turn(m)
+						}
+					})
+					time.Sleep(10 * time.Microsecond)
+				}
+				working.Wait()
+				made := b.Server.Counts().Since(before)
+				b.Logf("%d sessions, held for %v: %v", sessions, held, made)
+				require.LessOrEqual(b, made.Total(), (6+extra)*rounds*sessions)
+			}, zkembed.WithSessionTimeouts(0, time.Hour))
+		}
+	}
 }
 
 // A watch by exists would stay on a node that has gone already; a watch by

@@ -57,11 +57,12 @@
 // # Cost
 //
 // Uncontended: create and list together, then delete: 3 requests in 2 round
-// trips (4 requests when held for more than 20 ms). A waiter: 2 or 3 reads in
-// one more round trip, and usually one listing while its predecessor still
-// holds, so that it holds as soon as it hears of the predecessor's deletion. A
-// release wakes the next, which is granted, and the one after it, which lists.
-// Try on a busy lock: 1 read. A turn of a local queue costs no request; a node
-// for which goroutines wait, or which lingers, costs two reads, which watch it
-// and the line.
+// trips (4 requests when held for more than 20 ms). A waiter: 1 or 2 reads in
+// one more round trip, one of its own node when the wait lasts for more than 20
+// ms (250 ms if 16 or more are before it), and usually one listing while its
+// predecessor still holds, so that it holds as soon as it hears of the
+// predecessor's deletion. A release wakes the next, which is granted, and the
+// one after it, which lists. Try on a busy lock: 1 read. A turn of a local
+// queue costs no request; a node for which goroutines wait, or which lingers,
+// costs two reads, which watch it and the line.
 package lock

@@ -14,11 +14,38 @@ var holds = []mutant{
 	{
 		guard: "a waiter watches its own node",
 		edit: edit{
-			file: "coord/turn.go",
-			old:  `err = w.cl.node.Heed(watch, err)`,
-			new:  `_ = watch; _, err = w.cl.sess.WatchData(v.ctx, w.cl.node.Spec.Dir)`,
+			file: "coord/claim.go",
+			old:  `	cl.node.WatchSoon()`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
+	},
+	{
+		guard: "a waiter that is far from its turn watches its own node, too",
+		edit: edit{
+			file: "coord/internal/znode/watch.go",
+			old:  `watchLater = 250 * time.Millisecond`,
+			new:  `watchLater = time.Hour`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeIsDeletedByHand"}},
+	},
+	{
+		guard: "a node that was seen again is watched soon",
+		edit: edit{
+			file: "coord/internal/znode/watch.go",
+			old:  `n.putOff(watchDelay)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAHoldThatWasFarFromItsTurn"}},
+	},
+	{
+		guard: "a claim that is left ends the wait for its turn",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `	close(cl.left)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaitForTheTurnOfAClaimThatIsLeft"}},
 	},
 	{
 		guard: "a window found closed ends no hold that is granted since",

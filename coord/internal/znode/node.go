@@ -50,7 +50,6 @@ type Node struct {
 	seen        time.Time                     // when it was last found to be there
 	watch       atomic.Pointer[session.Watch] // the newest on it
 	soon        atomic.Pointer[time.Timer]    // sets the first one of a node that lasts
-	waiting     atomic.Bool                   // the owner's caller sets the watch anew
 	unwatchable atomic.Bool                   // it was reported that it may not be watched
 
 	trouble atomic.Pointer[error] // what the servers answered last to the deletion

@@ -8,10 +8,14 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// watchDelay is how long a node goes without a watch, unless its owner waits
-// for something. What is over sooner saves the request; nothing is missed,
-// since setting the watch reads the node.
-const watchDelay = 20 * time.Millisecond
+// How long a node goes without a watch after it was seen: what is over sooner
+// saves the request, and nothing is missed, since setting the watch reads the
+// node. The longer one is for a node that will be seen again before its owner
+// is granted anything.
+const (
+	watchDelay = 20 * time.Millisecond
+	watchLater = 250 * time.Millisecond
+)
 
 // Owner is what stands behind a node that is watched. Its methods run in the
 // client library's goroutine and must not block.
@@ -19,7 +23,6 @@ type Owner interface {
 	Deleted()             // by another client
 	Replaced(owner int64) // it belongs to this session now
 	Asked()               // another client asks for the node
-	Wake()                // something may have happened to the node
 	Leaving() bool        // the watch is of no more use
 }
 
@@ -48,11 +51,7 @@ func (n *Node) Heed(w *session.Watch, err error) error {
 func (n *Node) fired(fired session.Fired) {
 	if fired == session.Deleted {
 		n.owner.Deleted()
-	}
-	switch {
-	case n.waiting.Load():
-		n.owner.Wake() // the waiter sets the watch along with its others
-	case fired != session.Deleted:
+	} else {
 		n.Watch()
 	}
 }
@@ -75,7 +74,6 @@ func (n *Node) Watch() {
 			}
 			Pause(ctx, n.sess)
 		}
-		n.owner.Wake()
 	})
 }
 
@@ -94,6 +92,16 @@ func (n *Node) WatchSoon() {
 	}
 }
 
+// WatchLater puts off what [Node.WatchSoon] does, until the node is seen again
+// or for the longer delay.
+func (n *Node) WatchLater() { n.putOff(watchLater) }
+
+func (n *Node) putOff(delay time.Duration) {
+	if soon := n.soon.Load(); soon != nil && n.watch.Load() == nil {
+		soon.Reset(delay) // when the owner is leaving, no watch is set
+	}
+}
+
 // WatchNoMore says that the owner is leaving.
 func (n *Node) WatchNoMore() {
 	if soon := n.soon.Load(); soon != nil {
@@ -101,19 +109,11 @@ func (n *Node) WatchNoMore() {
 	}
 }
 
-// Wait says that from now on its owner's caller sets the watch, by [Node.Heed],
-// along with those on other nodes.
-func (n *Node) Wait() { n.waiting.Store(true) }
-
-// EndWait is the end of [Node.Wait].
-func (n *Node) EndWait() {
-	if w := n.watch.Load(); n.waiting.Swap(false) && w != nil && !w.Armed() {
-		n.Watch()
-	}
-}
-
 // Seen notes that the node was found to be there just now.
-func (n *Node) Seen() { n.seen = time.Now() }
+func (n *Node) Seen() {
+	n.seen = time.Now()
+	n.putOff(watchDelay)
+}
 
 // Known tells whether the node was seen just now, or is watched.
 func (n *Node) Known() bool {
