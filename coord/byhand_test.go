@@ -62,6 +62,23 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 	}
 }
 
+// The news of the deletion does not come, since the waiter does not watch its
+// node yet: what it is granted lasts no longer than until it reads it.
+func TestAWaiterThatIsGrantedItsTurnOnADeletedNodeLosesItSoon(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h, waiter, admin := b.acquire(b.Open()), b.Open(), b.Open()
+		waiting := b.acquireLater(waiter, mutex)
+		synctest.Wait()
+		require.NoError(t, admin.Break(b.Context(), b.nodesOf(waiter.SessionID())[0]))
+		require.NoError(t, h.Release(b.Context()))
+		next := <-waiting
+		require.NoError(t, next.err)
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		require.ErrorIs(t, next.hold.Err(), coord.ErrNodeDeleted)
+	})
+}
+
 func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, others, admin := b.acquire(b.Open()), b.Open(), b.Open()

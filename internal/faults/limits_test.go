@@ -212,6 +212,7 @@ func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 		// would be granted the turn until it learns of its own loss.
 		names := s.nodes()
 		slices.SortFunc(names, func(a, b string) int { return sequence(s, b) - sequence(s, a) })
+		s.awaitWatchers(s.dir()+"/"+names[0], 1) // by the waiter itself, since it waits for long
 		for _, name := range names {
 			all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
 		}
