@@ -84,19 +84,26 @@ func (l Line) mayReturn(gone Contender) bool {
 }
 
 // parse sorts the children of a directory into those that take part and those
-// that cannot be honoured.
+// that cannot be honoured. It sorts numbers, and makes the contenders, which are
+// large, in the order that these give.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
-	for _, name := range names {
-		c, known := parseOf(name, l.Kinds)
-		switch {
-		case !known:
-		case c.Dialect == d && l.has(c.Kind):
+	ages := make([]uint64, 0, len(names)) // the sequence number, and the place among names
+	for i, name := range names {
+		if c, known := parseOf(name, l.Kinds); known {
+			ages = append(ages, uint64(int64(c.Sequence)-math.MinInt32)<<32|uint64(i))
+		}
+	}
+	slices.Sort(ages)
+	line = make([]Contender, 0, len(ages))
+	for _, age := range ages {
+		c, _ := parseOf(names[uint32(age)], l.Kinds)
+		if c.Dialect == d && l.has(c.Kind) {
 			line = append(line, c)
-		default:
+		} else {
 			foreign = append(foreign, c)
 		}
 	}
-	slices.SortFunc(line, byAge)
+	slices.SortFunc(line, byAge) // those of the same number
 	slices.SortFunc(foreign, byAge)
 	return line, foreign
 }
@@ -119,8 +126,10 @@ func (l Line) view(names *session.Listing, d Dialect) lineView {
 // byAge orders by sequence number. Two nodes share one after a downgrade: the
 // read node took the write node's, and stands behind it.
 func byAge(a, b Contender) int {
+	if a.Sequence != b.Sequence {
+		return cmp.Compare(a.Sequence, b.Sequence)
+	}
 	return cmp.Or(
-		cmp.Compare(a.Sequence, b.Sequence),
 		-cmp.Compare(a.Kind, b.Kind), // write before read
 		cmp.Compare(a.Name, b.Name))
 }

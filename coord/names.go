@@ -93,7 +93,7 @@ func parseName(name string, kinds []string) (Contender, bool) {
 	if guid, rest, ok := curatorGUID(name); ok {
 		return parseRest(Curator, name, guid, rest, kinds)
 	}
-	if len(name) > 32 && isHex(name[:32]) {
+	if len(name) > 32 && isHex(name[:32], false) {
 		return parseRest(Kazoo, name, name[:32], name[32:], kinds)
 	}
 	return Contender{}, false
@@ -118,7 +118,7 @@ func curatorGUID(name string) (guid, rest string, ok bool) {
 		return "", "", false
 	}
 	for _, n := range []int{36, 32} {
-		if len(body) > n && body[n] == '-' && isHex(strings.ReplaceAll(body[:n], "-", "")) {
+		if len(body) > n && body[n] == '-' && isHex(body[:n], true) {
 			return body[:n], body[n+1:], true
 		}
 	}
@@ -150,14 +150,23 @@ func parseSequence(digits string) (int32, bool) {
 	return int32(n), err == nil
 }
 
-func isHex(s string) bool {
+// hexDigits has what a GUID is made of, apart from dashes. A table is several
+// times as fast as comparisons, whose outcome no processor foresees.
+var hexDigits = [256]bool{
+	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
+	'a': true, 'b': true, 'c': true, 'd': true, 'e': true, 'f': true,
+	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true,
+}
+
+// isHex reports whether s is made of hexadecimal digits, and dashes if they may
+// be in it.
+func isHex(s string, dashes bool) bool {
 	for i := range len(s) {
-		c := s[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+		if !hexDigits[s[i]] && (!dashes || s[i] != '-') {
 			return false
 		}
 	}
-	return s != ""
+	return strings.Trim(s, "-") != ""
 }
 
 // parseServers reads "host:port,host:port/chroot". The port defaults to 2181,

@@ -61,7 +61,7 @@ var line = []mutant{
 		guard: "names of no known shape are ignored",
 		edit: edit{
 			file: "coord/names.go",
-			old:  `if len(body) > n && body[n] == '-' && isHex(strings.ReplaceAll(body[:n], "-", "")) {`,
+			old:  `if len(body) > n && body[n] == '-' && isHex(body[:n], true) {`,
 			new:  `if body[n] == '-' {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestNamesOfNoKnownShape"}},
