@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/peers"
 )
 
@@ -50,6 +51,10 @@ const (
 	redis     = "Redis (weaker)"
 	limit     = "limit"
 	pipelined = "limit, pipelined"
+
+	acknowledged = "limit, acknowledged"
+	prefetching  = "zkcoord, prefetch of 15"
+	batches      = "zkcoord, batches of 16"
 )
 
 // Kinds of servers.
@@ -62,9 +67,12 @@ const (
 var contenders = []contender{
 	{name: limit, server: zooKeeper, open: openLimit},
 	{name: pipelined, server: zooKeeper, open: openPipelined},
+	{name: acknowledged, server: zooKeeper, open: openAcknowledged},
 	{name: zkcoord, server: zooKeeper, open: openZkcoord()},
 	{name: local, server: zooKeeper, open: openZkcoord(lock.LocalQueue(1000, time.Second))},
 	{name: lingering, server: zooKeeper, open: openZkcoord(lock.Linger(time.Second))},
+	{name: prefetching, server: zooKeeper, open: openQueue(oneByOne, queue.WithPrefetch(batchSize-1))},
+	{name: batches, server: zooKeeper, open: openQueue(inBatches)},
 	{name: zkLock, server: zooKeeper, open: openZkLock},
 	{name: curator, server: zooKeeper, program: javaProgram},
 	{name: kazoo, server: zooKeeper, program: pythonProgram},

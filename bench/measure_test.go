@@ -30,8 +30,13 @@ var able = map[string][]string{
 	local:     {"handoff", "processes"},
 	lingering: {"cycle"},
 	zkLock:    {"cycle", "handoff", "held", "takeover"},
-	curator:   {"cycle", "handoff", "barrier", "queue", "takeover"},
-	kazoo:     {"cycle", "handoff", "barrier", "queue", "takeover"},
+
+	acknowledged: {"queue"},
+	prefetching:  {"queue"},
+	batches:      {"queue"},
+
+	curator: {"cycle", "handoff", "barrier", "queue", "takeover"},
+	kazoo:   {"cycle", "handoff", "barrier", "queue", "takeover"},
 }
 
 // TestEveryContenderDoesItsWork runs the whole harness on an embedded server:

@@ -130,9 +130,16 @@ var rows = []row{
 	},
 	{
 		name: "queue", title: "Queue: producers and consumers",
-		about: "Half of the sessions put items of 100 bytes and are at most 100 items ahead, half receive and acknowledge them. The limit and etcd take an item with no acknowledgement: what a consumer that crashes had taken is lost.",
+		about: "Half of the sessions put items of 100 bytes and are at most 100 items ahead, half receive and acknowledge them. The limit and etcd take an item with no acknowledgement: what a consumer that crashes had taken is lost. With claims and acknowledgements, in two round trips for an item in the place of a part of one, the limit is the acknowledged one.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
-		who:  []string{limit, zkcoord, curator, kazoo, etcd},
+		who:  []string{limit, acknowledged, zkcoord, prefetching, curator, kazoo, etcd},
+		base: limit, shows: []column{perSecond}, sites: []*site{one},
+	},
+	{
+		name: "queue-batch", title: "Queue: batches of 16",
+		about: "The same, with batches to put, to receive and to acknowledge. The limit is that of single items.",
+		task:  task{work: "queue"}, sizes: []int{2, 8},
+		who:  []string{limit, batches},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{

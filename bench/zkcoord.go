@@ -63,12 +63,6 @@ func (c *zkcoordClient) barrier(path string, n int) (enter, leave call, err erro
 
 func (c *zkcoordClient) queue(path string) (put, receive, error) {
 	q, err := queue.New(c.client, path)
-	put := func(ctx context.Context, item []byte) error { return q.Put(ctx, item) }
-	return put, func(ctx context.Context) (call, error) {
-		item, err := q.Receive(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return item.Ack, nil
-	}, err
+	put, receive := oneByOne(q)
+	return put, receive, err
 }
