@@ -81,25 +81,7 @@ func (c *Client) join(ctx context.Context, shape *shape) (cl *Claim, err error) 
 	}
 	cl = c.newClaim(s, shape, node)
 	c.register(cl)
-	made, sent := make(chan error), make(chan struct{})
-	err = s.Go(func() {
-		err := cl.create(ctx, sent)
-		if err != nil {
-			c.unregister(cl)
-		}
-		select {
-		case made <- err:
-		case <-ctx.Done():
-			if err == nil {
-				cl.leave(s.Go) // no caller waits for it any more
-			}
-		}
-	})
-	if err != nil {
-		c.unregister(cl)
-		return nil, err
-	}
-	if err := cl.await(ctx, made, sent); err != nil {
+	if err := cl.make(ctx); err != nil {
 		return cl, err
 	}
 	cl.node.WatchSoon()
@@ -119,31 +101,41 @@ func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Cl
 	return cl
 }
 
-// create makes the node and blocks until that is certain, or certain not to
-// be. It starts no further attempt when ctx has ended. It closes sent when the
-// first one was sent.
-func (cl *Claim) create(ctx context.Context, sent chan struct{}) error {
-	tell := sync.OnceFunc(func() { close(sent) })
-	ensure := func() error {
-		return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)
-	}
-	if cl.shape.isShared() {
-		ensure = nil
-	}
-	return cl.node.Create(ctx, func() (string, int64, error) { return cl.shape.create(cl, tell) }, ensure)
-}
-
-// await lists the directory behind the create, and waits for both. A listing
-// that fails is made again where it is needed.
-func (cl *Claim) await(ctx context.Context, made <-chan error, sent <-chan struct{}) error {
-	select {
-	case <-sent:
+// make makes the node, and lists the directory right behind it; a listing that
+// fails is made again where it is needed. What is left when the create has
+// failed, or ctx has ended, is done in a goroutine.
+func (cl *Claim) make(ctx context.Context) error {
+	begun := cl.shape.begin(cl)
+	if begun != nil {
 		if !cl.shape.Unlisted {
 			cl.view, _ = cl.sess.List(ctx, cl.node.Spec.Dir)
 		}
-	case err := <-made:
+		select {
+		case <-begun.Done():
+			if path, czxid, err := begun.Outcome(); err == nil {
+				cl.node.Made(path, czxid)
+				return nil
+			}
+		case <-ctx.Done():
+		}
+	}
+	made := make(chan error)
+	err := cl.sess.Go(func() {
+		err := cl.create(ctx, begun)
+		if err != nil {
+			cl.client.unregister(cl)
+		}
+		select {
+		case made <- err:
+		case <-ctx.Done():
+			if err == nil {
+				cl.leave(cl.sess.Go) // no caller waits for it any more
+			}
+		}
+	})
+	if err != nil {
+		cl.client.unregister(cl)
 		return err
-	case <-ctx.Done():
 	}
 	select {
 	case err := <-made:
@@ -151,6 +143,25 @@ func (cl *Claim) await(ctx context.Context, made <-chan error, sent <-chan struc
 	case <-ctx.Done():
 		return Ended(ctx)
 	}
+}
+
+// create makes the node and blocks until that is certain, or certain not to be.
+// The first attempt may be under way. It starts no further one when ctx has
+// ended.
+func (cl *Claim) create(ctx context.Context, first *session.Creation) error {
+	ensure := func() error {
+		return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)
+	}
+	if cl.shape.isShared() {
+		ensure = nil
+	}
+	return cl.node.Create(ctx, func() (string, int64, error) {
+		if begun := first; begun != nil {
+			first = nil
+			return begun.Outcome()
+		}
+		return cl.shape.create(cl)
+	}, ensure)
 }
 
 // Node returns the path of the claim's node.

@@ -62,6 +62,30 @@ func TestAHoldIsLostWhenItsServerBeginsAnotherSessionInPlaceOfItsOwn(t *testing.
 	})
 }
 
+// A server that lags behind it refuses the session.
+func TestASessionTellsTheNextServerTheNewestChangeThatItKnowsOf(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const seen, end = 8, 16 // of a connect request
+		var next atomic.Bool
+		told := make(chan int64, 1)
+		c := b.Open(b.meddling(func(packet []byte) error {
+			if next.CompareAndSwap(true, false) {
+				told <- int64(binary.BigEndian.Uint64(packet[seen:end]))
+			}
+			return nil
+		}))
+		h := b.acquire(c)
+		other := b.Open()
+		require.NoError(t, other.Create(b.Context(), "/newer", nil))
+		_, stat, err := c.Get(b.Context(), "/newer")
+		require.NoError(t, err)
+		next.Store(true)
+		require.NoError(t, b.Server.DropConn(h.Session()))
+		require.GreaterOrEqual(t, <-told, stat.Czxid)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
 // The credentials are presented again on every connection. Where that fails,
 // the connection is given up.
 func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *testing.T) {

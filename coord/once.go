@@ -227,7 +227,7 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 func (w *witness) create(ctx context.Context, owner []byte) error {
 	acl, dir := w.client.opts.acl, w.node.Spec.Dir
 	return w.node.Create(ctx, func() (string, int64, error) {
-		return w.sess.Create(znode.Join(dir, w.node.Spec.Name), owner, session.Ephemeral, acl, nil)
+		return w.sess.Create(znode.Join(dir, w.node.Spec.Name), owner, session.Ephemeral, acl)
 	}, func() error { return w.sess.EnsurePath(ctx, dir, acl) })
 }
 

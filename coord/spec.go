@@ -114,19 +114,16 @@ func (s *shape) node(c *Client) (znode.Spec, error) {
 }
 
 // create sends the create of the node once.
-func (s *shape) create(cl *Claim, sent func()) (made string, czxid int64, err error) {
-	c, flags := cl.client, int32(session.EphemeralSequential)
-	if s.name != "" {
-		flags = session.Ephemeral
-	}
-	path := znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
+func (s *shape) create(cl *Claim) (made string, czxid int64, err error) {
+	c := cl.client
+	path, flags := s.request(cl)
 	if s.part != nil {
 		// Ends with the session.
 		_, err := s.part.Txn(context.Background(), CreateOp(c.relative(path), s.Data, Mode(flags)))
 		return path, 0, err
 	}
 	if !s.isShared() {
-		return cl.sess.Create(path, s.Data, flags, c.opts.acl, sent)
+		return cl.sess.Create(path, s.Data, flags, c.opts.acl)
 	}
 	node := c.relative(path)
 	ops := append([]Op{CreateOp(node, s.Data, Mode(flags)), SetOp(node, s.Data, 0)}, s.with...)
@@ -135,6 +132,24 @@ func (s *shape) create(cl *Claim, sent func()) (made string, czxid int64, err er
 		return "", 0, callersOwn(err, 2)
 	}
 	return c.full(results[0].Path), results[1].Stat.Czxid, nil
+}
+
+// begin sends the create, unless that may have to wait for something.
+func (s *shape) begin(cl *Claim) *session.Creation {
+	if s.part != nil || s.isShared() {
+		return nil
+	}
+	path, flags := s.request(cl)
+	return cl.sess.BeginCreate(path, s.Data, flags, cl.client.opts.acl)
+}
+
+// request is what the create asks for.
+func (s *shape) request(cl *Claim) (path string, flags int32) {
+	path = znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
+	if s.name == "" {
+		return path, session.EphemeralSequential
+	}
+	return path, session.Ephemeral
 }
 
 func notAlphanumeric(r rune) bool {

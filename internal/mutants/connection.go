@@ -78,12 +78,39 @@ var connection = []mutant{
 		guard: "the client library never sees a write error",
 		edit: edit{
 			file: "coord/internal/session/wire.go",
-			old: `		_ = w.Conn.Close()
-	} else if ok {`,
-			new: `		return 0, err
-	} else if ok {`,
+			old:  `return len(p), nil`,
+			new:  `return len(p), w.broken`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnErrorInWritingTheCredentials"}},
+	},
+	{
+		guard: "a session is not continued on a server that lags behind what it knows of",
+		edit: edit{
+			file: "coord/internal/session/dial.go",
+			old:  `w.seen = s.seen`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestASessionTellsTheNextServer"}},
+	},
+	{
+		guard: "what was asked on a connection that is lost is answered",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `r.tell(answer{err: ErrConnection})`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: inside, run: "TestWhatIsAskedTogether"}},
+	},
+	{
+		guard: "requests of the session's own end with their contexts",
+		edit: edit{
+			file: "coord/internal/session/ask.go",
+			old: `	case <-ctx.Done():
+		return zero, Ended(ctx)
+	}`,
+			new: `	}`,
+		},
+		tests: []suite{{pkg: gate, run: "TestEveryCallEndsWithItsContext"}},
 	},
 	{
 		guard: "a server that does not answer a handshake is given up",

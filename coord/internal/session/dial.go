@@ -36,6 +36,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	w := newWire(raw, s, s.clock, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
 	s.mu.Lock()
 	w.patient = s.busy
+	w.seen = s.seen
 	s.mu.Unlock()
 	if !s.adopt(w) {
 		_ = raw.Close()

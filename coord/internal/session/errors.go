@@ -61,6 +61,21 @@ var untyped = map[string]error{
 	"unknown error: -127": ErrThrottled,
 }
 
+// codes are the errors of the replies to the session's own requests.
+var codes = map[int32]error{
+	-4: ErrConnection, -6: ErrUnsupported, -8: ErrInvalid,
+	codeNoNode: ErrNoNode, -102: ErrNoAuth, -103: ErrBadVersion, -108: ErrEphemeral, -110: ErrNodeExists, -111: ErrNotEmpty,
+	codeExpired: ErrExpired, -114: translations[zk.ErrInvalidACL], -115: ErrAuth, -118: ErrConnection,
+	-125: ErrQuota, -127: ErrThrottled,
+}
+
+func errorOf(code int32) error {
+	if err, known := codes[code]; known || code == 0 {
+		return err
+	}
+	return fmt.Errorf("zk: unknown error: %d", code)
+}
+
 func translate(err error) error {
 	if err == nil {
 		return nil

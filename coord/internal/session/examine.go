@@ -61,11 +61,14 @@ func (w *wire) examine(frame []byte) ([]byte, error) {
 		return nil, nil
 	default:
 		if r, ok := w.match(xid); ok {
-			code := int32At(body, 12)
+			zxid, code := int64At(body, 4), int32At(body, 12)
 			w.watched(r, code)
-			w.tap.answered(r, int64At(body, 4), code)
+			w.tap.answered(r, zxid, code)
+			if r.tell != nil {
+				r.tell(answer{zxid, body[replyHeader:], errorOf(code)})
+			}
 		}
-		if xid <= xidProbe {
+		if xid <= xidOwn {
 			return nil, nil
 		}
 	}

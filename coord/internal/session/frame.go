@@ -1,10 +1,13 @@
 package session
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // What the wire reads of ZooKeeper's frames (zookeeper.jute, ZooDefs.OpCode):
-// no more than it needs to know which request a reply belongs to, which
-// watches are armed and which node a create made.
+// no more than it needs to know which request a reply belongs to and which
+// watches are armed, and for the session's own requests.
 const (
 	opCreate          = 1
 	opDelete          = 2
@@ -24,7 +27,7 @@ const (
 	xidNotification = -1
 	xidPing         = -2
 	xidAuth         = -4
-	xidProbe        = -16 // of the wire's own requests, from there downwards; servers return what they are given
+	xidOwn          = -16 // of the session's own requests, from there downwards; servers return what they are given
 	xidClose        = -15 // of its closing of the session
 
 	codeNoNode  = -101
@@ -89,6 +92,13 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
+func appendBuffer(b, data []byte) []byte {
+	if data == nil {
+		return appendInt32(b, -1)
+	}
+	return appendString(b, string(data))
+}
+
 // withLength prefixes a frame with its length.
 func withLength(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
@@ -117,4 +127,37 @@ func notification(event int32, path string) []byte {
 	b = appendInt32(b, event)
 	b = appendInt32(b, 0) // state
 	return withLength(appendString(b, path))
+}
+
+// bufferAt reads data and tells where they end.
+func bufferAt(b []byte, at int) (data []byte, end int) {
+	if int32At(b, at) < 0 {
+		return nil, at + 4
+	}
+	s, end := stringAt(b, at)
+	return []byte(s), end
+}
+
+// namesAt reads a list of strings, which share their memory, and tells where it
+// ends.
+func namesAt(b []byte, at int) (names []string, end int) {
+	all := string(b)
+	n := max(min(int(int32At(b, at)), len(b)/4), 0)
+	names = make([]string, 0, n)
+	for at += 4; n > 0; n-- {
+		end := min(at+4+max(int(int32At(b, at)), 0), len(b))
+		names = append(names, all[min(at+4, end):end])
+		at = end
+	}
+	return names, at
+}
+
+// statAt reads what the servers keep about a node.
+func statAt(b []byte, at int) Stat {
+	return Stat{
+		Czxid: int64At(b, at), Mzxid: int64At(b, at+8), Pzxid: int64At(b, at+60),
+		Created: time.UnixMilli(int64At(b, at+16)), Modified: time.UnixMilli(int64At(b, at+24)),
+		Version: int32At(b, at+32), Cversion: int32At(b, at+36), Aversion: int32At(b, at+40),
+		Owner: int64At(b, at+44), DataLength: int32At(b, at+52), Children: int32At(b, at+56),
+	}
 }

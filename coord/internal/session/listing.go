@@ -97,8 +97,7 @@ func (s *Session) list(path string, of *lister) {
 		of.next, of.waiting = nil, false
 		s.mu.Unlock()
 		if err == nil {
-			l.Names, _, err = s.conn.Children(path)
-			err = s.translate(err)
+			l.Names, err = s.Children(context.Background(), path)
 		}
 		l.err = err
 		close(l.ready)

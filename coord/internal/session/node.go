@@ -119,24 +119,23 @@ type Node struct {
 
 // Get reads a node.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return Call(ctx, s, func(c *zk.Conn) (Node, error) {
-		data, stat, err := c.Get(path)
-		if err != nil {
-			return Node{}, err
-		}
-		return Node{true, data, statOf(stat)}, nil
-	})
+	return roundTrip(ctx, s, request{op: opGetData}, reading(path, false), nodeOf)
+}
+
+func nodeOf(a answer) Node {
+	data, end := bufferAt(a.body, 0)
+	return Node{true, data, statAt(a.body, end)}
 }
 
 // Exists looks whether a node exists; it needs no permission to read it.
 func (s *Session) Exists(ctx context.Context, path string) (Node, error) {
-	return Call(ctx, s, func(c *zk.Conn) (Node, error) {
-		exists, stat, err := c.Exists(path)
-		if err != nil || !exists {
-			return Node{}, err
-		}
-		return Node{true, nil, statOf(stat)}, nil
+	node, err := roundTrip(ctx, s, request{op: opExists}, reading(path, false), func(a answer) Node {
+		return Node{true, nil, statAt(a.body, 0)}
 	})
+	if err == ErrNoNode {
+		err = nil
+	}
+	return node, err
 }
 
 // Refused returns the index of the operation that the ensemble refused, or -1.

@@ -101,47 +101,87 @@ func (s *Session) translate(err error) error {
 // Create makes a node and returns its path and czxid. It blocks until the
 // server has answered or the session is over, so a caller with a context calls
 // it in a goroutine; and the caller must find out the outcome if it is unknown
-// ([ErrConnection]). sent is called, unless nil, when the request was written:
-// later requests are answered after the create. Creates of one path wait for
-// each other.
-func (s *Session) Create(path string, data []byte, flags int32, acl []ACL, sent func()) (string, int64, error) {
+// ([ErrConnection]).
+func (s *Session) Create(path string, data []byte, flags int32, acl []ACL) (string, int64, error) {
 	answered, err := s.cfg.packets.admit(packetHeader+createSize(path, data, acl), s.Done())
 	if err != nil {
 		return "", 0, err
 	}
 	defer answered()
-	c := &creation{sent: sent, done: make(chan struct{})}
-	s.mu.Lock()
-	for s.creates[path] != nil { // the replies could not be told apart
-		other := s.creates[path].done
-		s.mu.Unlock()
-		<-other
-		s.mu.Lock()
+	if err := s.awaitUp(context.Background()); err != nil {
+		return "", 0, err
 	}
-	s.creates[path] = c
-	s.mu.Unlock()
-	made, err := s.conn.Create(path, data, flags, zkACL(acl))
-	s.mu.Lock()
-	zxid := c.zxid
-	delete(s.creates, path)
-	close(c.done)
-	s.mu.Unlock()
-	return made, zxid, s.translate(err)
+	return s.create(path, data, flags, acl).Outcome()
+}
+
+// Creation is a create that was sent.
+type Creation struct {
+	sess *Session
+	done chan struct{}
+	path string
+	zxid int64
+	err  error
+}
+
+// Done is closed when the outcome is there.
+func (c *Creation) Done() <-chan struct{} { return c.done }
+
+// Outcome waits for the answer and returns what [Session.Create] does.
+func (c *Creation) Outcome() (path string, czxid int64, err error) {
+	<-c.done
+	return c.path, c.zxid, c.sess.translate(c.err)
+}
+
+// BeginCreate is Create that does not block. It returns nil if the request
+// cannot be sent at once. What is asked next travels with it, and is answered
+// after it.
+func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []ACL) *Creation {
+	size := packetHeader + createSize(path, data, acl)
+	if pause, err := s.cfg.packets.verdict(size); pause > 0 || err != nil || size > s.cfg.MaxPacket || !s.Connected() {
+		return nil
+	}
+	return s.create(path, data, flags, acl)
+}
+
+func (s *Session) create(path string, data []byte, flags int32, acl []ACL) *Creation {
+	c := &Creation{sess: s, done: make(chan struct{})}
+	s.ask(request{op: opCreate}, func(b []byte) []byte {
+		b = appendInt32(appendBuffer(appendString(b, path), data), int32(len(acl)))
+		for _, a := range acl {
+			b = appendString(appendString(appendInt32(b, a.Perms), a.Scheme), a.ID)
+		}
+		return appendInt32(b, flags)
+	}, func(a answer) {
+		c.path, _ = stringAt(a.body, 0)
+		c.zxid, c.err = a.zxid, a.err
+		close(c.done)
+	})
+	return c
 }
 
 // Children lists a node's children.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return Call(ctx, s, func(c *zk.Conn) ([]string, error) {
-		names, _, err := c.Children(path)
-		return names, err
+	return roundTrip(ctx, s, request{op: opGetChildren2}, reading(path, false), func(a answer) []string {
+		names, _ := namesAt(a.body, 0)
+		return names
 	})
+}
+
+// reading are the fields of a request that reads.
+func reading(path string, watch bool) func(b []byte) []byte {
+	return func(b []byte) []byte {
+		if watch {
+			return append(appendString(b, path), 1)
+		}
+		return append(appendString(b, path), 0)
+	}
 }
 
 // Delete deletes a node of any version.
 func (s *Session) Delete(ctx context.Context, path string) error {
-	_, err := Call(ctx, s, func(c *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.Delete(path, -1)
-	})
+	_, err := roundTrip(ctx, s, request{op: opDelete}, func(b []byte) []byte {
+		return appendInt32(appendString(b, path), -1)
+	}, func(answer) struct{} { return struct{}{} })
 	return err
 }
 

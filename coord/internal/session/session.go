@@ -44,16 +44,16 @@ type Session struct {
 	isUp      bool
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
-	probes    int32     // how many there were
+	asked     uint32    // requests of its own so far, probes included
+	seen      int64     // the newest change that an answer has told of
 	probing   bool      // one is being written
 	watches   map[armed]*Watch
 	arming    pool // sets watches on nodes
 	chores    pool // see Enqueue
 	listers   map[string]*lister
-	creates   map[string]*creation // under way, by the path asked for
-	tasks     sync.WaitGroup       // goroutines begun on behalf of callers
-	concluded bool                 // no more of them
-	closing   <-chan zk.Event      // closed when the client library's loop has ended
+	tasks     sync.WaitGroup  // goroutines begun on behalf of callers
+	concluded bool            // no more of them
+	closing   <-chan zk.Event // closed when the client library's loop has ended
 }
 
 func start(cfg *Config) (*Session, error) {
@@ -63,7 +63,7 @@ func start(cfg *Config) (*Session, error) {
 		clock: window.Clock{Suspended: cfg.Suspended},
 		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(ending, cfg.Servers),
 		timeout: cfg.Timeout, downSince: time.Now(),
-		watches: map[armed]*Watch{}, creates: map[string]*creation{}, listers: map[string]*lister{},
+		watches: map[armed]*Watch{}, listers: map[string]*lister{},
 	}
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
@@ -170,7 +170,8 @@ func (s *Session) setDown() bool {
 	return true
 }
 
-// adopt makes w the session's connection, unless the session is over.
+// adopt makes w the session's connection, and begins to write what is asked on
+// it, unless the session is over.
 func (s *Session) adopt(w *wire) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +179,7 @@ func (s *Session) adopt(w *wire) bool {
 		return false
 	}
 	s.wire = w
-	return true
+	return s.begin(w.send) == nil
 }
 
 // established implements tap. A server that answers with another session, or
@@ -236,34 +237,7 @@ func (s *Session) answered(r request, zxid int64, code int32) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts, s.trouble, s.busy = 0, nil, false
-	if c := s.creates[r.path]; c != nil && r.op == opCreate && code == 0 {
-		c.zxid = zxid
-	}
-}
-
-// creation is a create under way.
-type creation struct {
-	zxid int64         // of its reply
-	sent func()        // called when it was written; nil afterwards
-	done chan struct{} // closed when it is over
-}
-
-// sent implements tap.
-func (s *Session) sent(r request) {
-	if r.op != opCreate {
-		return
-	}
-	s.mu.Lock()
-	c := s.creates[r.path]
-	var tell func()
-	if c != nil {
-		tell, c.sent = c.sent, nil
-	}
-	s.mu.Unlock()
-	if tell != nil {
-		tell()
-	}
+	s.attempts, s.trouble, s.busy, s.seen = 0, nil, false, max(s.seen, zxid)
 }
 
 // authenticated implements tap.

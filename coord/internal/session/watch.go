@@ -160,7 +160,7 @@ func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
 func (s *Session) arm(key armed, w *Watch) {
 	defer close(w.ready)
 	if w.err = s.awaitUp(context.Background()); w.err == nil {
-		w.err = s.translate(s.read(key, w))
+		w.err = s.read(key, w)
 	}
 	if errors.Is(w.err, ErrNoAuth) && key.kind == Data {
 		w.err = s.armByParent(key, w)
@@ -175,20 +175,27 @@ func (s *Session) arm(key armed, w *Watch) {
 	}
 }
 
-func (s *Session) read(key armed, w *Watch) (err error) {
-	var stat *zk.Stat
-	switch key.kind {
-	case Data:
-		w.Data, stat, _, err = s.conn.GetW(key.path)
-	case Children:
-		w.Children, stat, _, err = s.conn.ChildrenW(key.path)
-	case Absence:
-		var exists bool
-		if exists, _, _, err = s.conn.ExistsW(key.path); err == nil && exists {
-			err = ErrNodeExists
+func (s *Session) read(key armed, w *Watch) error {
+	op := map[Kind]int32{Data: opGetData, Children: opGetChildren2, Absence: opExists}[key.kind]
+	_, err := roundTrip(context.Background(), s, request{op: op, path: key.path, watch: true}, reading(key.path, true), func(a answer) (_ struct{}) {
+		end := 0
+		switch key.kind {
+		case Data:
+			w.Data, end = bufferAt(a.body, 0)
+		case Children:
+			w.Children, end = namesAt(a.body, 0)
 		}
+		w.Stat = statAt(a.body, end)
+		return
+	})
+	switch {
+	case key.kind != Absence:
+		return err
+	case err == nil:
+		return ErrNodeExists
+	case err == ErrNoNode:
+		return nil
 	}
-	w.Stat = statOf(stat)
 	return err
 }
 

@@ -2,6 +2,8 @@ package session
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"sync"
@@ -18,8 +20,6 @@ type tap interface {
 	// moment of the session's clock. An error refuses the connection. Unless
 	// probe is 0, a probe of that xid goes out ahead of everything else.
 	established(id int64, timeout time.Duration, sent time.Time) (probe int32, err error)
-	// sent notes that the request r was written.
-	sent(r request)
 	// answered notes a reply to the request r.
 	answered(r request, zxid int64, code int32)
 	// authenticated notes the reply to one of the session's credentials.
@@ -38,7 +38,8 @@ type request struct {
 	watch   bool
 	size    int
 	sent    time.Time
-	moment  time.Time // the same by the session's clock
+	moment  time.Time    // the same by the session's clock
+	tell    func(answer) // of a request of the session's own
 }
 
 // armed names a watch that the server holds for this connection.
@@ -56,13 +57,16 @@ type wire struct {
 	creds   []Auth
 	limit   time.Duration // for the handshake's reply
 	patient bool          // the first reply may take T: the server may be busy
+	seen    int64         // the newest change that the session knows of
 	in      *bufio.Reader
 
 	writing chan struct{} // has room for one: packets go out in the order they are noted
 
-	ready []byte        // read and examined, not yet taken by the library
-	end   error         // what a Read says once ready is empty
+	ready []byte // read and examined, not yet taken by the library
+	end   error  // what a Read says once ready is empty
+	once  sync.Once
 	over  chan struct{} // closed when the connection has ended
+	more  chan struct{} // wakes the writer of the session's own requests
 
 	mu       sync.Mutex
 	greeted  time.Time     // when the handshake was sent
@@ -76,12 +80,16 @@ type wire struct {
 	watches  map[armed]struct{}
 	progress time.Time // when the server last came nearer to the reply to the oldest request
 	patience time.Time // the read deadline the library asked for
+	lost     bool      // nothing can be asked any more
+	asked    []request // the session's own that are not sent yet
+	queue    []byte    // their packets
+	spare    []byte    // for the next
 }
 
 func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.Duration) *wire {
 	w := &wire{
 		Conn: raw, tap: t, clock: clock, creds: creds, limit: limit,
-		writing: make(chan struct{}, 1), watches: map[armed]struct{}{}, over: make(chan struct{}),
+		writing: make(chan struct{}, 1), watches: map[armed]struct{}{}, over: make(chan struct{}), more: make(chan struct{}, 1),
 	}
 	w.in = bufio.NewReaderSize(raw, 16<<10)
 	return w
@@ -92,41 +100,66 @@ func newWire(raw net.Conn, t tap, clock window.Clock, creds []Auth, limit time.D
 func (w *wire) Write(p []byte) (int, error) {
 	w.writing <- struct{}{}
 	defer func() { <-w.writing }()
-	r, limit, ok := w.note(p)
+	limit, greets := w.note(p)
+	packet := p
+	if greets {
+		packet = w.greeting(p)
+	}
+	w.transmit(packet, limit)
+	return len(p), nil
+}
+
+// transmit writes packets that were noted; w.writing is taken.
+func (w *wire) transmit(packets []byte, limit time.Duration) {
 	_ = w.SetWriteDeadline(time.Now().Add(limit))
-	if _, err := w.Conn.Write(p); err != nil {
+	if _, err := w.Conn.Write(packets); err != nil {
 		w.mu.Lock()
 		w.broken = err
 		w.mu.Unlock()
 		_ = w.Conn.Close()
-	} else if ok {
-		w.tap.sent(r)
 	}
-	return len(p), nil
 }
 
-// note remembers a packet before it is sent, so that its send time is never
-// later than the moment a server could have received it.
-func (w *wire) note(p []byte) (r request, limit time.Duration, ok bool) {
-	now, moment := time.Now(), w.clock.Now()
+// note remembers a packet of the library's before it is sent.
+func (w *wire) note(p []byte) (limit time.Duration, greets bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	defer w.applyDeadline()
 	if w.greeted.IsZero() {
-		w.greeted, w.began = now, moment
-		return request{}, w.limit, false
+		w.greeted, w.began = time.Now(), w.clock.Now()
+		w.applyDeadline()
+		return w.limit, true
 	}
-	r = request{xid: int32At(p, 4), op: int32At(p, 8), size: len(p) - lengthSize, sent: now, moment: moment}
+	r := request{xid: int32At(p, 4), op: int32At(p, 8), size: len(p) - lengthSize}
 	switch r.op {
-	case opCreate:
-		r.path, _ = stringAt(p, 12)
 	case opGetData, opExists, opGetChildren, opGetChildren2:
 		var end int
 		r.path, end = stringAt(p, 12)
 		r.watch = end < len(p) && p[end] == 1
 	}
-	w.pending = append(w.pending, r)
-	return r, w.stall, true
+	w.begin(r)
+	return w.stall, false
+}
+
+// greeting is the library's handshake with the newest change that the session
+// knows of, of which the library has not seen all: a server that lags behind it
+// refuses the session.
+func (w *wire) greeting(p []byte) []byte {
+	p = bytes.Clone(p)
+	if int64At(p, 8) < w.seen {
+		binary.BigEndian.PutUint64(p[8:], uint64(w.seen))
+	}
+	return p
+}
+
+// begin notes that requests are sent, before they are, so that the time is no
+// later than the moment a server could have received them; w.mu is held.
+func (w *wire) begin(all ...request) {
+	now, moment := time.Now(), w.clock.Now()
+	for _, r := range all {
+		r.sent, r.moment = now, moment
+		w.pending = append(w.pending, r)
+	}
+	w.applyDeadline()
 }
 
 // SetReadDeadline notes the deadline that the library asks for. It applies
@@ -219,11 +252,10 @@ func (w *wire) stop(err error) {
 	if !open {
 		err = fmt.Errorf("%v accepts connections and does not open a session: %w", w.RemoteAddr(), err)
 	}
-	w.tap.failed(w, open, err)
+	w.lose(err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end = err
-	close(w.over)
 	w.ready = nil
 	for a := range w.watches {
 		event := int32(eventDataChanged)
@@ -233,6 +265,32 @@ func (w *wire) stop(err error) {
 		w.ready = append(w.ready, notification(event, a.path)...)
 	}
 	w.watches = nil
+}
+
+// lose tells, once, that the connection is gone: first the session, so that it
+// waits for the next one before it asks again, then those that have asked.
+func (w *wire) lose(err error) {
+	w.once.Do(func() {
+		w.tap.failed(w, w.open, err)
+		w.mu.Lock()
+		w.lost = true
+		orphans := append(w.pending, w.asked...)
+		w.pending, w.asked = nil, nil
+		w.mu.Unlock()
+		close(w.over)
+		for _, r := range orphans {
+			if r.tell != nil {
+				r.tell(answer{err: ErrConnection})
+			}
+		}
+	})
+}
+
+// Close is how the library ends the connection, when it has stopped reading.
+func (w *wire) Close() error {
+	err := w.Conn.Close()
+	w.lose(net.ErrClosed)
+	return err
 }
 
 // closeSession asks the server to end the session, and waits until it has, or

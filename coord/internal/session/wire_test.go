@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -20,7 +21,7 @@ const timeout = 10 * time.Second
 type recordingTap struct {
 	refuse   error
 	probe    int32
-	zxids    map[string]int64
+	answers  int
 	failures int
 	auths    []int32
 }
@@ -28,11 +29,10 @@ type recordingTap struct {
 func (r *recordingTap) established(int64, time.Duration, time.Time) (int32, error) {
 	return r.probe, r.refuse
 }
-func (r *recordingTap) sent(request)                              {}
-func (r *recordingTap) authenticated(code int32)                  { r.auths = append(r.auths, code) }
-func (r *recordingTap) refused([]request)                         {}
-func (r *recordingTap) failed(*wire, bool, error)                 { r.failures++ }
-func (r *recordingTap) answered(req request, zxid int64, _ int32) { r.zxids[req.path] = zxid }
+func (r *recordingTap) authenticated(code int32)       { r.auths = append(r.auths, code) }
+func (r *recordingTap) refused([]request)              {}
+func (r *recordingTap) failed(*wire, bool, error)      { r.failures++ }
+func (r *recordingTap) answered(request, int64, int32) { r.answers++ }
 
 // link is a wire and the server's end of its connection.
 type link struct {
@@ -43,7 +43,7 @@ type link struct {
 
 func newLink(t *testing.T, creds ...Auth) link {
 	near, far := net.Pipe()
-	tap := &recordingTap{zxids: map[string]int64{}}
+	tap := &recordingTap{}
 	w := newWire(near, tap, window.Clock{}, creds, timeout/handshakeShare)
 	t.Cleanup(func() {
 		_ = near.Close()
@@ -138,16 +138,45 @@ func TestALostConnectionFiresEveryWatchOnItAndTheSessionKnowsFirst(t *testing.T)
 	})
 }
 
-func TestACreatesZxidIsReported(t *testing.T) {
+func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
-		go func() { _, _ = l.Write(ask(5, opCreate, "/node-", 0)) }()
-		l.read(t)
-		go l.serve(t, reply(5, 4711, 0))
-		l.take(t)
-		require.EqualValues(t, 4711, l.tap.zxids["/node-"])
+		answers := make(chan answer, 3)
+		for xid := range int32(3) {
+			r := request{xid: xidOwn - xid, op: opCreate, tell: func(a answer) {
+				a.body = bytes.Clone(a.body)
+				answers <- a
+			}}
+			require.True(t, l.ask(r, func(b []byte) []byte { return appendString(b, "/node-") }))
+		}
+		go l.send()
+		packets := make([]byte, 3*(4+8+4+len("/node-")))
+		n, err := l.server.Read(packets)
+		require.NoError(t, err)
+		require.Equal(t, len(packets), n, "one write")
+		go func() { _, _ = l.wire.Read(make([]byte, 4)) }() // the library gets none of these
+		l.serve(t, append(reply(xidOwn, 4711, 0), "body"...))
+		l.serve(t, reply(xidOwn-1, 4712, codeNoNode))
+		require.Equal(t, answer{4711, []byte("body"), nil}, <-answers)
+		require.Equal(t, answer{4712, []byte{}, ErrNoNode}, <-answers)
+		require.NoError(t, l.server.Close())
+		require.Equal(t, ErrConnection, (<-answers).err)
+		require.Equal(t, 1, l.tap.failures, "the session knows first")
+		require.False(t, l.ask(request{}, func(b []byte) []byte { return b }))
 	})
+}
+
+func TestAHandshakeTellsTheNewestChangeThatTheSessionKnowsOf(t *testing.T) {
+	for seen, told := range map[int64]int64{7: 9, 11: 11} {
+		l := newLink(t)
+		l.seen = seen
+		greeting := make([]byte, 44)
+		greeting[11] = 9 // what the library has seen
+		go func() { _, _ = l.Write(withLength(greeting)) }()
+		require.Equal(t, told, int64At(l.read(t), 4))
+		require.EqualValues(t, 9, greeting[11], "the library's packet is left alone")
+	}
 }
 
 func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
@@ -251,7 +280,7 @@ func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
-		l.tap.probe = xidProbe - 1
+		l.tap.probe = xidOwn - 1
 		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
 		l.read(t)
 		answer := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
@@ -262,13 +291,13 @@ func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
 			l.take(t) // the handshake's reply: only now the library may write
 			require.EqualValues(t, 7, int32At(l.take(t), 0), "the library never asked for the other reply")
 		}()
-		require.Equal(t, probeFrame(xidProbe - 1)[4:], l.read(t))
+		require.Equal(t, probeFrame(xidOwn - 1)[4:], l.read(t))
 		go func() { _, _ = l.Write(ask(7, opGetData, "/a", 0)) }()
 		l.read(t)
-		l.serve(t, reply(xidProbe-1, 9, 0))
+		l.serve(t, reply(xidOwn-1, 9, 0))
 		l.serve(t, reply(7, 9, 0))
 		<-taken
-		require.Contains(t, l.tap.zxids, "", "the session hears of it")
+		require.Equal(t, 2, l.tap.answers, "the session hears of it")
 	})
 }
 
@@ -344,7 +373,7 @@ func FuzzNoReplyPanics(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, open := range []bool{false, true} {
-			w := newWire(nopConn{}, &recordingTap{zxids: map[string]int64{}}, window.Clock{}, nil, timeout)
+			w := newWire(nopConn{}, &recordingTap{}, window.Clock{}, nil, timeout)
 			w.open = open
 			w.note(body)
 			w.note(body)

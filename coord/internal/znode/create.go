@@ -16,7 +16,7 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 	return Send(ctx, n.sess, func() error {
 		path, czxid, err := once()
 		if err == nil {
-			n.made(path, czxid)
+			n.Made(path, czxid)
 		}
 		return err
 	}, func(err error, lost bool) error {
@@ -51,7 +51,7 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 func CreateAll(ctx context.Context, nodes []*Node, once func() (czxid int64, err error)) error {
 	made := func(czxid int64) {
 		for _, n := range nodes {
-			n.made(Join(n.Spec.Dir, n.Spec.Name), czxid)
+			n.Made(Join(n.Spec.Dir, n.Spec.Name), czxid)
 		}
 	}
 	defer func() {
@@ -140,7 +140,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 				return false, err
 			}
 		}
-		n.made(Join(n.Spec.Dir, name), node.Stat.Czxid)
+		n.Made(Join(n.Spec.Dir, name), node.Stat.Czxid)
 		n.host.Tell(Recovered, n, nil)
 		return true, nil
 	}

@@ -81,7 +81,8 @@ func Join(dir, name string) string {
 	return dir + "/" + name
 }
 
-func (n *Node) made(path string, czxid int64) {
+// Made notes that the node was made.
+func (n *Node) Made(path string, czxid int64) {
 	n.path, n.name, n.czxid = path, path[strings.LastIndexByte(path, '/')+1:], czxid
 	n.seen = time.Now()
 	n.live.Store(true)
