@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// readFrame reads a packet, whole, with the length before it.
+// readFrame reads a packet, whole, with the length before it. The next call may
+// use its memory again.
 func (w *wire) readFrame() ([]byte, error) {
 	head, err := w.in.Peek(lengthSize)
 	if err != nil {
@@ -17,7 +18,10 @@ func (w *wire) readFrame() ([]byte, error) {
 	if n < 0 || n > maxFrame {
 		return nil, fmt.Errorf("a frame of %d bytes is not ZooKeeper's protocol", n)
 	}
-	frame := make([]byte, lengthSize+n)
+	if n += lengthSize; n > cap(w.frame) || cap(w.frame) > keptBuffer {
+		w.frame = make([]byte, n)
+	}
+	frame := w.frame[:n]
 	for read := 0; read < len(frame); {
 		m, err := w.in.Read(frame[read:])
 		read += m

@@ -62,6 +62,7 @@ type wire struct {
 
 	writing chan struct{} // has room for one: packets go out in the order they are noted
 
+	frame []byte // the packet read last
 	ready []byte // read and examined, not yet taken by the library
 	end   error  // what a Read says once ready is empty
 	once  sync.Once
