@@ -81,6 +81,18 @@ var connection = []mutant{
 			old:  `return len(p), nil`,
 			new:  `return len(p), w.broken`,
 		},
+		tests: []suite{{pkg: inside, run: "TestAWriteErrorIsNeverShown"}},
+	},
+	{
+		guard: "a connection that cannot be written on is ended",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old: `		_ = w.Conn.Close()
+	}
+}`,
+			new: `	}
+}`,
+		},
 		tests: []suite{{pkg: coord, run: "TestAnErrorInWritingTheCredentials"}},
 	},
 	{
@@ -110,7 +122,7 @@ var connection = []mutant{
 	}`,
 			new: `	}`,
 		},
-		tests: []suite{{pkg: gate, run: "TestEveryCallEndsWithItsContext"}},
+		tests: []suite{{pkg: coord, run: "TestAReadEndsWithItsContext"}},
 	},
 	{
 		guard: "a server that does not answer a handshake is given up",
