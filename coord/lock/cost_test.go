@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -118,6 +119,34 @@ func TestAHandOffThatComesSoonIsSixRequests(t *testing.T) {
 			}, zkembed.WithSessionTimeouts(0, time.Hour))
 		}
 	}
+}
+
+// What an acquire that gives up has watched is watched for the next one, too.
+func TestAcquiresThatTimeOutAreFourRequestsEachAndLeaveOneWatchInAll(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		h, err := mutex(b.T, b.Open(), "/lock").Acquire(b.Context())
+		require.NoError(b, err)
+		time.Sleep(time.Second) // the holder watches its own node by now
+		c := b.Open(coord.WithSessionTimeout(time.Minute))
+		m := mutex(b.T, c, "/lock")
+		watches, nodes := b.Server.WatchCount(), len(b.Server.Nodes())
+		const attempts = 20
+		for range attempts {
+			ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+			_, err := m.Acquire(ctx)
+			cancel()
+			require.ErrorIs(b, err, context.DeadlineExceeded)
+			time.Sleep(100 * time.Millisecond) // the deletion may go on
+		}
+		counts := b.Server.SessionCounts(c.SessionID())
+		require.Equal(b, attempts, counts[zkembed.OpCreate])
+		require.Equal(b, attempts, counts[zkembed.OpDelete])
+		reads := counts[zkembed.OpGetChildren2] + counts[zkembed.OpGetData]
+		require.LessOrEqual(b, reads, 2*attempts+1, "%v", counts)
+		require.LessOrEqual(b, b.Server.WatchCount(), watches+1)
+		require.Len(b, b.Server.Nodes(), nodes)
+		require.NoError(b, h.Release(b.Context()))
+	})
 }
 
 // A watch by exists would stay on a node that has gone already; a watch by
