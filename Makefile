@@ -14,7 +14,7 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model benchcmp bench bench-full
+.PHONY: test lint fmt deps zookeeper soak faults mutants simulate model benchcmp bench bench-full bench-scale
 
 # Everything, on the embedded and on real servers, with the race detector. Results are never taken from the cache,
 # since they depend on servers. Two packages at a time: their session time-outs are short, and need a machine that
@@ -98,6 +98,10 @@ bench: bench-deps
 	$(MEASURE) -sites '$(or $(SITES),one*)' -repetitions 3 -during 250ms -document ../artefacts/bench/benchmarks.md
 bench-full: bench-deps
 	$(MEASURE) -sites '$(or $(SITES),*)' -repetitions 5 -during 1500ms -document ../docs/benchmarks.md
+# How the cost grows with waiters, clients, members, items and locks: some 20 minutes of an otherwise idle machine, into
+# docs/scaling.md. Some of it: make bench-scale ROWS=locks SITES=one
+bench-scale: bench-deps
+	$(MEASURE) -scale -sites '$(or $(SITES),*)' -repetitions 1 -during 2s -document ../docs/scaling.md
 .PHONY: bench-deps
 bench-deps:
 	@scripts/install-debian.sh bench

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -111,4 +112,43 @@ func (c *links) run(t task) (figures, error) {
 		between = append(between, at.Sub(c.deaths[i]))
 	}
 	return figures{"ops": float64(t.count), "seconds": time.Since(begun).Seconds(), "p50": median(between)}, nil
+}
+
+// probe is t.sessions that send probes, t.each at a time, as those do that keep
+// the trust window of a lock open.
+func probe(ctx context.Context, _ open, t task) (*job, error) {
+	conns := make([]*zk.Conn, t.sessions)
+	closeAll := func() {
+		_ = together(len(conns), func(i int) error {
+			if conns[i] != nil {
+				conns[i].Close()
+			}
+			return nil
+		})
+	}
+	err := together(t.sessions, func(i int) (err error) {
+		conns[i], err = connect(ctx, t.addrs[i%len(t.addrs)], t.timeout)
+		return err
+	})
+	if err != nil {
+		closeAll()
+		return nil, err
+	}
+	run := func() (figures, error) {
+		var n atomic.Int64
+		errs := make([]error, t.sessions*t.each)
+		var all sync.WaitGroup
+		begun := time.Now()
+		for i := range errs {
+			all.Go(func() {
+				for errs[i] == nil && time.Since(begun) < t.during {
+					_, errs[i] = conns[i%t.sessions].Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})
+					n.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		return figures{"ops": float64(n.Load()), "seconds": time.Since(begun).Seconds()}, errors.Join(errs...)
+	}
+	return &job{run: run, close: closeAll}, nil
 }

@@ -29,6 +29,10 @@ var work = map[string]func(context.Context, open, task) (*job, error){
 	"barrier": barrier,
 	"queue":   queueItems,
 	"chain":   chain,
+	"idle":    idle,
+	"probe":   probe,
+	"attempt": attempt,
+	"backlog": turnover,
 	"wait":    wait,
 }
 

@@ -17,6 +17,7 @@ type session struct {
 	barrier func(path string, n int) (enter, leave call, err error)
 	queue   func(path string) (put, receive, error)
 	close   func()
+	id      func() int64 // of the session with ZooKeeper
 }
 
 type (
@@ -73,6 +74,7 @@ var contenders = []contender{
 	{name: lingering, server: zooKeeper, open: openZkcoord(lock.Linger(time.Second))},
 	{name: prefetching, server: zooKeeper, open: openQueue(oneByOne, queue.WithPrefetch(batchSize-1))},
 	{name: batches, server: zooKeeper, open: openQueue(inBatches)},
+	{name: tries, server: zooKeeper, open: openTries},
 	{name: zkLock, server: zooKeeper, open: openZkLock},
 	{name: curator, server: zooKeeper, program: javaProgram},
 	{name: kazoo, server: zooKeeper, program: pythonProgram},

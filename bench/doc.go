@@ -5,6 +5,8 @@
 //	make bench        some minutes on single servers; the report goes to
 //	                  artefacts/bench
 //	make bench-full   many repetitions; the report is docs/benchmarks.md
+//	make bench-scale  how the cost grows (scale.go); the report is
+//	                  docs/scaling.md
 //
 // # How it measures
 //
@@ -22,9 +24,9 @@
 // proxy that counts requests, answers and bytes; that also warms it up. Links
 // are such proxies, too, and count all the time.
 //
-// A run replaces what it measured in figures.json, which is in the folder
-// benchmarks beside the document, and writes tables and charts from all that is
-// there.
+// A run replaces what it measured in figures.json (or scaling.json), in the
+// folder benchmarks beside the document, and writes tables and charts from all
+// that is there.
 //
 // All sessions of a contender are in one process, unless the row says
 // otherwise, so that the time from one grant to the next is taken by one clock.

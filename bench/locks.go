@@ -21,7 +21,10 @@ func contend(ctx context.Context, open open, t task) (*job, error) {
 	c := &contest{}
 	release, err := c.holdBack(open, s, t)
 	if err == nil {
-		err = c.start(s, t, release)
+		err = c.start(s, t)
+	}
+	if err == nil && !t.lined {
+		err = release(s.ctx)
 	}
 	if err != nil {
 		s.close()
@@ -29,8 +32,16 @@ func contend(ctx context.Context, open open, t task) (*job, error) {
 	}
 	return &job{
 		run: func() (figures, error) {
+			if t.lined {
+				if err := release(s.ctx); err != nil {
+					return nil, err
+				}
+			}
 			f := c.measure(t.during)
 			f["memory"], f["goroutines"] = c.memory, c.goroutines
+			if t.lined {
+				f["queued"] = c.queued.Seconds()
+			}
 			return f, s.failure()
 		},
 		close: s.close,
@@ -40,6 +51,7 @@ func contend(ctx context.Context, open open, t task) (*job, error) {
 // contest collects the grants of one measurement.
 type contest struct {
 	memory, goroutines float64 // of each waiter
+	queued             time.Duration
 
 	mu      sync.Mutex
 	on      bool
@@ -49,7 +61,7 @@ type contest struct {
 
 // holdBack acquires the lock that all will queue for, by a session of its own.
 func (c *contest) holdBack(open open, s *sessions, t task) (release call, err error) {
-	if t.own {
+	if t.own || t.behind {
 		return func(context.Context) error { return nil }, nil
 	}
 	first, err := open(s.ctx, t.addrs[0], t.timeout)
@@ -64,8 +76,8 @@ func (c *contest) holdBack(open open, s *sessions, t task) (release call, err er
 	return lock(s.ctx)
 }
 
-// start lets all queue, and then go.
-func (c *contest) start(s *sessions, t task, release call) error {
+// start lets all queue.
+func (c *contest) start(s *sessions, t task) error {
 	shared := t.path + "/shared"
 	before := footprint()
 	grant := c.granted() // of the path that they share
@@ -82,9 +94,35 @@ func (c *contest) start(s *sessions, t task, release call) error {
 			s.work(func(ctx context.Context) error { return cycles(ctx, lock, grant) })
 		}
 	}
+	if t.lined {
+		if err := c.awaitLine(s.ctx, t, shared); err != nil {
+			return err
+		}
+	}
 	<-time.After(t.settle)
 	c.memory, c.goroutines = footprint().per(before, t.sessions*t.each)
-	return release(s.ctx)
+	return nil
+}
+
+// awaitLine returns when the line has not grown for a while.
+func (c *contest) awaitLine(ctx context.Context, t task, path string) error {
+	conn, err := connect(ctx, t.addrs[0], t.timeout)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	begun, longest := time.Now(), int32(0)
+	for time.Since(begun)-c.queued < time.Second {
+		_, stat, err := conn.Exists(path)
+		if err != nil {
+			return err
+		}
+		if stat.NumChildren > longest {
+			longest, c.queued = stat.NumChildren, time.Since(begun)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return nil
 }
 
 func cycles(ctx context.Context, lock acquire, granted func()) error {
@@ -139,34 +177,6 @@ func median(times []time.Duration) float64 {
 		return 0
 	}
 	return slices.Sorted(slices.Values(times))[len(times)/2].Seconds()
-}
-
-// hold is one session with t.each locks held at once.
-func hold(ctx context.Context, open open, t task) (*job, error) {
-	s, err := openAll(ctx, open, t)
-	if err != nil {
-		return nil, err
-	}
-	before := footprint()
-	releases := make([]call, t.each)
-	err = together(t.each, func(i int) error {
-		lock, err := s.all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
-		if err == nil {
-			releases[i], err = lock(s.ctx)
-		}
-		return err
-	})
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	memory, goroutines := footprint().per(before, t.each)
-	return &job{
-		run: func() (figures, error) {
-			return figures{"ops": float64(len(releases)), "memory": memory, "goroutines": goroutines}, nil
-		},
-		close: s.close,
-	}, nil
 }
 
 // wait is one session that acquires a lock and keeps it.

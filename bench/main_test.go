@@ -16,6 +16,7 @@ var (
 	repetitions = flag.Int("repetitions", 3, "of each measurement")
 	during      = flag.Duration("during", 500*time.Millisecond, "of each measurement")
 	atSites     = flag.String("sites", "*", "pattern of the sites' names, such as one*")
+	scale       = flag.Bool("scale", false, "measure how the cost grows")
 	ofRows      = flag.String("rows", "*", "pattern of the rows' names, such as handoff")
 )
 
@@ -30,6 +31,14 @@ func TestFigures(t *testing.T) {
 	if *document == "" {
 		t.Skip("left out: this measures, for minutes; see make bench")
 	}
-	cells := run(t, plan{*repetitions, *during, *atSites, *ofRows})
-	require.NoError(t, write(*document, cells))
+	p := plan{*repetitions, *during, *atSites, *ofRows, rows}
+	if *scale {
+		p.table = scaleRows
+	}
+	cells := run(t, p)
+	if *scale {
+		require.NoError(t, write(*document, "scaling.json", cells, (*report).growth))
+	} else {
+		require.NoError(t, write(*document, "figures.json", cells, (*report).tables))
+	}
 }

@@ -19,15 +19,23 @@ var small = []row{
 	{name: "held", task: task{work: "hold", sessions: 1, each: 500}, shows: []column{memory}},
 	{name: "barrier", task: task{work: "barrier"}, sizes: []int{1, 3}, shows: []column{enterTime, leaveTime}},
 	{name: "queue", task: task{work: "queue"}, sizes: []int{2}, shows: []column{perSecond}},
+	{name: "line", task: task{work: "contend", processes: 2, sessions: 1, each: 2, lined: true}, shows: []column{queued, perSecond}},
+	{name: "cut", task: task{work: "hold", sessions: 1, each: 20, cut: true}, shows: []column{acquiring, recovery, recoveryRequests, closing}},
+	{name: "members", task: task{work: "barrier", sessions: 2, each: 3}, shows: []column{enterTime, leaveTime}},
+	{name: "idle", task: task{work: "idle", sessions: 2, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
+	{name: "probe", task: task{work: "probe", sessions: 2, each: 2}, shows: []column{perSecond}},
+	{name: "attempt", task: task{work: "attempt", sessions: 2, count: 3}, shows: []column{requests}},
+	{name: "backlog", task: task{work: "backlog", sessions: 2, count: 30}, shows: []column{firstItem, perSecond}},
 	{name: "takeover", task: task{work: "wait", sessions: 1, timeout: 4 * time.Second}, shows: []column{takeover}},
 }
 
 // able tells which of them each contender can do.
 var able = map[string][]string{
-	limit:     {"cycle", "handoff", "barrier", "queue"},
+	limit:     {"cycle", "handoff", "barrier", "queue", "probe"},
 	pipelined: {"cycle"},
-	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover"},
+	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "attempt", "backlog"},
 	local:     {"handoff", "processes"},
+	tries:     {"attempt"},
 	lingering: {"cycle"},
 	zkLock:    {"cycle", "handoff", "held", "takeover"},
 

@@ -29,10 +29,10 @@ const (
 	generatedEnd   = "<!-- Written by the benchmarks: end. -->\n"
 )
 
-// write puts tables into the document between the marks, and charts and figures
-// beside it: what was measured, and what was known of the rest. A document that
-// is not there is begun.
-func write(document string, measured []*cell) error {
+// write puts what show makes of the cells into the document between the marks,
+// and charts and data beside it: what was measured, and what was known of the
+// rest. A document that is not there is begun.
+func write(document, data string, measured []*cell, show func(r *report, folder string) (string, error)) error {
 	folder := filepath.Join(filepath.Dir(document), "benchmarks")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -49,11 +49,11 @@ func write(document string, measured []*cell) error {
 	if !found || !foundEnd {
 		return fmt.Errorf("bench: %s has no marks for what a run writes", document)
 	}
-	all, err := keep(filepath.Join(folder, "figures.json"), measured)
+	all, err := keep(filepath.Join(folder, data), measured)
 	if err != nil {
 		return err
 	}
-	tables, err := (&report{all}).tables(folder)
+	tables, err := show(&report{all}, folder)
 	if err != nil {
 		return err
 	}
@@ -131,6 +131,10 @@ func (r *report) figuresTable(b *strings.Builder, row row, s *site, who []string
 		tableLine(b, line)
 	}
 	b.WriteString("\n")
+	r.failures(b, row, s)
+}
+
+func (r *report) failures(b *strings.Builder, row row, s *site) {
 	for _, c := range r.cells {
 		if c.Site == s.name && c.Row == row.name && c.Failed > 0 {
 			fmt.Fprintf(b, "%s failed in %d runs %s.\n\n", c.Contender, c.Failed, c.Case)

@@ -52,9 +52,9 @@ func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
 	document := filepath.Join(t.TempDir(), "benchmarks.md")
 	before, after := "# Title\n\nWhy.\n\n", "\nThe end.\n"
 	require.NoError(t, os.WriteFile(document, []byte(before+generatedBegin+"old figures\n"+generatedEnd+after), 0o600))
-	require.NoError(t, write(document, measured("cycle", 7, 7, 7, 7)))
-	require.NoError(t, write(document, measured("paths", 9, 9, 9, 9)))
-	require.NoError(t, write(document, measured("paths", 1000, 2000, 3000, 4000)))
+	require.NoError(t, write(document, "figures.json", measured("cycle", 7, 7, 7, 7), (*report).tables))
+	require.NoError(t, write(document, "figures.json", measured("paths", 9, 9, 9, 9), (*report).tables))
+	require.NoError(t, write(document, "figures.json", measured("paths", 1000, 2000, 3000, 4000), (*report).tables))
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)^`+regexp.QuoteMeta(before+generatedBegin), string(text))
@@ -83,10 +83,30 @@ func measured(name string, rates ...float64) (cells []*cell) {
 	return cells
 }
 
+func TestGrowthIsATableWithALineForEachSize(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "scaling.md")
+	var cells []*cell
+	for i, kase := range []string{"N = 1", "N = 1000"} {
+		cells = append(cells, &cell{Site: one.name, Row: "items", Case: kase, Contender: zkcoord, Run: "Once", Figures: figures{"rate": float64(i+1) * 1000}})
+	}
+	require.NoError(t, write(document, "scaling.json", cells, (*report).growth))
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "| 1 | **zkcoord** | – | 1,000 |")
+	require.Contains(t, string(text), "| 1,000 | **zkcoord** | – | 2,000 |")
+	require.FileExists(t, filepath.Join(filepath.Dir(document), "benchmarks", "scaling.json"))
+}
+
+func TestWhoCannotGoSoFarIsLeftOut(t *testing.T) {
+	r := row{sizes: []int{10, 1000}, who: []string{zkcoord, zkLock}, most: map[string]int{zkLock: 100}}
+	require.Equal(t, []string{zkcoord, zkLock}, r.at(0).who)
+	require.Equal(t, []string{zkcoord}, r.at(1).who)
+}
+
 func TestADocumentWithoutMarksIsLeftAlone(t *testing.T) {
 	document := filepath.Join(t.TempDir(), "other.md")
 	require.NoError(t, os.WriteFile(document, []byte("mine\n"), 0o600))
-	require.ErrorContains(t, write(document, nil), "marks")
+	require.ErrorContains(t, write(document, "figures.json", nil, (*report).tables), "marks")
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	require.Equal(t, "mine\n", string(text))

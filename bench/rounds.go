@@ -6,16 +6,18 @@ import (
 	"time"
 )
 
-// barrier is rounds of a double barrier for t.sessions members, who all come at
-// once, and leave at once when the last of them is in.
+// barrier is rounds of a double barrier for t.each members (at least one) in
+// each session, who all come at once, and leave at once when the last of them
+// is in.
 func barrier(ctx context.Context, open open, t task) (*job, error) {
 	s, err := openAll(ctx, open, t)
 	if err != nil {
 		return nil, err
 	}
-	enters, leaves := make([]call, t.sessions), make([]call, t.sessions)
-	for i, one := range s.all {
-		if enters[i], leaves[i], err = one.barrier(t.path+"/barrier", t.sessions); err != nil {
+	members := t.sessions * max(t.each, 1)
+	enters, leaves := make([]call, members), make([]call, members)
+	for i := range members {
+		if enters[i], leaves[i], err = s.all[i%t.sessions].barrier(t.path+"/barrier", members); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -30,7 +32,7 @@ func barrier(ctx context.Context, open open, t task) (*job, error) {
 			enter, leave = append(enter, e), append(leave, l)
 		}
 		return figures{
-			"ops": float64(len(enter) * t.sessions), "seconds": time.Since(begun).Seconds(),
+			"ops": float64(len(enter) * members), "seconds": time.Since(begun).Seconds(),
 			"enter": median(enter), "leave": median(leave),
 		}, s.failure()
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,7 +12,9 @@ type row struct {
 	title string
 	about string
 	task  task
-	sizes []int // of the task's sessions, one case each; none: as in task
+	sizes []int // one case each, of the task's sessions or what size sets; none: as in task
+	size  func(t *task, n int)
+	most  map[string]int // the largest size for whom the larger ones take too long
 	who   []string
 	// base is whom the others are compared with: over links and on loopback.
 	base, linkBase string
@@ -158,8 +161,12 @@ func (r row) cases() (tasks []task, names []string) {
 	}
 	for _, n := range r.sizes {
 		t := r.task
-		t.sessions = n
 		name := fmt.Sprintf("N = %d", n)
+		if r.size != nil {
+			r.size(&t, n)
+		} else {
+			t.sessions = n
+		}
 		if t.work == "queue" {
 			t.each = n / 2 // consumers
 			name = fmt.Sprintf("%d / %d", n-t.each, t.each)
@@ -167,4 +174,15 @@ func (r row) cases() (tasks []task, names []string) {
 		tasks, names = append(tasks, t), append(names, name)
 	}
 	return tasks, names
+}
+
+// at leaves out for whom the row's size is too large.
+func (r row) at(i int) row {
+	if r.most != nil {
+		r.who = slices.DeleteFunc(slices.Clone(r.who), func(who string) bool {
+			most, ok := r.most[who]
+			return ok && r.sizes[i] > most
+		})
+	}
+	return r
 }

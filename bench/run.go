@@ -20,11 +20,12 @@ type plan struct {
 	during      time.Duration // of each measurement
 	sites       string        // pattern of their names, as path.Match has it
 	rows        string
+	table       []row
 }
 
 // Limits of what a contender may take for a command.
 const (
-	prepareWithin = 2 * time.Minute
+	prepareWithin = 5 * time.Minute
 	closeWithin   = 30 * time.Second
 )
 
@@ -34,7 +35,8 @@ var chainLinks = map[bool]int{false: 2000, true: 200}
 // run measures all rows at all sites of the plan.
 func run(t *testing.T, p plan) (cells []*cell) {
 	for _, s := range sites {
-		if ok, _ := path.Match(p.sites, s.name); ok {
+		has := func(r row) bool { return slices.Contains(r.sites, s) }
+		if ok, _ := path.Match(p.sites, s.name); ok && slices.ContainsFunc(p.table, has) {
 			t.Run(s.name, func(t *testing.T) { cells = append(cells, measureSite(t, p, s)...) })
 		}
 	}
@@ -67,13 +69,13 @@ func newMeasurer(t *testing.T, p plan, s *site) *measurer {
 func measureSite(t *testing.T, p plan, s *site) (cells []*cell) {
 	m := newMeasurer(t, p, s)
 	m.warmUp()
-	for _, r := range rows {
+	for _, r := range p.table {
 		if ok, _ := path.Match(p.rows, r.name); !ok || !slices.Contains(r.sites, s) {
 			continue
 		}
 		tasks, names := r.cases()
 		for i, task := range tasks {
-			cells = append(cells, m.measure(r, task, names[i])...)
+			cells = append(cells, m.measure(r.at(i), task, names[i])...)
 		}
 	}
 	return cells
@@ -91,7 +93,9 @@ func (m *measurer) warmUp() {
 // measure runs one case of a row: every contender in every repetition. The
 // first, which is not in the plan's number, counts and warms up.
 func (m *measurer) measure(r row, t task, name string) (cells []*cell) {
-	t.during = m.plan.during
+	if t.during == 0 {
+		t.during = m.plan.during
+	}
 	if t.settle == 0 {
 		t.settle = t.during / 4
 	}
@@ -170,11 +174,27 @@ type processes []process
 
 // do has them prepare, run and close the task, and adds what others saw of it.
 func (all processes) do(t task, servers []*server, counting bool) (figures, error) {
-	for _, p := range all {
+	for i, p := range all {
+		t.behind = t.lined && i > 0
 		p.child.Send("prepare " + t.String())
+		if t.behind {
+			continue // they queue all at once
+		}
 		if _, err := p.answered("prepared", prepareWithin); err != nil {
 			return nil, err
 		}
+	}
+	for _, p := range all[1:] {
+		if !t.lined {
+			break
+		}
+		if _, err := p.answered("prepared", prepareWithin); err != nil {
+			return nil, err
+		}
+	}
+	recovery, again := time.Duration(0), 0
+	if t.cut && counting {
+		recovery, again = servers[0].cut(prepareWithin)
 	}
 	before, err := all.look(servers)
 	if err != nil {
@@ -189,12 +209,17 @@ func (all processes) do(t task, servers []*server, counting bool) (figures, erro
 		return nil, err
 	}
 	after.add(f, before, counting)
+	if t.cut && counting {
+		f["recovery"], f["again"] = recovery.Seconds(), float64(again)
+	}
+	begun := time.Now()
 	for _, p := range all {
 		p.child.Send("close")
 		if _, err := p.answered("closed", closeWithin); err != nil {
 			return nil, err
 		}
 	}
+	f["close"] = time.Since(begun).Seconds()
 	return f, nil
 }
 
@@ -219,6 +244,7 @@ func (all processes) run(t task) (sum figures, err error) {
 			sum = f
 		} else {
 			sum["ops"] += f["ops"]
+			sum["queued"] = max(sum["queued"], f["queued"])
 		}
 	}
 	sum["share"] = least * float64(len(all)) / max(sum["ops"], 1)
@@ -232,6 +258,8 @@ func (all processes) run(t task) (sum figures, err error) {
 type seen struct {
 	client, server               time.Duration // of processors
 	requests, answers, sent, got int
+	writes                       int
+	watches, nodes               float64 // on the servers
 }
 
 func (all processes) look(servers []*server) (s seen, err error) {
@@ -249,6 +277,9 @@ func (all processes) look(servers []*server) (s seen, err error) {
 				return s, err
 			}
 		}
+		s.watches += one.number("zk_watch_count")
+		s.nodes += one.number("zk_znode_count")
+		s.writes += one.writes()
 		s.requests += requests
 		s.answers += answers
 	}
@@ -260,7 +291,9 @@ func (s seen) add(f figures, before seen, counting bool) {
 	each := func(name string, n float64) { f[name] = n / max(f["ops"], 1) }
 	each("client", (s.client - before.client).Seconds())
 	each("server", (s.server - before.server).Seconds())
+	f["watches"], f["nodes"] = s.watches-before.watches, s.nodes-before.nodes
 	if counting {
+		each("writes", float64(s.writes-before.writes))
 		each("requests", float64(s.requests-before.requests))
 		each("answers", float64(s.answers-before.answers))
 		each("sent", float64(s.sent-before.sent))

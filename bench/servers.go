@@ -30,6 +30,26 @@ type server struct {
 	// counts tells how many requests the server has had and answered; it is nil
 	// where the proxy knows.
 	counts func() (requests, answers int, err error)
+	mntr   func(key string) (int64, error) // nil where there is none
+}
+
+// number returns one of the server's own, 0 where it has none.
+func (s *server) number(key string) float64 {
+	if s.mntr == nil {
+		return 0
+	}
+	n, _ := s.mntr(key)
+	return float64(n)
+}
+
+// writes returns how many requests it was sent that its ensemble agrees on.
+func (s *server) writes() (n int) {
+	if !s.other {
+		for _, op := range []int32{1, 2, 5, 14, 15, 19, 21, -11} { // ZooDefs.OpCode
+			n += s.proxy.Requests()[op]
+		}
+	}
+	return n
 }
 
 // address is the way to the server, past the proxy if that has nothing to do.
@@ -76,7 +96,7 @@ func startZooKeeper(t testing.TB, n int) (all []*server) {
 	options := []zktest.ServerOption{zktest.WithTick(tick), zktest.WithJVM("-XX:TieredStopAtLevel=4", "-Xmx512m")}
 	if n == 1 {
 		one := zktest.RequireReal(t, options...)
-		return []*server{{addr: one.Addr(), pid: one.PID()}}
+		return []*server{{addr: one.Addr(), pid: one.PID(), mntr: one.Mntr}}
 	}
 	ensemble := zktest.RequireEnsemble(t, options...)
 	leader, err := ensemble.Leader()
@@ -84,7 +104,7 @@ func startZooKeeper(t testing.TB, n int) (all []*server) {
 		t.Fatal(err)
 	}
 	for _, s := range append(ensemble.Followers(), leader) {
-		all = append(all, &server{addr: s.Addr(), pid: s.PID()})
+		all = append(all, &server{addr: s.Addr(), pid: s.PID(), mntr: s.Mntr})
 	}
 	return all
 }

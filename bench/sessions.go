@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -41,8 +40,8 @@ func (s *sessions) work(f func(ctx context.Context) error) {
 func (s *sessions) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() == nil {
-		s.err = errors.Join(s.err, err)
+	if s.ctx.Err() == nil && s.err == nil {
+		s.err = err
 	}
 }
 

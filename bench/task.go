@@ -12,7 +12,7 @@ import (
 // task is what a contender is told to do. It travels as one line of words
 // key=value, which a few lines of any language can read.
 type task struct {
-	work     string   // contend, hold, barrier, queue, chain or wait
+	work     string   // a key of the table in child.go
 	addrs    []string // of servers; the sessions take them by turns
 	path     string   // of this repetition alone
 	sessions int
@@ -20,15 +20,18 @@ type task struct {
 	processes int
 	each      int           // goroutines or locks of each session; consumers of a queue
 	own       bool          // each goroutine has a path of its own
-	count     int           // links of a chain
+	count     int           // links of a chain, items of a queue, attempts
+	lined     bool          // it begins when all have queued, of all processes
+	behind    bool          // another process has the lock that they queue for
 	settle    time.Duration // how long waiters may take to queue before it begins
+	cut       bool          // the connection is cut once; the contender is not told
 	timeout   time.Duration // of sessions
 	during    time.Duration // of the measurement
 }
 
 func (t task) String() string {
-	return fmt.Sprintf("work=%s addrs=%s path=%s sessions=%d each=%d own=%t count=%d settle=%d timeout=%d during=%d",
-		t.work, strings.Join(t.addrs, ","), t.path, t.sessions, t.each, t.own, t.count,
+	return fmt.Sprintf("work=%s addrs=%s path=%s sessions=%d each=%d own=%t count=%d lined=%t behind=%t settle=%d timeout=%d during=%d",
+		t.work, strings.Join(t.addrs, ","), t.path, t.sessions, t.each, t.own, t.count, t.lined, t.behind,
 		t.settle.Milliseconds(), t.timeout.Milliseconds(), t.during.Milliseconds())
 }
 
@@ -47,7 +50,7 @@ func parseTask(words []string) task {
 	return task{
 		work: values["work"], addrs: strings.Split(values["addrs"], ","), path: values["path"],
 		sessions: number("sessions"), each: number("each"), own: values["own"] == "true", count: number("count"),
-		settle: millis("settle"), timeout: millis("timeout"), during: millis("during"),
+		lined: values["lined"] == "true", behind: values["behind"] == "true", settle: millis("settle"), timeout: millis("timeout"), during: millis("during"),
 	}
 }
 

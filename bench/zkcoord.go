@@ -30,6 +30,7 @@ func openZkcoord(opts ...lock.Option) open {
 		return &session{
 			lock: c.lock, barrier: c.barrier, queue: c.queue,
 			close: func() { _ = client.Close(context.Background()) },
+			id:    client.SessionID,
 		}, nil
 	}
 }
@@ -65,4 +66,23 @@ func (c *zkcoordClient) queue(path string) (put, receive, error) {
 	q, err := queue.New(c.client, path)
 	put, receive := oneByOne(q)
 	return put, receive, err
+}
+
+// openTries is TryAcquire in the place of Acquire.
+func openTries(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
+	if err != nil {
+		return nil, err
+	}
+	lock := func(path string) (acquire, error) {
+		m, err := lock.New(client, path)
+		return func(ctx context.Context) (call, error) {
+			h, err := m.TryAcquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return h.Release, nil
+		}, err
+	}
+	return &session{lock: lock, close: func() { _ = client.Close(context.Background()) }}, nil
 }

@@ -51,7 +51,7 @@ func openZkLock(ctx context.Context, addr string, timeout time.Duration) (*sessi
 			return func(context.Context) error { return l.Unlock() }, nil
 		}, nil
 	}
-	return &session{lock: lock, close: conn.Close}, nil
+	return &session{lock: lock, close: conn.Close, id: conn.SessionID}, nil
 }
 
 // makeDir makes a directory and those above it.
