@@ -272,7 +272,10 @@ func (w *wire) stop(err error) {
 // waits for the next one before it asks again, then those that have asked.
 func (w *wire) lose(err error) {
 	w.once.Do(func() {
-		w.tap.failed(w, w.open, err)
+		w.mu.Lock()
+		open := w.open
+		w.mu.Unlock()
+		w.tap.failed(w, open, err)
 		w.mu.Lock()
 		w.lost = true
 		orphans := append(w.pending, w.asked...)
