@@ -34,25 +34,22 @@ type leaver struct {
 	missing []int     // the monitor: members that went without having finished
 }
 
+// leave takes part in the round's end, for as long as the hold lasts.
 func (m *Member) leave(ctx context.Context) error {
 	if err := m.hold.Err(); err != nil {
 		return err
 	}
-	err := m.finish(m.hold.Context(ctx))
+	l := &leaver{Member: m, seen: m.open, before: m.index - 1, next: m.index + 1}
+	for gone := range m.index { // when this one is the monitor
+		l.missing = append(l.missing, gone)
+	}
+	inside := m.hold.Context(ctx)
+	err := m.barrier.client.Wait(inside, func(v *coord.View) (over bool, err error) { return l.look(inside, v) })
 	var known *IncompleteError
 	if err == nil || errors.As(err, &known) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
 	return cmp.Or(m.hold.Err(), err) // a loss, whatever came of it
-}
-
-// finish takes part in the round's end. ctx ends with the hold.
-func (m *Member) finish(ctx context.Context) error {
-	l := &leaver{Member: m, before: m.index - 1, next: m.index + 1}
-	for gone := range m.index { // when this one is the monitor
-		l.missing = append(l.missing, gone)
-	}
-	return m.barrier.client.Wait(ctx, func(v *coord.View) (over bool, err error) { return l.look(ctx, v) })
 }
 
 // look does what the round's state calls for. It reports whether the round is

@@ -80,8 +80,8 @@ var leaving = []mutant{
 		guard: "double barrier: Leave ends with the membership",
 		edit: edit{
 			file: "coord/doublebarrier/leave.go",
-			old:  `m.finish(m.hold.Context(ctx))`,
-			new:  `m.finish(ctx)`,
+			old:  `inside := m.hold.Context(ctx)`,
+			new:  `inside := ctx`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestLeaveEnds"}},
 	},
