@@ -84,8 +84,8 @@ func (l Line) mayReturn(gone Contender) bool {
 }
 
 // parse sorts the children of a directory into those that take part and those
-// that cannot be honoured. It sorts numbers, and makes the contenders, which are
-// large, in the order that these give.
+// that cannot be honoured. It sorts numbers, and makes the contenders, which
+// are large, in the order that these give.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	ages := make([]uint64, 0, len(names)) // the sequence number, and the place among names
 	for i, name := range names {
