@@ -43,8 +43,11 @@ func rwlockHold(args []string) {
 	h.client, err = coord.Open(h.ctx, args[0], coord.WithIdentity(h.name), coord.WithDialect(dialect),
 		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
 	exitOn(err)
-	for _, node := range []string{"/turns", "/reading"} {
-		exitOn(h.client.EnsureDir(h.ctx, h.path+node))
+	exitOn(h.client.EnsureDir(h.ctx, h.path))
+	for _, node := range []string{"/turns", "/reading"} { // no containers: these would go when they are empty
+		if err := h.client.Create(h.ctx, h.path+node, nil); !errors.Is(err, coord.ErrNodeExists) {
+			exitOn(err)
+		}
 	}
 	h.lock, err = rwlock.New(h.client, h.path+"/lock")
 	exitOn(err)

@@ -22,10 +22,13 @@ type looker struct {
 	done   chan struct{} // closed: no look is under way
 	began  time.Time     // the last look
 	next   time.Time     // not before then
-	stale  bool          // renew has come since the last look began
 	seen   json.RawMessage
 	seenAt time.Time // when the look began that saw it
 	failed error     // the last look
+
+	changes int // renewals so far
+	begun   int // of them, when the last look began
+	ended   int // the same, of the last look that has ended
 }
 
 func newLooker(ctx context.Context, c Config) *looker {
@@ -44,7 +47,8 @@ func (l *looker) join() { l.looks.Wait() }
 func (l *looker) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next, l.stale = time.Time{}, true
+	l.next = time.Time{}
+	l.changes++
 }
 
 // state is what viewers are told.
@@ -66,12 +70,13 @@ const (
 func (l *looker) state(ctx context.Context) state {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	changes := l.renewals()
 	for range 2 { // the look that is under way may have begun too early
 		select {
 		case <-l.start():
 		case <-waiting.Done():
 		}
-		if !l.isStale() {
+		if l.hasSeen(changes) {
 			break
 		}
 	}
@@ -87,12 +92,17 @@ func (l *looker) state(ctx context.Context) state {
 	return s
 }
 
-// isStale reports whether a look is due that sees what has changed since the
-// last began.
-func (l *looker) isStale() bool {
+func (l *looker) renewals() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stale
+	return l.changes
+}
+
+// hasSeen reports whether a look that began after so many renewals has ended.
+func (l *looker) hasSeen(changes int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended >= changes
 }
 
 // isSlow reports whether the look that is under way is slow.
@@ -117,7 +127,7 @@ func (l *looker) start() (done <-chan struct{}) {
 	if time.Now().Before(l.next) || l.ctx.Err() != nil {
 		return l.done
 	}
-	l.done, l.began, l.stale = make(chan struct{}), time.Now(), false
+	l.done, l.began, l.begun = make(chan struct{}), time.Now(), l.changes
 	l.looks.Go(l.once)
 	return l.done
 }
@@ -133,8 +143,8 @@ func (l *looker) once() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer close(l.done)
-	l.failed = err
-	if !l.stale {
+	l.failed, l.ended = err, l.begun
+	if l.changes == l.begun {
 		l.next = time.Now().Add(l.every)
 	}
 	if err == nil {
