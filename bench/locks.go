@@ -81,6 +81,7 @@ func (c *contest) start(s *sessions, t task) error {
 	shared := t.path + "/shared"
 	before := footprint()
 	grant := c.granted() // of the path that they share
+	var all []func(context.Context) error
 	for i, one := range s.all[:t.sessions] {
 		for k := range t.each {
 			path, grant := shared, grant
@@ -91,8 +92,11 @@ func (c *contest) start(s *sessions, t task) error {
 			if err != nil {
 				return err
 			}
-			s.work(func(ctx context.Context) error { return cycles(ctx, lock, grant) })
+			all = append(all, func(ctx context.Context) error { return cycles(ctx, lock, grant) })
 		}
+	}
+	for _, cycles := range all { // when no directory is to be made beside them
+		s.work(cycles)
 	}
 	if t.lined {
 		if err := c.awaitLine(s.ctx, t, shared); err != nil {

@@ -35,7 +35,7 @@ var scaleRows = []row{
 	{
 		name: "busy", title: "Clients that acquire and release",
 		about: "N sessions acquire and release a lock of their own each, as fast as they can.",
-		task:  task{work: "contend", each: 1, own: true}, sizes: []int{1, 10, 100, 1000},
+		task:  task{work: "contend", each: 1, own: true, settle: 2 * time.Second}, sizes: []int{1, 10, 100, 1000},
 		who:   []string{limit, zkcoord, zkLock},
 		shows: []column{perSecond, requests, clientCPU, serverCPU}, sites: []*site{one, ensemble},
 	},
