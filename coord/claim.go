@@ -58,7 +58,7 @@ func (c *Client) joinAs(ctx context.Context, shape *shape, err error, path strin
 	if err == nil {
 		cl, err = c.join(ctx, shape)
 	}
-	if err != nil {
+	if err, _ = repeatable(ctx, err); err != nil {
 		return nil, c.Failure("join", path, err)
 	}
 	return cl, nil

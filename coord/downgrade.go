@@ -55,8 +55,8 @@ func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 			e.next.giveUp(ctx, err)
 		}
 	}
-	if err != nil && cl.sess.Err() != nil && !errors.Is(err, ErrLost) {
-		err = fmt.Errorf("%w: %w", ErrLost, err) // the hold went with its session
+	if (errors.Is(err, ErrNodeDeleted) || err != nil && cl.sess.Err() != nil) && !errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w: %w", ErrLost, err) // the hold went with its node or its session
 	}
 	return shared, err
 }

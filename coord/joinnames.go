@@ -17,7 +17,7 @@ func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, er
 		return nil, nil
 	}
 	claims, err := c.joinNames(ctx, specs)
-	if err != nil {
+	if err, _ = repeatable(ctx, err); err != nil {
 		return nil, c.Failure("join", specs[0].Path, err)
 	}
 	return claims, nil

@@ -78,10 +78,15 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 		if err == nil {
 			return result, nil
 		}
-		if !isPassing(ctx, err) {
-			r.offer() // to another, what it was called for
-			return *new(T), q.explain(op, err)
+		passing := isPassing(err)
+		if passing && ctx.Err() == nil {
+			continue
 		}
+		if passing {
+			err = coord.Ended(ctx, err)
+		}
+		r.offer() // to another, what it was called for
+		return *new(T), q.explain(op, err)
 	}
 }
 
@@ -104,11 +109,11 @@ func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(cont
 
 // isPassing tells whether the same call can have another outcome: with another
 // candidate, or since what was left half-way is over with its session.
-func isPassing(ctx context.Context, err error) bool {
+func isPassing(err error) bool {
 	if err == errMissed || err == errDenied {
 		return true
 	}
-	return ctx.Err() == nil && !errors.Is(err, coord.ErrClosed) && !errors.Is(err, coord.ErrUnconfirmed) &&
+	return !errors.Is(err, coord.ErrClosed) && !errors.Is(err, coord.ErrUnconfirmed) &&
 		(errors.Is(err, coord.ErrSessionExpired) || errors.Is(err, coord.ErrDisconnected) || errors.Is(err, coord.ErrLost))
 }
 

@@ -28,23 +28,16 @@ type span struct {
 // spans returns the grants of the given kinds in the order in which their
 // trust began. Those that were never trusted are left out. What broke a grant
 // broke its node, and all other turns of it in a local queue, which have the
-// same token: if the grant was there before, or the node is lost afterwards.
+// same token.
 func spans(records []Record, kinds ...Kind) []span {
-	grants, ends, broken, lost := map[int]Record{}, map[int][]Record{}, map[int64][]Record{}, map[int64]time.Duration{}
+	grants, ends, broken := map[int]Record{}, map[int][]Record{}, map[int64][]Record{}
 	for _, r := range records {
 		grants[r.ID] = r
 		if r.Of != 0 {
 			ends[r.Of] = append(ends[r.Of], r)
 		}
-		if r.Kind == Lost {
-			lost[grants[r.Of].Token] = r.Call
-		}
-	}
-	for _, r := range records {
-		of := grants[r.Of]
-		at, ended := lost[of.Token]
-		if r.Kind == Broken && of.Token != 0 && (of.Return < r.Call || ended && at >= r.Call && at <= r.Return) {
-			broken[of.Token] = append(broken[of.Token], r)
+		if token := grants[r.Of].Token; r.Kind == Broken && token != 0 {
+			broken[token] = append(broken[token], r)
 		}
 	}
 	var all []span
