@@ -87,11 +87,9 @@ var connection = []mutant{
 		guard: "a connection that cannot be written on is ended",
 		edit: edit{
 			file: "coord/internal/session/wire.go",
-			old: `		_ = w.Conn.Close()
-	}
-}`,
-			new: `	}
-}`,
+			old: `			_ = w.Conn.Close()
+			return`,
+			new: `			return`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnErrorInWritingTheCredentials"}},
 	},
@@ -110,6 +108,33 @@ var connection = []mutant{
 			file: "coord/internal/session/wire.go",
 			old:  `r.tell(answer{err: ErrConnection})`,
 			new:  ``,
+		},
+		tests: []suite{{pkg: inside, run: "TestWhatIsAskedTogether"}},
+	},
+	{
+		guard: "what takes long to write, but goes on, is no sign of a hung server",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `slices.Chunk(packets, most)`,
+			new:  `slices.Chunk(packets, len(packets))`,
+		},
+		tests: []suite{{pkg: inside, run: "TestMuchThatIsAskedTogether"}},
+	},
+	{
+		guard: "the client library takes back no deadline of what is asked past it",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `SetWriteDeadline(time.Time) error { return nil }`,
+			new:  `SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(t) }`,
+		},
+		tests: []suite{{pkg: inside, run: "TestAServerThatTakesNothing"}},
+	},
+	{
+		guard: "a busy server can hold back the session's own requests: their numbers are above 0",
+		edit: edit{
+			file: "coord/internal/session/frame.go",
+			old:  `xidOwn          = 1 << 30`,
+			new:  `xidOwn          = -1 << 30`,
 		},
 		tests: []suite{{pkg: inside, run: "TestWhatIsAskedTogether"}},
 	},

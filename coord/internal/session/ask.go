@@ -20,7 +20,7 @@ type answer struct {
 func (s *Session) ask(r request, fields func(b []byte) []byte, tell func(answer)) {
 	s.mu.Lock()
 	w, isUp := s.wire, s.isUp
-	r.xid = s.nextXid()
+	r.xid = xidOwn + s.nextNumber()
 	s.mu.Unlock()
 	r.tell = tell
 	if !isUp || !w.ask(r, fields) {
@@ -28,10 +28,10 @@ func (s *Session) ask(r request, fields func(b []byte) []byte, tell func(answer)
 	}
 }
 
-// nextXid returns the number of a request of the session's own; s.mu is held.
-func (s *Session) nextXid() int32 {
+// nextNumber numbers the requests of the session's own; s.mu is held.
+func (s *Session) nextNumber() int32 {
 	s.asked++
-	return xidOwn - int32(s.asked%(1<<30))
+	return int32(s.asked % (1 << 30))
 }
 
 // roundTrip asks and waits for what read makes of the answer, or for the end of

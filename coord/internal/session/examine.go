@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -70,9 +71,10 @@ func (w *wire) examine(frame []byte) ([]byte, error) {
 			w.tap.answered(r, zxid, code)
 			if r.tell != nil {
 				r.tell(answer{zxid, body[replyHeader:], errorOf(code)})
+				return nil, nil
 			}
 		}
-		if xid <= xidOwn {
+		if xid <= xidProbe {
 			return nil, nil
 		}
 	}
@@ -123,7 +125,7 @@ func (w *wire) match(xid int32) (request, bool) {
 				w.progress = time.Now()
 			}
 			w.patient = false
-			w.pending = append(w.pending[:i], w.pending[i+1:]...)
+			w.pending = slices.Delete(w.pending, i, i+1)
 			w.applyDeadline()
 			return r, true
 		}

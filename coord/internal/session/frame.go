@@ -27,8 +27,9 @@ const (
 	xidNotification = -1
 	xidPing         = -2
 	xidAuth         = -4
-	xidOwn          = -16 // of the session's own requests, from there downwards; servers return what they are given
-	xidClose        = -15 // of its closing of the session
+	xidProbe        = -16     // of probes, from there downwards: a busy server holds back what is above 0
+	xidClose        = -15     // of the session's closing
+	xidOwn          = 1 << 30 // of the session's own requests, from there upwards; the library's begin at 1
 
 	codeNoNode  = -101
 	codeExpired = -112

@@ -10,7 +10,7 @@ func (w *wire) probe(xid int32) { _, _ = w.Write(probeFrame(xid)) }
 // nextProbe notes that a probe begins and returns its xid; s.mu is held.
 func (s *Session) nextProbe(now time.Time) (xid int32) {
 	s.probed = now
-	return s.nextXid()
+	return xidProbe - s.nextNumber()
 }
 
 // probeFrame is a transaction of one check, as [Session.Flush] sends it.

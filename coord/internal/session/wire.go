@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,16 +111,27 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// most is how much is written at a time: what takes long, but goes on, is no
+// sign of a hung server.
+const most = 64 << 10
+
 // transmit writes packets that were noted; w.writing is taken.
 func (w *wire) transmit(packets []byte, limit time.Duration) {
-	_ = w.SetWriteDeadline(time.Now().Add(limit))
-	if _, err := w.Conn.Write(packets); err != nil {
-		w.mu.Lock()
-		w.broken = err
-		w.mu.Unlock()
-		_ = w.Conn.Close()
+	for piece := range slices.Chunk(packets, most) {
+		_ = w.Conn.SetWriteDeadline(time.Now().Add(limit))
+		if _, err := w.Conn.Write(piece); err != nil {
+			w.mu.Lock()
+			w.broken = err
+			w.mu.Unlock()
+			_ = w.Conn.Close()
+			return
+		}
 	}
 }
+
+// SetWriteDeadline does nothing: the library would take back the deadline of a
+// packet that is not its own.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
 // note remembers a packet of the library's before it is sent.
 func (w *wire) note(p []byte) (limit time.Duration, greets bool) {
@@ -279,7 +291,7 @@ func (w *wire) lose(err error) {
 		w.mu.Lock()
 		w.lost = true
 		orphans := append(w.pending, w.asked...)
-		w.pending, w.asked = nil, nil
+		w.pending, w.asked, w.queue = nil, nil, nil
 		w.mu.Unlock()
 		close(w.over)
 		for _, r := range orphans {

@@ -144,7 +144,7 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 		l.handshake(t)
 		answers := make(chan answer, 3)
 		for xid := range int32(3) {
-			r := request{xid: xidOwn - xid, op: opCreate, tell: func(a answer) {
+			r := request{xid: xidOwn + xid, op: opCreate, tell: func(a answer) {
 				a.body = bytes.Clone(a.body)
 				answers <- a
 			}}
@@ -157,13 +157,68 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 		require.Equal(t, len(packets), n, "one write")
 		go func() { _, _ = l.wire.Read(make([]byte, 4)) }() // the library gets none of these
 		l.serve(t, append(reply(xidOwn, 4711, 0), "body"...))
-		l.serve(t, reply(xidOwn-1, 4712, codeNoNode))
+		require.Positive(t, int32At(packets, 4), "servers hold back no request with a number below 1, however busy they are")
+		l.serve(t, reply(xidOwn+1, 4712, codeNoNode))
 		require.Equal(t, answer{4711, []byte("body"), nil}, <-answers)
 		require.Equal(t, answer{4712, []byte{}, ErrNoNode}, <-answers)
 		require.NoError(t, l.server.Close())
 		require.Equal(t, ErrConnection, (<-answers).err)
 		require.Equal(t, 1, l.tap.failures, "the session knows first")
 		require.False(t, l.ask(request{}, func(b []byte) []byte { return b }))
+	})
+}
+
+// asks has requests of a size sent together. It returns what comes of them.
+func (l link) asks(n int32, size int) (answers chan answer) {
+	answers = make(chan answer, n)
+	for xid := range n {
+		l.ask(request{xid: xidOwn + xid, op: opCreate, tell: func(a answer) { answers <- a }}, func(b []byte) []byte {
+			return append(b, make([]byte, size)...)
+		})
+	}
+	go l.send()
+	go func() {
+		for {
+			if _, err := l.wire.Read(make([]byte, 4)); err != nil {
+				return
+			}
+		}
+	}()
+	return answers
+}
+
+func TestMuchThatIsAskedTogetherMayTakeLong(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		const n = 8
+		answers := l.asks(n, most)
+		for xid := range int32(n) {
+			time.Sleep(timeout / 5)
+			l.read(t)
+			l.serve(t, reply(xidOwn+xid, 9, 0))
+			require.NoError(t, (<-answers).err)
+		}
+	})
+}
+
+func TestAServerThatTakesNothingIsGivenUp(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		begun := time.Now()
+		go l.send()
+		written := make(chan struct{})
+		l.ask(request{xid: xidOwn, op: opCreate}, func(b []byte) []byte { return append(b, 1) })
+		go func() {
+			time.Sleep(time.Second)
+			_ = l.wire.SetWriteDeadline(time.Time{}) // as the library does when it has written
+			_, _ = l.Write(ask(1, opGetData, "/a", 0))
+			close(written)
+		}()
+		<-written
+		require.Equal(t, timeout/2, time.Since(begun))
+		_ = l.wire.Close()
 	})
 }
 
@@ -280,7 +335,7 @@ func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
 	virtualtime.Test(t, func(t *testing.T) {
 		l := newLink(t)
-		l.tap.probe = xidOwn - 1
+		l.tap.probe = xidProbe - 1
 		go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
 		l.read(t)
 		answer := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
@@ -291,10 +346,10 @@ func TestAProbeGoesOutAheadOfEverythingAndItsReplyIsKept(t *testing.T) {
 			l.take(t) // the handshake's reply: only now the library may write
 			require.EqualValues(t, 7, int32At(l.take(t), 0), "the library never asked for the other reply")
 		}()
-		require.Equal(t, probeFrame(xidOwn - 1)[4:], l.read(t))
+		require.Equal(t, probeFrame(xidProbe - 1)[4:], l.read(t))
 		go func() { _, _ = l.Write(ask(7, opGetData, "/a", 0)) }()
 		l.read(t)
-		l.serve(t, reply(xidOwn-1, 9, 0))
+		l.serve(t, reply(xidProbe-1, 9, 0))
 		l.serve(t, reply(7, 9, 0))
 		<-taken
 		require.Equal(t, 2, l.tap.answers, "the session hears of it")
