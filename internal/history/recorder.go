@@ -269,11 +269,17 @@ func (r *Record) grants() bool {
 }
 
 // Died ends every grant of the clients whose names begin with prefix: their
-// process is gone.
+// process was killed. It is not known when each of them ended: what the process
+// did after its last record, such as a release, may not have been told.
 func (r *Recorder) Died(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := r.now()
+	var at time.Duration
+	for _, rec := range r.records {
+		if strings.HasPrefix(rec.Client, prefix) {
+			at = max(at, rec.Call, rec.Return)
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(r.live)) {
 		if g := r.records[id-1]; strings.HasPrefix(g.Client, prefix) && g.Outcome == OK {
 			r.lose(id, at, "process gone")

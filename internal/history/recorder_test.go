@@ -221,8 +221,12 @@ func TestRecordsOfAnotherProcessAreTakenInWithItsTimes(t *testing.T) {
 	require.Len(t, all, 2)
 	require.NotEqual(t, never, all[0].to)
 	require.Equal(t, never, all[1].to)
+	last := here.Records()[2]
+	last.ID, last.Client = 99, "a.2"
+	last.Call, last.Return, last.Outcome = last.Return+time.Millisecond, last.Return+2*time.Millisecond, Failed
+	here.Import("other", last, 0)
 	here.Died("a")
-	require.NotEqual(t, never, spans(here.Records(), Exclusive)[1].to)
+	require.Equal(t, last.Return, spans(here.Records(), Exclusive)[1].to, "a release after that may not have been told")
 }
 
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
