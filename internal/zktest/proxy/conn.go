@@ -44,7 +44,7 @@ type item struct {
 	data []byte
 	due  time.Time
 	hold <-chan struct{}
-	then func() // runs when data is written
+	last bool // the client's side ends before data is written: no reply gets there
 }
 
 func newConn(p *Proxy, client net.Conn) *conn {
@@ -130,14 +130,18 @@ func (c *conn) loses(d Direction) bool {
 	return c.lossy&d != 0
 }
 
-// cutClient ends the client's side at once and lets the server read what it was
-// sent: a plain close with answers unread would reset the connection, and the
-// server might lose the request.
+// cutClient ends the client's side at once.
 func (c *conn) cutClient() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left = true
 	_ = c.client.Close()
+	c.p.countCut()
+}
+
+// finish lets the server read what it was sent: a plain close with answers
+// unread would reset the connection, and the server might lose the request.
+func (c *conn) finish() {
 	closeWrite(c.server)
 	_ = c.server.SetReadDeadline(time.Now().Add(drainWithin))
 }
@@ -155,13 +159,16 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 		if lost := c.loses(d); lost && it.data != nil {
 			c.p.countLost()
 		} else if it.data != nil {
+			if it.last {
+				c.cutClient()
+			}
 			if _, err := to.Write(it.data); err != nil && !c.gone() {
 				c.cut()
 				return
 			}
 			c.p.countPassed(d, len(it.data))
-			if it.then != nil {
-				it.then()
+			if it.last {
+				c.finish()
 			}
 		}
 		var ok bool

@@ -143,12 +143,9 @@ func (c *conn) match(f *Frame) {
 // connection goes on.
 func (c *conn) carryOut(what fate, f *Frame, queue chan<- item, d Direction) bool {
 	if !what.drop {
-		it := item{data: frame(f.Body), hold: what.hold}
+		it := item{data: frame(f.Body), hold: what.hold, last: what.cutAfter}
 		if what.delay > 0 {
 			it.due = time.Now().Add(what.delay)
-		}
-		if what.cutAfter {
-			it.then = func() { c.cutClient(); c.p.countCut() }
 		}
 		c.enqueue(queue, d, it)
 	}
