@@ -151,6 +151,8 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 		next := <-waiting
 		require.NoError(t, next.err)
 		require.NoError(t, next.hold.Release(b.Context()))
+		throttled = append(throttled, b.Server.Inject( // those before may have met probes
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
 		require.NoError(t, c.Flush(b.Context()))
 		for i, fault := range throttled {
 			require.Equal(t, 3, fault.Fired(), "fault %d", i)

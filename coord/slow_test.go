@@ -36,13 +36,28 @@ func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Optio
 // A server that has hung answers nothing, and its connection stays open. Half
 // of the session time-out is left for the way to another.
 func TestAReadEndsWithItsContextWhenItsServerHangs(t *testing.T) {
+	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
+		_, err := c.Children(ctx, "/")
+		return err
+	})
+}
+
+func TestATransactionEndsWithItsContextWhenItsServerHangs(t *testing.T) {
+	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
+		_, err := c.Txn(ctx, coord.CheckOp("/", -1))
+		return err
+	})
+}
+
+func endsWithItsContext(t *testing.T, call func(context.Context, *coord.Client) error) {
+	t.Helper()
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
 		for range 3 { // the first hangs
 			begun := time.Now()
 			ctx, cancel := context.WithTimeout(b.Context(), T/10)
-			_, err := c.Children(ctx, "/")
+			err := call(ctx, c)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, T/10, time.Since(begun))

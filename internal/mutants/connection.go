@@ -159,7 +159,7 @@ var connection = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAServerThatDoesNotAnswerTheHandshake"}},
 	},
 	{
-		guard: "calls end with their contexts",
+		guard: "calls through the client library end with their contexts",
 		edit: edit{
 			file: "coord/internal/session/ops.go",
 			old: `		return r.value, r.err
@@ -169,7 +169,7 @@ var connection = []mutant{
 			new: `		return r.value, r.err
 	}`,
 		},
-		tests: []suite{{pkg: gate, run: "TestEveryCallEndsWithItsContext"}},
+		tests: []suite{{pkg: coord, run: "TestATransactionEndsWithItsContext"}},
 	},
 	{
 		guard: "an attempt to connect that takes long goes on beside the others",

@@ -121,7 +121,8 @@ var guards = []mutant{
 	if len(n.pending)`,
 			new: `	defer n.mu.Unlock()
 	if len(p) > 0 {
-		return n.File.Write(p)
+		_, _ = n.File.Write(p)
+		return
 	}
 	if len(n.pending)`,
 		},

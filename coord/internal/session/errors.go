@@ -66,7 +66,7 @@ var codes = map[int32]error{
 	-4: ErrConnection, -6: ErrUnsupported, -8: ErrInvalid,
 	codeNoNode: ErrNoNode, -102: ErrNoAuth, -103: ErrBadVersion, -108: ErrEphemeral, -110: ErrNodeExists, -111: ErrNotEmpty,
 	codeExpired: ErrExpired, -114: translations[zk.ErrInvalidACL], -115: ErrAuth, -118: ErrConnection,
-	-125: ErrQuota, -127: ErrThrottled,
+	-125: ErrQuota,
 }
 
 func errorOf(code int32) error {
