@@ -51,9 +51,9 @@ var pages = []mutant{
 		guard: "the page acts on the session that it has shown",
 		edit: edit{
 			file: "cmd/internal/cli/ui_sight.go",
-			old:  `return c.Session != target.Session`,
-			new:  `return false`,
+			old:  `if there && sessionName(stat.Owner) != target.Session {`,
+			new:  `if false {`,
 		},
-		tests: []suite{{pkg: verbs, run: "TestThePageRevokesAndBreaksWhatItShowedAndNothingElse"}},
+		tests: []suite{{pkg: verbs, run: "TestThePageLeavesAnItemThatHasChangedHands"}},
 	},
 }
