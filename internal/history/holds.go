@@ -28,7 +28,7 @@ type span struct {
 // spans returns the grants of the given kinds in the order in which their
 // trust began. Those that were never trusted are left out. What broke a grant
 // broke its node, and all other turns of it in a local queue, which have the
-// same token.
+// same token, if the node was there before.
 func spans(records []Record, kinds ...Kind) []span {
 	grants, ends, broken := map[int]Record{}, map[int][]Record{}, map[int64][]Record{}
 	for _, r := range records {
@@ -36,8 +36,9 @@ func spans(records []Record, kinds ...Kind) []span {
 		if r.Of != 0 {
 			ends[r.Of] = append(ends[r.Of], r)
 		}
-		if token := grants[r.Of].Token; r.Kind == Broken && token != 0 {
-			broken[token] = append(broken[token], r)
+		of := grants[r.Of]
+		if r.Kind == Broken && of.Token != 0 && (of.Return < r.Call || of.Token <= r.Token) {
+			broken[of.Token] = append(broken[of.Token], r)
 		}
 	}
 	var all []span

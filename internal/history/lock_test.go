@@ -202,17 +202,19 @@ func TestWhatBreaksANodeBreaksItsNextTurn(t *testing.T) {
 }
 
 // A turn that is granted while the test deletes its node, or after that and
-// before the client hears of it, and the next turn.
+// before the client hears of it, and the next turn. A node that was made since
+// is not excused.
 func TestWhatBreaksANodeAsATurnIsGrantedBreaksTheNext(t *testing.T) {
-	turns := func(kind Kind) *story {
+	turns := func(kind Kind, seen int64) *story {
 		var s story
 		id := s.op("c1.1", Exclusive, 10, 25, Token(7))
-		s.op("c1.1", kind, 20, 50, ofID(id))
+		s.op("c1.1", kind, 20, 50, ofID(id), Token(seen))
 		s.op("c1.1", Release, 28, 29, ofID(id))
 		s.hold("c1.2", Exclusive, 30, 45, Release, 7)
 		s.hold("c2.1", Exclusive, 40, 60, Release, 8)
 		return &s
 	}
-	holds(t, Turns(key), turns(Broken))
-	violated(t, Turns(key), turns(Refused), "overlap")
+	holds(t, Turns(key), turns(Broken, 7))
+	violated(t, Turns(key), turns(Broken, 6), "overlap")
+	violated(t, Turns(key), turns(Lost, 7), "overlap")
 }

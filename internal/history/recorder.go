@@ -23,6 +23,7 @@ type Recorder struct {
 	ended    map[int]time.Duration  // grants that have an end
 	closed   []closing              // the same, in the order in which that was recorded
 	newest   map[[2]string]int      // grant with a token, by client and key
+	tokens   []tokenSeen            // each larger than the one before it
 	imported map[string]map[int]int // ids by source and the source's own id
 	notes    []string
 }
@@ -167,6 +168,9 @@ func (r *Recorder) complete(rec *Record) {
 		delete(r.live, rec.ID)
 	} else if rec.Token != 0 {
 		r.newest[[2]string{rec.Client, rec.Key}] = rec.ID
+		if n := len(r.tokens); n == 0 || r.tokens[n-1].token < rec.Token {
+			r.tokens = append(r.tokens, tokenSeen{rec.Return, rec.Token})
+		}
 	}
 	if r.sink != nil {
 		r.sink(*rec)
@@ -210,12 +214,14 @@ func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 // and now, every grant of the clients whose names begin with prefix, on the key
 // or on any if that is "": trust in them after that is no violation. That
 // includes acquisitions which return within grace, the time the client may take
-// to learn what happened, and further turns of a node that a local queue keeps.
-// It returns how many grants and acquisitions there were.
+// to learn what happened, and further turns of a node that a local queue keeps,
+// if that node was there before: its token is not larger than one that was seen
+// by then, on any key. It returns how many grants and acquisitions there were.
 func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, over := from.Sub(r.begin), r.now()+grace
+	token := r.tokenBy(at)
 	hit := slices.Collect(maps.Keys(r.live))
 	for _, c := range slices.Backward(r.closed) {
 		if c.recorded < at-recently {
@@ -235,7 +241,7 @@ func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Dur
 			}
 			r.append(Record{
 				ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
-				Outcome: OK, Of: id, Err: how,
+				Outcome: OK, Of: id, Token: token, Err: how,
 			})
 			n++
 		}
@@ -244,6 +250,22 @@ func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Dur
 	n := broken(hit)
 	broken(idle)
 	return n
+}
+
+// tokenSeen is a token of a node, and when that was there already.
+type tokenSeen struct {
+	at    time.Duration
+	token int64
+}
+
+// tokenBy returns the largest token that was seen by then, or 0.
+func (r *Recorder) tokenBy(at time.Duration) int64 {
+	for _, seen := range slices.Backward(r.tokens) {
+		if seen.at <= at {
+			return seen.token
+		}
+	}
+	return 0
 }
 
 // recently is by how much the end of a grant may be recorded before it comes.

@@ -205,6 +205,19 @@ func TestABreakIsRecordedForANodeBetweenTwoTurns(t *testing.T) {
 	require.Equal(t, 1, all[0].ID)
 }
 
+func TestABreakTellsTheNewestTokenThatWasSeenByThen(t *testing.T) {
+	r := New()
+	for _, token := range []int64{5, 9, 7} {
+		r.Call("a", key, Exclusive).End(OK, nil, Token(token))
+	}
+	from := time.Now()
+	r.Call("a", key, Exclusive).End(OK, nil, Token(11))
+	r.Break("a", key, "expired", from, 0)
+	all := r.Records()
+	require.Equal(t, Broken, all[len(all)-1].Kind)
+	require.EqualValues(t, 9, all[len(all)-1].Token)
+}
+
 func TestRecordsOfAnotherProcessAreTakenInWithItsTimes(t *testing.T) {
 	here, there := New(), New()
 	var lines []Record
