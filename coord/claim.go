@@ -81,7 +81,7 @@ func (c *Client) join(ctx context.Context, shape *shape) (cl *Claim, err error) 
 	}
 	cl = c.newClaim(s, shape, node)
 	c.register(cl)
-	if err := cl.make(ctx); err != nil {
+	if err := cl.makeNode(ctx); err != nil {
 		return cl, err
 	}
 	cl.node.WatchSoon()
@@ -101,10 +101,10 @@ func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Cl
 	return cl
 }
 
-// make makes the node, and lists the directory right behind it; a listing that
-// fails is made again where it is needed. What is left when the create has
+// makeNode makes the node, and lists the directory right behind it; a listing
+// that fails is made again where it is needed. What is left when the create has
 // failed, or ctx has ended, is done in a goroutine.
-func (cl *Claim) make(ctx context.Context) error {
+func (cl *Claim) makeNode(ctx context.Context) error {
 	begun := cl.shape.begin(cl)
 	if begun != nil {
 		if !cl.shape.Unlisted {

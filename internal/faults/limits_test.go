@@ -203,29 +203,54 @@ func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
 
 func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 	each(t, func(s scene) {
-		c := s.client()
-		h := s.acquire(c)
-		waiter := s.start(context.Background(), s.client())
-		s.awaitNodes(2)
-		var all []any
-		// The waiter's node goes first: if the other's went first, the waiter
-		// would be granted the turn until it learns of its own loss.
-		names := s.nodes()
-		slices.SortFunc(names, func(a, b string) int { return sequence(s, b) - sequence(s, a) })
-		s.awaitWatchers(s.dir()+"/"+names[0], 1) // by the waiter itself, since it waits for long
-		for _, name := range names {
-			all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
-		}
-		ended, deleted := s.endOf(h), time.Now()
-		_, err := s.admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
-		require.NoError(s, err)
-		s.ends(ended)
-		require.ErrorIs(s, h.Err(), coord.ErrLost)
-		require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
+		waiter, c, h, deleted := deleteAll(s, true)
 		next := s.grantedWithin(progress, waiter, deleted)
 		require.Greater(s, next.Token(), h.Token())
 		s.isSoleHolder(next)
 		s.release(next)
 		s.release(s.acquire(c))
 	})
+}
+
+// The waiter has just joined and does not watch its node yet: what it is
+// granted does not last, unless it has joined again.
+func TestF39AnAdminDeletesTheWholeDirectoryAtOnce(t *testing.T) {
+	each(t, func(s scene) {
+		waiter, c, _, _ := deleteAll(s, false)
+		next, _ := s.granted(waiter)
+		if len(s.nodes()) == 0 {
+			require.ErrorIs(s, s.lost(next, progress), coord.ErrNodeDeleted)
+			next = s.acquire(c)
+		}
+		s.isSoleHolder(next)
+		s.release(next)
+	})
+}
+
+// deleteAll has an administrator delete the directory of a holder and a waiter,
+// which watches its node by then, or may not do so yet.
+func deleteAll(s scene, watches bool) (waiter <-chan result, c *coord.Client, h *coord.Hold, deleted time.Time) {
+	s.Helper()
+	c = s.client()
+	h = s.acquire(c)
+	waiter = s.start(context.Background(), s.client())
+	s.awaitNodes(2)
+	var all []any
+	// The waiter's node goes first: if the other's went first, the waiter would
+	// be granted the turn until it learns of its own loss.
+	names := s.nodes()
+	slices.SortFunc(names, func(a, b string) int { return sequence(s, b) - sequence(s, a) })
+	if watches {
+		s.awaitWatchers(s.dir()+"/"+names[0], 1)
+	}
+	for _, name := range names {
+		all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
+	}
+	ended, deleted := s.endOf(h), time.Now()
+	_, err := s.admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
+	require.NoError(s, err)
+	s.ends(ended)
+	require.ErrorIs(s, h.Err(), coord.ErrLost)
+	require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
+	return waiter, c, h, deleted
 }

@@ -8,7 +8,7 @@ type pool struct {
 }
 
 // poolSize bounds how many requests of one pool are under way. Many waiters
-// must not fill the client library's queue, in which all other requests stand.
+// must not fill the connection, in which all other requests stand behind them.
 const poolSize = 128
 
 // Enqueue is [Session.Go] for tasks that may come in large numbers: they run in

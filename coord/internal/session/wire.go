@@ -15,7 +15,7 @@ import (
 
 // tap receives what a wire observes; the session is one. The calls come from
 // the client library's reading goroutine, before the library sees the bytes in
-// question.
+// question; failed also from the one that closes the connection.
 type tap interface {
 	// established judges the reply to a handshake that was sent at sent, a
 	// moment of the session's clock. An error refuses the connection. Unless
@@ -49,8 +49,9 @@ type armed struct {
 	kind Kind
 }
 
-// wire is the net.Conn the client library talks through. The library writes
-// each packet with one Write, and one goroutine of it reads.
+// wire is the net.Conn the client library talks through; the session's own
+// requests share it (ask.go). The library writes each packet with one Write,
+// and one goroutine of it reads.
 type wire struct {
 	net.Conn
 	tap     tap

@@ -26,9 +26,9 @@ type Owner interface {
 	Leaving() bool        // the watch is of no more use
 }
 
-// Heed learns from a watch on the node, or from why there is none. From then on
+// heed learns from a watch on the node, or from why there is none. From then on
 // the node's deletion and a request for it are noticed.
-func (n *Node) Heed(w *session.Watch, err error) error {
+func (n *Node) heed(w *session.Watch, err error) error {
 	switch {
 	case errors.Is(err, session.ErrNoNode):
 		n.owner.Deleted()
@@ -62,7 +62,7 @@ func (n *Node) Watch() {
 	ctx := context.Background()
 	_ = n.sess.Enqueue(func() { // fails only when the session is over
 		for !n.owner.Leaving() {
-			err := n.Heed(n.sess.WatchData(ctx, n.path))
+			err := n.heed(n.sess.WatchData(ctx, n.path))
 			if err == nil || n.sess.Err() != nil {
 				break
 			}
@@ -126,7 +126,7 @@ func (n *Node) Known() bool {
 func (n *Node) Look(ctx context.Context) error {
 	for !n.Known() {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
-			return struct{}{}, n.Heed(n.sess.WatchData(ctx, n.path))
+			return struct{}{}, n.heed(n.sess.WatchData(ctx, n.path))
 		})
 		if err != nil && !errors.Is(err, session.ErrNoAuth) { // it may be forbidden to watch; see Watch
 			return err
