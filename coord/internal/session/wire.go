@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -121,9 +122,11 @@ func (w *wire) transmit(packets []byte, limit time.Duration) {
 	for piece := range slices.Chunk(packets, most) {
 		_ = w.Conn.SetWriteDeadline(time.Now().Add(limit))
 		if _, err := w.Conn.Write(piece); err != nil {
-			w.mu.Lock()
-			w.broken = err
-			w.mu.Unlock()
+			if !errors.Is(err, net.ErrClosed) { // why it was closed is known already
+				w.mu.Lock()
+				w.broken = err
+				w.mu.Unlock()
+			}
 			_ = w.Conn.Close()
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type recordingTap struct {
 	probe    int32
 	answers  int
 	failures int
+	closedOn []request // what servers closed connections on
 	auths    []int32
 }
 
@@ -30,7 +32,7 @@ func (r *recordingTap) established(int64, time.Duration, time.Time) (int32, erro
 	return r.probe, r.refuse
 }
 func (r *recordingTap) authenticated(code int32)       { r.auths = append(r.auths, code) }
-func (r *recordingTap) refused([]request)              {}
+func (r *recordingTap) refused(pending []request)      { r.closedOn = slices.Clone(pending) }
 func (r *recordingTap) failed(*wire, bool, error)      { r.failures++ }
 func (r *recordingTap) answered(request, int64, int32) { r.answers++ }
 
@@ -199,6 +201,26 @@ func TestMuchThatIsAskedTogetherMayTakeLong(t *testing.T) {
 			l.serve(t, reply(xidOwn+xid, 9, 0))
 			require.NoError(t, (<-answers).err)
 		}
+	})
+}
+
+// closedConn is a connection that was closed while a packet was written in
+// pieces, since the reading side had met its end.
+type closedConn struct{ net.Conn }
+
+func (closedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
+
+func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		l.wire.Conn = closedConn{l.wire.Conn}
+		_, _ = l.Write(ask(5, opCreate, "/large", 0))
+		require.NoError(t, l.server.Close())
+		_, err := l.wire.Read(make([]byte, 4))
+		require.Error(t, err)
+		require.Len(t, l.tap.closedOn, 1)
+		require.EqualValues(t, 5, l.tap.closedOn[0].xid)
 	})
 }
 
