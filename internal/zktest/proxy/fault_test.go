@@ -77,6 +77,10 @@ func TestADroppedRequestNeverReachesTheServer(t *testing.T) {
 		cut := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Do: proxy.DropAndCut})
 		require.ErrorIs(t, create(conn, w.Path("a")), zk.ErrConnectionClosed)
 		require.Equal(t, 1, cut.Fired())
+		zktest.Eventually(t, patience, func() bool { // it may fail what it is asked before
+			_, _, err := conn.Exists(w.Path("a"))
+			return err == nil
+		}, "the client is back")
 
 		silent := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Do: proxy.Drop})
 		result := make(chan error, 1)
