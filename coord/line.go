@@ -29,7 +29,8 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // Naming more than must be waited for costs a request each and can save one
 // later: when a watched contender goes, and the claim's place is among the
 // first 16, the rule is asked without it first, and a listing is made only if
-// it still says no.
+// it still says no and no other waiter of the same client has made one of late
+// by which all that the rule names are watched already.
 type Rule func(ahead []Contender) (wait []int, granted bool)
 
 // First is the rule of mutual exclusion: the first in line holds. The others

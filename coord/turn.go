@@ -39,6 +39,7 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		if try {
 			return nil, ErrBusy
 		}
+		defer cl.sess.ShareListings(cl.node.Spec.Dir)()
 		waiting := w // which is on the heap from here on
 		err = cl.client.waitIn(ctx, cl.sess, waiting.look)
 	}
@@ -110,29 +111,26 @@ func (w *waiter) remember(ahead []Contender, wait []int) {
 }
 
 // look asks the rule again when one of those that it named has gone: without
-// those that are known to be gone, and by a listing if it still says no or if
-// only that can tell. Sound, because nobody can appear ahead of the own place
-// but a downgraded writer, whose going is followed by a listing, and because a
-// lost connection, after which events may have been missed, reports every watch
-// as stale.
+// those that are known to be gone, and by a listing, that of another waiter or
+// a new one, if it still says no or if only that can tell. Sound, because
+// nobody can appear ahead of the own place but a downgraded writer, whose going
+// is followed by a listing, and because a lost connection, after which events
+// may have been missed, reports every watch as stale.
 func (w *waiter) look(v *View) (granted bool, err error) {
 	v.Until(w.cl.left)
 	for !granted && err == nil {
-		var gone []string
-		stale := v.isStale()
-		if !stale {
-			gone, err = w.departed(v)
-		}
-		switch {
-		case err != nil || !stale && len(gone) == 0:
-			return false, err
-		case !stale && w.knows(gone):
-			if _, granted = w.rule(w.ahead); granted {
-				return true, nil
+		told := false
+		if !v.isStale() {
+			gone, err := w.departed(v)
+			if err != nil || len(gone) == 0 {
+				return false, err
 			}
+			granted, told = w.askWithout(gone)
 		}
 		v.before, v.last = nil, nil
-		granted, err = w.ask(v.ctx)
+		if !told {
+			granted, err = w.ask(v.ctx)
+		}
 	}
 	return granted, err
 }
@@ -157,21 +155,62 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 	return gone, nil
 }
 
-// knows takes those who are gone out of those ahead. It reports whether it is
-// known who is left: those ahead were remembered, and none that is gone may
-// have returned.
-func (w *waiter) knows(gone []string) bool {
-	ahead := w.ahead
-	w.ahead = nil
+// askWithout asks the rule without those that are gone, by what is known
+// without a request: those remembered may be enough for a grant. If not, the
+// newest listing that waiters of this session have made tells the outcome if it
+// grants the turn, or if all that the rule names are watched already: so of
+// many waiters in one client, only those that join list the line.
+func (w *waiter) askWithout(gone []string) (granted, told bool) {
+	if ahead, known := w.without(gone, w.ahead); known {
+		if _, granted = w.rule(ahead); granted {
+			return true, true
+		}
+	}
+	ahead, known := w.without(gone, w.aheadNewly())
+	if !known {
+		return false, false
+	}
+	wait, granted := w.rule(ahead)
+	unwatched := func(at int) bool {
+		return w.cl.sess.Watching(session.Data, znode.Join(w.cl.node.Spec.Dir, ahead[at].Name)) == nil
+	}
+	if !granted && slices.ContainsFunc(wait, unwatched) {
+		return false, false // it may have gone
+	}
+	w.remember(ahead, wait)
+	return granted, true
+}
+
+// aheadNewly returns those ahead by the newest listing that waiters of this
+// session have made, or nil if that tells less than one's own would: of the own
+// node, or of contenders that cannot be honoured.
+func (w *waiter) aheadNewly() []Contender {
+	cl := w.cl
+	names := cl.sess.NewestListing(cl.node.Spec.Dir)
+	if names == nil || !cl.node.Known() {
+		return nil
+	}
+	all := cl.shape.Line.view(names, cl.client.opts.dialect)
+	at, there := slices.BinarySearchFunc(all.line, cl.own(), byAge)
+	if !there || at >= near || len(all.foreign) > 0 {
+		return nil
+	}
+	return all.line[:at]
+}
+
+// without takes those that are gone out of those ahead. It reports whether it
+// is known who is left: those ahead are not nil, and none that is gone may have
+// returned.
+func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, known bool) {
 	for _, c := range ahead {
 		switch {
 		case !slices.Contains(gone, znode.Join(w.cl.shape.Line.Dir, c.Name)):
-			w.ahead = append(w.ahead, c)
+			left = append(left, c)
 		case w.cl.shape.Line.mayReturn(c):
-			return false
+			return nil, false
 		}
 	}
-	return ahead != nil
+	return left, ahead != nil
 }
 
 // list makes sure that there is a listing that shows the own node: the one at

@@ -88,6 +88,32 @@ func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 	})
 }
 
+// The waiters of one client share listings. One that was made before the
+// downgrade does not show the reader.
+func TestManyOfOneClientBehindAWriterThatDowngradesWaitForTheReader(t *testing.T) {
+	each(t, func(s scene) {
+		c := coordtest.Open(s.T, s.w.ConnectString())
+		l, m := rw(s.T, c, s.path), mutex(s.T, c, s.path)
+		h := hold(s.T, s.lock().WriteSide())
+		sides := []acquirer{m, l.WriteSide(), m, l.ReadSide()}
+		var waiters []<-chan grant
+		for _, side := range sides {
+			waiters = append(waiters, s.joins(side))
+		}
+		s.watch(s.line(), 0, 1, 2, 3, 4)
+		r, err := h.Downgrade(coordtest.Limited(s.T))
+		require.NoError(s, err)
+		s.watch(s.line(), 0, 1, 2, 3, 4)
+		waiting(s.T, waiters...)
+		require.NoError(s, r.Err())
+		release(s.T, r)
+		for i := range waiters {
+			waiting(s.T, waiters[i+1:]...)
+			release(s.T, turn(s.T, waiters[i]))
+		}
+	})
+}
+
 func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s.T, s.w.ConnectString())

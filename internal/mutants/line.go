@@ -6,9 +6,8 @@ var line = []mutant{
 		guard: "re-check: the rule is asked again after a wake-up",
 		edit: edit{
 			file: "coord/turn.go",
-			old:  `case !stale && w.knows(gone):`,
-			new: `case !stale:
-			w.ahead = nil`,
+			old:  `if _, granted = w.rule(ahead); granted {`,
+			new:  `if _, granted = ahead, true; granted {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
 	},
@@ -38,6 +37,69 @@ var line = []mutant{
 			new:  `return false`,
 		},
 		tests: []suite{{pkg: rwlock, run: "TestAClaimBehindAWriterThatDowngradesWaitsForTheReader"}},
+	},
+	{
+		guard: "shared listings: one that shows a writer that has gone says nothing",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `case w.cl.shape.Line.mayReturn(c):`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: rwlock, run: "TestManyOfOneClientBehindAWriterThatDowngrades"}},
+	},
+	{
+		guard: "shared listings: the own node is in it",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if !there || at >= near || len(all.foreign) > 0 {`,
+			new:  `if at >= near || there && len(all.foreign) > 0 {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeMayBeGoneListsForItself"}},
+	},
+	{
+		guard: "shared listings: the own node is known to be there since",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if names == nil || !cl.node.Known() {`,
+			new:  `if names == nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeMayBeGoneListsForItself"}},
+	},
+	{
+		guard: "shared listings: a late foreigner is reported",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if !there || at >= near || len(all.foreign) > 0 {`,
+			new:  `if !there || at >= near {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestALateForeignerIsReportedToThoseWhoShare"}},
+	},
+	{
+		guard: "shared listings: those that the rule names have not gone",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if !granted && slices.ContainsFunc(wait, unwatched) {`,
+			new:  `if false && slices.ContainsFunc(wait, unwatched) {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterTakesTheListingOfANewcomer"}},
+	},
+	{
+		guard: "shared listings: those that are gone are not ahead",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `case !slices.Contains(gone, znode.Join(w.cl.shape.Line.Dir, c.Name)):`,
+			new:  `case true:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAWaiterTakesTheListingOfANewcomer"}},
+	},
+	{
+		guard: "shared listings: none is kept for one waiter",
+		edit: edit{
+			file: "coord/internal/session/listing.go",
+			old:  `if of.sharers < 2 {`,
+			new:  `if of.sharers < 0 {`,
+		},
+		tests: []suite{{pkg: inside, run: "TestAListingIsKeptOnlyWhileSeveral"}},
 	},
 	{
 		guard: "the end of the sequence numbers",

@@ -37,6 +37,9 @@ type lister struct {
 	next    *Listing // not asked for yet: callers that ask now share it
 	flying  int
 	waiting bool // next is begun when one of those under way is over
+
+	sharers int      // waiters that share the newest listing
+	newest  *Listing // kept while there are several sharers
 }
 
 // listingsAhead is how many listings of a directory are under way at a time.
@@ -102,14 +105,55 @@ func (s *Session) list(path string, of *lister) {
 		l.err = err
 		close(l.ready)
 		s.mu.Lock()
+		if err == nil {
+			of.newest = l
+		}
 		again = of.waiting
 		of.waiting = false
 		if !again {
 			of.flying--
-			if of.flying == 0 && of.next == nil {
-				delete(s.listers, path)
-			}
 		}
+		s.tidyLister(path, of)
 		s.mu.Unlock()
 	}
+}
+
+// tidyLister forgets what is of no use; s.mu is held.
+func (s *Session) tidyLister(path string, of *lister) {
+	if of.sharers < 2 {
+		of.newest = nil
+	}
+	if of.flying == 0 && of.next == nil && of.sharers == 0 {
+		delete(s.listers, path)
+	}
+}
+
+// ShareListings has the newest listing of a directory kept, for
+// [Session.NewestListing], while several callers share it, which each ends by
+// done.
+func (s *Session) ShareListings(path string) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.listers[path]
+	if of == nil {
+		of = &lister{}
+		s.listers[path] = of
+	}
+	of.sharers++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		of.sharers--
+		s.tidyLister(path, of)
+	}
+}
+
+// NewestListing returns the listing that is kept, or nil.
+func (s *Session) NewestListing(path string) *Listing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of := s.listers[path]; of != nil {
+		return of.newest
+	}
+	return nil
 }
