@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -10,10 +11,12 @@ import (
 // Fired is what used a watch up.
 type Fired int
 
-// Stale: the connection was lost, so nothing is known. Changed: the data, or
-// the list of children, changed. Deleted: the node is gone.
+// Pending: nothing yet. Stale: the connection was lost, so nothing is known.
+// Changed: the data, or the list of children, changed. Deleted: the node is
+// gone.
 const (
-	Stale Fired = iota
+	Pending Fired = iota
+	Stale
 	Changed
 	Deleted
 )
@@ -25,19 +28,36 @@ type Watch struct {
 	Children []string
 	Stat     Stat
 
-	ready chan struct{} // closed when the fields above, or err, are set
+	// Closed when the fields above, or err, are set, and nil from then on.
+	// Session.mu guards it.
+	ready chan struct{}
 	err   error
-	done  chan struct{} // closed when the watch fired
-	fired Fired         // set before done is closed
-	hooks []func(Fired) // guarded by Session.mu; nil once fired
-	spent bool          // guarded by Session.mu
+
+	mu    sync.Mutex
+	fired Fired
+	done  chan struct{} // nil until it is asked for
+	hooks []func(Fired) // nil once fired
 }
 
 // Done is closed when the watch fires.
-func (w *Watch) Done() <-chan struct{} { return w.done }
+func (w *Watch) Done() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.done == nil {
+		w.done = make(chan struct{})
+		if w.fired != Pending {
+			close(w.done)
+		}
+	}
+	return w.done
+}
 
-// Fired returns what fired the watch. Call it after Done is closed.
-func (w *Watch) Fired() Fired { return w.fired }
+// Fired returns what has fired the watch.
+func (w *Watch) Fired() Fired {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fired
+}
 
 // Kind is what of a node is watched.
 type Kind int
@@ -85,28 +105,19 @@ func (s *Session) WatchAll(ctx context.Context, paths ...string) []Watched {
 // Watching returns the watch that is set, or nil.
 func (s *Session) Watching(kind Kind, path string) *Watch {
 	s.mu.Lock()
-	w := s.watches[armed{path, kind}]
-	s.mu.Unlock()
-	if w == nil {
-		return nil
+	defer s.mu.Unlock()
+	if w := s.watches[armed{path, kind}]; w != nil && w.ready == nil {
+		return w
 	}
-	select {
-	case <-w.ready:
-	default: // it is being set
-		return nil
-	}
-	if w.err != nil {
-		return nil
-	}
-	return w
+	return nil
 }
 
 // Attempt is a watch that there is, or that is being set.
 type Attempt struct {
 	key    armed
 	watch  *Watch
+	ready  <-chan struct{}
 	shared bool
-	err    error
 }
 
 // Begin returns the watch that there is, or begins to set one. What is begun
@@ -116,9 +127,9 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w, shared := s.watches[key]; shared {
-		return Attempt{key, w, true, nil}
+		return Attempt{key, w, w.ready, true}
 	}
-	w := &Watch{ready: make(chan struct{}), done: make(chan struct{})}
+	w := &Watch{ready: make(chan struct{})}
 	arm := func() { s.arm(key, w) }
 	var err error
 	if kind == Data {
@@ -128,8 +139,10 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 	}
 	if err == nil {
 		s.watches[key] = w
+	} else {
+		w.ready, w.err = nil, err
 	}
-	return Attempt{key, w, false, err}
+	return Attempt{key, w, w.ready, false}
 }
 
 // Await waits until the watch is set. An attempt that another caller began and
@@ -137,42 +150,39 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 // since: the node may be there by now. The next attempt was begun after that
 // failure, and so after the call.
 func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
-	select {
-	case <-a.watch.ready:
-		if a.watch.err != nil && a.shared {
-			again := s.Begin(a.key.kind, a.key.path)
-			again.shared = false
-			return s.Await(ctx, again)
+	if a.ready != nil {
+		select {
+		case <-a.ready:
+		case <-ctx.Done():
+			return nil, Ended(ctx)
+		case <-s.ending.Done():
+			return nil, s.Err()
 		}
-		return a.watch, a.watch.err
-	case <-ctx.Done():
-		return nil, Ended(ctx)
-	case <-s.ending.Done():
-		return nil, s.Err()
 	}
+	if a.watch.err != nil && a.shared {
+		again := s.Begin(a.key.kind, a.key.path)
+		again.shared = false
+		return s.Await(ctx, again)
+	}
+	return a.watch, a.watch.err
 }
 
 // arm sets the watch. It is not bound to the context of the first caller, since
 // others may wait for the same watch by now.
 func (s *Session) arm(key armed, w *Watch) {
-	defer close(w.ready)
 	if w.err = s.awaitUp(context.Background()); w.err == nil {
 		w.err = s.read(key, w)
 	}
 	if errors.Is(w.err, ErrNoAuth) && key.kind == Data {
 		w.err = s.armByParent(key, w)
 	}
-	if w.err == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watches[key] == w {
+	if w.err != nil && s.watches[key] == w {
 		delete(s.watches, key)
 	}
+	close(w.ready)
+	w.ready = nil
 }
 
 func (s *Session) read(key armed, w *Watch) error {
@@ -216,7 +226,7 @@ func (s *Session) armByParent(key armed, w *Watch) error {
 		return err
 	}
 	w.Stat = node.Stat
-	s.OnFire(siblings, func(fired Fired) {
+	siblings.OnFire(func(fired Fired) {
 		if fired == Deleted {
 			fired = Changed // the parent was; the next look tells
 		}
@@ -247,39 +257,36 @@ func (s *Session) dispatch(e zk.Event) {
 func (s *Session) fire(key armed, fired Fired) {
 	s.mu.Lock()
 	w := s.watches[key]
+	delete(s.watches, key)
+	s.mu.Unlock()
 	if w == nil {
-		s.mu.Unlock()
 		return
 	}
-	delete(s.watches, key)
+	w.mu.Lock()
 	hooks := w.hooks
-	w.hooks, w.spent, w.fired = nil, true, fired
-	close(w.done)
-	s.mu.Unlock()
+	w.hooks, w.fired = nil, fired
+	if w.done != nil {
+		close(w.done)
+	}
+	w.mu.Unlock()
 	for _, hook := range hooks {
 		hook(fired)
 	}
 }
 
 // Armed tells whether the watch is still to fire.
-func (w *Watch) Armed() bool {
-	select {
-	case <-w.Done():
-		return false
-	default:
-		return true
-	}
-}
+func (w *Watch) Armed() bool { return w.Fired() == Pending }
 
 // OnFire calls hook once when w fires, or at once when it has fired already.
 // The hook runs in the client library's goroutine: it must not block.
-func (s *Session) OnFire(w *Watch, hook func(Fired)) {
-	s.mu.Lock()
-	if !w.spent {
+func (w *Watch) OnFire(hook func(Fired)) {
+	w.mu.Lock()
+	fired := w.fired
+	if fired == Pending {
 		w.hooks = append(w.hooks, hook)
-		s.mu.Unlock()
-		return
 	}
-	s.mu.Unlock()
-	hook(w.fired)
+	w.mu.Unlock()
+	if fired != Pending {
+		hook(fired)
+	}
 }

@@ -43,7 +43,7 @@ func (n *Node) heed(w *session.Watch, err error) error {
 		n.owner.Asked()
 	}
 	if n.watch.Swap(w) != w {
-		n.sess.OnFire(w, n.fired)
+		w.OnFire(n.fired)
 	}
 	return nil
 }
