@@ -22,12 +22,11 @@ type Claim struct {
 	node   znode.Node
 	joined time.Time
 	view   *session.Listing // the directory as listed along with the create, or nil
-	left   chan struct{}    // closed when the node is to be deleted
-
-	asked   sync.Once     // for the hold, by a revocation
-	revoked chan struct{} // closed when asked
 
 	mu       sync.Mutex
+	left     chan struct{} // closed once there is a removal; nil until it is waited for
+	asked    bool          // for the hold, by a revocation
+	revoked  chan struct{} // closed once asked; nil until it is waited for
 	gone     error         // why the node is not ours any more, or nil
 	parts    []*Claim      // what was made for it; see [Hold.Attach]
 	holds    []*Hold       // granted and not ended; the last one's Release deletes the node
@@ -93,10 +92,7 @@ func (c *Client) join(ctx context.Context, shape *shape) (cl *Claim, err error) 
 }
 
 func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Claim {
-	cl := &Claim{
-		client: c, sess: s, shape: shape,
-		joined: time.Now(), left: make(chan struct{}), revoked: make(chan struct{}),
-	}
+	cl := &Claim{client: c, sess: s, shape: shape, joined: time.Now()}
 	cl.node.Init(&c.nodes, s, node, (*owner)(cl))
 	return cl
 }
@@ -207,10 +203,34 @@ func (o *owner) Asked() {
 		(*owner)(h.claim).Asked()
 		return
 	}
-	first := false
-	cl.asked.Do(func() { first = true; close(cl.revoked) })
-	if first {
+	cl.mu.Lock()
+	before := cl.asked
+	cl.asked = true
+	if !before {
+		shut(cl.revoked)
+	}
+	cl.mu.Unlock()
+	if !before {
 		cl.emit(ClaimRevoked, cl.joined, nil)
+	}
+}
+
+// opened returns a channel that is closed once something is over. It is made
+// when it is first asked for: most holds end without that.
+func opened(ch *chan struct{}, over bool) <-chan struct{} {
+	if *ch == nil {
+		*ch = make(chan struct{})
+		if over {
+			close(*ch)
+		}
+	}
+	return *ch
+}
+
+// shut closes what opened has made.
+func shut(ch chan struct{}) {
+	if ch != nil {
+		close(ch)
 	}
 }
 

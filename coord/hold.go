@@ -21,22 +21,26 @@ import (
 type Hold struct {
 	claim   *Claim
 	granted time.Time
-	done    chan struct{}
 
 	// Guarded by claim.mu.
-	err      error // set when done is closed
+	err      error         // why it has ended, or nil
+	done     chan struct{} // closed once it has ended; nil until it is waited for
 	contexts map[*heldContext]struct{}
 }
 
 // newHold makes another handle of a claim that holds; cl.mu is held.
 func newHold(cl *Claim) *Hold {
-	h := &Hold{claim: cl, granted: time.Now(), done: make(chan struct{})}
+	h := &Hold{claim: cl, granted: time.Now()}
 	cl.holds = append(cl.holds, h)
 	return h
 }
 
 // Done is closed when the hold has ended, for whatever reason.
-func (h *Hold) Done() <-chan struct{} { return h.done }
+func (h *Hold) Done() <-chan struct{} {
+	h.claim.mu.Lock()
+	defer h.claim.mu.Unlock()
+	return opened(&h.done, h.err != nil)
+}
 
 // Err returns nil while the hold can be trusted. Afterwards it matches
 // [ErrReleased], or [ErrLost] and the cause. It compares the clock with the
@@ -106,7 +110,9 @@ func (h *Hold) Revoked() <-chan struct{} {
 	for _, part := range h.claim.partsLeft() {
 		part.node.WatchOnce()
 	}
-	return h.claim.revoked
+	h.claim.mu.Lock()
+	defer h.claim.mu.Unlock()
+	return opened(&h.claim.revoked, h.claim.asked)
 }
 
 // Txn carries out all the operations or none, and only while the hold's node
@@ -187,7 +193,7 @@ func (h *Hold) end(err error) bool {
 		return false
 	}
 	h.err = err
-	close(h.done)
+	shut(h.done)
 	h.claim.holds = slices.DeleteFunc(h.claim.holds, func(other *Hold) bool { return other == h })
 	return true
 }

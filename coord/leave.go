@@ -85,6 +85,13 @@ type removal struct {
 	err   error // set before done is closed
 }
 
+// leaving is closed when the node is to be deleted.
+func (cl *Claim) leaving() <-chan struct{} {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return opened(&cl.left, cl.removal != nil)
+}
+
 // leave begins to delete the node, once, by begin.
 func (cl *Claim) leave(begin func(func()) error) *removal {
 	cl.mu.Lock()
@@ -114,7 +121,7 @@ func (cl *Claim) leave(begin func(func()) error) *removal {
 func (cl *Claim) beginRemoval() *removal {
 	cl.removal = &removal{claim: cl, done: make(chan struct{})}
 	cl.node.WatchNoMore()
-	close(cl.left)
+	shut(cl.left)
 	return cl.removal
 }
 

@@ -117,7 +117,7 @@ func (w *waiter) remember(ahead []Contender, wait []int) {
 // is followed by a listing, and because a lost connection, after which events
 // may have been missed, reports every watch as stale.
 func (w *waiter) look(v *View) (granted bool, err error) {
-	v.Until(w.cl.left)
+	v.Until(w.cl.leaving())
 	for !granted && err == nil {
 		told := false
 		if !v.isStale() {

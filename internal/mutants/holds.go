@@ -42,7 +42,7 @@ var holds = []mutant{
 		guard: "a claim that is left ends the wait for its turn",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `	close(cl.left)`,
+			old:  `	shut(cl.left)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaitForTheTurnOfAClaimThatIsLeft"}},
