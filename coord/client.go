@@ -135,7 +135,7 @@ func (c *Client) SessionID() int64 { return c.keeper.Current().ID() }
 func (c *Client) SessionTimeout() time.Duration { return c.keeper.Current().Timeout() }
 
 // Identity returns the line that names this process in the data of its nodes.
-func (c *Client) Identity() string { return c.opts.identity }
+func (c *Client) Identity() string { return string(c.opts.identity) }
 
 // MaxPacket returns the size in bytes of the largest request that is sent; see
 // [WithMaxPacket].

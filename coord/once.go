@@ -50,7 +50,7 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 	if err := Check(c, dir); err != nil {
 		return nil, err
 	}
-	return &ExactlyOnce{client: c, dir: dir, owner: []byte(c.opts.identity), places: make(chan struct{}, witnesses)}, nil
+	return &ExactlyOnce{client: c, dir: dir, owner: c.opts.identity, places: make(chan struct{}, witnesses)}, nil
 }
 
 // Txn carries out all the operations or none, once: one request, and one more

@@ -23,7 +23,7 @@ type options struct {
 
 	acl         []session.ACL
 	observe     func(Event)
-	identity    string // in the data of the nodes
+	identity    []byte // in the data of the nodes
 	dropping    bool   // holds end with their connection
 	needsChroot bool
 	dialect     Dialect
@@ -40,7 +40,7 @@ func defaults() options {
 		},
 		acl:      []session.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
 		dialect:  Curator,
-		identity: filepath.Base(os.Args[0]),
+		identity: []byte(filepath.Base(os.Args[0])),
 	}
 }
 
@@ -204,7 +204,7 @@ func WithIdentity(name string) Option {
 		if name == "" || len(name) > 256 || strings.ContainsAny(name, "\n\r") {
 			return invalid("identity %q: it must be one line of 1 to 256 bytes", name)
 		}
-		o.identity = name
+		o.identity = []byte(name)
 		return nil
 	}
 }
@@ -248,7 +248,7 @@ func (o *options) complete() error {
 	if err != nil {
 		host = "unknown-host"
 	}
-	o.identity = fmt.Sprintf("%s %s %d", o.identity, host, os.Getpid())
+	o.identity = fmt.Appendf(nil, "%s %s %d", o.identity, host, os.Getpid())
 	if o.Tick > o.Timeout {
 		return invalid("tick %v leaves no trust window of a session time-out of %v; ask for more (WithSessionTimeout)", o.Tick, o.Timeout)
 	}

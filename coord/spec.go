@@ -67,7 +67,7 @@ func (s Spec) shape(c *Client) (*shape, error) {
 		return nil, invalid("kind %q: letters and digits only", s.Kind)
 	}
 	if s.Data == nil {
-		s.Data = []byte(c.opts.identity)
+		s.Data = c.opts.identity
 	}
 	if !s.Line.has(s.Kind) {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
@@ -85,7 +85,7 @@ func (s NameSpec) shape(c *Client) (*shape, error) {
 		return nil, invalid("the root is no name; name a path below it")
 	}
 	if s.Data == nil {
-		s.Data = []byte(c.opts.identity)
+		s.Data = c.opts.identity
 	}
 	in := Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}
 	return &shape{Spec: in, name: name, with: s.With, proof: s.Proof}, nil

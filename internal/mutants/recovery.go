@@ -144,7 +144,7 @@ var recovery = []mutant{
 		guard: "strays: the claim's own node is none",
 		edit: edit{
 			file: "coord/internal/znode/late.go",
-			old:  `if n.live.Load() && name == n.name {`,
+			old:  `if n.live.Load() && name == n.Name() {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},

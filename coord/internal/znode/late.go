@@ -214,8 +214,7 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	if err != nil || !isLate {
 		return err == nil
 	}
-	stray := &Node{Spec: n.Spec, host: n.host, sess: n.sess}
-	stray.path, stray.name = Join(n.Spec.Dir, name), name
+	stray := &Node{Spec: n.Spec, host: n.host, sess: n.sess, path: Join(n.Spec.Dir, name)}
 	switch err := stray.DeleteOnce(); {
 	case err == nil:
 		n.host.Tell(RemovedLate, stray, nil)
@@ -231,7 +230,7 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 // isLate reports whether a node of the name is one that no claim owns. It fails
 // when it cannot tell now.
 func (n *Node) isLate(ctx context.Context, name string) (bool, error) {
-	if n.live.Load() && name == n.name {
+	if n.live.Load() && name == n.Name() {
 		return false, nil
 	}
 	node, as, err := n.examine(ctx, name)

@@ -20,11 +20,11 @@ type Spec struct {
 	// Plain: the name is an exact one that this session may use more than once.
 	// The data tell its nodes apart.
 	Plain bool
-	// Data tell whose a plain node is.
-	Data []byte
 	// Shared: other clients may want the same name. What creates the node sets
 	// its data as well, so that its version is 1.
 	Shared bool
+	// Data tell whose a plain node is.
+	Data []byte
 	// Proof are checks that hold as long as a shared node is this one.
 	Proof []session.Op
 	// Barred tells why no further attempt to make the node may begin, or nil;
@@ -41,8 +41,8 @@ type Node struct {
 	owner Owner // nil for a node that is not watched
 
 	// Set by Create, and not changed once it has returned.
-	path, name string
-	czxid      int64
+	path  string
+	czxid int64
 
 	live    atomic.Bool  // made, and not known to be gone
 	written atomic.Int32 // how often others have written into it, as far as is known
@@ -67,7 +67,7 @@ func (n *Node) Path() string { return n.path }
 func (n *Node) Session() *session.Session { return n.sess }
 
 // Name returns the node's name in its directory, or "" until it is made.
-func (n *Node) Name() string { return n.name }
+func (n *Node) Name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
 // Czxid returns the number of the change that created the node, or 0 where the
 // reply did not tell.
@@ -83,7 +83,10 @@ func Join(dir, name string) string {
 
 // Made notes that the node was made.
 func (n *Node) Made(path string, czxid int64) {
-	n.path, n.name, n.czxid = path, path[strings.LastIndexByte(path, '/')+1:], czxid
+	n.path, n.czxid = path, czxid
+	if !n.Spec.Plain {
+		n.Spec.Name = n.Name()[:len(n.Spec.Name)] // one string for both
+	}
 	n.seen = time.Now()
 	n.live.Store(true)
 }

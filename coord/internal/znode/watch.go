@@ -86,7 +86,10 @@ func (n *Node) WatchOnce() {
 
 // WatchSoon sets the watch of a node that lasts.
 func (n *Node) WatchSoon() {
-	n.soon.Store(time.AfterFunc(watchDelay, n.WatchOnce))
+	n.soon.Store(time.AfterFunc(watchDelay, func() {
+		n.soon.Store(nil)
+		n.WatchOnce()
+	}))
 	if n.owner.Leaving() {
 		n.WatchNoMore()
 	}
