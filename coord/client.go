@@ -33,7 +33,7 @@ type shared struct {
 	once   sync.Once
 
 	mu     sync.Mutex
-	claims map[*session.Session]map[*Claim]struct{}
+	claims map[*Claim]struct{}
 	lent   map[string]struct{} // the goroutines in which a function of Use runs
 }
 
@@ -91,7 +91,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 func configure(servers string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: map[*session.Session]map[*Claim]struct{}{}, lent: map[string]struct{}{},
+		claims: map[*Claim]struct{}{}, lent: map[string]struct{}{},
 	}}
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, IsRevocation, c.nodesOf
 	c.opts.Notify = c.notify
@@ -205,9 +205,11 @@ func (c *Client) pause(ctx context.Context) {
 func (c *Client) claimsOf(s *session.Session) []*Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	claims := make([]*Claim, 0, len(c.claims[s]))
-	for cl := range c.claims[s] {
-		claims = append(claims, cl)
+	claims := make([]*Claim, 0, len(c.claims))
+	for cl := range c.claims {
+		if cl.sess == s {
+			claims = append(claims, cl)
+		}
 	}
 	return claims
 }
@@ -226,22 +228,15 @@ func (c *Client) nodesOf(s *session.Session) []*znode.Node {
 func (c *Client) register(cl *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.claims[cl.sess] == nil {
-		c.claims[cl.sess] = map[*Claim]struct{}{}
-	}
-	c.claims[cl.sess][cl] = struct{}{}
+	c.claims[cl] = struct{}{}
 	cl.sess.AddClaim()
 }
 
 func (c *Client) unregister(cl *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.claims[cl.sess][cl]; !known {
-		return
+	if _, known := c.claims[cl]; known {
+		delete(c.claims, cl)
+		cl.sess.RemoveClaim()
 	}
-	delete(c.claims[cl.sess], cl)
-	if len(c.claims[cl.sess]) == 0 {
-		delete(c.claims, cl.sess)
-	}
-	cl.sess.RemoveClaim()
 }

@@ -89,8 +89,7 @@ func (e *OpError) Unwrap() error { return e.Err }
 
 // opError wraps err, unless it is nil or says already what was being done.
 func opError(op, path string, err error) error {
-	var known *OpError
-	if err == nil || errors.As(err, &known) {
+	if err == nil || errors.As(err, new(*OpError)) {
 		return err
 	}
 	return &OpError{Op: op, Path: path, Err: err}
