@@ -152,7 +152,7 @@ func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
 // node is gone.
 func (cl *Claim) giveUp(ctx context.Context, why error) {
 	cl.emit(ClaimEnded, cl.joined, why)
-	r := cl.leave(cl.sess.Go)
+	r := cl.leave(cl.atOnce)
 	select {
 	case <-r.done:
 	case <-ctx.Done():

@@ -125,7 +125,7 @@ func (cl *Claim) makeNode(ctx context.Context) error {
 		case made <- err:
 		case <-ctx.Done():
 			if err == nil {
-				cl.leave(cl.sess.Go) // no caller waits for it any more
+				cl.leave(cl.atOnce) // no caller waits for it any more
 			}
 		}
 	})

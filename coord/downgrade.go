@@ -112,7 +112,7 @@ func (e exchange) run(ctx context.Context) error {
 		case done <- err:
 		case <-ctx.Done():
 			if err == nil {
-				r := e.next.leave(s.Go)
+				r := e.next.leave(e.next.atOnce)
 				<-r.done
 				rest = r.err
 			}

@@ -100,7 +100,7 @@ func (t together) created(err error) error {
 func (t together) abandon(err error) {
 	for _, cl := range t {
 		if err == nil || cl.node.Path() != "" {
-			cl.leave(cl.sess.Go)
+			cl.leave(cl.atOnce)
 		} else {
 			cl.client.unregister(cl)
 		}

@@ -48,7 +48,7 @@ func (h *Hold) giveUp() *removal {
 	if !last {
 		return nil
 	}
-	return cl.leave(cl.sess.Go)
+	return cl.leave(cl.atOnce)
 }
 
 // Leave gives the claim up and deletes its node, whether its turn has come or
@@ -68,7 +68,7 @@ func (cl *Claim) endAndLeave() *removal {
 	for _, h := range released {
 		h.tellReleased()
 	}
-	return cl.leave(cl.sess.Go)
+	return cl.leave(cl.atOnce)
 }
 
 // tellReleased tells the contexts of a hold that was released, and the
@@ -82,7 +82,7 @@ func (h *Hold) tellReleased() {
 type removal struct {
 	claim *Claim
 	done  chan struct{}
-	err   error // set before done is closed
+	err   error // set before done is closed; before, the failure of atOnce
 }
 
 // leaving is closed when the node is to be deleted.
@@ -116,6 +116,22 @@ func (cl *Claim) leave(begin func(func()) error) *removal {
 	return r
 }
 
+// atOnce begins a removal without a goroutine, if the node can be deleted by
+// one request that need not wait for anything. cl.mu is held.
+func (cl *Claim) atOnce(remove func()) error {
+	if cl.gone != nil || len(cl.parts) > 0 || cl.deleting != nil || cl.node.Spec.Shared {
+		return cl.sess.Go(remove)
+	}
+	r := cl.removal
+	cl.sess.BeginDelete(cl.node.Path(), func(err error) {
+		r.err = err
+		if err == nil || cl.sess.Go(remove) != nil {
+			r.over(nil)
+		}
+	})
+	return nil
+}
+
 // beginRemoval notes that the node is about to be deleted; cl.mu is held, and
 // no other goroutine deletes it.
 func (cl *Claim) beginRemoval() *removal {
@@ -132,6 +148,10 @@ func (r *removal) remove() error {
 	err := cl.node.Delete(func() error {
 		if parts := cl.partsLeft(); len(parts) > 0 {
 			return r.removeWith(parts)
+		}
+		if err := r.err; err != nil {
+			r.err = nil
+			return err
 		}
 		return cl.node.DeleteOnce()
 	})

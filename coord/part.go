@@ -32,7 +32,7 @@ func (h *Hold) adopt(part *Claim) error {
 	}
 	h.claim.mu.Unlock()
 	if ended != nil {
-		part.leave(part.sess.Go)
+		part.leave(part.atOnce)
 	}
 	return ended
 }
@@ -62,7 +62,7 @@ func (r *removal) removeWith(parts []*Claim) error {
 // removeParts deletes parts one by one.
 func removeParts(parts []*Claim) (err error) {
 	for _, part := range parts {
-		r := part.leave(part.sess.Go)
+		r := part.leave(part.atOnce)
 		<-r.done
 		err = cmp.Or(err, r.err)
 	}

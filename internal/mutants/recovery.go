@@ -34,7 +34,7 @@ var recovery = []mutant{
 		guard: "janitor: an abandoned create",
 		edit: edit{
 			file: "coord/claim.go",
-			old:  `cl.leave(cl.sess.Go) // no caller waits for it any more`,
+			old:  `cl.leave(cl.atOnce) // no caller waits for it any more`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreate"}},

@@ -179,10 +179,20 @@ func reading(path string, watch bool) func(b []byte) []byte {
 
 // Delete deletes a node of any version.
 func (s *Session) Delete(ctx context.Context, path string) error {
-	_, err := roundTrip(ctx, s, request{op: opDelete}, func(b []byte) []byte {
-		return appendInt32(appendString(b, path), -1)
-	}, func(answer) struct{} { return struct{}{} })
+	_, err := roundTrip(ctx, s, request{op: opDelete}, deleting(path), func(answer) struct{} { return struct{}{} })
 	return err
+}
+
+// BeginDelete is Delete that does not block. tell is called once, by a
+// goroutine that must not be held up; or at once, with [ErrConnection], if the
+// request cannot be sent.
+func (s *Session) BeginDelete(path string, tell func(error)) {
+	s.ask(request{op: opDelete}, deleting(path), func(a answer) { tell(s.translate(a.err)) })
+}
+
+// deleting are the fields of a request that deletes a node of any version.
+func deleting(path string) func(b []byte) []byte {
+	return func(b []byte) []byte { return appendInt32(appendString(b, path), -1) }
 }
 
 // Flush is a write that changes nothing: a transaction of one check, on which
