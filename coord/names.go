@@ -234,7 +234,7 @@ func checkPath(path string) error {
 	case !utf8.ValidString(path):
 		return invalid("path %q is not UTF-8", path)
 	}
-	for _, name := range strings.Split(path[1:], "/") {
+	for name := range strings.SplitSeq(path[1:], "/") {
 		if err := checkName(name); err != nil {
 			return fmt.Errorf("path %q: %w", path, err)
 		}
