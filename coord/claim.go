@@ -24,14 +24,14 @@ type Claim struct {
 	view   *session.Listing // the directory as listed along with the create, or nil
 
 	mu       sync.Mutex
-	left     chan struct{} // closed once there is a removal; nil until it is waited for
-	asked    bool          // for the hold, by a revocation
-	revoked  chan struct{} // closed once asked; nil until it is waited for
-	gone     error         // why the node is not ours any more, or nil
-	parts    []*Claim      // what was made for it; see [Hold.Attach]
-	holds    []*Hold       // granted and not ended; the last one's Release deletes the node
-	removal  *removal      // once the node is to be deleted
-	deleting chan struct{} // while a transaction that deletes the node is under way; closed at its end
+	left     session.Signal // that there is a removal
+	asked    bool           // for the hold, by a revocation
+	revoked  session.Signal // that it was asked
+	gone     error          // why the node is not ours any more, or nil
+	parts    []*Claim       // what was made for it; see [Hold.Attach]
+	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
+	removal  *removal       // once the node is to be deleted
+	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
 }
 
 // Join makes a claim's node and its directory. When the connection fails
@@ -207,30 +207,11 @@ func (o *owner) Asked() {
 	before := cl.asked
 	cl.asked = true
 	if !before {
-		shut(cl.revoked)
+		cl.revoked.Close()
 	}
 	cl.mu.Unlock()
 	if !before {
 		cl.emit(ClaimRevoked, cl.joined, nil)
-	}
-}
-
-// opened returns a channel that is closed once something is over. It is made
-// when it is first asked for: most holds end without that.
-func opened(ch *chan struct{}, over bool) <-chan struct{} {
-	if *ch == nil {
-		*ch = make(chan struct{})
-		if over {
-			close(*ch)
-		}
-	}
-	return *ch
-}
-
-// shut closes what opened has made.
-func shut(ch chan struct{}) {
-	if ch != nil {
-		close(ch)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 // Hold is a granted claim. It lasts until it is released or can no longer be
@@ -23,8 +25,8 @@ type Hold struct {
 	granted time.Time
 
 	// Guarded by claim.mu.
-	err      error         // why it has ended, or nil
-	done     chan struct{} // closed once it has ended; nil until it is waited for
+	err      error          // why it has ended, or nil
+	done     session.Signal // that it has ended
 	contexts map[*heldContext]struct{}
 }
 
@@ -39,7 +41,7 @@ func newHold(cl *Claim) *Hold {
 func (h *Hold) Done() <-chan struct{} {
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
-	return opened(&h.done, h.err != nil)
+	return h.done.Done(h.err != nil)
 }
 
 // Err returns nil while the hold can be trusted. Afterwards it matches
@@ -112,7 +114,7 @@ func (h *Hold) Revoked() <-chan struct{} {
 	}
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
-	return opened(&h.claim.revoked, h.claim.asked)
+	return h.claim.revoked.Done(h.claim.asked)
 }
 
 // Txn carries out all the operations or none, and only while the hold's node
@@ -193,7 +195,7 @@ func (h *Hold) end(err error) bool {
 		return false
 	}
 	h.err = err
-	shut(h.done)
+	h.done.Close()
 	h.claim.holds = slices.DeleteFunc(h.claim.holds, func(other *Hold) bool { return other == h })
 	return true
 }

@@ -89,7 +89,7 @@ type removal struct {
 func (cl *Claim) leaving() <-chan struct{} {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return opened(&cl.left, cl.removal != nil)
+	return cl.left.Done(cl.removal != nil)
 }
 
 // leave begins to delete the node, once, by begin.
@@ -137,7 +137,7 @@ func (cl *Claim) atOnce(remove func()) error {
 func (cl *Claim) beginRemoval() *removal {
 	cl.removal = &removal{claim: cl, done: make(chan struct{})}
 	cl.node.WatchNoMore()
-	shut(cl.left)
+	cl.left.Close()
 	return cl.removal
 }
 

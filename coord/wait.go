@@ -216,13 +216,13 @@ func (v *View) hasGone(key watched) bool {
 		}
 	}
 	w := v.last[key]
-	return w != nil && key.kind != session.Absence && !w.Armed() && w.Fired() == session.Deleted
+	return w != nil && key.kind != session.Absence && w.Fired() == session.Deleted
 }
 
 // isStale tells whether nothing is known any more of something that the look
 // before this one has read.
 func (v *View) isStale() bool {
-	return slices.ContainsFunc(v.before, func(r reading) bool { return !r.watch.Armed() && r.watch.Fired() == session.Stale })
+	return slices.ContainsFunc(v.before, func(r reading) bool { return r.watch.Fired() == session.Stale })
 }
 
 // wakers returns what has the look called again.

@@ -42,7 +42,7 @@ var holds = []mutant{
 		guard: "a claim that is left ends the wait for its turn",
 		edit: edit{
 			file: "coord/leave.go",
-			old:  `	shut(cl.left)`,
+			old:  `	cl.left.Close()`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAWaitForTheTurnOfAClaimThatIsLeft"}},

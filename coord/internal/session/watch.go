@@ -35,21 +35,37 @@ type Watch struct {
 
 	mu    sync.Mutex
 	fired Fired
-	done  chan struct{} // nil until it is asked for
+	done  Signal
 	hooks []func(Fired) // nil once fired
+}
+
+// Signal is a channel that is closed once, and made only when it is waited for.
+// A mutex of the user's guards it.
+type Signal struct{ ch chan struct{} }
+
+// Done returns the channel, which is closed already if it is over.
+func (s *Signal) Done(over bool) <-chan struct{} {
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+		if over {
+			close(s.ch)
+		}
+	}
+	return s.ch
+}
+
+// Close closes the channel. It is called once.
+func (s *Signal) Close() {
+	if s.ch != nil {
+		close(s.ch)
+	}
 }
 
 // Done is closed when the watch fires.
 func (w *Watch) Done() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.done == nil {
-		w.done = make(chan struct{})
-		if w.fired != Pending {
-			close(w.done)
-		}
-	}
-	return w.done
+	return w.done.Done(w.fired != Pending)
 }
 
 // Fired returns what has fired the watch.
@@ -265,17 +281,12 @@ func (s *Session) fire(key armed, fired Fired) {
 	w.mu.Lock()
 	hooks := w.hooks
 	w.hooks, w.fired = nil, fired
-	if w.done != nil {
-		close(w.done)
-	}
+	w.done.Close()
 	w.mu.Unlock()
 	for _, hook := range hooks {
 		hook(fired)
 	}
 }
-
-// Armed tells whether the watch is still to fire.
-func (w *Watch) Armed() bool { return w.Fired() == Pending }
 
 // OnFire calls hook once when w fires, or at once when it has fired already.
 // The hook runs in the client library's goroutine: it must not block.

@@ -121,7 +121,7 @@ func (n *Node) Seen() {
 // Known tells whether the node was seen just now, or is watched.
 func (n *Node) Known() bool {
 	w := n.watch.Load()
-	return time.Since(n.seen) < watchDelay || w != nil && w.Armed()
+	return time.Since(n.seen) < watchDelay || w != nil && w.Fired() == session.Pending
 }
 
 // Look reads and watches the node, unless it is known to be there. It fails
