@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func inUse() usage {
 // called: the embedded server's nodes and watches, in the same process, too.
 // The callers' stacks are theirs, and are not counted.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
-	const most = 6 << 10
+	const most = 4 << 10
 	for _, n := range []int{2000, 5000} {
 		inBubble(t, func(b bubble) {
 			h := b.acquire(b.Open())
@@ -66,4 +67,28 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 			require.NoError(t, h.Release(b.Context()))
 		})
 	}
+}
+
+// What is counted is the hold, its claim, its node and the watch on that; and
+// in the embedded server its directory, its node and the watch.
+func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
+	const n, most = 5000, 3000
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		holds := make([]*coord.Hold, n)
+		before := inUse()
+		for i := range holds {
+			var err error
+			holds[i], err = c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
+			require.NoError(b, err)
+			time.Sleep(time.Millisecond) // one at a time: the runtime keeps what its goroutines need at once
+		}
+		time.Sleep(time.Second) // by then each node is watched
+		after := inUse()
+		each := (after.heap - before.heap) / n
+		t.Logf("%d bytes each", each)
+		require.LessOrEqual(t, each, uint64(most))
+		require.LessOrEqual(t, after.goroutines, before.goroutines)
+		require.NoError(b, holds[0].Err())
+	})
 }
