@@ -37,7 +37,7 @@ func inUse() usage {
 // called: the embedded server's nodes and watches, in the same process, too.
 // The callers' stacks are theirs, and are not counted.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
-	const most = 4 << 10
+	const most = 9 << 9
 	for _, n := range []int{2000, 5000} {
 		inBubble(t, func(b bubble) {
 			h := b.acquire(b.Open())
