@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
@@ -114,11 +115,7 @@ type lineView struct{ line, foreign []Contender }
 
 // view is parse for a listing that many share: it is parsed once.
 func (l Line) view(names *session.Listing, d Dialect) lineView {
-	key := string(d)
-	for _, kind := range l.Kinds {
-		key += " " + kind
-	}
-	return names.View(key, func(names []string) any {
+	return names.View(string(d)+" "+strings.Join(l.Kinds, " "), func(names []string) any {
 		line, foreign := l.parse(names, d)
 		return lineView{line, foreign}
 	}).(lineView)
