@@ -24,38 +24,31 @@ func (d *dispatcher) pick(isNew bool, n int) (e entry) {
 		e.name, e.claimed = item.name, append(e.claimed, item)
 	}
 	if e.name == "" && (isNew || !d.isDue()) {
-		e.name = d.handOut(isNew)
+		if names := d.handOut(1, isNew); len(names) > 0 {
+			e.name = names[0]
+		}
 	}
 	return e
 }
 
-// handOut takes a candidate from the listing, or returns "" if there is none;
-// d.mu is held.
-func (d *dispatcher) handOut(isNew bool) string {
-	at := d.choose(isNew)
-	if at < 0 {
-		return ""
+// handOut takes up to n candidates from the listing; d.mu is held.
+func (d *dispatcher) handOut(n int, isNew bool) []string {
+	names := d.likely(n, isNew)
+	for _, name := range names {
+		at := slices.Index(d.names, name)
+		copy(d.names[1:at+1], d.names[:at])
+		d.names, d.out[name] = d.names[1:], nil
+		d.credit += 1 / float64(max(itemsPerListing, d.length/partPerListing))
 	}
-	name := d.names[at]
-	copy(d.names[1:at+1], d.names[:at])
-	d.names, d.out[name] = d.names[1:], true
-	d.credit += 1 / float64(max(itemsPerListing, d.length/partPerListing))
-	return name
+	return names
 }
 
 // more hands out up to n further candidates of the listing at hand, as many as
-// fit into a packet along with the first if they are of its size, and reads
-// them together. What is not to be had like that is left for later.
-func (d *dispatcher) more(ctx context.Context, first entry, n int) []entry {
-	var all []entry
+// fit into a packet along with one if all are of the last batch's size, and
+// reads them together. What is not to be had like that is left for later.
+func (d *dispatcher) more(ctx context.Context, n int) (all []entry) {
 	d.mu.Lock()
-	size := d.claimSize(first)
-	room := d.room - size
-	for len(all) < min(n, room/size) {
-		name := d.handOut(false)
-		if name == "" {
-			break
-		}
+	for _, name := range d.handOut(max(0, min(n, d.room/d.size-1)), false) {
 		all = append(all, entry{name: name})
 	}
 	d.mu.Unlock()
@@ -74,13 +67,22 @@ func (d *dispatcher) more(ctx context.Context, first entry, n int) []entry {
 		})
 	}
 	reading.Wait()
-	all = slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
-	fit := slices.IndexFunc(all, func(e entry) bool { room -= d.claimSize(e); return room < 0 })
-	if fit < 0 {
-		return all
+	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" })
+}
+
+// fit gives back what does not fit into a packet along with the first. That
+// one's size is what the next batch counts on.
+func (d *dispatcher) fit(all []entry) []entry {
+	d.mu.Lock()
+	d.size = d.claimSize(all[0])
+	room := d.room
+	d.mu.Unlock()
+	if n := slices.IndexFunc(all, func(e entry) bool { room -= d.claimSize(e); return room < 0 }); n >= 0 {
+		n = max(n, 1)
+		d.report(errNotTried, all[n:]...)
+		all = all[:n]
 	}
-	d.report(errNotTried, all[fit:]...)
-	return all[:fit]
+	return all
 }
 
 // claimSize is at least what the claim of an item takes in a packet: three
@@ -105,31 +107,27 @@ func (d *dispatcher) isDue() bool {
 	return d.credit >= 1 || d.misses > 2
 }
 
-// choose returns the index of the candidate to try, or -1; d.mu is held. A
-// consumer alone takes them in order. Those beside each other share the first
-// ones by their sequence numbers, so that they seldom try the same. One that
-// finds none of its share in a new listing takes one of the others'.
-func (d *dispatcher) choose(isNew bool) int {
-	switch {
-	case len(d.names) == 0:
-		return -1
-	case d.contended == 0 || d.share.of < 2:
-		return 0
+// likely returns up to n candidates to try next; d.mu is held. A consumer alone
+// takes them in order. Those beside each other share the first ones of the same
+// priority, so many or a part of the queue, by their sequence numbers, so that
+// they seldom try the same. One that finds none of its share in a new listing
+// takes one of the others'.
+func (d *dispatcher) likely(n int, isNew bool) (own []string) {
+	if d.contended == 0 || d.share.of < 2 {
+		return d.names[:min(n, len(d.names))]
 	}
-	front := d.front(itemsPerListing * d.share.of)
-	own := slices.IndexFunc(front, func(name string) bool { return sequence(name)%d.share.of == d.share.rank })
-	if own < 0 && isNew {
-		return rand.IntN(min(d.share.of, len(front)))
+	at, width := 0, max(itemsPerListing*d.share.of, d.length/partPerListing)
+	for ; len(own) < n && at < min(len(d.names), width+len(own)); at++ {
+		name := d.names[at]
+		if priority(name) != priority(d.names[0]) {
+			break
+		}
+		if sequence(name)%d.share.of == d.share.rank {
+			own = append(own, name)
+		}
+	}
+	if at > 0 && len(own) == 0 && isNew {
+		own = append(own, d.names[rand.IntN(min(d.share.of, at))])
 	}
 	return own
-}
-
-// front is what consumers beside each other choose from: the first candidates
-// of the same priority, so many or a part of the queue.
-func (d *dispatcher) front(n int) []string {
-	front := d.names[:min(len(d.names), max(n, d.length/partPerListing))]
-	if other := slices.IndexFunc(front, func(name string) bool { return priority(name) != priority(front[0]) }); other > 0 {
-		front = front[:other]
-	}
-	return front
 }

@@ -30,7 +30,9 @@ func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, 
 	if n == 1 {
 		defer d.readAhead(ctx)()
 	}
-	all = append(all, d.more(ctx, first, n-1)...)
+	if all = d.fit(append(all, first.with...)); len(all) == 1 && n > 1 {
+		all = d.fit(append(all, d.more(ctx, n-1)...))
+	}
 	items, refused, err := q.claimAll(ctx, all, true)
 	if err != nil && len(all) > 1 {
 		switch {

@@ -37,8 +37,8 @@ type dispatcher struct {
 	share     share
 	contended int              // there are other consumers; counts down with each request
 	room      int              // bytes that a request to claim items may have
-	out       map[string]bool  // handed out, and not reported yet, or denied
-	denied    int              // those that this client has no permission for
+	size      int              // of those, what an item of the last batch took
+	out       map[string]error // handed out, and not reported yet, or denied
 	items     map[string]*Item // received, by name; nil: closed
 	returned  chan struct{}    // closed when an item comes back
 	ahead     entry            // read ahead, or none
@@ -82,7 +82,8 @@ var errDenied = errors.New("no permission for the item")
 func (d *dispatcher) init(l layout) {
 	d.layout, d.gate, d.census = l, make(chan struct{}, 1), census{layout: l, id: cryptorand.Text()}
 	d.room = min(l.client.MaxPacket(), batchBytes) - packetBytes
-	d.credit, d.out, d.items, d.returned = mostCredit, map[string]bool{}, map[string]*Item{}, make(chan struct{})
+	d.size = d.room
+	d.credit, d.out, d.items, d.returned = mostCredit, map[string]error{}, map[string]*Item{}, make(chan struct{})
 }
 
 // next hands out an item to try, or up to n that were claimed ahead. It fails
@@ -154,12 +155,13 @@ func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 		d.version, d.took, d.credit = version, took, max(0, d.credit-1)
 	}
 	for _, name := range claims.names {
-		if !d.out[name] && !d.has(name) {
+		if _, out := d.out[name]; !out && !d.has(name) {
 			d.contended = contendedFor
 		}
 	}
 	d.names = slices.DeleteFunc(unclaimed(entries.names, claims.names), func(name string) bool {
-		return d.out[name] || claims.version == 0 && d.has(name) // of those listed, a claim that is not there has ended
+		_, out := d.out[name]
+		return out || claims.version == 0 && d.has(name) // of those listed, a claim that is not there has ended
 	})
 	d.length = len(d.names)
 	return d.length
@@ -180,10 +182,26 @@ func (d *dispatcher) has(name string) bool {
 func (d *dispatcher) empty() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.denied > 0 {
-		return fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
+	for _, err := range d.out {
+		if err == errDenied {
+			return fmt.Errorf("%w but such as this client has no permission for: %w", ErrEmpty, coord.ErrNoAuth)
+		}
 	}
 	return ErrEmpty
+}
+
+// readMany reads a candidate, and at the same time up to n-1 that follow: as
+// many as fit into a packet if they are of the last batch's size.
+func (d *dispatcher) readMany(ctx context.Context, c entry, n int) (e entry, err error) {
+	var with []entry
+	var reading sync.WaitGroup
+	if n > 1 && c.claimed == nil {
+		reading.Go(func() { with = d.more(ctx, n-1) })
+	}
+	e, err = d.read(ctx, c)
+	reading.Wait()
+	e.with = with
+	return e, err
 }
 
 // read reads a candidate, unless it was claimed or read ahead.
@@ -192,7 +210,9 @@ func (d *dispatcher) read(ctx context.Context, c entry) (e entry, err error) {
 		return c, nil
 	}
 	d.mu.Lock()
-	e, d.ahead = d.ahead, entry{}
+	if e = d.ahead; e.name == c.name {
+		d.ahead = entry{}
+	}
 	d.mu.Unlock()
 	if e.name == c.name {
 		return e, nil
@@ -212,22 +232,19 @@ func (d *dispatcher) read(ctx context.Context, c entry) (e entry, err error) {
 func (d *dispatcher) readAhead(ctx context.Context) (join func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := -1
-	if d.ahead.name == "" {
-		at = d.choose(false)
-	}
-	if at < 0 {
-		return func() {}
-	}
-	name := d.names[at]
 	var reading sync.WaitGroup
-	reading.Go(func() {
-		if e, err := d.get(ctx, name); err == nil {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.ahead = e
+	for _, name := range d.likely(1, false) {
+		if name == d.ahead.name {
+			break
 		}
-	})
+		reading.Go(func() {
+			if e, err := d.get(ctx, name); err == nil {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				d.ahead = e
+			}
+		})
+	}
 	return reading.Wait
 }
 
@@ -248,8 +265,10 @@ func (d *dispatcher) report(err error, candidates ...entry) {
 		d.misses++
 		d.contended = contendedFor
 	case errDenied:
-		d.denied += len(candidates)
-		time.AfterFunc(deniedFor, func() { d.tryAgain(candidates) })
+		for _, c := range candidates {
+			d.out[c.name] = errDenied
+		}
+		time.AfterFunc(deniedFor, func() { d.report(errNotTried, candidates...) })
 		return
 	default:
 		d.recall()

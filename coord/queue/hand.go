@@ -102,17 +102,6 @@ func (d *dispatcher) forget(item *Item) {
 	}
 }
 
-// tryAgain makes items candidates again that were denied.
-func (d *dispatcher) tryAgain(denied []entry) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, e := range denied {
-		delete(d.out, e.name)
-		d.denied--
-	}
-	d.recall()
-}
-
 // overtaken notes that this object put an item of this priority.
 func (d *dispatcher) overtaken(by int) {
 	d.mu.Lock()

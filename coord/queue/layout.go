@@ -50,6 +50,7 @@ type entry struct {
 	data []byte
 	stat coord.Stat
 
+	with    []entry // to be claimed along with it
 	claimed []*Item // ahead of their receiver, if these take its place
 }
 

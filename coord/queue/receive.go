@@ -51,8 +51,8 @@ func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 // receiveBatch receives up to n items that were claimed ahead, or else claims
 // up to n, and so many ahead.
 func (q *Queue) receiveBatch(ctx context.Context, n, ahead int, wait bool) ([]*Item, error) {
-	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: n}
-	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, n+ahead) })
+	r := &receiver{dispatcher: &q.dispatcher, waits: wait, claims: n, most: n + ahead}
+	return serve(ctx, q, r, "receive", func(ctx context.Context, e entry) ([]*Item, error) { return q.obtain(ctx, e, r.most) })
 }
 
 // Take waits for an item and removes it: it is delivered at most once, and lost
@@ -96,12 +96,13 @@ func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(cont
 	if err != nil {
 		return result, err
 	}
-	e, err := r.read(ctx, c)
+	e, err := r.readMany(ctx, c, r.most)
 	if err == nil && r.isDead(e) {
 		err = q.deadLetter(ctx, e)
 	}
 	if err != nil {
 		r.report(err, c)
+		r.report(errNotTried, e.with...)
 		return result, err
 	}
 	return obtain(ctx, e)

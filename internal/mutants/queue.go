@@ -209,7 +209,7 @@ var queue = []mutant{
 		guard: "an item that may not be had is tried again",
 		edit: edit{
 			file: "coord/queue/dispatcher.go",
-			old:  `time.AfterFunc(deniedFor, func() { d.tryAgain(candidates) })`,
+			old:  `time.AfterFunc(deniedFor, func() { d.report(errNotTried, candidates...) })`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: items, run: "TestAnItemThatMayNotBeHadIsTriedAgain"}},
