@@ -54,6 +54,7 @@ const (
 	pipelined = "limit, pipelined"
 
 	acknowledged = "limit, acknowledged"
+	bareBatches  = "limit, batches of 16"
 	prefetching  = "zkcoord, prefetch of 15"
 	batches      = "zkcoord, batches of 16"
 )
@@ -68,12 +69,13 @@ const (
 var contenders = []contender{
 	{name: limit, server: zooKeeper, open: openLimit},
 	{name: pipelined, server: zooKeeper, open: openPipelined},
-	{name: acknowledged, server: zooKeeper, open: openAcknowledged},
+	{name: acknowledged, server: zooKeeper, open: openAcknowledged(1)},
+	{name: bareBatches, server: zooKeeper, open: openAcknowledged(batchSize)},
 	{name: zkcoord, server: zooKeeper, open: openZkcoord()},
 	{name: local, server: zooKeeper, open: openZkcoord(lock.LocalQueue(1000, time.Second))},
 	{name: lingering, server: zooKeeper, open: openZkcoord(lock.Linger(time.Second))},
 	{name: prefetching, server: zooKeeper, open: openQueue(oneByOne, queue.WithPrefetch(batchSize-1))},
-	{name: batches, server: zooKeeper, open: openQueue(inBatches)},
+	{name: batches, server: zooKeeper, open: openQueue(byMany)},
 	{name: tries, server: zooKeeper, open: openTries},
 	{name: zkLock, server: zooKeeper, open: openZkLock},
 	{name: curator, server: zooKeeper, program: javaProgram},

@@ -11,6 +11,8 @@ const (
 	itemSize = 100
 	// backlog is how many items producers may be ahead of consumers.
 	backlog = 100
+	// batchSize is how many items go together where a contender's name says so.
+	batchSize = 16
 )
 
 // queueItems is t.sessions-t.each producers and t.each consumers, each with a
@@ -68,5 +70,33 @@ func consume(ctx context.Context, receive receive, ahead <-chan struct{}, done *
 		}
 		<-ahead
 		done.Add(1)
+	}
+}
+
+// inBatches makes puts and receives of single items out of those of batches. An
+// item counts before its batch is acknowledged.
+func inBatches(size int, putAll func(context.Context, [][]byte) error, receiveAll func(context.Context) (n int, ack call, err error)) (put, receive) {
+	var filling [][]byte
+	put := func(ctx context.Context, item []byte) error {
+		if filling = append(filling, item); len(filling) < size {
+			return nil
+		}
+		full := filling
+		filling = nil
+		return putAll(ctx, full)
+	}
+	left, ackAll := 0, call(nil)
+	ack := func(ctx context.Context) error {
+		if left > 0 {
+			return nil
+		}
+		return ackAll(ctx)
+	}
+	return put, func(ctx context.Context) (_ call, err error) {
+		if left == 0 {
+			left, ackAll, err = receiveAll(ctx)
+		}
+		left--
+		return ack, err
 	}
 }

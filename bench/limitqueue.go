@@ -11,23 +11,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// openAcknowledged is a bare queue with claims and acknowledgements: what at
-// least one delivery of each item costs in Kazoo's layout. The next item is
-// read along with a claim.
-func openAcknowledged(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
-	conn, err := connect(ctx, addr, timeout)
-	if err != nil {
-		return nil, err
-	}
-	queue := func(path string) (put, receive, error) {
-		c := &bareConsumer{conn: conn, path: path}
-		put := func(_ context.Context, item []byte) error {
-			_, err := conn.Create(path+"/entries/entry-100-", item, zk.FlagSequence, everyone)
-			return err
+// openAcknowledged is a bare queue with claims and acknowledgements, so many
+// items at once: what at least one delivery of each item costs in Kazoo's
+// layout. The next items are read along with a claim.
+func openAcknowledged(size int) open {
+	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+		conn, err := connect(ctx, addr, timeout)
+		if err != nil {
+			return nil, err
 		}
-		return put, c.receive, errors.Join(makeDir(conn, path+"/entries"), makeDir(conn, path+"/taken"))
+		queue := func(path string) (put, receive, error) {
+			c := &bareConsumer{conn: conn, path: path, size: size}
+			put, receive := inBatches(size, c.put, c.receive)
+			return put, receive, errors.Join(makeDir(conn, path+"/entries"), makeDir(conn, path+"/taken"))
+		}
+		return &session{queue: queue, close: conn.Close}, nil
 	}
-	return &session{queue: queue, close: conn.Close}, nil
 }
 
 // bareConsumer claims what it has listed. Consumers begin at different places,
@@ -35,8 +34,9 @@ func openAcknowledged(ctx context.Context, addr string, timeout time.Duration) (
 type bareConsumer struct {
 	conn  *zk.Conn
 	path  string
-	names []string // listed, and not read yet
-	ahead bareItem // read ahead, if it has a name
+	size  int        // of a batch
+	names []string   // listed, and not read yet
+	ahead []bareItem // read ahead
 }
 
 type bareItem struct {
@@ -45,46 +45,61 @@ type bareItem struct {
 	version int32
 }
 
-func (c *bareConsumer) receive(ctx context.Context) (call, error) {
+func (c *bareConsumer) put(_ context.Context, items [][]byte) error {
+	creates := make([]any, len(items))
+	for i, item := range items {
+		creates[i] = &zk.CreateRequest{Path: c.path + "/entries/entry-100-", Data: item, Flags: zk.FlagSequence, Acl: everyone}
+	}
+	_, err := c.conn.Multi(creates...)
+	return err
+}
+
+func (c *bareConsumer) receive(ctx context.Context) (n int, ack call, err error) {
 	for {
-		if c.ahead.name == "" {
-			c.read()
+		if len(c.ahead) == 0 {
+			c.ahead = c.read()
 		}
-		item := c.ahead
-		if item.name == "" {
+		if len(c.ahead) == 0 {
 			if err := c.list(ctx); err != nil {
-				return nil, err
+				return 0, nil, err
 			}
 			continue
 		}
-		var reading sync.WaitGroup
-		reading.Go(c.read)
-		entry, claim := c.path+"/entries/"+item.name, c.path+"/taken/"+item.name
-		_, err := c.conn.Multi(
-			&zk.CreateRequest{Path: claim, Flags: zk.FlagEphemeral, Acl: everyone},
-			&zk.SetDataRequest{Path: entry, Data: item.data, Version: item.version},
-		)
-		reading.Wait()
+		claims, acks := []any{}, []any{}
+		for _, item := range c.ahead {
+			entry, claim := c.path+"/entries/"+item.name, c.path+"/taken/"+item.name
+			claims = append(claims, &zk.CreateRequest{Path: claim, Flags: zk.FlagEphemeral, Acl: everyone},
+				&zk.SetDataRequest{Path: entry, Data: item.data, Version: item.version})
+			acks = append(acks, &zk.DeleteRequest{Path: claim, Version: 0}, &zk.DeleteRequest{Path: entry, Version: item.version + 1})
+		}
+		next := make(chan []bareItem, 1)
+		go func() { next <- c.read() }()
+		_, err := c.conn.Multi(claims...)
+		n, c.ahead = len(c.ahead), <-next
 		if err == nil {
-			return func(context.Context) error {
-				_, err := c.conn.Multi(
-					&zk.DeleteRequest{Path: claim, Version: 0},
-					&zk.DeleteRequest{Path: entry, Version: item.version + 1},
-				)
+			return n, func(context.Context) error {
+				_, err := c.conn.Multi(acks...)
 				return err
 			}, nil
 		}
 	}
 }
 
-// read reads the next item ahead.
-func (c *bareConsumer) read() {
-	for c.ahead = (bareItem{}); c.ahead.name == "" && len(c.names) > 0; c.names = c.names[1:] {
-		data, stat, err := c.conn.Get(c.path + "/entries/" + c.names[0])
-		if err == nil {
-			c.ahead = bareItem{c.names[0], data, stat.Version}
-		}
+// read reads the next items, all at once.
+func (c *bareConsumer) read() []bareItem {
+	items := make([]bareItem, min(c.size, len(c.names)))
+	var reading sync.WaitGroup
+	for i := range items {
+		name := c.names[i]
+		reading.Go(func() {
+			if data, stat, err := c.conn.Get(c.path + "/entries/" + name); err == nil {
+				items[i] = bareItem{name, data, stat.Version}
+			}
+		})
 	}
+	reading.Wait()
+	c.names = c.names[len(items):]
+	return slices.DeleteFunc(items, func(item bareItem) bool { return item.name == "" })
 }
 
 // list lists the items that nobody has, or waits until that can change.
@@ -106,7 +121,8 @@ func (c *bareConsumer) list(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	begin := rand.IntN(len(free))
+	slices.Sort(free)
+	begin := rand.IntN(1+len(free)/c.size) * c.size % len(free)
 	c.names = append(free[begin:], free[:begin]...)
 	return nil
 }

@@ -40,6 +40,7 @@ var able = map[string][]string{
 	zkLock:    {"cycle", "handoff", "held", "takeover"},
 
 	acknowledged: {"queue"},
+	bareBatches:  {"queue"},
 	prefetching:  {"queue"},
 	batches:      {"queue"},
 

@@ -211,7 +211,7 @@ func (r *report) ahead(b *strings.Builder) {
 }
 
 // apart are contenders that are not compared with zkcoord.
-var apart = []string{limit, pipelined, acknowledged, zkcoord, local, lingering, prefetching, batches, redis}
+var apart = []string{limit, pipelined, acknowledged, bareBatches, zkcoord, local, lingering, prefetching, batches, redis}
 
 func emphasis(name string) string {
 	if name == zkcoord {

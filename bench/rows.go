@@ -142,7 +142,7 @@ var rows = []row{
 		name: "queue-batch", title: "Queue: batches of 16",
 		about: "The same, with batches to put, to receive and to acknowledge. The limit is that of single items.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
-		who:  []string{limit, batches},
+		who:  []string{limit, bareBatches, batches},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},
 	},
 	{

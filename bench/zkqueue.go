@@ -8,9 +8,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
-// batchSize is how many items go together where a contender's name says so.
-const batchSize = 16
-
 // openQueue is a session of this library with a queue only, used by the calls.
 func openQueue(calls func(*queue.Queue) (put, receive), opts ...queue.Option) open {
 	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
@@ -41,32 +38,11 @@ func oneByOne(q *queue.Queue) (put, receive) {
 	}
 }
 
-// inBatches puts, receives and acknowledges items by many. The harness counts
-// an item of a batch before the batch is acknowledged.
-func inBatches(q *queue.Queue) (put, receive) {
-	var filling [][]byte
-	put := func(ctx context.Context, item []byte) error {
-		if filling = append(filling, item); len(filling) < batchSize {
-			return nil
-		}
-		full := filling
-		filling = nil
-		return q.PutBatch(ctx, full)
-	}
-	var items []*queue.Item
-	var next int
-	ack := func(ctx context.Context) error {
-		if next < len(items) {
-			return nil
-		}
-		return q.AckBatch(ctx, items...)
-	}
-	return put, func(ctx context.Context) (_ call, err error) {
-		if next == len(items) {
-			next = 0
-			items, err = q.ReceiveBatch(ctx, batchSize)
-		}
-		next++
-		return ack, err
-	}
+// byMany puts, receives and acknowledges items in batches.
+func byMany(q *queue.Queue) (put, receive) {
+	put := func(ctx context.Context, items [][]byte) error { return q.PutBatch(ctx, items) }
+	return inBatches(batchSize, put, func(ctx context.Context) (int, call, error) {
+		items, err := q.ReceiveBatch(ctx, batchSize)
+		return len(items), func(ctx context.Context) error { return q.AckBatch(ctx, items...) }, err
+	})
 }
