@@ -140,7 +140,7 @@ var rows = []row{
 	},
 	{
 		name: "queue-batch", title: "Queue: batches of 16",
-		about: "The same, with batches to put, to receive and to acknowledge. The limit is that of single items.",
+		about: "The same, with batches to put, to receive and to acknowledge. The limit is that of single items. The limit of batches claims and acknowledges 16 items by one transaction each, in Kazoo's layout, which is four changes of nodes for each item where taking it is one; its consumers, beside each other, often want the same items.",
 		task:  task{work: "queue"}, sizes: []int{2, 8},
 		who:  []string{limit, bareBatches, batches},
 		base: limit, shows: []column{perSecond}, sites: []*site{one},

@@ -51,12 +51,15 @@ func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
 		require.Equal(b, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, texts(items))
 		require.NoError(b, q.AckBatch(b.Context(), items...))
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before)
-		require.Equal(b, 8, counts[zkembed.OpGetData], counts)
+		require.Equal(b, 10, counts[zkembed.OpGetData], "two of the next batch")
 		require.Equal(b, 2, counts[zkembed.OpMulti], counts)
 		require.Equal(b, 2, length(b.T, q))
 		rest := receiveBatch(b, q, 8)
 		require.Equal(b, []string{"8", "9"}, texts(rest), "no more are waited for")
 		require.NoError(b, q.AckBatch(b.Context(), rest...))
+		counts = b.Server.SessionCounts(c.SessionID()).Since(before)
+		require.Equal(b, 10, counts[zkembed.OpGetData], "each is read once")
+		require.Equal(b, 4, counts[zkembed.OpMulti], counts)
 		_, err := q.ReceiveBatch(b.Context(), 0)
 		require.ErrorIs(b, err, coord.ErrInvalid)
 	})
@@ -129,6 +132,38 @@ func TestABatchIsAsLargeAsFitsIntoAPacket(t *testing.T) {
 			}, zkembed.WithMaxPacket(packet))
 		})
 	}
+}
+
+func TestWhatDoesNotFitIntoABatchIsInTheNext(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		q := b.queue(b.Open())
+		putBatch(b, q, 1)
+		require.Equal(b, []string{"0"}, texts(receiveBatch(b, q, 1)), "a small one, of whose size many fit")
+		for range 6 {
+			require.NoError(b, q.Put(b.Context(), make([]byte, 400_000)))
+		}
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		for range 3 {
+			items, err := q.ReceiveBatch(ctx, 6)
+			require.NoError(b, err)
+			require.Len(b, items, 2)
+			require.NoError(b, q.AckBatch(ctx, items...))
+		}
+	})
+}
+
+func TestWhenTheFirstOfABatchIsADeadLetterTheOthersAreReceived(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.queue(b.Open())
+		q := b.queue(c, queue.WithDeadLetters(1))
+		putBatch(b, other, 4)
+		require.NoError(b, receive(b.T, other).Nack(b.Context(), 0))
+		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.WithPriority(1)))
+		ack(b.T, receive(b.T, q)) // which tells the size of an item
+		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
+		require.Equal(b, "0", string(receive(b.T, newQueue(b.T, c, "/q/dead")).Data))
+	})
 }
 
 func TestABatchMayBeAskedForOfAnySize(t *testing.T) {

@@ -27,12 +27,10 @@ func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, 
 	}
 	d, all := &q.dispatcher, []entry{first}
 	defer func() { d.report(err, all...) }()
-	if n == 1 {
-		defer d.readAhead(ctx)()
-	}
 	if all = d.fit(append(all, first.with...)); len(all) == 1 && n > 1 {
 		all = d.fit(append(all, d.more(ctx, n-1)...))
 	}
+	defer d.readAhead(ctx, n)()
 	items, refused, err := q.claimAll(ctx, all, true)
 	if err != nil && len(all) > 1 {
 		switch {

@@ -41,7 +41,7 @@ type dispatcher struct {
 	out       map[string]error // handed out, and not reported yet, or denied
 	items     map[string]*Item // received, by name; nil: closed
 	returned  chan struct{}    // closed when an item comes back
-	ahead     entry            // read ahead, or none
+	ahead     map[string]entry // read ahead
 	claimed   []*Item          // ahead of their receivers
 	inLine    []*receiver      // wait for a place, and may have one of these
 	limit     int32            // of deliveries before an item is dead; 0 = none
@@ -210,11 +210,10 @@ func (d *dispatcher) read(ctx context.Context, c entry) (e entry, err error) {
 		return c, nil
 	}
 	d.mu.Lock()
-	if e = d.ahead; e.name == c.name {
-		d.ahead = entry{}
-	}
+	e, read := d.ahead[c.name]
+	delete(d.ahead, c.name)
 	d.mu.Unlock()
-	if e.name == c.name {
+	if read {
 		return e, nil
 	}
 	e, err = d.get(ctx, c.name)
@@ -227,24 +226,28 @@ func (d *dispatcher) read(ctx context.Context, c entry) (e entry, err error) {
 	return e, err
 }
 
-// readAhead reads the candidate that will probably be the next. It returns a
-// function that waits for it.
-func (d *dispatcher) readAhead(ctx context.Context) (join func()) {
+// readAhead reads the candidates that will probably be the next, as many as fit
+// into a packet if they are of the last batch's size. It returns a function
+// that waits for them.
+func (d *dispatcher) readAhead(ctx context.Context, n int) (join func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	ahead := map[string]entry{}
 	var reading sync.WaitGroup
-	for _, name := range d.likely(1, false) {
-		if name == d.ahead.name {
-			break
+	for _, name := range d.likely(max(1, min(n, d.room/d.size)), false) {
+		if e, read := d.ahead[name]; read {
+			ahead[name] = e
+			continue
 		}
 		reading.Go(func() {
 			if e, err := d.get(ctx, name); err == nil {
 				d.mu.Lock()
 				defer d.mu.Unlock()
-				d.ahead = e
+				ahead[name] = e
 			}
 		})
 	}
+	d.ahead = ahead
 	return reading.Wait
 }
 

@@ -37,10 +37,11 @@ func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
 
 // ReceiveBatch waits for an item and claims up to n, as many as there are then
 // in the listing at hand, in one transaction: one request for each to read it,
-// all at once, and one for the claims. No more are claimed than fit into one
-// packet ([coord.WithMaxPacket]). When another consumer is faster with one of
-// them, it claims one. If items were claimed ahead ([WithPrefetch]), it returns
-// up to n of these, without a request.
+// all at once, and one for the claims, along with which it reads as many for
+// the next call. No more are claimed than fit into one packet
+// ([coord.WithMaxPacket]). When another consumer is faster with one of them, it
+// claims one. If items were claimed ahead ([WithPrefetch]), it returns up to n
+// of these, without a request.
 func (q *Queue) ReceiveBatch(ctx context.Context, n int) ([]*Item, error) {
 	if n < 1 {
 		return nil, q.explain("receive", fmt.Errorf("%w: a batch of %d items", coord.ErrInvalid, n))
@@ -121,7 +122,7 @@ func isPassing(err error) bool {
 // take removes an item. That nobody has it is made sure of by making its claim.
 func (q *Queue) take(ctx context.Context, e entry) (data []byte, err error) {
 	defer func() { q.dispatcher.report(err, e) }()
-	defer q.dispatcher.readAhead(ctx)() // the next one meanwhile
+	defer q.dispatcher.readAhead(ctx, 1)() // the next one meanwhile
 	_, err = q.sends.Txn(ctx,
 		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
 		coord.DeleteOp(q.claim(e.name), -1),

@@ -197,6 +197,24 @@ var queue = []mutant{
 		tests: []suite{{pkg: items, run: "TestAClaimThatWasAskedForIsAckedAllTheSame"}},
 	},
 	{
+		guard: "what does not fit into a batch is still to be had",
+		edit: edit{
+			file: "coord/queue/choose.go",
+			old:  `		d.report(errNotTried, all[n:]...)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: items, run: "TestWhatDoesNotFitIntoABatch"}},
+	},
+	{
+		guard: "what was read along with an item that cannot be had is still to be had",
+		edit: edit{
+			file: "coord/queue/receive.go",
+			old:  `		r.report(errNotTried, e.with...)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: items, run: "TestWhenTheFirstOfABatchIsADeadLetter"}},
+	},
+	{
 		guard: "an item that may not be had is passed over",
 		edit: edit{
 			file: "coord/queue/dispatcher.go",
