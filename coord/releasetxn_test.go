@@ -105,6 +105,24 @@ func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 	})
 }
 
+// The same with a release that is called meanwhile.
+func TestAReleaseWaitsUntilTheTransactionThatReleasesIsDecided(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
+		released := make(chan error, 1)
+		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
+		time.Sleep(time.Millisecond)
+		require.Equal(t, 1, throttled.Fired())
+		require.NoError(t, h.Release(b.Context()))
+		require.NoError(t, <-released)
+		_, made, err := c.Exists(b.Context(), "/done")
+		require.NoError(t, err)
+		require.True(t, made, "not carried out")
+	})
+}
+
 // The transaction was carried out, its reply was lost, and another's node has
 // the name by the time it is repeated.
 func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testing.T) {

@@ -117,6 +117,24 @@ var holds = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAHoldHasEndedWhenTheServerHears"}},
 	},
 	{
+		guard: "a release whose deletion fails at once is repeated",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  `if err == nil || cl.sess.Go(remove) != nil {`,
+			new:  `if true {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAServerThatStumblesOverTheDeletion"}},
+	},
+	{
+		guard: "a release tells another's node of the same name from its own",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  ` || cl.node.Spec.Shared {`,
+			new:  ` {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAloneThatIsAnothers"}},
+	},
+	{
 		guard: "a node is deleted with the last of its handles",
 		edit: edit{
 			file: "coord/leave.go",

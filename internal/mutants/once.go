@@ -142,6 +142,15 @@ var once = []mutant{
 		tests: []suite{{pkg: coord, run: "TestTheNodeOfALostHoldStays"}},
 	},
 	{
+		guard: "a release by transaction: a release that is called meanwhile waits for it",
+		edit: edit{
+			file: "coord/leave.go",
+			old:  ` || cl.deleting != nil || cl.node.Spec.Shared`,
+			new:  ` || cl.node.Spec.Shared`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAReleaseWaitsUntilTheTransaction"}},
+	},
+	{
 		guard: "a release by transaction: its own deletion of the node is no loss",
 		edit: edit{
 			file: "coord/claim.go",
