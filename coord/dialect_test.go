@@ -85,6 +85,17 @@ func TestALineWithoutKindsHasEveryKindOfItsDialect(t *testing.T) {
 	require.Equal(t, []string{kindLock}, kinds(Line{Kinds: []string{kindLock}}.Order(names, Curator)))
 }
 
+func TestALineOfAnyDialectHasContendersOfBothAndMindsNoOther(t *testing.T) {
+	line, foreign := Line{Kinds: []string{"pair2"}, AnyDialect: true}.parse([]string{
+		"_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4b-pair2-0000000002",
+		"0b1f7a3c98aa4a538d0b5f2f3d1c2e4d__pair2__0000000001",
+		"_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4a-lock-0000000000",
+	}, Curator)
+	require.Empty(t, foreign)
+	require.Len(t, line, 2)
+	require.Equal(t, []Dialect{Kazoo, Curator}, []Dialect{line[0].Dialect, line[1].Dialect})
+}
+
 func FuzzNamesAreReadOrNot(f *testing.F) {
 	f.Add("_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4a-lock-0000000001")
 	f.Add("_c_short")

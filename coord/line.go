@@ -58,9 +58,12 @@ type Line struct {
 	// Kinds of claims that take part, or none if every kind does. Where some
 	// are named, a claim's own kind takes part in any case, and a contender of
 	// another known kind cannot be honoured: the one of the two that came later
-	// must leave ([ErrForeign]). So must one of the other dialect in any line.
-	// Names of no known shape are ignored.
+	// must leave ([ErrForeign]). So must one of the other dialect in any line
+	// without AnyDialect. Names of no known shape are ignored.
 	Kinds []string
+	// AnyDialect: contenders of both dialects take part, and none of another
+	// kind matters. It is for claims that do not exclude each other.
+	AnyDialect bool
 }
 
 // has reports whether claims of a kind take part.
@@ -99,9 +102,9 @@ func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	line = make([]Contender, 0, len(ages))
 	for _, age := range ages {
 		c, _ := parseOf(names[uint32(age)], l.Kinds)
-		if c.Dialect == d && l.has(c.Kind) {
+		if (l.AnyDialect || c.Dialect == d) && l.has(c.Kind) {
 			line = append(line, c)
-		} else {
+		} else if !l.AnyDialect {
 			foreign = append(foreign, c)
 		}
 	}
@@ -115,6 +118,9 @@ type lineView struct{ line, foreign []Contender }
 
 // view is parse for a listing that many share: it is parsed once.
 func (l Line) view(names *session.Listing, d Dialect) lineView {
+	if l.AnyDialect {
+		d = "" // makes no difference
+	}
 	return names.View(string(d)+" "+strings.Join(l.Kinds, " "), func(names []string) any {
 		line, foreign := l.parse(names, d)
 		return lineView{line, foreign}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -86,12 +85,7 @@ func lookAt(ctx context.Context, client *coord.Client, path nodePath, names []st
 // lineOf picks the contenders of every kind and dialect out of a listing, in
 // the order of their age.
 func lineOf(names []string) []coord.Contender {
-	var every coord.Line
-	line := append(every.Order(names, coord.Curator), every.Order(names, coord.Kazoo)...)
-	slices.SortFunc(line, func(a, b coord.Contender) int {
-		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), -cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return line
+	return coord.Line{AnyDialect: true}.Order(names, coord.Curator)
 }
 
 // complete puts those back into a line whose nodes were gone before they were
