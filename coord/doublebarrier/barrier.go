@@ -1,11 +1,9 @@
 package doublebarrier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -13,6 +11,10 @@ import (
 // MaxMembers is the most members a barrier can have: their names must fit into
 // one node, and the check that all of them are there into one transaction.
 const MaxMembers = 4000
+
+// small is up to how many members each of them lists the others along with its
+// create: a request more for each, and one round trip less for all.
+const small = 32
 
 // kind is the part of a node's name that tells that it is a member.
 const kind string = "member"
@@ -26,6 +28,7 @@ type Barrier struct {
 	ready  record
 	size   int
 	spec   coord.Spec
+	along  bool // a member lists the others along with its create
 	wait   bool
 }
 
@@ -58,8 +61,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
-		client: client, path: path, ready: record{client, path + "/ready"}, size: n,
-		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}}, Kind: kind},
+		client: client, path: path, ready: record{client, path + "/ready"}, size: n, along: n <= small,
+		// Both, so that all clients can meet: no other recipe has the path.
+		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}, AnyDialect: true}, Kind: kind},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
 		return nil, err
@@ -83,12 +87,9 @@ func (b *Barrier) list(ctx context.Context) ([]coord.Contender, error) {
 	return b.order(names), nil
 }
 
-// order reads names in either dialect: no other recipe could share the path
-// anyway, and so clients of both can meet.
+// order picks the members out of names and sorts them by age.
 func (b *Barrier) order(names []string) []coord.Contender {
-	line := append(b.spec.Line.Order(names, coord.Curator), b.spec.Line.Order(names, coord.Kazoo)...)
-	slices.SortFunc(line, func(x, y coord.Contender) int { return cmp.Compare(x.Sequence, y.Sequence) })
-	return line
+	return b.spec.Line.Order(names, b.client.Dialect())
 }
 
 func (b *Barrier) node(name string) string { return b.path + "/" + name }

@@ -171,6 +171,16 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 	})
 }
 
+func TestALockAtThePathKeepsNoMemberOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		_, err := cs[0].Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/b"), Kind: "lock"}, coord.First)
+		require.NoError(t, err)
+		b.leaveAll(nil, b.enter(bs...)...)
+		b.Close(cs...)
+	})
+}
+
 func TestAMembersTransactionsStopWithItsMembership(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 2)...)

@@ -77,9 +77,10 @@
 // leave, in five round trips in a row each. The one that completes the round
 // makes 2 requests more, and the first in it reads each other member once or
 // twice: at most 11n+3 requests in a round, 9n when all come and finish
-// together. A death wakes the next member only. A member that waits for a later
-// round makes up to 6 requests for each round that passes, and hears nothing
-// else.
+// together. Up to n = 32, each member lists the others along with its create: a
+// request more, and four round trips to enter. A death wakes the next member
+// only. A member that waits for a later round makes up to 6 requests for each
+// round that passes, and hears nothing else.
 //
 // Every member reads ready when the round begins, with n names of 57 bytes,
 // which limits n: [MaxMembers] is 4000, at a path of at most 116 bytes.

@@ -42,13 +42,28 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	if err := b.admit(ctx); err != nil {
 		return nil, err
 	}
-	hold, err := b.client.Acquire(ctx, b.spec, nil)
+	var line []coord.Contender
+	rule := func(ahead []coord.Contender) ([]int, bool) {
+		line = ahead
+		return nil, true
+	}
+	if !b.along {
+		rule = nil
+	}
+	hold, err := b.client.Acquire(ctx, b.spec, rule)
 	if err != nil {
 		return nil, err
 	}
 	m := &Member{barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], leaving: make(chan struct{}, 1)}
+	if line != nil {
+		line = append(line, m.self)
+	}
 	inside := hold.Context(ctx)
-	if err := b.client.Wait(inside, func(v *coord.View) (bool, error) { return m.look(inside, v) }); err != nil {
+	if err := b.client.Wait(inside, func(v *coord.View) (bool, error) {
+		listed := line
+		line = nil // which will do for one look
+		return m.look(inside, v, listed)
+	}); err != nil {
 		err = cmp.Or(hold.Err(), err)
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
@@ -99,11 +114,12 @@ func (b *Barrier) errSize(r snapshot) error {
 }
 
 // look looks for the round that begins with the member, and begins it if it
-// can. A member lists only if its arrival can have completed the number: at
-// least so many nodes have been made for the next round. Earlier members need
-// not: if n are there now, one of them arrived when there were n. ctx ends with
-// the hold.
-func (m *Member) look(ctx context.Context, v *coord.View) (begun bool, err error) {
+// can. It tries only if its arrival can have completed the number: at least so
+// many nodes have been made for the next round. Of any n, the youngest tries.
+// line is nil, or was listed along with the create: it has all members that are
+// no younger, which is enough to begin a round, but not to see that one has
+// crashed. ctx ends with the hold.
+func (m *Member) look(ctx context.Context, v *coord.View, line []coord.Contender) (begun bool, err error) {
 	b := m.barrier
 	r, err := b.ready.watchOrMake(ctx, v, b.size)
 	if err != nil {
@@ -122,7 +138,9 @@ func (m *Member) look(ctx context.Context, v *coord.View) (begun bool, err error
 	case !r.Open && int(m.self.Sequence-r.Next) < r.Size-1:
 		return false, nil
 	}
-	line, err := b.list(ctx)
+	if line == nil || r.Open {
+		line, err = b.list(ctx)
+	}
 	switch {
 	case err != nil:
 		return false, err

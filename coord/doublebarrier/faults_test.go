@@ -63,18 +63,29 @@ func (b bubble) leaveAll(want error, entered ...<-chan outcome[*doublebarrier.Me
 // Whatever single request is lost, or its reply: three members get through two
 // rounds, and every member finishes.
 func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
+	for name, apart := range map[string]bool{"listed along": false, "listed apart": true} {
+		t.Run(name, func(t *testing.T) { require.Greater(t, loseEach(t, apart), 50) })
+	}
+}
+
+// loseEach returns how many requests and replies were lost.
+func loseEach(t *testing.T, apart bool) (struck int) {
 	losses := map[string]zkembed.Action{"request": zkembed.Drop(), "reply": zkembed.LoseReply()}
 	ops := []zkembed.Op{
 		zkembed.OpCreate, zkembed.OpCreateContainer, zkembed.OpMulti, zkembed.OpSetData, zkembed.OpDelete,
 		zkembed.OpGetData, zkembed.OpExists, zkembed.OpGetChildren2,
 	}
-	struck := 0
 	for name, loss := range losses {
 		for _, op := range ops {
 			for skip, more := 0, true; more; skip++ {
 				t.Run(fmt.Sprint(op, " ", skip, " ", name), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, b bubble) {
 						cs, bs := b.pool(3, 3)
+						for _, each := range bs {
+							if apart {
+								each.ListApart()
+							}
+						}
 						fault := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, Skip: skip, Times: 1}, loss)
 						for range 2 {
 							var all []<-chan outcome[*doublebarrier.Member]
@@ -91,7 +102,7 @@ func TestNoSingleLossHangsOrSplitsARound(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, struck, 50)
+	return struck
 }
 
 func TestARoundBeginsOnlyWhileAllItsMembersAreThere(t *testing.T) {
@@ -146,6 +157,30 @@ func TestOneMemberTooManyIsToldSo(t *testing.T) {
 		require.ErrorIs(t, (<-rest[1]).err, doublebarrier.ErrLate)
 		b.leaveAll(nil, first, rest[0])
 		b.Close(cs...)
+	})
+}
+
+// The list that was made along with its create shows the members of the round
+// that began just before, and they die before it has read of that.
+func TestAMemberIsNotLateForARoundThatCrashedAsItCame(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(4, 2)
+		first := b.enter(bs[0])[0]
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/b", Times: 1}, zkembed.Delay(lasts+lasts/10))
+		second := b.enter(bs[1])[0]
+		b.Server.Inject(zkembed.Match{Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(lasts/5))
+		slow := b.Server.Inject(zkembed.Match{
+			Session: cs[2].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
+		}, zkembed.Delay(lasts/2))
+		third := entering(b.Context(), bs[2])
+		b.inside(first, second)
+		<-slow.Struck()
+		b.kill(cs[0])
+		b.kill(cs[1])
+		time.Sleep(lasts)
+		pending(t, third, "came to an end")
+		b.leaveAll(nil, third, b.enter(bs[3])[0])
+		b.Close(cs[2:]...)
 	})
 }
 

@@ -73,6 +73,7 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 					}
 					return client
 				}
+				w.apart = func(client *coord.Client) bool { return c.of(50, "apart", client.SessionID()) }
 				faults := c.shake(b.Server)
 				w.run(n+r.IntN(n+3), seed)
 				w.check(t, n)

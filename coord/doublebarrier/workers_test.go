@@ -141,6 +141,7 @@ type workers struct {
 	*history
 	path     string
 	open     func() *coord.Client
+	apart    func(*coord.Client) bool // its members list the others as in a large round
 	expire   func(session int64)
 	hide     func(session int64) // longer than its time-out
 	n        int
@@ -167,6 +168,7 @@ func (w *workers) fate(r *rand.Rand) fate {
 func (w *workers) in(b bubble) *workers {
 	w.T, w.path = b.T, "/b"
 	w.open = func() *coord.Client { return b.Open() }
+	w.apart = func(*coord.Client) bool { return false }
 	w.expire = func(session int64) { _ = b.Server.ExpireSession(session) } // unless it is gone already
 	w.hide = func(session int64) {
 		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{session}})
@@ -204,6 +206,9 @@ func (w *workers) live(r *rand.Rand) {
 // enough rounds.
 func (w *workers) work(r *rand.Rand, c *coord.Client) {
 	b := barrier(w, c, w.path, w.n, doublebarrier.WaitForNextRound())
+	if w.apart(c) {
+		b.ListApart()
+	}
 	for alive := true; alive && w.ctx.Err() == nil; {
 		alive = w.turn(r, c, b)
 	}

@@ -57,6 +57,15 @@ var doubleBarrier = []mutant{
 		tests: []suite{{pkg: barrier, run: "TestARoundWhoseMembersHaveAllCrashed"}},
 	},
 	{
+		guard: "double barrier: a list that is older than the round does not tell whether that has crashed",
+		edit: edit{
+			file: "coord/doublebarrier/enter.go",
+			old:  `if line == nil || r.Open {`,
+			new:  `if line == nil {`,
+		},
+		tests: []suite{{pkg: barrier, run: "TestAMemberIsNotLateForARoundThatCrashed"}},
+	},
+	{
 		guard: "double barrier: a member that waits for a crash hears of it",
 		edit: edit{
 			file: "coord/doublebarrier/enter.go",
