@@ -176,7 +176,7 @@ func (c *Client) inside(ctx context.Context, spec Spec) (h *Hold, outer *Hold, e
 	case !spec.Reentrant:
 		return nil, held, nil
 	}
-	h, err = held.nest()
+	h, err = held.Nest(nil)
 	return h, held, err
 }
 

@@ -275,7 +275,7 @@ func (cl *Claim) losing(cause error, gone bool) (leave, tell func()) {
 		return nil, nil
 	}
 	for _, h := range ended {
-		h.cancelContexts()
+		h.tellEnded()
 	}
 	return func() {
 			cl.leave(cl.sess.Enqueue)

@@ -45,7 +45,7 @@ func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 	if err := h.handOver(); err != nil {
 		return nil, err
 	}
-	defer h.cancelContexts()
+	defer h.tellEnded()
 	cl.emit(ClaimEnded, h.granted, ErrReleased)
 	err = e.run(ctx)
 	if err == nil {

@@ -23,6 +23,7 @@ import (
 type Hold struct {
 	claim   *Claim
 	granted time.Time
+	ended   func() // is called when it has ended, or nil; see [Hold.Nest]
 
 	// Guarded by claim.mu.
 	err      error          // why it has ended, or nil
@@ -31,8 +32,8 @@ type Hold struct {
 }
 
 // newHold makes another handle of a claim that holds; cl.mu is held.
-func newHold(cl *Claim) *Hold {
-	h := &Hold{claim: cl, granted: time.Now()}
+func newHold(cl *Claim, ended func()) *Hold {
+	h := &Hold{claim: cl, granted: time.Now(), ended: ended}
 	cl.holds = append(cl.holds, h)
 	return h
 }
@@ -162,14 +163,17 @@ func (h *Hold) ownFailure(err error) error {
 	return cmp.Or(h.Err(), ErrReleased)
 }
 
-// nest returns another handle of the same hold, with a Release of its own; the
-// node is deleted when the last handle is released. It fails when the hold has
-// ended, and with [ErrInvalid] while [Hold.ReleaseTxn] is under way.
-func (h *Hold) nest() (*Hold, error) {
+// Nest returns another handle of the same hold, with a Release of its own; the
+// node is deleted when the last handle is released. No request. When the new
+// handle has ended, ended is called, unless it is nil: by the release, before
+// that returns, and in a goroutine of its own if the hold was lost. Nest fails
+// when the hold has ended, also when its trust window is over and nothing has
+// told so yet, and with [ErrInvalid] while [Hold.ReleaseTxn] is under way.
+func (h *Hold) Nest(ended func()) (*Hold, error) {
 	if err := h.Err(); err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}
-	nested, err := h.another()
+	nested, err := h.another(ended)
 	if err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}
@@ -177,7 +181,7 @@ func (h *Hold) nest() (*Hold, error) {
 	return nested, nil
 }
 
-func (h *Hold) another() (*Hold, error) {
+func (h *Hold) another(ended func()) (*Hold, error) {
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
 	switch {
@@ -186,7 +190,7 @@ func (h *Hold) another() (*Hold, error) {
 	case h.claim.deleting != nil:
 		return nil, invalid("a transaction releases the hold already")
 	}
-	return newHold(h.claim), nil
+	return newHold(h.claim, ended), nil
 }
 
 // end closes h; cl.mu is held. It reports whether h had not ended before.
@@ -270,13 +274,22 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return held
 }
 
-func (h *Hold) cancelContexts() {
+// tellEnded tells the contexts of a hold that has ended, and the one that
+// nested it.
+func (h *Hold) tellEnded() {
 	h.claim.mu.Lock()
 	contexts, err := h.contexts, h.err
 	h.contexts = nil
 	h.claim.mu.Unlock()
 	for held := range contexts {
 		held.cancel(err)
+	}
+	switch {
+	case h.ended == nil:
+	case err == ErrReleased:
+		h.ended()
+	default:
+		go h.ended()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -377,4 +378,29 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 			})
 		})
 	}
+}
+
+// A nested handle is not granted when the window is over, though nothing has
+// told so yet, and its end is told of, however it comes.
+func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var slept atomic.Int64
+		c := b.Open(coord.WithSuspended(func() time.Duration { return time.Duration(slept.Load()) }))
+		h, ends := b.acquire(c), 0
+		released, err := h.Nest(func() { ends++ })
+		require.NoError(t, err)
+		require.NoError(t, released.Release(b.Context()))
+		require.NoError(t, released.Release(b.Context()))
+		require.Equal(t, 1, ends)
+		require.NoError(t, h.Err())
+
+		told := make(chan struct{})
+		lost, err := h.Nest(func() { close(told) })
+		require.NoError(t, err)
+		slept.Store(int64(2 * T))
+		_, err = h.Nest(nil)
+		require.ErrorIs(t, err, coord.ErrWindowOver)
+		<-told
+		require.ErrorIs(t, lost.Err(), coord.ErrLost)
+	})
 }

@@ -74,7 +74,7 @@ func (cl *Claim) endAndLeave() *removal {
 // tellReleased tells the contexts of a hold that was released, and the
 // observer.
 func (h *Hold) tellReleased() {
-	h.cancelContexts()
+	h.tellEnded()
 	h.claim.emit(ClaimEnded, h.granted, ErrReleased)
 }
 

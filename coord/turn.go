@@ -250,7 +250,7 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 		cl.mu.Unlock()
 		return nil, cl.why()
 	}
-	h := newHold(cl)
+	h := newHold(cl, nil)
 	cl.mu.Unlock()
 	cl.emit(ClaimGranted, cl.joined, nil)
 	if err := h.Err(); err != nil {

@@ -60,6 +60,7 @@ func Linger(d time.Duration) Option {
 func (m *Mutex) localQueue() *local {
 	if m.local == nil {
 		m.local = &local{mutex: m, turns: 1, most: time.Hour}
+		m.local.ended = m.local.next
 	}
 	return m.local
 }
@@ -72,25 +73,26 @@ type local struct {
 	turns  int
 	most   time.Duration
 	linger time.Duration
+	ended  func() // is called when a turn has ended
 
 	mu      sync.Mutex
 	waiting []*waiter
 	asking  bool               // the line is asked for a hold
 	stop    context.CancelFunc // ends that when nobody waits any more
 	hold    *coord.Hold        // what the turns are of, or nil
-	carry   context.Context    // carries the hold, and ends with it
 	since   time.Time          // when the hold was granted
 	taken   int                // turns of the hold
-	turn    *coord.Hold        // the newest turn, or nil when it has ended
-	watched bool               // the line is watched for others
+	taking  bool               // a turn is under way, perhaps of a hold before
+	freed   time.Time          // when the newest ended, or since
+	revoked <-chan struct{}    // tells that the hold was asked for; nil while the line is not watched
 	known   bool               // whether there are others is known
 	others  bool               // others wait for the hold
-	idle    *time.Timer        // runs while the hold lingers
+	idle    *time.Timer        // looks whether the hold has lingered for long enough, or nil
 }
 
 // waiter is an acquire that waits for its turn.
 type waiter struct {
-	done chan struct{} // closed when the other two are set
+	done chan struct{} // closed when the other two are set; nil if that was at once
 	turn *coord.Hold
 	err  error
 }
@@ -101,10 +103,15 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, coord.Ended(ctx)
 	}
-	w := &waiter{done: make(chan struct{})}
+	w := &waiter{}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, w)
 	q.advance()
+	if w.turn != nil {
+		q.mu.Unlock()
+		return w.turn, nil
+	}
+	w.done = make(chan struct{})
 	q.mu.Unlock()
 	select {
 	case <-w.done:
@@ -125,31 +132,34 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.taking() || len(q.waiting) > 0 {
+	if q.taking || len(q.waiting) > 0 {
 		return nil, coord.ErrBusy
 	}
-	if q.hold == nil || q.spent() {
-		q.drop()
-		q.mu.Unlock()
-		h, err := q.mutex.client.TryAcquire(ctx, q.mutex.spec, coord.First)
-		q.mu.Lock()
-		if err != nil {
-			return nil, err
+	if q.hold != nil && !q.spent() {
+		if turn, err := q.take(); err == nil {
+			return turn, nil
 		}
-		q.adopt(h)
+	}
+	q.drop()
+	q.mu.Unlock()
+	h, err := q.mutex.client.TryAcquire(ctx, q.mutex.spec, coord.First)
+	q.mu.Lock()
+	if err != nil {
+		return nil, err
+	}
+	q.adopt(h)
+	if q.taking { // it has not heard yet that its hold is lost
+		return nil, coord.ErrBusy
 	}
 	turn, err := q.take()
 	q.advance()
 	return turn, err
 }
 
-// taking reports whether a turn is under way; q.mu is held.
-func (q *local) taking() bool { return q.turn != nil && q.turn.Err() == nil }
-
 // advance does what is due. It is called after every change; q.mu is held.
 func (q *local) advance() {
-	for !q.taking() && q.hold != nil && len(q.waiting) > 0 && !q.spent() {
-		if q.used() && !q.known {
+	for !q.taking && q.hold != nil && len(q.waiting) > 0 && !q.spent() {
+		if !q.known && q.used() {
 			q.watch()
 			return
 		}
@@ -161,19 +171,21 @@ func (q *local) advance() {
 		w := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		w.turn = turn
-		close(w.done)
+		if w.done != nil {
+			close(w.done)
+		}
 	}
-	if q.taking() {
+	if q.taking {
 		if len(q.waiting) > 0 {
 			q.watch()
 		}
 		return
 	}
-	if q.hold != nil && (len(q.waiting) > 0 || q.linger == 0 || q.others || q.asked() || q.hold.Err() != nil) {
+	if q.hold != nil && (len(q.waiting) > 0 || q.linger == 0 || q.others || isClosed(q.revoked)) {
 		q.drop()
 	}
 	switch {
-	case q.hold != nil && q.idle == nil:
+	case q.hold != nil:
 		q.rest()
 	case q.hold == nil && len(q.waiting) > 0 && !q.asking:
 		q.ask()
@@ -182,12 +194,9 @@ func (q *local) advance() {
 	}
 }
 
-// spent reports whether the hold has no more turns to give; q.mu is held.
-func (q *local) spent() bool { return q.hold.Err() != nil || q.asked() || q.others && q.used() }
-
-// asked reports whether the hold was asked for, as far as it is watched; q.mu
-// is held.
-func (q *local) asked() bool { return q.watched && isClosed(q.hold.Revoked()) }
+// spent reports whether the hold has no more turns to give, though it may not
+// be lost; q.mu is held.
+func (q *local) spent() bool { return isClosed(q.revoked) || q.others && q.used() }
 
 // used reports whether the hold has had what it may have while others wait;
 // q.mu is held.
@@ -226,7 +235,8 @@ func (q *local) adopt(h *coord.Hold) {
 	if q.asking {
 		q.stop()
 	}
-	q.hold, q.carry, q.since, q.taken = h, h.Context(context.Background()), time.Now(), 0
+	q.hold, q.since, q.taken = h, time.Now(), 0
+	q.freed = q.since
 }
 
 // drop gives the hold up, if there is one; q.mu is held.
@@ -235,41 +245,53 @@ func (q *local) drop() {
 		return
 	}
 	q.hold.Abandon()
-	q.hold, q.watched, q.known, q.others = nil, false, false, false
-	q.wake()
-}
-
-// take begins a turn: another handle of the hold. It fails if the hold is lost;
-// q.mu is held.
-func (q *local) take() (*coord.Hold, error) {
-	again := q.mutex.spec
-	again.Reentrant = true
-	turn, err := q.mutex.client.Acquire(q.carry, again, coord.First)
-	if err != nil {
-		return nil, err
+	q.hold, q.revoked, q.known, q.others = nil, nil, false, false
+	if q.idle != nil {
+		q.idle.Stop()
+		q.idle = nil
 	}
-	q.wake()
-	q.turn, q.taken = turn, q.taken+1
-	go func() {
-		<-turn.Done()
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.turn == turn {
-			q.turn = nil
-		}
-		q.advance()
-	}()
-	return turn, nil
 }
 
-// rest lets the hold linger; q.mu is held.
+// take begins a turn: another handle of the hold. It fails if the hold is lost,
+// or its window over; q.mu is held.
+func (q *local) take() (*coord.Hold, error) {
+	turn, err := q.hold.Nest(q.ended)
+	if err == nil {
+		q.taking, q.taken = true, q.taken+1
+	}
+	return turn, err
+}
+
+// next does what is due when the turn has ended.
+func (q *local) next() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taking = false
+	if q.linger > 0 {
+		q.freed = time.Now()
+	}
+	q.advance()
+}
+
+// rest lets the hold linger. The timer runs on over the turns, so that a turn
+// costs no timer. q.mu is held.
 func (q *local) rest() {
 	q.watch()
+	if q.idle != nil {
+		return
+	}
 	var idle *time.Timer
 	idle = time.AfterFunc(q.linger, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.idle == idle {
+		left := q.linger - time.Since(q.freed)
+		switch {
+		case q.idle != idle: // it was another hold's
+		case q.taking:
+			q.idle = nil
+		case left > 0:
+			idle.Reset(left)
+		default:
 			q.drop()
 			q.advance()
 		}
@@ -277,26 +299,18 @@ func (q *local) rest() {
 	q.idle = idle
 }
 
-// wake ends the rest; q.mu is held.
-func (q *local) wake() {
-	if q.idle != nil {
-		q.idle.Stop()
-		q.idle = nil
-	}
-}
-
 // watch looks out for others that wait for the hold, and for a request to give
 // it up; q.mu is held.
 func (q *local) watch() {
-	if q.watched {
+	if q.revoked != nil {
 		return
 	}
-	q.watched = true
-	h, carry := q.hold, q.carry
+	h, revoked := q.hold, q.hold.Revoked()
+	q.revoked = revoked
 	go func() {
 		others := false
-		err := q.mutex.client.Wait(carry, func(v *coord.View) (bool, error) {
-			v.Until(h.Revoked())
+		err := q.mutex.client.Wait(h.Context(context.Background()), func(v *coord.View) (bool, error) {
+			v.Until(revoked)
 			if !others {
 				names, _, err := v.Children(q.mutex.Path())
 				if err != nil {
@@ -305,7 +319,7 @@ func (q *local) watch() {
 				others = q.contended(names, path.Base(h.Node()))
 			}
 			q.learn(h, others)
-			return isClosed(h.Revoked()), nil
+			return isClosed(revoked), nil
 		})
 		if err != nil { // nothing would tell of others any more
 			q.learn(h, true)

@@ -179,6 +179,12 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 		"deleted": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
 			require.NoError(b, b.Open().Break(b.Context(), h.Node()))
 		},
+		"deleted after it was asked for": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
+			require.NoError(b, b.Open().Revoke(b.Context(), h.Node()))
+			time.Sleep(time.Second)
+			require.NoError(b, h.Err())
+			require.NoError(b, b.Open().Break(b.Context(), h.Node()))
+		},
 		"expired": func(b coordtest.Bubble, c *coord.Client, _ *coord.Hold) {
 			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		},
@@ -193,6 +199,8 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 				lose(b, c, h)
 				<-h.Done()
 				require.ErrorIs(b, h.Err(), coord.ErrLost)
+				time.Sleep(time.Minute)
+				require.Len(b, granted, 3, "some are not in the line again")
 				for i := range 3 {
 					require.Equal(b, fmt.Sprint(i), <-granted)
 				}
@@ -240,6 +248,10 @@ func TestALockThatLingersIsTakenAgainWithoutARequest(t *testing.T) {
 			require.Equal(b, token, cycle(b, m.TryAcquire).Token())
 		}
 		require.Zero(b, b.Server.Counts().Since(before).Total())
+		for range 3 {
+			time.Sleep(900 * time.Millisecond)
+			require.Equal(b, token, cycle(b, m.Acquire).Token())
+		}
 		time.Sleep(900 * time.Millisecond)
 		require.Len(b, contenders(b, m), 1)
 		time.Sleep(200 * time.Millisecond)
@@ -354,15 +366,18 @@ func TestOptionsOfALocalQueue(t *testing.T) {
 	})
 }
 
-// endsNext is a context that ends after it was asked whether it has.
+// endsNext is a context that ends after it was asked whether it has, and as the
+// turn before is released.
 type endsNext struct {
 	context.Context
-	asked int
+	asked  int
+	before *coord.Hold
 }
 
 func (c *endsNext) Done() <-chan struct{} {
 	done := make(chan struct{})
 	close(done)
+	c.before.Abandon()
 	return done
 }
 
@@ -380,16 +395,16 @@ func TestATurnThatComesTooLate(t *testing.T) {
 		cycle(b, m.Acquire)
 		late := 0
 		for range 200 {
-			h, err := m.Acquire(&endsNext{Context: b.Context()})
+			before, err := m.Acquire(b.Context())
+			require.NoError(b, err)
+			h, err := m.Acquire(&endsNext{Context: b.Context(), before: before})
 			if err == nil {
 				require.NoError(b, h.Release(b.Context()))
 				continue
 			}
 			require.ErrorIs(b, err, context.Canceled)
 			late++
-			again, err := m.Acquire(b.Context())
-			require.NoError(b, err)
-			require.NoError(b, again.Release(b.Context()))
+			cycle(b, m.Acquire)
 		}
 		require.NotZero(b, late)
 	})

@@ -70,8 +70,8 @@ var locks = []mutant{
 		guard: "local queue: one turn at a time",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `func (q *local) taking() bool { return q.turn != nil && q.turn.Err() == nil }`,
-			new:  `func (q *local) taking() bool { return false }`,
+			old:  `q.taking, q.taken = true, q.taken+1`,
+			new:  `q.taken++`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALocalQueue"}},
 	},
@@ -106,8 +106,8 @@ var locks = []mutant{
 		guard: "local queue: a request ends the turns of a node",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `q.hold.Err() != nil || q.asked() || q.others`,
-			new:  `q.hold.Err() != nil || q.others`,
+			old:  `isClosed(q.revoked) || q.others && q`,
+			new:  `q.others && q`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALocalQueueObeys"}},
 	},
@@ -115,7 +115,7 @@ var locks = []mutant{
 		guard: "local queue: what is not known counts as others",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `if q.used() && !q.known {`,
+			old:  `if !q.known && q.used() {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALocalQueueGivesWayToThoseItDoesNotKnow"}},
@@ -142,7 +142,7 @@ var locks = []mutant{
 		guard: "lingering: a request to give up is noticed",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `v.Until(h.Revoked())`,
+			old:  `v.Until(revoked)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: lock, run: "TestALockThatLingersYields"}},
@@ -151,9 +151,38 @@ var locks = []mutant{
 		guard: "lingering: it ends",
 		edit: edit{
 			file: "coord/lock/local.go",
-			old:  `		if q.idle == idle {`,
-			new:  `		if false {`,
+			old:  `left := q.linger - time.Since(q.freed)`,
+			new:  `left := q.linger`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALockThatLingersIsTakenAgain"}},
+	},
+	{
+		guard: "lingering: it begins anew after each turn",
+		edit: edit{
+			file: "coord/lock/local.go",
+			old:  `		case left > 0:`,
+			new:  `		case false:`,
+		},
+		tests: []suite{{pkg: lock, run: "TestALockThatLingersIsTakenAgain"}},
+	},
+	{
+		guard: "Nest looks at the window",
+		edit: edit{
+			file: "coord/hold.go",
+			old: `	if err := h.Err(); err != nil {
+		return nil, opError("nest"`,
+			new: `	if err := error(nil); err != nil {
+		return nil, opError("nest"`,
+		},
+		tests: []suite{{pkg: coord, run: "TestANestedHold"}},
+	},
+	{
+		guard: "local queue: a lost turn sends the others to the line",
+		edit: edit{
+			file: "coord/hold.go",
+			old:  `		go h.ended()`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestALocalQueueThatLosesItsNode"}},
 	},
 }
