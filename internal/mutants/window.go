@@ -15,10 +15,19 @@ var window = []mutant{
 		guard: "window: only writes prove anything",
 		edit: edit{
 			file: "coord/internal/session/session.go",
-			old:  `s.window.Answer(r.moment, now, isWrite(r.op) && committed(code))`,
-			new:  `s.window.Answer(r.moment, now, committed(code))`,
+			old:  `s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code))`,
+			new:  `s.window.Answer(r.moment, s.clock.Now(), committed(code))`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted"}},
+	},
+	{
+		guard: "window: hears of every transaction",
+		edit: edit{
+			file: "coord/internal/session/wire.go",
+			old:  `r.op != opMulti && r.sent`,
+			new:  `r.sent`,
+		},
+		tests: []suite{{pkg: inside, run: "TestTheWindowHears"}},
 	},
 	{
 		guard: "window: the probe is a write, not a sync",

@@ -226,7 +226,7 @@ func (s *Session) established(id int64, timeout time.Duration, sent time.Time) (
 
 // answered implements tap.
 func (s *Session) answered(r request, zxid int64, code int32) {
-	if now := s.clock.Now(); s.window.Answer(r.moment, now, isWrite(r.op) && committed(code)) {
+	if !r.moment.IsZero() && s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code)) {
 		s.wake()
 	}
 	s.cfg.packets.answered(r)

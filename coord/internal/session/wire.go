@@ -40,7 +40,7 @@ type request struct {
 	watch   bool
 	size    int
 	sent    time.Time
-	moment  time.Time    // the same by the session's clock
+	moment  time.Time    // the same by the session's clock, or zero: the window need not know
 	tell    func(answer) // of a request of the session's own
 }
 
@@ -81,6 +81,8 @@ type wire struct {
 	passwd   []byte        // of the session
 	broken   error         // why a packet could not be written
 	pending  []request     // sent and not answered, in the order they were sent
+	read     time.Time     // when the last one was sent that the window hears of
+	wrote    time.Time     // the same of writes
 	watches  map[armed]struct{}
 	progress time.Time // when the server last came nearer to the reply to the oldest request
 	patience time.Time // the read deadline the library asked for
@@ -171,12 +173,29 @@ func (w *wire) greeting(p []byte) []byte {
 // begin notes that requests are sent, before they are, so that the time is no
 // later than the moment a server could have received them; w.mu is held.
 func (w *wire) begin(all ...request) {
-	now, moment := time.Now(), w.clock.Now()
+	now := time.Now()
 	for _, r := range all {
-		r.sent, r.moment = now, moment
+		if r.sent = now; w.heard(r) {
+			r.moment = w.clock.Now()
+		}
 		w.pending = append(w.pending, r)
 	}
 	w.applyDeadline()
+}
+
+// heard reports whether the window hears of a request: of one read and one
+// write in T/100, for the session's clock takes system calls, and of every
+// transaction, since two of them, one right after the other, open a window.
+func (w *wire) heard(r request) bool {
+	last := &w.read
+	if isWrite(r.op) {
+		last = &w.wrote
+	}
+	if r.op != opMulti && r.sent.Sub(*last) < w.stall*stallShare/100 {
+		return false
+	}
+	*last = r.sent
+	return true
 }
 
 // SetReadDeadline notes the deadline that the library asks for. It applies

@@ -23,6 +23,7 @@ type recordingTap struct {
 	refuse   error
 	probe    int32
 	answers  int
+	heard    []int32 // of which requests the window hears
 	failures int
 	closedOn []request // what servers closed connections on
 	auths    []int32
@@ -31,10 +32,16 @@ type recordingTap struct {
 func (r *recordingTap) established(int64, time.Duration, time.Time) (int32, error) {
 	return r.probe, r.refuse
 }
-func (r *recordingTap) authenticated(code int32)       { r.auths = append(r.auths, code) }
-func (r *recordingTap) refused(pending []request)      { r.closedOn = slices.Clone(pending) }
-func (r *recordingTap) failed(*wire, bool, error)      { r.failures++ }
-func (r *recordingTap) answered(request, int64, int32) { r.answers++ }
+func (r *recordingTap) authenticated(code int32)  { r.auths = append(r.auths, code) }
+func (r *recordingTap) refused(pending []request) { r.closedOn = slices.Clone(pending) }
+func (r *recordingTap) failed(*wire, bool, error) { r.failures++ }
+
+func (r *recordingTap) answered(of request, _ int64, _ int32) {
+	r.answers++
+	if !of.moment.IsZero() {
+		r.heard = append(r.heard, of.op)
+	}
+}
 
 // link is a wire and the server's end of its connection.
 type link struct {
@@ -395,6 +402,30 @@ func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
 			}
 		}()
 		require.Len(t, l.take(t), replyHeader+300)
+	})
+}
+
+func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTransaction(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		hears := func(of ...int32) []int32 {
+			l.tap.heard = nil
+			for i, op := range of {
+				go func() { _, _ = l.Write(ask(int32(i+1), op, "/a", 0)) }()
+				l.read(t)
+				go l.serve(t, reply(int32(i+1), 9, 0))
+				l.take(t)
+			}
+			return l.tap.heard
+		}
+		require.Equal(t, []int32{opGetData, opCreate}, hears(opGetData, opExists, opCreate, opDelete))
+		time.Sleep(timeout / 200)
+		require.Equal(t, []int32{opMulti, opMulti}, hears(opGetData, opMulti, opMulti, opCreate))
+		time.Sleep(timeout / 200)
+		require.Equal(t, []int32{opGetData}, hears(opGetData, opCreate))
+		time.Sleep(timeout / 200)
+		require.Equal(t, []int32{opDelete}, hears(opGetData, opDelete))
 	})
 }
 
