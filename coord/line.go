@@ -90,27 +90,37 @@ func (l Line) mayReturn(gone Contender) bool {
 
 // parse sorts the children of a directory into those that take part and those
 // that cannot be honoured. It sorts numbers, and makes the contenders, which
-// are large, in the order that these give.
+// are large, in the order that these give: the right one, but for nodes of one
+// number and for sequences that have wrapped.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
-	ages := make([]uint64, 0, len(names)) // the sequence number, and the place among names
+	ages := make([]uint64, len(names)) // the last digits, and the place among names
 	for i, name := range names {
-		if c, known := parseOf(name, l.Kinds); known {
-			ages = append(ages, uint64(int64(c.Sequence)-math.MinInt32)<<32|uint64(i))
-		}
+		ages[i] = lastDigits(name)<<32 | uint64(i)
 	}
 	slices.Sort(ages)
 	line = make([]Contender, 0, len(ages))
 	for _, age := range ages {
-		c, _ := parseOf(names[uint32(age)], l.Kinds)
-		if (l.AnyDialect || c.Dialect == d) && l.has(c.Kind) {
+		c, known := parseOf(names[uint32(age)], l.Kinds)
+		switch {
+		case !known:
+		case (l.AnyDialect || c.Dialect == d) && l.has(c.Kind):
 			line = append(line, c)
-		} else if !l.AnyDialect {
+		case !l.AnyDialect:
 			foreign = append(foreign, c)
 		}
 	}
-	slices.SortFunc(line, byAge) // those of the same number
+	slices.SortFunc(line, byAge)
 	slices.SortFunc(foreign, byAge)
 	return line, foreign
+}
+
+// lastDigits is the number that the last ten bytes of a name make, should they
+// be digits.
+func lastDigits(name string) (n uint64) {
+	for _, c := range []byte(name[max(0, len(name)-10):]) {
+		n = n*10 + uint64(c-'0')
+	}
+	return n
 }
 
 // lineView is a listing as a line sees it.
