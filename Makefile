@@ -89,7 +89,7 @@ benchcmp:
 	@scripts/benchcmp.sh "$(BASE)" "$(BENCH)" "$(COUNT)"
 
 # The recipes beside Curator, Kazoo, go-zookeeper's lock, etcd, a Redis lock and the limits of the protocol, on real
-# servers (see bench/doc.go): a short run on single servers into artefacts/bench, or make bench-full, for an hour of an
+# servers (see bench/doc.go): a short run on single servers into artefacts/bench, or make bench-full, for half an hour of an
 # otherwise idle machine, into docs. Some of it, beside the former figures of the rest: make bench-full ROWS=queue
 # SITES=one
 ROWS ?= *
@@ -97,7 +97,7 @@ MEASURE = cd bench && ZKTEST_SERVERS=all go test -count=1 -v -timeout 0 -run '^T
 bench: bench-deps
 	$(MEASURE) -sites '$(or $(SITES),one*)' -repetitions 3 -during 250ms -document ../artefacts/bench/benchmarks.md
 bench-full: bench-deps
-	$(MEASURE) -sites '$(or $(SITES),*)' -repetitions 5 -during 1500ms -document ../docs/benchmarks.md
+	$(MEASURE) -sites '$(or $(SITES),*)' -repetitions 5 -during 750ms -document ../docs/benchmarks.md
 # How the cost grows with waiters, clients, members, items and locks: some 20 minutes of an otherwise idle machine, into
 # docs/scaling.md. Some of it: make bench-scale ROWS=locks SITES=one
 bench-scale: bench-deps

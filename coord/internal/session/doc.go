@@ -10,7 +10,7 @@
 //     queues and reflection for each, and one packet for each write. What is
 //     asked together travels together.
 //   - Every byte passes through a wire (a wrapping net.Conn). It learns the
-//     negotiated time-out and the send time of each acknowledged request,
+//     negotiated time-out and the send times of acknowledged requests,
 //     bounds the handshake, gives up on a server that does not answer, and
 //     never lets the client library see a write error.
 //   - The trust window ([Session.Deadline]) is the time until which no server
