@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -39,7 +40,8 @@ type Claim struct {
 // and after a write that the ensemble agreed on. When ctx ends first, Join
 // returns at once, and the node, should it come to be, is deleted in the
 // background. Two requests, create and list, which travel together: one round
-// trip.
+// trip; or the create alone, where 16 claims of the session wait already, and
+// few others.
 func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
 	shape, err := spec.shape(c)
 	return c.joinAs(ctx, shape, err, spec.Line.Dir)
@@ -97,13 +99,14 @@ func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Cl
 	return cl
 }
 
-// makeNode makes the node, and lists the directory right behind it; a listing
-// that fails is made again where it is needed. What is left when the create has
+// makeNode makes the node, and lists the directory right behind it, unless many
+// of its session wait there; a listing that fails is made again where it is
+// needed. What is left when the create has
 // failed, or ctx has ended, is done in a goroutine.
 func (cl *Claim) makeNode(ctx context.Context) error {
 	begun := cl.shape.begin(cl)
 	if begun != nil {
-		if !cl.shape.Unlisted {
+		if !cl.shape.Unlisted && cl.sess.SharersBefore(cl.node.Spec.Dir, math.MaxInt32, near) == nil {
 			cl.view, _ = cl.sess.List(ctx, cl.node.Spec.Dir)
 		}
 		select {
@@ -174,8 +177,8 @@ func (cl *Claim) own() Contender {
 }
 
 // Listed returns the names in the claim's directory as they were listed along
-// with its create, or lists them now if that listing did not succeed: no
-// request, or one. The list is no older than the create, so that a contender
+// with its create, or lists them now if that was not done or did not succeed:
+// no request, or one. The list is no older than the create, so that a contender
 // that is missing in it came later or is gone. It fails with [ErrNodeDeleted]
 // when the claim's own node is gone, or with [ErrReleased] when the claim was
 // left.

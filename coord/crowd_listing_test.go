@@ -2,6 +2,7 @@ package coord_test
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -41,39 +42,168 @@ func (b bubble) join(c *coord.Client, spec coord.Spec) *coord.Claim {
 	return claim
 }
 
+// listings counts those of a session from now on.
+func (b bubble) listings(session int64) *atomic.Int32 {
+	var lists atomic.Int32
+	b.requests(func(r zkembed.Request) {
+		if r.Session == session {
+			lists.Add(1)
+		}
+	}, zkembed.OpGetChildren2)
+	return &lists
+}
+
+// nextHolds releases h and returns the hold of the first of those that wait,
+// and the rest, none of which holds.
+func (b bubble) nextHolds(h *coord.Hold, waiting []<-chan granted) (*coord.Hold, []<-chan granted) {
+	b.Helper()
+	require.NoError(b, h.Release(b.Context()))
+	next := <-waiting[0]
+	require.NoError(b, next.err)
+	time.Sleep(time.Second)
+	for _, other := range waiting[1:] {
+		require.Empty(b, other, "two holders")
+	}
+	return next.hold, waiting[1:]
+}
+
 // A waiter that has reason to look takes the listing of one that joined behind
-// it, as long as that says enough: it names none that may have gone.
+// it, as long as that says enough: the rule names none that may have gone.
 func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.acquire(b.Open())
-		c := b.connected()
+		c, other := b.connected(), b.Open()
+		h := b.acquire(other)
+		between := b.join(other, mutex)
 		var waiting []<-chan granted
 		for range 6 {
 			waiting = append(waiting, b.wait(c, mutex))
 		}
 		time.Sleep(time.Second) // each watches its node
-		var lists atomic.Int32
-		b.requests(func(zkembed.Request) { lists.Add(1) }, zkembed.OpGetChildren2)
+		lists := b.listings(c.SessionID())
 		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID()}, zkembed.Drop())
-		// The first listing is that of the last to join. By it the third
-		// cannot tell, at the second hand-off, that the first holder has gone,
-		// and the fourth takes the listing of the third. None is kept for one.
-		for _, want := range []int32{0, 1, 0, 1, -1, -1} {
+		require.NoError(t, between.Leave(b.Context()))
+		time.Sleep(time.Second)
+		// By the listing of the last to join, the second cannot tell, at the
+		// first hand-off, that the one between has gone. By the second's own,
+		// all can tell who has.
+		for _, want := range []int32{1, 0, 0, 0} {
 			lists.Store(0)
-			require.NoError(t, h.Release(b.Context()))
-			time.Sleep(time.Second)
-			if want >= 0 {
-				require.Equal(t, want, lists.Load(), "%d wait", len(waiting))
-			}
-			next := <-waiting[0]
-			require.NoError(t, next.err)
-			h, waiting = next.hold, waiting[1:]
-			for _, other := range waiting {
-				require.Empty(t, other, "two holders")
-			}
+			h, waiting = b.nextHolds(h, waiting)
+			require.Equal(t, want, lists.Load(), "%d wait", len(waiting))
 		}
 		require.Zero(t, reads.Fired(), "all that they wait for was watched")
+		reads.Remove()
+		for len(waiting) > 0 {
+			h, waiting = b.nextHolds(h, waiting)
+		}
 		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// A claim that comes when many of its client wait already waits behind these.
+// It lists, or takes the listing of another, when its turn is near.
+func TestAClaimBehindManyOfTheSameClientIsNotListed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n = 20
+		c, other := b.connected(), b.Open()
+		h := b.acquire(other)
+		var waiting []<-chan granted
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		lists := b.listings(c.SessionID())
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		require.Zero(t, lists.Load())
+		waiting = append(waiting, b.wait(other, mutex)) // not known to the next
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		require.Zero(t, lists.Load())
+		for len(waiting) > 2 { // of the last two, none keeps a listing
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.LessOrEqual(t, lists.Load(), int32(3))
+		for len(waiting) > 0 {
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// That those of the same client that take part in its line have gone grants a
+// claim nothing: others may stand between.
+func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		spec := func(kind string) coord.Spec {
+			return coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{kind}}, Kind: kind, Exclusive: true}
+		}
+		c, other := b.connected(), b.Open()
+		b.join(other, spec("one"))
+		b.join(other, spec("two"))
+		for range 15 {
+			b.wait(c, spec("one"))
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		canceled := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(ctx, spec("two"), coord.First)
+			canceled <- err
+		}()
+		time.Sleep(time.Second)
+		lists := b.listings(c.SessionID())
+		last := b.wait(c, spec("two"))
+		require.Zero(t, lists.Load())
+		cancel()
+		require.ErrorIs(t, <-canceled, context.Canceled)
+		time.Sleep(time.Second)
+		require.Empty(t, last, "two holders")
+		require.EqualValues(t, 1, lists.Load())
+		b.Close(c, other)
+		require.ErrorIs(t, (<-last).err, coord.ErrClosed)
+	})
+}
+
+// A rule that grants a turn by these alone is asked about all.
+func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		many := func(ahead []coord.Contender) (wait []int, granted bool) {
+			for i := range ahead {
+				wait = append(wait, i)
+			}
+			return wait, len(ahead) < 20
+		}
+		c := b.connected()
+		var holds []*coord.Hold
+		acquire := func() chan granted {
+			done := make(chan granted, 1)
+			go func() {
+				h, err := c.Acquire(b.Context(), mutex, many)
+				done <- granted{h, err}
+			}()
+			time.Sleep(time.Millisecond)
+			return done
+		}
+		for range 20 {
+			next := <-acquire()
+			require.NoError(t, next.err)
+			holds = append(holds, next.hold)
+		}
+		var waiting []chan granted
+		for range 60 {
+			waiting = append(waiting, acquire())
+		}
+		for i := range waiting {
+			require.Empty(t, waiting[i], "too many holders")
+			require.NoError(t, holds[i].Release(b.Context()))
+			next := <-waiting[i]
+			require.NoError(t, next.err)
+			holds = append(holds, next.hold)
+		}
+		for _, h := range holds[60:] {
+			require.NoError(t, h.Release(b.Context()))
+		}
 	})
 }
 

@@ -124,6 +124,21 @@ func TestASequenceNearItsEndIsRefused(t *testing.T) {
 	})
 }
 
+func TestASequenceNearItsEndIsRefusedBehindManyOfTheSameClient(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.Open())
+		c := b.connected()
+		giveUp := b.queueUp(c, 20)
+		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, err := c.Acquire(ctx, mutex, coord.First)
+		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		giveUp()
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
 func TestErrorsNameTheOperationAndThePath(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

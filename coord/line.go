@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
@@ -24,7 +25,10 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 //
 // A rule cannot see those that came after the claim. No contender comes to
 // stand ahead of a claim later, so a rule may be shown some that have gone, but
-// none is missing. A rule that lets later contenders go first could grant twice
+// before a grant none is missing. More contenders must never make it say yes: a
+// claim that joins behind many of its own session is first asked about the
+// nearest of these alone, and if the rule says no to that, it waits for those
+// that it names. A rule that lets later contenders go first could grant twice
 // when it is asked about listings of different age; it cannot be written.
 //
 // Naming more than must be waited for costs a request each and can save one
@@ -124,17 +128,33 @@ func lastDigits(name string) (n uint64) {
 }
 
 // lineView is a listing as a line sees it.
-type lineView struct{ line, foreign []Contender }
+type lineView struct {
+	line, foreign []Contender
+
+	mu   sync.Mutex
+	gone int // so many at the front of the line are known to be gone
+}
+
+// drop notes that the first in line are gone, as far as gone says so, and
+// returns the rest.
+func (v *lineView) drop(gone func(Contender) bool) []Contender {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for v.gone < len(v.line) && gone(v.line[v.gone]) {
+		v.gone++
+	}
+	return v.line[v.gone:]
+}
 
 // view is parse for a listing that many share: it is parsed once.
-func (l Line) view(names *session.Listing, d Dialect) lineView {
+func (l Line) view(names *session.Listing, d Dialect) *lineView {
 	if l.AnyDialect {
 		d = "" // makes no difference
 	}
 	return names.View(string(d)+" "+strings.Join(l.Kinds, " "), func(names []string) any {
 		line, foreign := l.parse(names, d)
-		return lineView{line, foreign}
-	}).(lineView)
+		return &lineView{line: line, foreign: foreign}
+	}).(*lineView)
 }
 
 // byAge orders by sequence number. Two nodes share one after a downgrade: the

@@ -34,12 +34,17 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		return cl.grant(ctx)
 	}
 	w := waiter{cl: cl, rule: rule}
-	granted, err := w.ask(ctx)
+	var granted bool
+	var err error
+	if !w.followOwn() {
+		granted, err = w.ask(ctx)
+	}
 	if err == nil && !granted {
 		if try {
 			return nil, ErrBusy
 		}
-		defer cl.sess.ShareListings(cl.node.Spec.Dir)()
+		own := session.Sharer{Place: cl.own().Sequence, Name: cl.node.Name()}
+		defer cl.sess.ShareListings(cl.node.Spec.Dir, own)()
 		waiting := w // which is on the heap from here on
 		err = cl.client.waitIn(ctx, cl.sess, waiting.look)
 	}
@@ -63,6 +68,26 @@ type waiter struct {
 // it would hardly grant a turn.
 const near = 16
 
+// followOwn has a claim that was not listed wait behind those of this session
+// that wait already, if they are many. Others may stand there as well, so that
+// these tell only that the turn has not come.
+func (w *waiter) followOwn() bool {
+	cl, own := w.cl, w.cl.own()
+	if _, err := admit(own, nil); err != nil || cl.view != nil || w.rule == nil {
+		return false
+	}
+	names := cl.sess.SharersBefore(cl.node.Spec.Dir, own.Sequence, near)
+	if names == nil {
+		return false
+	}
+	ahead, _ := cl.shape.Line.parse(names, cl.client.opts.dialect)
+	wait, granted := w.rule(ahead)
+	if !granted {
+		w.remember(ahead, wait, false)
+	}
+	return !granted
+}
+
 // ask lists the line, or takes the listing of the join, and asks the rule. A
 // rule that looks beyond the end of what it is given finds nothing there.
 func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
@@ -70,7 +95,7 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	if _, err := admit(own, nil); err != nil {
 		return false, err
 	}
-	var all lineView
+	var all *lineView
 	var at int
 	err = cl.list(ctx, func(names *session.Listing) (there bool) {
 		all = cl.shape.Line.view(names, cl.client.opts.dialect)
@@ -93,17 +118,18 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	ahead := all.line[:at:at]
 	wait, granted := w.rule(ahead)
 	if !granted {
-		w.remember(ahead, wait)
+		w.remember(ahead, wait, true)
 	}
 	return granted, nil
 }
 
-func (w *waiter) remember(ahead []Contender, wait []int) {
+// remember keeps those to wait for, and those ahead if these are all and few.
+func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	w.awaited, w.ahead = make([]string, 0, len(wait)), nil
 	for _, at := range wait {
 		w.awaited = append(w.awaited, znode.Join(w.cl.shape.Line.Dir, ahead[at].Name))
 	}
-	if len(ahead) < near {
+	if all && len(ahead) < near {
 		w.ahead = slices.Clone(ahead)
 	} else {
 		w.cl.node.WatchLater() // a listing comes before the grant
@@ -159,14 +185,14 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 // without a request: those remembered may be enough for a grant. If not, the
 // newest listing that waiters of this session have made tells the outcome if it
 // grants the turn, or if all that the rule names are watched already: so of
-// many waiters in one client, only those that join list the line.
+// many waiters in one client, few list the line.
 func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	if ahead, known := w.without(gone, w.ahead); known {
 		if _, granted = w.rule(ahead); granted {
 			return true, true
 		}
 	}
-	ahead, known := w.without(gone, w.aheadNewly())
+	ahead, known := w.without(gone, w.aheadNewly(gone))
 	if !known {
 		return false, false
 	}
@@ -177,25 +203,29 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	if !granted && slices.ContainsFunc(wait, unwatched) {
 		return false, false // it may have gone
 	}
-	w.remember(ahead, wait)
+	w.remember(ahead, wait, true)
 	return granted, true
 }
 
 // aheadNewly returns those ahead by the newest listing that waiters of this
 // session have made, or nil if that tells less than one's own would: of the own
-// node, or of contenders that cannot be honoured.
-func (w *waiter) aheadNewly() []Contender {
+// node, or of contenders that cannot be honoured. Those at its front that are
+// gone are left out from now on.
+func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
 	names := cl.sess.NewestListing(cl.node.Spec.Dir)
 	if names == nil || !cl.node.Known() {
 		return nil
 	}
 	all := cl.shape.Line.view(names, cl.client.opts.dialect)
-	at, there := slices.BinarySearchFunc(all.line, cl.own(), byAge)
+	line := all.drop(func(c Contender) bool {
+		return slices.Contains(gone, znode.Join(cl.shape.Line.Dir, c.Name)) && !cl.shape.Line.mayReturn(c)
+	})
+	at, there := slices.BinarySearchFunc(line, cl.own(), byAge)
 	if !there || at >= near || len(all.foreign) > 0 {
 		return nil
 	}
-	return all.line[:at]
+	return line[:at]
 }
 
 // without takes those that are gone out of those ahead. It reports whether it

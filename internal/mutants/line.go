@@ -84,6 +84,53 @@ var line = []mutant{
 		tests: []suite{{pkg: coord, run: "TestAWaiterTakesTheListingOfANewcomer"}},
 	},
 	{
+		guard: "shared listings: a writer that has gone is not taken out",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `znode.Join(cl.shape.Line.Dir, c.Name)) && !cl.shape.Line.mayReturn(c)`,
+			new:  `znode.Join(cl.shape.Line.Dir, c.Name))`,
+		},
+		tests: []suite{{pkg: rwlock, run: "TestManyOfOneClientBehindAWriterThatDowngrades"}},
+	},
+	{
+		guard: "a claim behind many of its session: others may stand between",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if all && len(ahead) < near {`,
+			new:  `if len(ahead) < near {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAClaimThatFollowsItsClientsOwn"}},
+	},
+	{
+		guard: "a claim behind many of its session: these alone grant nothing",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `return !granted`,
+			new:  `return true`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAClaimIsNotGrantedByItsClientsOwn"}},
+	},
+	{
+		guard: "a claim behind many of its session: the end of the sequence numbers",
+		edit: edit{
+			file: "coord/turn.go",
+			old:  `if _, err := admit(own, nil); err != nil || cl.view != nil || w.rule == nil {`,
+			new:  `if cl.view != nil || w.rule == nil {`,
+		},
+		tests: []suite{{pkg: coord, run: "TestASequenceNearItsEndIsRefusedBehindMany"}},
+	},
+	{
+		guard: "a claim behind many of its session does not list",
+		edit: edit{
+			file: "coord/turn.go",
+			old: `if names == nil {
+		return false`,
+			new: `if names != nil || true {
+		return false`,
+		},
+		tests: []suite{{pkg: coord, run: "TestAClaimBehindManyOfTheSameClient"}},
+	},
+	{
 		guard: "shared listings: those that are gone are not ahead",
 		edit: edit{
 			file: "coord/turn.go",
@@ -96,8 +143,8 @@ var line = []mutant{
 		guard: "shared listings: none is kept for one waiter",
 		edit: edit{
 			file: "coord/internal/session/listing.go",
-			old:  `if of.sharers < 2 {`,
-			new:  `if of.sharers < 0 {`,
+			old:  `if len(of.sharers) < 2 {`,
+			new:  `if len(of.sharers) < 0 {`,
 		},
 		tests: []suite{{pkg: inside, run: "TestAListingIsKeptOnlyWhileSeveral"}},
 	},

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -38,7 +40,7 @@ type lister struct {
 	flying  int
 	waiting bool // next is begun when one of those under way is over
 
-	sharers int      // waiters that share the newest listing
+	sharers []Sharer // waiters that share the newest listing, in their order
 	newest  *Listing // kept while there are several sharers
 }
 
@@ -120,18 +122,26 @@ func (s *Session) list(path string, of *lister) {
 
 // tidyLister forgets what is of no use; s.mu is held.
 func (s *Session) tidyLister(path string, of *lister) {
-	if of.sharers < 2 {
+	if len(of.sharers) < 2 {
 		of.newest = nil
 	}
-	if of.flying == 0 && of.next == nil && of.sharers == 0 {
+	if of.flying == 0 && of.next == nil && len(of.sharers) == 0 {
 		delete(s.listers, path)
 	}
 }
 
+// Sharer is a node in a directory, and its place there.
+type Sharer struct {
+	Place int32
+	Name  string
+}
+
+func (s Sharer) compare(place int32) int { return cmp.Compare(s.Place, place) }
+
 // ShareListings has the newest listing of a directory kept, for
 // [Session.NewestListing], while several callers share it, which each ends by
 // done.
-func (s *Session) ShareListings(path string) (done func()) {
+func (s *Session) ShareListings(path string, sharer Sharer) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.listers[path]
@@ -139,13 +149,35 @@ func (s *Session) ShareListings(path string) (done func()) {
 		of = &lister{}
 		s.listers[path] = of
 	}
-	of.sharers++
+	at, _ := slices.BinarySearchFunc(of.sharers, sharer.Place, Sharer.compare)
+	of.sharers = slices.Insert(of.sharers, at, sharer)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		of.sharers--
+		at, _ := slices.BinarySearchFunc(of.sharers, sharer.Place, Sharer.compare)
+		of.sharers = slices.Delete(of.sharers, at, at+1)
 		s.tidyLister(path, of)
 	}
+}
+
+// SharersBefore returns the names of the n sharers that are nearest before a
+// place, or nil if there are not so many, or if more than a third of those in
+// the newest listing are others.
+func (s *Session) SharersBefore(path string, place int32, n int) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.listers[path]
+	if of == nil || of.newest == nil || len(of.newest.Names) > len(of.sharers)*3/2 {
+		return nil
+	}
+	at, _ := slices.BinarySearchFunc(of.sharers, place, Sharer.compare)
+	if at < n {
+		return nil
+	}
+	for _, sharer := range of.sharers[at-n : at] {
+		names = append(names, sharer.Name)
+	}
+	return names
 }
 
 // NewestListing returns the listing that is kept, or nil.
