@@ -44,7 +44,7 @@ func run(t *testing.T, p plan) (cells []*cell) {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("%d repetitions of %v on %d processors, %s, %s",
+	return fmt.Sprintf("Repetitions: %d of %v, on %d processors, %s, %s",
 		p.repetitions, p.during, runtime.NumCPU(), runtime.Version(), time.Now().Format("2 January 2006"))
 }
 

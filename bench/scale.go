@@ -6,7 +6,7 @@ import "time"
 var scaleRows = []row{
 	{
 		name: "waiters", title: "Waiters in one process",
-		about: "N goroutines of one session queue for one path, and queue again when they have had it. They share the listing of the line; what grows is its length, which one session reads at each hand-off. With the local queue they stand in one node's place.",
+		about: "N goroutines of one session queue for one path, and queue again when they have had it. From 17 on, most do not list the line. With the local queue they stand in one node's place.",
 		task:  task{work: "contend", sessions: 1, lined: true}, sizes: []int{1, 10, 100, 1000, 10_000},
 		size: func(t *task, n int) { t.each = n },
 		who:  []string{zkcoord, local, zkLock}, most: map[string]int{zkLock: 1000},
@@ -50,7 +50,7 @@ var scaleRows = []row{
 	{
 		name: "members", title: "Members of a double barrier",
 		about: "N members of up to 100 sessions come at once, and leave at once when the last of them is in.",
-		task:  task{work: "barrier"}, sizes: []int{4000},
+		task:  task{work: "barrier"}, sizes: []int{1, 10, 100, 1000, 4000},
 		size: func(t *task, n int) {
 			t.sessions = min(n, 100)
 			t.each = n / t.sessions
