@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"sync"
 	"time"
@@ -297,59 +296,4 @@ func (q *local) rest() {
 		}
 	})
 	q.idle = idle
-}
-
-// watch looks out for others that wait for the hold, and for a request to give
-// it up; q.mu is held.
-func (q *local) watch() {
-	if q.revoked != nil {
-		return
-	}
-	h, revoked := q.hold, q.hold.Revoked()
-	q.revoked = revoked
-	go func() {
-		others := false
-		err := q.mutex.client.Wait(h.Context(context.Background()), func(v *coord.View) (bool, error) {
-			v.Until(revoked)
-			if !others {
-				names, _, err := v.Children(q.mutex.Path())
-				if err != nil {
-					return false, err
-				}
-				others = q.contended(names, path.Base(h.Node()))
-			}
-			q.learn(h, others)
-			return isClosed(revoked), nil
-		})
-		if err != nil { // nothing would tell of others any more
-			q.learn(h, true)
-		}
-	}()
-}
-
-// learn notes what a look at the line has shown.
-func (q *local) learn(h *coord.Hold, others bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.hold == h {
-		q.known, q.others = true, others
-		q.advance()
-	}
-}
-
-// contended reports whether a node besides the own one is a contender's.
-func (q *local) contended(names []string, own string) bool {
-	line := q.mutex.spec.Line
-	return slices.ContainsFunc([]coord.Dialect{coord.Curator, coord.Kazoo}, func(d coord.Dialect) bool {
-		return slices.ContainsFunc(line.Order(names, d), func(c coord.Contender) bool { return c.Name != own })
-	})
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -123,7 +123,7 @@ var locks = []mutant{
 	{
 		guard: "lingering: newcomers are noticed",
 		edit: edit{
-			file: "coord/lock/local.go",
+			file: "coord/lock/others.go",
 			old:  `others = q.contended(names, path.Base(h.Node()))`,
 			new:  `others = false && q.contended(names, path.Base(h.Node()))`,
 		},
@@ -132,16 +132,16 @@ var locks = []mutant{
 	{
 		guard: "lingering: newcomers of the other dialect are noticed",
 		edit: edit{
-			file: "coord/lock/local.go",
-			old:  `[]coord.Dialect{coord.Curator, coord.Kazoo}`,
-			new:  `[]coord.Dialect{coord.Curator}`,
+			file: "coord/lock/others.go",
+			old:  `line.AnyDialect = true`,
+			new:  ``,
 		},
 		tests: []suite{{pkg: lock, run: "TestALockThatLingersYields"}},
 	},
 	{
 		guard: "lingering: a request to give up is noticed",
 		edit: edit{
-			file: "coord/lock/local.go",
+			file: "coord/lock/others.go",
 			old:  `v.Until(revoked)`,
 			new:  ``,
 		},

@@ -113,11 +113,9 @@ func kazooSlotAt(ctx context.Context, client *coord.Client, path string) (string
 // standing finds a claim of some kind in a directory, in either dialect.
 func standing(ctx context.Context, client *coord.Client, dir string, kinds ...string) (string, error) {
 	names, err := children(ctx, client, dir)
-	line := coord.Line{Dir: dir, Kinds: kinds}
-	for _, d := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-		if found := line.Order(names, d); len(found) > 0 {
-			return dir + "/" + found[0].Name, err
-		}
+	line := coord.Line{Dir: dir, Kinds: kinds, AnyDialect: true}
+	if found := line.Order(names, client.Dialect()); len(found) > 0 {
+		return dir + "/" + found[0].Name, err
 	}
 	return "", err
 }

@@ -163,9 +163,7 @@ func (r report) isOwn(name string) bool {
 
 // isContender reports whether a node's name is a claim's, of either dialect.
 func isContender(name string) bool {
-	return slices.ContainsFunc([]coord.Dialect{coord.Curator, coord.Kazoo}, func(d coord.Dialect) bool {
-		return len(coord.Line{}.Order([]string{name}, d)) > 0
-	})
+	return len(lineOf([]string{name})) > 0
 }
 
 // waits reports whether a contender waits for others. What waits for a lease at
