@@ -1,6 +1,5 @@
-// Package bench measures zkcoord beside other locks, barriers and queues, and
-// beside the limits of ZooKeeper's protocol, on the same servers in the same
-// run.
+// Package bench compares zkcoord with other locks, barriers and queues, and
+// with the limits of ZooKeeper's protocol, on the same servers in the same run.
 //
 //	make bench        some minutes on single servers; the report goes to
 //	                  artefacts/bench

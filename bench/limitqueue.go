@@ -12,7 +12,7 @@ import (
 )
 
 // openAcknowledged is a bare queue with claims and acknowledgements, so many
-// items at once: what at least one delivery of each item costs in Kazoo's
+// items together: what at least one delivery of each item costs in Kazoo's
 // layout. The next items are read along with a claim.
 func openAcknowledged(size int) open {
 	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
@@ -85,7 +85,7 @@ func (c *bareConsumer) receive(ctx context.Context) (n int, ack call, err error)
 	}
 }
 
-// read reads the next items, all at once.
+// read reads the next items, all together.
 func (c *bareConsumer) read() []bareItem {
 	items := make([]bareItem, min(c.size, len(c.names)))
 	var reading sync.WaitGroup

@@ -169,7 +169,7 @@ func (m *measurer) serversFor(kind string) []*server {
 	return m.servers[kind]
 }
 
-// processes do one task, all at once.
+// processes do one task, all together.
 type processes []process
 
 // do has them prepare, run and close the task, and adds what others saw of it.

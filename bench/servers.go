@@ -27,7 +27,7 @@ type server struct {
 	pid   int
 	other bool // than ZooKeeper's protocol
 	proxy *proxy.Proxy
-	// counts tells how many requests the server has had and answered; it is nil
+	// counts says how many requests the server has had and answered; it is nil
 	// where the proxy knows.
 	counts func() (requests, answers int, err error)
 	mntr   func(key string) (int64, error) // nil where there is none

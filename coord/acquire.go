@@ -14,12 +14,12 @@ import (
 // When the own node is deleted or the session ends while waiting, it joins
 // again, at the end of the line. When it returns an error, nothing is left
 // behind: what could not be deleted yet is deleted in the background. When ctx
-// ends, it returns at once. ctx bounds the waiting only, not the hold. With a
-// ctx that carries a hold of the same line, see [Spec.Reentrant] and
+// ends, it returns immediately. ctx bounds the waiting only, not the hold. With
+// a ctx that carries a hold of the same line, see [Spec.Reentrant] and
 // [ErrUpgrade]; a claim that would wait for that hold is refused with
 // [ErrInvalid].
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	h, outer, err := c.inside(ctx, spec)
+	h, outer, err := c.inside(ctx, spec, rule)
 	switch {
 	case h != nil || err != nil:
 	case outer != nil:
@@ -30,23 +30,40 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 	return h, c.Failure("acquire", spec.Line.Dir, err)
 }
 
+// Stand is Acquire for a claim whose existence is all that matters, such as a
+// member of a group or a lease that is counted: it holds immediately, whoever
+// else is there. It returns the names in the directory as they were listed
+// along with the create, or right after it, unless the claim is
+// [Spec.Unlisted]: a contender that is missing there came later or is gone.
+func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) {
+	h, err := c.acquireInLine(ctx, spec, nil, false)
+	if err != nil {
+		return nil, nil, c.Failure("stand", spec.Line.Dir, err)
+	}
+	view := h.claim.view
+	if h.claim.view = nil; view == nil {
+		return h, nil, nil
+	}
+	return h, slices.Clone(view.Names), nil
+}
+
 // AcquireName is Acquire for a claim of a name, which holds as soon as it is
 // made. It fails with [ErrNodeExists] when the name is taken.
 func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
 	var h *Hold
-	shape, err := spec.shape(c)
+	shape, err := spec.shape(ctx, c)
 	if err == nil {
 		h, err = c.acquire(ctx, shape, nil, false)
 	}
 	return h, c.Failure("acquire", spec.Path, err)
 }
 
-// TryAcquire is Acquire without waiting for others: [ErrBusy] when it is not
-// the claim's turn at once. It looks before it writes, so that a busy line
+// TryAcquire is Acquire without waiting for others: [ErrBusy] unless the
+// claim's turn comes without a wait. It looks before it writes: a busy line
 // costs one request and no write. While no server can be reached, it waits for
 // one until ctx ends.
 func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	h, _, err := c.inside(ctx, spec)
+	h, _, err := c.inside(ctx, spec, rule)
 	if h == nil && err == nil {
 		h, err = c.tryAcquire(ctx, spec, rule)
 	}
@@ -54,10 +71,7 @@ func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 }
 
 func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	if rule == nil {
-		return c.acquireInLine(ctx, spec, nil, false)
-	}
-	shape, err := spec.shape(c)
+	shape, err := spec.shape(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +81,8 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 	}
 	line, foreign := shape.Line.parse(names, c.opts.dialect)
 	newcomer := Contender{Kind: spec.Kind, Sequence: sequenceLimit - 1, Dialect: c.opts.dialect}
-	if _, err := admit(newcomer, foreign); err != nil {
-		return nil, err
+	if before, _ := around(newcomer, foreign); len(before) > 0 {
+		return nil, refuse(before[0])
 	}
 	if _, granted := rule(line); !granted {
 		return nil, ErrBusy
@@ -76,9 +90,22 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 	return c.acquire(ctx, shape, rule, true)
 }
 
+// Patient returns a context for what a call acquires after it has waited:
+// [Client.Acquire] then waits for a contender that cannot be honoured ([Line])
+// instead of failing with [ErrForeign], which would come late.
+func Patient(ctx context.Context) context.Context {
+	if isPatient(ctx) {
+		return ctx
+	}
+	return context.WithValue(ctx, patientKey{}, true)
+}
+
+func isPatient(ctx context.Context) bool { return ctx.Value(patientKey{}) != nil }
+
+type patientKey struct{}
+
 func (c *Client) acquireInLine(ctx context.Context, spec Spec, rule Rule, try bool) (*Hold, error) {
-	spec.Unlisted = spec.Unlisted || rule == nil
-	shape, err := spec.shape(c)
+	shape, err := spec.shape(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +121,7 @@ func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool)
 				return h, nil
 			}
 			cl.giveUp(ctx, err)
+			ctx = Patient(ctx)
 		}
 		again := errors.Is(err, ErrNodeDeleted) || errors.Is(err, ErrLost) || transient(err)
 		if !again {
@@ -113,15 +141,14 @@ func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool)
 // at the servers until they expire it, and a recipe that counts contenders
 // would count two.
 //
-// No create of it should come later than the write: this client was cut off for
-// longer than the session lasts, so that the servers have heard of the session
-// only by a newer connection, since which they refuse what the older one sends.
-// One that comes late all the same goes with the session.
-func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
+// The old session cannot create the node after this write: this client was cut
+// off for longer than T, and servers refuse requests from a session's older
+// connection. A create that comes late all the same goes with the session.
+func (c *Client) removeFormer(ctx context.Context, cl *claim) error {
 	if cl == nil || cl.sess.Err() == nil || cl.shape.name != "" {
 		return nil
 	}
-	dir, nodes := cl.shape.Line.Dir, []string{cl.Node()}
+	dir, nodes := cl.shape.Line.Dir, []string{cl.path()}
 	if cl.node.Path() == "" { // it is not known whether there is one
 		if err := c.Flush(ctx); err != nil {
 			return err
@@ -137,11 +164,14 @@ func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
 		}
 	}
 	for _, node := range nodes {
-		err := c.Break(ctx, node)
+		err := c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, node, -1) })
 		if errors.Is(err, ErrNoAuth) {
-			err = c.awaitGone(ctx, node, 0)
+			err = c.Wait(ctx, func(v *View) (gone bool, err error) {
+				_, _, err = v.Get(node)
+				return false, err
+			})
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
 	}
@@ -150,7 +180,7 @@ func (c *Client) removeFormer(ctx context.Context, cl *Claim) error {
 
 // giveUp leaves the line. Unless the caller is in a hurry, it waits until the
 // node is gone.
-func (cl *Claim) giveUp(ctx context.Context, why error) {
+func (cl *claim) giveUp(ctx context.Context, why error) {
 	cl.emit(ClaimEnded, cl.joined, why)
 	r := cl.leave(cl.atOnce)
 	select {
@@ -164,11 +194,13 @@ func (cl *Claim) giveUp(ctx context.Context, why error) {
 // the hold covers what is asked for, and the claim is re-entrant, it is another
 // handle of the hold, without a request. An exclusive claim inside of a shared
 // hold is refused with [ErrUpgrade]. In all other cases there is no decision,
-// but a claim that is not granted at once waits for the outer hold, which ends
-// no earlier than its own context.
-func (c *Client) inside(ctx context.Context, spec Spec) (h *Hold, outer *Hold, err error) {
+// but a claim that is not granted immediately waits for the outer hold, which
+// ends no earlier than its own context.
+func (c *Client) inside(ctx context.Context, spec Spec, rule Rule) (h *Hold, outer *Hold, err error) {
 	held, ok := HeldIn(ctx, c, spec.Line.Dir)
 	switch {
+	case rule == nil:
+		return nil, nil, invalid("a rule is missing; Client.Stand takes none")
 	case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):
 		return nil, nil, nil
 	case spec.Exclusive && !held.claim.shape.Exclusive:

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -17,7 +18,7 @@ func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		time.Sleep(time.Second)
-		require.NoError(t, admin.Break(b.Context(), h.Node()))
+		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
 		synctest.Wait()
 		require.True(t, ended(h))
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
@@ -47,7 +48,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 			time.Sleep(c.waits)
 			before := b.nodesOf(waiter.SessionID())
 			require.Len(t, before, 1)
-			require.NoError(t, admin.Break(b.Context(), before[0]))
+			require.NoError(t, inspect.Break(b.Context(), admin, before[0]))
 			time.Sleep(c.noticed)
 			synctest.Wait()
 			after := b.nodesOf(waiter.SessionID())
@@ -69,7 +70,7 @@ func TestAWaiterThatIsGrantedItsTurnOnADeletedNodeLosesItSoon(t *testing.T) {
 		h, waiter, admin := b.acquire(b.Open()), b.Open(), b.Open()
 		waiting := b.acquireLater(waiter, mutex)
 		synctest.Wait()
-		require.NoError(t, admin.Break(b.Context(), b.nodesOf(waiter.SessionID())[0]))
+		require.NoError(t, inspect.Break(b.Context(), admin, b.nodesOf(waiter.SessionID())[0]))
 		require.NoError(t, h.Release(b.Context()))
 		next := <-waiting
 		require.NoError(t, next.err)
@@ -92,7 +93,7 @@ func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 		require.NoError(t, h.Release(b.Context()))
 		next := <-waiting
 		require.NoError(t, next.err)
-		require.NoError(t, admin.Break(b.Context(), next.hold.Node()))
+		require.NoError(t, inspect.Break(b.Context(), admin, next.hold.Node()))
 		time.Sleep(20 * time.Millisecond)
 		synctest.Wait()
 		require.ErrorIs(t, next.hold.Err(), coord.ErrNodeDeleted)
@@ -139,8 +140,8 @@ func TestAHoldIsLostWithItsSession(t *testing.T) {
 
 func TestAThrottledRevocationIsNotRepeatedWithoutAPause(t *testing.T) {
 	for name, ask := range map[string]func(b bubble, c *coord.Client, node string) error{
-		"revoke": func(b bubble, c *coord.Client, node string) error { return c.Revoke(b.Context(), node) },
-		"break":  func(b bubble, c *coord.Client, node string) error { return c.Break(b.Context(), node) },
+		"revoke": func(b bubble, c *coord.Client, node string) error { return inspect.Revoke(b.Context(), c, node) },
+		"break":  func(b bubble, c *coord.Client, node string) error { return inspect.Break(b.Context(), c, node) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {

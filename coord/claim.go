@@ -6,17 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// Claim is an own ephemeral node and what it stands for. It belongs to the
-// session in which it was made, and to nobody else: its name carries a GUID.
-type Claim struct {
+// claim is an own ephemeral node and what it stands for. It belongs to the
+// session in which it was made, and to no other: its name carries a GUID.
+type claim struct {
 	client *Client
 	sess   *session.Session
 	shape  *shape
@@ -29,44 +29,23 @@ type Claim struct {
 	asked    bool           // for the hold, by a revocation
 	revoked  session.Signal // that it was asked
 	gone     error          // why the node is not ours any more, or nil
-	parts    []*Claim       // what was made for it; see [Hold.Attach]
+	parts    []*claim       // what was made for it; see [Hold.Attach]
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
 	removal  *removal       // once the node is to be deleted
+	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
 }
 
-// Join makes a claim's node and its directory. When the connection fails
-// before the reply comes, it finds out whether the node exists, by its GUID
-// and after a write that the ensemble agreed on. When ctx ends first, Join
-// returns at once, and the node, should it come to be, is deleted in the
+// join makes a claim's node and its directory. When the connection fails before
+// the reply comes, it finds out whether the node exists, by its GUID and after
+// a write that the ensemble agreed on. If ctx ends first, join returns
+// immediately, and the node, if it is created after all, is deleted in the
 // background. Two requests, create and list, which travel together: one round
 // trip; or the create alone, where 16 claims of the session wait already, and
 // few others.
-func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
-	shape, err := spec.shape(c)
-	return c.joinAs(ctx, shape, err, spec.Line.Dir)
-}
-
-// JoinName is [Client.Join] for a claim of a name: one request. It fails with
-// [ErrNodeExists] when the name is taken.
-func (c *Client) JoinName(ctx context.Context, spec NameSpec) (*Claim, error) {
-	shape, err := spec.shape(c)
-	return c.joinAs(ctx, shape, err, spec.Path)
-}
-
-func (c *Client) joinAs(ctx context.Context, shape *shape, err error, path string) (*Claim, error) {
-	var cl *Claim
-	if err == nil {
-		cl, err = c.join(ctx, shape)
-	}
-	if err, _ = repeatable(ctx, err); err != nil {
-		return nil, c.Failure("join", path, err)
-	}
-	return cl, nil
-}
-
-// join returns the claim also when it fails, once a node may have been made.
-func (c *Client) join(ctx context.Context, shape *shape) (cl *Claim, err error) {
+//
+// It returns the claim also when it fails, once a node may have been made.
+func (c *Client) join(ctx context.Context, shape *shape) (cl *claim, err error) {
 	var s *session.Session
 	if shape.part != nil {
 		s, err = shape.part.claim.sess, shape.part.Err()
@@ -93,8 +72,8 @@ func (c *Client) join(ctx context.Context, shape *shape) (cl *Claim, err error) 
 	return cl, nil
 }
 
-func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Claim {
-	cl := &Claim{client: c, sess: s, shape: shape, joined: time.Now()}
+func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *claim {
+	cl := &claim{client: c, sess: s, shape: shape, joined: time.Now()}
 	cl.node.Init(&c.nodes, s, node, (*owner)(cl))
 	return cl
 }
@@ -103,7 +82,7 @@ func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *Cl
 // of its session wait there; a listing that fails is made again where it is
 // needed. What is left when the create has
 // failed, or ctx has ended, is done in a goroutine.
-func (cl *Claim) makeNode(ctx context.Context) error {
+func (cl *claim) makeNode(ctx context.Context) error {
 	begun := cl.shape.begin(cl)
 	if begun != nil {
 		if !cl.shape.Unlisted && cl.sess.SharersBefore(cl.node.Spec.Dir, math.MaxInt32, near) == nil {
@@ -147,7 +126,7 @@ func (cl *Claim) makeNode(ctx context.Context) error {
 // create makes the node and blocks until that is certain, or certain not to be.
 // The first attempt may be under way. It starts no further one when ctx has
 // ended.
-func (cl *Claim) create(ctx context.Context, first *session.Creation) error {
+func (cl *claim) create(ctx context.Context, first *session.Creation) error {
 	ensure := func() error {
 		return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)
 	}
@@ -163,45 +142,31 @@ func (cl *Claim) create(ctx context.Context, first *session.Creation) error {
 	}, ensure)
 }
 
-// Node returns the path of the claim's node.
-func (cl *Claim) Node() string { return cl.client.relative(cl.node.Path()) }
+// path returns the path of the claim's node.
+func (cl *claim) path() string { return cl.client.relative(cl.node.Path()) }
 
 // own reads the claim's place from its node's name. A sequence number that
 // cannot be read is past the end of the counter.
-func (cl *Claim) own() Contender {
-	self, ok := parseOf(cl.node.Name(), cl.shape.Line.Kinds)
+func (cl *claim) own() Contender {
+	self, ok := dialect.Parse(cl.node.Name(), cl.shape.Line.Kinds)
 	if !ok {
 		return Contender{Name: cl.node.Name(), Sequence: -1}
 	}
-	return self
-}
-
-// Listed returns the names in the claim's directory as they were listed along
-// with its create, or lists them now if that was not done or did not succeed:
-// no request, or one. The list is no older than the create, so that a contender
-// that is missing in it came later or is gone. It fails with [ErrNodeDeleted]
-// when the claim's own node is gone, or with [ErrReleased] when the claim was
-// left.
-func (cl *Claim) Listed(ctx context.Context) ([]string, error) {
-	err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
-	if err != nil {
-		return nil, cl.client.Failure("list", cl.shape.Line.Dir, err)
-	}
-	return slices.Clone(cl.view.Names), nil
+	return Contender(self)
 }
 
 // owner is a claim as the owner of its node.
-type owner Claim
+type owner claim
 
-func (o *owner) Deleted() { (*Claim)(o).lose(ErrNodeDeleted, true) }
+func (o *owner) Deleted() { (*claim)(o).lose(ErrNodeDeleted, true) }
 
 func (o *owner) Replaced(by int64) {
-	(*Claim)(o).lose(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(by)), true)
+	(*claim)(o).lose(fmt.Errorf("%w: it belongs to session %s now", ErrNodeDeleted, sessionName(by)), true)
 }
 
 // Asked notes that another client asked for the hold.
 func (o *owner) Asked() {
-	cl := (*Claim)(o)
+	cl := (*claim)(o)
 	if h := cl.shape.part; h != nil {
 		(*owner)(h.claim).Asked()
 		return
@@ -241,7 +206,7 @@ func (c *Client) lossBy(change session.Change, s *session.Session) (cause error,
 // lose ends the holds that can no longer be trusted and deletes the node,
 // should it still be there. A claim that only waits is not affected unless its
 // node is gone.
-func (cl *Claim) lose(cause error, gone bool) {
+func (cl *claim) lose(cause error, gone bool) {
 	if leave, tell := cl.losing(cause, gone); leave != nil {
 		leave()
 		tell()
@@ -250,9 +215,9 @@ func (cl *Claim) lose(cause error, gone bool) {
 
 // losing ends the holds as lost. It does not block. It returns what is left to
 // do, in this order, once all holds of the session have ended: first the node
-// is deleted, then the log and the observer are told, which may take their
+// is deleted, then the log and the observer hear of it, which may take their
 // time. That the claim deleted its node itself is no news.
-func (cl *Claim) losing(cause error, gone bool) (leave, tell func()) {
+func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	select {
 	case <-cl.client.closed:
 		if gone {
@@ -284,7 +249,7 @@ func (cl *Claim) losing(cause error, gone bool) (leave, tell func()) {
 			cl.leave(cl.sess.Enqueue)
 		}, func() {
 			for _, h := range ended {
-				cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.Node(), "cause", cause)
+				cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.path(), "cause", cause)
 				cl.emit(ClaimEnded, h.granted, loss{cause})
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -23,7 +24,8 @@ type Client struct {
 	flushed *atomic.Int64 // of one that [Client.Fresh] made: the session in which it may read
 }
 
-// shared is what a client shares with those that [Client.Fresh] made of it.
+// shared is what a client shares with the clients that [Client.Fresh] made of
+// it.
 type shared struct {
 	opts   options
 	chroot string
@@ -33,16 +35,15 @@ type shared struct {
 	once   sync.Once
 
 	mu     sync.Mutex
-	claims map[*Claim]struct{}
-	lent   map[string]struct{} // the goroutines in which a function of Use runs
+	claims map[*claim]struct{}
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
 // 2181 by default; with a chroot, every path is relative to it), and returns
 // when a session exists. Until then it waits for the servers, as long as ctx
 // lasts: give it one that ends. It fails with an error that matches
-// [ErrInvalid] when an argument cannot be right, and with ctx's error when ctx
-// ends first. See also [RequireChroot].
+// [ErrInvalid] if an argument is invalid, and with ctx's error if ctx ends
+// first. See also [RequireChroot].
 func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) {
 	c, err := configure(servers, opts)
 	if err != nil {
@@ -91,9 +92,9 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 func configure(servers string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: map[*Claim]struct{}{}, lent: map[string]struct{}{},
+		claims: map[*claim]struct{}{},
 	}}
-	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, IsRevocation, c.nodesOf
+	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.nodesOf
 	c.opts.Notify = c.notify
 	var err error
 	if c.opts.Servers, c.chroot, err = parseServers(servers); err != nil {
@@ -117,16 +118,16 @@ func configure(servers string, opts []Option) (*Client, error) {
 // goroutine. For the server's answer it waits at most a second, or a sixth of
 // the session time-out if that is less, and not at all without a connection:
 // the session's nodes then stay until the servers expire it. When ctx ends
-// first, Close returns its error and the rest goes on in the background. A call
-// inside of a function that [Client.Use] runs, for whose end it would wait,
-// closes nothing and matches [ErrInvalid].
+// first, Close returns its error and the rest goes on in the background.
 func (c *Client) Close(ctx context.Context) error {
-	if c.isLent() {
-		return opError("close", "", invalid("inside of a function that Use runs, for whose end it would wait; close the client after it"))
-	}
 	c.once.Do(func() { close(c.closed) })
 	return opError("close", "", c.keeper.Close(ctx))
 }
+
+// Connected reports whether the client has a connection, and a session, at the
+// moment: whether it can send requests. That is what a readiness probe asks; a
+// hold outlives a short disconnection (see [Hold.Deadline]).
+func (c *Client) Connected() bool { return c.keeper.Current().Connected() }
 
 // SessionID returns the current session's id, or 0 when there is none yet.
 func (c *Client) SessionID() int64 { return c.keeper.Current().ID() }
@@ -202,10 +203,10 @@ func (c *Client) pause(ctx context.Context) {
 	}
 }
 
-func (c *Client) claimsOf(s *session.Session) []*Claim {
+func (c *Client) claimsOf(s *session.Session) []*claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	claims := make([]*Claim, 0, len(c.claims))
+	claims := make([]*claim, 0, len(c.claims))
 	for cl := range c.claims {
 		if cl.sess == s {
 			claims = append(claims, cl)
@@ -225,14 +226,14 @@ func (c *Client) nodesOf(s *session.Session) []*znode.Node {
 
 // register keeps a claim informed, and its session probing, until it is
 // unregistered.
-func (c *Client) register(cl *Claim) {
+func (c *Client) register(cl *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.claims[cl] = struct{}{}
 	cl.sess.AddClaim()
 }
 
-func (c *Client) unregister(cl *Claim) {
+func (c *Client) unregister(cl *claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.claims[cl]; known {

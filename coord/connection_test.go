@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -183,6 +184,85 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrForeign)
 		require.Zero(t, b.owned(curator.SessionID()))
 		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// The listing of the join shows a contender that has gone since.
+func TestF56ATurnIsNotRefusedForAContenderThatIsGone(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
+		h := b.acquire(kazoo)
+		claim := b.join(c, mutex)
+		_, err := claim.Turn(b.Context(), coord.First)
+		require.ErrorIs(t, err, coord.ErrForeign)
+		require.NoError(t, claim.Leave(b.Context()))
+		claim = b.join(c, mutex)
+		time.Sleep(time.Hour)
+		require.NoError(t, h.Release(b.Context()))
+		h, err = claim.Turn(b.Context(), coord.First)
+		require.NoError(t, err)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestF56ACallThatHasWaitedIsNotRefusedWhenItJoinsAgain(t *testing.T) {
+	for name, lose := range map[string]func(b bubble, waiter *coord.Client){
+		"its node is deleted": func(b bubble, waiter *coord.Client) {
+			require.NoError(b, inspect.Break(b.Context(), b.Open(), b.nodesOf(waiter.SessionID())[0]))
+		},
+		"its session expires": func(b bubble, waiter *coord.Client) {
+			require.NoError(b, b.Server.ExpireSession(waiter.SessionID()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				waiter := b.connected()
+				h := b.acquire(b.Open())
+				waiting := b.wait(waiter, mutex)
+				remove := b.Foreign(mutex.Line.Dir)
+				lose(b, waiter)
+				time.Sleep(T)
+				require.NoError(b, h.Release(b.Context()))
+				time.Sleep(T)
+				require.Empty(b, waiting)
+				remove()
+				next := <-waiting
+				require.NoError(b, next.err)
+				require.NoError(b, next.hold.Release(b.Context()))
+			})
+		})
+	}
+}
+
+func TestF56AClaimWhoseFirstListingIsLostIsNotRefusedByALaterOne(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.connected()
+		remove := b.Foreign(mutex.Line.Dir)
+		lost := b.Server.Inject(
+			zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.LoseReply())
+		waiting := b.wait(c, mutex)
+		time.Sleep(T)
+		require.Equal(b, 1, lost.Fired())
+		require.Empty(b, waiting)
+		remove()
+		next := <-waiting
+		require.NoError(b, next.err)
+		require.NoError(b, next.hold.Release(b.Context()))
+	})
+}
+
+// A nil rule judges nobody.
+func TestF56AClaimWithoutARuleIsNeitherListedNorRefused(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
+		other := b.acquire(kazoo)
+		claim := b.join(c, mutex)
+		lists := b.listings(c.SessionID())
+		h, err := claim.Turn(b.Context(), nil)
+		require.NoError(t, err)
+		require.Zero(t, lists.Load())
+		require.NoError(t, h.Release(b.Context()))
+		require.NoError(t, other.Release(b.Context()))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -132,6 +133,32 @@ func TestAClaimBehindManyOfTheSameClientIsNotListed(t *testing.T) {
 	})
 }
 
+// A claim that did not list as it joined is not refused after a long wait for a
+// contender of the other dialect before it: it waits for that one, too.
+func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n = 17
+		c, kazoo := b.connected(), b.Open(coord.WithDialect(coord.Kazoo))
+		h := b.acquire(c)
+		var waiting []<-chan granted
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		foreign := b.join(kazoo, mutex)
+		last := b.wait(c, mutex)
+		for len(waiting) > 0 {
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.NoError(t, h.Release(b.Context()))
+		time.Sleep(time.Hour)
+		require.Empty(t, last, "refused, or granted beside a contender that came first")
+		require.NoError(t, foreign.Leave(b.Context()))
+		next := <-last
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+	})
+}
+
 // That those of the same client that take part in its line have gone grants a
 // claim nothing: others may stand between.
 func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
@@ -232,7 +259,7 @@ func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 					b.join(c, mutex)
 				}
-				require.NoError(t, other.Break(b.Context(), own))
+				require.NoError(t, inspect.Break(b.Context(), other, own))
 				if !listed {
 					b.join(c, mutex)
 				}

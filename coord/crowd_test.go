@@ -115,7 +115,7 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 		c := b.Open()
 		var holds []*coord.Hold
 		for range 3000 {
-			h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held"}, nil)
+			h, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/held"}, Kind: "held"})
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}

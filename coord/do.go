@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-multierror"
@@ -19,11 +20,11 @@ type held interface {
 }
 
 // Do acquires, runs f while what was acquired lasts, and releases it, also when
-// f panics. f's context ends when the hold does; its cause tells why. Do
-// returns f's error as it is, or joined (by go-multierror) with the loss, if
-// the hold was lost before f returned, so that another may have held beside f;
-// and with the error of the release. It ends with ctx, but for f: a release
-// then has the time of [Grace].
+// f panics. f's context ends when the hold does; its cause says why. Do returns
+// f's error as it is, or joined (by go-multierror) with the loss, if the hold
+// was lost before f returned and another may have held at the same time; and
+// with the error of the release. It ends with ctx, but for f: a release then
+// has the time of [Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
 func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
@@ -38,14 +39,13 @@ func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f
 		}
 		releasing, cancel := Grace(ctx)
 		defer cancel()
-		err = joined(err, lost, held.Release(releasing))
+		err = Joined(err, lost, held.Release(releasing))
 	}()
 	return f(held.Context(ctx), held)
 }
 
-// Check tells what is wrong with what a recipe's constructor was given, if
-// anything, in an error that matches [ErrInvalid]. The root is no place for a
-// recipe.
+// Check returns an error that matches [ErrInvalid] if the arguments of a
+// recipe's constructor are invalid. The root is no place for a recipe.
 func Check(c *Client, path string) error {
 	if c == nil {
 		return opError("new", path, invalid("the client is nil"))
@@ -71,8 +71,8 @@ func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
 }
 
 // Ended returns why ctx has ended: its error, and its cause as well, unless the
-// cause is a context's error itself. Failures after which the call was not made
-// again are told along, or alone if they say that the context has ended. All
+// cause is a context's error itself. If the last attempt failed, its error is
+// included; if it already reports the context's end, it is returned alone. All
 // match errors.Is.
 func Ended(ctx context.Context, failure ...error) error { return session.Ended(ctx, failure...) }
 
@@ -103,8 +103,9 @@ func bound(ctx context.Context) context.Context {
 	return context.WithValue(ctx, boundKey{}, true)
 }
 
-// joined returns the only error as it is, and several in one.
-func joined(errs ...error) error {
+// Joined returns the only error that is not nil as it is, and several as one, a
+// go-multierror in one line.
+func Joined(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	switch len(errs) {
 	case 0:
@@ -112,5 +113,13 @@ func joined(errs ...error) error {
 	case 1:
 		return errs[0]
 	}
-	return multierror.Append(nil, errs...)
+	all := multierror.Append(nil, errs...)
+	all.ErrorFormat = func(errs []error) string {
+		texts := make([]string, len(errs))
+		for i, err := range errs {
+			texts[i] = err.Error()
+		}
+		return strings.Join(texts, "; ")
+	}
+	return all
 }

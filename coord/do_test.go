@@ -41,6 +41,7 @@ func TestDoReportsALossBesideTheErrorOfItsFunction(t *testing.T) {
 		require.Len(b, both.Errors, 2)
 		require.ErrorIs(b, err, boom)
 		require.ErrorIs(b, err, coord.ErrLost)
+		require.EqualError(b, err, "boom; "+both.Errors[1].Error(), "one line")
 	})
 }
 

@@ -1,5 +1,6 @@
-// Package coord holds the primitives of coordination on Apache ZooKeeper, from
-// which the recipes beside it are made, and from which you can make your own.
+// Package coord holds the primitives of coordination on Apache ZooKeeper, of
+// which the recipes in the folders below are made, and of which you can make
+// your own.
 //
 // # What
 //
@@ -14,13 +15,14 @@
 //	Turn   granted, or watch those, and look again when one of them goes
 //	Hold   Done, Err, Context, Token, Txn, Revoked, Release
 //
-// [Client.Acquire] and [Client.TryAcquire] do all of a turn; [First] is the
-// usual rule. A claim of a name ([Client.AcquireName], [Client.JoinName],
-// [Client.JoinNames]) stands in no line. Whatever else there is to wait for,
-// [Client.Wait] waits for: a look reads nodes through a [View], and is called
-// again when any of them has changed. [Do], [Check], [Configure] and
-// [Client.Failure] are what methods, constructors and errors of a recipe are
-// made of.
+// [Client.Acquire] and [Client.TryAcquire] do all of that; [First] is the usual
+// rule. [Client.Stand] joins a line in which nobody waits. A claim of a name
+// ([Client.AcquireName], [Client.AcquireNames]) stands in no line. Whatever
+// else there is to wait for, [Client.Wait] waits for: a look reads nodes
+// through a [View], and is called again when any of them has changed; [Observe]
+// makes an iterator of one. What clients agree on stands in a [Record]. [Do],
+// [Check], [Configure] and [Client.Failure] are what methods, constructors and
+// errors of a recipe are made of.
 //
 // # Guarantees
 //
@@ -70,14 +72,16 @@
 // newest request that the leader is proved to have heard of (docs/design.md).
 // It survives an outage of T/3 that begins at any moment, or of T/2 when the
 // tick is known and at most T/5 ([WithTick]), and round trips of up to T/8
-// (T/5). With [LoseAtDisconnect] it ends at once. A waiting claim waits on, and
-// joins again, at the end of the line, if its session is over.
+// (T/5). With [LoseAtDisconnect] it ends immediately. A waiting claim waits on,
+// and joins again, at the end of the line, if its session is over.
 //
 // # Znodes
 //
 // Directories are containers where the server has them, which it removes some
 // time after their last child went. Claims are ephemeral; their data name the
-// owner, as "identity host pid". The shape of the names is the [Dialect]'s.
+// owner, as "identity host pid", and in a second line the holds that the claim
+// was made under (Under of inspect.Contender). The shape of the names is the
+// [Dialect]'s.
 //
 // # Cost
 //

@@ -5,29 +5,30 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Downgrade turns the hold of a writer into that of a reader, without a gap:
 // one transaction deletes the write node and creates a read node with the same
-// sequence number, so that there is no moment without a node, no contender in
-// line gets in between, and the place in the line stays the same. The readers
-// that wait right behind get their turn, writers do not.
+// sequence number. There is no moment without a node, no contender gets in
+// between, and the place in the line stays the same. The readers that wait
+// right behind get their turn, writers do not.
 //
-// The old hold ends with the call as released, whatever comes of it, and the
+// The old hold ends with the call, as released, even if the call fails, and the
 // contexts made from it end when Downgrade returns: make new ones from the hold
 // returned, which belongs to the same session and has no token. A request to
 // give up the old hold ([Hold.Revoked]) is answered by that; the new one can be
 // revoked on its own.
 //
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
-// writer's (a mutex has no read side), while [Hold.ReleaseTxn] is under way, or
-// when there are other handles of it ([Spec.Reentrant]) that are not released:
-// they would lose their exclusion unawares. With any other error nothing is
-// held any more, and nothing is left behind: what could not be deleted yet is
-// deleted in the background. When the connection fails before the reply comes,
-// Downgrade finds out what happened as [Client.Join] does, and tries again if
-// it must. One request, one round trip.
+// writer's (a mutex has no read side), while [ExactlyOnce.Release] is under
+// way, or when there are other handles of it ([Spec.Reentrant]) that are not
+// released: they would lose their exclusion unawares. With any other error
+// nothing is held any more, and nothing is left behind: what could not be
+// deleted yet is deleted in the background. When the connection fails before
+// the reply comes, Downgrade finds out what happened as [Client.Acquire] does,
+// and tries again if it must. One request, one round trip.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	shared, err := h.downgrade(ctx)
 	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
@@ -38,7 +39,7 @@ func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 	if err := h.Err(); err != nil {
 		return nil, err
 	}
-	e, err := exchangeOf(cl, kindRead)
+	e, err := exchangeOf(cl, dialect.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -80,18 +81,18 @@ func (h *Hold) handOver() error {
 
 // exchange puts a claim in the place of another in the line, in one
 // transaction.
-type exchange struct{ from, next *Claim }
+type exchange struct{ from, next *claim }
 
 // exchangeOf prepares a claim of a kind that is to take a writer's place, under
 // a name of its own.
-func exchangeOf(cl *Claim, kind string) (e exchange, err error) {
+func exchangeOf(cl *claim, kind string) (e exchange, err error) {
 	c, self := cl.client, cl.own()
 	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
 		return e, invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
 	}
 	shape := *cl.shape
 	shape.Kind, shape.Exclusive = kind, false
-	name := fmt.Sprintf("%s%010d", c.opts.dialect.prefix(c.opts.dialect.newGUID(), kind), self.Sequence)
+	name := fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence)
 	return exchange{cl, c.newClaim(cl.sess, &shape, znode.Spec{Dir: cl.node.Spec.Dir, Name: name})}, nil
 }
 
@@ -140,9 +141,9 @@ func (e exchange) swap(ctx context.Context) error {
 	}
 	c, path := e.from.client, znode.Join(e.next.node.Spec.Dir, e.next.node.Spec.Name)
 	ops := []Op{
-		CheckOp(e.from.Node(), -1),
+		CheckOp(e.from.path(), -1),
 		CreateOp(c.relative(path), e.next.shape.Data, Ephemeral),
-		DeleteOp(e.from.Node(), -1),
+		DeleteOp(e.from.path(), -1),
 	}
 	return lostBy(e.next.node.Create(ctx, func() (string, int64, error) {
 		// Not bound to ctx: the outcome must be known to clean up after it.
@@ -151,7 +152,7 @@ func (e exchange) swap(ctx context.Context) error {
 	}, nil))
 }
 
-// lostBy tells the failures that mean that the own node is gone.
+// lostBy recognises the failures that mean that the own node is gone.
 func lostBy(err error) error {
 	var refused *TxnError
 	switch {

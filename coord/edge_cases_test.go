@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -111,7 +112,7 @@ func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(systemError))
 		time.Sleep(T)
 		require.Equal(b, 1, stumble.Fired())
-		require.NoError(b, admin.Break(b.Context(), h.Node()))
+		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
 		time.Sleep(time.Second)
 		require.ErrorIs(b, h.Err(), coord.ErrNodeDeleted)
 	})
@@ -160,7 +161,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		require.NoError(b, admin.Revoke(b.Context(), "/d/n"))
+		require.NoError(b, inspect.Revoke(b.Context(), admin, "/d/n"))
 		cl := <-joined
 		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 		h, err := cl.Turn(b.Context(), nil)
@@ -178,7 +179,7 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		c := b.Open(undeletable)
 		var refused *coord.TxnError
 		h := b.acquire(c)
-		err := h.ReleaseTxn(b.Context(), coord.CheckOp("/", -1))
+		err := b.release(b.Context(), c, h, coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.NotErrorAs(b, err, &refused)
 
@@ -266,7 +267,7 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		require.NoError(b, h.Release(b.Context()))
 		require.NoError(b, name.Release(b.Context()))
 
-		shared, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"}, nil)
+		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		require.NoError(b, err)
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
 		_, err = c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -13,15 +14,15 @@ import (
 // an answer of the server that is none of these comes as text. The client
 // library's error values never appear. What cannot be done matches
 // [errors.ErrUnsupported]: an operation that the server does not know, and a
-// request to a claim that cannot be asked (see [Client.Revoke]).
+// request to a claim that cannot be asked (see inspect.Revoke).
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")
-	// ErrLost: a hold ended before it was released. The cause is wrapped
-	// beside it: [ErrSessionExpired], [ErrNodeDeleted], [ErrClosed],
-	// [ErrWindowOver], [ErrDisconnected] or [ErrAuthFailed].
+	// ErrLost: a hold ended before it was released. The cause is wrapped with
+	// it: [ErrSessionExpired], [ErrNodeDeleted], [ErrClosed], [ErrWindowOver],
+	// [ErrDisconnected] or [ErrAuthFailed].
 	ErrLost = errors.New("hold lost")
-	// ErrWindowOver: no write was acknowledged in time, so that the servers may
+	// ErrWindowOver: no write was acknowledged in time, and the servers may
 	// have given the session up by now.
 	ErrWindowOver = errors.New("trust window over")
 	// ErrNodeDeleted: the claim's node was deleted, by another client or with
@@ -49,29 +50,29 @@ var (
 	// ([WithMaxPacket]). It was not sent, or servers have closed the connection
 	// on it a few times.
 	ErrTooLarge = session.ErrTooLarge
-	// ErrInvalid: an argument cannot be right; the message says which and why.
-	ErrInvalid = session.ErrInvalid
+	// ErrInvalid: an argument is invalid; the message says which and why.
+	ErrInvalid = wire.ErrInvalid
 
 	// ErrSessionExpired: the session is over; its ephemeral nodes are gone or
 	// will be. The client opens a new session by itself.
-	ErrSessionExpired = session.ErrExpired
+	ErrSessionExpired = wire.ErrExpired
 	// ErrClosed: the client was closed.
-	ErrClosed = session.ErrClosed
+	ErrClosed = wire.ErrClosed
 	// ErrDisconnected: the connection failed before the reply came.
-	ErrDisconnected = session.ErrConnection
+	ErrDisconnected = wire.ErrConnection
 
 	// Answers of the server.
-	ErrNoNode     = session.ErrNoNode
-	ErrNodeExists = session.ErrNodeExists
-	ErrNotEmpty   = session.ErrNotEmpty
-	ErrBadVersion = session.ErrBadVersion
-	ErrNoAuth     = session.ErrNoAuth
-	ErrAuthFailed = session.ErrAuth
-	ErrQuota      = session.ErrQuota
-	ErrThrottled  = session.ErrThrottled
+	ErrNoNode     = wire.ErrNoNode
+	ErrNodeExists = wire.ErrNodeExists
+	ErrNotEmpty   = wire.ErrNotEmpty
+	ErrBadVersion = wire.ErrBadVersion
+	ErrNoAuth     = wire.ErrNoAuth
+	ErrAuthFailed = wire.ErrAuth
+	ErrQuota      = wire.ErrQuota
+	ErrThrottled  = wire.ErrThrottled
 )
 
-// OpError tells what was being done to which path when Err happened.
+// OpError says which operation on which path failed with Err.
 type OpError struct {
 	Op   string // "acquire", "release", "get"…
 	Path string

@@ -19,8 +19,8 @@ const (
 	ClaimJoined    = "joined"            // a claim's node was created, after Took
 	ClaimGranted   = "granted"           // its turn came, Took after the call
 	ClaimEnded     = "ended"             // a hold was released (Err is [ErrReleased]) or lost ([ErrLost]), or a wait given up, after Took
-	ClaimRevoked   = "revoked"           // it was asked to give up; see [Client.Revoke]
-	ClaimForeign   = "foreign contender" // a contender of another dialect or recipe came after the own one
+	ClaimRevoked   = "revoked"           // it was asked to give up; see inspect.Revoke
+	ClaimForeign   = "foreign contender" // a contender of another dialect or recipe came after the own one, or is waited for
 	ClaimRecovered = "recovered"         // a create whose reply was lost had taken effect
 	StrayRemoved   = "stray removed"     // a server that had been cut off made an own node late; it was deleted
 	NodeStranded   = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
@@ -37,12 +37,12 @@ type Event struct {
 	Err     error
 }
 
-// emit tells the observer what became of the claim, and how long it took.
-func (cl *Claim) emit(kind string, since time.Time, err error) {
-	if cl.client.opts.observe == nil {
+// emit reports to the observers how the claim ended, and how long it took.
+func (cl *claim) emit(kind string, since time.Time, err error) {
+	if len(cl.client.opts.observers) == 0 {
 		return
 	}
-	e := Event{Kind: kind, Session: cl.sess.ID(), Path: cl.Node(), Took: time.Since(since), Err: err}
+	e := Event{Kind: kind, Session: cl.sess.ID(), Path: cl.path(), Took: time.Since(since), Err: err}
 	if cl.shape.Exclusive {
 		e.Token = cl.node.Czxid()
 	}
@@ -52,7 +52,7 @@ func (cl *Claim) emit(kind string, since time.Time, err error) {
 // notify passes a session's changes on to the claims born in it.
 //
 // All holds end before the first node is deleted, and before the log and the
-// observer hear of it, which may take their time.
+// observers hear of it, which may take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
 	var leave, tell []func()
 	if cause, gone := c.lossBy(change, s); cause != nil {
@@ -93,8 +93,8 @@ func unlessClosed(cause error) slog.Level {
 }
 
 func (c *Client) emit(e Event) {
-	if c.opts.observe != nil {
-		c.opts.observe(e)
+	for _, observe := range c.opts.observers {
+		observe(e)
 	}
 }
 

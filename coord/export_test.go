@@ -1,6 +1,12 @@
 package coord
 
-import "time"
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
 
 // WithSuspended has f tell how long the machine has been suspended so far.
 func WithSuspended(f func() time.Duration) Option {
@@ -8,4 +14,76 @@ func WithSuspended(f func() time.Duration) Option {
 		o.Suspended = f
 		return nil
 	}
+}
+
+// Claim is what an acquire makes first: the steps of an acquire are tested one
+// by one.
+type Claim = claim
+
+// Join is the first step of [Client.Acquire].
+func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
+	shape, err := spec.shape(ctx, c)
+	return c.joinAs(ctx, shape, err, spec.Line.Dir)
+}
+
+// JoinName is the first step of [Client.AcquireName].
+func (c *Client) JoinName(ctx context.Context, spec NameSpec) (*Claim, error) {
+	shape, err := spec.shape(ctx, c)
+	return c.joinAs(ctx, shape, err, spec.Path)
+}
+
+func (c *Client) joinAs(ctx context.Context, shape *shape, err error, path string) (*Claim, error) {
+	var cl *Claim
+	if err == nil {
+		cl, err = c.join(ctx, shape)
+	}
+	if err, _ = repeatable(ctx, err); err != nil {
+		return nil, c.Failure("join", path, err)
+	}
+	return cl, nil
+}
+
+// JoinNames is the first step of [Client.AcquireNames].
+func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, error) {
+	claims, err := c.joinNames(ctx, specs)
+	if err, _ = repeatable(ctx, err); err != nil {
+		return nil, c.Failure("join", specs[0].Path, err)
+	}
+	return claims, nil
+}
+
+// Turn is the second step; a nil rule grants at once.
+func (cl *claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
+	cl.shape.Unlisted = cl.shape.Unlisted || rule == nil
+	h, err := cl.turn(ctx, rule, false)
+	return h, cl.client.Failure("wait", cl.shape.Line.Dir, err)
+}
+
+func (cl *claim) Node() string { return cl.path() }
+
+// Leave gives the claim up and waits for the deletion of its node.
+func (cl *claim) Leave(ctx context.Context) error {
+	return opError("leave", cl.path(), cl.abandoned().wait(ctx, cl.sess.Timeout()))
+}
+
+// Abandon is Leave without the wait.
+func (cl *claim) Abandon() { cl.abandoned() }
+
+func (cl *claim) abandoned() *removal {
+	cl.mu.Lock()
+	released := cl.endAll(ErrReleased)
+	cl.mu.Unlock()
+	for _, h := range released {
+		h.tellReleased()
+	}
+	return cl.leave(cl.atOnce)
+}
+
+// Listed returns the names that were listed along with the create.
+func (cl *claim) Listed(ctx context.Context) ([]string, error) {
+	err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
+	if err != nil {
+		return nil, cl.client.Failure("list", cl.shape.Line.Dir, err)
+	}
+	return slices.Clone(cl.view.Names), nil
 }

@@ -4,17 +4,28 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // A server may lag behind the others. What a fresh client reads is at least as
 // new as all that was committed before its first read: here, what another
 // client wrote.
 func ExampleClient_Fresh_read() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	if err := client.Create(ctx, "/config/limit", []byte("10")); err != nil {
 		log.Fatal(err)

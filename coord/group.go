@@ -3,7 +3,6 @@ package coord
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ func NewGroup(first *Hold, more ...*Hold) *Group {
 // Holds returns the members, in the order given.
 func (g *Group) Holds() []*Hold { return slices.Clone(g.holds) }
 
-// Done is closed when a member has ended, for whatever reason.
+// Done is closed when a member has ended, for any reason.
 func (g *Group) Done() <-chan struct{} { return g.held.Done() }
 
 // Err returns nil while every member can be trusted, and otherwise the error of
@@ -60,7 +59,7 @@ func (g *Group) Deadline() time.Time {
 }
 
 // Context returns a context that ends when a member or parent does;
-// context.Cause tells which. It carries every member: see [HeldIn].
+// context.Cause says which. It carries every member: see [HeldIn].
 func (g *Group) Context(parent context.Context) context.Context {
 	for _, h := range g.holds {
 		parent = h.Context(parent)
@@ -71,29 +70,19 @@ func (g *Group) Context(parent context.Context) context.Context {
 // Revoked is closed when a member was asked for; see [Hold.Revoked].
 func (g *Group) Revoked() <-chan struct{} {
 	g.ask.Do(func() {
-		for members := range slices.Chunk(g.holds, mostAwaited) {
-			g.awaitRevoked(members)
+		for _, h := range g.holds {
+			asked := h.Revoked()
+			// Refused only when the session is over, and the group with it.
+			_ = h.claim.sess.Go(func() {
+				select {
+				case <-asked:
+					g.tell.Do(func() { close(g.asked) })
+				case <-g.held.Done():
+				}
+			})
 		}
 	})
 	return g.asked
-}
-
-// mostAwaited is how many channels one goroutine waits for; the reflect package
-// allows 65,536.
-const mostAwaited = 1 << 15
-
-// awaitRevoked closes g.asked when one of the members was asked for.
-func (g *Group) awaitRevoked(members []*Hold) {
-	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(g.held.Done())}}
-	for _, h := range members {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(h.Revoked())})
-	}
-	// Refused only when the session is over, and the group with it.
-	_ = members[0].claim.sess.Go(func() {
-		if chosen, _, _ := reflect.Select(cases); chosen > 0 {
-			g.tell.Do(func() { close(g.asked) })
-		}
-	})
 }
 
 // Release releases every member; see [Hold.Release]. All are deleted together,
@@ -107,5 +96,5 @@ func (g *Group) Release(ctx context.Context) error {
 		releasing.Go(func() { failures[i] = h.Release(ctx) })
 	}
 	releasing.Wait()
-	return joined(failures...)
+	return Joined(failures...)
 }

@@ -21,24 +21,26 @@ import (
 // learns of the loss when it wakes, and in the meantime another may hold. Have
 // the resource check the [Hold.Token], or write through [Hold.Txn].
 type Hold struct {
-	claim   *Claim
+	claim   *claim
 	granted time.Time
-	ended   func() // is called when it has ended, or nil; see [Hold.Nest]
+	in      *nest // that it is a handle of, or nil
 
 	// Guarded by claim.mu.
 	err      error          // why it has ended, or nil
+	over     []func()       // tell of the nests that ended with it
 	done     session.Signal // that it has ended
 	contexts map[*heldContext]struct{}
 }
 
 // newHold makes another handle of a claim that holds; cl.mu is held.
-func newHold(cl *Claim, ended func()) *Hold {
-	h := &Hold{claim: cl, granted: time.Now(), ended: ended}
+func newHold(cl *claim, in *nest) *Hold {
+	h := &Hold{claim: cl, granted: time.Now(), in: in}
+	in.use()
 	cl.holds = append(cl.holds, h)
 	return h
 }
 
-// Done is closed when the hold has ended, for whatever reason.
+// Done is closed when the hold has ended, for any reason.
 func (h *Hold) Done() <-chan struct{} {
 	h.claim.mu.Lock()
 	defer h.claim.mu.Unlock()
@@ -47,8 +49,8 @@ func (h *Hold) Done() <-chan struct{} {
 
 // Err returns nil while the hold can be trusted. Afterwards it matches
 // [ErrReleased], or [ErrLost] and the cause. It compares the clock with the
-// trust window, so that after a pause of the process it is right at once,
-// before Done is closed.
+// trust window: after a pause of the process it is right at the first
+// instruction, before Done is closed.
 func (h *Hold) Err() error {
 	cl := h.claim
 	cl.mu.Lock()
@@ -101,13 +103,13 @@ func (h *Hold) Token() int64 {
 }
 
 // Node returns the path of the hold's node.
-func (h *Hold) Node() string { return h.claim.Node() }
+func (h *Hold) Node() string { return h.claim.path() }
 
 // Session returns the id of the session the hold belongs to.
 func (h *Hold) Session() int64 { return h.claim.sess.ID() }
 
 // Revoked is closed when the hold was asked for, perhaps before it was granted;
-// see [Client.Revoke]. The holder finishes what it must and releases.
+// see inspect.Revoke. The holder finishes what it must and releases.
 func (h *Hold) Revoked() <-chan struct{} {
 	h.claim.node.WatchOnce()
 	for _, part := range h.claim.partsLeft() {
@@ -126,20 +128,28 @@ func (h *Hold) Revoked() <-chan struct{} {
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {
-		return nil, opError("transaction", cl.Node(), err)
+		return nil, opError("transaction", cl.path(), err)
 	}
-	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.Node(), cl.node.Version())}, ops...))
+	var results []Result
+	err := h.during(func() (err error) {
+		results, err = h.txn(ctx, ops)
+		return err
+	})
+	return results, cl.client.Failure("transaction", cl.path(), err)
+}
+
+func (h *Hold) txn(ctx context.Context, ops []Op) ([]Result, error) {
+	cl := h.claim
+	results, err := cl.client.txn(ctx, cl.sess, append([]Op{CheckOp(cl.path(), cl.node.Version())}, ops...))
 	if single, ok := err.(*TxnError); ok && single.Index == 0 && errors.Is(err, ErrBadVersion) {
 		written, unknown := cl.node.Rewritten(ctx)
 		if written {
-			return h.Txn(ctx, ops...)
+			return h.txn(ctx, ops)
 		}
-		if unknown != nil {
-			return nil, cl.client.Failure("transaction", cl.Node(), h.ownFailure(unknown))
-		}
+		err = cmp.Or(unknown, err)
 	}
 	if err != nil {
-		return nil, cl.client.Failure("transaction", cl.Node(), h.ownFailure(err))
+		return nil, h.ownFailure(err)
 	}
 	return results[1:], nil
 }
@@ -163,49 +173,19 @@ func (h *Hold) ownFailure(err error) error {
 	return cmp.Or(h.Err(), ErrReleased)
 }
 
-// Nest returns another handle of the same hold, with a Release of its own; the
-// node is deleted when the last handle is released. No request. When the new
-// handle has ended, ended is called, unless it is nil: by the release, before
-// that returns, and in a goroutine of its own if the hold was lost. Nest fails
-// when the hold has ended, also when its trust window is over and nothing has
-// told so yet, and with [ErrInvalid] while [Hold.ReleaseTxn] is under way.
-func (h *Hold) Nest(ended func()) (*Hold, error) {
-	if err := h.Err(); err != nil {
-		return nil, opError("nest", h.Node(), err)
-	}
-	nested, err := h.another(ended)
-	if err != nil {
-		return nil, opError("nest", h.Node(), err)
-	}
-	h.claim.emit(ClaimGranted, nested.granted, nil)
-	return nested, nil
-}
-
-func (h *Hold) another(ended func()) (*Hold, error) {
-	h.claim.mu.Lock()
-	defer h.claim.mu.Unlock()
-	switch {
-	case h.err != nil:
-		return nil, h.err
-	case h.claim.deleting != nil:
-		return nil, invalid("a transaction releases the hold already")
-	}
-	return newHold(h.claim, ended), nil
-}
-
 // end closes h; cl.mu is held. It reports whether h had not ended before.
 func (h *Hold) end(err error) bool {
 	if h.err != nil {
 		return false
 	}
-	h.err = err
+	h.err, h.over = err, h.in.unuse()
 	h.done.Close()
 	h.claim.holds = slices.DeleteFunc(h.claim.holds, func(other *Hold) bool { return other == h })
 	return true
 }
 
 // endAll ends every handle; cl.mu is held.
-func (cl *Claim) endAll(err error) []*Hold {
+func (cl *claim) endAll(err error) []*Hold {
 	ended := slices.Clone(cl.holds)
 	for _, h := range ended {
 		h.end(err)
@@ -225,8 +205,23 @@ func (l loss) Unwrap() []error { return []error{ErrLost, l.cause} }
 type heldContext struct {
 	context.Context
 	parent context.Context
+	key    heldKey
 	hold   *Hold
 	cancel context.CancelCauseFunc
+}
+
+// Value has the hold for its line or name, and the context itself as the
+// innermost of those that carry holds.
+func (c *heldContext) Value(key any) any {
+	switch key := key.(type) {
+	case heldKey:
+		if key == c.key {
+			return c.hold
+		}
+	case innermostKey:
+		return c
+	}
+	return c.Context.Value(key)
 }
 
 // Err looks at the clock as [Hold.Err] does, and so do the parents that are of
@@ -241,18 +236,34 @@ type heldKey struct {
 	dir    string // of the line, or the name
 }
 
+type innermostKey struct{}
+
+// heldNodes are the names of the nodes of all holds that ctx carries, the
+// outermost first.
+func heldNodes(ctx context.Context) (nodes []string) {
+	held, ok := ctx.Value(innermostKey{}).(*heldContext)
+	for ; ok; held, ok = held.parent.Value(innermostKey{}).(*heldContext) {
+		if name := held.hold.claim.node.Name(); !slices.Contains(nodes, name) {
+			nodes = append(nodes, name)
+		}
+	}
+	slices.Reverse(nodes)
+	return nodes
+}
+
 // Context returns a context that ends when the hold or parent does;
-// context.Cause tells which. It carries the hold: see [HeldIn]. It is kept
-// until one of the two has ended: where many are made of a long hold, give each
-// a parent that ends.
+// context.Cause says which. It carries the hold: see [HeldIn], and Under of
+// inspect.Contender for the claims that are made with it. It is kept until one
+// of the two has ended: where many are made of a long hold, give each a parent
+// that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	cl := h.claim
 	key := heldKey{cl.client.shared, cl.shape.Line.Dir}
 	if cl.shape.name != "" {
-		key.dir = cl.Node()
+		key.dir = cl.path()
 	}
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, key, h))
-	held := &heldContext{ctx, parent, h, cancel}
+	ctx, cancel := context.WithCancelCause(parent)
+	held := &heldContext{ctx, parent, key, h, cancel}
 	h.claim.mu.Lock()
 	err := h.err
 	if err == nil {
@@ -274,22 +285,22 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return held
 }
 
-// tellEnded tells the contexts of a hold that has ended, and the one that
-// nested it.
+// tellEnded tells the contexts of a hold that has ended, and the makers of the
+// nests that ended with it.
 func (h *Hold) tellEnded() {
 	h.claim.mu.Lock()
-	contexts, err := h.contexts, h.err
-	h.contexts = nil
+	contexts, over, err := h.contexts, h.over, h.err
+	h.contexts, h.over = nil, nil
 	h.claim.mu.Unlock()
 	for held := range contexts {
 		held.cancel(err)
 	}
-	switch {
-	case h.ended == nil:
-	case err == ErrReleased:
-		h.ended()
-	default:
-		go h.ended()
+	for _, ended := range over {
+		if err == ErrReleased {
+			ended()
+		} else {
+			go ended()
+		}
 	}
 }
 

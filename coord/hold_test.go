@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -91,7 +91,7 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 
 		// The holder does not know yet that its node is gone.
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
-		require.NoError(t, admin.Break(b.Context(), h.Node()))
+		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
 		require.NoError(t, h.Err())
 		_, err = h.Txn(b.Context(), coord.SetOp("/report", []byte("too late"), -1))
 		require.ErrorIs(t, err, coord.ErrLost)
@@ -149,7 +149,7 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 				granted <- h
 			}()
 			synctest.Wait()
-			all, err := admin.Inspect(b.Context(), "/lock")
+			all, err := inspect.Contenders(b.Context(), admin, "/lock")
 			require.NoError(t, err)
 			require.Len(t, all, 2)
 			require.True(t, all[0].Holds)
@@ -157,8 +157,8 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 			require.Equal(t, h.Session(), all[0].Session)
 			require.Equal(t, c.Identity(), all[0].Owner)
 
-			require.NoError(t, admin.Revoke(b.Context(), all[1].Node))
-			require.NoError(t, admin.Revoke(b.Context(), all[0].Node))
+			require.NoError(t, inspect.Revoke(b.Context(), admin, all[1].Node))
+			require.NoError(t, inspect.Revoke(b.Context(), admin, all[0].Node))
 			<-h.Revoked()
 			require.NoError(t, h.Err(), "it is a request")
 			require.NoError(t, h.Release(b.Context()))
@@ -174,11 +174,17 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		begun := time.Now()
-		require.NoError(t, admin.RevokeAndWait(b.Context(), h.Node(), time.Minute))
+		revoke := func(forced bool) {
+			t.Helper()
+			was, err := inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)
+			require.NoError(t, err)
+			require.Equal(t, forced, was)
+		}
+		revoke(true)
 		require.Equal(t, time.Minute, time.Since(begun).Round(time.Second))
 		<-h.Done()
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)
-		require.NoError(t, admin.RevokeAndWait(b.Context(), h.Node(), time.Minute), "gone already")
+		revoke(false) // it is gone already
 
 		h = b.acquire(c)
 		go func() {
@@ -189,14 +195,14 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 			}
 		}()
 		begun = time.Now()
-		require.NoError(t, admin.RevokeAndWait(b.Context(), h.Node(), time.Minute))
+		revoke(false)
 		require.Equal(t, time.Second, time.Since(begun).Round(time.Second))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 
 		h = b.acquire(c)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		err := admin.RevokeAndWait(ctx, h.Node(), 0)
+		_, err := inspect.RevokeAndWait(ctx, admin, h.Node(), 0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))
@@ -227,12 +233,8 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		stranded := make(chan coord.Event, 1)
-		admin := b.Open(coord.WithAuth("digest", "admin:secret"))
-		acl := []zk.ACL{{Perms: zk.PermRead | zk.PermCreate, Scheme: "world", ID: "anyone"}}
-		require.NoError(t, admin.Use(b.Context(), func(conn *zk.Conn) error {
-			_, err := conn.Create("/lock", nil, 0, append(acl, zk.DigestACL(zk.PermAll, "admin", "secret")...))
-			return err
-		}))
+		admin := b.Open(coord.WithAuth("digest", "admin:secret"), coord.WithACL("world:anyone:rc", "auth::cdrwa"))
+		require.NoError(t, admin.Create(b.Context(), "/lock", nil))
 		c := b.Open(coord.WithObserver(func(e coord.Event) {
 			if e.Kind == coord.NodeStranded {
 				stranded <- e
@@ -308,19 +310,6 @@ func TestCallsOfAClosedClientFailAtOnce(t *testing.T) {
 	})
 }
 
-// several is an error that is no key of a map.
-type several []error
-
-func (s several) Error() string { return s[0].Error() }
-
-func TestUseReturnsAnyError(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		err := c.Use(b.Context(), func(*zk.Conn) error { return several{zk.ErrNoNode} })
-		require.Equal(t, several{zk.ErrNoNode}, err)
-	})
-}
-
 func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -340,7 +329,7 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithACL("world:anyone:cdwa"))
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}, nil)
+		h, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true})
 		require.NoError(t, err)
 		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil))
 		require.ErrorIs(t, err, coord.ErrNoAuth)
@@ -354,10 +343,10 @@ func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testi
 // carried out; when the session has ended by the time it looks at the node, it
 // tells of the loss.
 func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T) {
-	for name, do := range map[string]func(h *coord.Hold, ctx context.Context) error{
-		"release": func(h *coord.Hold, ctx context.Context) error { return h.ReleaseTxn(ctx) },
-		"write": func(h *coord.Hold, ctx context.Context) error {
-			_, err := h.Txn(ctx, coord.CheckOp("/", -1))
+	for name, do := range map[string]func(b bubble, c *coord.Client, h *coord.Hold) error{
+		"release": func(b bubble, c *coord.Client, h *coord.Hold) error { return b.release(b.Context(), c, h) },
+		"write": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			_, err := h.Txn(b.Context(), coord.CheckOp("/", -1))
 			return err
 		},
 	} {
@@ -371,7 +360,7 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 				require.NoError(b, err)
 				ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
 					zkembed.ReplyError(zkembed.CodeSessionExpired))
-				err = do(h, b.Context())
+				err = do(b, c, h)
 				require.Equal(b, 1, ended.Fired())
 				require.ErrorIs(b, err, coord.ErrLost)
 				require.ErrorIs(b, err, coord.ErrSessionExpired)
@@ -402,5 +391,22 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrWindowOver)
 		<-told
 		require.ErrorIs(t, lost.Err(), coord.ErrLost)
+	})
+}
+
+// What the maker of a nest has given up may still be handed on, to one that
+// does not know the node.
+func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		nested, err := h.Nest(func() {})
+		require.NoError(t, err)
+		require.NoError(t, h.Release(b.Context()))
+		require.ErrorIs(t, b.release(b.Context(), c, nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
+		require.NoError(t, nested.Err())
+		require.Equal(t, 1, b.owned(nested.Session()))
+		require.NoError(t, nested.Release(b.Context()))
+		require.Zero(t, b.owned(nested.Session()))
 	})
 }

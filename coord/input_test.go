@@ -25,6 +25,7 @@ func TestOpenRefusesWhatCannotBeRight(t *testing.T) {
 		"a:1 b:2":             "separated by commas",
 		"a:1;b:2":             "separated by commas",
 		":2181":               "no usable host name",
+		"http://host:2181/a":  "no scheme: host:port",
 		"host:2181/":          "",
 		"host:2181//a":        "a name is empty",
 		"host:2181/a/":        "must not end with /",

@@ -3,34 +3,45 @@ package coord
 import (
 	"context"
 
-	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// JoinNames is [Client.JoinName] for several names that others may want, too:
-// one transaction makes all the claims, with the operations of each, or none.
-// They are of one session. When the ensemble refused it, the error wraps a
-// [*TxnError], whose Index counts two operations for each name, and those With
-// it.
-func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, error) {
+// AcquireNames is [Client.AcquireName] for several names that others may want,
+// too: one transaction makes all the claims, with the operations of each, or
+// none. They are of one session. A lost reply is found out about, and the
+// transaction repeated if it must. When the ensemble refused it, the error
+// wraps a [*TxnError], whose Index counts two operations for each name, and
+// those With it. When AcquireNames returns an error, nothing is left behind:
+// what could not be deleted yet is deleted in the background.
+func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {
 	if len(specs) == 0 {
 		return nil, nil
 	}
 	claims, err := c.joinNames(ctx, specs)
-	if err, _ = repeatable(ctx, err); err != nil {
-		return nil, c.Failure("join", specs[0].Path, err)
+	holds := make([]*Hold, len(claims))
+	for i, cl := range claims {
+		if err == nil {
+			holds[i], err = cl.grant(ctx)
+		}
 	}
-	return claims, nil
+	if err, _ = repeatable(ctx, err); err != nil {
+		for _, cl := range claims {
+			cl.leave(cl.atOnce)
+		}
+		return nil, c.Failure("acquire", specs[0].Path, err)
+	}
+	return holds, nil
 }
 
-func (c *Client) joinNames(ctx context.Context, specs []NameSpec) ([]*Claim, error) {
+func (c *Client) joinNames(ctx context.Context, specs []NameSpec) ([]*claim, error) {
 	s, err := c.keeper.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	claims := make(together, len(specs))
 	for i, spec := range specs {
-		shape, err := spec.shape(c)
+		shape, err := spec.shape(ctx, c)
 		if err == nil && !shape.isShared() {
 			err = invalid("%s: a claim that is made with others needs operations or a proof", spec.Path)
 		}
@@ -53,7 +64,10 @@ func (c *Client) joinNames(ctx context.Context, specs []NameSpec) ([]*Claim, err
 	}
 	select {
 	case err := <-made:
-		return claims, claims.created(err)
+		if err = claims.created(err); err != nil {
+			return nil, err
+		}
+		return claims, nil
 	case <-ctx.Done():
 		if s.Go(func() { claims.abandon(<-made) }) != nil {
 			claims.forget() // the session took the nodes with it
@@ -63,7 +77,7 @@ func (c *Client) joinNames(ctx context.Context, specs []NameSpec) ([]*Claim, err
 }
 
 // together are claims that one transaction makes.
-type together []*Claim
+type together []*claim
 
 func (t together) create(ctx context.Context) error {
 	var ops []Op
@@ -71,7 +85,7 @@ func (t together) create(ctx context.Context) error {
 	for i, cl := range t {
 		nodes[i] = &cl.node
 		path := cl.client.relative(znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name))
-		ops = append(ops, CreateOp(path, cl.shape.Data, Mode(session.Ephemeral)), SetOp(path, cl.shape.Data, 0))
+		ops = append(ops, CreateOp(path, cl.shape.Data, Mode(wire.Ephemeral)), SetOp(path, cl.shape.Data, 0))
 		ops = append(ops, cl.shape.with...)
 	}
 	return znode.CreateAll(ctx, nodes, func() (int64, error) {
@@ -95,7 +109,7 @@ func (t together) created(err error) error {
 	return nil
 }
 
-// abandon deletes the nodes that were made, all of them unless err tells that
+// abandon deletes the nodes that were made, all of them unless err reports that
 // the transaction failed.
 func (t together) abandon(err error) {
 	for _, cl := range t {

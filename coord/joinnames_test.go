@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -65,7 +66,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		require.NoError(b, err)
 		g := holdsOf(b, claims)
 		require.Equal(b, 3, b.owned(c.SessionID()))
-		require.NoError(b, g.ReleaseTxn(b.Context(), deletions...))
+		require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 		require.ErrorIs(b, g.Err(), coord.ErrReleased)
 		require.Zero(b, b.claimsAndProofs())
 
@@ -93,7 +94,7 @@ func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
 			require.NoError(b, g.Err())
 			require.Equal(b, 1, f.Fired())
 			f = strike()
-			require.NoError(b, g.ReleaseTxn(b.Context(), deletions...))
+			require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 			require.Equal(b, 1, f.Fired())
 			require.Zero(b, b.claimsAndProofs())
 		})
@@ -117,7 +118,7 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 			joined <- claims
 		}()
 		synctest.Wait()
-		require.NoError(b, admin.Break(b.Context(), "/names/0"))
+		require.NoError(b, inspect.Break(b.Context(), admin, "/names/0"))
 		away.Store(false)
 		claims := <-joined
 		require.Len(b, claims, len(specs))
@@ -154,8 +155,8 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 		require.NoError(b, err)
 		g := holdsOf(b, claims)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T/4))
-		require.NoError(b, admin.Break(b.Context(), "/names/1"))
-		err = g.ReleaseTxn(b.Context(), deletions...)
+		require.NoError(b, inspect.Break(b.Context(), admin, "/names/1"))
+		err = b.once(c).Release(b.Context(), g.Holds(), deletions...)
 		require.ErrorIs(b, err, coord.ErrLost)
 		require.Equal(b, 5, b.claimsAndProofs(), "all proofs, and two claims")
 		for i, h := range g.Holds() {
@@ -165,8 +166,8 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 		foreign, err := admin.AcquireName(b.Context(), coord.NameSpec{Path: "/names/foreign"})
 		require.NoError(b, err)
 		mixed := coord.NewGroup(g.Holds()[0], foreign)
-		require.ErrorIs(b, mixed.ReleaseTxn(b.Context()), coord.ErrInvalid)
+		require.ErrorIs(b, b.once(c).Release(b.Context(), mixed.Holds()), coord.ErrInvalid)
 		require.NoError(b, mixed.Release(b.Context()))
-		require.NoError(b, g.Holds()[2].ReleaseTxn(b.Context(), deletions[2]))
+		require.NoError(b, b.once(c).Release(b.Context(), g.Holds()[2:], deletions[2]))
 	})
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // Latch is a recipe of one's own: it opens when n parties have counted down,
@@ -37,20 +38,26 @@ func (l *Latch) CountDown(ctx context.Context, party string) error {
 
 // Wait returns when the latch is open.
 func (l *Latch) Wait(ctx context.Context) error {
-	if err := l.client.EnsureDir(ctx, l.path); err != nil {
-		return err
-	}
 	err := l.client.Wait(ctx, func(v *coord.View) (open bool, err error) {
-		parties, _, err := v.Children(l.path)
+		parties, err := v.Dir(l.path)
 		return len(parties) >= l.n, err
 	})
 	return l.client.Failure("wait", l.path, err)
 }
 
 func ExampleClient_Wait() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	latch, err := NewLatch(client, "/loaded", 2)
 	if err != nil {

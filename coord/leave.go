@@ -12,8 +12,8 @@ import (
 // node was deleted, was gone already, or its session is over for this client; a
 // hold that had been lost is released with nil, too, and [Hold.Err] goes on
 // reporting the loss. A session can be over for its client before it is for the
-// servers: those that the client could not reach keep the node, and others wait
-// for it, until the client can close the session there, or for up to the
+// servers: servers that the client could not reach keep the node, and others
+// wait for it, until the client can close the session there, or for up to the
 // session time-out after they can serve again. Otherwise it returns
 // [ErrUnconfirmed], and the deletion is repeated in the background until the
 // node or the session is gone. It may be called again and from several
@@ -31,8 +31,8 @@ func (h *Hold) Release(ctx context.Context) error {
 }
 
 // Abandon is [Hold.Release] without waiting for the answer, for callers that
-// must return at once: the node is deleted in the background. Release tells the
-// outcome.
+// must return immediately: the node is deleted in the background. Release
+// returns the outcome.
 func (h *Hold) Abandon() { h.giveUp() }
 
 // giveUp ends h. When it was the last handle, it returns the node's removal.
@@ -51,26 +51,6 @@ func (h *Hold) giveUp() *removal {
 	return cl.leave(cl.atOnce)
 }
 
-// Leave gives the claim up and deletes its node, whether its turn has come or
-// not. It answers and waits as [Hold.Release] does.
-func (cl *Claim) Leave(ctx context.Context) error {
-	ctx = bound(ctx)
-	return opError("leave", cl.Node(), cl.endAndLeave().wait(ctx, cl.sess.Timeout()))
-}
-
-// Abandon is [Claim.Leave] without waiting for the answer; see [Hold.Abandon].
-func (cl *Claim) Abandon() { cl.endAndLeave() }
-
-func (cl *Claim) endAndLeave() *removal {
-	cl.mu.Lock()
-	released := cl.endAll(ErrReleased)
-	cl.mu.Unlock()
-	for _, h := range released {
-		h.tellReleased()
-	}
-	return cl.leave(cl.atOnce)
-}
-
 // tellReleased tells the contexts of a hold that was released, and the
 // observer.
 func (h *Hold) tellReleased() {
@@ -80,20 +60,20 @@ func (h *Hold) tellReleased() {
 
 // removal is the deletion of a claim's node, once it has begun.
 type removal struct {
-	claim *Claim
+	claim *claim
 	done  chan struct{}
 	err   error // set before done is closed; before, the failure of atOnce
 }
 
 // leaving is closed when the node is to be deleted.
-func (cl *Claim) leaving() <-chan struct{} {
+func (cl *claim) leaving() <-chan struct{} {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.left.Done(cl.removal != nil)
 }
 
 // leave begins to delete the node, once, by begin.
-func (cl *Claim) leave(begin func(func()) error) *removal {
+func (cl *claim) leave(begin func(func()) error) *removal {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.removal != nil {
@@ -118,7 +98,7 @@ func (cl *Claim) leave(begin func(func()) error) *removal {
 
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
-func (cl *Claim) atOnce(remove func()) error {
+func (cl *claim) atOnce(remove func()) error {
 	if cl.gone != nil || len(cl.parts) > 0 || cl.deleting != nil || cl.node.Spec.Shared {
 		return cl.sess.Go(remove)
 	}
@@ -134,7 +114,7 @@ func (cl *Claim) atOnce(remove func()) error {
 
 // beginRemoval notes that the node is about to be deleted; cl.mu is held, and
 // no other goroutine deletes it.
-func (cl *Claim) beginRemoval() *removal {
+func (cl *claim) beginRemoval() *removal {
 	cl.removal = &removal{claim: cl, done: make(chan struct{})}
 	cl.node.WatchNoMore()
 	cl.left.Close()
@@ -156,7 +136,7 @@ func (r *removal) remove() error {
 		return cl.node.DeleteOnce()
 	})
 	if err != nil {
-		return fmt.Errorf("%w; %s stays until session %s ends", err, cl.Node(), sessionName(cl.sess.ID()))
+		return fmt.Errorf("%w; %s stays until session %s ends", err, cl.path(), sessionName(cl.sess.ID()))
 	}
 	return nil
 }

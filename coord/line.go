@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
@@ -20,16 +21,14 @@ const sequenceLimit = math.MaxInt32 - (1 << 16) + 1
 // one of those goes, the rule is asked again. It must not change the slice,
 // which many share.
 //
-// A nil rule grants the turn to a claim whose existence is all that matters,
-// and lists nothing.
-//
-// A rule cannot see those that came after the claim. No contender comes to
+// A rule cannot see contenders that came after the claim. No contender comes to
 // stand ahead of a claim later, so a rule may be shown some that have gone, but
 // before a grant none is missing. More contenders must never make it say yes: a
 // claim that joins behind many of its own session is first asked about the
-// nearest of these alone, and if the rule says no to that, it waits for those
-// that it names. A rule that lets later contenders go first could grant twice
-// when it is asked about listings of different age; it cannot be written.
+// nearest of these alone, and if the rule says no to that, it waits for the
+// contenders that the rule names. A rule that lets later contenders go first
+// could grant twice when it is asked about listings of different age; it cannot
+// be written.
 //
 // Naming more than must be waited for costs a request each and can save one
 // later: when a watched contender goes, and the claim's place is among the
@@ -40,11 +39,11 @@ type Rule func(ahead []Contender) (wait []int, granted bool)
 
 // First is the rule of mutual exclusion: the first in line holds. The others
 // wait for the one before them; they also watch the one before that, and look
-// when it goes, so that they know, when their turn comes, that no other is
-// left: no listing delays the way from one holder to the next. It is for lines
-// in which no contender can come to stand before another, except the reader
-// that a downgraded writer leaves in its place: when a writer has gone, the
-// line is listed in any case.
+// when it goes; when their turn comes they then know that no other is left: no
+// listing delays the way from one holder to the next. It is for lines in which
+// no contender can come to stand before another, except the reader that a
+// downgraded writer leaves in its place: when a writer has gone, the line is
+// listed in any case.
 func First(ahead []Contender) (wait []int, granted bool) {
 	switch n := len(ahead); n {
 	case 0:
@@ -61,9 +60,12 @@ type Line struct {
 	Dir string
 	// Kinds of claims that take part, or none if every kind does. Where some
 	// are named, a claim's own kind takes part in any case, and a contender of
-	// another known kind cannot be honoured: the one of the two that came later
-	// must leave ([ErrForeign]). So must one of the other dialect in any line
-	// without AnyDialect. Names of no known shape are ignored.
+	// another known kind cannot be honoured, and neither can one of the other
+	// dialect, unless there is AnyDialect. If the listing of its join shows
+	// such a contender before a claim, the claim is refused ([ErrForeign]). A
+	// claim that finds it later, because that listing was not made or was lost
+	// or its call has waited before ([Patient]), waits until it is gone. Names
+	// of no known shape are ignored.
 	Kinds []string
 	// AnyDialect: contenders of both dialects take part, and none of another
 	// kind matters. It is for claims that do not exclude each other.
@@ -76,7 +78,9 @@ func (l Line) has(kind string) bool { return len(l.Kinds) == 0 || slices.Contain
 // LockLine is the line of the locks at dir: mutexes, and both sides of
 // read/write locks, which exclude each other. A mutex stands in it like a
 // writer.
-func LockLine(dir string) Line { return Line{Dir: dir, Kinds: []string{kindLock, kindRead, kindWrite}} }
+func LockLine(dir string) Line {
+	return Line{Dir: dir, Kinds: []string{dialect.Lock, dialect.Read, dialect.Write}}
+}
 
 // Order picks those out of the names of a directory's children that take part
 // in the line, and sorts them by age. It costs no request.
@@ -86,16 +90,15 @@ func (l Line) Order(names []string, d Dialect) []Contender {
 }
 
 // mayReturn reports whether a contender that is gone may stand in the line
-// under another name: a write claim that was downgraded has left a read claim
-// in its place. Kazoo's names do not tell a writer from a mutex.
+// under another name; see [dialect.Replaceable].
 func (l Line) mayReturn(gone Contender) bool {
-	return gone.Kind == kindWrite || gone.Dialect == Kazoo && l.has(kindRead)
+	return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))
 }
 
-// parse sorts the children of a directory into those that take part and those
-// that cannot be honoured. It sorts numbers, and makes the contenders, which
-// are large, in the order that these give: the right one, but for nodes of one
-// number and for sequences that have wrapped.
+// parse sorts the children of a directory into contenders that take part and
+// contenders that cannot be honoured. It sorts numbers, and makes the
+// contenders, which are large, in the order that these give: the right one, but
+// for nodes of one number and for sequences that have wrapped.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	ages := make([]uint64, len(names)) // the last digits, and the place among names
 	for i, name := range names {
@@ -104,7 +107,8 @@ func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	slices.Sort(ages)
 	line = make([]Contender, 0, len(ages))
 	for _, age := range ages {
-		c, known := parseOf(names[uint32(age)], l.Kinds)
+		name, known := dialect.Parse(names[uint32(age)], l.Kinds)
+		c := Contender(name)
 		switch {
 		case !known:
 		case (l.AnyDialect || c.Dialect == d) && l.has(c.Kind):
@@ -168,17 +172,22 @@ func byAge(a, b Contender) int {
 		cmp.Compare(a.Name, b.Name))
 }
 
-// admit refuses a claim that cannot be ordered against the others. It returns
-// a foreign contender that came after self, which is only worth a report.
-func admit(self Contender, foreign []Contender) (late *Contender, err error) {
+// admit refuses a claim that cannot be ordered against the others.
+func admit(self Contender) error {
 	if self.Sequence < 0 || self.Sequence >= sequenceLimit {
-		return nil, fmt.Errorf("%w: %s", ErrSequenceExhausted, self.Name)
+		return fmt.Errorf("%w: %s", ErrSequenceExhausted, self.Name)
 	}
-	for i, f := range foreign {
-		if f.Sequence < self.Sequence {
-			return nil, fmt.Errorf("%w: %s (%s %s) came first", ErrForeign, f.Name, f.Dialect, f.Kind)
-		}
-		late = &foreign[i]
-	}
-	return late, nil
+	return nil
+}
+
+// around says which foreign contenders, sorted by age, came before self, and
+// which after it.
+func around(self Contender, foreign []Contender) (before, after []Contender) {
+	at, _ := slices.BinarySearchFunc(foreign, self, func(f, self Contender) int { return cmp.Compare(f.Sequence, self.Sequence) })
+	return foreign[:at], foreign[at:]
+}
+
+// refuse is why a claim that comes after f is refused.
+func refuse(f Contender) error {
+	return fmt.Errorf("%w: %s (%s %s) came first", ErrForeign, f.Name, f.Dialect, f.Kind)
 }

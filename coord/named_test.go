@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -33,7 +34,7 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.named(c)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, admin.Break(b.Context(), "/names/one"))
+		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
 		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
 		require.NoError(t, err)
 		require.NoError(t, h.Err(), "it does not know")
@@ -59,7 +60,7 @@ func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h := b.named(c)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, admin.Break(b.Context(), "/names/one"))
+		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
 		// Another's claim of the same name, made in the same way.
 		_, err := admin.Txn(b.Context(),
 			coord.CreateOp("/names/one", nil, coord.Ephemeral), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))
@@ -79,7 +80,7 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 		time.Sleep(time.Second) // until the own watch is set
 		away.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
-		require.NoError(t, admin.Break(b.Context(), "/names/one"))
+		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
 		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
 		require.NoError(t, err)
 		time.Sleep(time.Second)

@@ -79,7 +79,7 @@ func transient(err error) bool {
 }
 
 // repeatable reports whether a call that failed with err is to be made again,
-// and otherwise returns the error that tells why not.
+// and otherwise returns the error that says why not.
 func repeatable(ctx context.Context, err error) (failure error, again bool) {
 	switch {
 	case !transient(err):
@@ -95,7 +95,7 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 // server throttled it. It is for requests that do no harm when they are carried
 // out twice; f finds out what is different the second time. When ctx ends it
 // returns its error ([Ended]) with f's last one. A hold that is lost
-// ([ErrLost]) does not come back, for whatever reason it was lost.
+// ([ErrLost]) does not come back.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
@@ -148,7 +148,7 @@ func (c *Client) EnsureDir(ctx context.Context, path string) error {
 }
 
 // Flush is a write that changes nothing. When it has returned nil, reads of
-// this client show whatever was committed before the call: one request.
+// this client show everything committed before the call: one request.
 func (c *Client) Flush(ctx context.Context) error {
 	_, err := read(ctx, c, "flush", "/", func(s *session.Session, _ string) (struct{}, error) {
 		return struct{}{}, s.Flush(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"sync/atomic"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -15,7 +16,8 @@ import (
 // An observer hears of every event, from many goroutines: it counts, and does
 // not block. Packages contrib/prom and contrib/otel are made of one.
 func ExampleWithObserver() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	srv, err := zkembed.Start()
 	if err != nil {
 		log.Fatal(err)

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -62,11 +64,13 @@ func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
 // costs one request more. There are no results when the transaction took effect
 // and its reply was lost.
 func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
-	results, err := o.txn(ctx, ops)
+	results, err := o.txn(ctx, nil, ops)
 	return results, o.client.Failure("transaction", o.dir, err)
 }
 
-func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
+// txn carries out the operations in session s, or if that is nil, in the
+// current one.
+func (o *ExactlyOnce) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
 	if _, err := o.client.requests(ops); err != nil {
 		return nil, err
 	}
@@ -77,7 +81,7 @@ func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
 	}
 	defer func() { <-o.places }()
 	for {
-		w, err := o.take(ctx)
+		w, err := o.take(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +100,7 @@ func (o *ExactlyOnce) txn(ctx context.Context, ops []Op) ([]Result, error) {
 // errNoWitness: nothing was carried out, for want of the witness.
 var errNoWitness = errors.New("the witness is gone")
 
-// try carries out a transaction with a witness. It tells whether the witness
+// try carries out a transaction with a witness. It reports whether the witness
 // is of no more use.
 func (w *witness) try(ctx context.Context, ops []Op) (results []Result, spent bool, err error) {
 	all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)
@@ -169,12 +173,25 @@ func (w *witness) fence(ctx context.Context, verdict error) (spent bool, err err
 // fenced are the data that a fence leaves, where transactions leave none.
 var fenced = []byte("refused")
 
-// take returns a witness of the session that is up, which it waits for.
-func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
-	s, err := o.client.keeper.Session(ctx)
-	if err != nil {
-		return nil, err
+// take returns a witness of session s, or if that is nil, of the one that is
+// up, which it waits for.
+func (o *ExactlyOnce) take(ctx context.Context, s *session.Session) (*witness, error) {
+	if s != nil {
+		return o.takeIn(ctx, s)
 	}
+	for {
+		s, err := o.client.keeper.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w, err := o.takeIn(ctx, s)
+		if err == nil || ctx.Err() != nil || s.Err() == nil {
+			return w, err
+		}
+	}
+}
+
+func (o *ExactlyOnce) takeIn(ctx context.Context, s *session.Session) (*witness, error) {
 	o.mu.Lock()
 	if o.closed {
 		o.mu.Unlock()
@@ -198,10 +215,10 @@ func (o *ExactlyOnce) take(ctx context.Context) (*witness, error) {
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
 	c := o.client
 	w := &witness{client: c, sess: s}
-	w.node.Init(&c.nodes, s, znode.Spec{Dir: c.full(o.dir), Name: c.opts.dialect.newGUID()}, nil)
+	w.node.Init(&c.nodes, s, znode.Spec{Dir: c.full(o.dir), Name: dialect.GUID(c.opts.dialect)}, nil)
 	made := make(chan error, 1)
 	if err := s.Go(func() { made <- w.create(ctx, o.owner) }); err != nil {
-		return o.take(ctx) // of the next session
+		return nil, err
 	}
 	select {
 	case err := <-made:
@@ -210,8 +227,6 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 			return w, nil
 		case ctx.Err() != nil:
 			return nil, Ended(ctx)
-		case s.Err() != nil:
-			return o.take(ctx)
 		}
 		return nil, err
 	case <-ctx.Done():
@@ -227,7 +242,7 @@ func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, e
 func (w *witness) create(ctx context.Context, owner []byte) error {
 	acl, dir := w.client.opts.acl, w.node.Spec.Dir
 	return w.node.Create(ctx, func() (string, int64, error) {
-		return w.sess.Create(znode.Join(dir, w.node.Spec.Name), owner, session.Ephemeral, acl)
+		return w.sess.Create(znode.Join(dir, w.node.Spec.Name), owner, wire.Ephemeral, acl)
 	}, func() error { return w.sess.EnsurePath(ctx, dir, acl) })
 }
 
@@ -267,5 +282,5 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 		})
 	}
 	deleting.Wait()
-	return opError("close", o.dir, joined(failures...))
+	return opError("close", o.dir, Joined(failures...))
 }

@@ -22,6 +22,13 @@ func (b bubble) once(c *coord.Client) *coord.ExactlyOnce {
 	return o
 }
 
+// release releases a hold by a transaction.
+func (b bubble) release(ctx context.Context, c *coord.Client, h *coord.Hold, ops ...coord.Op) error {
+	o := b.once(c)
+	defer o.Close(context.Background())
+	return o.Release(ctx, []*coord.Hold{h}, ops...)
+}
+
 // add is an operation that would be seen if it was carried out twice.
 var add = coord.CreateOp("/count/n-", nil, coord.Sequential)
 

@@ -97,16 +97,72 @@ func TestServersThatCannotBeReachedAreWarnedOfWithTheReasonAfterSomeSecondsAndAg
 	})
 }
 
-func TestOpenWarnsOfServersThatCannotBeReachedWhileItWaits(t *testing.T) {
+func TestAFirstConnectionThatTakesLongerThanASecondIsWarnedOfWithTheReasonForEachServer(t *testing.T) {
+	wait := func(b bubble, opts ...coord.Option) {
+		ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
+		defer cancel()
+		_, err := coord.Open(ctx, "first:2181,second:2181", append(opts, coord.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
+			return nil, map[string]error{"first:2181": errors.New("nobody home"), "second:2181": errors.New("gone for lunch")}[addr]
+		}))...)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorContains(b, err, "nobody home")
+		time.Sleep(T) // the client closes in the background
+	}
+	judge := func(b bubble, lines []string) {
+		require.Len(b, lines, 1)
+		require.Contains(b, lines[0], "for=1s")
+		require.Contains(b, lines[0], "first:2181: nobody home")
+		require.Contains(b, lines[0], "second:2181: gone for lunch")
+	}
 	inBubble(t, func(b bubble) {
 		log, written := journal(slog.LevelWarn)
-		ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
-		defer cancel()
-		refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody home") }
-		_, err := coord.Open(ctx, "zk:2181", coord.WithDialer(refuse), coord.WithLogger(log))
-		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.Len(b, written("nobody home"), 1)
-		time.Sleep(T) // the client closes in the background
+		wait(b, coord.WithLogger(log))
+		judge(b, written("no connection to any server"))
+	})
+	inBubble(t, func(b bubble) { // the default logger, if there is no other
+		log, written := journal(slog.LevelWarn)
+		former := slog.Default()
+		slog.SetDefault(log)
+		defer slog.SetDefault(former)
+		wait(b)
+		judge(b, written("first:2181"))
+		wait(b, coord.WithLogger(slog.New(slog.DiscardHandler)))
+		judge(b, written("first:2181"))
+	})
+}
+
+func TestAClientTellsWhetherItIsConnected(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.True(b, c.Connected())
+		cut := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
+		b.Server.DropConns()
+		time.Sleep(time.Second)
+		require.False(b, c.Connected())
+		cut.Heal()
+		time.Sleep(T)
+		require.True(b, c.Connected())
+		b.Close(c)
+		require.False(b, c.Connected())
+	})
+}
+
+func TestEveryObserverHearsOfEveryEvent(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var first, second []string
+		note := func(kinds *[]string) coord.Option {
+			var mu sync.Mutex
+			return coord.WithObserver(func(e coord.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				*kinds = append(*kinds, e.Kind)
+			})
+		}
+		c := b.Open(note(&first), note(&second))
+		require.NoError(b, b.acquire(c).Release(b.Context()))
+		b.Close(c)
+		require.Contains(b, first, coord.ClaimGranted)
+		require.Equal(b, first, second)
 	})
 }
 

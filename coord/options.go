@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // defaultSessionTimeout is the session time-out asked for when
@@ -21,10 +23,11 @@ const defaultSessionTimeout = 10 * time.Second
 type options struct {
 	session.Config
 
-	acl         []session.ACL
-	observe     func(Event)
+	acl         []wire.ACL
+	observers   []func(Event)
 	identity    []byte // in the data of the nodes
-	dropping    bool   // holds end with their connection
+	held        []string
+	dropping    bool // holds end with their connection
 	needsChroot bool
 	dialect     Dialect
 }
@@ -35,10 +38,10 @@ type Option func(*options) error
 func defaults() options {
 	return options{
 		Config: session.Config{
-			Timeout: defaultSessionTimeout, MaxPacket: session.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
+			Timeout: defaultSessionTimeout, MaxPacket: session.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
 			Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost,
 		},
-		acl:      []session.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
+		acl:      []wire.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
 		dialect:  Curator,
 		identity: []byte(filepath.Base(os.Args[0])),
 	}
@@ -57,13 +60,13 @@ func WithSessionTimeout(d time.Duration) Option {
 	}
 }
 
-// WithTick tells the servers' tickTime. A follower reports to the leader which
-// sessions it heard from when the leader asks, every half tick; the trust
+// WithTick sets what the servers' tickTime is. A follower reports to the leader
+// which sessions it heard from when the leader asks, every half tick; the trust
 // window allows for a leader that is late by as much again (at most T/8).
 // Knowing the tick (2 s by default, often) makes the window longer: a hold
 // survives an outage of T/2 if the tick is at most T/5. Unknown, it is taken
 // for T/2, the most a server can have unless its minSessionTimeout is set to
-// less than two ticks: then tell the tick. A value that is too small makes the
+// less than two ticks: then set the tick. A value that is too small makes the
 // window unsafe; one that is too large makes it shorter, and [Open] refuses
 // more than T, which leaves none.
 func WithTick(d time.Duration) Option {
@@ -98,7 +101,7 @@ func WithACL(entries ...string) Option {
 			if scheme == "" || at < 0 {
 				return invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
 			}
-			acl := session.ACL{Scheme: scheme, ID: rest[:at]}
+			acl := wire.ACL{Scheme: scheme, ID: rest[:at]}
 			for _, letter := range rest[at+1:] {
 				bit := strings.IndexRune(permissions, letter)
 				if bit < 0 {
@@ -128,7 +131,7 @@ func WithAuth(scheme, value string) Option {
 // [Open]; by default, by TCP to each address that the name has, in turn. The
 // context ends after ten seconds, or when another server was faster: after a
 // second, or a sixth of the session time-out if that is less, the next server
-// is tried beside it.
+// is tried as well.
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) error {
 		if dial == nil {
@@ -156,9 +159,12 @@ func WithTLS(config *tls.Config) Option {
 // default of 1048575 bytes. A larger request, all of it counted (paths, data,
 // ACLs), fails with [ErrTooLarge] and is not sent: a server would close the
 // connection on it, and with it all that is under way. Where servers accept
-// less than this, the first request that is too large costs three connections,
+// less than this, the first request that is too large costs four connections,
 // and each smaller one that is tried later and is too large costs one; then
-// such requests fail as well.
+// such requests fail as well. Connections that are closed for other reasons, by
+// servers that restart or by a proxy, count for nothing: when one is closed
+// under a request, reads of that size that find nothing tell whether servers
+// accept it.
 func WithMaxPacket(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4096 {
@@ -170,41 +176,60 @@ func WithMaxPacket(bytes int) Option {
 }
 
 // WithLogger sets where to log. At Warn: a session or a hold that was lost, and
-// that no server can be reached, with the reason, after 5 s and then every 30
-// s. At Info: sessions and connections that begin, connections that end, and
-// what [Client.Close] ends. At Debug: each attempt to connect that failed.
-// Nothing is logged by default. A handler that blocks delays the session's
-// probes, and so ends the holds.
+// that no server can be reached, with the reason for each, after 5 s (after 1 s
+// if there was no connection yet) and then every 30 s. At Info: sessions and
+// connections that begin, connections that end, and what [Client.Close] ends.
+// At Debug: each attempt to connect that failed. Without this option only the
+// wait for the first connection is logged, by [slog.Default]. A handler that
+// blocks delays the session's probes, and so ends the holds.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
 			return invalid("the logger is nil; leave the option out for no log")
 		}
-		o.Log = log
+		o.Log, o.Waiting = log, log
 		return nil
 	}
 }
 
 // WithObserver has f hear of every [Event], for metrics. It is called from many
-// goroutines and must not block.
+// goroutines and must not block. Each use of the option adds an observer.
 func WithObserver(f func(Event)) Option {
 	return func(o *options) error {
 		if f == nil {
 			return invalid("the observer is nil")
 		}
-		o.observe = f
+		o.observers = append(o.observers, f)
 		return nil
 	}
 }
 
-// WithIdentity names this process in the data of its nodes, beside host and
-// pid; by default it is the program's name.
+// WithIdentity names this process in the data of its nodes, with host and pid;
+// by default it is the program's name.
 func WithIdentity(name string) Option {
 	return func(o *options) error {
 		if name == "" || len(name) > 256 || strings.ContainsAny(name, "\n\r") {
 			return invalid("identity %q: it must be one line of 1 to 256 bytes", name)
 		}
 		o.identity = []byte(name)
+		return nil
+	}
+}
+
+// WithHeld says that this process runs under holds of other processes, by the
+// names of their nodes, the outermost first: every claim says so in its data
+// ([ContenderInfo.Under]), which lets operators find processes that wait for
+// each other. The command passes these names to its CMD in the environment:
+//
+//	coord.WithHeld(strings.Fields(os.Getenv("COORD_HELD"))...)
+func WithHeld(nodes ...string) Option {
+	return func(o *options) error {
+		for _, name := range nodes {
+			if err := checkName(name); err != nil {
+				return err
+			}
+		}
+		o.held = slices.Clone(nodes)
 		return nil
 	}
 }
@@ -250,7 +275,7 @@ func (o *options) complete() error {
 	}
 	o.identity = fmt.Appendf(nil, "%s %s %d", o.identity, host, os.Getpid())
 	if o.Tick > o.Timeout {
-		return invalid("tick %v leaves no trust window of a session time-out of %v; ask for more (WithSessionTimeout)", o.Tick, o.Timeout)
+		return invalid("tick %v leaves no trust window of a session time-out of %v; ask for a longer one", o.Tick, o.Timeout)
 	}
 	return nil
 }

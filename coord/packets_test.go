@@ -51,12 +51,12 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		_, err := c.Acquire(b.Context(), large(half+1), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
 		require.ErrorContains(t, err, "jute.maxbuffer")
-		require.EqualValues(t, 3, lost.Load())
+		require.EqualValues(t, 4, lost.Load())
 		for range 10 {
 			_, err = c.Acquire(b.Context(), large(half+1), first)
 			require.ErrorIs(t, err, coord.ErrTooLarge)
 		}
-		require.EqualValues(t, 3, lost.Load(), "it is known by now")
+		require.EqualValues(t, 4, lost.Load(), "it is known by now")
 		smaller, err := c.Acquire(b.Context(), large(half-1000), first)
 		require.NoError(t, err)
 		require.NoError(t, smaller.Release(b.Context()))
@@ -67,7 +67,7 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		time.Sleep(time.Minute)
 		_, err = c.Acquire(b.Context(), large(half+1), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
-		require.EqualValues(t, 4, lost.Load(), "servers may have been told otherwise")
+		require.EqualValues(t, 5, lost.Load(), "servers may have been told otherwise")
 	}, zkembed.WithMaxPacket(half))
 }
 
@@ -76,6 +76,7 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 		c, lost := b.counting()
 		failed := make(chan error)
 		for range 8 {
+			time.Sleep(10 * time.Millisecond)
 			go func() {
 				_, err := c.Acquire(b.Context(), large(half+1000), first)
 				failed <- err
@@ -88,15 +89,43 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 	}, zkembed.WithMaxPacket(half))
 }
 
-func TestAConnectionThatIsCutUnderALargePacketIsNoSignOfALimit(t *testing.T) {
+// F60: what a rolling restart does to a packet that waits, and what it may do,
+// twice in a row, to the trial of its size.
+func TestF60ConnectionsThatAreClosedUnderAPacketAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.counting()
-		for i := range 4 {
-			b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 2}, zkembed.Drop())
-			h, err := c.Acquire(b.Context(), large(half+i), first)
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/large/", Times: 5}, zkembed.Drop())
+		for i := range 3 {
+			b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 2}, zkembed.Drop())
+			h, err := c.Acquire(b.Context(), large(10_000*(i+1)), first)
 			require.NoError(t, err)
 			require.NoError(t, h.Release(b.Context()))
 		}
+	})
+}
+
+// A proxy that flaps closes connections with and without a packet.
+func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting()
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
+		acquired := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(b.Context(), large(10_000), first)
+			acquired <- err
+		}()
+		for range 6 {
+			trial := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 1}, zkembed.Drop())
+			select {
+			case <-trial.Struck():
+			case err := <-acquired:
+				require.NoError(t, err)
+			}
+			time.Sleep(40 * time.Millisecond) // connected again, and before the next trial
+			require.NoError(t, b.Server.DropConn(c.SessionID()))
+		}
+		require.NoError(t, <-acquired)
+		require.EqualValues(t, 13, lost.Load())
 	})
 }
 

@@ -11,10 +11,14 @@ import (
 // is made only while the hold's node exists, a request to give it up is one for
 // the hold, and it is deleted along with the hold's node, however the hold
 // ends. No other client must want the same path. data are by default the
-// client's identity. One request.
+// client's identity. It fails with [ErrInvalid] in a turn of a local queue and
+// in any other nest ([Hold.Nest]). One request.
 func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	c := h.claim.client
-	shape, err := NameSpec{Path: path, Data: data}.shape(c)
+	shape, err := NameSpec{Path: path, Data: data}.shape(ctx, c)
+	if h.in != nil {
+		err = errNested
+	}
 	if err == nil {
 		shape.part = h
 		_, err = c.join(ctx, shape)
@@ -24,7 +28,7 @@ func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 
 // adopt makes a new claim a part of the hold it was made for. When that has
 // ended meanwhile, the claim is left.
-func (h *Hold) adopt(part *Claim) error {
+func (h *Hold) adopt(part *claim) error {
 	h.claim.mu.Lock()
 	ended := h.err
 	if ended == nil {
@@ -37,14 +41,14 @@ func (h *Hold) adopt(part *Claim) error {
 	return ended
 }
 
-// removeWith deletes the node and those of its parts, all at once: no
-// reader finds the one without the other. Where one of them is gone, or may not
-// be deleted, they are deleted one by one.
-func (r *removal) removeWith(parts []*Claim) error {
+// removeWith deletes the node and the nodes of its parts together: no reader
+// finds the one without the other. Where one of them is gone, or may not be
+// deleted, they are deleted one by one.
+func (r *removal) removeWith(parts []*claim) error {
 	cl := r.claim
-	ctx, ops := context.Background(), []Op{DeleteOp(cl.Node(), -1)}
+	ctx, ops := context.Background(), []Op{DeleteOp(cl.path(), -1)}
 	for _, part := range parts {
-		ops = append(ops, DeleteOp(part.Node(), -1))
+		ops = append(ops, DeleteOp(part.path(), -1))
 	}
 	_, err := cl.client.txn(ctx, cl.sess, ops)
 	var refused *TxnError
@@ -60,7 +64,7 @@ func (r *removal) removeWith(parts []*Claim) error {
 }
 
 // removeParts deletes parts one by one.
-func removeParts(parts []*Claim) (err error) {
+func removeParts(parts []*claim) (err error) {
 	for _, part := range parts {
 		r := part.leave(part.atOnce)
 		<-r.done
@@ -70,8 +74,8 @@ func removeParts(parts []*Claim) (err error) {
 }
 
 // partsLeft are the claim's parts whose deletion has not begun.
-func (cl *Claim) partsLeft() []*Claim {
+func (cl *claim) partsLeft() []*claim {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(cl.parts), func(part *Claim) bool { return (*owner)(part).Leaving() })
+	return slices.DeleteFunc(slices.Clone(cl.parts), func(part *claim) bool { return (*owner)(part).Leaving() })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -24,25 +25,30 @@ func (b bubble) whole(c *coord.Client) *coord.Hold {
 }
 
 func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
-	ends := map[string]func(b bubble, h *coord.Hold) error{
-		"released": func(b bubble, h *coord.Hold) error { return h.Release(b.Context()) },
-		"released late": func(b bubble, h *coord.Hold) error {
+	ends := map[string]func(b bubble, c *coord.Client, h *coord.Hold) error{
+		"released": func(b bubble, c *coord.Client, h *coord.Hold) error { return h.Release(b.Context()) },
+		"released late": func(b bubble, c *coord.Client, h *coord.Hold) error {
 			ctx, cancel := context.WithCancel(b.Context())
 			cancel()
 			return h.Release(ctx)
 		},
-		"released with a transaction": func(b bubble, h *coord.Hold) error {
-			return h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil))
+		"released with a transaction": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			return b.release(b.Context(), c, h, coord.CreateOp("/done", nil))
 		},
-		"broken":   func(b bubble, h *coord.Hold) error { return b.Open().Break(b.Context(), h.Node()) },
-		"the part": func(b bubble, h *coord.Hold) error { return b.Open().Break(b.Context(), "/parts/part") },
+		"broken": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			return inspect.Break(b.Context(), b.Open(), h.Node())
+		},
+		"the part": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			return inspect.Break(b.Context(), b.Open(), "/parts/part")
+		},
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b bubble) {
-				h := b.whole(b.Open())
+				c := b.Open()
+				h := b.whole(c)
 				time.Sleep(time.Second) // until the own watches are set
-				require.NoError(t, end(b, h))
+				require.NoError(t, end(b, c, h))
 				time.Sleep(time.Second)
 				if name == "the part" {
 					require.NoError(t, h.Err(), "the part is gone and not the whole")
@@ -69,7 +75,7 @@ func TestARequestForAPartIsOneForTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h := b.whole(b.Open())
 		admin := b.Open()
-		require.NoError(t, admin.Revoke(b.Context(), "/parts/part"))
+		require.NoError(t, inspect.Revoke(b.Context(), admin, "/parts/part"))
 		select {
 		case <-h.Revoked():
 		case <-time.After(time.Second):
@@ -85,7 +91,7 @@ func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
 		h, err := c.Acquire(b.Context(), parted, coord.First)
 		require.NoError(t, err)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, admin.Break(b.Context(), h.Node()))
+		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
 		require.NoError(t, h.Err(), "it does not know")
 		require.ErrorIs(t, h.Attach(b.Context(), "/", nil), coord.ErrInvalid, "it has no name of its own")
 		require.ErrorIs(t, h.Attach(b.Context(), "/parts/part", nil), coord.ErrLost)
@@ -102,7 +108,7 @@ func TestOnlyALeaderHasANotice(t *testing.T) {
 		"/e/0123456789abcdef0123456789abcdef__lock__0000000012": "/e/0123456789abcdef0123456789abcdef__lock__0000000012",
 		"/e/latch-0000000012":                                   "/e/latch-0000000012",
 	} {
-		require.Equal(t, notice, coord.Notice(node))
+		require.Equal(t, notice, inspect.Notice(node))
 	}
 }
 

@@ -20,7 +20,7 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 		for range 20 {
 			h := b.acquire(c)
 			f := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
-			err := h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil))
+			err := b.release(b.Context(), c, h, coord.CreateOp("/done", nil))
 			require.Equal(b, 1, f.Fired())
 			made := slices.ContainsFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return n.Path == "/done" })
 			if err == nil {
@@ -45,7 +45,7 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 		require.NoError(t, err)
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := make(chan error, 1)
-		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
+		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
 		synctest.Wait()
 		_, err = c.Acquire(h.Context(b.Context()), again, first)
 		require.ErrorIs(t, err, coord.ErrInvalid)

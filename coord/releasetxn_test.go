@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -42,9 +43,9 @@ func TestAReleaseByTransactionOfAHoldThatWasBrokenUnawaresIsALoss(t *testing.T) 
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, admin.Break(b.Context(), h.Node()))
+		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
 		require.NoError(t, h.Err(), "it does not know")
-		require.ErrorIs(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)), coord.ErrLost)
+		require.ErrorIs(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)), coord.ErrLost)
 		_, made, err := admin.Exists(b.Context(), "/done")
 		require.NoError(t, err)
 		require.False(t, made)
@@ -64,10 +65,10 @@ func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t
 				lost := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Drop())
 				late := b.Server.Inject(zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}, zkembed.Delay(2*time.Second))
 				released := make(chan error, 1)
-				go func() { released <- h.ReleaseTxn(b.Context(), op) }()
+				go func() { released <- b.release(b.Context(), c, h, op) }()
 				time.Sleep(time.Second)
 				require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-				require.NoError(b, admin.Break(b.Context(), h.Node()))
+				require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
 				require.ErrorIs(b, <-released, coord.ErrLost)
 				_, there, err := admin.Exists(b.Context(), "/item")
 				require.NoError(b, err)
@@ -80,9 +81,10 @@ func TestAReleaseByTransactionThatWasNeverCarriedOutIsALossThoughTheNodeIsGone(t
 // The news of the deletion comes before the answer to the transaction.
 func TestAReleaseByTransactionIsNoLossThoughTheNodeIsWatched(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		h := b.acquire(b.Open())
+		c := b.Open()
+		h := b.acquire(c)
 		time.Sleep(time.Second) // until the own watch is set
-		require.NoError(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)))
+		require.NoError(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 	})
 }
@@ -96,7 +98,7 @@ func TestTheNodeOfALostHoldStaysUntilItsTransactionIsDecided(t *testing.T) {
 		h := b.acquire(c)
 		lost := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
 		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		require.NoError(t, h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)))
+		require.NoError(t, b.release(b.Context(), c, h, coord.CreateOp("/done", nil)))
 		require.Equal(t, 1, lost.Fired())
 		require.Equal(t, 1, throttled.Fired())
 		_, made, err := c.Exists(b.Context(), "/done")
@@ -112,7 +114,7 @@ func TestAReleaseWaitsUntilTheTransactionThatReleasesIsDecided(t *testing.T) {
 		h := b.acquire(c)
 		throttled := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.ReplyError(zkembed.CodeThrottledOp))
 		released := make(chan error, 1)
-		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
+		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
 		time.Sleep(time.Millisecond)
 		require.Equal(t, 1, throttled.Fired())
 		require.NoError(t, h.Release(b.Context()))
@@ -133,7 +135,7 @@ func TestAReleaseByTransactionWasCarriedOutThoughTheNameIsAnothersByNow(t *testi
 		match := zkembed.Match{PathPrefix: "/item", Session: h.Session(), Times: 1}
 		lost, late := b.Server.Inject(match, zkembed.LoseReply()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
 		released := make(chan error, 1)
-		go func() { released <- h.ReleaseTxn(b.Context(), coord.DeleteOp("/item", 0)) }()
+		go func() { released <- b.release(b.Context(), c, h, coord.DeleteOp("/item", 0)) }()
 		time.Sleep(time.Second)
 		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 		require.NoError(t, admin.Create(b.Context(), "/names/one", []byte("another's")))
@@ -154,7 +156,7 @@ func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t
 		match := zkembed.Match{PathPrefix: "/done", Session: h.Session(), Times: 1}
 		lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
 		released := make(chan error, 1)
-		go func() { released <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
+		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
 		time.Sleep(time.Second)
 		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 		_, err := admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)
@@ -179,7 +181,7 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(time.Second))
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
 		defer cancel()
-		err = h.ReleaseTxn(ctx, coord.CreateOp("/done", nil))
+		err = b.release(ctx, c, h, coord.CreateOp("/done", nil))
 		require.Equal(t, 1, read.Fired())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, coord.ErrUnconfirmed)

@@ -18,7 +18,7 @@ func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
 		h := b.acquire(c)
 		f := b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
 		failed := make(chan error, 1)
-		go func() { failed <- h.ReleaseTxn(b.Context(), coord.CreateOp("/done", nil)) }()
+		go func() { failed <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
 		<-f.Struck()
 		time.Sleep(time.Millisecond)
 		b.Server.Stop()
@@ -28,5 +28,6 @@ func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
 		err := <-failed
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorIs(b, err, coord.ErrClosed)
+		b.Server.Resume()
 	})
 }

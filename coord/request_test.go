@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 func TestARequestStandsBeforeTheDataOrAlone(t *testing.T) {
@@ -22,9 +23,12 @@ func TestARequestStandsBeforeTheDataOrAlone(t *testing.T) {
 		"unlock":                    {"", true},
 		"__REVOKE__\na host 12":     {"a host 12", true},
 		"unlock\na host 12\nnumber": {"a host 12\nnumber", true},
+
+		"a host 12\nCOORD_HELD=x/y":             {"a host 12", false},
+		"__REVOKE__\na host 12\nCOORD_HELD=x/y": {"a host 12", true},
 	} {
-		require.Equal(t, want.asked, coord.IsRevocation([]byte(data)), data)
-		require.Equal(t, want.own, string(coord.OwnData([]byte(data))), data)
+		require.Equal(t, want.asked, inspect.IsRevocation([]byte(data)), data)
+		require.Equal(t, want.own, string(inspect.OwnData([]byte(data))), data)
 	}
 }
 
@@ -36,12 +40,12 @@ func TestARequestLeavesToSeeWhoseTheClaimIs(t *testing.T) {
 			c, admin := b.Open(coord.WithDialect(dialect)), b.Open(coord.WithDialect(dialect))
 			h := b.acquire(c)
 			for range 2 { // who asks again keeps the same
-				require.NoError(b, admin.Revoke(b.Context(), h.Node()))
+				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
 				data, _, err := admin.Get(b.Context(), h.Node())
 				require.NoError(b, err)
 				require.Equal(b, request+"\n"+c.Identity(), string(data))
-				all, err := admin.Inspect(b.Context(), "/lock")
+				all, err := inspect.Contenders(b.Context(), admin, "/lock")
 				require.NoError(b, err)
 				require.Len(b, all, 1)
 				require.True(b, all[0].Revoked)
@@ -61,7 +65,7 @@ func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				c, admin := b.Open(coord.WithDialect(dialect)), b.Open(coord.WithDialect(dialect))
 				h := b.taking(c, data)
-				require.NoError(b, admin.Revoke(b.Context(), h.Node()))
+				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
 				got, _, err := admin.Get(b.Context(), h.Node())
 				require.NoError(b, err)
@@ -78,13 +82,13 @@ func TestAClaimThatMayNotBeReadIsAsked(t *testing.T) {
 		c, admin := b.Open(coord.WithACL("world:anyone:cdw")), b.Open()
 		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"})
 		require.NoError(b, err)
-		require.NoError(b, admin.Revoke(b.Context(), h.Node()))
+		require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 		for _, node := range b.Server.Nodes() {
 			if node.Path == h.Node() {
 				require.EqualValues(b, 1, node.Stat.Version)
 			}
 		}
-		require.NoError(b, admin.Break(b.Context(), h.Node()))
+		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
 		require.Empty(b, b.nodesOf(c.SessionID()))
 		b.Close(c, admin)
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -22,11 +23,12 @@ func (b bubble) taking(c *coord.Client, who string) *coord.Hold {
 // The claim goes and another takes its name while the request to revoke, or to
 // break, the first is on its way.
 func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
-	for name, ask := range map[string]func(c *coord.Client, ctx context.Context, node string) error{
-		"revoke": (*coord.Client).Revoke,
-		"break":  (*coord.Client).Break,
-		"wait": func(c *coord.Client, ctx context.Context, node string) error {
-			return c.RevokeAndWait(ctx, node, time.Minute)
+	for name, ask := range map[string]func(ctx context.Context, c *coord.Client, node string) error{
+		"revoke": inspect.Revoke,
+		"break":  inspect.Break,
+		"wait": func(ctx context.Context, c *coord.Client, node string) error {
+			_, err := inspect.RevokeAndWait(ctx, c, node, time.Minute)
+			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +41,7 @@ func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
 					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
 				}, zkembed.Delay(time.Second))
 				done := make(chan error, 1)
-				go func() { done <- ask(admin, b.Context(), h.Node()) }()
+				go func() { done <- ask(b.Context(), admin, h.Node()) }()
 				time.Sleep(time.Millisecond)
 				require.NoError(b, h.Release(b.Context()))
 				next := b.taking(other, "second")
@@ -64,7 +66,10 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 		h := b.taking(c, "first")
 		late := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), PathPrefix: h.Node()}, zkembed.DelayEvents(time.Hour))
 		done := make(chan error, 1)
-		go func() { done <- admin.RevokeAndWait(b.Context(), h.Node(), time.Minute) }()
+		go func() {
+			_, err := inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)
+			done <- err
+		}()
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		next := b.taking(other, "second")
@@ -82,8 +87,9 @@ func TestWhatIsNoClaimIsNotAsked(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/dir/item", []byte("data")))
 		for _, node := range []string{"/dir", "/dir/item"} { // a container, too
-			require.ErrorIs(b, c.Revoke(b.Context(), node), coord.ErrInvalid)
-			require.ErrorIs(b, c.RevokeAndWait(b.Context(), node, time.Second), coord.ErrInvalid)
+			require.ErrorIs(b, inspect.Revoke(b.Context(), c, node), coord.ErrInvalid)
+			_, err := inspect.RevokeAndWait(b.Context(), c, node, time.Second)
+			require.ErrorIs(b, err, coord.ErrInvalid)
 		}
 		data, _, err := c.Get(b.Context(), "/dir/item")
 		require.NoError(b, err)
@@ -99,7 +105,10 @@ func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
 				c, other, admin := b.Open(), b.Open(), b.Open()
 				h := b.taking(c, "first")
 				done := make(chan error, 1)
-				go func() { done <- admin.RevokeAndWait(b.Context(), h.Node(), 0) }()
+				go func() {
+					_, err := inspect.RevokeAndWait(b.Context(), admin, h.Node(), 0)
+					done <- err
+				}()
 				<-h.Revoked()
 				time.Sleep(time.Second)
 				heal := func() {}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // oncePerSlot runs a job for a slot of time, such as a day, unless a host has
@@ -41,9 +42,18 @@ func oncePerSlot(ctx context.Context, client *coord.Client, path, slot string, j
 // hosts' clocks differ: the host that is first notes the slot, by a transaction
 // that fails if its lock is lost.
 func ExampleHold_Txn_oncePerSlot() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	for _, host := range []string{"host1", "host2", "host3"} {
 		for _, slot := range []string{"2026-11-22", "2026-11-23"} {

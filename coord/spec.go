@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -13,9 +15,9 @@ import (
 type Spec struct {
 	Line Line
 	Kind string
-	Data []byte // of the node; by default the client's identity
-	// Exclusive: at most one claim of this line holds at a time, so that its
-	// hold has a token.
+	Data []byte // of the node; by default the client's identity; see [OwnData]
+	// Exclusive: at most one claim of this line holds at a time, and its hold
+	// has a token.
 	Exclusive bool
 	// Reentrant: inside of a hold of the same line (see [HeldIn]) that covers
 	// it, the claim is another handle of that hold, released on its own,
@@ -40,12 +42,11 @@ type NameSpec struct {
 	Exclusive bool
 	// With are operations that take effect along with the create of the node,
 	// or not at all. With them the directory must exist, and others may want
-	// the same name. So that the node is told from one of theirs, its version
-	// is 1, where a node just created has 0.
+	// the same name. To tell the node from one of theirs, its version is 1,
+	// where a node just created has 0.
 	With []Op
-	// Proof are checks that hold as long as the claim is this one's and no
-	// other of the same name: its node is deleted only while they do, or when a
-	// node that they check is gone, without which nobody makes such a claim.
+	// Proof lists checks that are true only while this claim owns the name. The
+	// node is deleted only if they pass, or if a checked node is gone.
 	Proof []Op
 }
 
@@ -59,15 +60,15 @@ type shape struct {
 }
 
 // shape is that of a claim in a line.
-func (s Spec) shape(c *Client) (*shape, error) {
+func (s Spec) shape(ctx context.Context, c *Client) (*shape, error) {
 	if err := checkPath(s.Line.Dir); err != nil {
 		return nil, err
 	}
-	if s.Kind == "" || strings.ContainsFunc(s.Kind, notAlphanumeric) {
+	if s.Kind == "" || strings.ContainsFunc(s.Kind, dialect.NotAlphanumeric) {
 		return nil, invalid("kind %q: letters and digits only", s.Kind)
 	}
 	if s.Data == nil {
-		s.Data = c.opts.identity
+		s.Data = c.dataWithin(ctx)
 	}
 	if !s.Line.has(s.Kind) {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
@@ -75,8 +76,14 @@ func (s Spec) shape(c *Client) (*shape, error) {
 	return &shape{Spec: s}, nil
 }
 
+// dataWithin are a claim's data by default: the client's identity, and the
+// holds that the process runs under and ctx carries.
+func (c *Client) dataWithin(ctx context.Context) []byte {
+	return dialect.Under(c.opts.identity, slices.Concat(c.opts.held, heldNodes(ctx)))
+}
+
 // shape is that of a claim of a name.
-func (s NameSpec) shape(c *Client) (*shape, error) {
+func (s NameSpec) shape(ctx context.Context, c *Client) (*shape, error) {
 	if err := checkPath(s.Path); err != nil {
 		return nil, err
 	}
@@ -85,7 +92,7 @@ func (s NameSpec) shape(c *Client) (*shape, error) {
 		return nil, invalid("the root is no name; name a path below it")
 	}
 	if s.Data == nil {
-		s.Data = c.opts.identity
+		s.Data = c.dataWithin(ctx)
 	}
 	in := Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}
 	return &shape{Spec: in, name: name, with: s.With, proof: s.Proof}, nil
@@ -99,7 +106,7 @@ func (s *shape) node(c *Client) (znode.Spec, error) {
 	node := znode.Spec{Dir: c.full(s.Line.Dir), Name: s.name, Data: s.Data, Plain: true}
 	switch {
 	case s.name == "":
-		node.Name, node.Plain = c.opts.dialect.prefix(c.opts.dialect.newGUID(), s.Kind), false
+		node.Name, node.Plain = dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), s.Kind), false
 	case s.part != nil:
 		node.Barred = s.part.Err
 	case len(s.proof) > 0:
@@ -114,7 +121,7 @@ func (s *shape) node(c *Client) (znode.Spec, error) {
 }
 
 // create sends the create of the node once.
-func (s *shape) create(cl *Claim) (made string, czxid int64, err error) {
+func (s *shape) create(cl *claim) (made string, czxid int64, err error) {
 	c := cl.client
 	path, flags := s.request(cl)
 	if s.part != nil {
@@ -135,7 +142,7 @@ func (s *shape) create(cl *Claim) (made string, czxid int64, err error) {
 }
 
 // begin sends the create, unless that may have to wait for something.
-func (s *shape) begin(cl *Claim) *session.Creation {
+func (s *shape) begin(cl *claim) *session.Creation {
 	if s.part != nil || s.isShared() {
 		return nil
 	}
@@ -144,14 +151,10 @@ func (s *shape) begin(cl *Claim) *session.Creation {
 }
 
 // request is what the create asks for.
-func (s *shape) request(cl *Claim) (path string, flags int32) {
+func (s *shape) request(cl *claim) (path string, flags int32) {
 	path = znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
 	if s.name == "" {
-		return path, session.EphemeralSequential
+		return path, wire.EphemeralSequential
 	}
-	return path, session.Ephemeral
-}
-
-func notAlphanumeric(r rune) bool {
-	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	return path, wire.Ephemeral
 }

@@ -5,35 +5,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// Turn waits until rule grants the claim its turn. When it returns an error,
-// the claim is still there, unless its node or its session is gone: leave it,
-// or wait again. When the claim is left meanwhile, the error is [ErrReleased].
-// Each wake-up looks again before anything is granted, and so does a Turn that
-// is asked for some time after the join: one request, unless the claim watches
-// its node already. A grant needs an open trust window. A claim of a name
-// stands in no line: it is granted at once.
-func (cl *Claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
-	h, err := cl.turn(ctx, rule, false)
-	return h, cl.client.Failure("wait", cl.shape.Line.Dir, err)
-}
-
-func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	switch {
-	case cl.shape.name != "":
-		return cl.grant(ctx)
-	case rule == nil && cl.view == nil:
-		if _, err := admit(cl.own(), nil); err != nil {
+// turn waits until rule grants the claim its turn. A nil rule grants it
+// immediately, with a listing unless the claim is unlisted. A contender before
+// the claim that cannot be honoured ([Line]) is a reason to fail with
+// [ErrForeign] if the listing of the join shows it and it is still there; one
+// that is found later is waited for. When turn returns an error, the claim is
+// still there, unless its node or its session is gone. When the claim is left
+// meanwhile, the error is [ErrReleased]. Each wake-up looks again before
+// anything is granted. A grant needs an open trust window. A claim of a name
+// stands in no line: it is granted immediately.
+func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
+	if cl.shape.name == "" {
+		if err := admit(cl.own()); err != nil {
 			return nil, err
+		}
+	}
+	if rule == nil || cl.shape.name != "" {
+		if !cl.shape.Unlisted {
+			err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
+			if err != nil {
+				return nil, err
+			}
 		}
 		return cl.grant(ctx)
 	}
-	w := waiter{cl: cl, rule: rule}
+	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || isPatient(ctx))}
 	var granted bool
 	var err error
 	if !w.followOwn() {
@@ -46,7 +51,8 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		own := session.Sharer{Place: cl.own().Sequence, Name: cl.node.Name()}
 		defer cl.sess.ShareListings(cl.node.Spec.Dir, own)()
 		waiting := w // which is on the heap from here on
-		err = cl.client.waitIn(ctx, cl.sess, waiting.look)
+		waiting.waits = true
+		err = waiting.blame(cl.client.waitIn(ctx, cl.sess, waiting.look))
 	}
 	if err != nil {
 		return nil, err
@@ -57,8 +63,9 @@ func (cl *Claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 // waiter is a claim that waits for its turn. It keeps little: one of thousands
 // in one client must not keep the whole line.
 type waiter struct {
-	cl      *Claim
+	cl      *claim
 	rule    Rule
+	waits   bool        // it is not refused any more
 	awaited []string    // the nodes to wait for
 	ahead   []Contender // of the own place, if that is near the front, or nil
 }
@@ -69,11 +76,11 @@ type waiter struct {
 const near = 16
 
 // followOwn has a claim that was not listed wait behind those of this session
-// that wait already, if they are many. Others may stand there as well, so that
-// these tell only that the turn has not come.
+// that wait already, if they are many. Others may stand there as well, so these
+// show only that the turn has not come.
 func (w *waiter) followOwn() bool {
 	cl, own := w.cl, w.cl.own()
-	if _, err := admit(own, nil); err != nil || cl.view != nil || w.rule == nil {
+	if cl.view != nil {
 		return false
 	}
 	names := cl.sess.SharersBefore(cl.node.Spec.Dir, own.Sequence, near)
@@ -90,11 +97,12 @@ func (w *waiter) followOwn() bool {
 
 // ask lists the line, or takes the listing of the join, and asks the rule. A
 // rule that looks beyond the end of what it is given finds nothing there.
+//
+// A claim is refused only for a foreign contender that the listing of its join
+// shows and that is there now. A refusal by a later listing could come late, so
+// the claim waits for a contender that it finds there.
 func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
-	cl, own := w.cl, w.cl.own()
-	if _, err := admit(own, nil); err != nil {
-		return false, err
-	}
+	cl, own, old := w.cl, w.cl.own(), w.cl.view != nil
 	var all *lineView
 	var at int
 	err = cl.list(ctx, func(names *session.Listing) (there bool) {
@@ -106,14 +114,17 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	late, err := admit(own, all.foreign)
-	if late != nil {
-		cl.client.opts.Log.Warn("a contender of another dialect or recipe came after this claim; the two do not exclude each other",
-			"claim", cl.Node(), "foreign", late.Name)
-		cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + late.Name})
-	}
-	if err != nil || w.rule == nil {
-		return err == nil, err
+	switch before, after := around(own, all.foreign); {
+	case len(before) > 0 && w.waits:
+		cl.reportForeign("a contender of another dialect or recipe came first; this claim waits for it", before[0])
+		w.awaited, w.ahead = []string{znode.Join(cl.shape.Line.Dir, before[0].Name)}, nil
+		return false, nil
+	case len(before) > 0 && old:
+		return w.ask(ctx)
+	case len(before) > 0:
+		return false, refuse(before[0])
+	case len(after) > 0:
+		cl.reportForeign("a contender of another dialect or recipe came after this claim; the two do not exclude each other", after[len(after)-1])
 	}
 	ahead := all.line[:at:at]
 	wait, granted := w.rule(ahead)
@@ -121,6 +132,33 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 		w.remember(ahead, wait, true)
 	}
 	return granted, nil
+}
+
+// longestOwner is how many bytes of a contender's data are shown in an error.
+const longestOwner = 100
+
+// blame adds to the error of a wait that a deadline ended who holds, or is
+// waited for, by what the watches have read.
+func (w *waiter) blame(err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || len(w.awaited) == 0 {
+		return err
+	}
+	node := w.awaited[0]
+	role, who := "behind", node
+	if name := path.Base(node); len(w.ahead) > 0 && w.ahead[0].Name == name {
+		role = "held by"
+	}
+	if watch := w.cl.sess.Watching(session.Data, w.cl.client.full(node)); watch != nil {
+		if owner := dialect.Own(watch.Data); len(owner) > 0 && len(owner) <= longestOwner {
+			who = strconv.Quote(string(owner))
+		}
+	}
+	return fmt.Errorf("%w; %s %s", err, role, who)
+}
+
+func (cl *claim) reportForeign(what string, f Contender) {
+	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
+	cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + f.Name})
 }
 
 // remember keeps those to wait for, and those ahead if these are all and few.
@@ -136,12 +174,11 @@ func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	}
 }
 
-// look asks the rule again when one of those that it named has gone: without
-// those that are known to be gone, and by a listing, that of another waiter or
-// a new one, if it still says no or if only that can tell. Sound, because
-// nobody can appear ahead of the own place but a downgraded writer, whose going
-// is followed by a listing, and because a lost connection, after which events
-// may have been missed, reports every watch as stale.
+// look asks the rule again after an awaited node went away: first without
+// listing, then with a shared or new listing if the rule still says no. This is
+// sound because only a downgraded writer can appear ahead of our place, and a
+// listing follows when a writer goes; and because a lost connection, which may
+// lose events, marks every watch as stale.
 func (w *waiter) look(v *View) (granted bool, err error) {
 	v.Until(w.cl.leaving())
 	for !granted && err == nil {
@@ -161,8 +198,8 @@ func (w *waiter) look(v *View) (granted bool, err error) {
 	return granted, err
 }
 
-// departed watches those to wait for, in one round trip, and returns those that
-// are gone. What is watched already costs nothing.
+// departed watches the contenders to wait for, in one round trip, and returns
+// the ones that are gone. What is watched already costs nothing.
 func (w *waiter) departed(v *View) (gone []string, err error) {
 	if err := w.cl.why(); err != nil {
 		return nil, err
@@ -181,9 +218,9 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 	return gone, nil
 }
 
-// askWithout asks the rule without those that are gone, by what is known
-// without a request: those remembered may be enough for a grant. If not, the
-// newest listing that waiters of this session have made tells the outcome if it
+// askWithout asks the rule without the contenders that are gone, with what is
+// known without a request: those remembered may be enough for a grant. If not,
+// the newest listing that waiters of this session have made decides if it
 // grants the turn, or if all that the rule names are watched already: so of
 // many waiters in one client, few list the line.
 func (w *waiter) askWithout(gone []string) (granted, told bool) {
@@ -208,7 +245,7 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 }
 
 // aheadNewly returns those ahead by the newest listing that waiters of this
-// session have made, or nil if that tells less than one's own would: of the own
+// session have made, or nil if that says less than one's own would: of the own
 // node, or of contenders that cannot be honoured. Those at its front that are
 // gone are left out from now on.
 func (w *waiter) aheadNewly(gone []string) []Contender {
@@ -228,9 +265,9 @@ func (w *waiter) aheadNewly(gone []string) []Contender {
 	return line[:at]
 }
 
-// without takes those that are gone out of those ahead. It reports whether it
-// is known who is left: those ahead are not nil, and none that is gone may have
-// returned.
+// without removes the contenders that are gone from the ones ahead. It reports
+// whether it is known who is left: those ahead are not nil, and none that is
+// gone may have returned.
 func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, known bool) {
 	for _, c := range ahead {
 		switch {
@@ -245,7 +282,7 @@ func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, kn
 
 // list makes sure that there is a listing that shows the own node: the one at
 // hand, or a new one, over lost connections, while the session lasts.
-func (cl *Claim) list(ctx context.Context, shows func(*session.Listing) bool) (err error) {
+func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (err error) {
 	if cl.view != nil && shows(cl.view) {
 		return nil
 	}
@@ -263,7 +300,7 @@ func (cl *Claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 
 // grant makes the hold, once the trust window is open and the node known to be
 // there.
-func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
+func (cl *claim) grant(ctx context.Context) (*Hold, error) {
 	for known := false; !known; known = cl.node.Known() {
 		switch err := cl.node.Look(ctx); {
 		case errors.Is(err, ErrNoNode):
@@ -289,16 +326,16 @@ func (cl *Claim) grant(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// missed notes that the node is not there any more and tells why: the claim may
+// missed notes that the node is not there any more and says why: the claim may
 // have been left meanwhile.
-func (cl *Claim) missed() error {
+func (cl *claim) missed() error {
 	cl.lose(ErrNodeDeleted, true)
 	return cmp.Or(cl.why(), ErrReleased)
 }
 
-// why tells why the claim cannot be granted any more, or nil: its node is gone,
+// why says why the claim cannot be granted any more, or nil: its node is gone,
 // or about to be deleted.
-func (cl *Claim) why() error {
+func (cl *claim) why() error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	switch {

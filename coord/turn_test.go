@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -107,13 +108,13 @@ func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	return claim
 }
 
-// F53: what the join has seen is no reason to grant later.
-func TestAClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
+// What the join has seen is no reason to grant later.
+func TestF53AClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		claim := b.joined(c, inLine(mutex))
 		time.Sleep(time.Minute)
-		require.NoError(b, other.Break(b.Context(), claim.Node()))
+		require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
 		h := b.acquire(other)
 		synctest.Wait() // the news has come
 		_, err := claim.Turn(b.Context(), first)
@@ -138,7 +139,7 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
 			}, zkembed.Delay(time.Second))
 			time.Sleep(100 * time.Millisecond)
-			require.NoError(b, other.Break(b.Context(), claim.Node()))
+			require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
 			h := b.acquire(other)
 			rule := coord.Rule(nil)
 			if i == 0 {
@@ -151,6 +152,40 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 			b.Close(c, other)
 		})
 	}
+}
+
+// Its node was there when the wait for an open window began, and its own watch
+// is not set yet.
+func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		elsewhere := mutex
+		elsewhere.Line.Dir = "/elsewhere"
+		b.join(other, elsewhere) // keeps its window open
+		time.Sleep(2 * T)        // and that of c is closed: it has written nothing
+		throttle := func(op zkembed.Op, times int) *zkembed.Fault {
+			return b.Server.Inject(
+				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.SessionID(), Times: times},
+				zkembed.ReplyError(zkembed.CodeThrottledOp))
+		}
+		closed, unwatched := throttle(zkembed.OpMulti, 0), throttle(zkembed.OpGetData, 2)
+		claim := b.join(c, mutex)
+		granted := make(chan error, 1)
+		go func() {
+			_, err := claim.Turn(b.Context(), first)
+			granted <- err
+		}()
+		<-closed.Struck()
+		<-unwatched.Struck()
+		require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
+		h := b.acquire(other)
+		require.Empty(b, granted)
+		closed.Remove()
+		require.ErrorIs(b, <-granted, coord.ErrNodeDeleted)
+		require.Equal(b, 2, unwatched.Fired())
+		require.NoError(b, h.Err())
+		b.Close(c, other)
+	})
 }
 
 // Its own watch costs a claim that lasts one request, whenever it has its turn.

@@ -6,22 +6,22 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Mode is a node's kind.
 type Mode int32
 
-// What a node can be besides persistent. [Client.Join] makes nodes that are
-// both.
+// What a node can be besides persistent. Claims in a line are both.
 const (
-	Ephemeral  Mode = session.Ephemeral            // deleted at the end of the session
-	Sequential Mode = session.PersistentSequential // the server appends a number to the name
+	Ephemeral  Mode = wire.Ephemeral            // deleted at the end of the session
+	Sequential Mode = wire.PersistentSequential // the server appends a number to the name
 )
 
 // Op is one operation of a transaction, made by [CreateOp], [SetOp],
 // [DeleteOp] or [CheckOp].
 type Op struct {
-	kind    session.OpKind
+	kind    wire.OpCode
 	path    string
 	data    []byte
 	version int32
@@ -31,7 +31,7 @@ type Op struct {
 // CreateOp creates a node, persistent unless a mode says otherwise. Its parent
 // must exist.
 func CreateOp(path string, data []byte, modes ...Mode) Op {
-	op := Op{kind: session.OpCreate, path: path, data: data}
+	op := Op{kind: wire.OpCreate, path: path, data: data}
 	for _, mode := range modes {
 		op.mode |= mode
 	}
@@ -40,17 +40,17 @@ func CreateOp(path string, data []byte, modes ...Mode) Op {
 
 // SetOp replaces a node's data if the node has this version; -1 matches any.
 func SetOp(path string, data []byte, version int32) Op {
-	return Op{kind: session.OpSet, path: path, data: data, version: version}
+	return Op{kind: wire.OpSet, path: path, data: data, version: version}
 }
 
 // DeleteOp deletes a node if it has this version; -1 matches any.
 func DeleteOp(path string, version int32) Op {
-	return Op{kind: session.OpDelete, path: path, version: version}
+	return Op{kind: wire.OpDelete, path: path, version: version}
 }
 
 // CheckOp requires that a node has this version; -1 matches any.
 func CheckOp(path string, version int32) Op {
-	return Op{kind: session.OpCheck, path: path, version: version}
+	return Op{kind: wire.OpCheck, path: path, version: version}
 }
 
 // Result is what an operation of a transaction did.
@@ -59,7 +59,7 @@ type Result struct {
 	Stat Stat   // after a SetOp
 }
 
-// TxnError tells which operation kept a transaction from happening.
+// TxnError says which operation kept a transaction from happening.
 type TxnError struct {
 	Index int // of the operation, from 0
 	Op    string
@@ -119,26 +119,29 @@ func (c *Client) txn(ctx context.Context, s *session.Session, ops []Op) ([]Resul
 	return results, nil
 }
 
-func txnError(ctx context.Context, ops []Op, replies []session.Result, err error) error {
+func txnError(ctx context.Context, ops []Op, replies []wire.Result, err error) error {
 	if ctx.Err() != nil || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) {
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 	}
 	if i := session.Refused(replies); i >= 0 {
+		if ops[i].kind == wire.OpCreate && errors.Is(err, ErrNoNode) {
+			err = fmt.Errorf("parent %s: %w", session.Parent(ops[i].path), err)
+		}
 		return &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
 	}
 	return err
 }
 
-var opNames = map[session.OpKind]string{
-	session.OpCreate: "create", session.OpSet: "set", session.OpDelete: "delete", session.OpCheck: "check",
+var opNames = map[wire.OpCode]string{
+	wire.OpCreate: "create", wire.OpSet: "set", wire.OpDelete: "delete", wire.OpCheck: "check",
 }
 
 // requests checks the operations and completes them.
-func (c *Client) requests(ops []Op) ([]session.Op, error) {
+func (c *Client) requests(ops []Op) ([]wire.Op, error) {
 	if len(ops) == 0 {
 		return nil, invalid("a transaction needs at least one operation")
 	}
-	requests := make([]session.Op, len(ops))
+	requests := make([]wire.Op, len(ops))
 	for i, op := range ops {
 		path := op.path
 		if op.mode&Sequential != 0 {
@@ -150,7 +153,7 @@ func (c *Client) requests(ops []Op) ([]session.Op, error) {
 		if opNames[op.kind] == "" {
 			return nil, invalid("operation %d was not made by one of the Op functions", i)
 		}
-		requests[i] = session.Op{
+		requests[i] = wire.Op{
 			Kind: op.kind, Path: c.full(op.path), Data: op.data,
 			Version: op.version, Flags: int32(op.mode), ACL: c.opts.acl,
 		}
@@ -190,7 +193,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return err
 }
 
-// one carries out a single operation, whose error is told as its own.
+// one carries out a single operation, and returns its error as its own.
 func (c *Client) one(ctx context.Context, op Op) (result Result, err error) {
 	results, err := c.txn(ctx, nil, []Op{op})
 	if refused := (*TxnError)(nil); errors.As(err, &refused) {

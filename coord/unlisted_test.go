@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,11 @@ import (
 func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
-		first, err := c.Acquire(b.Context(), spec, nil)
+		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
+		first, _, err := c.Stand(b.Context(), spec)
 		require.NoError(t, err)
 		before := b.Server.SessionCounts(c.SessionID())
-		second, err := c.Acquire(b.Context(), spec, nil)
+		second, _, err := c.Stand(b.Context(), spec)
 		require.NoError(t, err)
 		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.Server.SessionCounts(c.SessionID()).Since(before))
 		line, err := c.Children(b.Context(), "/group")
@@ -35,7 +36,7 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
 		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
-		_, err := c.Acquire(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}, nil)
+		_, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.SessionID()))
@@ -59,5 +60,21 @@ func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrNoNode, "the server has looked at it")
 		require.Equal(t, id, c.SessionID())
 		b.Close(c)
+	})
+}
+
+func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
+		first, _, err := other.Stand(b.Context(), spec)
+		require.NoError(b, err)
+		lost := b.Server.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1,
+		}, zkembed.LoseReply())
+		second, names, err := c.Stand(b.Context(), spec)
+		require.NoError(b, err)
+		require.Equal(b, 1, lost.Fired())
+		require.ElementsMatch(b, []string{path.Base(first.Node()), path.Base(second.Node())}, names)
 	})
 }

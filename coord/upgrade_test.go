@@ -12,7 +12,7 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		line := coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}
-		shared, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: "read"}, nil)
+		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: line, Kind: "read"})
 		require.NoError(t, err)
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}

@@ -22,7 +22,7 @@ import (
 // What look does apart from reading must do no harm when it is done again.
 //
 // It costs one request for each thing that look reads, and none for what has
-// not changed since the last look, for a deletion that a watch has told of, or
+// not changed since the last look, for a deletion that a watch has reported, or
 // for what this process watches already: its waits share the watch and the
 // read. A watch stays until it fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
@@ -119,9 +119,24 @@ func (v *View) Children(path string) ([]string, Stat, error) {
 	return slices.Clone(w.Children), Stat(w.Stat), nil
 }
 
-// Exists tells whether a node exists. It costs a second request when the node
-// is missing. A server does not tell a client of a new node that the client may
-// not read.
+// Dir is [View.Children] of a directory that may be missing: it is empty then,
+// and the look is called again when it is made. Two more requests while it is
+// missing.
+func (v *View) Dir(path string) ([]string, error) {
+	for {
+		names, _, err := v.Children(path)
+		if !errors.Is(err, ErrNoNode) {
+			return names, err
+		}
+		if _, there, err := v.Exists(path); !there {
+			return nil, err
+		}
+	}
+}
+
+// Exists reports whether a node exists. It costs a second request when the node
+// is missing. A server does not report a new node to a client that may not read
+// it.
 func (v *View) Exists(path string) (Stat, bool, error) {
 	for {
 		_, stat, err := v.Get(path)
@@ -206,8 +221,8 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	return w, err
 }
 
-// hasGone tells whether a node has been deleted since the look before this one.
-// v.mu is held.
+// hasGone reports whether a node has been deleted since the look before this
+// one. v.mu is held.
 func (v *View) hasGone(key watched) bool {
 	if v.last == nil && len(v.before) > 0 {
 		v.last = make(map[watched]*session.Watch, len(v.before))
@@ -219,8 +234,8 @@ func (v *View) hasGone(key watched) bool {
 	return w != nil && key.kind != session.Absence && w.Fired() == session.Deleted
 }
 
-// isStale tells whether nothing is known any more of something that the look
-// before this one has read.
+// isStale reports whether something that the look before this one read is not
+// known any more.
 func (v *View) isStale() bool {
 	return slices.ContainsFunc(v.before, func(r reading) bool { return r.watch.Fired() == session.Stale })
 }

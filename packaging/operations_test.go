@@ -60,7 +60,7 @@ func TestTheAlertsAreValidAndFire(t *testing.T) {
 	require.NoError(t, err)
 	program, err := os.ReadFile("../contrib/prom/prom.go")
 	require.NoError(t, err)
-	exporter, err := os.ReadFile("../cmd/internal/cli/exporter.go")
+	exporter, err := os.ReadFile("../cmd/internal/see/exporter.go")
 	require.NoError(t, err)
 	operations, err := os.ReadFile("../docs/operations.md")
 	require.NoError(t, err)

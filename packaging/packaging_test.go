@@ -71,6 +71,61 @@ func TestTheDebianPackage(t *testing.T) {
 	require.NoFileExists(t, zkcoord)
 }
 
+// A folder to install into may be somebody's home, with a clone of the
+// repository in it.
+func TestInstallingLeavesWhatItDidNotMakeAlone(t *testing.T) {
+	home := t.TempDir()
+	neighbours := map[string]string{
+		"zkcoord/README.md": "a clone", "zkcoord-notes.txt": "notes", "SHA256SUMS": "of somebody else", "bin/zkcoord-wrapper": "#!/bin/sh",
+	}
+	lay(t, home, neighbours)
+	for range 2 { // an upgrade, too
+		script(t, "..", "make -s install DESTDIR= PREFIX="+home)
+	}
+	require.Equal(t, neighbours, texts(t, home, neighbours))
+	require.Regexp(t, `^zkcoord \S+ `, script(t, home, "bin/zkcoord version"))
+}
+
+// A folder of a release has one version, signed, whatever was in it.
+func TestAReleaseTakesThePlaceOfOlderOnes(t *testing.T) {
+	needsDebian(t)
+	dir := t.TempDir()
+	neighbours := map[string]string{"zkcoord/README.md": "a clone", "zkcoord-notes.txt": "notes"}
+	lay(t, dir, neighbours)
+	older := map[string]string{
+		"zkcoord-v0-linux-amd64.tar.gz": "", "zkcoord_v0_amd64.deb": "", "zkcoord-v0.cdx.json": "", "SHA256SUMS": "0  zkcoord-v0-linux-amd64.tar.gz",
+	}
+	lay(t, dir, older)
+	script(t, "..", "scripts/dist.sh all "+dir+" linux/$(go env GOARCH)")
+	require.Equal(t, neighbours, texts(t, dir, neighbours))
+	script(t, dir, "sha256sum --check --strict SHA256SUMS")
+	signed := script(t, dir, "cut -c67- SHA256SUMS")
+	require.Len(t, strings.Fields(signed), 3)
+	require.NotContains(t, signed, "v0")
+	require.Equal(t, "SHA256SUMS\n"+signed, script(t, dir, "ls -p | grep -v -e / -e notes | LC_ALL=C sort"))
+	require.NotContains(t, script(t, dir, "cat *.cdx.json"), "(devel)")
+}
+
+func lay(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+}
+
+func texts(t *testing.T, dir string, names map[string]string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		found[name] = string(text)
+	}
+	return found
+}
+
 // The completions are loaded by the shells themselves, and complete verbs,
 // flags and the paths of the servers.
 func TestShellsComplete(t *testing.T) {
@@ -105,6 +160,12 @@ func TestShellsComplete(t *testing.T) {
 					require.NotContains(t, out, "__", "hidden verbs")
 					return slices.Contains(strings.Fields(out), want)
 				}, "%s: %s", line, want)
+			}
+			if shell == "fish" {
+				paths := command(t, dir, env, shell, "-c", complete, "zkcoord inspect /")
+				require.NotContains(t, paths, "/etc", "a local file where a node is meant")
+				files := command(t, dir, env, shell, "-c", complete, "zkcoord lock /l -- /et")
+				require.Contains(t, files, "/etc", "no local file in CMD")
 			}
 		})
 	}

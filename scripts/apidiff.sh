@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+export GOWORK=off # the library alone
 base=${1:-$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || true)}
 if [ -z "$base" ]; then
 	echo "apidiff: no release is tagged, so there is nothing to be compatible with"
@@ -17,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/base"
 git archive "$base" | tar -x -C "$work/base"
 module=$(go list -m)
-go build -modfile=tools/go.mod -o "$work/apidiff" golang.org/x/exp/cmd/apidiff
+(cd tools && go build -o "$work/apidiff" golang.org/x/exp/cmd/apidiff)
 apidiff() { "$work/apidiff" -m "$@" 2> >(grep -v '^Ignoring internal package' >&2); }
 (cd "$work/base" && apidiff -w "$work/old" "$module")
 apidiff -w "$work/new" "$module"

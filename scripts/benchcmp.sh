@@ -31,5 +31,5 @@ for ((i = 0; i < count; i++)); do
 		done
 	done
 done
-cd here
-go tool -modfile=tools/go.mod benchstat "base=$work/base.txt" "here=$work/here.txt"
+cd here/tools
+go tool benchstat "base=$work/base.txt" "here=$work/here.txt"

@@ -3,8 +3,11 @@
 #
 #	dist.sh install DIR	for this machine, into DIR/bin and DIR/share
 #	dist.sh deb DIR		a Debian package for this machine, into DIR
-#	dist.sh all DIR		archives for Linux and macOS on amd64 and arm64, Debian packages for both, a bill of materials
-#				(CycloneDX), and SHA256SUMS, into DIR
+#	dist.sh all DIR OS/ARCH...
+#				an archive for each target, a Debian package for each that is Linux, a bill of materials (CycloneDX),
+#				and SHA256SUMS, into DIR, where they replace those of older versions
+#
+# DIR may have other files, and folders of any name.
 #
 # What it builds is the same for the same commit and toolchain: paths, times and owners are not in it.
 set -euo pipefail
@@ -34,7 +37,7 @@ tree() { # tree OS ARCH DIR: the binary, and what goes with it, as written by a 
 	call completion bash >"$share/bash-completion/completions/zkcoord"
 	call completion zsh >"$share/zsh/site-functions/_zkcoord"
 	call completion fish >"$share/fish/vendor_completions.d/zkcoord.fish"
-	cp LICENSE docs/command.md "$share/doc/zkcoord/"
+	cp LICENSE docs/command.md docs/running.md "$share/doc/zkcoord/"
 	cp packaging/zkcoord-elect@.service "$share/doc/zkcoord/examples/"
 }
 
@@ -51,12 +54,15 @@ archive() { # archive NAME: a tree, without what differs from machine to machine
 	tar --sort=name --mtime="@$seconds" --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' -C "$work" -cf - "$1" | gzip -9n >"$out/$1.tar.gz"
 }
 
+made() { # what "all" has made in the current directory, of any version
+	find . -maxdepth 1 -type f \( -name 'zkcoord-*.tar.gz' -o -name 'zkcoord_*.deb' -o -name 'zkcoord-*.cdx.json' \) -printf '%P\n' | sort
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 case $what in
 install)
-	rm -f "$out"/zkcoord* "$out"/SHA256SUMS
 	tree "${host%/*}" "${host#*/}" "$out"
 	;;
 deb)
@@ -64,13 +70,14 @@ deb)
 	deb "${host#*/}" "$work/deb"
 	;;
 all)
-	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
+	(cd "$out" && made | xargs rm -f SHA256SUMS)
+	for target in "${@:3}"; do
 		name=zkcoord-$version-${target%/*}-${target#*/}
 		tree "${target%/*}" "${target#*/}" "$work/$name"
 		archive "$name"
 		[ "${target%/*}" != linux ] || deb "${target#*/}" "$work/$name"
 	done
-	(cd tools/release && go run ./sbom "$work/zkcoord-$version-linux-amd64/bin/zkcoord" "$version") >"$out/zkcoord-$version.cdx.json"
-	(cd "$out" && sha256sum zkcoord* >SHA256SUMS)
+	(cd tools/release && go run ./sbom "$work/zkcoord-$version-${3/\//-}/bin/zkcoord" "$version") >"$out/zkcoord-$version.cdx.json"
+	(cd "$out" && made | xargs sha256sum >SHA256SUMS)
 	;;
 esac

@@ -43,7 +43,7 @@ fail() {
 install-debian.sh: $1
 The tests on real servers need these Debian packages: ${packages[*]} ${fetch:+prometheus (promtool)}
 Without them, this runs all that the embedded server can serve:
-	ZKTEST_SERVERS=embedded go test ./...
+	ZKTEST_SERVERS=embedded go test work
 EOF
 	exit 1
 }

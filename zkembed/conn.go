@@ -41,6 +41,7 @@ type conn struct {
 	closing bool       // mu; has ended its session, and hears so before the connection ends
 	recv    int64      // mu; packets
 	sent    int64      // mu
+	heard   time.Time  // mu; when the last request came; zero: none has
 }
 
 // kill ends the connection at once; what is queued is lost. It reports whether

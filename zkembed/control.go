@@ -63,7 +63,7 @@ func (s *Server) find(session int64) (*session, error) {
 	return nil, fmt.Errorf("zkembed: no session %s", sessionName(session))
 }
 
-// ExpireSession ends a session at once, as if it had not been heard of for
+// ExpireSession ends a session immediately, as if it had not been heard of for
 // its time-out: its ephemeral nodes go, and its connection is closed.
 func (s *Server) ExpireSession(id int64) error {
 	s.mu.Lock()

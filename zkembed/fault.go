@@ -75,25 +75,25 @@ func LoseReply() Action { return Action{kind: actLoseReply} }
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
 // CarryOutLate cuts the connection, and carries the request out later, if the
-// session lasts so long, whatever it has done over other connections by then;
-// the session counts as moved ([Server.MoveSession]). A follower of a real
-// ensemble that was cut off from its leader does so when it is back, if the
-// client has tried to return to it meanwhile: it passes on what it held, and
-// the attempt right behind it, and the leader checks which server has the
-// session only after both. Requests that write nothing are dropped, and so are
-// those that fall due while the server is stopped.
+// session lasts that long, even if it has done other things over other
+// connections by then; the session counts as moved ([Server.MoveSession]). A
+// follower of a real ensemble that was cut off from its leader does so when it
+// is back, if the client has tried to return to it meanwhile: it passes on what
+// it held, and the attempt right behind it, and the leader checks which server
+// has the session only after both. Requests that write nothing are dropped, and
+// so are requests that fall due while the server is stopped.
 func CarryOutLate(d time.Duration) Action { return Action{kind: actLate, delay: d} }
 
-// DelayReply carries the request out at once and replies later. What goes to
-// the client behind the reply waits too.
+// DelayReply carries the request out immediately and replies later. What goes
+// to the client behind the reply waits too.
 func DelayReply(d time.Duration) Action { return Action{kind: actDelayReply, delay: d} }
 
 // ReplyError answers with an error instead of carrying the request out.
 func ReplyError(code Code) Action { return Action{kind: actReplyError, code: code} }
 
 // DelayEvents delivers watch events later. What goes to the client behind an
-// event waits too: ZooKeeper never shows a change before the event that tells
-// of it. For late events beside prompt replies see [Server.AddFollower].
+// event waits too: ZooKeeper never shows a change before the event that reports
+// it. For late events with prompt replies see [Server.AddFollower].
 func DelayEvents(d time.Duration) Action { return Action{kind: actDelayEvents, delay: d} }
 
 // Fault is a fault that waits for its requests.

@@ -12,9 +12,8 @@ import (
 // ping before. Reads and pings of its clients the follower answers by itself,
 // from a tree that may be old; watches fire late, and writes are acknowledged
 // when the follower has seen them too. A session may have many writes under
-// way; what it reads waits for those that it sent before. So the leader, which
-// alone lets sessions expire, hears of them every half tick, unless the link
-// fails.
+// way; its reads wait for the writes before them. So the leader, which alone
+// lets sessions expire, hears of them every half tick, unless the link fails.
 type Follower struct {
 	s        *Server
 	v        *view

@@ -68,6 +68,9 @@ func (s *Server) cons() string {
 		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d", c.remote, connected(c), c.recv, c.sent)
 		if c.session != nil {
 			fmt.Fprintf(&b, ",sid=%s,est=%d,to=%d", sessionName(c.session.id), c.since.UnixMilli(), c.session.timeout.Milliseconds())
+			if !c.heard.IsZero() {
+				fmt.Fprintf(&b, ",lresp=%d", c.heard.Sub(s.started).Milliseconds())
+			}
 		}
 		b.WriteString(")\n")
 	}

@@ -44,8 +44,8 @@ func WithTick(tick time.Duration) Option {
 	}
 }
 
-// WithSessionTimeouts bounds the time-outs that sessions get, whatever they
-// ask for. Zero leaves a bound at its default of 2 or 20 ticks.
+// WithSessionTimeouts limits the time-outs that sessions get. Zero leaves a
+// bound at its default of 2 or 20 ticks.
 func WithSessionTimeouts(lowest, highest time.Duration) Option {
 	return func(c *config) error {
 		if lowest < 0 || highest < 0 || lowest > highest && highest > 0 {

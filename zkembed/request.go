@@ -31,6 +31,7 @@ func (c *conn) request(b []byte) bool {
 	s := c.s
 	s.mu.Lock()
 	c.recv++
+	c.heard = time.Now()
 	s.touch(c)
 	s.count(c.session, r.op)
 	act := s.faultFor(c, r)

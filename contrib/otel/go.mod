@@ -2,11 +2,9 @@ module github.com/zkcoord/zkcoord/contrib/otel
 
 go 1.25.0
 
-replace github.com/zkcoord/zkcoord => ../../
-
 require (
 	github.com/stretchr/testify v1.12.1
-	github.com/zkcoord/zkcoord v0.0.0-00010101000000-000000000000
+	github.com/zkcoord/zkcoord v0.0.0
 	go.opentelemetry.io/otel v1.38.0
 	go.opentelemetry.io/otel/sdk v1.38.0
 	go.opentelemetry.io/otel/trace v1.38.0

@@ -4,8 +4,8 @@
 //	...
 //	h, err := otel.Acquire(ctx, tracer, "/locks/report", m.Acquire)
 //
-// works for whatever is acquired with a context and lasts: mutexes, sides of
-// read/write locks, semaphores, multi-locks, terms of an election.
+// works for everything that is acquired with a context and lasts: mutexes,
+// sides of read/write locks, semaphores, multi-locks, terms of an election.
 //
 // # Spans
 //

@@ -2,12 +2,10 @@ module github.com/zkcoord/zkcoord/contrib/prom
 
 go 1.25.0
 
-replace github.com/zkcoord/zkcoord => ../../
-
 require (
 	github.com/prometheus/client_golang v1.23.2
 	github.com/stretchr/testify v1.12.1
-	github.com/zkcoord/zkcoord v0.0.0-00010101000000-000000000000
+	github.com/zkcoord/zkcoord v0.0.0
 )
 
 require (
@@ -16,6 +14,7 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/hashicorp/errwrap v1.1.0 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
+	github.com/kr/text v0.2.0 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect

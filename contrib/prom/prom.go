@@ -7,7 +7,7 @@
 //	client, err := coord.Open(ctx, servers, coord.WithObserver(metrics.Observe))
 //
 // One Metrics serves any number of clients. dashboard.json is a Grafana
-// dashboard for what it exports.
+// dashboard for what it exports, and for what the exporter of the command does.
 //
 // # Metrics
 //

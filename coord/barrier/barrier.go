@@ -8,8 +8,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// ErrNoBarrier: there is a node at the path, but it is no barrier, so that
-// nothing would keep the way shut. The message tells what it is.
+// ErrNoBarrier: the node at the path is no barrier, and would not keep it shut.
+// The message says what it is.
 var ErrNoBarrier = errors.New("the node exists, but is no barrier")
 
 // Barrier is a barrier at a path: closed while the node exists, open while it
@@ -19,8 +19,8 @@ type Barrier struct {
 	path   string
 }
 
-// New returns the barrier at path. It does no I/O. An argument that cannot be
-// right fails with [coord.ErrInvalid].
+// New returns the barrier at path. It does no I/O. An invalid argument fails
+// with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Barrier, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
@@ -29,11 +29,11 @@ func New(client *coord.Client, path string) (*Barrier, error) {
 }
 
 // Set closes the barrier; one that is closed stays so. When it has returned
-// nil, every [Barrier.Wait] that begins afterwards waits, whatever server it
-// asks. The node's data name the client that closed it, and missing parents are
-// made. A node that was there before and belongs to a session, or has children
-// or once had some, is not taken for a barrier: [ErrNoBarrier]. Set repeats
-// itself over lost connections and sessions until ctx ends.
+// nil, every [Barrier.Wait] that begins afterwards waits, on any server. The
+// node's data name the client that closed it, and missing parents are made. An
+// existing node that belongs to a session, or has or once had children, is
+// refused with [ErrNoBarrier]. Set repeats itself over lost connections and
+// sessions until ctx ends.
 func (b *Barrier) Set(ctx context.Context) error {
 	for {
 		err := b.client.Retry(ctx, func(ctx context.Context) error {
@@ -55,7 +55,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 
 // other returns why a node cannot be a barrier, or nil if it can. A container
 // shows only by the children it has or had, and the servers delete it only if
-// it had some: without any it stays, whatever it is.
+// it had some: one that never had any stays, as any other node does.
 func other(stat coord.Stat) error {
 	switch {
 	case stat.Owner != 0:
@@ -76,8 +76,8 @@ func (b *Barrier) Closed(ctx context.Context) (bool, error) {
 	return closed, err
 }
 
-// Remove opens the barrier; one that is open stays so. All that wait go
-// on. It repeats itself over lost connections and sessions until ctx ends.
+// Remove opens the barrier; one that is open stays so. All waiters go on. It
+// repeats itself over lost connections and sessions until ctx ends.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return b.client.Retry(ctx, func(ctx context.Context) error {
 		err := b.client.Delete(ctx, b.path, -1)
@@ -91,7 +91,7 @@ func (b *Barrier) Remove(ctx context.Context) error {
 // Wait returns nil when the barrier has been open at some moment since the
 // call, and ctx's error when ctx ends first. It does not miss an opening while
 // it is disconnected, not even when the barrier has been closed again by then.
-// Only one that is over before the first answer goes by unnoticed, as if the
+// Only an opening that is over before the first answer is missed, as if the
 // call had come after it.
 func (b *Barrier) Wait(ctx context.Context) error {
 	closed := int64(0) // the node waited for, by its czxid

@@ -2,8 +2,8 @@
 //
 // # What
 //
-// A [Barrier] is a node: while it exists, all that come to the barrier wait;
-// when it is deleted, all go on. Any process may call [Barrier.Set] and
+// A [Barrier] is a node: while it exists, everyone who comes to the barrier
+// waits; when it is deleted, all go on. Any process may call [Barrier.Set] and
 // [Barrier.Remove], any number of times. For processes that start and finish
 // together, and know how many they are, see package doublebarrier.
 //
@@ -15,7 +15,7 @@
 // # Guarantees
 //
 //   - When Set has returned nil, no Wait that begins afterwards passes before a
-//     Remove, on whatever server of the ensemble, however far that lags behind.
+//     Remove, on any server of the ensemble, however far it lags behind.
 //   - Wait returns after every Remove, also when it was disconnected or lost
 //     its session at that time, and when the barrier has been set again
 //     meanwhile; and never without one.
@@ -29,19 +29,19 @@
 // # Not guaranteed
 //
 //   - Nothing holds a barrier shut. Between Wait's return and the next
-//     statement it may have been set again; take a read/write lock if those
-//     that passed must keep others out.
-//   - A barrier stays shut until it is removed. One that was never set lets all
-//     through: set it before the processes that wait are started.
+//     statement it may have been set again; use a read/write lock if the
+//     processes that passed must keep others out.
+//   - A barrier stays shut until it is removed. One that was never set lets
+//     everyone through: set it before you start the waiters.
 //   - A barrier's path must not be the parent of anything. Missing parents are
 //     made as containers, which the servers delete some time after their last
-//     child went. Set refuses a container that has or had children, but cannot
-//     tell one that never had any; nor a node with a time to live.
-//   - Set and Remove are carried out at least once. When a reply is lost and
-//     another process does the opposite meanwhile, the repetition comes after
-//     it: let one process decide. Even then a server that was cut off from the
-//     others can carry out a request late (see package coord), and so open the
-//     barrier, or close it, once more. Where that must not be, take another
+//     child went. Set refuses a container that has or had children. It cannot
+//     recognise one that never had any, nor a node with a time to live.
+//   - Set and Remove are carried out at least once. If a reply is lost and
+//     another process does the opposite meanwhile, the retry undoes that: let
+//     one process decide. Even then a server that was cut off from the others
+//     can carry out a request late (see package coord), and so open the
+//     barrier, or close it, once more. If that must not happen, use another
 //     path each time.
 //
 // # When the session or connection fails
@@ -60,7 +60,7 @@
 // # Cost
 //
 // Set: one request, two when there is a node already; the missing parents come
-// on top. Remove: one. Wait: an empty write and a read, which leaves the watch;
-// the watch tells of the removal. All that wait in one process share one watch.
-// The herd is the purpose: a removal wakes all.
+// on top. Remove: one. Wait: an empty write and a read, which leaves a watch
+// that the removal fires. All waiters of a process share one watch. A removal
+// wakes every waiter, as it should.
 package barrier

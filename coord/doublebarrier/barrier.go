@@ -16,7 +16,7 @@ const MaxMembers = 4000
 // create: a request more for each, and one round trip less for all.
 const small = 32
 
-// kind is the part of a node's name that tells that it is a member.
+// kind is the part of a node's name that marks a member.
 const kind string = "member"
 
 // Barrier is a double barrier for n members on a path. It is configuration, not
@@ -28,7 +28,6 @@ type Barrier struct {
 	ready  record
 	size   int
 	spec   coord.Spec
-	along  bool // a member lists the others along with its create
 	wait   bool
 }
 
@@ -46,7 +45,7 @@ func WaitForNextRound() Option {
 }
 
 // New returns the barrier at path for n members per round, 1 to [MaxMembers].
-// It does no I/O. Arguments that cannot be right fail with [coord.ErrInvalid].
+// It does no I/O. Invalid arguments fail with [coord.ErrInvalid].
 func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
@@ -61,9 +60,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
-		client: client, path: path, ready: record{client, path + "/ready"}, size: n, along: n <= small,
+		client: client, path: path, ready: record{client, path + "/ready"}, size: n,
 		// Both, so that all clients can meet: no other recipe has the path.
-		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}, AnyDialect: true}, Kind: kind},
+		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}, AnyDialect: true}, Kind: kind, Unlisted: n > small},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
 		return nil, err
@@ -103,8 +102,8 @@ type Status struct {
 	Waiting []string // nodes of those who wait for a round to begin, by age
 }
 
-// Status reads the barrier: two requests. A barrier that nobody has used is
-// missing and answers [coord.ErrNoNode].
+// Status reads the barrier: two requests. A barrier that was never used does
+// not exist, and answers [coord.ErrNoNode].
 func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	r, err := b.ready.get(ctx)
 	if err != nil {

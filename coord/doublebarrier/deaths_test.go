@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -208,12 +209,12 @@ func TestAMemberThatIsAskedToGiveUpIsStillSeenToHaveFinished(t *testing.T) {
 		bs := several(t, w, 3)
 		members := round(t, bs...)
 		asker := open(t, w.ConnectString())
-		require.NoError(t, asker.Revoke(t.Context(), members[2].Node()), "before it finishes")
+		require.NoError(t, inspect.Revoke(t.Context(), asker, members[2].Node()), "before it finishes")
 		left := []<-chan error{leaving(t.Context(), members[1]), leaving(t.Context(), members[2])}
 		for range 3 {
 			finished(t, w, members[1:]...)
 			for _, m := range members[1:] {
-				require.NoError(t, asker.Revoke(t.Context(), m.Node()))
+				require.NoError(t, inspect.Revoke(t.Context(), asker, m.Node()))
 				_, err := asker.Set(t.Context(), m.Node(), []byte("__REVOKE__"), -1) // as other programs ask
 				require.NoError(t, err)
 			}

@@ -25,10 +25,11 @@
 //   - A round has one outcome, the same for every member, however late it asks:
 //     nil if all have finished, or else an error that names those missing.
 //   - Rounds do not mix: the next begins when the last is over, or all its
-//     members are gone. What a crashed round left behind lets nobody through.
-//   - A member that dies stops nobody: before the round begins its place is
+//     members are gone. What a crashed round left behind lets no member
+//     through.
+//   - A member that dies stops no other: before the round begins its place is
 //     free, afterwards it is missing in the outcome.
-//   - An Enter that fails leaves nothing behind. One that is late is told so
+//   - An Enter that fails leaves nothing behind. One that is late gets an error
 //     ([ErrLate]), or waits for a later round ([WaitForNextRound]).
 //   - Every call ends with its context, also when no server answers.
 //
@@ -42,8 +43,8 @@
 //     finishing and being seen to, or have been paused, and go on after the
 //     round is over. Write results by [Member.Txn], which fails for a missing
 //     member.
-//   - After a crash, that the barrier is free at once: newcomers are late until
-//     the servers expire the sessions of the dead.
+//   - After a crash, that the barrier is free immediately: newcomers are late
+//     until the servers expire the sessions of the dead.
 //   - That clients of Curator's and Kazoo's double barriers can take part: they
 //     have no rounds, and delete ready. A path with such a ready is refused
 //     ([coord.ErrForeign]).
@@ -69,11 +70,11 @@
 // and "past" has earlier rounds whose outcome a member has yet to read. Only
 // [Barrier.Remove] deletes ready. A member's node names its owner, and ends
 // with a line "done" once the member has finished. The recipe is more than a
-// line and a rule: docs/design.md has the protocol and why it is right.
+// line and a rule: PROTOCOL.md has the protocol and why it is right.
 //
 // # Cost
 //
-// For each member, whatever n is: 4 requests and 1 wake-up to enter, 5 and 4 to
+// For each member, for any n: 4 requests and 1 wake-up to enter, 5 and 4 to
 // leave, in five round trips in a row each. The one that completes the round
 // makes 2 requests more, and the first in it reads each other member once or
 // twice: at most 11n+3 requests in a round, 9n when all come and finish

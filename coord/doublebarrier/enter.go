@@ -18,8 +18,8 @@ import (
 //
 // It fails with [ErrLate] when a round is under way without the caller, and
 // with [ErrSize] when the barrier is used with another n. When ctx ends first,
-// it returns at once. Whenever it returns an error, nothing is left behind: a
-// node that could not be deleted yet is deleted in the background. A member
+// it returns immediately. Whenever it returns an error, nothing is left behind:
+// a node that could not be deleted yet is deleted in the background. A member
 // that gives up in the very moment in which the round begins is missing in it.
 func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 	for {
@@ -42,22 +42,15 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 	if err := b.admit(ctx); err != nil {
 		return nil, err
 	}
-	var line []coord.Contender
-	rule := func(ahead []coord.Contender) ([]int, bool) {
-		line = ahead
-		return nil, true
-	}
-	if !b.along {
-		rule = nil
-	}
-	hold, err := b.client.Acquire(ctx, b.spec, rule)
+	hold, names, err := b.client.Stand(ctx, b.spec)
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], leaving: make(chan struct{}, 1)}
-	if line != nil {
-		line = append(line, m.self)
+	var line []coord.Contender
+	if names != nil {
+		line = b.order(names)
 	}
+	m := &Member{barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], leaving: make(chan struct{}, 1)}
 	inside := hold.Context(ctx)
 	if err := b.client.Wait(inside, func(v *coord.View) (bool, error) {
 		listed := line
@@ -68,7 +61,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
 			// The servers may keep its session: no client may count twice.
-			_ = b.client.Break(ctx, hold.Node())
+			_ = b.client.Retry(ctx, func(ctx context.Context) error { return b.client.Delete(ctx, hold.Node(), -1) })
 		}
 		return nil, err
 	}
@@ -81,7 +74,7 @@ func (b *Barrier) admit(ctx context.Context) error {
 	var line []coord.Contender
 	listed := false
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
-		r, err := b.ready.watchOrMake(ctx, v, b.size) // no older than the list
+		r, err := b.ready.watchOrMake(v, b.size) // no older than the list
 		agreed := r.Size == b.size
 		switch {
 		case err != nil || agreed && (!r.Open || b.wait || listed && !r.alive(line)):
@@ -121,7 +114,7 @@ func (b *Barrier) errSize(r snapshot) error {
 // crashed. ctx ends with the hold.
 func (m *Member) look(ctx context.Context, v *coord.View, line []coord.Contender) (begun bool, err error) {
 	b := m.barrier
-	r, err := b.ready.watchOrMake(ctx, v, b.size)
+	r, err := b.ready.watchOrMake(v, b.size)
 	if err != nil {
 		return false, err
 	}
@@ -175,7 +168,7 @@ func (m *Member) queue(v *coord.View, line []coord.Contender) error {
 
 // begin opens the next round if enough members are there, and all of them still
 // are when it begins. If not, it fails with [coord.ErrNoNode]: there may be
-// enough others. When ready has changed, its watch tells.
+// enough others. When ready changes, its watch fires.
 func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) error {
 	next, enough := r.opening(line)
 	if !enough {

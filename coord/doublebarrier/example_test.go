@@ -10,7 +10,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -67,8 +66,16 @@ func Example() {
 func ExampleBarrier_Enter() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	b, err := doublebarrier.New(client, "/jobs/nightly", 2)
 	if err != nil {
@@ -104,8 +111,16 @@ func ExampleBarrier_Enter() {
 func ExampleWaitForNextRound() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	// Six processes, two at a time.
 	b, err := doublebarrier.New(client, "/jobs/pairs", 2, doublebarrier.WaitForNextRound())

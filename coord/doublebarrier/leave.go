@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// hurry is how long a leaver expects the end at once. Until then it watches
-// ready only, unless it is the monitor.
+// hurry is for how long a leaver expects the end at any moment. Until then it
+// watches ready only, unless it is the monitor.
 const hurry = 100 * time.Millisecond
 
 // done is what a member's data end with once it has finished.
@@ -54,8 +54,8 @@ func (m *Member) leave(ctx context.Context) error {
 
 // look does what the round's state calls for. It reports whether the round is
 // over, and then the verdict. The watch on ready is there before the mark,
-// while the round cannot end: a watch that is set after the end has nothing to
-// tell, and stays.
+// while the round cannot end: a watch that is set after the end never fires,
+// and stays.
 func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
 	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
@@ -128,7 +128,7 @@ func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
 	return true, &IncompleteError{Round: past.Number, Members: l.Count(), Missing: slices.Clone(past.Missing)}
 }
 
-// mark tells the others that the member has finished.
+// mark shows the others that the member has finished.
 func (m *Member) mark(ctx context.Context) error {
 	data := []byte(m.barrier.client.Identity() + done)
 	return m.barrier.ready.repeat(ctx, m.hold, coord.SetOp(m.Node(), data, -1))
@@ -180,7 +180,7 @@ func (l *leaver) awaitOthers(v *coord.View) (wait bool, err error) {
 // node returns the path of another member's node.
 func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[index]) }
 
-// close ends the round, unless another member has: then ready tells so. As long
+// close ends the round, unless another member has: then ready shows it. As long
 // as the own node is there, which the transaction checks, ready cannot be about
 // a later round without telling how this one ended.
 func (l *leaver) close(ctx context.Context) (closed bool, err error) {

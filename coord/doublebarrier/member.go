@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hashicorp/go-multierror"
-
 	"github.com/zkcoord/zkcoord/coord"
 )
 
@@ -60,8 +58,8 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 	return m.hold.Txn(ctx, ops...)
 }
 
-// Leave tells that the member has finished and waits until every other member
-// has, or is gone. It returns nil when all n have finished, and otherwise an
+// Leave marks the member as finished and waits until every other member has, or
+// is gone. It returns nil when all n have finished, and otherwise an
 // [*IncompleteError]: all who leave a round get the same answer.
 //
 // With any other error the outcome is not known to the caller: [coord.ErrLost]
@@ -104,7 +102,7 @@ func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member)
 	defer withdraw(ctx, m.hold) // has an effect unless Leave was called
 	if err := f(m.Context(ctx), m); err != nil {
 		if lost := m.Err(); errors.Is(lost, coord.ErrLost) && !errors.Is(err, lost) {
-			err = multierror.Append(err, lost)
+			err = coord.Joined(err, lost)
 		}
 		return err
 	}

@@ -2,17 +2,11 @@ package doublebarrier
 
 import (
 	"context"
-	"errors"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// record is the node ready: a versioned record, the one primitive that this
-// recipe needs and coord does not have. What the members must agree on stands
-// in it, and a client changes it in one way only: it reads, decides, and writes
-// for the version it has read. Of several that decide at once, one succeeds. A
-// write whose reply was lost is sent again until its outcome is known; it
-// cannot take effect twice, since the first time changes the version.
+// record is the node ready, in which stands what the members must agree on.
 type record struct {
 	client *coord.Client
 	path   string
@@ -39,36 +33,21 @@ func (r record) get(ctx context.Context) (snapshot, error) {
 
 // watchOrMake reads the record for a look, and makes it when it is missing,
 // with its directory.
-func (r record) watchOrMake(ctx context.Context, v *coord.View, size int) (snapshot, error) {
-	for {
-		s, err := snapshotOf(v.Get(r.path))
-		if !errors.Is(err, coord.ErrNoNode) {
-			return s, err
-		}
-		err = r.client.Retry(ctx, func(ctx context.Context) error {
-			return r.client.Create(ctx, r.path, encode(state{Format: format, Size: size}))
-		})
-		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
-			return snapshot{}, err
-		}
-	}
+func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
+	return snapshotOf(r.client.Record(r.path).Look(v, encode(state{Format: format, Size: size})))
 }
 
-// writer carries out transactions: a client, or a hold as long as it lasts.
-type writer interface {
-	Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)
-}
-
-// write replaces what was read as from, along with the checks. It fails with
+// write replaces what was read as from, along with the checks. It may be sent
+// again: it takes effect once, since that changes the version. It fails with
 // [coord.ErrBadVersion] when the record has changed since, and with
 // [coord.ErrNoNode] when it is gone, or a node that is checked.
-func (r record) write(ctx context.Context, w writer, from snapshot, to state, checks ...coord.Op) error {
+func (r record) write(ctx context.Context, w coord.Writer, from snapshot, to state, checks ...coord.Op) error {
 	return r.repeat(ctx, w, append(checks, coord.SetOp(r.path, encode(to), from.stat.Version))...)
 }
 
 // repeat repeats a transaction that may be carried out twice until its outcome
 // is known.
-func (r record) repeat(ctx context.Context, w writer, ops ...coord.Op) error {
+func (r record) repeat(ctx context.Context, w coord.Writer, ops ...coord.Op) error {
 	return r.client.Retry(ctx, func(ctx context.Context) error {
 		_, err := w.Txn(ctx, ops...)
 		return err

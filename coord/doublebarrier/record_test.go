@@ -15,7 +15,7 @@ func TestOfSeveralThatChangeTheRecordAtOnceOneSucceeds(t *testing.T) {
 		a, c := record{b.Open(), "/b/ready"}, record{b.Open(), "/b/ready"}
 		var from snapshot
 		require.NoError(b, a.client.Wait(b.Context(), func(v *coord.View) (done bool, err error) {
-			from, err = a.watchOrMake(b.Context(), v, 2)
+			from, err = a.watchOrMake(v, 2)
 			return true, err
 		}))
 		same, err := c.get(b.Context())

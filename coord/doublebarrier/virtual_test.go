@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -295,7 +296,7 @@ func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
-		require.NoError(t, cs[0].Break(b.Context(), members[1].Node()))
+		require.NoError(t, inspect.Break(b.Context(), cs[0], members[1].Node()))
 		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // so that ready is looked at
 		<-members[1].Done()
 		time.Sleep(lasts)

@@ -3,11 +3,11 @@
 // # What
 //
 // Candidates stand in a line; the first leads, and has a [Term]: a hold with a
-// fencing token. [Election.Campaign] waits to be elected,
-// [Election.Run] does so again and again and runs a function in each term.
-// Others ask for the leader by [Election.Leader] or follow it by
-// [Election.Observe]. A leader tells others what it wants them to know, such as
-// its address, by the data it campaigned with or by [Term.Proclaim].
+// fencing token. [Election.Campaign] waits to be elected, [Election.Run] does
+// so again and again and runs a function in each term. Others ask for the
+// leader by [Election.Leader] or follow it by [Election.Observe]. A leader
+// publishes data, such as its address, when it campaigns, or by
+// [Term.Proclaim].
 //
 //	e, err := election.New(client, "/services/billing/leader")
 //	err = e.Run(ctx, []byte("10.1.2.3:8080"), func(ctx context.Context, t *election.Term) error {
@@ -24,9 +24,9 @@
 //   - A candidate whose session died while it waited is not elected by the
 //     place it had; it stands again, at the end of the line.
 //   - [Election.Leader] and [Election.Observe] report only a candidate that was
-//     first in line, with a living session, at a moment of the reading.
-//     Leader's reading is no older than the call, on whatever server; Observe's
-//     never goes back in time.
+//     first in line, with a living session, at a moment of the reading. What
+//     Leader reads is no older than the call, on any server; Observe never goes
+//     back in time.
 //   - Run never begins a term before the function has returned from the last.
 //   - What Proclaim writes is written only while the term's node exists.
 //
@@ -43,10 +43,12 @@
 //     window ends, a little before the servers do: for that time the line still
 //     shows it, though it leads no more.
 //   - Observe shows the latest state, not every state.
-//   - A request to step down takes the place of the leader's data. Leader then
-//     has none to show, until the next Proclaim; Observe keeps what it saw.
+//   - A request to step down leaves the leader's data in Curator's dialect. In
+//     Kazoo's, or if another program writes the request, it replaces them,
+//     unless they are the identity: Leader then has none to show until the next
+//     Proclaim, and Observe keeps what it saw.
 //   - In Curator's dialect only a leader can be asked, and only one that leads
-//     by this package; see [coord.Client.Revoke].
+//     by this package; see [coord/inspect.Revoke].
 //
 // # When the session or connection fails
 //
@@ -63,9 +65,9 @@
 //	  _c_<uuid>-latch-0000000009                next candidate
 //
 // This is the layout of Curator's LeaderLatch: Go and Java stand in one line.
-// The notice ([coord.Notice]) is made when the leader is elected, and deleted
-// together with its node. What the leader proclaims and what it is asked is
-// written there: a write into a candidate's node would use up the watch of a
+// The notice ([inspect.Notice]) is made when the leader is elected, and deleted
+// together with its node. The leader's data, and requests to it, are written
+// there: a write into a candidate's node would use up the watch of a
 // LeaderLatch behind it, which would wait for ever. Java takes the notice for
 // the first in line: getLeader reads it, and getParticipants lists a leader in
 // Go twice.

@@ -6,20 +6,19 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // Election is an election at a path. It is configuration, not state: the leader
 // has the [Term] that [Election.Campaign] returns. It is safe for concurrent
-// use; two candidates of one process stand against each other as those of two
-// processes do.
+// use; two candidates of one process compete as candidates of two processes do.
 type Election struct {
 	client *coord.Client
 	line   coord.Line
 }
 
-// New returns the election at path, a directory that is made when it is
-// needed. It does no I/O. An argument that cannot be right fails with
-// [coord.ErrInvalid].
+// New returns the election at path, a directory that is made when it is needed.
+// It does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Election, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
@@ -28,11 +27,11 @@ func New(client *coord.Client, path string) (*Election, error) {
 }
 
 // Campaign stands for election until it is won or ctx ends. ctx bounds the
-// campaign, not the term. data tell others who the candidate is, such as the
-// address to reach it at; nil stands for the client's identity. A candidate
-// whose node is deleted, or whose session ends, stands again, at the end of the
-// line. When Campaign returns an error, nothing is left behind: what could not
-// be deleted yet is deleted in the background.
+// campaign, not the term. data are for others to see, such as the candidate's
+// address; nil stands for the client's identity. A candidate whose node is
+// deleted, or whose session ends, stands again, at the end of the line. When
+// Campaign returns an error, nothing is left behind: a node that could not be
+// deleted yet is deleted in the background.
 func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
 	return e.stand(ctx, "campaign", data, e.client.Acquire)
 }
@@ -47,6 +46,9 @@ func (e *Election) TryCampaign(ctx context.Context, data []byte) (*Term, error) 
 func (e *Election) stand(ctx context.Context, op string, data []byte, acquire func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error)) (*Term, error) {
 	if err := e.checkData(op, data); err != nil {
 		return nil, err
+	}
+	if data == nil {
+		data = []byte(e.client.Identity())
 	}
 	for {
 		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: data, Exclusive: true}, coord.First)
@@ -66,9 +68,9 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 	}
 }
 
-// post makes the leader's notice, where it has one: see [coord.Notice].
+// post makes the leader's notice, where it has one: see [inspect.Notice].
 func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
-	notice := coord.Notice(h.Node())
+	notice := inspect.Notice(h.Node())
 	if notice == h.Node() {
 		return nil
 	}
@@ -77,7 +79,7 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 		return lost
 	}
 	if errors.Is(err, coord.ErrNoAuth) {
-		return nil // its own node may not be read: it leads, and has nothing to tell
+		return nil // its own node may not be read: it leads, and has nothing to publish
 	}
 	return err
 }
@@ -85,12 +87,12 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 // Candidates lists the leader and then the candidates in the order in which
 // they will be elected: one listing and one read for each. It is for people to
 // look at, and as old as the server it asks; see [Election.Leader].
-func (e *Election) Candidates(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return e.client.Inspect(ctx, e.line.Dir, e.line.Kinds...)
+func (e *Election) Candidates(ctx context.Context) ([]inspect.Contender, error) {
+	return inspect.Contenders(ctx, e.client, e.line.Dir, e.line.Kinds...)
 }
 
 func (e *Election) checkData(op string, data []byte) error {
-	if !coord.IsRevocation(data) {
+	if !inspect.IsRevocation(data) {
 		return nil
 	}
 	return e.client.Failure(op, e.line.Dir,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -154,7 +155,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "the data", string(data))
 			own := map[coord.Dialect]string{coord.Curator: term.Node()[:len(term.Node())-10], coord.Kazoo: term.Node()}[dialect]
-			require.Equal(t, own, coord.Notice(term.Node()))
+			require.Equal(t, own, inspect.Notice(term.Node()))
 			data, _, err = w.Admin().Get(own)
 			require.NoError(t, err)
 			require.Equal(t, "the data", string(data))
@@ -182,11 +183,11 @@ func TestWithoutDataACandidateShowsItsIdentity(t *testing.T) {
 func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
-		lock, err := c.Join(coordtest.Limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: "lock"})
+		lock, _, err := c.Stand(coordtest.Limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: "lock"})
 		require.NoError(t, err)
 		_, err = at(t, c, w.Path("election")).Campaign(coordtest.Limited(t), nil)
 		require.ErrorIs(t, err, coord.ErrForeign)
-		require.NoError(t, lock.Leave(coordtest.Limited(t)))
+		require.NoError(t, lock.Release(coordtest.Limited(t)))
 	})
 }
 

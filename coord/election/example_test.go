@@ -5,15 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func Example() {
 	ctx, shutdown := context.WithCancel(context.Background())
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	e, err := election.New(client, "/services/billing/leader")
 	if err != nil {
@@ -32,9 +42,18 @@ func Example() {
 }
 
 func ExampleElection_Observe() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 	e, err := election.New(client, "/services/billing/leader")
 	if err != nil {
 		log.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -127,7 +128,7 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 		term := elected(t, at(t, coordtest.Open(t, w.ConnectString()), path), "leader")
 		leader, err := e.Leader(coordtest.Limited(t))
 		require.NoError(t, err)
-		require.NoError(t, c.Revoke(coordtest.Limited(t), leader.Node))
+		require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, leader.Node))
 		zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 		require.NoError(t, term.Err(), "to be asked is not to lose")
 		leader, err = e.Leader(coordtest.Limited(t))
@@ -144,7 +145,7 @@ func TestARequestToStepDownSurvivesAProclamation(t *testing.T) {
 		e := at(t, c, w.Path("election"))
 		for range 20 { // the leader's own watch may be quicker or slower
 			term := elected(t, e, "leader")
-			require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()))
+			require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, term.Node()))
 			require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("news")))
 			zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 			leader, err := e.Leader(coordtest.Limited(t))
@@ -187,7 +188,7 @@ func TestProclamationsOfOneTermFollowOneAnother(t *testing.T) {
 		for range 10 {
 			require.NoError(t, zktest.Receive(t, coordtest.Soon, done, "a proclamation"))
 		}
-		_, stat, err := w.Admin().Get(coord.Notice(term.Node()))
+		_, stat, err := w.Admin().Get(inspect.Notice(term.Node()))
 		require.NoError(t, err)
 		require.EqualValues(t, 10, stat.Version)
 		require.NoError(t, term.Resign(coordtest.Limited(t)))

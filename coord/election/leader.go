@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // ErrNoLeader: no candidate stands for election.
@@ -30,7 +31,7 @@ func (l Leader) None() bool { return l.Node == "" }
 
 // Leader returns the leader, or [ErrNoLeader]. The candidate reported was first
 // in line, with a node in the ensemble, at some moment since the call: an empty
-// write before the reading makes sure that no server's past is shown. A leader
+// write before the read keeps a lagging server from showing the past. A leader
 // learns of its election, and of its loss, a little later or earlier than the
 // ensemble does: act on the Token, not on the moment. Four requests, three in
 // the Kazoo dialect.
@@ -52,8 +53,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // first finds the first in line and reads its notice, or where it has none, its
 // node. Since no candidate can come to stand before it, it is still the first
 // at that moment. A node that is gone by then is not the first any more. What
-// does not change in a term is taken from last, if it is of the same. watched
-// reports that the node that was read changes whenever the leader does.
+// does not change in a term is taken from last, if that is the same term.
+// watched reports that the node that was read changes whenever the leader does.
 func (e *Election) first(
 	ctx context.Context, last Leader,
 	list func(context.Context, string) ([]string, error), read func(node string) ([]byte, coord.Stat, error),
@@ -68,7 +69,7 @@ func (e *Election) first(
 			return Leader{}, false, err
 		}
 		node := e.line.Dir + "/" + line[0].Name
-		from := coord.Notice(node)
+		from := inspect.Notice(node)
 		watched := slices.Contains(names, path.Base(from))
 		if !watched {
 			from = node
@@ -83,7 +84,7 @@ func (e *Election) first(
 		if errors.Is(err, coord.ErrNoNode) {
 			continue
 		}
-		leader := Leader{coord.OwnData(data), node, stat.Owner, stat.Created, stat.Czxid, coord.IsRevocation(data)}
+		leader := Leader{inspect.OwnData(data), node, stat.Owner, stat.Created, stat.Czxid, inspect.IsRevocation(data)}
 		if from != node && node == last.Node {
 			leader.Session, leader.Since, leader.Token = last.Session, last.Since, last.Token
 		}
@@ -91,37 +92,29 @@ func (e *Election) first(
 	}
 }
 
-// Observe yields the leader: at once, and again at each change of the leader or
-// of its data. When no candidate stands for election, it yields a Leader for
-// which [Leader.None] is true. It yields the latest: what changes while the
-// loop's body runs is skipped. What it yields was so at the time of the
-// reading, and never goes back in time; while it is cut off from the servers it
-// yields nothing. It goes on over lost connections and sessions. Only the last
-// pair has an error: ctx has ended, the client was closed, or the servers do
-// not permit it.
+// Observe yields the leader immediately, and again at each change of the leader
+// or of its data. When no candidate stands for election, it yields a Leader for
+// which [Leader.None] is true. It yields the latest state: changes made while
+// the loop's body runs may be skipped. Each state was true when it was read,
+// and none is older than the one before; while it is cut off from the servers
+// it yields nothing. It goes on over lost connections and sessions. Only the
+// last pair has an error: ctx has ended, the client was closed, or the servers
+// do not permit it.
 //
-// It makes the directory if there is none, to watch it. Two requests at each
-// change of the data, three at each change of the leader: only the leader's
-// notice or node is watched. While a LeaderLatch of Curator's leads, the
-// directory is watched as well: two requests when a candidate comes or goes.
+// Two requests at each change of the data, three at each change of the leader:
+// only the leader's notice or node is watched. While nobody leads, or a
+// LeaderLatch of Curator's does, the directory is watched as well: two requests
+// when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
-	return func(yield func(Leader, error) bool) {
-		e, last, begun := &Election{e.client.Fresh(), e.line}, Leader{}, false
-		err := e.client.Wait(ctx, func(v *coord.View) (stop bool, err error) {
-			leader, err := e.look(ctx, v, last)
-			if leader.Revoked && leader.Data == nil && leader.Node == last.Node {
-				leader.Data = last.Data
-			}
-			if err == nil && (!begun || !leader.same(last)) {
-				stop = !yield(leader, nil)
-			}
-			last, begun = leader, true
-			return stop, err
-		})
-		if err != nil {
-			yield(Leader{}, e.client.Failure("observe", e.line.Dir, err))
+	e, last := &Election{e.client.Fresh(), e.line}, Leader{}
+	return coord.Observe(ctx, e.client, e.line.Dir, func(v *coord.View) (Leader, error) {
+		leader, err := e.look(ctx, v, last)
+		if leader.Revoked && leader.Data == nil && leader.Node == last.Node {
+			leader.Data = last.Data
 		}
-	}
+		last = leader
+		return leader, err
+	}, Leader.same)
 }
 
 func (l Leader) same(other Leader) bool {
@@ -133,17 +126,7 @@ func (l Leader) same(other Leader) bool {
 func (e *Election) look(ctx context.Context, v *coord.View, last Leader) (Leader, error) {
 	leader, watched, err := e.first(ctx, last, e.client.Children, v.Get)
 	if err == nil && !watched {
-		leader, _, err = e.first(ctx, last, func(ctx context.Context, dir string) ([]string, error) {
-			for {
-				names, _, err := v.Children(dir)
-				if !errors.Is(err, coord.ErrNoNode) {
-					return names, err
-				}
-				if err := e.client.EnsureDir(ctx, dir); err != nil {
-					return nil, err
-				}
-			}
-		}, v.Get)
+		leader, _, err = e.first(ctx, last, func(_ context.Context, dir string) ([]string, error) { return v.Dir(dir) }, v.Get)
 	}
 	return leader, err
 }

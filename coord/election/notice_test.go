@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -27,25 +28,26 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 		term := elected(t, e, "leader")
 		waiting := stand(t, w, t.Context(), e, dir, "next", 2)
 		require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("news")))
-		require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()))
+		require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, term.Node()))
 		zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 		names, _, err := w.Admin().Children(dir)
 		require.NoError(t, err)
 		for _, name := range names {
 			node := path.Join(dir, name)
-			if node == coord.Notice(term.Node()) {
+			if node == inspect.Notice(term.Node()) {
 				continue
 			}
 			if node != term.Node() {
-				require.ErrorIs(t, c.Revoke(coordtest.Limited(t), node), errors.ErrUnsupported)
-				require.ErrorIs(t, c.RevokeAndWait(coordtest.Limited(t), node, 0), errors.ErrUnsupported)
+				require.ErrorIs(t, inspect.Revoke(coordtest.Limited(t), c, node), errors.ErrUnsupported)
+				_, err := inspect.RevokeAndWait(coordtest.Limited(t), c, node, 0)
+				require.ErrorIs(t, err, errors.ErrUnsupported)
 			}
 			_, stat, err := w.Admin().Get(node)
 			require.NoError(t, err)
 			require.Zero(t, stat.Version, name)
 		}
 		require.NoError(t, term.Resign(coordtest.Limited(t)))
-		require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()), "it is gone")
+		require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, term.Node()), "it is gone")
 		require.NoError(t, won(t, waiting).Resign(coordtest.Limited(t)))
 		requireEmpty(t, w, dir)
 	})
@@ -77,7 +79,7 @@ func TestInKazoosDialectACandidateThatWaitsIsAsked(t *testing.T) {
 		waiting := stand(t, w, t.Context(), e, dir, "next", 2)
 		all, err := e.Candidates(coordtest.Limited(t))
 		require.NoError(t, err)
-		require.NoError(t, c.Revoke(coordtest.Limited(t), all[1].Node))
+		require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, all[1].Node))
 		require.NoError(t, term.Resign(coordtest.Limited(t)))
 		next := won(t, waiting)
 		zktest.Receive(t, coordtest.Soon, next.Revoked(), "the request")
@@ -91,7 +93,7 @@ func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
 		e := b.at(c)
 		term, err := e.Campaign(b.Context(), []byte("old"))
 		require.NoError(t, err)
-		shown := func(all []coord.ContenderInfo, err error) coord.ContenderInfo {
+		shown := func(all []inspect.Contender, err error) inspect.Contender {
 			require.NoError(t, err)
 			require.Len(t, all, 1)
 			require.Equal(t, term.Token(), all[0].Token)
@@ -100,12 +102,23 @@ func TestCandidatesShowWhatTheLeaderProclaimsAndThatItWasAsked(t *testing.T) {
 		}
 		require.NoError(t, term.Proclaim(b.Context(), []byte("new")))
 		require.Equal(t, "new", shown(e.Candidates(b.Context())).Owner)
-		require.NoError(t, c.Revoke(b.Context(), term.Node()))
+		require.NoError(t, inspect.Revoke(b.Context(), c, term.Node()))
 		require.True(t, shown(e.Candidates(b.Context())).Revoked)
-		asked := shown(c.Inspect(b.Context(), electionPath))
+		asked := shown(inspect.Contenders(b.Context(), c, electionPath))
 		require.True(t, asked.Revoked)
 		require.Equal(t, "new", asked.Owner)
 		require.NoError(t, term.Resign(b.Context()))
+	})
+}
+
+func TestAProclamationThatComesTooLateIsCalledThat(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		term, err := b.at(b.Open()).Campaign(b.Context(), nil)
+		require.NoError(t, err)
+		require.NoError(t, term.Resign(b.Context()))
+		err = term.Proclaim(b.Context(), []byte("news"))
+		require.ErrorIs(t, err, coord.ErrReleased)
+		require.EqualError(t, err, "proclaim "+term.Node()+": hold released")
 	})
 }
 
@@ -120,10 +133,10 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 				term, err := e.Campaign(b.Context(), []byte("old"))
 				require.NoError(t, err)
 				late := b.Server.Inject(zkembed.Match{
-					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: coord.Notice(term.Node()), Times: 1,
+					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
 				}, zkembed.Delay(time.Second))
 				asked := make(chan error, 1)
-				go func() { asked <- admin.Revoke(b.Context(), term.Node()) }()
+				go func() { asked <- inspect.Revoke(b.Context(), admin, term.Node()) }()
 				time.Sleep(T / 1000)
 				require.NoError(t, term.Proclaim(b.Context(), []byte(last)))
 				require.NoError(t, <-asked)
@@ -162,7 +175,7 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 		time.Sleep(T / 20)
 		first, err := b.at(admin).Leader(b.Context())
 		require.NoError(t, err)
-		require.NoError(t, admin.Break(b.Context(), first.Node))
+		require.NoError(t, inspect.Break(b.Context(), admin, first.Node))
 		term := <-terms
 		require.Equal(t, 1, late.Fired())
 		require.Greater(t, term.Token(), first.Token)
@@ -207,15 +220,15 @@ func TestANoticeThatWasDeletedIsMadeAnew(t *testing.T) {
 	e := at(t, coordtest.Open(t, w.ConnectString()), dir)
 	term := elected(t, e, "leader")
 	for range 2 {
-		require.NoError(t, c.Delete(coordtest.Limited(t), coord.Notice(term.Node()), -1))
+		require.NoError(t, c.Delete(coordtest.Limited(t), inspect.Notice(term.Node()), -1))
 		for _, news := range []string{"news", "more"} {
 			require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte(news)))
-			data, _, err := w.Admin().Get(coord.Notice(term.Node()))
+			data, _, err := w.Admin().Get(inspect.Notice(term.Node()))
 			require.NoError(t, err)
 			require.Equal(t, news, string(data))
 		}
 	}
-	require.NoError(t, c.Revoke(coordtest.Limited(t), term.Node()))
+	require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, term.Node()))
 	zktest.Receive(t, coordtest.Soon, term.Revoked(), "the request")
 	require.NoError(t, term.Resign(coordtest.Limited(t)))
 	lined(t, w, dir, 0)

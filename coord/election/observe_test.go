@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -71,7 +72,7 @@ func TestAnObserverSeesEachLeaderItsNewsAndThatThereIsNone(t *testing.T) {
 		o.sees(seen("a", a, false))
 		require.NoError(t, a.Proclaim(coordtest.Limited(t), []byte("a2")))
 		o.sees(seen("a2", a, false))
-		require.NoError(t, c.Revoke(coordtest.Limited(t), a.Node()))
+		require.NoError(t, inspect.Revoke(coordtest.Limited(t), c, a.Node()))
 		o.sees(seen("a2", a, true))
 		waiting := stand(t, w, t.Context(), e, path, "b", 2)
 		require.NoError(t, a.Resign(coordtest.Limited(t)))

@@ -15,20 +15,21 @@ const shortestPause = 10 * time.Millisecond
 // Run campaigns, runs lead while it leads, and begins anew, until ctx ends or
 // lead fails. lead's context ends when the term does; lead must return then.
 // Run waits for that, however long it takes, before it resigns or campaigns
-// again, so that a process is never in two of its own terms.
+// again, so a process is never in two of its own terms.
 //
-// When the term was lost before lead returned, what lead returned does not
-// matter, and Run campaigns again; so it does when lead returned nil, which is
-// to resign. Otherwise lead's error ends Run, which returns it. After a short
-// term Run pauses, longer each time, up to half the session time-out, so that
-// a candidate that cannot lead does not keep the others from it.
+// If the term was lost before lead returned, its error is ignored, and Run
+// campaigns again; so it does when lead returned nil, which means to resign.
+// Otherwise lead's error ends Run, which returns it. After a short term Run
+// pauses, longer each time, up to half the session time-out, so a candidate
+// that cannot lead lets the others lead.
 //
 // When ctx ends, Run returns its error after lead has returned and the term has
 // been resigned, as far as [coord.Grace] gives time for that. It returns the
 // errors of [Election.Campaign], too.
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
-	for pause := shortestPause; ; {
-		term, err := e.Campaign(ctx, data)
+	campaigning := ctx
+	for pause := shortestPause; ; campaigning = coord.Patient(ctx) {
+		term, err := e.Campaign(campaigning, data)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // Term is the time for which a candidate leads: a hold with a fencing token. It
@@ -13,14 +14,14 @@ import (
 type Term struct {
 	*coord.Hold
 	election *Election
-	notice   string // where it proclaims, and is asked; see [coord.Notice]
+	notice   string // where it proclaims, and is asked; see [inspect.Notice]
 	// version is that of the node's data as last set or seen. It is passed on
-	// by the channel, so that proclamations follow one another.
+	// by the channel, which orders proclamations.
 	version chan int32
 }
 
 func newTerm(e *Election, h *coord.Hold) *Term {
-	t := &Term{Hold: h, election: e, notice: coord.Notice(h.Node()), version: make(chan int32, 1)}
+	t := &Term{Hold: h, election: e, notice: inspect.Notice(h.Node()), version: make(chan int32, 1)}
 	t.version <- 0
 	return t
 }
@@ -35,11 +36,10 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 // [Election.Observe] show, and Curator's getLeader; nil stands for the client's
 // identity. It succeeds only while the term's node exists: after the term was
 // lost, the error matches [coord.ErrLost]. It repeats itself over lost
-// connections. A request to step down is not lost: it is heeded, and
-// [coord.Hold.Revoked] closed, before the data are replaced. In Curator's
-// dialect the data are written into the leader's notice ([coord.Notice]) and
-// not into its node, whose own data stay those that it campaigned with. One
-// request.
+// connections. A request to step down is not lost: [coord.Hold.Revoked] is
+// closed before the data are replaced. In Curator's dialect the data are
+// written into the leader's notice ([inspect.Notice]) and not into its node,
+// which keeps the data that it campaigned with. One request.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	if err := t.election.checkData("proclaim", data); err != nil {
 		return err
@@ -57,6 +57,9 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	return t.election.client.Retry(ctx, func(ctx context.Context) error {
 		for {
 			results, err := t.Txn(ctx, coord.SetOp(t.notice, data, version))
+			if op, wrapped := err.(*coord.OpError); wrapped {
+				err = &coord.OpError{Op: "proclaim", Path: t.Node(), Err: op.Err}
+			}
 			if err == nil {
 				version = results[0].Stat.Version
 				return nil
@@ -81,7 +84,7 @@ func (t *Term) heed(ctx context.Context) (int32, error) {
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return 0, err
 	}
-	if coord.IsRevocation(data) {
+	if inspect.IsRevocation(data) {
 		select {
 		case <-t.Revoked():
 		case <-t.Done():

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -43,7 +44,7 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 		look := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1,
 		}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		require.NoError(t, b.Open().Revoke(b.Context(), term.Node()))
+		require.NoError(t, inspect.Revoke(b.Context(), b.Open(), term.Node()))
 		time.Sleep(T / 100) // half of the time until it looks again
 		require.Equal(t, 1, look.Fired())
 		require.NoError(t, term.Proclaim(b.Context(), []byte("news")))
@@ -115,5 +116,30 @@ func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
 		term, err = second.TryCampaign(b.Context(), nil)
 		require.NoError(b, err)
 		require.NoError(b, term.Resign(b.Context()))
+	})
+}
+
+func TestF56RunIsNotRefusedWhenItCampaignsAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		enough := errors.New("enough")
+		led := make(chan *election.Term, 2)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- b.at(b.Open()).Run(b.Context(), nil, func(ctx context.Context, term *election.Term) error {
+				if led <- term; cap(led) == len(led) {
+					return enough
+				}
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		remove := b.Foreign(electionPath)
+		require.NoError(b, inspect.Break(b.Context(), b.Open(), (<-led).Node()))
+		led <- nil
+		time.Sleep(time.Minute)
+		require.Empty(b, ended)
+		remove()
+		require.ErrorIs(b, <-ended, enough)
 	})
 }

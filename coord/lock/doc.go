@@ -16,15 +16,15 @@
 // wait for itself. Any goroutine that has the hold may release it. There is no
 // condition variable: to wait for others use a barrier or a queue.
 //
-// Where many goroutines of a process want the same lock, or one wants it again
-// and again, [LocalQueue] and [Linger] let those that share the Mutex hand it
-// on in memory.
+// If many goroutines of a process want the same lock, or one wants it again and
+// again, [LocalQueue] and [Linger] let the goroutines that share the Mutex hand
+// it on in memory.
 //
 // # Guarantees
 //
 // Those of package coord. In short: the hold ends before another can be granted
-// the lock; the order is that of arrival at the server; after a crash of the
-// holder the next in line is granted the lock when the servers expire its
+// the lock; the order is the order of arrival at the server; after a crash of
+// the holder the next in line is granted the lock when the servers expire its
 // session, and only one more contender hears of it; after an error nothing is
 // left behind.
 //
@@ -32,8 +32,8 @@
 //
 // A holder that is paused beyond the session time-out may go on for a moment
 // after it wakes, while another holds. Pass [coord.Hold.Token] to the resource,
-// or write by [coord.Hold.Txn]. With a local queue the order is that of arrival
-// within a process only: a process has several turns in a row, a bounded number
+// or write by [coord.Hold.Txn]. With a local queue, arrival decides the order
+// only within a process: a process has several turns in a row, a bounded number
 // while others wait.
 //
 // # When the session or connection fails
@@ -60,7 +60,7 @@
 // trips (4 requests when held for more than 20 ms). A waiter: 1 or 2 reads in
 // one more round trip, one of its own node when the wait lasts for more than 20
 // ms (250 ms if 16 or more are before it), and usually one listing while its
-// predecessor still holds, so that it holds as soon as it hears of the
+// predecessor still holds; it then holds as soon as it hears of the
 // predecessor's deletion. A release wakes the next, which is granted, and the
 // one after it, which lists. Try on a busy lock: 1 read. A turn of a local
 // queue costs no request; a node for which goroutines wait, or which lingers,

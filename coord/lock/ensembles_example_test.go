@@ -8,12 +8,13 @@ import (
 	"log"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // home returns the ensemble that a lock lives on: the one whose name, hashed
@@ -29,12 +30,21 @@ func home(name string, ensembles []string) string {
 // Locks on several ensembles, each on the one that its name is hashed to. A
 // client is opened for each ensemble, here one server each.
 func Example_severalEnsembles() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	clients := map[string]*coord.Client{}
 	ensembles := []string{"a", "b"}
 	for _, ensemble := range ensembles {
-		client, stop := coordtest.Connect(ctx)
-		defer stop()
+		srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer srv.Close()
+		client, err := coord.Open(ctx, srv.ConnectString())
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer client.Close(ctx)
 		clients[ensemble] = client
 	}
 

@@ -8,15 +8,24 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // The recommended way in: what must not happen twice runs inside Do, with a
 // context that ends if the lock is lost, and a token for the resource.
 func ExampleMutex_Do() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	m, err := lock.New(client, "/locks/report")
 	if err != nil {
@@ -34,9 +43,18 @@ func ExampleMutex_Do() {
 
 // A try does not wait.
 func ExampleMutex_TryAcquire() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	m, err := lock.New(client, "/locks/report")
 	if err != nil {
@@ -57,9 +75,18 @@ func ExampleMutex_TryAcquire() {
 // What is written by the hold's transaction was written while the lock was
 // held, whatever pauses happened before.
 func ExampleMutex_Acquire_transaction() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	if err := client.Create(ctx, "/config", nil); err != nil {
 		log.Fatal(err)
@@ -80,7 +107,9 @@ func ExampleMutex_Acquire_transaction() {
 
 // The README's example.
 func writeOneReport(ctx context.Context) error {
-	client, err := coord.Open(ctx, "zk1:2181,zk2:2181,zk3:2181/app")
+	connecting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client, err := coord.Open(connecting, "zk1:2181,zk2:2181,zk3:2181/app")
 	if err != nil {
 		return err
 	}
@@ -102,9 +131,18 @@ var _ = writeOneReport
 
 // Goroutines that share a mutex hand it on in memory.
 func ExampleLocalQueue() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 	m, err := lock.New(client, "/locks/report", lock.LocalQueue(100, time.Second), lock.Linger(time.Second))
 	if err != nil {
 		log.Fatal(err)

@@ -16,18 +16,22 @@ import (
 // gives its node up when the node has had that many turns or is that old,
 // whichever comes first, unless no other contender stands in the line, and
 // stands there again, at its end. It does so after the turn under way when the
-// node was asked for ([coord.Client.Revoke]). No turn is cut short.
+// node was asked for ([coord/inspect.Revoke]). No turn is cut short.
 //
-// The turns of one node share its [coord.Hold.Token]. A resource that checks
-// tokens refuses what the holder of an earlier node sends late, but not what an
-// earlier turn of the same node sent; and a [coord.Hold.Txn] whose outcome is
-// unknown may be carried out in a later turn of the node. Where that matters,
-// leave the option out: a token of its own needs a node of its own.
+// All turns of a node share its [coord.Hold.Token], so a resource cannot tell a
+// late request of an earlier turn from a current one; it refuses late requests
+// of an earlier node. If that matters, leave the option out: a token of its own
+// needs a node of its own.
 //
-// [coord.Hold.Release] returns at once: a node that is given up is deleted in
-// the background, so close the client before the process ends.
-// [coord.Hold.ReleaseTxn] fails with [coord.ErrInvalid], and so does [New] with
-// [Reentrant] as well.
+// A turn lasts until the last handle made inside of it ([Reentrant],
+// [coord.Hold.Nest]) is released and its transactions ([coord.Hold.Txn]) are
+// answered; when the outcome of one is unknown, the node is given up after the
+// turn. The node is not the turn's: [coord.Hold.Attach],
+// [coord.ExactlyOnce.Release] and [coord.Hold.Downgrade] fail with
+// [coord.ErrInvalid].
+//
+// [coord.Hold.Release] returns immediately: a node that is given up is deleted
+// in the background, so close the client before the process ends.
 func LocalQueue(turns int, most time.Duration) Option {
 	return func(m *Mutex) error {
 		if turns < 1 || most <= 0 {
@@ -41,9 +45,9 @@ func LocalQueue(turns int, most time.Duration) Option {
 
 // Linger keeps the node of a released lock for d. The goroutines that share the
 // [Mutex] get the lock again without a request, as long as no other contender
-// stands in the line, of either dialect, and [coord.Client.Revoke] has not
-// asked for the node. A watch tells of both, and a node without a turn under
-// way is given up at once. It brings a [LocalQueue], of one turn if there is no
+// stands in the line, of either dialect, and [coord/inspect.Revoke] has not
+// asked for the node. A watch reports both, and a node without a current turn
+// is given up immediately. It brings a [LocalQueue], of one turn if there is no
 // such option; what is said there of tokens and of the release holds here, too.
 func Linger(d time.Duration) Option {
 	return func(m *Mutex) error {
@@ -65,8 +69,8 @@ func (m *Mutex) localQueue() *local {
 }
 
 // local is the queue of the goroutines that share a mutex. One hold stands for
-// all of them, and a turn is another handle of it: a turn is not granted when
-// the hold's window is over, and ends when the hold is lost.
+// all of them, and a turn is a nest in it: a turn is not granted when the
+// hold's window is over, and ends when the hold is lost.
 type local struct {
 	mutex  *Mutex
 	turns  int
@@ -127,14 +131,15 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	return nil, coord.Ended(ctx)
 }
 
-// try takes a turn of a hold that lingers, or asks the line.
+// try takes a turn of a hold that lingers, or asks the line. A hold that has
+// had its turns is given up unless it is known that nobody else waits.
 func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.taking || len(q.waiting) > 0 {
 		return nil, coord.ErrBusy
 	}
-	if q.hold != nil && !q.spent() {
+	if q.hold != nil && !q.spent() && (q.known || !q.used()) {
 		if turn, err := q.take(); err == nil {
 			return turn, nil
 		}
@@ -201,10 +206,13 @@ func (q *local) spent() bool { return isClosed(q.revoked) || q.others && q.used(
 // q.mu is held.
 func (q *local) used() bool { return q.taken >= q.turns || time.Since(q.since) >= q.most }
 
-// ask has the line grant a hold to those that wait. Its failure is theirs;
-// q.mu is held.
+// ask has the line grant a hold to the waiters. Its failure is theirs; q.mu is
+// held.
 func (q *local) ask() {
 	ctx, stop := context.WithCancel(context.Background())
+	if q.waiting[0].done != nil { // it has waited for a turn
+		ctx = coord.Patient(ctx)
+	}
 	q.asking, q.stop = true, stop
 	go func() {
 		h, err := q.mutex.client.Acquire(ctx, q.mutex.spec, coord.First)
@@ -251,8 +259,9 @@ func (q *local) drop() {
 	}
 }
 
-// take begins a turn: another handle of the hold. It fails if the hold is lost,
-// or its window over; q.mu is held.
+// take begins a turn: a nest in the hold. It fails if the hold is lost, its
+// window over, or an earlier turn's transaction may still be carried out; q.mu
+// is held.
 func (q *local) take() (*coord.Hold, error) {
 	turn, err := q.hold.Nest(q.ended)
 	if err == nil {
@@ -272,8 +281,8 @@ func (q *local) next() {
 	q.advance()
 }
 
-// rest lets the hold linger. The timer runs on over the turns, so that a turn
-// costs no timer. q.mu is held.
+// rest lets the hold linger. The timer runs on over the turns: a turn costs no
+// timer. q.mu is held.
 func (q *local) rest() {
 	q.watch()
 	if q.idle != nil {

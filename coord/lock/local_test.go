@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -68,7 +69,7 @@ func cycle(b coordtest.Bubble, acquire func(context.Context) (*coord.Hold, error
 	return h
 }
 
-func contenders(b coordtest.Bubble, m *lock.Mutex) []coord.ContenderInfo {
+func contenders(b coordtest.Bubble, m *lock.Mutex) []inspect.Contender {
 	b.Helper()
 	line, err := m.Contenders(b.Context())
 	require.NoError(b, err)
@@ -177,13 +178,13 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 func TestALocalQueueThatLosesItsNode(t *testing.T) {
 	for name, lose := range map[string]func(b coordtest.Bubble, c *coord.Client, h *coord.Hold){
 		"deleted": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
-			require.NoError(b, b.Open().Break(b.Context(), h.Node()))
+			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 		},
 		"deleted after it was asked for": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
-			require.NoError(b, b.Open().Revoke(b.Context(), h.Node()))
+			require.NoError(b, inspect.Revoke(b.Context(), b.Open(), h.Node()))
 			time.Sleep(time.Second)
 			require.NoError(b, h.Err())
-			require.NoError(b, b.Open().Break(b.Context(), h.Node()))
+			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
 		},
 		"expired": func(b coordtest.Bubble, c *coord.Client, _ *coord.Hold) {
 			require.NoError(b, b.Server.ExpireSession(c.SessionID()))
@@ -273,7 +274,7 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 		},
 		"of the other dialect": func(b coordtest.Bubble, _ *coord.Hold) { kazoo(b) },
 		"asked for": func(b coordtest.Bubble, h *coord.Hold) {
-			require.NoError(b, b.Open().Revoke(b.Context(), h.Node()))
+			require.NoError(b, inspect.Revoke(b.Context(), b.Open(), h.Node()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +358,6 @@ func TestOptionsOfALocalQueue(t *testing.T) {
 			{lock.LocalQueue(0, time.Second)},
 			{lock.LocalQueue(1, 0)},
 			{lock.Linger(0)},
-			{lock.Linger(time.Second), lock.Reentrant()},
 		} {
 			_, err := lock.New(c, "/lock", opts...)
 			require.ErrorIs(b, err, coord.ErrInvalid)
@@ -419,7 +419,7 @@ func TestALocalQueueObeysARequest(t *testing.T) {
 		granted := turns(b, m, "", 50, time.Second)
 		time.Sleep(time.Second)
 		other := b.Open()
-		require.NoError(b, other.Revoke(b.Context(), h.Node()))
+		require.NoError(b, inspect.Revoke(b.Context(), other, h.Node()))
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		time.Sleep(10 * time.Millisecond)
@@ -454,5 +454,65 @@ func TestALocalQueueGivesWayToThoseItDoesNotKnowOfYet(t *testing.T) {
 			require.Equal(b, fmt.Sprint(i), <-granted)
 		}
 		time.Sleep(time.Minute)
+	})
+}
+
+func TestF61ATryTakesNoMoreTurnsThanTheQueueHas(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour), lock.Linger(time.Hour))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		other := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
+		time.Sleep(time.Second)
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(8*time.Second))
+		defer slow.Remove()
+		require.NoError(b, h.Release(b.Context()))
+		require.Equal(b, h.Token(), cycle(b, m.TryAcquire).Token())
+		_, err = m.TryAcquire(b.Context())
+		require.ErrorIs(b, err, coord.ErrBusy)
+		require.Len(b, other, 1, "the node has further turns")
+		require.NotZero(b, slow.Fired())
+	})
+}
+
+// A try waits for its listing. Meanwhile a turn has made the lock linger,
+// alone, at a node that is deleted, and the client does not hear of that.
+func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c, other := b.Open(), b.Open()
+		m := mutex(b.T, c, "/lock", lock.Linger(time.Hour))
+		throttle := func(op zkembed.Op, times int) *zkembed.Fault {
+			return b.Server.Inject(
+				zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{op}, Times: times},
+				zkembed.ReplyError(zkembed.CodeThrottledOp))
+		}
+		unheard := throttle(zkembed.OpGetData, 0)
+		slow := throttle(zkembed.OpGetChildren2, 1)
+		tried := make(chan *coord.Hold, 1)
+		go func() {
+			h, err := m.TryAcquire(b.Context())
+			if err != nil {
+				b.Error(err)
+			}
+			tried <- h
+		}()
+		<-slow.Struck()
+		before := cycle(b, m.Acquire)
+		time.Sleep(time.Millisecond) // until it is known to be alone
+		slow = throttle(zkembed.OpGetChildren2, 1)
+		require.NoError(b, inspect.Break(b.Context(), other, before.Node()))
+		<-slow.Struck()
+		require.Empty(b, tried)
+		h := <-tried
+		require.Greater(b, h.Token(), before.Token())
+		unheard.Remove()
+		require.NoError(b, h.Release(b.Context()))
+		time.Sleep(time.Second)
+		require.Len(b, contenders(b, m), 1, "the lock does not linger")
+		short, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		next, err := mutex(b.T, other, "/lock").Acquire(short)
+		require.NoError(b, err, "nobody watches the node")
+		require.NoError(b, next.Release(b.Context()))
 	})
 }

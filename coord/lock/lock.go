@@ -2,9 +2,9 @@ package lock
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // Mutex is a lock on a path. It is configuration, not state: what is held is
@@ -20,10 +20,10 @@ type Mutex struct {
 type Option func(*Mutex) error
 
 // Reentrant lets a goroutine acquire again what it holds: given a context made
-// by [coord.Hold.Context], Acquire returns at once another handle of the same
-// hold, without a request. The node is deleted when every handle is released. A
-// goroutine with the context may enter, so do not pass it to two goroutines
-// that must exclude each other.
+// by [coord.Hold.Context], Acquire immediately returns another handle of the
+// same hold, without a request. The node is deleted when every handle is
+// released. A goroutine with the context may enter, so do not pass it to two
+// goroutines that must exclude each other.
 func Reentrant() Option {
 	return func(m *Mutex) error {
 		m.spec.Reentrant = true
@@ -31,8 +31,8 @@ func Reentrant() Option {
 	}
 }
 
-// New returns the mutex at path, a directory that is made when it is needed.
-// It does no I/O. A path that cannot be right fails with [coord.ErrInvalid].
+// New returns the mutex at path, a directory that is made when it is needed. It
+// does no I/O. An invalid path fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
@@ -40,10 +40,6 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	m := &Mutex{client: client, spec: coord.Spec{Line: coord.LockLine(path), Kind: "lock", Exclusive: true}}
 	if err := coord.Configure(m, path, opts); err != nil {
 		return nil, err
-	}
-	if m.local != nil && m.spec.Reentrant {
-		return nil, fmt.Errorf("%w: mutex %s: a local queue hands the lock on when a turn ends, and cannot be re-entrant; "+
-			"leave one of the options out", coord.ErrInvalid, path)
 	}
 	return m, nil
 }
@@ -84,8 +80,8 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hol
 	return coord.Do(ctx, m.Acquire, f)
 }
 
-// Contenders lists the holder and those that wait, in order: one listing and
-// one read for each.
-func (m *Mutex) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return m.client.Inspect(ctx, m.spec.Line.Dir, m.spec.Line.Kinds...)
+// Contenders lists the holder and the waiters, in order: one listing and one
+// read for each.
+func (m *Mutex) Contenders(ctx context.Context) ([]inspect.Contender, error) {
+	return inspect.Contenders(ctx, m.client, m.spec.Line.Dir, m.spec.Line.Kinds...)
 }

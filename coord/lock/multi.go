@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/go-multierror"
-
 	"github.com/zkcoord/zkcoord/coord"
 )
 
@@ -30,11 +28,11 @@ func (m *Mutex) Path() string { return m.spec.Line.Dir }
 // Multi is several locks as one: all of them are held, or none. It is
 // configuration, not state, and safe for concurrent use.
 //
-// It acquires its locks one after the other in the order of their paths, in
-// whatever order they were given. Programs that take several of a set of locks
-// only by a Multi therefore never wait for each other in a circle. A program
-// that holds one of the locks already, by other means, and then acquires a
-// Multi that begins with a smaller path, breaks that order.
+// It acquires its locks one after the other in the order of their paths, not in
+// the order given. Programs that take several of a set of locks only by a Multi
+// therefore never wait for each other in a circle. A program that holds one of
+// the locks already, by other means, and then acquires a Multi that begins with
+// a smaller path, breaks that order.
 type Multi struct {
 	locks []Acquirer // by path
 }
@@ -43,7 +41,7 @@ type Multi struct {
 // any mix. It does no I/O. It fails with [coord.ErrInvalid] when there is no
 // lock, when two have the same path (the second would wait for the first), and
 // when they are of different clients (they may have different chroots or
-// servers, so that their paths have no common order).
+// servers, and then their paths have no common order).
 func NewMulti(locks ...Acquirer) (*Multi, error) {
 	if len(locks) == 0 {
 		return nil, fmt.Errorf("%w: a multi-lock of no locks", coord.ErrInvalid)
@@ -74,14 +72,14 @@ func isNil(l Acquirer) bool {
 
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
 // all of them together, and not the holds. A request for one of them
-// ([coord.Client.Revoke]) that comes meanwhile shows in the group, once it has
+// ([coord/inspect.Revoke]) that comes meanwhile shows in the group, once it has
 // all. The [coord.Group] returned ends when the first of its holds does; its
 // members are in the order of their paths.
 //
 // When a lock that was acquired already is lost while another is waited for,
 // Acquire gives up all of them and begins again. When it returns an error, none
 // is held. Failures to give up what was acquired are reported with the error,
-// by go-multierror. The cost is that of the locks, one after the other.
+// by go-multierror. The cost is the sum of the locks, one after the other.
 func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
 	for {
 		g, lost, err := m.all(ctx, Acquirer.Acquire)
@@ -91,10 +89,11 @@ func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
 		case ctx.Err() != nil:
 			return g, coord.Ended(ctx, err)
 		}
+		ctx = coord.Patient(ctx)
 	}
 }
 
-// TryAcquire takes all the locks if all are free at once, and fails with
+// TryAcquire takes all the locks if all are free, and fails with
 // [coord.ErrBusy] if one is not: the error names it.
 func (m *Multi) TryAcquire(ctx context.Context) (*coord.Group, error) {
 	g, _, err := m.all(ctx, Acquirer.TryAcquire)
@@ -120,7 +119,7 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 			return nil, lost, release(ctx, holds, err)
 		}
 		holds = append(holds, h)
-		waiting = h.Context(waiting)
+		waiting = h.Context(coord.Patient(waiting))
 	}
 	g = coord.NewGroup(holds[0], holds[1:]...)
 	if err := g.Err(); err != nil {
@@ -140,8 +139,5 @@ func release(ctx context.Context, holds []*coord.Hold, why error) error {
 	}
 	releasing, cancel := coord.Grace(ctx)
 	defer cancel()
-	if err := coord.NewGroup(holds[0], holds[1:]...).Release(releasing); err != nil {
-		return multierror.Append(why, err)
-	}
-	return why
+	return coord.Joined(why, coord.NewGroup(holds[0], holds[1:]...).Release(releasing))
 }

@@ -4,19 +4,29 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // Several locks as one: a transfer between two accounts locks both, in
 // whatever order they are named, and reads the rates meanwhile.
 func ExampleMulti() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	from, err := lock.New(client, "/accounts/7")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -160,7 +161,7 @@ func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 			defer close(gone)
 			_, _ = m.Acquire(ctx)
 		}()
-		var line []coord.ContenderInfo
+		var line []inspect.Contender
 		zktest.Eventually(t, sessionTimeout, func() bool {
 			var err error
 			line, err = m.Contenders(t.Context())
@@ -186,7 +187,7 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 	c := coordtest.Open(t, w.ConnectString())
 	for _, opts := range [][]lock.Option{nil, {lock.Reentrant()}} {
 		m := mutex(t, c, w.Path("lock"), opts...)
-		shared, err := c.Acquire(t.Context(), coord.Spec{Line: coord.LockLine(w.Path("lock")), Kind: "read"}, nil)
+		shared, _, err := c.Stand(t.Context(), coord.Spec{Line: coord.LockLine(w.Path("lock")), Kind: "read"})
 		require.NoError(t, err)
 		_, err = m.TryAcquire(shared.Context(t.Context()))
 		require.ErrorIs(t, err, coord.ErrUpgrade)

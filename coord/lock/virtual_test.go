@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -33,7 +34,7 @@ func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
 		done := acquireAll(ctx, multi(t, mutex(t, c, "/a"), mutex(t, c, "/b")))
 		time.Sleep(time.Second)
 		lost := first()
-		require.NoError(t, other.Break(t.Context(), lost))
+		require.NoError(t, inspect.Break(t.Context(), other, lost))
 		time.Sleep(time.Second)
 		again := first()
 		require.NoError(t, b.Release(t.Context()))
@@ -60,7 +61,7 @@ func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, n := range b.Server.Nodes() {
 			if strings.HasPrefix(n.Path, "/a/") {
-				require.NoError(b, other.Break(b.Context(), n.Path))
+				require.NoError(b, inspect.Break(b.Context(), other, n.Path))
 			}
 		}
 		err := <-tried
@@ -102,7 +103,7 @@ func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
 		breakIt := func() {
 			for _, n := range b.Server.Nodes() {
 				if strings.HasPrefix(n.Path, "/a/") {
-					require.NoError(b, other.Break(b.Context(), n.Path))
+					require.NoError(b, inspect.Break(b.Context(), other, n.Path))
 				}
 			}
 		}
@@ -110,4 +111,54 @@ func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
 		require.ErrorIs(b, err, context.Canceled)
 		require.ErrorIs(b, err, coord.ErrLost)
 	})
+}
+
+func TestF56ACallThatHasWaitedIsNotRefusedWhenItsLocalQueueJoinsAgain(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour))
+		h, err := m.Acquire(b.Context())
+		require.NoError(b, err)
+		granted := turns(b, m, "", 1, 0)
+		remove := b.Foreign("/lock")
+		require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
+		time.Sleep(time.Minute)
+		require.Empty(b, granted)
+		remove()
+		time.Sleep(time.Second)
+		require.Len(b, granted, 1)
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
+	for name, met := range map[string]struct{ held, foreign, lost string }{
+		"by a lock that it asks for later": {held: "/a", foreign: "/b"},
+		"when it begins again":             {held: "/b", foreign: "/a", lost: "/a/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				c, other := b.Open(), b.Open()
+				h, err := mutex(b.T, other, met.held).Acquire(b.Context())
+				require.NoError(b, err)
+				ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+				defer cancel()
+				done := acquireAll(ctx, multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")))
+				time.Sleep(time.Second)
+				own := b.Server.Nodes()
+				remove := b.Foreign(met.foreign)
+				for _, n := range own {
+					if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
+						require.NoError(b, inspect.Break(b.Context(), other, n.Path))
+					}
+				}
+				require.NoError(b, h.Release(b.Context()))
+				time.Sleep(time.Minute)
+				require.Empty(b, done)
+				remove()
+				got := <-done
+				require.NoError(b, got.err)
+				require.NoError(b, got.group.Release(b.Context()))
+			})
+		})
+	}
 }

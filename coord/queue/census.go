@@ -19,7 +19,7 @@ type census struct {
 	own *coord.Hold
 }
 
-// share is the rank of an object among those that consume, and their number.
+// share is the rank of an object among the consumers, and their number.
 type share struct{ rank, of int }
 
 // countConsumers finds out the own share of the items; the gate is held.

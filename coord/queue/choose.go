@@ -92,10 +92,10 @@ func (d *dispatcher) claimSize(e entry) int {
 	return 3*len(d.client.Chroot()+d.entry(e.name)) + 2*len(d.client.Identity()) + len(e.data) + 256
 }
 
-// isDead tells whether an item was delivered too often.
+// isDead reports whether an item was delivered too often.
 func (d *dispatcher) isDead(e entry) bool { return d.limit > 0 && e.stat.Version >= d.limit }
 
-// isDue tells whether the queue is to be looked at although there are
+// isDue reports whether the queue is to be looked at although there are
 // candidates; d.mu is held.
 func (d *dispatcher) isDue() bool {
 	now, limit := time.Now(), 1.0
@@ -108,9 +108,9 @@ func (d *dispatcher) isDue() bool {
 }
 
 // likely returns up to n candidates to try next; d.mu is held. A consumer alone
-// takes them in order. Those beside each other share the first ones of the same
-// priority, so many or a part of the queue, by their sequence numbers, so that
-// they seldom try the same. One that finds none of its share in a new listing
+// takes them in order. Several consumers share the first items of the same
+// priority, so many or a part of the queue, by their sequence numbers, and
+// seldom try the same one. One that finds none of its share in a new listing
 // takes one of the others'.
 func (d *dispatcher) likely(n int, isNew bool) (own []string) {
 	if d.contended == 0 || d.share.of < 2 {

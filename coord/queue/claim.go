@@ -54,8 +54,8 @@ func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, 
 	return items, err
 }
 
-// claimAll claims all the items or none, by one request, and tells which of
-// them was refused.
+// claimAll claims all the items or none, by one request, and says which of them
+// was refused.
 func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*Item, at int, err error) {
 	specs := make([]coord.NameSpec, len(es))
 	for i, e := range es {
@@ -74,7 +74,7 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 			With: []coord.Op{with}, Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},
 		}
 	}
-	claims, err := q.client.JoinNames(ctx, specs...)
+	holds, err := q.client.AcquireNames(ctx, specs...)
 	var refused *coord.TxnError
 	isRefused := errors.As(err, &refused)
 	if isRefused {
@@ -90,13 +90,11 @@ func (q *Queue) claimAll(ctx context.Context, es []entry, count bool) (items []*
 	case err != nil:
 		return nil, at, err
 	}
-	for i, claim := range claims {
-		if items[i].hold, err = claim.Turn(ctx, nil); err == nil {
-			err = q.dispatcher.keep(items[i])
-		}
-		if err != nil {
-			for _, claim := range claims {
-				claim.Abandon() // Receive ends with ctx, also when no server answers
+	for i, h := range holds {
+		items[i].hold = h
+		if err = q.dispatcher.keep(items[i]); err != nil {
+			for _, h := range holds {
+				h.Abandon() // Receive ends with ctx, also when no server answers
 			}
 			for _, kept := range items[:i] {
 				q.dispatcher.settled(kept, false)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -126,7 +127,7 @@ func TestANackThatIsStaleIsNotUnconfirmed(t *testing.T) {
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/entries/", Times: 1,
 		}, zkembed.Delay(time.Second))
 		<-hung.Struck()
-		require.NoError(b, admin.Break(b.Context(), "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+		require.NoError(b, inspect.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 		item = receive(b.T, b.queue(admin))
 		err := <-done
 		require.ErrorIs(b, err, queue.ErrStale)

@@ -62,7 +62,7 @@ const (
 	contendedFor = 64
 
 	// batchBytes is the most that a request to claim many items takes, and
-	// packetBytes what it has beside the items.
+	// packetBytes what it needs for the rest.
 	batchBytes, packetBytes = 1 << 20, 64
 
 	// deniedFor is how long an item that this client has no permission for is
@@ -143,7 +143,7 @@ func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err err
 }
 
 // show makes candidates of the entries that nobody has, as far as that is
-// known, and tells how many there are. What was listed before stays as it is.
+// known, and says how many there are. What was listed before stays as it is.
 func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +167,7 @@ func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 	return d.length
 }
 
-// has tells whether an item is in this object's hands; d.mu is held. One that
+// has reports whether an item is in this object's hands; d.mu is held. One that
 // was lost is forgotten, since its receiver need not come back with it.
 func (d *dispatcher) has(name string) bool {
 	item := d.items[name]
@@ -251,7 +251,7 @@ func (d *dispatcher) readAhead(ctx context.Context, n int) (join func()) {
 	return reading.Wait
 }
 
-// report tells what became of candidates, by one request.
+// report says what became of candidates, by one request.
 func (d *dispatcher) report(err error, candidates ...entry) {
 	if len(candidates) == 0 {
 		return
@@ -281,8 +281,8 @@ func (d *dispatcher) report(err error, candidates ...entry) {
 	}
 }
 
-// shrink has the next batches be smaller, since one was too large, whatever the
-// client was told (coord.WithMaxPacket).
+// shrink has the next batches be smaller, since one was too large, although the
+// client allowed it (coord.WithMaxPacket).
 func (d *dispatcher) shrink() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@
 //     of the receiver's session: at least once.
 //   - [Queue.Take] removes an item: at most once.
 //
-// [Queue.ReceiveBatch] and [Queue.AckBatch] do it for many items at once.
+// [Queue.ReceiveBatch] and [Queue.AckBatch] do it for many items together.
 //
 // It is made for some hundred items a second and some thousand in the queue.
 // ZooKeeper keeps every item in the memory of every server, agrees on every
@@ -25,9 +25,11 @@
 //     ([Item.Done]) before another can have it, as any coord.Hold does.
 //   - An Ack or Nack of an item whose claim has ended, or that another consumer
 //     has, fails with [ErrStale] and removes nothing.
-//   - A consumer alone receives by priority, then by age. Consumers beside each
-//     other share the first items of the highest priority, eight for each
-//     consumer or a sixteenth of the queue; otherwise they receive in order.
+//   - A dead letter and its story ([DeadLetter]) are made along with the item's
+//     removal. The story does not name a last consumer that died with the item.
+//   - A consumer alone receives by priority, then by age. Several consumers
+//     share the first items of the highest priority, eight for each consumer or
+//     a sixteenth of the queue; otherwise they receive in order.
 //   - No later item overtakes one of higher priority. That one itself may have
 //     to wait for items that were listed before it: see Cost.
 //   - An item that this client may not read or write is passed over for 10 s. A
@@ -43,8 +45,8 @@
 //   - Fairness between consumers. While some are idle, an item goes to the one
 //     that is the first to claim it: a consumer over a slow network may get
 //     none as long as others have nothing to do.
-//   - That an item is received at once when the first two idle consumers (see
-//     Cost) are both stopped or cut off. The others hear of it when one of
+//   - That an item is received immediately when the first two idle consumers
+//     (see Cost) are both stopped or cut off. The others hear of it when one of
 //     their sessions ends, within the session time-out.
 //   - That [Item.Deliveries] counts every delivery. It misses those to Kazoo,
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
@@ -68,10 +70,11 @@
 //
 //	/q/entries/entry-100-0000000042   persistent: the item; its version counts deliveries
 //	/q/taken/entry-100-0000000042     ephemeral: its receiver's claim
-//	/q/producers/<guid>               ephemeral: its version tells whether a Put took effect
+//	/q/producers/<guid>               ephemeral: its version tells whether a Put, Take or Ack took effect
 //	/q/consumers/<guid>               ephemeral: counts consumers beside each other
 //	/q/waiting/_c_<guid>-wait-…       ephemeral: the line of the idle
 //	/q/dead/entries, /q/dead/taken    the dead letters, a queue like any other
+//	/q/dead/records/0000000007        persistent: the story of a letter, same czxid
 //
 // The first two are the layout of Kazoo's LockingQueue: Python and Go share a
 // queue.
@@ -80,21 +83,23 @@
 //
 // Put: 1 request for any number of items. Receive and Ack: 3 requests (read,
 // claim, ack), in 2 round trips when one receive follows another, since the
-// next item is read along with the claim. The items of a batch, and those
+// next item is read along with the claim. A queue object makes a node in
+// producers, 1 request, for its first Put, Take or Ack, and others for as many
+// as it has under way, up to 32. The items of a batch, and those
 // claimed ahead, share the claim, and those of an AckBatch the ack: with
 // batches of 16, 18 requests for 16 items. Take: 2, in 1. An item that takes
 // longer than 20 ms costs one more, for the watch on the claim. A claim writes
 // the item's data again, to count the delivery.
 //
 // A listing has 24 bytes for each item in the queue. A consumer alone lists the
-// entries; those beside each other also the claims. A listing serves for all
-// its items until the queue changes, and then for eight, or a sixteenth of the
+// entries; several consumers also the claims. A listing serves for all its
+// items until the queue changes, and then for eight, or a sixteenth of the
 // queue: an item of higher priority waits for no more than these, and those on
 // the way. After a pause, and on a queue of up to 256, each of the first four
-// changes is looked at at once.
+// changes is looked at immediately.
 //
-// An idle Receive costs a listing and its watch for a consumer alone. Consumers
-// beside each other stand in a line, of which only the first two watch the
-// queue; the second leaves a change to the first for 30 ms. So a put to N idle
-// consumers costs what it costs to three.
+// An idle Receive costs a listing and its watch for a consumer alone. Idle
+// consumers stand in a line, of which only the first two watch the queue; the
+// second leaves a change to the first for 30 ms. So a put to N idle consumers
+// costs what it costs to three.
 package queue

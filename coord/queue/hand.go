@@ -20,7 +20,7 @@ func (d *dispatcher) keep(item *Item) error {
 	return nil
 }
 
-// park keeps an item's claim for as long as nobody shall have it.
+// park keeps an item's claim until the delay is over.
 func (d *dispatcher) park(item *Item, delay time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,7 +34,7 @@ func (d *dispatcher) park(item *Item, delay time.Duration) error {
 	return nil
 }
 
-// isParked tells whether the item was given back with a delay.
+// isParked reports whether the item was given back with a delay.
 func (d *dispatcher) isParked(item *Item) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -122,7 +122,7 @@ func (r *receiver) leave() {
 	}
 }
 
-// givesWay tells whether the first in line is to look at a change before this
+// givesWay reports whether the first in line is to look at a change before this
 // one does: until it has gone, or for a while.
 func (r *receiver) givesWay(v *coord.View) (bool, error) {
 	if r.first == "" {

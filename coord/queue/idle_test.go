@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -67,7 +68,7 @@ func (b bubble) disturb(c *chance, victim *coord.Client) {
 	case 3:
 		for _, node := range b.Server.Nodes() {
 			if strings.HasPrefix(node.Path, "/q/taken/") {
-				_ = victim.Break(b.Context(), node.Path)
+				_ = inspect.Break(b.Context(), victim, node.Path)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 	if len(items) < 2 || slices.ContainsFunc(items, q.dispatcher.isParked) {
 		return together(each...)
 	}
-	err := coord.NewGroup(holds[0], holds[1:]...).ReleaseTxn(ctx, deletes...)
+	err := q.sends.Release(ctx, holds, deletes...)
 	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
 		return together(each...)
 	}
@@ -61,10 +61,19 @@ func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
 }
 
 // Nack gives the item back, to its old place in the queue. With a delay, the
-// claim lasts for so long, and the item goes back at once if this process or
-// its session ends, or the queue is closed here; it cannot be acknowledged any
-// more. [ErrStale] as with Ack. One request, and another one after a delay.
+// claim lasts for so long, and the item goes back immediately if this process
+// or its session ends, or the queue is closed here; it cannot be acknowledged
+// any more. [ErrStale] as with Ack. One request, and another one after a delay.
+//
+// With [WithDeadLetters], the Nack of the last delivery moves the item to the
+// dead letters, without the delay, for two requests more.
 func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
+	if limit := i.queue.dispatcher.limit; limit > 0 && i.version >= limit && !i.queue.dispatcher.isParked(i) {
+		err := i.bury(ctx, fmt.Sprintf("given back after %d deliveries", i.Deliveries))
+		if !errors.Is(err, coord.ErrTooLarge) && !errors.Is(err, coord.ErrSequenceExhausted) {
+			return i.end("nack", err)
+		}
+	}
 	own := coord.CheckOp(i.queue.entry(i.name), i.version)
 	if delay <= 0 {
 		return i.finish(ctx, "nack", own)
@@ -91,7 +100,7 @@ func (i *Item) finish(ctx context.Context, op string, change coord.Op) error {
 	if i.queue.dispatcher.isParked(i) {
 		return i.queue.explain(op, ErrStale)
 	}
-	return i.end(op, i.hold.ReleaseTxn(ctx, change))
+	return i.end(op, i.queue.sends.Release(ctx, []*coord.Hold{i.hold}, change))
 }
 
 // end draws the consequences of what an Ack or Nack was answered with.
@@ -100,8 +109,7 @@ func (i *Item) end(op string, err error) error {
 	switch {
 	case errors.As(err, &refused) && (errors.Is(refused, coord.ErrNoNode) || errors.Is(refused, coord.ErrBadVersion)):
 		// The claim's path is the same for all consumers; the entry's version
-		// tells that another has the item now. It does not come again, so that
-		// an attempt whose reply was lost cannot be carried out late either.
+		// reports that another has the item now.
 		i.hold.Abandon()
 		err = stale(refused)
 	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late
@@ -114,14 +122,14 @@ func (i *Item) end(op string, err error) error {
 
 func stale(err error) error { return fmt.Errorf("%w: %w", ErrStale, err) }
 
-// Done is closed when the claim has ended, for whatever reason; Err tells why.
+// Done is closed when the claim has ended, for any reason; Err says why.
 // Another receiver may have the item from then on.
 func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
 
 // Err returns nil while the claim can be trusted; see [coord.Hold.Err].
 func (i *Item) Err() error { return i.hold.Err() }
 
-// Revoked is closed when a client asked for the item ([coord.Client.Revoke]).
+// Revoked is closed when a client asked for the item ([coord/inspect.Revoke]).
 // The receiver decides.
 func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
 

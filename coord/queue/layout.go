@@ -32,10 +32,10 @@ func (l layout) waiting() string {
 	return l.path + "/waiting"
 }
 
-// ensure makes the queue's directories, which are persistent, as Kazoo makes
-// them: an empty queue stays.
-func (l layout) ensure(ctx context.Context) error {
-	for _, dir := range []string{l.entries(), l.taken()} {
+// ensure makes the queue's directories, and others, which are persistent, as
+// Kazoo makes them: an empty queue stays.
+func (l layout) ensure(ctx context.Context, others ...string) error {
+	for _, dir := range append(others, l.entries(), l.taken()) {
 		err := l.client.Retry(ctx, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 			return err
@@ -78,7 +78,7 @@ func (l layout) children(ctx context.Context, v *coord.View, path string) (dir, 
 	}
 }
 
-// free lists the items that nobody has, without a watch.
+// free lists the items that no consumer has, without a watch.
 func (l layout) free(ctx context.Context) ([]string, error) {
 	var entries, claims []string
 	err := together(

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/hashicorp/go-multierror"
-
 	"github.com/zkcoord/zkcoord/coord"
 )
 
@@ -18,7 +16,7 @@ const (
 )
 
 // MaxSize of an item's data in bytes. ZooKeeper accepts a little more in one
-// packet, but a claim needs room beside the data.
+// packet, but a claim needs some of that room.
 const MaxSize = 1_000_000
 
 // MaxPrefetch is the most that [WithPrefetch] claims ahead.
@@ -51,8 +49,9 @@ type Queue struct {
 type Option func(*Queue) error
 
 // WithDeadLetters moves an item that was delivered this often without an Ack to
-// the queue below path at "dead", the next time it would be delivered. It is a
-// queue like any other: New(client, path+"/dead").
+// the queue below path at "dead", by the last Nack, or the next time it would
+// be delivered. It is a queue like any other: New(client, path+"/dead");
+// [Queue.DeadLetters] returns the stories of its items.
 //
 // With [WithPrefetch], an item that no Receive ever returned can become a dead
 // letter: to claim it ahead counts as a delivery, and it goes back when its
@@ -88,7 +87,7 @@ func WithPrefetch(n int) Option {
 }
 
 // New returns the queue at path, whose nodes are made when they are needed. It
-// does no I/O. An argument that cannot be right fails with [coord.ErrInvalid].
+// does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
@@ -156,7 +155,7 @@ func (q *Queue) Close(ctx context.Context) error {
 	if len(holds) > 0 {
 		failures = append(failures, coord.NewGroup(holds[0], holds[1:]...).Release(ctx))
 	}
-	return q.explain("close", multierror.Append(nil, failures...).ErrorOrNil())
+	return q.explain("close", coord.Joined(failures...))
 }
 
 // untilClosed returns a context that ends with ctx, or when the queue is

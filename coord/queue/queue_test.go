@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -190,7 +191,7 @@ func TestAnAckOfAnItemThatAnotherHasRemovesNothing(t *testing.T) {
 		require.Len(t, taken, 1)
 		require.NoError(t, other.Put(b.Context(), []byte("b")))
 		admin := b.Open()
-		require.NoError(t, admin.Break(b.Context(), "/q/taken/"+taken[0]))
+		require.NoError(t, inspect.Break(b.Context(), admin, "/q/taken/"+taken[0]))
 		item := receive(t, other)
 		require.Equal(t, "a", string(item.Data))
 		require.NoError(t, stale.Err(), "it does not know")

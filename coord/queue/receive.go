@@ -8,7 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// ErrEmpty: there is no item that nobody has.
+// ErrEmpty: all items are taken, or there is none.
 var ErrEmpty = errors.New("no item to be had")
 
 // Receive waits for an item and claims it until [Item.Ack] or [Item.Nack]. If
@@ -21,7 +21,7 @@ func (q *Queue) Receive(ctx context.Context) (*Item, error) {
 }
 
 // TryReceive is [Queue.Receive] without waiting: it fails with [ErrEmpty] when
-// there is no item that nobody has, which it finds out by one more request.
+// no item is free, which it finds out by one more request.
 func (q *Queue) TryReceive(ctx context.Context) (*Item, error) {
 	return q.receive(ctx, false)
 }
@@ -37,7 +37,7 @@ func (q *Queue) receive(ctx context.Context, wait bool) (*Item, error) {
 
 // ReceiveBatch waits for an item and claims up to n, as many as there are then
 // in the listing at hand, in one transaction: one request for each to read it,
-// all at once, and one for the claims, along with which it reads as many for
+// all together, and one for the claims, along with which it reads as many for
 // the next call. No more are claimed than fit into one packet
 // ([coord.WithMaxPacket]). When another consumer is faster with one of them, it
 // claims one. If items were claimed ahead ([WithPrefetch]), it returns up to n
@@ -109,8 +109,8 @@ func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(cont
 	return obtain(ctx, e)
 }
 
-// isPassing tells whether the same call can have another outcome: with another
-// candidate, or since what was left half-way is over with its session.
+// isPassing reports whether the same call can have another outcome: with
+// another candidate, or since what was left half-way is over with its session.
 func isPassing(err error) bool {
 	if err == errMissed || err == errDenied {
 		return true
@@ -119,51 +119,18 @@ func isPassing(err error) bool {
 		(errors.Is(err, coord.ErrSessionExpired) || errors.Is(err, coord.ErrDisconnected) || errors.Is(err, coord.ErrLost))
 }
 
-// take removes an item. That nobody has it is made sure of by making its claim.
+// take removes an item.
 func (q *Queue) take(ctx context.Context, e entry) (data []byte, err error) {
 	defer func() { q.dispatcher.report(err, e) }()
 	defer q.dispatcher.readAhead(ctx, 1)() // the next one meanwhile
-	_, err = q.sends.Txn(ctx,
-		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
-		coord.DeleteOp(q.claim(e.name), -1),
-		coord.DeleteOp(q.entry(e.name), e.stat.Version))
+	err = q.remove(ctx, e)
 	if isLostRace(err) {
 		err = errMissed
 	}
 	return e.data, err
 }
 
-// deadLetter moves an item that was delivered too often to the dead letters,
-// unless another consumer has it, and fails with errMissed. One too large to be
-// moved is delivered again.
-func (q *Queue) deadLetter(ctx context.Context, e entry) error {
-	dead := layout{q.client, q.path + "/dead"}
-	for {
-		_, err := q.sends.Txn(ctx,
-			coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
-			coord.DeleteOp(q.entry(e.name), e.stat.Version),
-			coord.DeleteOp(q.claim(e.name), -1),
-			coord.CreateOp(dead.entry(e.name[:dash+1]), e.data, coord.Sequential))
-		var refused *coord.TxnError
-		errors.As(err, &refused)
-		switch {
-		case errors.Is(err, coord.ErrTooLarge):
-			return nil
-		case refused != nil && refused.Index == 3 && errors.Is(err, coord.ErrNoNode):
-			if err := dead.ensure(ctx); err != nil {
-				return err
-			}
-		case refused != nil && refused.Index == 3 && errors.Is(err, coord.ErrNodeExists): // the counter sticks
-			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, dead.entries())
-		case err == nil, isLostRace(err), errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil:
-			return errMissed // what became of it is found out by whom it is a candidate for next
-		default:
-			return err
-		}
-	}
-}
-
-// isLostRace tells whether a transaction failed because another consumer was
+// isLostRace reports whether a transaction failed because another consumer was
 // faster.
 func isLostRace(err error) bool {
 	return !errors.Is(err, coord.ErrUnconfirmed) &&

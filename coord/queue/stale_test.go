@@ -12,10 +12,10 @@ import (
 	"time"
 	"weak"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -25,10 +25,8 @@ import (
 // kazooTakes makes a claim as Kazoo does.
 func kazooTakes(t *testing.T, c *coord.Client, path string) {
 	t.Helper()
-	require.NoError(t, c.Use(t.Context(), func(conn *zk.Conn) error {
-		_, err := conn.Create(path, []byte("4f1d5b2c9e"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-		return err
-	}))
+	_, err := c.Txn(t.Context(), coord.CreateOp(path, []byte("4f1d5b2c9e"), coord.Ephemeral))
+	require.NoError(t, err)
 }
 
 // onlyName is the name of the only child of a node.
@@ -55,7 +53,7 @@ func TestNothingIsRemovedThatAKazooConsumerHasByNow(t *testing.T) {
 			stale := receive(b.T, q)
 			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
 			claim := "/q/taken/" + onlyName(b.T, admin, "/q/taken")
-			require.NoError(b, admin.Break(b.Context(), claim))
+			require.NoError(b, inspect.Break(b.Context(), admin, claim))
 			kazooTakes(b.T, admin, claim)
 			require.NoError(b, stale.Err(), "it does not know")
 			require.ErrorIs(b, settle(b.Context(), stale), queue.ErrStale, name)
@@ -115,7 +113,7 @@ func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), 0)) },
 			func(i *queue.Item) { require.NoError(b, i.Nack(b.Context(), time.Minute)) },
 			func(*queue.Item) {
-				require.NoError(b, c.Break(b.Context(), "/q/taken/"+onlyName(b.T, c, "/q/taken")))
+				require.NoError(b, inspect.Break(b.Context(), c, "/q/taken/"+onlyName(b.T, c, "/q/taken")))
 			},
 		} {
 			item := receive(b.T, q)
@@ -142,10 +140,8 @@ func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 		q := newQueue(t, c, w.Path("q"))
 		put(t, q, "small")
 		large := bytes.Repeat([]byte("x"), 0xfffff-200)
-		require.NoError(t, c.Use(t.Context(), func(conn *zk.Conn) error {
-			_, err := conn.Create(w.Path("q/entries")+"/entry-000-", large, zk.FlagSequence, zk.WorldACL(zk.PermAll))
-			return err
-		}))
+		_, err := c.Txn(t.Context(), coord.CreateOp(w.Path("q/entries")+"/entry-000-", large, coord.Sequential))
+		require.NoError(t, err)
 		for range 2 {
 			item := receive(t, q)
 			require.Equal(t, large, item.Data)
@@ -498,7 +494,7 @@ func TestAnItemThatWasLostAndForgottenIsNotKept(t *testing.T) {
 		q := b.queue(c)
 		put(b.T, q, "a")
 		lost := weak.Make(receive(b.T, q))
-		require.NoError(b, c.Break(b.Context(), "/q/taken/"+onlyName(b.T, c, "/q/taken")))
+		require.NoError(b, inspect.Break(b.Context(), c, "/q/taken/"+onlyName(b.T, c, "/q/taken")))
 		time.Sleep(time.Second)
 		again := receive(b.T, q)
 		runtime.GC()
@@ -548,7 +544,7 @@ func TestAClaimThatWasAskedForIsAckedAllTheSame(t *testing.T) {
 				put(b.T, q, "a")
 				item := receive(b.T, q)
 				for range 2 {
-					require.NoError(b, admin.Revoke(b.Context(), "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+					require.NoError(b, inspect.Revoke(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 					time.Sleep(heard)
 				}
 				require.NoError(b, item.Err(), "to be asked is not to lose")
@@ -563,5 +559,49 @@ func TestAClaimThatWasAskedForIsAckedAllTheSame(t *testing.T) {
 				require.Equal(b, name == "ack", length(b.T, b.queue(admin)) == 0, name)
 			})
 		}
+	}
+}
+
+// The request of an Ack is lost, and before its repeat the claim is broken, and
+// the item is received and removed by another: a deleted entry is no proof of
+// one's own work.
+func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
+	type settlement struct {
+		taken  int // of the two items
+		settle func(context.Context, *queue.Queue, []*queue.Item) error
+	}
+	batch := func(ctx context.Context, q *queue.Queue, items []*queue.Item) error { return q.AckBatch(ctx, items...) }
+	for name, s := range map[string]settlement{
+		"ack":               {1, func(ctx context.Context, _ *queue.Queue, items []*queue.Item) error { return items[0].Ack(ctx) }},
+		"nack":              {1, func(ctx context.Context, _ *queue.Queue, items []*queue.Item) error { return items[0].Nack(ctx, 0) }},
+		"batch":             {2, batch},
+		"one item of batch": {1, batch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, other := b.Open(), b.Open()
+				mine, others := b.queue(c), b.queue(other)
+				put(b.T, mine, "a", "b")
+				items := []*queue.Item{receive(b.T, mine), receive(b.T, mine)}
+				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T))
+				match := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}
+				lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
+				settled := make(chan error, 1)
+				go func() { settled <- s.settle(b.Context(), mine, items) }()
+				time.Sleep(time.Second)
+				require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
+				for _, item := range items[:s.taken] {
+					require.NoError(b, inspect.Break(b.Context(), other, item.Hold().Node()))
+					again := receive(b.T, others)
+					require.Equal(b, item.Data, again.Data)
+					ack(b.T, again)
+				}
+				require.ErrorIs(b, <-settled, queue.ErrStale)
+				if name == "one item of batch" {
+					require.ErrorIs(b, items[1].Err(), coord.ErrReleased)
+					require.Zero(b, length(b.T, others), "what nobody took away is removed")
+				}
+			})
+		})
 	}
 }

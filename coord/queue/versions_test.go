@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -25,7 +26,7 @@ func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
 			put(b.T, q, "a")
 			stale := receive(b.T, q)
 			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(10*time.Minute))
-			require.NoError(b, admin.Break(b.Context(), "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
+			require.NoError(b, inspect.Break(b.Context(), admin, "/q/taken/"+onlyName(b.T, admin, "/q/taken")))
 			item := receive(b.T, other)
 			require.NoError(b, stale.Err(), "it does not know")
 			require.ErrorIs(b, nack(b.Context(), stale), queue.ErrStale, name)

@@ -27,8 +27,8 @@
 //   - When a writer goes, all the readers right behind it hold together.
 //   - A downgrade has no gap: one transaction puts a read node in the place of
 //     the write node. Readers right behind get in, a writer does not.
-//   - A write that is asked for inside of a read, as its context tells, fails
-//     with [coord.ErrUpgrade] instead of a deadlock.
+//   - A write inside of a read, which its context shows, fails with
+//     [coord.ErrUpgrade] instead of a deadlock.
 //
 // # Not guaranteed
 //
@@ -63,7 +63,7 @@
 // are the names of Curator's InterProcessReadWriteLock, which excludes and is
 // excluded (dialect [coord.Curator], the default). But before CURATOR-621 was
 // fixed (thus in 5.4.0) Curator's own downgrade moves the reader to the end of
-// the line, and a writer that waits is granted beside it.
+// the line, and a waiting writer is granted together with it.
 //
 // With [coord.Kazoo] the names are those of Kazoo's ReadLock and WriteLock,
 // <hex>__rlock__<number> and <hex>__lock__<number>. In Kazoo 2.8 a reader waits

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -145,16 +146,21 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 		l := s.lock()
 		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
 			h := hold(s.T, side)
-			require.NoError(s, admin.Revoke(coordtest.Limited(s.T), h.Node()))
+			require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, h.Node()))
 			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			require.NoError(s, h.Err(), "the holder decides")
 			gone := make(chan error, 1)
-			go func() { gone <- admin.RevokeAndWait(coordtest.Limited(s.T), h.Node(), 0) }()
+			go func() {
+				_, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)
+				gone <- err
+			}()
 			release(s.T, h)
 			require.NoError(s, zktest.Receive(s, coordtest.Soon, gone, "the answer"))
 
 			stubborn := hold(s.T, side)
-			require.NoError(s, admin.RevokeAndWait(coordtest.Limited(s.T), stubborn.Node(), time.Millisecond))
+			forced, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, stubborn.Node(), time.Millisecond)
+			require.NoError(s, err)
+			require.True(s, forced)
 			zktest.Receive(s, coordtest.Soon, stubborn.Done(), "the loss")
 			require.ErrorIs(s, stubborn.Err(), coord.ErrNodeDeleted)
 			release(s.T, stubborn)
@@ -169,7 +175,7 @@ func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 		reader, writer := s.joins(s.lock().ReadSide()), s.joins(s.lock().WriteSide())
 		line := s.line()
 		for _, name := range line[1:] {
-			require.NoError(s, admin.Revoke(coordtest.Limited(s.T), s.path+"/"+name))
+			require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, s.path+"/"+name))
 		}
 		release(s.T, h)
 		for _, waiter := range []<-chan grant{reader, writer} {
@@ -185,7 +191,10 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		admin, c := coordtest.Open(s.T, s.w.ConnectString()), coordtest.Open(s.T, s.w.ConnectString())
 		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := make(chan error, 1)
-		go func() { asked <- admin.RevokeAndWait(coordtest.Limited(s.T), h.Node(), 0) }()
+		go func() {
+			_, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)
+			asked <- err
+		}()
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
@@ -198,7 +207,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 		data, _, err := s.w.Admin().Get(r.Node())
 		require.NoError(s, err)
 		require.Equal(s, c.Identity(), string(data), "the node names its owner")
-		require.NoError(s, admin.Revoke(coordtest.Limited(s.T), r.Node()))
+		require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, r.Node()))
 		zktest.Receive(s, coordtest.Soon, r.Revoked(), "the request for the read hold")
 		release(s.T, r)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // Lock is a read/write lock on a path. It is configuration, not state: what
@@ -19,11 +20,11 @@ type Option func(*Lock) error
 
 // Reentrant lets a goroutine acquire again what it holds: given a context made
 // by [coord.Hold.Context], a read inside a read, a read inside a write, and a
-// write inside a write return at once another handle of the same hold, without
-// a request. The node is deleted when every handle is released; a read inside a
-// write excludes others for as long as it lasts, and carries the write's token.
-// A goroutine with the context may enter, so do not pass it to two goroutines
-// that must exclude each other.
+// write inside a write immediately return another handle of the same hold,
+// without a request. The node is deleted when every handle is released; a read
+// inside a write excludes others for as long as it lasts, and carries the
+// write's token. A goroutine with the context may enter, so do not pass it to
+// two goroutines that must exclude each other.
 func Reentrant() Option {
 	return func(l *Lock) error {
 		l.read.spec.Reentrant, l.write.spec.Reentrant = true, true
@@ -32,7 +33,7 @@ func Reentrant() Option {
 }
 
 // New returns the lock at path, a directory that is made when it is needed. It
-// does no I/O. An argument that cannot be right fails with [coord.ErrInvalid].
+// does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
@@ -49,8 +50,8 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 }
 
 // readRule: a reader holds when no writer came before it. Else it waits for the
-// nearest of them and for no other, so that a writer's release wakes all the
-// readers right behind it, together.
+// nearest of them and for no other, so a writer's release wakes all the readers
+// right behind it, together.
 func readRule(ahead []coord.Contender) (wait []int, granted bool) {
 	for i := len(ahead) - 1; i >= 0; i-- {
 		if ahead[i].Kind != "read" {
@@ -61,9 +62,9 @@ func readRule(ahead []coord.Contender) (wait []int, granted bool) {
 }
 
 // writeRule: the first in line holds. The others wait for the one before them,
-// of whatever kind. (A mutex watches two ahead to save a listing; here a
-// writer that goes may have left a reader in its place, so that a listing must
-// follow anyway.)
+// of either kind. (A mutex watches two ahead to save a listing; here a writer
+// that goes may have left a reader in its place, so that a listing must follow
+// anyway.)
 func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
 	if len(ahead) == 0 {
 		return nil, true
@@ -112,8 +113,8 @@ func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord
 	return l.write.Do(ctx, f)
 }
 
-// Contenders lists the holders and those that wait, in order: one listing and
-// one read for each.
-func (l *Lock) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
-	return l.read.client.Inspect(ctx, l.read.spec.Line.Dir, l.read.spec.Line.Kinds...)
+// Contenders lists holders and waiters, in order: one listing and one read for
+// each.
+func (l *Lock) Contenders(ctx context.Context) ([]inspect.Contender, error) {
+	return inspect.Contenders(ctx, l.read.client, l.read.spec.Line.Dir, l.read.spec.Line.Kinds...)
 }

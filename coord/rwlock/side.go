@@ -27,8 +27,8 @@ func (s *Side) Acquire(ctx context.Context) (*coord.Hold, error) {
 	return s.client.Acquire(ctx, s.spec, s.rule)
 }
 
-// TryAcquire takes the side's hold if it is free at once and fails with
-// [coord.ErrBusy] if it is not.
+// TryAcquire takes the side's hold if it is free and fails with [coord.ErrBusy]
+// if it is not.
 func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return s.client.TryAcquire(ctx, s.spec, s.rule)
 }

@@ -28,6 +28,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 			case ctx.Err() != nil:
 				return coord.Ended(ctx, err)
 			}
+			ctx = coord.Patient(ctx)
 		}
 	})
 	return holds, s.client.Failure(op, s.path, err)
@@ -35,7 +36,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 
 // attempt queues, makes the leases when it is first in the queue, waits until
 // there is room for them, and leaves the queue. A try looks for room first, and
-// makes its leases beside the queue (but see take for Kazoo).
+// makes its leases without the queue (but see take for Kazoo).
 func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold, error) {
 	limit, err := s.agree(ctx, n)
 	if err != nil {
@@ -78,16 +79,9 @@ func (s *Semaphore) take(ctx context.Context, n int, queue *coord.Hold, try bool
 	if err != nil {
 		return nil, err
 	}
-	claims, err := s.join(ctx, n, limit == 1)
-	defer func() {
-		if err != nil {
-			for _, cl := range claims {
-				cl.Abandon()
-			}
-		}
-	}()
+	holds, names, err := s.stand(ctx, n, limit == 1)
 	if err == nil {
-		err = s.await(ctx, queue, claims, limit, try)
+		err = s.await(ctx, queue, holds, names, limit, try)
 	}
 	// Kazoo counts the leases before it makes its own, and not again. So the
 	// place in the queue must have lasted until the own lease was counted: no
@@ -96,47 +90,41 @@ func (s *Semaphore) take(ctx context.Context, n int, queue *coord.Hold, try bool
 	if err == nil && s.layout.kazoo {
 		_, err = queue.Txn(ctx)
 	}
-	if err != nil {
-		return nil, err
+	for _, h := range holds {
+		err = cmp.Or(err, h.Err())
 	}
-	for _, cl := range claims {
-		h, err := cl.Turn(ctx, nil)
-		if err != nil {
-			return nil, err
+	if err != nil {
+		for _, h := range holds {
+			h.Abandon()
 		}
-		holds = append(holds, h)
+		return nil, err
 	}
 	return holds, nil
 }
 
-// join makes n leases: all but the last together, and then the last, with a
-// listing that shows them all. It returns those that were made.
-func (s *Semaphore) join(ctx context.Context, n int, exclusive bool) ([]*coord.Claim, error) {
-	claims, failures := make([]*coord.Claim, n), make([]error, n)
-	var joining sync.WaitGroup
+// stand makes n leases: all but the last together, and then the last, with a
+// listing that shows them all. It returns the leases that were made.
+func (s *Semaphore) stand(ctx context.Context, n int, exclusive bool) (made []*coord.Hold, names []string, err error) {
+	holds, failures := make([]*coord.Hold, n), make([]error, n)
+	var standing sync.WaitGroup
 	for i := range n - 1 {
-		joining.Go(func() {
-			claims[i], failures[i] = s.layout.join(ctx, s.client, exclusive, false)
+		standing.Go(func() {
+			holds[i], _, failures[i] = s.layout.stand(ctx, s.client, exclusive, false)
 		})
 	}
-	joining.Wait()
-	err := cmp.Or(failures...)
-	if err == nil {
-		claims[n-1], err = s.layout.join(ctx, s.client, exclusive, true)
+	standing.Wait()
+	if err = cmp.Or(failures...); err == nil {
+		holds[n-1], names, err = s.layout.stand(ctx, s.client, exclusive, true)
 	}
-	return slices.DeleteFunc(claims, func(cl *coord.Claim) bool { return cl == nil }), err
+	return slices.DeleteFunc(holds, func(h *coord.Hold) bool { return h == nil }), names, err
 }
 
 // await waits until there is room for the own leases; a try does not wait. made
 // is the limit that the leases were made for: a lease made for 1 has a token,
 // and must be granted by that limit.
-func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coord.Claim, made int, try bool) error {
-	names, err := claims[len(claims)-1].Listed(ctx)
-	if err != nil {
-		return err
-	}
+func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coord.Hold, names []string, made int, try bool) error {
 	return s.client.Wait(ctx, func(v *coord.View) (bool, error) {
-		limit, err := s.look(ctx, v, len(claims))
+		limit, err := s.look(ctx, v, len(leases))
 		if err == nil && made == 1 && limit > 1 {
 			err = errRaised
 		}
@@ -144,18 +132,17 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 			return false, err
 		}
 		// An old listing will do: a lease made after it has counted ours.
-		if room, err := s.room(claims, names, limit); room || err != nil {
+		if room, err := s.room(leases, names, limit); room || err != nil {
 			return room, err
 		}
 		if try {
 			return false, coord.ErrBusy
 		}
 		v.Until(queue.Done())
-		names, _, err = v.Children(s.layout.leases.Dir)
-		if err != nil && !errors.Is(err, coord.ErrNoNode) { // without the directory there is no own lease either
+		if names, err = v.Dir(s.layout.leases.Dir); err != nil {
 			return false, err
 		}
-		if room, err := s.room(claims, names, limit); room || err != nil {
+		if room, err := s.room(leases, names, limit); room || err != nil {
 			return room, err
 		}
 		return false, queue.Err()
@@ -167,10 +154,10 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, claims []*coor
 // be ordered counts as older. So the leases that are granted are never more
 // than the limit, whether all of them queued or not: of any set of them the
 // youngest was granted when it saw all the others.
-func (s *Semaphore) room(claims []*coord.Claim, names []string, limit int) (bool, error) {
+func (s *Semaphore) room(leases []*coord.Hold, names []string, limit int) (bool, error) {
 	var own string // the youngest in the end: it was made last
-	for _, cl := range claims {
-		own = path.Base(cl.Node())
+	for _, h := range leases {
+		own = path.Base(h.Node())
 		if !slices.Contains(names, own) {
 			return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)
 		}

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
-// Contenders lists the leases, the oldest first, and then those that queue for
-// one, in order. As many of the oldest leases as the limit allows are said to
-// hold; a lease beyond that belongs to the first in the queue, which waits for
-// room. Two listings, a read of the limit, and one of each.
-func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, error) {
+// Contenders lists the leases, the oldest first, and then the queue for them,
+// in order. As many of the oldest leases as the limit allows are said to hold;
+// a lease beyond that belongs to the first in the queue, which waits for room.
+// Two listings, a read of the limit, and one of each.
+func (s *Semaphore) Contenders(ctx context.Context) ([]inspect.Contender, error) {
 	limit, err := s.Limit(ctx)
 	if err != nil && !errors.Is(err, ErrLimit) {
 		return nil, err
@@ -28,13 +29,13 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]coord.ContenderInfo, erro
 			line = append(line, coord.Contender{Name: name, Kind: "lease", Dialect: s.client.Dialect()})
 		}
 	}
-	leases, err := s.client.Describe(ctx, s.layout.leases.Dir, line)
+	leases, err := inspect.Describe(ctx, s.client, s.layout.leases.Dir, line)
 	if err != nil {
 		return nil, err
 	}
-	// The names of Kazoo's leases do not tell their age.
-	slices.SortFunc(leases, func(a, b coord.ContenderInfo) int { return cmp.Compare(a.Token, b.Token) })
-	queue, err := s.client.Inspect(ctx, s.layout.queue.Dir, s.layout.queue.Kinds...)
+	// The names of Kazoo's leases do not show their age.
+	slices.SortFunc(leases, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
+	queue, err := inspect.Contenders(ctx, s.client, s.layout.queue.Dir, s.layout.queue.Kinds...)
 	if err != nil {
 		return nil, err
 	}

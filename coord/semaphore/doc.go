@@ -3,7 +3,7 @@
 // # What
 //
 // A [Semaphore] has a limit of N leases. [Semaphore.Acquire] waits for one,
-// [Semaphore.AcquireN] for several at once, all or none, and the TryAcquire
+// [Semaphore.AcquireN] for several together, all or none, and the TryAcquire
 // forms do not wait. A lease is a [coord.Hold], several are a [coord.Group].
 //
 //	s, err := semaphore.New(client, "/limits/licence", 5)
@@ -19,15 +19,15 @@
 //
 //   - At most N leases can be trusted at a time, under the conditions that
 //     package coord states.
-//   - Leases are granted in the order of the queue, whatever their number: an
+//   - Leases are granted in the order of the queue, for any number of them: an
 //     acquire of many is not overtaken by acquires of few.
 //   - No wake-up is lost, in whatever order holders leave.
 //   - An acquire that is given up, or whose session ends, leaves no lease
 //     behind. A lease ends with its holder's session.
 //   - Acquiring several leases cannot deadlock with others that do the same:
 //     only the first in the queue makes leases that are not granted yet.
-//   - Two programs never act on different limits, except that a program follows
-//     a change when its server tells it of it.
+//   - Two programs never act on different limits, except that a program learns
+//     of a change from its server.
 //
 // # Not guaranteed
 //
@@ -36,7 +36,7 @@
 //     try that fails as well. It does not pass the first in the queue, which
 //     has made its leases already.
 //   - A hold has a [coord.Hold.Token] only if the limit was 1 when the lease
-//     was made. With more than one holder, no number tells the newest.
+//     was made. With more than one holder, no number identifies the newest.
 //   - SetLimit takes no lease back.
 //   - The first in the queue loses its place when its connection fails for
 //     longer than the trust window.
@@ -49,7 +49,7 @@
 //
 // # Znodes
 //
-// In the Curator dialect, that of InterProcessSemaphoreV2:
+// In the Curator dialect, as InterProcessSemaphoreV2:
 //
 //	/limits/licence                      container
 //	  limit                              persistent; data: N, 4 bytes, big-endian
@@ -63,7 +63,7 @@
 // with new SharedCount(client, path + "/limit", n). Java's older
 // InterProcessSemaphore has another layout; do not mix them.
 //
-// In the Kazoo dialect, that of Kazoo's Semaphore: the queue is a Kazoo lock at
+// In the Kazoo dialect, as Kazoo's Semaphore: the queue is a Kazoo lock at
 // <path>-__lock__, the leases are the children of the path, and its data are N
 // in digits, which Kazoo checks, too. The two layouts do not see each other:
 // use a path in one dialect only.

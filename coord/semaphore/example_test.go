@@ -5,16 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func Example() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 
 	// At most five at a time, in all processes together.
 	s, err := semaphore.New(client, "/limits/licence", 5)
@@ -32,9 +42,18 @@ func Example() {
 }
 
 func ExampleSemaphore_AcquireN() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 	s, err := semaphore.New(client, "/limits/bandwidth", 10)
 	if err != nil {
 		log.Fatal(err)
@@ -58,9 +77,18 @@ func ExampleSemaphore_AcquireN() {
 }
 
 func ExampleSemaphore_SetLimit() {
-	ctx := context.Background()
-	client, stop := coordtest.Connect(ctx)
-	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
 	// Programs that follow the stored limit need no new configuration when an
 	// operator changes it.
 	s, err := semaphore.New(client, "/limits/licence", semaphore.Stored)

@@ -32,15 +32,21 @@ func layoutOf(d coord.Dialect, path string) layout {
 	return layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", false}
 }
 
-// join makes the node of a lease, and lists them along with it if that is of
-// use. Kazoo's has no number.
-func (l layout) join(ctx context.Context, c *coord.Client, exclusive, list bool) (*coord.Claim, error) {
-	if l.kazoo {
-		var id [16]byte
-		_, _ = rand.Read(id[:]) // never fails
-		return c.JoinName(ctx, coord.NameSpec{Path: l.leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
+// stand makes a lease, and lists them along with it if that is of use. Kazoo's
+// has no number.
+func (l layout) stand(ctx context.Context, c *coord.Client, exclusive, list bool) (h *coord.Hold, names []string, err error) {
+	if !l.kazoo {
+		return c.Stand(ctx, coord.Spec{Line: l.leases, Kind: "lease", Exclusive: exclusive, Unlisted: !list})
 	}
-	return c.Join(ctx, coord.Spec{Line: l.leases, Kind: "lease", Exclusive: exclusive, Unlisted: !list})
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
+	if err == nil && list {
+		if names, err = c.Children(ctx, l.leases.Dir); err != nil {
+			h.Abandon()
+		}
+	}
+	return h, names, err
 }
 
 func (l layout) encode(limit int) []byte {

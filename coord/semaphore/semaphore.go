@@ -8,9 +8,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// Stored as the limit given to [New] stands for the one that is stored in
-// ZooKeeper, whatever it is and becomes.
-const Stored = 0
+// Stored as the limit given to [New] stands for the limit that is stored in
+// ZooKeeper, and follows it. A limit that was forgotten, 0, is refused.
+const Stored = math.MinInt
 
 // Semaphore is a semaphore at a path. It is configuration, not state: what is
 // held is what the acquiring methods return. It is safe for concurrent use.
@@ -23,13 +23,13 @@ type Semaphore struct {
 
 // New returns the semaphore at path, of which at most limit leases are held at
 // a time; [Stored] follows the limit that is stored. It does no I/O: whether
-// the limit is the stored one is looked up when a lease is wanted. What cannot
-// be right fails with [coord.ErrInvalid].
+// the limit is the stored one is looked up when a lease is wanted. Invalid
+// arguments fail with [coord.ErrInvalid].
 func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	if limit < 0 || limit > math.MaxInt32 {
+	if limit != Stored && (limit < 1 || limit > math.MaxInt32) {
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
@@ -51,14 +51,13 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return first(s.acquire(ctx, "try", 1, true))
 }
 
-// AcquireN is [Semaphore.Acquire] for n leases at once, all or none. The group
-// ends when any of them does. More than the limit fail with
-// [coord.ErrInvalid].
+// AcquireN is [Semaphore.Acquire] for n leases together, all or none. The group
+// ends when any of them does. More than the limit fail with [coord.ErrInvalid].
 func (s *Semaphore) AcquireN(ctx context.Context, n int) (*coord.Group, error) {
 	return group(s.acquire(ctx, "acquire", n, false))
 }
 
-// TryAcquireN is [Semaphore.TryAcquire] for n leases at once, all or none.
+// TryAcquireN is [Semaphore.TryAcquire] for n leases together, all or none.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*coord.Group, error) {
 	return group(s.acquire(ctx, "try", n, true))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -370,7 +371,7 @@ func TestALeaseCanBeAskedFor(t *testing.T) {
 		c := s.open(s.w.ConnectString())
 		group, err := s.of(c, 3).AcquireN(coordtest.Limited(s), 2)
 		require.NoError(s, err)
-		require.NoError(s, s.open(s.w.ConnectString()).Revoke(coordtest.Limited(s), group.Holds()[1].Node()))
+		require.NoError(s, inspect.Revoke(coordtest.Limited(s), s.open(s.w.ConnectString()), group.Holds()[1].Node()))
 		zktest.Receive(s, coordtest.Soon, group.Revoked(), "the request")
 		require.NoError(s, group.Err())
 		s.release(group)
@@ -440,7 +441,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 	_, err := semaphore.New(nil, "/semaphore", 1)
 	require.ErrorIs(s, err, coord.ErrInvalid)
-	for _, limit := range []int{-1, 1 << 31} {
+	for _, limit := range []int{0, -1, 1 << 31} {
 		_, err := semaphore.New(c, s.path(), limit)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, fmt.Sprint(limit))

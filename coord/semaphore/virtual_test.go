@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -178,6 +179,37 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 // delete deletes a node by hand, and returns when all have heard of it.
 func (b bubble) delete(node string) {
 	b.Helper()
-	require.NoError(b, b.Open().Break(b.Context(), node))
+	require.NoError(b, inspect.Break(b.Context(), b.Open(), node))
 	time.Sleep(time.Second)
+}
+
+// A node of the other dialect counts as a lease, as every child does, and is no
+// reason to refuse one, least of all when it is gone.
+func TestF56ALeaseThatWaitsIsNotRefusedForAContenderOfTheOtherDialect(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		b.release(b.hold(b.semaphore(2), 1)) // makes the directories
+		node := "/s/leases/0123456789abcdef0123456789abcdef__lease__0000000000"
+		admin := b.Open()
+		require.NoError(b, admin.Create(b.Context(), node, nil))
+		h := b.hold(b.semaphore(2), 1)
+		waiting := b.wait(b.semaphore(2), 1)
+		time.Sleep(time.Minute)
+		require.Empty(b, waiting)
+		require.NoError(b, admin.Delete(b.Context(), node, -1))
+		b.release(b.granted(waiting), h)
+	})
+}
+
+func TestF56ACallThatHasWaitedForALeaseIsNotRefusedWhenItQueuesAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.hold(b.semaphore(1), 1)
+		waiting := b.wait(b.semaphore(1), 1)
+		remove := b.Foreign("/s/locks")
+		b.delete(b.children("/s/leases")[0])
+		b.release(h)
+		time.Sleep(time.Minute)
+		require.Empty(b, waiting)
+		remove()
+		b.release(b.granted(waiting))
+	})
 }

@@ -73,6 +73,15 @@ func (b Bubble) Open(opts ...coord.Option) *coord.Client {
 	return c
 }
 
+// Foreign puts a contender of Kazoo's dialect before all others in a directory,
+// and returns what removes it.
+func (b Bubble) Foreign(dir string) (remove func()) {
+	b.Helper()
+	c, node := b.Open(), dir+"/0123456789abcdef0123456789abcdef__lock__0000000000"
+	require.NoError(b, c.Create(b.Context(), node, nil))
+	return func() { require.NoError(b, c.Delete(b.Context(), node, -1)) }
+}
+
 // Close closes clients before the test ends.
 func (b Bubble) Close(clients ...*coord.Client) {
 	b.Helper()

@@ -27,12 +27,15 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.doc, b.line) }
 // those of other packages that look at the documents.
 var kinds = map[string]string{
 	"go":           "compiled",
+	"go main.go":   "a whole program: built with the go.mod, and run",
+	"go.mod":       "see go main.go",
 	"sh":           "run",
 	"sh elsewhere": "for another machine, or for hours: every command is checked",
 	"usage":        "compared with the help",
 	"json":         "parsed",
 	"yaml":         "checked by the types of Kubernetes, in tools/manifests",
 	"ini":          "a systemd unit, checked by systemd-analyze in packaging",
+	"properties":   "ZooKeeper's configuration: a server is started with it",
 	"mermaid":      "compared with the imports",
 	"sql":          "for people",
 	"text":         "for people: output, trees, drawings",

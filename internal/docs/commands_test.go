@@ -119,6 +119,12 @@ func (d *desk) run(b block) (output string, failed []string) {
 	return out.String(), failed
 }
 
+// zkCli is ZooKeeper's own client, where Debian has it.
+const zkCli = `#!/bin/sh
+j=/usr/share/java
+exec java -cp $j/zookeeper-jute.jar:$j/zookeeper.jar:$j/slf4j-nop.jar:$j/commons-cli.jar org.apache.zookeeper.ZooKeeperMain "$@"
+`
+
 // Every command that the documents show is run by a test, or checked.
 func TestTheCommandsInTheDocuments(t *testing.T) {
 	bin := t.TempDir()
@@ -127,6 +133,7 @@ func TestTheCommandsInTheDocuments(t *testing.T) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.Symlink("zkcoord", bin+"/coorddemo"))
+	require.NoError(t, os.WriteFile(bin+"/zkCli.sh", []byte(zkCli), 0o700)) //nolint:gosec // a program
 	d := newDesk(t, bin, "127.0.0.1:1")
 	t.Run("valid where they cannot be run", d.checkBlocks)
 	t.Run("usage", d.compareUsage)
@@ -171,7 +178,10 @@ func putAnItem(t *testing.T, connect string) {
 	require.NoError(t, c.Close(context.Background()))
 }
 
-var fileName = regexp.MustCompile(`[\w./@-]+\.(yaml|yml|service|timer)\b`)
+var (
+	fileName   = regexp.MustCompile(`[\w./@-]+\.(yaml|yml|service|timer)\b`)
+	assignment = regexp.MustCompile(`^[A-Z_]+=`) // for one command
+)
 
 // namesFiles finds the files that a line names: they are in the checkout, and
 // have tests of their own, or a block begins with their name.
@@ -195,9 +205,10 @@ func namesFiles(d *desk, line string) error {
 // check checks a command that is not for here by what it begins with.
 func (d *desk) check(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
-	switch word {
-	case "sudo":
+	if word == "sudo" || assignment.MatchString(word) {
 		return d.check(rest)
+	}
+	switch word {
 	case "zkcoord":
 		return d.understood(line)
 	case "make": // that make knows the target

@@ -32,6 +32,18 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
+// What a reader copies compiles outside of this module.
+func TestExamplesOfTheLibraryImportNoInternalPackage(t *testing.T) {
+	for _, path := range files(t, "*example*_test.go") {
+		if strings.Contains(path, "/internal/") {
+			continue // of the command
+		}
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotContains(t, string(source), `"github.com/zkcoord/zkcoord/internal/`, path)
+	}
+}
+
 // squeezed drops indentation and empty lines.
 func squeezed(text string) string {
 	var b strings.Builder
@@ -69,15 +81,38 @@ func TestTheExamplesInTheDocumentsAreCompiled(t *testing.T) {
 	require.Positive(t, blocks)
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+var (
+	link     = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+	headline = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
 
-func TestTheLinksBetweenTheDocumentsLead(t *testing.T) {
+// anchors are the names by which GitHub knows the headings of a document.
+func anchors(t *testing.T, path string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, found := range headline.FindAllStringSubmatch(string(text), -1) {
+		name := noAnchor.ReplaceAllString(strings.ToLower(found[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+func TestTheLinksBetweenTheDocumentsLeadToFilesAndHeadings(t *testing.T) {
 	for _, path := range files(t, "*.md") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
-			_, err := os.Stat(filepath.Join(filepath.Dir(path), found[1]))
+			to := path
+			if found[1] != "" {
+				to = filepath.Join(filepath.Dir(path), found[1])
+			}
+			_, err := os.Stat(to)
 			require.NoError(t, err, "%s links to %s", path, found[1])
+			if found[2] != "" {
+				require.Contains(t, anchors(t, to), found[2], "%s links to %s", path, found[1])
+			}
 		}
 	}
 }
@@ -151,6 +186,33 @@ func TestCommentsEndAtColumn80(t *testing.T) {
 			if ok && long && strings.Contains(strings.TrimSpace(comment), " ") &&
 				!strings.HasPrefix(comment, " ") && !strings.HasPrefix(comment, "Output:") {
 				t.Errorf("%s:%d: the comment is longer than 80 columns", path, i+1)
+			}
+		}
+	}
+}
+
+var code = regexp.MustCompile("`[^`]*`")
+
+// Lines of documents end at column 120: a change can be read. Tables, headings,
+// what is between fences or written by a program, and a single long word (code
+// counts as one) are as long as they are.
+func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
+	for _, path := range files(t, "*.md") {
+		if filepath.Base(path) == "CHANGELOG.md" {
+			continue // an entry is a line
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		fence, written := false, false
+		for i, line := range strings.Split(string(text), "\n") {
+			switch {
+			case strings.HasPrefix(line, "```"):
+				fence = !fence
+			case strings.HasPrefix(line, "<!-- Written by"):
+				written = strings.Contains(line, "begin")
+			case fence, written, strings.HasPrefix(line, "|"), strings.HasPrefix(line, "!["), strings.HasPrefix(line, "#"):
+			case utf8.RuneCountInString(line) > 120 && strings.Contains(strings.Trim(code.ReplaceAllString(line, "x"), " -"), " "):
+				t.Errorf("%s:%d: the line is longer than 120 columns", path, i+1)
 			}
 		}
 	}

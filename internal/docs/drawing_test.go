@@ -22,11 +22,13 @@ const (
 
 var update = flag.Bool("update", false, "draw the packages anew in docs/design.md")
 
-// imports returns, for each package of the module, which others it imports in
-// code that is no test, on Linux, and whether it imports the client library.
+// imports returns, for each package of the library, the command and the proofs,
+// which others it imports in code that is no test, on Linux, and whether it
+// imports the client library.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"./...", "./cmd/...", "./internal/proofs/...")
 	list.Dir = root
 	list.Env = append(os.Environ(), "GOOS=linux")
 	text, err := list.Output()
@@ -66,7 +68,7 @@ var mayImport = map[room][]room{
 	command:   {command, recipe, primitive, server},
 	proof:     {proof, recipe, primitive, server, library},
 	recipe:    {primitive},
-	primitive: {client, library}, // the library for Client.Use
+	primitive: {primitive, client},
 	client:    {client, library},
 	server:    {},
 }
@@ -76,12 +78,14 @@ func roomOf(pkg string) room {
 	switch {
 	case pkg == zkLibrary:
 		return library
-	case pkg == "coord":
+	case pkg == "coord", pkg == "coord/inspect":
 		return primitive
 	case begins("coord/internal/"):
 		return client
 	case begins("coord/"):
 		return recipe
+	case begins("cmd/internal/cmdtest/"):
+		return proof
 	case begins("cmd/"):
 		return command
 	case begins("zkembed/"):

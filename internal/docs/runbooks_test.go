@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +22,9 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// runbooks are the run-books of docs/operations.md by their headings: each
-// makes the trouble, runs the blocks, and looks whether the trouble is over.
+// runbooks are the run-books of docs/operations.md, and the parts of
+// docs/securing.md, by their headings: each makes the trouble, or what else it
+// needs, runs the blocks, and looks whether they have done what is said.
 var runbooks = map[string]func(b *book){
 	"Stuck lock":   stuckLock,
 	"Orphan":       orphan,
@@ -31,7 +33,12 @@ var runbooks = map[string]func(b *book){
 	"Full counter": fullCounter,
 	"Deadlock":     deadlock,
 	"Dead letters": deadLetters,
+	"TLS":          overTLS,
+	"Permissions":  permitted,
 }
+
+// bringing are the run-books that bring servers of their own.
+var bringing = []string{"Lost quorum", "TLS", "Permissions"}
 
 // A book is a run-book at its desk.
 type book struct {
@@ -51,7 +58,7 @@ func runBooks(t *testing.T, bin string) {
 			}
 			require.NotEmpty(t, b.steps)
 			connect := ""
-			if heading != "Lost quorum" { // which has an ensemble
+			if !slices.Contains(bringing, heading) {
 				srv, err := zkembed.Start()
 				require.NoError(t, err)
 				t.Cleanup(func() { _ = srv.Close() })
@@ -104,12 +111,16 @@ func (b *book) create(path, data string, flags int32) *zk.Conn {
 	return conn
 }
 
-// waiting begins to wait for a lock, and returns where the outcome is told.
-func (b *book) waiting(c *coord.Client, path string, line int) <-chan error {
+// waiting begins to wait for a lock, under other holds, and returns where the
+// outcome is told.
+func (b *book) waiting(c *coord.Client, path string, line int, under ...*coord.Hold) <-chan error {
 	b.t.Helper()
 	m, granted := b.mutex(c, path), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	b.t.Cleanup(cancel)
+	for _, h := range under {
+		ctx = h.Context(ctx)
+	}
 	go func() {
 		_, err := m.Acquire(ctx)
 		granted <- err
@@ -163,11 +174,6 @@ func lostQuorum(b *book) {
 
 func fullCounter(b *book) {
 	zktest.Require(b.t, zktest.Real) // for Java
-	const cli = `#!/bin/sh
-j=/usr/share/java
-exec java -cp $j/zookeeper-jute.jar:$j/zookeeper.jar:$j/slf4j-nop.jar:$j/commons-cli.jar org.apache.zookeeper.ZooKeeperMain "$@"
-`
-	require.NoError(b.t, os.WriteFile(b.bin+"/zkCli.sh", []byte(cli), 0o700)) //nolint:gosec // a program
 	user := b.create("/locks/old/"+strings.Replace(orphans, "0000000001", "2147418112", 1), "user", zk.FlagEphemeral)
 	_, err := b.mutex(b.client("next"), "/locks/old").TryAcquire(b.t.Context())
 	require.ErrorIs(b.t, err, coord.ErrBusy)
@@ -180,10 +186,9 @@ exec java -cp $j/zookeeper-jute.jar:$j/zookeeper.jar:$j/slf4j-nop.jar:$j/commons
 
 func deadlock(b *book) {
 	alice, bob := b.client("alice"), b.client("bob")
-	b.acquire(alice, "/locks/a")
-	b.acquire(bob, "/locks/b")
-	b.waiting(alice, "/locks/b", 2)
-	granted := b.waiting(bob, "/locks/a", 2)
+	a, h := b.acquire(alice, "/locks/a"), b.acquire(bob, "/locks/b")
+	b.waiting(alice, "/locks/b", 2, a)
+	granted := b.waiting(bob, "/locks/a", 2, h)
 	text := b.step(0, "1 zkcoord graph /")
 	require.Contains(b.t, text, "circle 1: ")
 	require.NoError(b.t, zktest.Receive(b.t, coordtest.Soon, granted, "the lock"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -79,11 +80,11 @@ func (b ballot) tell(t *testing.T, term *election.Term, news string, peers ...co
 	if b.client.Dialect() == coord.Curator {
 		for _, name := range b.candidates(t) {
 			if name != path.Base(term.Node()) {
-				require.ErrorIs(t, b.client.Revoke(patient(t), b.path+"/"+name), errors.ErrUnsupported)
+				require.ErrorIs(t, inspect.Revoke(patient(t), b.client, b.path+"/"+name), errors.ErrUnsupported)
 			}
 		}
 	}
-	require.NoError(t, b.client.Revoke(patient(t), term.Node()))
+	require.NoError(t, inspect.Revoke(patient(t), b.client, term.Node()))
 	zktest.Receive(t, answersWithin, term.Revoked(), "the request")
 	require.NoError(t, term.Proclaim(patient(t), []byte(news)))
 	b.leads(t, news, peers...)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/peers"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -253,7 +254,7 @@ func askAll(t *testing.T, admin *zk.Conn, asking *coord.Client, dir string) {
 	names, _, err := admin.Children(dir)
 	require.NoError(t, err)
 	for _, name := range names {
-		require.NoError(t, asking.Revoke(patient(t), dir+"/"+name))
+		require.NoError(t, inspect.Revoke(patient(t), asking, dir+"/"+name))
 	}
 }
 

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
 )
 
@@ -67,11 +66,8 @@ func newHolder(connect, path, name, seconds, dialect string) (*holder, error) {
 	if err := h.client.EnsureDir(h.ctx, path); err != nil {
 		return nil, err
 	}
-	err = h.client.Use(h.ctx, func(conn *zk.Conn) error {
-		_, err := conn.Create(path+"/turns", []byte{}, 0, zk.WorldACL(zk.PermAll))
-		return err
-	})
-	if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, coord.ErrNodeExists) {
+	err = h.client.Create(h.ctx, path+"/turns", []byte{})
+	if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 		return nil, err
 	}
 	h.mutex, err = lock.New(h.client, path+"/lock")
@@ -136,26 +132,22 @@ func (h *holder) rounds(count int) (string, error) {
 
 // inside is what a round does while holding.
 func (h *holder) inside() (overlap string, err error) {
-	err = h.client.Use(h.ctx, func(conn *zk.Conn) error {
-		_, err := conn.Create(h.path+"/inside", []byte(h.name), 0, zk.WorldACL(zk.PermAll))
-		if errors.Is(err, zk.ErrNodeExists) {
-			other, _, _ := conn.Get(h.path + "/inside") // gone meanwhile is an overlap all the same
-			overlap = "overlap " + string(other)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		turns, _, err := conn.Get(h.path + "/turns")
-		if err != nil {
-			return err
-		}
-		if _, err := conn.Set(h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
-			return err
-		}
-		return conn.Delete(h.path+"/inside", -1)
-	})
-	return overlap, err
+	err = h.client.Create(h.ctx, h.path+"/inside", []byte(h.name))
+	if errors.Is(err, coord.ErrNodeExists) {
+		other, _, _ := h.client.Get(h.ctx, h.path+"/inside") // gone meanwhile is an overlap all the same
+		return "overlap " + string(other), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	turns, _, err := h.client.Get(h.ctx, h.path+"/turns")
+	if err != nil {
+		return "", err
+	}
+	if _, err := h.client.Set(h.ctx, h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
+		return "", err
+	}
+	return "", h.client.Delete(h.ctx, h.path+"/inside", -1)
 }
 
 // ask asks the holder to let go.
@@ -167,7 +159,7 @@ func (h *holder) ask() error {
 	if len(all) == 0 {
 		return errors.New("no holder to ask")
 	}
-	return h.client.Revoke(h.ctx, all[0].Node)
+	return inspect.Revoke(h.ctx, h.client, all[0].Node)
 }
 
 func (h *holder) asked(limit time.Duration) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -122,7 +123,7 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	two.Send("acquire 60000") // the peer waits for Go
 	pause(t)
 	for _, h := range held.Holds() {
-		require.NoError(t, c.Revoke(patient(t), h.Node()))
+		require.NoError(t, inspect.Revoke(patient(t), c, h.Node()))
 		zktest.Receive(t, answersWithin, h.Revoked(), "the request")
 	}
 	require.NoError(t, held.Holds()[1].Release(patient(t)))

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -112,10 +110,10 @@ func (h *rwlockHolder) rounds(count int) (string, error) {
 		if answer, err := h.acquire(side, ownTurn); answer != "held" || err != nil {
 			return "", fmt.Errorf("no turn: %q, %w", answer, err)
 		}
-		overlap, err := h.within(work)
+		overlap, err := work()
 		if err == nil && overlap == "" && i%3 == 2 {
 			if err = h.downgrade(); err == nil {
-				overlap, err = h.within(h.read)
+				overlap, err = h.read()
 			}
 		}
 		if err != nil {
@@ -131,63 +129,54 @@ func (h *rwlockHolder) rounds(count int) (string, error) {
 	return fmt.Sprintf("done %d", count), nil
 }
 
-// within does the work of a round with the client library's own connection.
-func (h *rwlockHolder) within(work func(*zk.Conn) (string, error)) (overlap string, err error) {
-	err = h.client.Use(h.ctx, func(conn *zk.Conn) error {
-		overlap, err = work(conn)
-		return err
-	})
-	return overlap, err
-}
-
-func (h *rwlockHolder) write(conn *zk.Conn) (overlap string, err error) {
-	_, err = conn.Create(h.path+"/writing", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-	if errors.Is(err, zk.ErrNodeExists) {
+func (h *rwlockHolder) write() (overlap string, err error) {
+	_, err = h.client.Txn(h.ctx, coord.CreateOp(h.path+"/writing", nil, coord.Ephemeral))
+	if errors.Is(err, coord.ErrNodeExists) {
 		return "writing", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	before, _, err := conn.Children(h.path + "/reading")
+	before, err := h.client.Children(h.ctx, h.path+"/reading")
 	if err != nil {
 		return "", err
 	}
-	turns, _, err := conn.Get(h.path + "/turns")
+	turns, _, err := h.client.Get(h.ctx, h.path+"/turns")
 	if err != nil {
 		return "", err
 	}
-	if _, err := conn.Set(h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
+	if _, err := h.client.Set(h.ctx, h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
 		return "", err
 	}
-	after, _, err := conn.Children(h.path + "/reading")
+	after, err := h.client.Children(h.ctx, h.path+"/reading")
 	if err != nil {
 		return "", err
 	}
 	if len(before)+len(after) > 0 {
 		return "reading", nil
 	}
-	return "", conn.Delete(h.path+"/writing", -1)
+	return "", h.client.Delete(h.ctx, h.path+"/writing", -1)
 }
 
-func (h *rwlockHolder) read(conn *zk.Conn) (overlap string, err error) {
+func (h *rwlockHolder) read() (overlap string, err error) {
 	reading := h.path + "/reading/" + h.name
-	if _, err := conn.Create(reading, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := h.client.Txn(h.ctx, coord.CreateOp(reading, nil, coord.Ephemeral)); err != nil {
 		return "", err
 	}
-	writing, _, err := conn.Exists(h.path + "/writing")
+	_, writing, err := h.client.Exists(h.ctx, h.path+"/writing")
 	if err != nil {
 		return "", err
 	}
-	_, before, err := conn.Exists(h.path + "/turns")
+	before, _, err := h.client.Exists(h.ctx, h.path+"/turns")
 	if err != nil {
 		return "", err
 	}
-	_, after, err := conn.Exists(h.path + "/turns")
+	after, _, err := h.client.Exists(h.ctx, h.path+"/turns")
 	if err != nil {
 		return "", err
 	}
 	if writing || before.Version != after.Version {
 		return "writing", nil
 	}
-	return "", conn.Delete(reading, -1)
+	return "", h.client.Delete(h.ctx, reading, -1)
 }

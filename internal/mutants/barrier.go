@@ -5,7 +5,7 @@ var gates = []mutant{
 	{
 		guard: "barrier: a node that the servers may delete is none",
 		edit: edit{
-			file: "coord/barrier/barrier.go",
+			decl: "other",
 			old:  `case stat.Cversion != 0:`,
 			new:  `case false:`,
 		},
@@ -14,7 +14,7 @@ var gates = []mutant{
 	{
 		guard: "barrier: a node with children is none",
 		edit: edit{
-			file: "coord/barrier/barrier.go",
+			decl: "other",
 			old:  `case stat.Children > 0:`,
 			new:  `case false:`,
 		},
@@ -23,7 +23,7 @@ var gates = []mutant{
 	{
 		guard: "barrier: a node of a session is none",
 		edit: edit{
-			file: "coord/barrier/barrier.go",
+			decl: "other",
 			old:  `case stat.Owner != 0:`,
 			new:  `case false:`,
 		},
@@ -32,7 +32,7 @@ var gates = []mutant{
 	{
 		guard: "barrier: a node that has gone meanwhile is made again",
 		edit: edit{
-			file: "coord/barrier/barrier.go",
+			decl: "Barrier.Set",
 			old:  `continue // removed since`,
 			new:  `return nil`,
 		},

@@ -18,6 +18,7 @@ import (
 // bench runs mutants.
 type bench struct {
 	root, work string
+	tree       sources
 	show       bool
 	sick       map[string]error // packages whose tests fail without a mutant
 }
@@ -115,19 +116,14 @@ func (b bench) kill(i int, m mutant) (by string, err error) {
 
 // overlay writes the changed files and the go command's description of them.
 func (b bench) overlay(i int, m mutant) (string, error) {
+	changed, err := b.tree.apply(m)
+	if err != nil {
+		return "", err
+	}
 	replace := map[string]string{}
-	for j, e := range append([]edit{m.edit}, m.also...) {
-		path := filepath.Join(b.root, filepath.FromSlash(e.file))
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		if n := strings.Count(string(source), e.old); n != 1 {
-			return "", fmt.Errorf("%s has the text to replace %d times; bring the table of mutants up to date:\n%s", e.file, n, e.old)
-		}
-		replace[path] = filepath.Join(b.work, fmt.Sprintf("%d-%d.go", i, j))
-		changed := strings.Replace(string(source), e.old, e.new, 1)
-		if err := os.WriteFile(replace[path], []byte(changed), 0o600); err != nil {
+	for path, text := range changed {
+		replace[path] = filepath.Join(b.work, fmt.Sprintf("%d-%d.go", i, len(replace)))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
 			return "", err
 		}
 	}

@@ -6,7 +6,7 @@ var calls = []mutant{
 	{
 		guard: "watches: a failure that is older than the call is no answer to it",
 		edit: edit{
-			file: "coord/internal/session/watch.go",
+			decl: "Session.Await",
 			old:  `if a.watch.err != nil && a.shared {`,
 			new:  `if false {`,
 		},
@@ -15,7 +15,7 @@ var calls = []mutant{
 	{
 		guard: "window: a tick that is told is believed",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Lag",
 			old:  `if tick == 0 {`,
 			new:  `if true {`,
 		},
@@ -24,7 +24,7 @@ var calls = []mutant{
 	{
 		guard: "losses: all holds are told before the observer is",
 		edit: edit{
-			file: "coord/events.go",
+			decl: "Client.notify",
 			old:  `			leave, tell = append(leave, l), append(tell, t)`,
 			new: `			l()
 			t()`,
@@ -34,7 +34,7 @@ var calls = []mutant{
 	{
 		guard: "losses: all holds are told before the first node is deleted",
 		edit: edit{
-			file: "coord/events.go",
+			decl: "Client.notify",
 			old:  `			leave, tell = append(leave, l), append(tell, t)`,
 			new: `			l()
 			tell = append(tell, t)`,
@@ -44,7 +44,7 @@ var calls = []mutant{
 	{
 		guard: "the own watch is tried again whatever the server answers",
 		edit: edit{
-			file: "coord/internal/znode/watch.go",
+			decl: "Node.Watch",
 			old:  `if err == nil || n.sess.Err() != nil {`,
 			new:  `if err == nil || !isPassing(err) {`,
 		},
@@ -53,8 +53,8 @@ var calls = []mutant{
 	{
 		guard: "the deletion is tried again whatever the server answers",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
-			old: `		case errors.Is(err, session.ErrNoAuth):
+			decl: "Node.Delete",
+			old: `		case errors.Is(err, wire.ErrNoAuth):
 			n.host.Tell(Stranded, n, err)`,
 			new: `		case true:
 			n.host.Tell(Stranded, n, err)`,
@@ -64,7 +64,7 @@ var calls = []mutant{
 	{
 		guard: "recovery: a named claim that was asked for is still known",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "Node.examine",
 			old:  `	case n.host.IsRequest(node.Data):`,
 			new:  `	case false:`,
 		},
@@ -73,7 +73,7 @@ var calls = []mutant{
 	{
 		guard: "nothing is sent for a context that has ended",
 		edit: edit{
-			file: "coord/internal/session/ops.go",
+			decl: "Session.awaitUp",
 			old:  `case ctx.Err() != nil:`,
 			new:  `case false:`,
 		},
@@ -82,7 +82,7 @@ var calls = []mutant{
 	{
 		guard: "Do: a release does not outlive its context for long",
 		edit: edit{
-			file: "coord/do.go",
+			decl: "Do",
 			old:  `releasing, cancel := Grace(ctx)`,
 			new:  `releasing, cancel := ctx, func() {}`,
 		},
@@ -91,7 +91,7 @@ var calls = []mutant{
 	{
 		guard: "a context that ends during a release ends the release",
 		edit: edit{
-			file: "coord/do.go",
+			decl: "bound",
 			old:  `if ctx.Value(boundKey{}) != nil {`,
 			new:  `if false {`,
 		},
@@ -100,16 +100,16 @@ var calls = []mutant{
 	{
 		guard: "Close waits for a server's answer, but not for long",
 		edit: edit{
-			file: "coord/internal/session/keeper.go",
-			old:  `w.closeSession(min(closeLimit, s.Timeout()/handshakeShare))`,
-			new:  `w.closeSession(s.Timeout())`,
+			decl: "Session.closeInOrder",
+			old:  `w.CloseSession(min(closeLimit, s.Timeout()/handshakeShare))`,
+			new:  `w.CloseSession(s.Timeout())`,
 		},
 		tests: []suite{{pkg: coord, run: "TestCloseGivesAHungServer"}},
 	},
 	{
 		guard: "double barrier: the chroot counts for what fits into a transaction",
 		edit: edit{
-			file: "coord/doublebarrier/barrier.go",
+			decl: "New",
 			old:  `len(client.Chroot())+len(path)`,
 			new:  `len(path)`,
 		},
@@ -118,7 +118,7 @@ var calls = []mutant{
 	{
 		guard: "inside of a hold: only claims of the same line concern it",
 		edit: edit{
-			file: "coord/acquire.go",
+			decl: "Client.inside",
 			old:  `case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):`,
 			new:  `case !ok || ctx.Err() != nil:`,
 		},
@@ -127,25 +127,25 @@ var calls = []mutant{
 	{
 		guard: "a request for a claim is written at its version",
 		edit: edit{
-			file: "coord/operate.go",
-			old:  `_, err := c.Set(ctx, node, requestKeeping(kept, request), stat.Version)`,
-			new:  `_, err := c.Set(ctx, node, requestKeeping(kept, request), -1)`,
+			decl: "ask",
+			old:  `_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), stat.Version)`,
+			new:  `_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), -1)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
 	},
 	{
 		guard: "a claim is broken at its version",
 		edit: edit{
-			file: "coord/operate.go",
-			old:  `return c.Delete(ctx, node, stat.Version)`,
-			new:  `return c.Delete(ctx, node, -1)`,
+			decl: "breakClaim",
+			old:  `err := c.Delete(ctx, node, stat.Version)`,
+			new:  `err := c.Delete(ctx, node, -1)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestNothingIsDoneToASuccessor"}},
 	},
 	{
 		guard: "a claim is told from its successor by its czxid",
 		edit: edit{
-			file: "coord/operate.go",
+			decl: "toClaim",
 			old:  `case !there, claim != 0 && stat.Czxid != claim:`,
 			new:  `case !there:`,
 		},
@@ -154,8 +154,8 @@ var calls = []mutant{
 	{
 		guard: "a claim that is waited for is gone when another has its name",
 		edit: edit{
-			file: "coord/operate.go",
-			old:  `err == nil && czxid != 0 && stat.Czxid > czxid`,
+			decl: "awaitGone",
+			old:  `err == nil && stat.Czxid > czxid`,
 			new:  `err == nil && stat.Czxid < 0`,
 		},
 		tests: []suite{{pkg: coord, run: "TestRevokeAndWaitEnds"}},
@@ -163,8 +163,8 @@ var calls = []mutant{
 	{
 		guard: "a claim that may heed the bare request only gets that",
 		edit: edit{
-			file: "coord/operate.go",
-			old:  `if !namesOwner(kept) {`,
+			decl: "ask",
+			old:  `if !dialect.NamesOwner(kept) {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestARequestIsBareUnless"}},
@@ -172,16 +172,16 @@ var calls = []mutant{
 	{
 		guard: "election: a request does not take back what was proclaimed meanwhile",
 		edit: edit{
-			file: "coord/operate.go",
-			old:  `requestKeeping(OwnData(data), request), stat.Version)`,
-			new:  `requestKeeping(OwnData(data), request), -1)`,
+			decl: "note",
+			old:  `dialect.Request(c.Dialect(), dialect.Own(data)), stat.Version)`,
+			new:  `dialect.Request(c.Dialect(), dialect.Own(data)), -1)`,
 		},
 		tests: []suite{{pkg: elect, run: "TestARequestKeepsWhatTheLeader"}},
 	},
 	{
 		guard: "what is no claim is not revoked",
 		edit: edit{
-			file: "coord/operate.go",
+			decl: "ask",
 			old:  `if stat.Owner == 0 || stat.Owner == containers {`,
 			new:  `if false {`,
 		},

@@ -5,17 +5,17 @@ var connection = []mutant{
 	{
 		guard: "one connection object for one session",
 		edit: edit{
-			file: "coord/internal/session/session.go",
-			old:  `case id != known:`,
-			new:  `case id != known && id == 0:`,
+			decl: "tap.Established",
+			old:  `case w.ID != known:`,
+			new:  `case w.ID != known && w.ID == 0:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldIsLostWhenItsServerBegins"}},
 	},
 	{
 		guard: "a throttled request is repeated",
 		edit: edit{
-			file: "coord/internal/session/errors.go",
-			old:  `"unknown error: -127": ErrThrottled,`,
+			decl: "codes",
+			old:  `-127: ErrThrottled,`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestWhateverTheServerThrottles"}},
@@ -23,34 +23,52 @@ var connection = []mutant{
 	{
 		guard: "a packet that servers close on is given up",
 		edit: edit{
-			file: "coord/internal/session/packets.go",
-			old:  `p.closed >= closings && time`,
+			decl: "packets.verdict",
+			old:  `p.closed >= proof && time`,
 			new:  `p.closed >= 100 && time`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPacketThatServersCloseOn"}},
 	},
 	{
-		guard: "packets that servers may close on are sent one at a time",
+		guard: "trials of a size are made one at a time",
 		edit: edit{
-			file: "coord/internal/session/packets.go",
-			old:  `done = func() { <-p.alone }`,
-			new:  `<-p.alone; done = func() {}`,
+			decl: "packets.admit",
+			old:  `defer func() { <-p.alone }()`,
+			new:  `<-p.alone`,
 		},
-		tests: []suite{{pkg: inside, run: "TestPacketsThatServersMayCloseOn"}},
+		tests: []suite{{pkg: coord, run: "TestManyPacketsThatServersCloseOn"}},
+	},
+	{
+		guard: "a connection that is closed under a packet proves nothing about its size",
+		edit: edit{
+			decl: "packets.refused",
+			old:  `case pending[at].Trial:`,
+			new:  `default:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestF60"}},
+	},
+	{
+		guard: "nor does one under a trial, where connections are closed anyway",
+		edit: edit{
+			decl: "packets.refused",
+			old:  `p.closed = 0`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: coord, run: "TestF60ConnectionsThatAreClosedAnyway"}},
 	},
 	{
 		guard: "an answer to a large packet clears those of its size",
 		edit: edit{
-			file: "coord/internal/session/packets.go",
+			decl: "packets.answered",
 			old:  `p.suspect, p.closed = 0, 0`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: coord, run: "TestAConnectionThatIsCutUnderALargePacket"}},
+		tests: []suite{{pkg: coord, run: "TestF60ConnectionsThatAreClosedUnder"}},
 	},
 	{
 		guard: "a session that was given up is closed where servers still have it",
 		edit: edit{
-			file: "coord/internal/session/former.go",
+			decl: "Keeper.closeFormer",
 			old:  `!errors.Is(s.Err(), errGivenUp) || len`,
 			new:  `true || len`,
 		},
@@ -59,7 +77,7 @@ var connection = []mutant{
 	{
 		guard: "a server that closes on containers gets persistent nodes",
 		edit: edit{
-			file: "coord/internal/session/packets.go",
+			decl: "packets.hasContainers",
 			old:  `return p.containers < 2`,
 			new:  `return true`,
 		},
@@ -68,7 +86,7 @@ var connection = []mutant{
 	{
 		guard: "queue: an item whose claim is too large with the data is claimed without",
 		edit: edit{
-			file: "coord/queue/claim.go",
+			decl: "Queue.obtain",
 			old:  `if errors.Is(err, coord.ErrTooLarge) { // with the data`,
 			new:  `if false { // with the data`,
 		},
@@ -77,17 +95,17 @@ var connection = []mutant{
 	{
 		guard: "the client library never sees a write error",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
+			decl: "Conn.Write",
 			old:  `return len(p), nil`,
-			new:  `return len(p), w.broken`,
+			new:  `return len(p), c.broken`,
 		},
-		tests: []suite{{pkg: inside, run: "TestAWriteErrorIsNeverShown"}},
+		tests: []suite{{pkg: network, run: "TestAWriteErrorIsNeverShown"}},
 	},
 	{
 		guard: "a connection that cannot be written on is ended",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
-			old: `			_ = w.Conn.Close()
+			decl: "Conn.transmit",
+			old: `			_ = c.Conn.Close()
 			return`,
 			new: `			return`,
 		},
@@ -96,8 +114,8 @@ var connection = []mutant{
 	{
 		guard: "a session is not continued on a server that lags behind what it knows of",
 		edit: edit{
-			file: "coord/internal/session/dial.go",
-			old:  `w.seen = s.seen`,
+			decl: "Session.dial",
+			old:  `Seen: s.seen,`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestASessionTellsTheNextServer"}},
@@ -105,85 +123,117 @@ var connection = []mutant{
 	{
 		guard: "what was asked on a connection that is lost is answered",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
-			old:  `r.tell(answer{err: ErrConnection})`,
+			decl: "Conn.lose",
+			old:  `r.Tell(0, ErrConnection)`,
 			new:  ``,
 		},
-		tests: []suite{{pkg: inside, run: "TestWhatIsAskedTogether"}},
+		tests: []suite{{pkg: network, run: "TestWhatIsAskedTogether"}},
+	},
+	{
+		guard: "what is queued on a connection that is lost is answered",
+		edit: edit{
+			decl: "Conn.lose",
+			old:  `append(c.pending, c.asked...)`,
+			new:  `c.pending`,
+		},
+		tests: []suite{{pkg: network, run: "TestARequestThatWasNotSentYet"}},
 	},
 	{
 		guard: "what takes long to write, but goes on, is no sign of a hung server",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
+			decl: "Conn.transmit",
 			old:  `slices.Chunk(packets, most)`,
 			new:  `slices.Chunk(packets, len(packets))`,
 		},
-		tests: []suite{{pkg: inside, run: "TestMuchThatIsAskedTogether"}},
+		tests: []suite{{pkg: network, run: "TestMuchThatIsAskedTogether"}},
 	},
 	{
 		guard: "a packet that a server closed on is known also when it was being written",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
+			decl: "Conn.transmit",
 			old:  `if !errors.Is(err, net.ErrClosed) { //`,
 			new:  `if true || errors.Is(err, net.ErrClosed) { //`,
 		},
-		tests: []suite{{pkg: inside, run: "TestAPacketThatAServerClosedOnIsKnown"}},
+		tests: []suite{{pkg: network, run: "TestAPacketThatAServerClosedOnIsKnown"}},
 	},
 	{
 		guard: "the client library takes back no deadline of what is asked past it",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
+			decl: "Conn.SetWriteDeadline",
 			old:  `SetWriteDeadline(time.Time) error { return nil }`,
-			new:  `SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(t) }`,
+			new:  `SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }`,
 		},
-		tests: []suite{{pkg: inside, run: "TestAServerThatTakesNothing"}},
+		tests: []suite{{pkg: network, run: "TestAServerThatTakesNothing"}},
 	},
 	{
-		guard: "a busy server can hold back the session's own requests: their numbers are above 0",
+		guard: "a busy server can hold requests back: their numbers are above 0",
 		edit: edit{
-			file: "coord/internal/session/frame.go",
-			old:  `xidOwn          = 1 << 30`,
-			new:  `xidOwn          = -1 << 30`,
+			decl: "Conn.Ask",
+			old:  `switch r.xid = 1 + number; {`,
+			new:  `switch r.xid = -number; {`,
 		},
-		tests: []suite{{pkg: inside, run: "TestWhatIsAskedTogether"}},
+		tests: []suite{{pkg: network, run: "TestWhatIsAskedTogether"}},
 	},
 	{
 		guard: "requests of the session's own end with their contexts",
 		edit: edit{
-			file: "coord/internal/session/ask.go",
+			decl: "roundTrip",
 			old: `	case <-ctx.Done():
 		return zero, Ended(ctx)
 	}`,
 			new: `	}`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAReadEndsWithItsContext"}},
+		tests: []suite{{pkg: coord, run: "TestAReadEndsWithItsContext|TestATransactionEndsWithItsContext"}},
 	},
 	{
 		guard: "a server that does not answer a handshake is given up",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
-			old:  `at = w.greeted.Add(w.limit)`,
+			decl: "Conn.applyDeadline",
+			old:  `at = c.greeted.Add(c.Limit)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatDoesNotAnswerTheHandshake"}},
 	},
 	{
-		guard: "calls through the client library end with their contexts",
+		guard: "a reply that is cut short fails its call and the connection",
 		edit: edit{
-			file: "coord/internal/session/ops.go",
-			old: `		return r.value, r.err
-	case <-ctx.Done():
-		return zero, Ended(ctx)
-	}`,
-			new: `		return r.value, r.err
-	}`,
+			decl: "Conn.examine",
+			old:  `!d.reads(r.Read) {`,
+			new:  `!d.reads(r.Read) && false {`,
 		},
-		tests: []suite{{pkg: coord, run: "TestATransactionEndsWithItsContext"}},
+		tests: []suite{{pkg: inside, run: "TestF58"}},
+	},
+	{
+		guard: "a packet is whole in time",
+		edit: edit{
+			decl: "Conn.applyDeadline",
+			old:  `if !c.whole.IsZero() && (`,
+			new:  `if false && (`,
+		},
+		tests: []suite{{pkg: network, run: "TestF59APacketThatIsNeverWhole"}},
+	},
+	{
+		guard: "before the handshake no packet is larger than one",
+		edit: edit{
+			decl: "Conn.readFrame",
+			old:  `limit, timeout = maxHandshake, c.Limit`,
+			new:  `timeout = c.Limit`,
+		},
+		tests: []suite{{pkg: network, run: "TestF59BeforeTheHandshake"}},
+	},
+	{
+		guard: "what is announced takes no memory",
+		edit: edit{
+			decl: "Conn.readFrame",
+			old:  `min(n-len(frame), max(len(frame), c.in.Size()))`,
+			new:  `n-len(frame)`,
+		},
+		tests: []suite{{pkg: network, run: "TestF59WhatIsAnnounced"}},
 	},
 	{
 		guard: "an attempt to connect that takes long goes on beside the others",
 		edit: edit{
-			file: "coord/internal/session/config.go",
+			decl: "closeLimit",
 			old:  `dialPatience = 10 * time.Second`,
 			new:  `dialPatience = dialLimit`,
 		},
@@ -192,35 +242,17 @@ var connection = []mutant{
 	{
 		guard: "each address of a host name is tried",
 		edit: edit{
-			file: "coord/internal/session/hosts.go",
+			decl: "hosts.pick",
 			old:  `return addresses[known.next%len(addresses)]`,
 			new:  `return addresses[0]`,
 		},
 		tests: []suite{{pkg: inside, run: "TestEachAddressOfAName"}},
 	},
 	{
-		guard: "a panic in a function of Use is its caller's",
-		edit: edit{
-			file: "coord/use.go",
-			old:  `if !left.CompareAndSwap(false, true) {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPanicInAFunctionOfUse"}},
-	},
-	{
-		guard: "Close does not wait for the function that calls it",
-		edit: edit{
-			file: "coord/client.go",
-			old:  `if c.isLent() {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestCloseInsideOfUse"}},
-	},
-	{
 		guard: "a reply that says that the session has expired ends it",
 		edit: edit{
-			file: "coord/internal/session/session.go",
-			old:  `if code == codeExpired {`,
+			decl: "tap.Answered",
+			old:  `if err == wire.ErrExpired {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatSaysThatTheSessionHasExpired"}},
@@ -228,8 +260,8 @@ var connection = []mutant{
 	{
 		guard: "a server that does not answer a request is given up after T/2",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
-			old:  `at = from.Add(w.stall)`,
+			decl: "Conn.applyDeadline",
+			old:  `at = from.Add(c.stall)`,
 			new:  `_ = from`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAServerThatHangs"}},
@@ -237,26 +269,26 @@ var connection = []mutant{
 	{
 		guard: "replies to what was asked before are a sign of life",
 		edit: edit{
-			file: "coord/internal/session/examine.go",
+			decl: "Conn.match",
 			old:  `if i == 0 { //`,
 			new:  `if false { //`,
 		},
-		tests: []suite{{pkg: inside, run: "TestARequestThatQueues"}},
+		tests: []suite{{pkg: network, run: "TestARequestThatQueues"}},
 	},
 	{
 		guard: "a reply that passes over a request is no sign of life",
 		edit: edit{
-			file: "coord/internal/session/examine.go",
+			decl: "Conn.match",
 			old:  `if i == 0 { //`,
 			new:  `if true { //`,
 		},
-		tests: []suite{{pkg: inside, run: "TestARequestThatQueues"}},
+		tests: []suite{{pkg: network, run: "TestARequestThatQueues"}},
 	},
 	{
 		guard: "a busy server has more time the second time",
 		edit: edit{
-			file: "coord/internal/session/dial.go",
-			old:  `w.patient = s.busy`,
+			decl: "Session.dial",
+			old:  `Patient: s.busy, `,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestABusyServer"}},
@@ -264,9 +296,9 @@ var connection = []mutant{
 	{
 		guard: "a reconnect begins with a probe",
 		edit: edit{
-			file: "coord/internal/session/session.go",
-			old:  `if s.claims.Load() == 0 {`,
-			new:  `if true {`,
+			decl: "tap.Opened",
+			old:  `if s.claims.Load() > 0 {`,
+			new:  `if false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestTheProbeGoesFirst"}},
 	},

@@ -5,7 +5,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: the roster is checked when the round begins",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.begin",
 			old:  `if name != m.self.Name {`,
 			new:  `if false {`,
 		},
@@ -14,7 +14,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: ready changes by its version",
 		edit: edit{
-			file: "coord/doublebarrier/record.go",
+			decl: "record.write",
 			old:  `encode(to), from.stat.Version)`,
 			new:  `encode(to), -1)`,
 		},
@@ -23,7 +23,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: only members of the round get in",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.look",
 			old:  `r.Open && index >= 0 {`,
 			new:  `r.Open {`,
 		},
@@ -32,7 +32,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: outcomes are kept for the slow",
 		edit: edit{
-			file: "coord/doublebarrier/state.go",
+			decl: "state.opening",
 			old:  `return !r.alive(line) })`,
 			new:  `return true })`,
 		},
@@ -41,7 +41,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a member that may complete a round looks",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.look",
 			old:  `< r.Size-1:`,
 			new:  `!= r.Size-1:`,
 		},
@@ -50,7 +50,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a crashed round does not block those that wait",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.look",
 			old:  `case !r.Open || !r.alive(line):`,
 			new:  `case !r.Open:`,
 		},
@@ -59,7 +59,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a list that is older than the round does not tell whether that has crashed",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.look",
 			old:  `if line == nil || r.Open {`,
 			new:  `if line == nil {`,
 		},
@@ -68,7 +68,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a member that waits for a crash hears of it",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.queue",
 			old:  `_, _, err := v.Children(`,
 			new:  `_, err := m.barrier.client.Children(context.Background(), `,
 		},
@@ -77,7 +77,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: an opening that failed is tried again",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.look",
 			old:  `v.At(time.Now()) // a node of the list`,
 			new:  `// a node of the list`,
 		},
@@ -86,7 +86,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a server that lags makes no member late",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Barrier.admit",
 			old:  `err = b.client.Flush(ctx) //`,
 			new:  `//`,
 		},
@@ -95,7 +95,7 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: the number of the round",
 		edit: edit{
-			file: "coord/doublebarrier/state.go",
+			decl: "state.outcome",
 			old:  `if s.Number == number && !s.Open {`,
 			new:  `if !s.Open {`,
 		},
@@ -104,16 +104,16 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a member that comes again is not counted twice",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
-			old:  `_ = b.client.Break(ctx, hold.Node())`,
-			new:  ``,
+			decl: "Barrier.enter",
+			old:  `return b.client.Delete(ctx, hold.Node(), -1)`,
+			new:  `return nil`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestAMemberThatComesAgain"}},
 	},
 	{
 		guard: "double barrier: programs that disagree about the size are refused",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Member.look",
 			old:  `case r.Size != b.size:`,
 			new:  `case false:`,
 		},
@@ -122,13 +122,13 @@ var doubleBarrier = []mutant{
 	{
 		guard: "double barrier: a newcomer looks again before it refuses",
 		edit: edit{
-			file: "coord/doublebarrier/enter.go",
+			decl: "Barrier.admit",
 			old: `	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
-		r, err := b.ready.watchOrMake(ctx, v, b.size)`,
+		r, err := b.ready.watchOrMake(v, b.size)`,
 			new: `	var r snapshot
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
 		if !listed {
-			r, err = b.ready.watchOrMake(ctx, v, b.size)
+			r, err = b.ready.watchOrMake(v, b.size)
 		}`,
 		},
 		tests: []suite{{pkg: barrier, run: "TestThoseWhoAgreeOnAnotherNumber"}},

@@ -5,7 +5,7 @@ var election = []mutant{
 	{
 		guard: "reads that do not go back in time",
 		edit: edit{
-			file: "coord/node.go",
+			decl: "Client.catchUp",
 			old:  `err := s.Flush(ctx)`,
 			new:  `err := ctx.Err()`,
 		},
@@ -14,7 +14,7 @@ var election = []mutant{
 	{
 		guard: "barrier: a barrier that was closed again had been opened",
 		edit: edit{
-			file: "coord/barrier/barrier.go",
+			decl: "Barrier.Wait",
 			old:  ` || err == nil && closed != 0 && closed != stat.Czxid {`,
 			new:  ` || err == nil && closed != 0 && closed != stat.Czxid && false {`,
 		},
@@ -23,16 +23,16 @@ var election = []mutant{
 	{
 		guard: "election: a request to step down outlives a proclamation",
 		edit: edit{
-			file: "coord/election/term.go",
-			old:  `if coord.IsRevocation(data) {`,
-			new:  `if coord.IsRevocation(data) && false {`,
+			decl: "Term.heed",
+			old:  `if inspect.IsRevocation(data) {`,
+			new:  `if inspect.IsRevocation(data) && false {`,
 		},
 		tests: []suite{{pkg: elect, run: "TestARequestToStepDownIsHeededBefore"}},
 	},
 	{
 		guard: "election: what a lost leader says does not end Run",
 		edit: edit{
-			file: "coord/election/run.go",
+			decl: "serve",
 			old:  `if lost {`,
 			new:  `if lost && false {`,
 		},
@@ -41,7 +41,7 @@ var election = []mutant{
 	{
 		guard: "election: nothing is written into a candidate's node",
 		edit: edit{
-			file: "coord/operate.go",
+			decl: "Notice",
 			old:  `return node[:strings.LastIndex(node, marker)+len(marker)]`,
 			new:  `return node + marker[:0]`,
 		},
@@ -50,7 +50,7 @@ var election = []mutant{
 	{
 		guard: "a part is made only while its hold's node exists",
 		edit: edit{
-			file: "coord/spec.go",
+			decl: "shape.create",
 			old: `if s.part != nil {
 		// Ends with the session.`,
 			new: `if false {`,
@@ -60,7 +60,7 @@ var election = []mutant{
 	{
 		guard: "a part goes with its hold, also when that is broken",
 		edit: edit{
-			file: "coord/leave.go",
+			decl: "removal.end",
 			old:  `r.over(cmp.Or(err, removeParts(r.claim.partsLeft())))`,
 			new:  `r.over(cmp.Or(err))`,
 		},
@@ -69,7 +69,7 @@ var election = []mutant{
 	{
 		guard: "a part of a hold that a transaction released goes, too",
 		edit: edit{
-			file: "coord/releasetxn.go",
+			decl: "claim.releasedBy",
 			old:  `if len(parts) > 0 {`,
 			new:  `if len(parts) > 0 && false {`,
 		},
@@ -78,7 +78,7 @@ var election = []mutant{
 	{
 		guard: "election: a candidate that is gone is not the first any more",
 		edit: edit{
-			file: "coord/election/leader.go",
+			decl: "Election.first",
 			old: `		if errors.Is(err, coord.ErrNoNode) {
 			continue
 		}`,
@@ -89,10 +89,19 @@ var election = []mutant{
 	{
 		guard: "Retry: a lost hold does not come back",
 		edit: edit{
-			file: "coord/node.go",
+			decl: "Client.Retry",
 			old:  ` || errors.Is(err, ErrLost)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: elect, run: "TestAProclamationAfterTheSessionsEnd"}},
+	},
+	{
+		guard: "election: Run is not refused when it campaigns again",
+		edit: edit{
+			decl: "Election.Run",
+			old:  `campaigning = coord.Patient(ctx)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: elect, run: "TestF56"}},
 	},
 }

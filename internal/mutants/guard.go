@@ -5,7 +5,7 @@ var guards = []mutant{
 	{
 		guard: "what was told to end was interrupted, whatever comes afterwards",
 		edit: edit{
-			file: "cmd/internal/guard/keeper_unix.go",
+			decl: "keeper.obey",
 			old: `		k.deadline = o.Deadline
 	}
 	if o.Signal`,
@@ -18,7 +18,7 @@ var guards = []mutant{
 	{
 		guard: "what does not heed TERM is killed though the deadline moves",
 		edit: edit{
-			file: "cmd/internal/guard/keeper_unix.go",
+			decl: "keeper.obey",
 			old: `		k.deadline = o.Deadline
 	}
 	if o.Signal`,
@@ -31,7 +31,7 @@ var guards = []mutant{
 	{
 		guard: "orphans of a killed guard are killed before the owner is told",
 		edit: edit{
-			file: "cmd/internal/guard/reaper_linux.go",
+			decl: "reaper",
 			old:  `	for !s.over() {`,
 			new:  `	for false {`,
 		},
@@ -40,7 +40,7 @@ var guards = []mutant{
 	{
 		guard: "reports do not block",
 		edit: edit{
-			file: "cmd/internal/guard/outbox_unix.go",
+			decl: "outbox.report",
 			old: `	default:
 		return false
 	}`,
@@ -51,7 +51,7 @@ var guards = []mutant{
 	{
 		guard: "the command's arguments are bytes",
 		edit: edit{
-			file: "cmd/internal/guard/keeper_unix.go",
+			decl: "keeper.start",
 			old:  `argv[i] = string(word)`,
 			new:  `argv[i] = string([]rune(string(word)))`,
 		},
@@ -60,7 +60,7 @@ var guards = []mutant{
 	{
 		guard: "what a frozen guard does not kill is killed above it",
 		edit: edit{
-			file: "cmd/internal/guard/reaper_linux.go",
+			decl: "reaper",
 			old: `		case <-abandoned:
 			waiting = false`,
 			new: `		case <-abandoned:
@@ -71,7 +71,7 @@ var guards = []mutant{
 	{
 		guard: "a frozen guard is left to kill by itself",
 		edit: edit{
-			file: "cmd/internal/guard/reaper_linux.go",
+			decl: "reaper",
 			old:  `waiting = status.Stopped()`,
 			new:  `waiting = false`,
 		},
@@ -80,7 +80,7 @@ var guards = []mutant{
 	{
 		guard: "a guard whose reaper was killed ends the command",
 		edit: edit{
-			file: "cmd/internal/guard/keeper_unix.go",
+			decl: "keeper.act",
 			old:  `case os.Getppid() != k.parent:`,
 			new:  `case false:`,
 		},
@@ -89,7 +89,7 @@ var guards = []mutant{
 	{
 		guard: "an owner without a report of the end is not sure of it",
 		edit: edit{
-			file: "cmd/internal/guard/owner_unix.go",
+			decl: "Process.read",
 			old:  `Cause: ByKill, Unsure: true}`,
 			new:  `Cause: ByKill}`,
 		},
@@ -98,25 +98,25 @@ var guards = []mutant{
 	{
 		guard: "while something of a command may be running nothing is released",
 		edit: edit{
-			file: "cmd/internal/cli/watch_unix.go",
+			decl: "run.lost",
 			old:  `r.left = true`,
 			new:  `r.left = false`,
 		},
-		tests: []suite{{pkg: verbs, run: "TestWhenAllThatGuardsIsKilledNothingIsReleased"}},
+		tests: []suite{{pkg: runs, run: "TestWhenAllThatGuardsIsKilledNothingIsReleased"}},
 	},
 	{
 		guard: "a note that is not read ends no process",
 		edit: edit{
-			file: "cmd/internal/cli/signals_unix.go",
+			decl: "forward",
 			old: `	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 `,
 		},
-		tests: []suite{{pkg: verbs, run: "TestANoteThatIsNotReadDoesNotEndTheProcess"}},
+		tests: []suite{{pkg: runs, run: "TestANoteThatIsNotReadDoesNotEndTheProcess"}},
 	},
 	{
 		guard: "no process waits for the reader of a note",
 		edit: edit{
-			file: "cmd/internal/cli/notes.go",
+			decl: "Notes.add",
 			old: `	defer n.mu.Unlock()
 	if len(n.pending)`,
 			new: `	defer n.mu.Unlock()
@@ -126,12 +126,12 @@ var guards = []mutant{
 	}
 	if len(n.pending)`,
 		},
-		tests: []suite{{pkg: verbs, run: "TestNothingWaitsForANoteThatIsStuck"}},
+		tests: []suite{{pkg: runs, run: "TestNothingWaitsForANoteThatIsStuck"}},
 	},
 	{
 		guard: "the children of a process without its first thread are reached",
 		edit: edit{
-			file: "cmd/internal/guard/reach_linux.go",
+			decl: "processOf",
 			old:  `if len(fields) < 2 {`,
 			new:  `if len(fields) < 2 || fields[0][0] == 'Z' {`,
 		},

@@ -5,7 +5,7 @@ var holds = []mutant{
 	{
 		guard: "a hold watches its own node",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.join",
 			old:  `	cl.node.WatchSoon()`,
 			new:  ``,
 		},
@@ -14,7 +14,7 @@ var holds = []mutant{
 	{
 		guard: "a waiter watches its own node",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.join",
 			old:  `	cl.node.WatchSoon()`,
 			new:  ``,
 		},
@@ -23,7 +23,7 @@ var holds = []mutant{
 	{
 		guard: "a waiter that is far from its turn watches its own node, too",
 		edit: edit{
-			file: "coord/internal/znode/watch.go",
+			decl: "watchDelay",
 			old:  `watchLater = 250 * time.Millisecond`,
 			new:  `watchLater = time.Hour`,
 		},
@@ -32,7 +32,7 @@ var holds = []mutant{
 	{
 		guard: "a node that was seen again is watched soon",
 		edit: edit{
-			file: "coord/internal/znode/watch.go",
+			decl: "Node.Seen",
 			old:  `n.putOff(watchDelay)`,
 			new:  ``,
 		},
@@ -41,7 +41,7 @@ var holds = []mutant{
 	{
 		guard: "a claim that is left ends the wait for its turn",
 		edit: edit{
-			file: "coord/leave.go",
+			decl: "claim.beginRemoval",
 			old:  `	cl.left.Close()`,
 			new:  ``,
 		},
@@ -50,7 +50,7 @@ var holds = []mutant{
 	{
 		guard: "a window found closed ends no hold that is granted since",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "claim.losing",
 			old:  `time.Now().Before(cl.sess.Deadline())`,
 			new:  `false`,
 		},
@@ -59,7 +59,7 @@ var holds = []mutant{
 	{
 		guard: "the end of the session ends claims",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.lossBy",
 			old:  `case change == session.Over:`,
 			new:  `case false:`,
 		},
@@ -68,8 +68,8 @@ var holds = []mutant{
 	{
 		guard: "a transaction of a hold checks the hold's node",
 		edit: edit{
-			file: "coord/hold.go",
-			old:  `append([]Op{CheckOp(cl.Node(), cl.node.Version())}, ops...)`,
+			decl: "Hold.txn",
+			old:  `append([]Op{CheckOp(cl.path(), cl.node.Version())}, ops...)`,
 			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestATxnOfALostHoldWritesNothing"}},
@@ -77,7 +77,7 @@ var holds = []mutant{
 	{
 		guard: "a hold's own watch sees whose the node is",
 		edit: edit{
-			file: "coord/internal/znode/watch.go",
+			decl: "Node.heed",
 			old:  `case w.Stat.Owner != n.sess.ID():`,
 			new:  `case false:`,
 		},
@@ -86,7 +86,7 @@ var holds = []mutant{
 	{
 		guard: "with LoseAtDisconnect a hold ends with its connection",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.lossBy",
 			old:  `case change == session.Down && c.opts.dropping:`,
 			new:  `case false:`,
 		},
@@ -95,7 +95,7 @@ var holds = []mutant{
 	{
 		guard: "with LoseAtDisconnect nothing is granted without a connection",
 		edit: edit{
-			file: "coord/hold.go",
+			decl: "Hold.causeOfLoss",
 			old:  `case cl.client.opts.dropping && !cl.sess.Connected():`,
 			new:  `case false:`,
 		},
@@ -104,7 +104,7 @@ var holds = []mutant{
 	{
 		guard: "holds end before the client closes its session",
 		edit: edit{
-			file: "coord/internal/session/keeper.go",
+			decl: "Keeper.run",
 			old: `		k.cfg.Notify(Over, s)
 		if k.stop.Err() != nil {
 			s.closeInOrder()
@@ -119,7 +119,7 @@ var holds = []mutant{
 	{
 		guard: "a release whose deletion fails at once is repeated",
 		edit: edit{
-			file: "coord/leave.go",
+			decl: "claim.atOnce",
 			old:  `if err == nil || cl.sess.Go(remove) != nil {`,
 			new:  `if true {`,
 		},
@@ -128,7 +128,7 @@ var holds = []mutant{
 	{
 		guard: "a release tells another's node of the same name from its own",
 		edit: edit{
-			file: "coord/leave.go",
+			decl: "claim.atOnce",
 			old:  ` || cl.node.Spec.Shared {`,
 			new:  ` {`,
 		},
@@ -137,7 +137,7 @@ var holds = []mutant{
 	{
 		guard: "a node is deleted with the last of its handles",
 		edit: edit{
-			file: "coord/leave.go",
+			decl: "Hold.giveUp",
 			old:  `	if !last {`,
 			new:  `	if !last && false {`,
 		},

@@ -10,7 +10,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: the window's end ends holds",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.lossBy",
 			old:  `case change == session.WindowClosed:`,
 			new:  `case false:`,
 		},
@@ -19,7 +19,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: a writer waits for readers",
 		edit: edit{
-			file: "coord/rwlock/rwlock.go",
+			decl: "writeRule",
 			old: `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
 	if len(ahead) == 0 {`,
 			new: `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
@@ -30,7 +30,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: leases within the limit",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.room",
 			old:  `return len(names)-younger <= limit, nil`,
 			new:  `return len(names)-younger <= limit+1, nil`,
 		},
@@ -39,8 +39,8 @@ var judges = []mutant{
 	{
 		guard: "simulation: a hold's transaction checks its node",
 		edit: edit{
-			file: "coord/hold.go",
-			old:  `append([]Op{CheckOp(cl.Node(), cl.node.Version())}, ops...)`,
+			decl: "Hold.txn",
+			old:  `append([]Op{CheckOp(cl.path(), cl.node.Version())}, ops...)`,
 			new:  `append([]Op{CheckOp("/", -1)}, ops...)`,
 		},
 		tests: []suite{bySimulation},
@@ -48,7 +48,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: the hold's own watch",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.join",
 			old:  `	cl.node.WatchSoon()`,
 			new:  ``,
 		},
@@ -57,7 +57,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: a lost create is looked for",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "Node.Create",
 			old:  `if found, failure := n.recover(); found || failure != nil {`,
 			new:  `if found, failure := false, error(nil); found || failure != nil {`,
 		},
@@ -66,7 +66,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: a delete is repeated",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			decl: "Node.Delete",
 			old:  `case n.sess.Err() != nil, IsLost(err):`,
 			new:  `case n.sess.Err() != nil, IsLost(err): return nil`,
 		},
@@ -75,28 +75,26 @@ var judges = []mutant{
 	{
 		guard: "simulation: the witness's version",
 		edit: edit{
-			file: "coord/once.go",
+			decl: "witness.try",
 			old:  `all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)`,
 			new:  `all := append([]Op{SetOp(w.path(), nil, -1)}, ops...)`,
 		},
 		tests: []suite{bySimulation},
 	},
 	{
-		guard: "simulation: a missing node after a lost reply is the transaction's work",
+		guard: "simulation: a witness of another version after a lost reply is the transaction's work",
 		edit: edit{
-			file: "coord/releasetxn.go",
-			old: `	if lost {
-		switch undone`,
-			new: `	if false {
-		switch undone`,
+			decl: "witness.try",
+			old:  `case refused != nil && lost && errors.Is(err, ErrBadVersion):`,
+			new:  `case false:`,
 		},
 		tests: []suite{bySimulation},
 	},
 	{
 		guard: "simulation: a listing after a writer's going",
 		edit: edit{
-			file: "coord/line.go",
-			old:  `return gone.Kind == kindWrite || gone.Dialect == Kazoo && l.has(kindRead)`,
+			decl: "Line.mayReturn",
+			old:  `return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))`,
 			new:  `return false`,
 		},
 		tests: []suite{bySimulation},
@@ -104,7 +102,7 @@ var judges = []mutant{
 	{
 		guard: "simulation: what a lost leader returns does not end Run",
 		edit: edit{
-			file: "coord/election/run.go",
+			decl: "serve",
 			old:  `if lost {`,
 			new:  `if lost && false {`,
 		},

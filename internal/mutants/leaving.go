@@ -5,7 +5,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: no member is done before it says so",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.awaitOthers",
 			old:  `case err != nil || !hasFinished(data):`,
 			new:  `case err != nil || !hasFinished(data) && false:`,
 		},
@@ -14,7 +14,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: the next monitor takes over",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.awaitBefore",
 			old:  `_, _, err := v.Children(l.node(l.before))`,
 			new:  `_, err := l.barrier.client.Children(context.Background(), l.node(l.before))`,
 		},
@@ -23,7 +23,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: a leaver that did not hear of the end at once looks around",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.look",
 			old:  `v.At(l.hurry)`,
 			new:  ``,
 		},
@@ -32,7 +32,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: a leaver that is slow to look sees that the round is over",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.awaitBefore",
 			old: `		v.At(time.Now())
 		return nil`,
 			new: `		if l.before >= 0 {
@@ -45,7 +45,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: a leaver watches ready before it marks itself",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.look",
 			old: `	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
 	}
@@ -70,7 +70,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: a leaver looks for the end before it watches again",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.refresh",
 			old:  `if over, err := l.ended(ready.get(ctx)); over || err != nil {`,
 			new:  `if false {`,
 		},
@@ -79,7 +79,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: Leave ends with the membership",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "Member.leave",
 			old:  `inside := m.hold.Context(ctx)`,
 			new:  `inside := ctx`,
 		},
@@ -88,7 +88,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: another number of members does not end a crashed round well",
 		edit: edit{
-			file: "coord/doublebarrier/state.go",
+			decl: "state.resized",
 			old:  `		s = s.closing(missing)`,
 			new:  `		s = s.closing(nil)`,
 		},
@@ -97,7 +97,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: a member that died unfinished is missing",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.awaitOthers",
 			old:  `			l.missing = append(l.missing, l.next)`,
 			new:  ``,
 		},
@@ -106,7 +106,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: a member that has finished keeps its mark",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.look",
 			old:  `case !hasFinished(data): // another`,
 			new:  `case !hasFinished(data) && false: // another`,
 		},
@@ -115,7 +115,7 @@ var leaving = []mutant{
 	{
 		guard: "double barrier: ready is the one that the member entered by",
 		edit: edit{
-			file: "coord/doublebarrier/leave.go",
+			decl: "leaver.ended",
 			old:  `case r.stat.Czxid != l.open.stat.Czxid:`,
 			new:  `case false:`,
 		},

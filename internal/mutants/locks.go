@@ -6,7 +6,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: a mutex is a writer to readers",
 		edit: edit{
-			file: "coord/rwlock/rwlock.go",
+			decl: "readRule",
 			old:  `if ahead[i].Kind != "read" {`,
 			new:  `if ahead[i].Kind == "write" {`,
 		},
@@ -15,7 +15,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: an upgrade is refused",
 		edit: edit{
-			file: "coord/acquire.go",
+			decl: "Client.inside",
 			old:  `case spec.Exclusive && !held.claim.shape.Exclusive:`,
 			new:  `case false:`,
 		},
@@ -24,7 +24,7 @@ var locks = []mutant{
 	{
 		guard: "inside of a hold: what would wait for that hold is refused",
 		edit: edit{
-			file: "coord/acquire.go",
+			decl: "Client.Acquire",
 			old:  `case outer != nil:`,
 			new:  `case false:`,
 		},
@@ -33,7 +33,7 @@ var locks = []mutant{
 	{
 		guard: "shared lock: a hold with other handles is not downgraded",
 		edit: edit{
-			file: "coord/releasetxn.go",
+			decl: "Hold.mayEnd",
 			old:  `case len(cl.holds) > 1:`,
 			new:  `case false:`,
 		},
@@ -42,7 +42,7 @@ var locks = []mutant{
 	{
 		guard: "multi-lock: one order for all",
 		edit: edit{
-			file: "coord/lock/multi.go",
+			decl: "NewMulti",
 			old:  `return strings.Compare(a.Path(), b.Path())`,
 			new:  `return 0 * strings.Compare(a.Path(), b.Path())`,
 		},
@@ -51,7 +51,7 @@ var locks = []mutant{
 	{
 		guard: "multi-lock: all or none",
 		edit: edit{
-			file: "coord/lock/multi.go",
+			decl: "Multi.all",
 			old:  `return nil, lost, release(ctx, holds, err)`,
 			new:  `return nil, lost, err`,
 		},
@@ -60,16 +60,16 @@ var locks = []mutant{
 	{
 		guard: "multi-lock: a lock that is lost ends the wait for the others",
 		edit: edit{
-			file: "coord/lock/multi.go",
-			old:  `waiting = h.Context(waiting)`,
-			new:  ``,
+			decl: "Multi.all",
+			old:  `waiting = h.Context(coord.Patient(waiting))`,
+			new:  `waiting = coord.Patient(waiting)`,
 		},
 		tests: []suite{{pkg: lock, run: "TestAMultiLockThatWaitsAcquiresAgain"}},
 	},
 	{
 		guard: "local queue: one turn at a time",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.take",
 			old:  `q.taking, q.taken = true, q.taken+1`,
 			new:  `q.taken++`,
 		},
@@ -78,7 +78,7 @@ var locks = []mutant{
 	{
 		guard: "local queue: it gives way to others",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.spent",
 			old:  `q.others && q.used() }`,
 			new:  `false }`,
 		},
@@ -87,7 +87,7 @@ var locks = []mutant{
 	{
 		guard: "local queue: a place that nobody waits in is given up",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.advance",
 			old:  `case q.asking && len(q.waiting) == 0:`,
 			new:  `case false:`,
 		},
@@ -96,7 +96,7 @@ var locks = []mutant{
 	{
 		guard: "local queue: a turn that came too late is given back",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.acquire",
 			old:  `	if w.turn != nil { // set`,
 			new:  `	if false { // set`,
 		},
@@ -105,7 +105,7 @@ var locks = []mutant{
 	{
 		guard: "local queue: a request ends the turns of a node",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.spent",
 			old:  `isClosed(q.revoked) || q.others && q`,
 			new:  `q.others && q`,
 		},
@@ -114,16 +114,62 @@ var locks = []mutant{
 	{
 		guard: "local queue: what is not known counts as others",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.advance",
 			old:  `if !q.known && q.used() {`,
 			new:  `if false {`,
 		},
 		tests: []suite{{pkg: lock, run: "TestALocalQueueGivesWayToThoseItDoesNotKnow"}},
 	},
 	{
+		guard: "local queue: a try takes what is not known for others",
+		edit: edit{
+			decl: "local.try",
+			old:  ` && (q.known || !q.used())`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestF61"}},
+	},
+	{
+		guard: "local queue: what was known of a hold goes with it",
+		edit: edit{
+			decl: "local.adopt",
+			old: `	q.drop()
+`,
+			new: ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestALockTakenByATryYields"}},
+	},
+	{
+		guard: "local queue: those that have waited are not refused",
+		edit: edit{
+			decl: "local.ask",
+			old:  `q.waiting[0].done != nil`,
+			new:  `false`,
+		},
+		tests: []suite{{pkg: lock, run: "TestF56ACallThatHasWaited"}},
+	},
+	{
+		guard: "multi-lock: it is not refused after a wait",
+		edit: edit{
+			decl: "Multi.all",
+			old:  `coord.Patient(waiting)`,
+			new:  `waiting`,
+		},
+		tests: []suite{{pkg: lock, run: "TestF56AMultiLock"}},
+	},
+	{
+		guard: "multi-lock: it is not refused when it begins again",
+		edit: edit{
+			decl: "Multi.Acquire",
+			old:  `ctx = coord.Patient(ctx)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestF56AMultiLock"}},
+	},
+	{
 		guard: "lingering: newcomers are noticed",
 		edit: edit{
-			file: "coord/lock/others.go",
+			decl: "local.watch",
 			old:  `others = q.contended(names, path.Base(h.Node()))`,
 			new:  `others = false && q.contended(names, path.Base(h.Node()))`,
 		},
@@ -132,7 +178,7 @@ var locks = []mutant{
 	{
 		guard: "lingering: newcomers of the other dialect are noticed",
 		edit: edit{
-			file: "coord/lock/others.go",
+			decl: "local.contended",
 			old:  `line.AnyDialect = true`,
 			new:  ``,
 		},
@@ -141,7 +187,7 @@ var locks = []mutant{
 	{
 		guard: "lingering: a request to give up is noticed",
 		edit: edit{
-			file: "coord/lock/others.go",
+			decl: "local.watch",
 			old:  `v.Until(revoked)`,
 			new:  ``,
 		},
@@ -150,7 +196,7 @@ var locks = []mutant{
 	{
 		guard: "lingering: it ends",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.rest",
 			old:  `left := q.linger - time.Since(q.freed)`,
 			new:  `left := q.linger`,
 		},
@@ -159,7 +205,7 @@ var locks = []mutant{
 	{
 		guard: "lingering: it begins anew after each turn",
 		edit: edit{
-			file: "coord/lock/local.go",
+			decl: "local.rest",
 			old:  `		case left > 0:`,
 			new:  `		case false:`,
 		},
@@ -168,7 +214,7 @@ var locks = []mutant{
 	{
 		guard: "Nest looks at the window",
 		edit: edit{
-			file: "coord/hold.go",
+			decl: "Hold.Nest",
 			old: `	if err := h.Err(); err != nil {
 		return nil, opError("nest"`,
 			new: `	if err := error(nil); err != nil {
@@ -179,10 +225,74 @@ var locks = []mutant{
 	{
 		guard: "local queue: a lost turn sends the others to the line",
 		edit: edit{
-			file: "coord/hold.go",
-			old:  `		go h.ended()`,
+			decl: "Hold.tellEnded",
+			old:  `			go ended()`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: lock, run: "TestALocalQueueThatLosesItsNode"}},
+	},
+	{
+		guard: "local queue: a turn lasts as long as the handles made inside of it",
+		edit: edit{
+			decl: "Hold.another",
+			old:  `return newHold(cl, h.in), nil`,
+			new:  `return newHold(cl, nil), nil`,
+		},
+		tests: []suite{{pkg: lock, run: "TestATurnLasts"}},
+	},
+	{
+		guard: "local queue: a turn lasts as long as the nests inside of it",
+		edit: edit{
+			decl: "Hold.another",
+			old:  `&nest{in: h.in, ended: ended}`,
+			new:  `&nest{ended: ended}`,
+		},
+		tests: []suite{{pkg: lock, run: "TestATurnLasts"}},
+	},
+	{
+		guard: "local queue: a turn lasts until its transactions are answered",
+		edit: edit{
+			decl: "Hold.during",
+			old: `	cl.mu.Unlock()
+	err := transact()
+	cl.mu.Lock()
+	cl.unsure = cl.unsure || errors.Is(err, ErrUnconfirmed)
+	over := h.in.unuse()
+`,
+			new: `	over := h.in.unuse()
+	cl.mu.Unlock()
+	err := transact()
+	cl.mu.Lock()
+	cl.unsure = cl.unsure || errors.Is(err, ErrUnconfirmed)
+`,
+		},
+		tests: []suite{{pkg: lock, run: "TestATurnLasts"}},
+	},
+	{
+		guard: "local queue: a node is given up after a transaction of unknown outcome",
+		edit: edit{
+			decl: "Hold.another",
+			old:  `case cl.unsure:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: lock, run: "TestANodeIsGivenUpAfter"}},
+	},
+	{
+		guard: "local queue: nothing is attached to a turn",
+		edit: edit{
+			decl: "Hold.Attach",
+			old:  `err = errNested`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: lock, run: "TestF62ATurnDoesNotDecide"}},
+	},
+	{
+		guard: "a nest does not end the hold by a transaction",
+		edit: edit{
+			decl: "Hold.mayEnd",
+			old:  `case h.in != nil:`,
+			new:  `case false:`,
+		},
+		tests: []suite{{pkg: coord, run: "TestANestThatIsTheLast"}},
 	},
 }

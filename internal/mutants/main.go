@@ -10,7 +10,8 @@
 //	                                     they failed for the right reason
 //
 // It fails when a mutant survives, when a test fails without a mutant, and when
-// the text that a mutant replaces is no longer in the file exactly once.
+// the function that a mutant names no longer has the text to replace exactly
+// once; the function may stand in any file of the tree.
 package main
 
 import (
@@ -30,13 +31,13 @@ import (
 type mutant struct {
 	guard string // what it is, in a few words
 	edit         // what switches it off
-	also  []edit // further places, in other files
+	also  []edit // further places
 	tests []suite
 }
 
 type edit struct {
-	file string // from the root of the module
-	old  string // a piece of the file, there exactly once
+	decl string // a function, a method ("Type.Name"), a variable or a constant of a package
+	old  string // a piece of its text, there exactly once in the tree
 	new  string // what to put there
 }
 
@@ -73,7 +74,11 @@ func run(only string, jobs int, show bool) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	b := bench{root: root, work: work, show: show, sick: map[string]error{}}
+	tree, err := readSources(root, chosen)
+	if err != nil {
+		return err
+	}
+	b := bench{root: root, work: work, tree: tree, show: show, sick: map[string]error{}}
 	begun := time.Now()
 	b.examine(chosen)
 	fmt.Printf("the tests were run without a mutant (%v)\n", time.Since(begun).Round(time.Second))

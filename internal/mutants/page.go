@@ -5,7 +5,7 @@ var pages = []mutant{
 	{
 		guard: "the page goes by no name that others choose",
 		edit: edit{
-			file: "cmd/internal/ui/door.go",
+			decl: "door.ServeHTTP",
 			old:  `	case !d.knows(r.Host):`,
 			new:  `	case false:`,
 		},
@@ -14,7 +14,7 @@ var pages = []mutant{
 	{
 		guard: "the page opens by its token",
 		edit: edit{
-			file: "cmd/internal/ui/door.go",
+			decl: "door.ServeHTTP",
 			old:  `!= 1:`,
 			new:  `> 1:`,
 		},
@@ -23,7 +23,7 @@ var pages = []mutant{
 	{
 		guard: "the page of another origin does not act",
 		edit: edit{
-			file: "cmd/internal/ui/door.go",
+			decl: "isOwn",
 			old:  `r.Header.Get("Origin") == "http://"+r.Host`,
 			new:  `r.Header.Get("Origin") != ""`,
 		},
@@ -32,7 +32,7 @@ var pages = []mutant{
 	{
 		guard: "a form does not act",
 		edit: edit{
-			file: "cmd/internal/ui/door.go",
+			decl: "isOwn",
 			old:  `kind == "application/json"`,
 			new:  `kind != ""`,
 		},
@@ -41,7 +41,7 @@ var pages = []mutant{
 	{
 		guard: "viewers share a survey, and the next waits",
 		edit: edit{
-			file: "cmd/internal/ui/looker.go",
+			decl: "looker.start",
 			old:  `time.Now().Before(l.next)`,
 			new:  `false`,
 		},
@@ -50,10 +50,10 @@ var pages = []mutant{
 	{
 		guard: "the page acts on the session that it has shown",
 		edit: edit{
-			file: "cmd/internal/cli/ui_sight.go",
-			old:  `if there && sessionName(stat.Owner) != target.Session {`,
+			decl: "UIVerb.act",
+			old:  `if there && look.SessionName(stat.Owner) != target.Session {`,
 			new:  `if there && stat.Owner == 0 {`,
 		},
-		tests: []suite{{pkg: verbs, run: "TestThePageLeavesAnItemThatHasChangedHands"}},
+		tests: []suite{{pkg: shown, run: "TestThePageLeavesAnItemThatHasChangedHands"}},
 	},
 }

@@ -5,7 +5,7 @@ var queue = []mutant{
 	{
 		guard: "queue: an ack removes only what its receiver still has",
 		edit: edit{
-			file: "coord/queue/item.go",
+			decl: "Item.Ack",
 			old:  `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
 			new:  `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`,
 		},
@@ -14,7 +14,7 @@ var queue = []mutant{
 	{
 		guard: "queue: a nack gives back only what its receiver still has",
 		edit: edit{
-			file: "coord/queue/item.go",
+			decl: "Item.Nack",
 			old:  `own := coord.CheckOp(i.queue.entry(i.name), i.version)`,
 			new:  `own := coord.CheckOp(i.queue.entry(i.name), -1)`,
 		},
@@ -23,7 +23,7 @@ var queue = []mutant{
 	{
 		guard: "queue: a claim is of the entry as it was read",
 		edit: edit{
-			file: "coord/queue/claim.go",
+			decl: "Queue.claimAll",
 			old:  `coord.SetOp(q.entry(e.name), e.data, e.stat.Version)`,
 			new:  `coord.SetOp(q.entry(e.name), e.data, -1)`,
 		},
@@ -32,17 +32,17 @@ var queue = []mutant{
 	{
 		guard: "queue: a take is of the entry as it was read",
 		edit: edit{
-			file: "coord/queue/receive.go",
-			old:  `coord.DeleteOp(q.entry(e.name), e.stat.Version))`,
-			new:  `coord.DeleteOp(q.entry(e.name), -1))`,
+			decl: "Queue.remove",
+			old:  `coord.DeleteOp(q.entry(e.name), e.stat.Version)`,
+			new:  `coord.DeleteOp(q.entry(e.name), -1)`,
 		},
 		tests: []suite{{pkg: items, run: "TestATakeDeliversNothingBeyond"}},
 	},
 	{
 		guard: "queue: a take takes nothing that is claimed",
 		edit: edit{
-			file: "coord/queue/receive.go",
-			old: `		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral), // nobody has it
+			decl: "Queue.remove",
+			old: `		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral),
 		coord.DeleteOp(q.claim(e.name), -1),
 `,
 			new: ``,
@@ -52,7 +52,7 @@ var queue = []mutant{
 	{
 		guard: "queue: a claim is deleted only while it is the own",
 		edit: edit{
-			file: "coord/queue/claim.go",
+			decl: "Queue.claimAll",
 			old:  `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`,
 			new:  ``,
 		},
@@ -61,7 +61,7 @@ var queue = []mutant{
 	{
 		guard: "queue: what is given back with a delay is acknowledged no more",
 		edit: edit{
-			file: "coord/queue/hand.go",
+			decl: "dispatcher.isParked",
 			old:  `return item.parked != nil`,
 			new:  `return false`,
 		},
@@ -70,7 +70,7 @@ var queue = []mutant{
 	{
 		guard: "queue: no consumer waits without knowing of the claims",
 		edit: edit{
-			file: "coord/queue/dispatcher.go",
+			decl: "dispatcher.list",
 			old:  `if free > 0 || contended || len(entries.names) == 0 {`,
 			new:  `if true {`,
 		},
@@ -79,7 +79,7 @@ var queue = []mutant{
 	{
 		guard: "queue: waiters of the same object hear of an item that comes back",
 		edit: edit{
-			file: "coord/queue/hand.go",
+			decl: "dispatcher.wake",
 			old: `	close(d.returned)
 	d.returned = make(chan struct{})`,
 			new: ``,
@@ -89,7 +89,7 @@ var queue = []mutant{
 	{
 		guard: "queue: claims of several names whose reply was lost are found by any of them",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "CreateAll",
 			old:  `			if czxid != 0 {`,
 			new:  `			if czxid = nodes[0].czxid; czxid != 0 {`,
 		},
@@ -98,7 +98,7 @@ var queue = []mutant{
 	{
 		guard: "queue: claims of several names are looked for when their reply was lost",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "CreateAll",
 			old: `		if lost {
 			var czxid int64`,
 			new: `		if false {
@@ -109,7 +109,7 @@ var queue = []mutant{
 	{
 		guard: "queue: claims of several names that are given up leave no node",
 		edit: edit{
-			file: "coord/joinnames.go",
+			decl: "together.abandon",
 			old:  `		if err == nil || cl.node.Path() != "" {`,
 			new:  `		if false {`,
 		},
@@ -118,7 +118,7 @@ var queue = []mutant{
 	{
 		guard: "queue: a hold that the release of its group finds lost is lost",
 		edit: edit{
-			file: "coord/releasetxn.go",
+			decl: "ExactlyOnce.release",
 			old:  `		gone.claim.lose(ErrNodeDeleted, true)`,
 			new:  ``,
 		},
@@ -127,7 +127,7 @@ var queue = []mutant{
 	{
 		guard: "queue: an ack of many removes nothing of another queue object's",
 		edit: edit{
-			file: "coord/queue/item.go",
+			decl: "Queue.AckBatch",
 			old:  `if i.queue != q {`,
 			new:  `if false {`,
 		},
@@ -136,7 +136,7 @@ var queue = []mutant{
 	{
 		guard: "queue: those who wait for a place hear of what was claimed ahead",
 		edit: edit{
-			file: "coord/queue/hand.go",
+			decl: "dispatcher.offer",
 			old:  `range d.inLine[:n] {`,
 			new:  `range d.inLine[:0] {`,
 		},
@@ -145,7 +145,7 @@ var queue = []mutant{
 	{
 		guard: "queue: what a receiver was called for and leaves goes to another",
 		edit: edit{
-			file: "coord/queue/receive.go",
+			decl: "serve",
 			old:  `r.offer() // to another, what it was called for`,
 			new:  ``,
 		},
@@ -154,7 +154,7 @@ var queue = []mutant{
 	{
 		guard: "queue: an urgent item that this object put is the next",
 		edit: edit{
-			file: "coord/queue/hand.go",
+			decl: "dispatcher.overtaken",
 			old:  `if n := len(d.names); n > 0 && by < priority(d.names[n-1]) {`,
 			new:  `if false {`,
 		},
@@ -163,7 +163,7 @@ var queue = []mutant{
 	{
 		guard: "queue: a try looks again before it says that there is nothing",
 		edit: edit{
-			file: "coord/queue/idle.go",
+			decl: "receiver.candidate",
 			old:  `case !r.looked:`,
 			new:  `case false:`,
 		},
@@ -172,7 +172,7 @@ var queue = []mutant{
 	{
 		guard: "queue: the second in line looks when the first does not",
 		edit: edit{
-			file: "coord/queue/idle.go",
+			decl: "receiver.givesWay",
 			old:  `v.At(r.turn)`,
 			new:  ``,
 		},
@@ -181,7 +181,7 @@ var queue = []mutant{
 	{
 		guard: "queue: nothing is put near the end of the sequence numbers",
 		edit: edit{
-			file: "coord/queue/put.go",
+			decl: "Queue.send",
 			old:  `!isEntry(name) || sequence(name) >= sequenceLimit {`,
 			new:  `!isEntry(name) {`,
 		},
@@ -190,7 +190,7 @@ var queue = []mutant{
 	{
 		guard: "queue: a claim that was asked for is still its receiver's",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			decl: "Node.Rewritten",
 			old:  `case node.Stat.Owner != n.sess.ID():`,
 			new:  `case true:`,
 		},
@@ -199,7 +199,7 @@ var queue = []mutant{
 	{
 		guard: "what does not fit into a batch is still to be had",
 		edit: edit{
-			file: "coord/queue/choose.go",
+			decl: "dispatcher.fit",
 			old:  `		d.report(errNotTried, all[n:]...)`,
 			new:  ``,
 		},
@@ -208,7 +208,7 @@ var queue = []mutant{
 	{
 		guard: "what was read along with an item that cannot be had is still to be had",
 		edit: edit{
-			file: "coord/queue/receive.go",
+			decl: "attempt",
 			old:  `		r.report(errNotTried, e.with...)`,
 			new:  ``,
 		},
@@ -217,7 +217,7 @@ var queue = []mutant{
 	{
 		guard: "an item that may not be had is passed over",
 		edit: edit{
-			file: "coord/queue/dispatcher.go",
+			decl: "dispatcher.read",
 			old:  `	case errors.Is(err, coord.ErrNoAuth):`,
 			new:  `	case false:`,
 		},
@@ -226,7 +226,7 @@ var queue = []mutant{
 	{
 		guard: "an item that may not be had is tried again",
 		edit: edit{
-			file: "coord/queue/dispatcher.go",
+			decl: "dispatcher.report",
 			old:  `time.AfterFunc(deniedFor, func() { d.report(errNotTried, candidates...) })`,
 			new:  ``,
 		},
@@ -235,7 +235,7 @@ var queue = []mutant{
 	{
 		guard: "a consumer's former node is no other consumer",
 		edit: edit{
-			file: "coord/queue/census.go",
+			decl: "census.find",
 			old:  `return name != own && strings.HasPrefix(name, c.id)`,
 			new:  `return false && strings.HasPrefix(name, c.id)`,
 		},

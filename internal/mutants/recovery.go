@@ -6,7 +6,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: a lost create is looked for at all",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "Node.Create",
 			old:  `if found, failure := n.recover(); found || failure != nil {`,
 			new:  `if found, failure := false, error(nil); found || failure != nil {`,
 		},
@@ -15,7 +15,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the node's owner",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "Node.find",
 			old:  `if node.Stat.Owner != n.sess.ID() || as == another {`,
 			new:  `if false {`,
 		},
@@ -24,7 +24,7 @@ var recovery = []mutant{
 	{
 		guard: "recovery: the GUID",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "Node.mayHave",
 			old:  `return strings.HasPrefix(name, n.Spec.Name)`,
 			new:  `return strings.HasPrefix(name, n.Spec.Name[:3]) // _c_`,
 		},
@@ -33,7 +33,7 @@ var recovery = []mutant{
 	{
 		guard: "janitor: an abandoned create",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "claim.makeNode",
 			old:  `cl.leave(cl.atOnce) // no caller waits for it any more`,
 			new:  ``,
 		},
@@ -42,7 +42,7 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a delete is repeated",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			decl: "Node.Delete",
 			old:  `case n.sess.Err() != nil, IsLost(err):`,
 			new:  `case n.sess.Err() != nil, IsLost(err): return nil`,
 		},
@@ -51,7 +51,7 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a lost hold's node is deleted",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "claim.losing",
 			old:  `cl.leave(cl.sess.Enqueue)`,
 			new:  ``,
 		},
@@ -60,7 +60,7 @@ var recovery = []mutant{
 	{
 		guard: "a missing directory is made again",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "claim.create",
 			old:  `return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)`,
 			new:  `return ErrNoNode`,
 		},
@@ -69,16 +69,16 @@ var recovery = []mutant{
 	{
 		guard: "a missing parent is made again",
 		edit: edit{
-			file: "coord/internal/session/ops.go",
-			old:  `case errors.Is(err, ErrNoNode):`,
-			new:  `case false && errors.Is(err, ErrNoNode):`,
+			decl: "Session.EnsurePath",
+			old:  `case errors.Is(err, wire.ErrNoNode):`,
+			new:  `case false && errors.Is(err, wire.ErrNoNode):`,
 		},
 		tests: []suite{{pkg: coord, run: "TestADirectoryWhoseParentIsRemovedMeanwhile"}},
 	},
 	{
 		guard: "recovery: a claim among others of its name is told by its version, 1",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			decl: "Node.Version",
 			old:  `return 1 + n.written.Load()`,
 			new:  `return -1`,
 		},
@@ -87,8 +87,8 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a node that is another's by now is left alone",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
-			old:  `case !errors.Is(err, session.ErrBadVersion):`,
+			decl: "Node.DeleteOnce",
+			old:  `case !errors.Is(err, wire.ErrBadVersion):`,
 			new:  `default:`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
@@ -96,8 +96,8 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a claim's node goes though what proved it is gone",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
-			old:  `at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, session.ErrNoNode) {`,
+			decl: "Node.DeleteOnce",
+			old:  `at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, wire.ErrNoNode) {`,
 			new:  `false {`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesTheNodeAlso"}},
@@ -105,7 +105,7 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a claim's node goes only while what proves it holds",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			decl: "Node.DeleteOnce",
 			old:  `append(slices.Clone(n.Spec.Proof), del)`,
 			new:  `append(slices.Clone(n.Spec.Proof[:0]), del)`,
 		},
@@ -114,7 +114,7 @@ var recovery = []mutant{
 	{
 		guard: "janitor: a node of a session that was given up goes before the next is made",
 		edit: edit{
-			file: "coord/acquire.go",
+			decl: "Client.acquire",
 			old:  `if err := c.removeFormer(ctx, cl); err != nil {`,
 			new:  `if err := error(nil); err != nil {`,
 		},
@@ -123,7 +123,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: looked for when the session is connected again",
 		edit: edit{
-			file: "coord/events.go",
+			decl: "Client.notify",
 			old: `		c.nodes.Connected(s)
 `,
 			new: ``,
@@ -133,7 +133,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: the session probes while a create is in doubt",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Node.expectLate",
 			old:  `		n.sess.AddClaim()`,
 			new: `		n.sess.AddClaim()
 		n.sess.RemoveClaim()`,
@@ -143,7 +143,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: the claim's own node is none",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Node.isLate",
 			old:  `if n.live.Load() && name == n.Name() {`,
 			new:  `if false {`,
 		},
@@ -152,7 +152,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: nor is that of another claim of the same name",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Node.isLate",
 			old:  `as != another && !n.isWanted(as), nil`,
 			new:  `as != another, nil`,
 		},
@@ -161,7 +161,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: one that was asked for is one, too",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Node.isLate",
 			old:  `as != another && !n.isWanted(as), nil`,
 			new:  `as == ours && !n.isWanted(as), nil`,
 		},
@@ -170,7 +170,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: all recipes, by the simulation",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Node.isLate",
 			old:  `return !n.Spec.Plain ||`,
 			new:  `return false &&`,
 		},
@@ -179,7 +179,7 @@ var recovery = []mutant{
 	{
 		guard: "exactly once: what was refused is not carried out late",
 		edit: edit{
-			file: "coord/once.go",
+			decl: "witness.try",
 			old: `			if lost {
 				spent`,
 			new: `			if false {
@@ -190,7 +190,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: those of a downgrade that was given up",
 		edit: edit{
-			file: "coord/internal/znode/create.go",
+			decl: "Node.Create",
 			old:  `	defer n.attempted()`,
 			new:  ``,
 		},
@@ -199,7 +199,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: a node that is gone is not known any more",
 		edit: edit{
-			file: "coord/internal/znode/node.go",
+			decl: "Node.Forget",
 			old:  `n.live.Store(false)`,
 			new:  ``,
 		},
@@ -208,7 +208,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: what fails in passing is tried again",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Host.search",
 			old: `				h.postpone(all, left)
 `,
 			new: ``,
@@ -218,7 +218,7 @@ var recovery = []mutant{
 	{
 		guard: "strays: a later attempt prolongs the doubt",
 		edit: edit{
-			file: "coord/internal/znode/late.go",
+			decl: "Node.expectLate",
 			old:  `		l.over.Stop() // one that is too late for that finds another`,
 			new:  `		return`,
 		},
@@ -227,24 +227,22 @@ var recovery = []mutant{
 	{
 		guard: "exactly once: a fence whose reply is lost is known again",
 		edit: edit{
-			file: "coord/once.go",
+			decl: "witness.fence",
 			old:  `case string(node.Data) == string(fenced):`,
 			new:  `case string(node.Data) == "":`,
 		},
 		tests: []suite{{pkg: coord, run: "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"}},
 	},
 	{
-		guard: "ReleaseTxn: a refused repeat does not keep the hold",
+		guard: "queue: a lost reply to an Ack is found out by a witness, and not by what is missing",
 		edit: edit{
-			file: "coord/releasetxn.go",
-			old: `		if lost {
-			return znode.Unconfirmed(err)
-		}
-		return err
-`,
-			new: `		return err
-`,
+			decl: "witness.try",
+			old:  `verdict := callersOwn(err, 1)`,
+			new: `verdict := callersOwn(err, 1)
+			if lost && errors.Is(err, ErrNoNode) {
+				return nil
+			}`,
 		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseTxnWhoseRepeat|TestATransactionThatReleasesIsUnconfirmed"}},
+		tests: []suite{{pkg: items, run: "TestF57"}},
 	},
 }

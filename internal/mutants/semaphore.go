@@ -5,8 +5,8 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the watch on the leases",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
-			old:  `names, _, err = v.Children(s.layout.leases.Dir)`,
+			decl: "Semaphore.await",
+			old:  `names, err = v.Dir(s.layout.leases.Dir)`,
 			new:  `names, err = s.client.Children(ctx, s.layout.leases.Dir)`,
 		},
 		tests: []suite{{pkg: sema, run: "TestALeaseThatIsReleased"}},
@@ -14,16 +14,16 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the watch on the limit",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
-			old:  `s.look(ctx, v, len(claims))`,
-			new:  `s.agree(ctx, len(claims))`,
+			decl: "Semaphore.await",
+			old:  `s.look(ctx, v, len(leases))`,
+			new:  `s.agree(ctx, len(leases))`,
 		},
 		tests: []suite{{pkg: sema, run: "TestAWaiterHearsThatTheLimit"}},
 	},
 	{
 		guard: "semaphore: leases are counted again after the own was made",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.room",
 			old:  `return len(names)-younger <= limit, nil`,
 			new:  `return len(names)-younger <= limit || true, nil`,
 		},
@@ -32,7 +32,7 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the queue",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.attempt",
 			old:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)`,
 			new:  `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, nil)`,
 		},
@@ -41,7 +41,7 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: programs that disagree about the limit are refused",
 		edit: edit{
-			file: "coord/semaphore/limit.go",
+			decl: "Semaphore.look",
 			old:  `case s.limit != Stored && s.limit != limit:`,
 			new:  `case false:`,
 		},
@@ -50,7 +50,7 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the place in the queue lasts until Kazoo can count the lease",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.take",
 			old:  `_, err = queue.Txn(ctx)`,
 			new:  ``,
 		},
@@ -59,7 +59,7 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: every child counts",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.room",
 			old:  `return len(names)-younger <= limit, nil`,
 			new:  `return len(line)-younger <= limit, nil`,
 		},
@@ -68,7 +68,7 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the watch on the place in the queue",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.await",
 			old:  `v.Until(queue.Done())`,
 			new:  ``,
 		},
@@ -77,7 +77,7 @@ var semaphore = []mutant{
 	{
 		guard: "semaphore: the own leases are among those that are counted",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.room",
 			old:  `return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)`,
 			new:  `return false, nil`,
 		},
@@ -86,10 +86,19 @@ var semaphore = []mutant{
 	{
 		guard: "a lease that was made to be the only one is not granted beside another",
 		edit: edit{
-			file: "coord/semaphore/acquire.go",
+			decl: "Semaphore.await",
 			old:  `made == 1 && limit > 1 {`,
 			new:  `made == 1 && limit > 1 && false {`,
 		},
 		tests: []suite{{pkg: sema, run: "TestTwoLeasesDoNotBoth"}},
+	},
+	{
+		guard: "semaphore: a call that has waited is not refused when it queues again",
+		edit: edit{
+			decl: "Semaphore.acquire",
+			old:  `ctx = coord.Patient(ctx)`,
+			new:  ``,
+		},
+		tests: []suite{{pkg: sema, run: "TestF56ACallThatHasWaited"}},
 	},
 }

@@ -6,6 +6,7 @@ import "slices"
 const (
 	coord   = "./coord"
 	inside  = "./coord/internal/session"
+	network = "./coord/internal/wire"
 	trusted = "./coord/internal/window"
 	lock    = "./coord/lock"
 	rwlock  = "./coord/rwlock"
@@ -15,10 +16,11 @@ const (
 	items   = "./coord/queue"
 	elect   = "./coord/election"
 	keeper  = "./cmd/internal/guard"
-	verbs   = "./cmd/internal/cli"
+	shown   = "./cmd/internal/see"
+	runs    = "./cmd/internal/run"
 	page    = "./cmd/internal/ui"
 
-	simulation = "./internal/simulate"
+	simulation = "./internal/proofs/simulate"
 )
 
 // mutants is every guard with the tests that need it.

@@ -5,32 +5,75 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// A change of a guard fails here if its mutant's text is no longer there, long
-// before the proof runs.
+// A change of a guard fails here if its mutant's function no longer has the
+// text, long before the proof runs.
 func TestTheTableIsUpToDate(t *testing.T) {
 	root, err := moduleRoot()
+	require.NoError(t, err)
+	tree, err := readSources(root, mutants)
 	require.NoError(t, err)
 	guards := map[string]bool{}
 	for _, m := range mutants {
 		require.False(t, guards[m.guard], "%s: there are two of this name", m.guard)
 		guards[m.guard] = true
 		for _, e := range append([]edit{m.edit}, m.also...) {
-			source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
-			require.NoError(t, err, m.guard)
-			require.Equal(t, 1, strings.Count(string(source), e.old), "%s: %s must have this once:\n%s", m.guard, e.file, e.old)
-			require.NotEqual(t, e.old, e.new, m.guard)
+			_, err := tree.find(e)
+			assert.NoError(t, err, m.guard)
+			assert.NotEqual(t, e.old, e.new, m.guard)
 		}
 		require.NotEmpty(t, m.tests, m.guard)
 		for _, s := range m.tests {
 			pattern := regexp.MustCompile(s.run)
-			require.True(t, slices.ContainsFunc(testsIn(t, filepath.Join(root, s.pkg)), pattern.MatchString), "%s: no test in %s matches %s", m.guard, s.pkg, s.run)
+			assert.True(t, slices.ContainsFunc(testsIn(t, filepath.Join(root, s.pkg)), pattern.MatchString), "%s: no test in %s matches %s", m.guard, s.pkg, s.run)
 		}
+	}
+}
+
+// A text that stands in a file twice is found by its function, a method by its
+// receiver, and two edits of one file are both made.
+func TestAMutantIsFoundByFunctionAndText(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "some", "file.go")
+	require.NoError(t, os.Mkdir(filepath.Dir(file), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte(`package some
+
+const limit = 3
+
+func (t *T[K]) less() bool { return len(t.all) < limit }
+
+func less(n int) bool { return n < limit }
+
+func twice(n int) bool { return n < limit || n < limit }
+`), 0o600))
+	m := mutant{
+		edit: edit{decl: "T.less", old: "limit", new: "9"},
+		also: []edit{{decl: "limit", old: "3", new: "4"}, {decl: "less", old: "n < limit", new: "true"}},
+	}
+	tree, err := readSources(root, []mutant{m})
+	require.NoError(t, err)
+
+	changed, err := tree.apply(m)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{file: `package some
+
+const limit = 4
+
+func (t *T[K]) less() bool { return len(t.all) < 9 }
+
+func less(n int) bool { return true }
+
+func twice(n int) bool { return n < limit || n < limit }
+`}, changed)
+
+	for _, e := range []edit{{decl: "twice", old: "limit"}, {decl: "less", old: "len"}, {decl: "gone", old: "limit"}} {
+		_, err := tree.apply(mutant{edit: e})
+		require.ErrorContains(t, err, "not once", e.decl)
 	}
 }
 

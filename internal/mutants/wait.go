@@ -5,7 +5,7 @@ var waits = []mutant{
 	{
 		guard: "a wait is woken by what its look has read",
 		edit: edit{
-			file: "coord/wait.go",
+			decl: "View.wakers",
 			old:  `wake = append(wake, r.watch.Done())`,
 			new:  `wake = append(wake, r.watch.Done())[:len(wake)]`,
 		},
@@ -14,8 +14,8 @@ var waits = []mutant{
 	{
 		guard: "a node that is missing is watched for",
 		edit: edit{
-			file: "coord/internal/session/watch.go",
-			old:  `s.fire(armed{e.Path, Absence}, fired)`,
+			decl: "tap.Fired",
+			old:  `s.fire(armed{path, Absence}, fired)`,
 			new:  ``,
 		},
 		tests: []suite{{pkg: coord, run: "TestALookIsCalledAgainWhenWhatItRead"}},
@@ -23,7 +23,7 @@ var waits = []mutant{
 	{
 		guard: "a deletion that a watch has told of is one answer",
 		edit: edit{
-			file: "coord/wait.go",
+			decl: "View.watch",
 			old:  `	delete(v.last, key)`,
 			new:  ``,
 		},
@@ -32,7 +32,7 @@ var waits = []mutant{
 	{
 		guard: "what a look has only peeked at wakes it",
 		edit: edit{
-			file: "coord/wait.go",
+			decl: "View.Peek",
 			old:  `v.read = append(v.read, reading{watched{session.Data, path}, w})`,
 			new:  ``,
 		},
@@ -41,7 +41,7 @@ var waits = []mutant{
 	{
 		guard: "what is read ahead in a fresh wait is up to date",
 		edit: edit{
-			file: "coord/wait.go",
+			decl: "View.Ahead",
 			old:  `err = v.client.catchUp(v.ctx, s)`,
 			new:  ``,
 		},
@@ -50,7 +50,7 @@ var waits = []mutant{
 	{
 		guard: "a fresh look does not peek at a server's past",
 		edit: edit{
-			file: "coord/wait.go",
+			decl: "View.Peek",
 			old:  `if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {`,
 			new:  `if s == nil || checkPath(path) != nil {`,
 		},
@@ -59,7 +59,7 @@ var waits = []mutant{
 	{
 		guard: "what a fresh wait reads is up to date",
 		edit: edit{
-			file: "coord/node.go",
+			decl: "read",
 			old:  `if err = c.catchUp(ctx, s); err == nil {`,
 			new:  `if err = ctx.Err(); err == nil {`,
 		},
@@ -68,7 +68,7 @@ var waits = []mutant{
 	{
 		guard: "a wait that reads no node ends with its client",
 		edit: edit{
-			file: "coord/wait.go",
+			decl: "View.wakers",
 			old:  `wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)`,
 			new:  `wake = append(append(wake, v.until...), v.ctx.Done())`,
 		},
@@ -77,7 +77,7 @@ var waits = []mutant{
 	{
 		guard: "a recipe of one's own: the rule of the pair",
 		edit: edit{
-			file: "coord/pair_example_test.go",
+			decl: "firstTwo",
 			old:  `if n < 2 {`,
 			new:  `if n < 3 {`,
 		},
@@ -86,7 +86,7 @@ var waits = []mutant{
 	{
 		guard: "a recipe of one's own: the pair waits for either of the two before it",
 		edit: edit{
-			file: "coord/pair_example_test.go",
+			decl: "firstTwo",
 			old:  `return []int{n - 1, n - 2}, false`,
 			new:  `return []int{n - 1}, false`,
 		},
@@ -95,7 +95,7 @@ var waits = []mutant{
 	{
 		guard: "a recipe of one's own: the look of the latch",
 		edit: edit{
-			file: "coord/latch_example_test.go",
+			decl: "Latch.Wait",
 			old:  `return len(parties) >= l.n, err`,
 			new:  `return len(parties) >= l.n-1, err`,
 		},
@@ -104,8 +104,8 @@ var waits = []mutant{
 	{
 		guard: "a recipe of one's own: the latch watches what it reads",
 		edit: edit{
-			file: "coord/latch_example_test.go",
-			old:  `parties, _, err := v.Children(l.path)`,
+			decl: "Latch.Wait",
+			old:  `parties, err := v.Dir(l.path)`,
 			new:  `parties, err := l.client.Children(ctx, l.path)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestALatch"}},
@@ -113,16 +113,16 @@ var waits = []mutant{
 	{
 		guard: "a recipe of one's own: the rule of the mutex with a pause",
 		edit: edit{
-			file: "coord/pausable_example_test.go",
+			decl: "Pausable.Acquire",
 			old:  `p.client.Acquire(ctx, p.spec, coord.First)`,
-			new:  `p.client.Acquire(ctx, p.spec, nil)`,
+			new:  `p.client.Acquire(ctx, p.spec, func([]coord.Contender) ([]int, bool) { return nil, true })`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAPausable"}},
 	},
 	{
 		guard: "a recipe of one's own: the look of the mutex with a pause",
 		edit: edit{
-			file: "coord/pausable_example_test.go",
+			decl: "Pausable.Acquire",
 			old:  `return false, cmp.Or(err, h.Err())`,
 			new:  `return true, cmp.Or(err, h.Err())`,
 		},
@@ -131,7 +131,7 @@ var waits = []mutant{
 	{
 		guard: "a recipe of one's own: a hold that is lost in the pause is in view",
 		edit: edit{
-			file: "coord/pausable_example_test.go",
+			decl: "Pausable.Acquire",
 			old:  `v.Until(h.Done())`,
 			new:  ``,
 		},

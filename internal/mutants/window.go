@@ -5,7 +5,7 @@ var window = []mutant{
 	{
 		guard: "a session that no server confirms for T is given up",
 		edit: edit{
-			file: "coord/internal/session/keeper.go",
+			decl: "Session.attend",
 			old:  `if left <= 0 {`,
 			new:  `if false {`,
 		},
@@ -14,43 +14,43 @@ var window = []mutant{
 	{
 		guard: "window: only writes prove anything",
 		edit: edit{
-			file: "coord/internal/session/session.go",
-			old:  `s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code))`,
-			new:  `s.window.Answer(r.moment, s.clock.Now(), committed(code))`,
+			decl: "Conn.examine",
+			old:  `r.Op.isWrite() && committed(code)`,
+			new:  `committed(code)`,
 		},
 		tests: []suite{{pkg: coord, run: "TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted"}},
 	},
 	{
 		guard: "window: hears of every transaction",
 		edit: edit{
-			file: "coord/internal/session/wire.go",
-			old:  `r.op != opMulti && r.sent`,
+			decl: "Conn.heard",
+			old:  `r.Op != OpMulti && r.sent`,
 			new:  `r.sent`,
 		},
-		tests: []suite{{pkg: inside, run: "TestTheWindowHears"}},
+		tests: []suite{{pkg: network, run: "TestTheWindowHears"}},
 	},
 	{
 		guard: "window: the probe is a write, not a sync",
 		edit: edit{
-			file: "coord/internal/session/ops.go",
-			old:  `_, err := c.Multi(&zk.CheckVersionRequest{Path: "/", Version: -1})`,
-			new:  `_, err := c.Sync("/")`,
+			decl: "Session.Flush",
+			old:  `_, err := s.Txn(ctx, changesNothing)`,
+			new:  `_, err := roundTrip(ctx, s, wire.Request{Op: 9}, func(b []byte) []byte { return append(b, 0, 0, 0, 1, '/') }, nothing)`,
 		},
 		also: []edit{{
-			file: "coord/internal/session/frame.go",
-			old:  `case opCreate, opDelete,`,
-			new:  `case 9, opCreate, opDelete,`,
+			decl: "OpCode.isWrite",
+			old:  `case OpCreate, OpDelete,`,
+			new:  `case 9, OpCreate, OpDelete,`,
 		}, {
-			file: "coord/internal/session/probe.go",
-			old:  `_, _ = w.Write(probeFrame(xid))`,
-			new:  `_, _ = w.Write(withLength(appendString(appendInt32(appendInt32(nil, xid), 9), "/")))`,
+			decl: "Session.probe",
+			old:  `wire.Request{Op: wire.OpMulti, Urgent: true}, wire.Transaction(changesNothing)`,
+			new:  `wire.Request{Op: 9, Urgent: true}, func(b []byte) []byte { return append(b, 0, 0, 0, 1, '/') }`,
 		}},
 		tests: []suite{{pkg: coord, run: "TestAHoldAtASupersededLeader"}},
 	},
 	{
 		guard: "window: two writes prove a report, not one",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.answered",
 			old:  `w.advance(first.sent.Add(-w.lag))`,
 			new:  `w.advance(sent.Add(-w.lag))`,
 		},
@@ -59,7 +59,7 @@ var window = []mutant{
 	{
 		guard: "window: the second write is sent when the first is acknowledged",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.answered",
 			old:  `first.write && !first.came.After(sent)`,
 			new:  `first.write`,
 		},
@@ -68,7 +68,7 @@ var window = []mutant{
 	{
 		guard: "window: the first of the two is a write",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.answered",
 			old:  `first.write && !first.came.After(sent)`,
 			new:  `!first.came.After(sent)`,
 		},
@@ -77,7 +77,7 @@ var window = []mutant{
 	{
 		guard: "window: the second of the two is a write",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.answered",
 			old:  `	if !write {`,
 			new:  `	if false {`,
 		},
@@ -86,7 +86,7 @@ var window = []mutant{
 	{
 		guard: "window: a write is not its own second",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.answered",
 			old:  `defer w.keep(answer`,
 			new:  `w.keep(answer`,
 		},
@@ -95,7 +95,7 @@ var window = []mutant{
 	{
 		guard: "window: reports reach the leader a ping interval late",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.answered",
 			old:  `first.sent.Add(-w.lag)`,
 			new:  `first.sent`,
 		},
@@ -104,7 +104,7 @@ var window = []mutant{
 	{
 		guard: "window: a follower heard of a request only when it was answered",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.advance",
 			old:  `if a.came.After(limit) {`,
 			new:  `if a.sent.After(limit) {`,
 		},
@@ -113,7 +113,7 @@ var window = []mutant{
 	{
 		guard: "window: a reconnect counts once a write was acknowledged",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.Attach",
 			old: `	w.attached = sent
 }`,
 			new: `	w.attached, w.base = sent, sent
@@ -124,7 +124,7 @@ var window = []mutant{
 	{
 		guard: "window: a margin for acting",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.end",
 			old:  `w.timeout - Skew(w.timeout) - Reaction(w.timeout)`,
 			new:  `w.timeout - Skew(w.timeout)`,
 		},
@@ -133,7 +133,7 @@ var window = []mutant{
 	{
 		guard: "window: clocks of different speed are allowed for",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.end",
 			old:  `w.timeout - Skew(w.timeout) - Reaction(w.timeout)`,
 			new:  `w.timeout - Reaction(w.timeout)`,
 		},
@@ -142,7 +142,7 @@ var window = []mutant{
 	{
 		guard: "window: a leader may be late",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Lag",
 			old:  `tick/2 + min(tick/2, timeout/8)`,
 			new:  `tick/2`,
 		},
@@ -151,7 +151,7 @@ var window = []mutant{
 	{
 		guard: "clock: suspends count",
 		edit: edit{
-			file: "coord/internal/window/clock.go",
+			decl: "Clock.moment",
 			old:  `now.Add(c.suspended())`,
 			new:  `now`,
 		},
@@ -160,7 +160,7 @@ var window = []mutant{
 	{
 		guard: "clock: short suspends add up",
 		edit: edit{
-			file: "coord/internal/window/clock.go",
+			decl: "meter.compare",
 			old:  `gap > -jitter`,
 			new:  `gap > time.Second`,
 		},
@@ -169,7 +169,7 @@ var window = []mutant{
 	{
 		guard: "clock: a wall clock that is set back hides no suspend",
 		edit: edit{
-			file: "coord/internal/window/clock.go",
+			decl: "meter.compare",
 			old:  `gap > -jitter`,
 			new:  `true`,
 		},
@@ -178,7 +178,7 @@ var window = []mutant{
 	{
 		guard: "window: probes while there are claims",
 		edit: edit{
-			file: "coord/internal/session/keeper.go",
+			decl: "Session.attend",
 			old:  `if isUp && s.claims.Load() > 0 {`,
 			new:  `if false {`,
 		},
@@ -187,7 +187,7 @@ var window = []mutant{
 	{
 		guard: "window: its end ends holds",
 		edit: edit{
-			file: "coord/claim.go",
+			decl: "Client.lossBy",
 			old:  `case change == session.WindowClosed:`,
 			new:  `case false:`,
 		},
@@ -196,7 +196,7 @@ var window = []mutant{
 	{
 		guard: "Err looks at the clock",
 		edit: edit{
-			file: "coord/hold.go",
+			decl: "Hold.causeOfLoss",
 			old:  `case !time.Now().Before(cl.sess.Deadline()):`,
 			new:  `case false:`,
 		},
@@ -205,7 +205,7 @@ var window = []mutant{
 	{
 		guard: "Vouch: a grant needs an open window",
 		edit: edit{
-			file: "coord/turn.go",
+			decl: "claim.grant",
 			old:  `if err := cl.sess.Vouch(ctx); err != nil {`,
 			new:  `if err := error(nil); err != nil {`,
 		},
@@ -214,7 +214,7 @@ var window = []mutant{
 	{
 		guard: "window: more probes where replies are slow",
 		edit: edit{
-			file: "coord/internal/window/window.go",
+			decl: "Window.Interval",
 			old:  `interval /= 4`,
 			new:  ``,
 		},

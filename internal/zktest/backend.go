@@ -40,6 +40,14 @@ func Each(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
 	each(t, backends, func(t *testing.T, b Backend) { f(t, New(t, b)) })
 }
 
+// EachBeside is Each for a test that runs beside others, with its backends
+// beside each other.
+func EachBeside(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
+	t.Helper()
+	t.Parallel()
+	each(t, backends, func(t *testing.T, b Backend) { t.Parallel(); f(t, New(t, b)) })
+}
+
 // EachPrivate is Each with servers of the test's own, which it may kill, stop,
 // restart and wipe.
 func EachPrivate(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {

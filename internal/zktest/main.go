@@ -64,7 +64,7 @@ func NoLeaks(t testing.TB) {
 	})
 }
 
-// sayLeftOut tells what this run did not cover; go test shows it with -v, or
+// sayLeftOut says what this run did not cover; go test shows it with -v, or
 // when a single package is tested.
 func sayLeftOut() {
 	for _, b := range []Backend{Embedded, Real} {

@@ -8,36 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// told are the JSON objects in what a process wrote, without the messages for
-// people.
-func told(t *testing.T, text string) (objects []map[string]any) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "{") {
-			objects = append(objects, parse[map[string]any](t, line))
-		}
-	}
-	return objects
-}
-
-// theObject is the only one, which is where it belongs: on standard output,
-// unless a command has that.
-func theObject(t *testing.T, p *process, verb string) map[string]any {
-	t.Helper()
-	here, there := told(t, p.output()), told(t, p.stderr.String())
-	if strings.Contains(verb, " -- ") {
-		here, there = there, here
-	}
-	require.Empty(t, there, verb)
-	require.Len(t, here, 1, verb)
-	return here[0]
-}
-
 func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
-	addr := silentServer(t)
+	t.Parallel()
+	addr := cmdtest.SilentServer(t)
 	for _, verb := range []string{
 		"ls /l", "graph /l", "exporter /l", "ui /l", "inspect /l", "top /l", "revoke /l", "break --yes /l",
 		"queue put /l x", "queue take /l", "queue peek /l", "queue len /l", "queue receive /l -- true",
@@ -45,10 +23,10 @@ func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
 		"barrier set /l", "barrier remove /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
 		"demo stock", "demo batch", "demo election", "demo queue",
 	} {
-		p := start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
-		require.Equal(t, exitUnavailable, p.exit(), verb)
-		object := theObject(t, p, verb)
-		require.EqualValues(t, exitUnavailable, object["status"], verb)
+		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+		require.Equal(t, term.ExitUnavailable, p.Exit(), verb)
+		object := cmdtest.TheObject(t, p, verb)
+		require.EqualValues(t, term.ExitUnavailable, object["status"], verb)
 		require.Contains(t, object["error"], "no session", verb)
 		if name, isDemo := strings.CutPrefix(verb, "demo "); isDemo {
 			require.Equal(t, name, object["demo"])
@@ -64,36 +42,59 @@ func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
 }
 
 func TestACommandLineThatIsWrongIsToldInJSONToo(t *testing.T) {
+	t.Parallel()
 	for _, verb := range []string{
 		"lokc /l", "inspect", "inspect l", "queue put --priority x /q y", "lock --slots 0 /l -- true", "demo stock --kill -1",
 		"server --addr nowhere",
 	} {
-		p := start(t, append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb)...)...)
-		require.Equal(t, exitUsage, p.exit(), verb)
-		object := theObject(t, p, verb)
-		require.EqualValues(t, exitUsage, object["status"], verb)
+		p := cmdtest.Start(t, append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb)...)...)
+		require.Equal(t, term.ExitUsage, p.Exit(), verb)
+		object := cmdtest.TheObject(t, p, verb)
+		require.EqualValues(t, term.ExitUsage, object["status"], verb)
 		require.NotEmpty(t, object["error"], verb)
 	}
-	p := start(t, "--json", "--zk", "127.0.0.1:1", "exporter", "--listen", "nowhere", "/a", "/b")
-	require.NotZero(t, p.exit())
-	require.NotContains(t, theObject(t, p, "exporter"), "path", "there are two")
+	p := cmdtest.Start(t, "--json", "--zk", "127.0.0.1:1", "exporter", "--listen", "nowhere", "/a", "/b")
+	require.NotZero(t, p.Exit())
+	require.NotContains(t, cmdtest.TheObject(t, p, "exporter"), "path", "there are two")
 	require.False(t, asksForJSON(strings.Fields("lock /l -- tool --json")), "that is the command's")
 }
 
 func TestWhatFailsHalfWayIsToldInOneObject(t *testing.T) {
+	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	p := start(t, append(target(w), "--json", "queue", "put", w.Path("q"), "one", "two", strings.Repeat("x", 100))...)
-	require.Zero(t, p.exit())
-	private(t, w, "someone", "secret")
-	p = start(t, append(target(w), "--json", "queue", "put", w.Path("private/q"), "one")...)
-	require.Equal(t, exitFailed, p.exit())
-	object := theObject(t, p, "queue put")
+	p := cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("q"), "one", "two", strings.Repeat("x", 100))...)
+	require.Zero(t, p.Exit())
+	cmdtest.Private(t, w, "someone", "secret")
+	p = cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("private/q"), "one")...)
+	require.Equal(t, term.ExitFailed, p.Exit())
+	object := cmdtest.TheObject(t, p, "queue put")
 	require.EqualValues(t, 0, object["put"])
-	require.EqualValues(t, exitFailed, object["status"])
+	require.EqualValues(t, term.ExitFailed, object["status"])
 	require.Contains(t, object["error"], "not permitted")
 
-	taken := start(t, "--json", "server", "--addr", strings.Split(w.ConnectString(), "/")[0])
-	require.Equal(t, exitFailed, taken.exit())
-	object = theObject(t, taken, "server")
+	taken := cmdtest.Start(t, "--json", "server", "--addr", strings.Split(w.ConnectString(), "/")[0])
+	require.Equal(t, term.ExitFailed, taken.Exit())
+	object = cmdtest.TheObject(t, taken, "server")
 	require.Contains(t, object["error"], "--addr")
+}
+
+func TestTheObjectOfAnElectionThatFailsLeavesTheOutputToTheCommand(t *testing.T) {
+	t.Parallel()
+	addr := cmdtest.SilentServer(t)
+	for verb, ofCommand := range map[string]bool{
+		"elect -c true /e": true, "elect -vc true /e": true, "elect -vctrue /e": true, "elect --command true /e": true,
+		"elect /e true": true, "elect /e -- true": true, "elect -- /e true": true,
+		"elect --who /e": false, "elect --observe -- /e": false,
+		// These cannot be right.
+		"elect -vc true --timeout x /e": true, "elect -vc true e": true, "elect --who --again /e": false,
+		"elect --who -v /e": false, "elect --connect-timeout 0 --who /e": false,
+	} {
+		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+		require.Contains(t, []int{term.ExitUnavailable, term.ExitUsage}, p.Exit(), verb)
+		place := ""
+		if ofCommand {
+			place = " -- "
+		}
+		require.EqualValues(t, p.Exit(), cmdtest.TheObject(t, p, place)["status"], verb)
+	}
 }

@@ -8,46 +8,53 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo"
+	"github.com/zkcoord/zkcoord/cmd/internal/run"
+	"github.com/zkcoord/zkcoord/cmd/internal/see"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // verbs is the whole command line.
 type verbs struct {
-	connection
+	conn.Connection
 
 	JSON bool `group:"connection" help:"Write JSON, one object per line."`
 
-	Demo          demoVerbs         `cmd:"" help:"See coordination at work, with real processes that are really killed."`
-	Lock          lockVerb          `cmd:"" help:"Run a command while holding a lock."`
-	Ls            lsVerb            `cmd:"" help:"List every lock, election, barrier, semaphore and queue at a path and below: who holds, how many wait, what is odd."`
-	Graph         graphVerb         `cmd:"" help:"Tell who waits for whom, over all paths, and whether some wait in a circle."`
-	Doctor        doctorVerb        `cmd:"" help:"Look for what is wrong: servers, sessions, clocks, permissions, nodes left behind."`
-	Inspect       inspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`
-	Top           topVerb           `cmd:"" help:"The same again and again, until q is typed."`
-	Held          heldVerb          `cmd:"" help:"Tell by the exit status whether something is still held: a health probe."`
-	Revoke        revokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
-	Break         breakVerb         `cmd:"" help:"Take a lock from its holder by force."`
-	Elect         electVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
-	Barrier       barrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
-	Doublebarrier doubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
-	Queue         queueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
-	Ui            uiVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
-	Exporter      exporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`
-	Server        serverVerb        `cmd:"" help:"Run an in-memory server for development and tests."`
-	Version       versionVerb       `cmd:"" help:"Tell the version."`
+	Demo          demo.DemoVerbs        `cmd:"" help:"See coordination at work, with real processes that are really killed."`
+	Lock          run.LockVerb          `cmd:"" help:"Run a command while holding a lock."`
+	Ls            see.LsVerb            `cmd:"" help:"List every lock, election, barrier, semaphore and queue at a path and below: who holds, how many wait, what is odd."`
+	Graph         see.GraphVerb         `cmd:"" help:"Tell who waits for whom, over all paths, and whether some wait in a circle."`
+	Doctor        see.DoctorVerb        `cmd:"" help:"Look for what is wrong: servers, sessions, clocks, permissions, nodes left behind."`
+	Inspect       see.InspectVerb       `cmd:"" help:"Show who holds a lock and who waits for it; who is in a double barrier; what is in a queue."`
+	Top           see.TopVerb           `cmd:"" help:"The same again and again, until q is typed."`
+	Held          see.HeldVerb          `cmd:"" help:"Tell by the exit status whether something is still held: a health probe."`
+	Revoke        see.RevokeVerb        `cmd:"" help:"Ask the holder of a lock to give it up."`
+	Break         see.BreakVerb         `cmd:"" help:"Take a lock from its holder by force."`
+	Elect         run.ElectVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
+	Barrier       run.BarrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
+	Doublebarrier run.DoubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
+	Queue         run.QueueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
+	Ui            see.UIVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
+	Exporter      see.ExporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`
+	Server        serverVerb            `cmd:"" help:"Run an in-memory server for development and tests."`
+	Version       versionVerb           `cmd:"" help:"Tell the version."`
 
 	Completion completionVerb `cmd:"" help:"Write what a shell needs to complete command lines."`
 
-	Manual   manualVerb   `cmd:"" name:"__manual" hidden:""`
-	Guard    guardVerb    `cmd:"" name:"__guard" hidden:""`
-	Counter  counterVerb  `cmd:"" name:"__counter" hidden:""`
-	Replica  replicaVerb  `cmd:"" name:"__replica" hidden:""`
-	Producer producerVerb `cmd:"" name:"__producer" hidden:""`
-	Consumer consumerVerb `cmd:"" name:"__consumer" hidden:""`
+	Manual   manualVerb        `cmd:"" name:"__manual" hidden:""`
+	Counter  demo.CounterVerb  `cmd:"" name:"__counter" hidden:""`
+	Replica  demo.ReplicaVerb  `cmd:"" name:"__replica" hidden:""`
+	Producer demo.ProducerVerb `cmd:"" name:"__producer" hidden:""`
+	Consumer demo.ConsumerVerb `cmd:"" name:"__consumer" hidden:""`
 
-	Seller sellerVerb `cmd:"" name:"__seller" hidden:""`
+	Seller demo.SellerVerb `cmd:"" name:"__seller" hidden:""`
 }
 
 const about = `Coordination on ZooKeeper, to see and to use.
@@ -57,21 +64,34 @@ The servers are named by --zk or ZK_SERVERS as host:port,host:port/chroot. The d
 // Main runs a command line, which begins with the name that the program was
 // called by, and returns the status to exit with.
 func Main(args []string) int {
-	unsetEmptyVariables()
-	program = calledBy(args)
+	conn.UnsetEmptyVariables()
+	term.Program = term.CalledBy(args)
 	if completing(os.Stdout, args) {
-		return exitOK
+		return term.ExitOK
 	}
 	args = withVerbs(args[min(1, len(args)):])
-	notes := newNotes(os.Stderr)
-	defer notes.flush()
-	std := &streams{in: os.Stdin, out: &output{File: os.Stdout}, err: notes}
+	notes := term.NewNotes(os.Stderr)
+	defer notes.Flush()
+	std := &term.Streams{In: os.Stdin, Out: &term.Output{File: os.Stdout}, Err: notes}
 	v, ctx, err := parseArgs(std, args)
 	if err != nil {
-		return std.finish(err)
+		return std.Finish(err, hint)
 	}
-	std.json, std.account, v.note = v.JSON, accountOf(ctx, nil), std.note
-	return std.finish(ctx.Run(std, &v.connection))
+	std.JSON, std.Account, v.Note = v.JSON, accountOf(ctx, nil), std.Note
+	return std.Finish(ctx.Run(std, &v.Connection), hint)
+}
+
+// hint says by which flag an error may be mended.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, coord.ErrNoAuth):
+		return "(--auth or ZK_AUTH presents credentials)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
+		return "(--dialect kazoo stands in line with Kazoo's)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Curator)+" "):
+		return "(--dialect curator, the default, stands in line with Curator's)"
+	}
+	return ""
 }
 
 // withVerbs writes --version and help VERB, as other commands have them, as
@@ -89,7 +109,7 @@ func withVerbs(args []string) []string {
 // newParser makes what reads a command line into v.
 func newParser(v *verbs, opts ...kong.Option) (*kong.Kong, error) {
 	return kong.New(v, append([]kong.Option{
-		kong.Name(program), kong.Description(about),
+		kong.Name(term.Program), kong.Description(about),
 		kong.ExplicitGroups([]kong.Group{{Key: "connection", Title: "Flags of every verb:"}}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(duration)),
 		kong.KindMapper(reflect.String, kong.MapperFunc(verbatim)),
@@ -97,12 +117,12 @@ func newParser(v *verbs, opts ...kong.Option) (*kong.Kong, error) {
 }
 
 // parseArgs reads the command line, or returns what is wrong with it.
-func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
+func parseArgs(std *term.Streams, args []string) (*verbs, *kong.Context, error) {
 	v := &verbs{}
-	parser, err := newParser(v, kong.Writers(std.out, std.err), kong.Help(help),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(width(std.out), 100)}))
+	parser, err := newParser(v, kong.Writers(std.Out, std.Err), kong.Help(help),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: min(term.Width(std.Out), 100)}))
 	if err != nil {
-		return nil, nil, exitWith(exitFailed, "%w", err)
+		return nil, nil, term.ExitWith(term.ExitFailed, "%w", err)
 	}
 	ctx, err := parser.Parse(args)
 	if err == nil {
@@ -114,13 +134,13 @@ func parseArgs(std *streams, args []string) (*verbs, *kong.Context, error) {
 	var failed *kong.ParseError
 	if errors.As(err, &failed) && failed.Context != nil {
 		if len(args) == 0 {
-			parser.Stdout = std.err
+			parser.Stdout = std.Err
 			_ = failed.Context.PrintUsage(false)
-			return nil, nil, silently(exitUsage)
+			return nil, nil, term.Silently(term.ExitUsage)
 		}
-		std.account = accountOf(failed.Context, args)
+		std.Account = accountOf(failed.Context, args)
 	}
-	std.json = asksForJSON(args)
+	std.JSON = asksForJSON(args)
 	return nil, nil, wrong(err)
 }
 

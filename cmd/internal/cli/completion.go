@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -10,18 +9,19 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/alecthomas/kong"
-	mangokong "github.com/alecthomas/mango-kong"
 	kongcompletion "github.com/jotaen/kong-completion"
-	"github.com/muesli/roff"
 	shell "github.com/posener/complete"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
 type completionVerb struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// completions ask this program, which finds the line so far in COMP_LINE.
+// completions ask this program, which finds the line so far in COMP_LINE. Where
+// it knows nothing, as in CMD, local files are offered.
 var completions = map[string]string{
 	"bash": `complete -o default -o bashdefault -C {{.}} {{.}}
 `,
@@ -35,15 +35,20 @@ if [[ $funcstack[1] == _{{.}} ]]; then _{{.}} "$@"; else compdef _{{.}} {{.}}; f
 `,
 	"fish": `function __complete_{{.}}
 	set -lx COMP_LINE (string join ' ' -- (commandline -opc) (commandline -ct))
-	{{.}}
+	set -l found ({{.}})
+	if set -q found[1]
+		printf '%s\n' $found
+	else
+		__fish_complete_path (commandline -ct)
+	end
 end
-complete -c {{.}} -a '(__complete_{{.}})'
+complete -c {{.}} -f -a '(__complete_{{.}})'
 `,
 }
 
 // Run writes what a shell is to read.
-func (v completionVerb) Run(s *streams) error {
-	return template.Must(template.New("").Parse(completions[v.Shell])).Execute(s.out, program)
+func (v completionVerb) Run(s *term.Streams) error {
+	return template.Must(template.New("").Parse(completions[v.Shell])).Execute(s.Out, term.Program)
 }
 
 // completing answers a shell, if it is one that asks: with the verbs, flags and
@@ -53,7 +58,7 @@ func (v completionVerb) Run(s *streams) error {
 // others without arguments. A command line with COMP_LINE in its environment is
 // none of that.
 func completing(to io.Writer, args []string) bool {
-	if os.Getenv("COMP_LINE") == "" || len(args) > 1 && args[1] != program {
+	if os.Getenv("COMP_LINE") == "" || len(args) > 1 && args[1] != term.Program {
 		return false
 	}
 	parser, err := newParser(&verbs{})
@@ -69,7 +74,7 @@ func completing(to io.Writer, args []string) bool {
 		sub.Args = shell.PredictFunc(severalPathsOf)
 		command.Sub[verb] = sub
 	}
-	asked := shell.New(program, command)
+	asked := shell.New(term.Program, command)
 	asked.Out = to
 	return asked.Complete()
 }
@@ -77,7 +82,7 @@ func completing(to io.Writer, args []string) bool {
 // completeWithin is how long a shell waits for the servers.
 const completeWithin = 2 * time.Second
 
-// pathsOf are the nodes that a path so far may go on with, if ZK_SERVERS tells
+// pathsOf are the nodes that a path so far may go on with, if ZK_SERVERS says
 // where to look.
 func pathsOf(a shell.Args) (paths []string) {
 	v := &verbs{}
@@ -88,14 +93,14 @@ func pathsOf(a shell.Args) (paths []string) {
 	if _, err := parser.Parse([]string{"version"}); err != nil || v.ZK == "" {
 		return nil
 	}
-	v.note = func(string, ...any) {}
+	v.Note = func(string, ...any) {}
 	ctx, cancel := context.WithTimeout(context.Background(), completeWithin)
 	defer cancel()
-	client, err := v.open(ctx)
+	client, err := v.Open(ctx)
 	if err != nil {
 		return nil
 	}
-	defer hangUp(client)
+	defer conn.HangUp(client)
 	dir := a.Last[:strings.LastIndexByte(a.Last, '/')+1]
 	names, _ := client.Children(ctx, "/"+strings.Trim(dir, "/"))
 	for _, name := range names {
@@ -110,19 +115,4 @@ func severalPathsOf(a shell.Args) []string {
 		return nil
 	}
 	return pathsOf(a)
-}
-
-type manualVerb struct{}
-
-// Run writes the manual page. The command line of each verb is that of its
-// help, on a line of its own.
-func (manualVerb) Run(s *streams, app *kong.Kong) error {
-	page := mangokong.NewManPage(1, app.Model).Build(roff.NewDocument())
-	title := func(line string) string { return `\fB` + strings.ReplaceAll(line, ".", `\&.`) + `\fP` }
-	for _, verb := range app.Model.Leaves(true) {
-		own, helps := title(verb.Summary()), title(synopsis(verb))
-		page = strings.NewReplacer(own+"\n", helps+"\n", own, helps+"\n.br\n").Replace(page)
-	}
-	_, err := fmt.Fprint(s.out, page)
-	return err
 }

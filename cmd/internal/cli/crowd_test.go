@@ -13,6 +13,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -35,15 +38,15 @@ func manyHeld(t testing.TB, w *zktest.World) {
 	create := func(path string, flags int32) {
 		ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte("job host7 4711"), Acl: zk.WorldACL(zk.PermAll), Flags: flags})
 	}
-	create(below(w), 0)
+	create(cmdtest.Below(w), 0)
 	for dir := range manyDirs {
 		create(w.Path(fmt.Sprint(dir)), 0)
 		for i := range manyLocks / manyDirs {
 			path := w.Path(fmt.Sprintf("%d/%d", dir, i))
 			create(path, 0)
-			create(path+"/_c_"+guid1+"-lock-0000000000", zk.FlagEphemeral)
+			create(path+"/_c_"+cmdtest.Guid1+"-lock-0000000000", zk.FlagEphemeral)
 			if i%10 == 0 {
-				create(path+"/_c_"+guid2+"-lock-0000000001", zk.FlagEphemeral)
+				create(path+"/_c_"+cmdtest.Guid2+"-lock-0000000001", zk.FlagEphemeral)
 			}
 		}
 		carryOut()
@@ -54,11 +57,11 @@ func manyHeld(t testing.TB, w *zktest.World) {
 func called(t testing.TB, w *zktest.World, args ...string) (output string, status int) {
 	t.Helper()
 	var out, notes bytes.Buffer
-	std := &streams{out: &out, err: &notes}
+	std := &term.Streams{Out: &out, Err: &notes}
 	v, ctx, err := parseArgs(std, append([]string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}, args...))
 	require.NoError(t, err)
-	std.json, v.note = true, std.note
-	status = std.finish(ctx.Run(std, &v.connection))
+	std.JSON, v.Note = true, std.Note
+	status = std.Finish(ctx.Run(std, &v.Connection), hint)
 	require.Empty(t, notes.String())
 	return out.String(), status
 }
@@ -99,15 +102,16 @@ func (g *requestGauge) match(r zkembed.Request) bool {
 }
 
 func TestTenThousandLocksAreListedWithFewRequestsUnderWay(t *testing.T) {
+	t.Parallel()
 	w := zktest.NewEmbedded(t)
 	manyHeld(t, w)
 	for _, verb := range []string{"ls", "graph"} {
 		g := &requestGauge{}
 		fault := w.Embedded().Inject(zkembed.Match{Func: g.match}, zkembed.DelayReply(heldBack))
-		text, status := called(t, w, verb, below(w))
+		text, status := called(t, w, verb, cmdtest.Below(w))
 		fault.Remove()
 		require.Zero(t, status)
-		all := parse[struct {
+		all := cmdtest.Parse[struct {
 			Recipes, Waits []struct{}
 			Left           int `json:"left_out"`
 		}](t, text)
@@ -118,7 +122,7 @@ func TestTenThousandLocksAreListedWithFewRequestsUnderWay(t *testing.T) {
 			require.Len(t, all.Waits, manyWaiters)
 		}
 		require.Positive(t, fault.Fired(), "nothing was held back, and this test proves nothing")
-		require.LessOrEqual(t, g.most, surveyors, "requests under way at once")
+		require.LessOrEqual(t, g.most, look.Surveyors, "requests under way at once")
 		require.Greater(t, g.most, 1, "one after the other: that takes long")
 		require.LessOrEqual(t, g.reads, 1+manyDirs+manyLocks+manyLocks+manyWaiters, "a listing of each node, a read of each contender")
 	}
@@ -132,7 +136,7 @@ func BenchmarkTenThousandLocks(b *testing.B) {
 			for _, verb := range []string{"ls", "graph", "doctor"} {
 				b.Run(verb, func(b *testing.B) {
 					for b.Loop() {
-						called(b, w, verb, below(w))
+						called(b, w, verb, cmdtest.Below(w))
 					}
 				})
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
 // examples are command lines for the help of each verb, without the program's
@@ -45,6 +47,9 @@ elect --who /services/billing`,
 	"queue receive":  "queue receive /jobs -- ./work.sh\nqueue receive --dead 5 --delay 30s /jobs -- ./work.sh",
 	"queue len":      `queue len /jobs`,
 	"queue peek":     `queue peek --json /jobs`,
+	"queue dead":     `queue dead /jobs`,
+	"queue bury":     `queue bury --reason 'no such image' /jobs entry-100-0000000007`,
+	"queue drop":     `queue drop /jobs entry-100-0000000007`,
 	"server":         "server\nserver --addr 127.0.0.1:0 --tick 100ms",
 	"ui":             "ui\nui --allow-break --listen 127.0.0.1:8080 /locks",
 	"exporter":       "exporter /locks /jobs",
@@ -68,7 +73,7 @@ func examplesOf(verb *kong.Node) string {
 	}
 	text := "\nExamples:\n"
 	for line := range strings.Lines(lines) {
-		text += fmt.Sprintf("  %s %s\n", program, strings.TrimRight(line, "\n"))
+		text += fmt.Sprintf("  %s %s\n", term.Program, strings.TrimRight(line, "\n"))
 	}
 	return text
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -18,6 +20,7 @@ import (
 var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
+	t.Parallel()
 	parser, err := kong.New(&verbs{})
 	require.NoError(t, err)
 	known := map[string]bool{}
@@ -28,7 +31,7 @@ func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 		for line := range strings.Lines(lines) {
 			line, _, _ = strings.Cut(line, "#")
 			line, _, _ = strings.Cut(line, "<")
-			v, ctx, err := parseArgs(&streams{out: os.Stdout, err: os.Stderr}, shellWord.FindAllString(line, -1))
+			v, ctx, err := parseArgs(&term.Streams{Out: os.Stdout, Err: os.Stderr}, shellWord.FindAllString(line, -1))
 			require.NoError(t, err, line)
 			require.NotNil(t, v)
 			require.Equal(t, verbName(leaf), verbName(ctx.Selected()), line)
@@ -40,32 +43,34 @@ func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 }
 
 func TestHelpOfAVerbIsHadInTwoWaysAndEndsWithExamples(t *testing.T) {
-	flag, word := start(t, "queue", "put", "--help"), start(t, "help", "queue", "put")
-	require.Zero(t, flag.exit())
-	require.Zero(t, word.exit())
-	text := word.output()
-	require.Equal(t, flag.output(), text)
+	t.Parallel()
+	flag, word := cmdtest.Start(t, "queue", "put", "--help"), cmdtest.Start(t, "help", "queue", "put")
+	require.Zero(t, flag.Exit())
+	require.Zero(t, word.Exit())
+	text := word.Output()
+	require.Equal(t, flag.Output(), text)
 	require.Contains(t, text, "Usage: coorddemo queue put")
 	require.Contains(t, text, "\nExamples:\n  coorddemo queue put /jobs one two")
-	all := start(t, "help")
-	require.Zero(t, all.exit())
-	require.Contains(t, all.output(), "doublebarrier")
-	none := start(t, "help", "lokc")
-	require.Equal(t, exitUsage, none.exit())
+	all := cmdtest.Start(t, "help")
+	require.Zero(t, all.Exit())
+	require.Contains(t, all.Output(), "doublebarrier")
+	none := cmdtest.Start(t, "help", "lokc")
+	require.Equal(t, term.ExitUsage, none.Exit())
 }
 
 func TestARefusalOfAnotherDialectNamesTheOption(t *testing.T) {
+	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	curator, kazoo := w.Path("curator"), w.Path("kazoo")
-	contend(t, w, kazoo, map[string]string{strings.ReplaceAll(guid1, "-", "") + "__lock__0000000000": "x"})
-	contend(t, w, curator, map[string]string{"_c_" + guid1 + "-lock-0000000000": "x"})
+	cmdtest.Contend(t, w, kazoo, map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000000": "x"})
+	cmdtest.Contend(t, w, curator, map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000000": "x"})
 	require.Contains(t, refusal(t, w, "lock", kazoo), "--dialect kazoo")
 	require.Contains(t, refusal(t, w, "--dialect", "kazoo", "lock", curator), "--dialect curator")
 }
 
 func refusal(t *testing.T, w *zktest.World, args ...string) string {
 	t.Helper()
-	p := on(t, w, append(args, "--", "true")...)
-	require.Equal(t, exitOwnFault, p.exit())
-	return p.stderr.String()
+	p := cmdtest.On(t, w, append(args, "--", "true")...)
+	require.Equal(t, term.ExitOwnFault, p.Exit())
+	return p.Stderr.String()
 }

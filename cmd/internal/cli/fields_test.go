@@ -14,13 +14,17 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/see"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 // section is a part of the command's document.
 func section(t *testing.T, title string) string {
 	t.Helper()
-	text := string(must(os.ReadFile("../../../docs/command.md")))
+	text := string(cmdtest.Must(os.ReadFile("../../../docs/command.md")))
 	_, text, found := strings.Cut(text, "\n## "+title+"\n")
 	require.True(t, found, title)
 	text, _, _ = strings.Cut(text, "\n## ")
@@ -70,8 +74,9 @@ func keys(text string) (found []string) {
 }
 
 func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
+	t.Parallel()
 	inspect, list, doctor := section(t, "inspect, top"), section(t, "ls, graph"), section(t, "doctor")
-	object := regexp.MustCompile("it is one object: `({.*})`")
+	object := regexp.MustCompile("it\\s+is\\s+one\\s+object:\\s+`({.*})`")
 	lists := object.FindAllString(list, -1)
 	require.Len(t, lists, 2, "of ls, and of graph")
 	part := func(name string) string {
@@ -86,13 +91,13 @@ func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
 		told    string
 		words   string
 	}{
-		"inspect": {[]any{report{}, contender{}}, false, line, inspect},
-		"round":   {[]any{roundReport{}}, true, part("round"), inspect},
-		"queue":   {[]any{queueReport{}}, true, part("queue"), inspect},
-		"closed":  {[]any{closing{}}, true, part("closed"), inspect},
-		"ls":      {[]any{listing{}}, true, lists[0], list},
-		"graph":   {[]any{waitGraph{}}, true, lists[1], list},
-		"doctor":  {[]any{diagnosis{}}, true, object.FindString(doctor), doctor},
+		"inspect": {[]any{look.Report{}, look.Contender{}}, false, line, inspect},
+		"round":   {[]any{look.RoundReport{}}, true, part("round"), inspect},
+		"queue":   {[]any{look.QueueReport{}}, true, part("queue"), inspect},
+		"closed":  {[]any{look.Closing{}}, true, part("closed"), inspect},
+		"ls":      {[]any{see.Listing{}}, true, lists[0], list},
+		"graph":   {[]any{see.WaitGraph{}}, true, lists[1], list},
+		"doctor":  {[]any{see.Diagnosis{}}, true, object.FindString(doctor), doctor},
 	} {
 		fields, described := map[string]bool{}, map[string]bool{}
 		for _, key := range keys(c.told) {
@@ -115,10 +120,11 @@ func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
 }
 
 func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
+	t.Parallel()
 	text := section(t, "inspect, top")
 	made := map[string]bool{}
 	for _, file := range []string{"inspect.go", "inspect_rounds.go", "inspect_queue.go"} {
-		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(must(os.ReadFile(file))), -1) {
+		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("../look/"+file))), -1) {
 			made[match[1]] = true
 			require.Contains(t, text, "`"+match[1]+"`")
 		}
@@ -127,8 +133,9 @@ func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
 }
 
 func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
+	t.Parallel()
 	var made, told []string
-	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(must(os.ReadFile("exporter.go"))), -1) {
+	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("../see/exporter.go"))), -1) {
 		made = append(made, match[1])
 	}
 	for _, match := range regexp.MustCompile("`(?:zkcoord_path)?_([a-z_]+)`").FindAllStringSubmatch(section(t, "exporter"), -1) {
@@ -136,24 +143,25 @@ func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
 	}
 	require.ElementsMatch(t, made, told)
 	w := zktest.New(t, zktest.Embedded)
-	object := parse[map[string]string](t, on(t, w, "--json", "exporter", "--listen", "127.0.0.1:0", "/").line())
+	object := cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "exporter", "--listen", "127.0.0.1:0", "/").Line())
 	require.Equal(t, []string{"metrics"}, slices.Collect(maps.Keys(object)))
 	require.Contains(t, section(t, "JSON"), "| `exporter` | `metrics` |")
 }
 
 func TestExitStatusesOfVerbsThatLook(t *testing.T) {
+	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	contend(t, w, below(w), nil)
+	cmdtest.Contend(t, w, cmdtest.Below(w), nil)
 	secret := w.Path("secret")
 	_, err := w.Admin().Create(secret, nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
 	for verb, status := range map[string]int{
-		"inspect " + secret: exitFailed, "top " + secret: exitFailed, // refused
-		"ls " + secret: exitOK, "graph " + secret: exitOK, // which tell so
-		"doctor " + secret: exitFailed, // to whom that is wrong
-		"inspect":          exitUsage, "top l": exitUsage, "ls l": exitUsage, "graph --most 0": exitUsage, "doctor l": exitUsage, "exporter l": exitUsage,
-		"exporter --listen " + strings.Split(w.ConnectString(), "/")[0] + " /": exitFailed, // taken
+		"inspect " + secret: term.ExitFailed, "top " + secret: term.ExitFailed, // refused
+		"ls " + secret: term.ExitOK, "graph " + secret: term.ExitOK, // which tell so
+		"doctor " + secret: term.ExitFailed, // to whom that is wrong
+		"inspect":          term.ExitUsage, "top l": term.ExitUsage, "ls l": term.ExitUsage, "graph --most 0": term.ExitUsage, "doctor l": term.ExitUsage, "exporter l": term.ExitUsage,
+		"exporter --listen " + strings.Split(w.ConnectString(), "/")[0] + " /": term.ExitFailed, // taken
 	} {
-		require.Equal(t, status, on(t, w, strings.Fields(verb)...).exit(), verb)
+		require.Equal(t, status, cmdtest.On(t, w, strings.Fields(verb)...).Exit(), verb)
 	}
 }

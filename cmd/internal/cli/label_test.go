@@ -11,102 +11,110 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/see"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
+	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("l")
-		holder := patiently(t, w, sh(path, untilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...)
-		holder.line()
-		waiter := patiently(t, w, sh(path, "exit 0", "--label", "monthly backup")...)
-		awaitContenders(t, w.Admin(), path, 2)
-		shown := func() report {
-			r := parse[report](t, patiently(t, w, "--json", "inspect", path).line())
+		holder := cmdtest.Patiently(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...)
+		holder.Line()
+		waiter := cmdtest.Patiently(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...)
+		cmdtest.AwaitContenders(t, w.Admin(), path, 2)
+		shown := func() look.Report {
+			r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", path).Line())
 			require.Len(t, r.Contenders, 2)
 			require.True(t, strings.HasPrefix(r.Contenders[0].Owner, "nightly\t\x1b[31mbackup "), r.Contenders[0].Owner)
 			require.True(t, strings.HasPrefix(r.Contenders[1].Owner, "monthly backup "), r.Contenders[1].Owner)
 			return r
 		}
 		require.False(t, shown().Contenders[0].Revoked)
-		require.Equal(t, 0, patiently(t, w, "revoke", path).exit())
+		require.Equal(t, 0, cmdtest.Patiently(t, w, "revoke", path).Exit())
 		require.True(t, shown().Contenders[0].Revoked)
 
 		quoted := `"nightly\t\x1b[31mbackup `
-		require.Contains(t, patiently(t, w, "inspect", path).output(), quoted)
-		require.Contains(t, patiently(t, w, "ls", path).output(), quoted)
-		require.Contains(t, patiently(t, w, "graph", path).output(), quoted)
-		require.Contains(t, patiently(t, w, "graph", path).output(), `"monthly backup `)
-		g := parse[waitGraph](t, patiently(t, w, "--json", "graph", path).line())
+		require.Contains(t, cmdtest.Patiently(t, w, "inspect", path).Output(), quoted)
+		require.Contains(t, cmdtest.Patiently(t, w, "ls", path).Output(), quoted)
+		require.Contains(t, cmdtest.Patiently(t, w, "graph", path).Output(), quoted)
+		require.Contains(t, cmdtest.Patiently(t, w, "graph", path).Output(), `"monthly backup `)
+		g := cmdtest.Parse[see.WaitGraph](t, cmdtest.Patiently(t, w, "--json", "graph", path).Line())
 		require.Len(t, g.Waits, 1)
 		require.True(t, strings.HasPrefix(g.Waits[0].ForWho, "nightly"))
-		l := parse[listing](t, patiently(t, w, "--json", "ls", path).line())
+		l := cmdtest.Parse[see.Listing](t, cmdtest.Patiently(t, w, "--json", "ls", path).Line())
 		require.True(t, strings.HasPrefix(l.Recipes[0].Holders[0], "nightly"))
 
-		require.NoError(t, holder.in.Close())
-		require.Equal(t, 5, holder.exit())
-		require.Equal(t, 0, waiter.exit())
+		require.NoError(t, holder.In.Close())
+		require.Equal(t, 5, holder.Exit())
+		require.Equal(t, 0, waiter.Exit())
 	})
 }
 
 func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
+	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		putItems(t, w, "item")
+		cmdtest.PutItems(t, w, "item")
 		for name, verb := range map[string][]string{
-			"l": sh(w.Path("l"), untilEOF, "--slots", "2"),
-			"s": sh(w.Path("s"), untilEOF, "--shared"),
-			"e": elect(w.Path("e"), untilEOF),
-			"b": {"doublebarrier", "-n", "1", w.Path("b"), "--", "sh", "-c", untilEOF},
+			"l": cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "2"),
+			"s": cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--shared"),
+			"e": cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF),
+			"b": {"doublebarrier", "-n", "1", w.Path("b"), "--", "sh", "-c", cmdtest.UntilEOF},
 		} {
-			p := patiently(t, w, append([]string{verb[0], "--label", "our " + name}, verb[1:]...)...)
-			p.line()
-			r := parse[report](t, patiently(t, w, "--json", "inspect", w.Path(name)).line())
+			p := cmdtest.Patiently(t, w, append([]string{verb[0], "--label", "our " + name}, verb[1:]...)...)
+			p.Line()
+			r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path(name)).Line())
 			require.Len(t, r.Contenders, 1)
 			require.True(t, strings.HasPrefix(r.Contenders[0].Owner, "our "+name+" "), r.Contenders[0].Owner)
-			require.NoError(t, p.in.Close())
-			require.Equal(t, 5, p.exit())
+			require.NoError(t, p.In.Close())
+			require.Equal(t, 5, p.Exit())
 		}
-		p := patiently(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", busy)
-		p.line()
-		r := parse[report](t, patiently(t, w, "--json", "inspect", w.Path("q")).line())
+		p := cmdtest.Patiently(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy)
+		p.Line()
+		r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("q")).Line())
 		require.True(t, strings.HasPrefix(r.Queue.First[0].Owner, "our q "), r.Queue.First[0].Owner)
-		taker := patiently(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q"))
-		awaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+		taker := cmdtest.Patiently(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q"))
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
 		owners := ""
-		for _, c := range parse[report](t, patiently(t, w, "--json", "inspect", w.Path("q")).line()).Contenders {
+		for _, c := range cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("q")).Line()).Contenders {
 			owners += c.Owner + "\n"
 		}
 		require.Contains(t, owners, "our taker ")
-		putItems(t, w, "more")
-		require.Equal(t, "more", taker.line())
+		cmdtest.PutItems(t, w, "more")
+		require.Equal(t, "more", taker.Line())
 
-		require.Equal(t, 0, patiently(t, w, "barrier", "set", "--label", "our gate", w.Path("gate")).exit())
-		r = parse[report](t, patiently(t, w, "--json", "inspect", w.Path("gate")).line())
+		require.Equal(t, 0, cmdtest.Patiently(t, w, "barrier", "set", "--label", "our gate", w.Path("gate")).Exit())
+		r = cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("gate")).Line())
 		require.True(t, strings.HasPrefix(r.Closed.By, "our gate "), r.Closed.By)
-		p.signal(syscall.SIGTERM)
-		require.Equal(t, 128+15, p.exit())
+		p.Signal(syscall.SIGTERM)
+		require.Equal(t, 128+15, p.Exit())
 	})
 }
 
 // A name that is no label is not shown.
 func TestWithoutALabelTheCommandsNameIsShown(t *testing.T) {
+	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	strange := filepath.Join(t.TempDir(), "two\nlines")
-	require.NoError(t, os.WriteFile(strange, []byte("#!/bin/sh\n"+untilEOF), 0o700))
+	require.NoError(t, os.WriteFile(strange, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700))
 	for command, want := range map[string]string{"/bin/sh": "sh ", strange: "coorddemo "} {
-		p := patiently(t, w, "lock", w.Path("l"), "--", command, "-c", untilEOF)
-		p.line()
-		r := parse[report](t, patiently(t, w, "--json", "inspect", w.Path("l")).line())
+		p := cmdtest.Patiently(t, w, "lock", w.Path("l"), "--", command, "-c", cmdtest.UntilEOF)
+		p.Line()
+		r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("l")).Line())
 		require.True(t, strings.HasPrefix(r.Contenders[0].Owner, want), r.Contenders[0].Owner)
-		require.NoError(t, p.in.Close())
-		require.Equal(t, 5, p.exit())
+		require.NoError(t, p.In.Close())
+		require.Equal(t, 5, p.Exit())
 	}
-	require.Equal(t, 0, patiently(t, w, "barrier", "set", w.Path("gate")).exit())
-	r := parse[report](t, patiently(t, w, "--json", "inspect", w.Path("gate")).line())
+	require.Equal(t, 0, cmdtest.Patiently(t, w, "barrier", "set", w.Path("gate")).Exit())
+	r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("gate")).Line())
 	require.True(t, strings.HasPrefix(r.Closed.By, "coorddemo "), r.Closed.By)
 }
 
 func TestALabelIsOneLineAndNotTooLong(t *testing.T) {
+	t.Parallel()
 	for label, message := range map[string]string{
 		"":                       "the label is empty",
 		"two\nlines":             "must be one line",
@@ -115,20 +123,20 @@ func TestALabelIsOneLineAndNotTooLong(t *testing.T) {
 	} {
 		for _, verb := range [][]string{{"lock"}, {"elect"}, {"doublebarrier", "-n", "2"}, {"queue", "receive"}} {
 			status, _, says := inProcess(append(verb, "--label", label, "/l", "--", "true")...)
-			require.Equal(t, exitUsage, status)
+			require.Equal(t, term.ExitUsage, status)
 			require.Contains(t, says, message)
 		}
 	}
-	p := start(t, "lock", "--label", "two\nlines", "/l", "--", "true")
-	require.Equal(t, exitUsage, p.exit())
-	require.Contains(t, p.stderr.String(), "must be one line")
+	p := cmdtest.Start(t, "lock", "--label", "two\nlines", "/l", "--", "true")
+	require.Equal(t, term.ExitUsage, p.Exit())
+	require.Contains(t, p.Stderr.String(), "must be one line")
 	w := zktest.New(t, zktest.Embedded)
-	require.Equal(t, 0, patiently(t, w, "lock", "--label", strings.Repeat("x", 256), w.Path("l"), "--", "true").exit())
+	require.Equal(t, 0, cmdtest.Patiently(t, w, "lock", "--label", strings.Repeat("x", 256), w.Path("l"), "--", "true").Exit())
 	for _, args := range [][]string{
 		{"elect", "--data", "x", "--label", "y", "/e", "--", "true"}, {"elect", "--who", "--label", "y", "/e"},
 	} {
-		p := start(t, args...)
-		require.Equal(t, exitUsage, p.exit())
-		require.Contains(t, p.stderr.String(), "--label")
+		p := cmdtest.Start(t, args...)
+		require.Equal(t, term.ExitUsage, p.Exit())
+		require.Contains(t, p.Stderr.String(), "--label")
 	}
 }

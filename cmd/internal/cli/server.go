@@ -2,12 +2,13 @@ package cli
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -17,28 +18,24 @@ type serverVerb struct {
 }
 
 // Run serves until it is interrupted.
-func (v *serverVerb) Run(s *streams) error {
+func (v *serverVerb) Run(s *term.Streams) error {
 	if v.Tick <= 0 {
-		return usageError("--tick %v: it must be positive", v.Tick)
+		return term.UsageError("--tick %v: it must be positive", v.Tick)
 	}
-	_, port, err := net.SplitHostPort(v.Addr)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil {
-		return usageError("--addr: %w; write HOST:PORT", err)
+	if _, err := conn.AddressOf("--addr", v.Addr); err != nil {
+		return err
 	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	server, err := zkembed.Start(zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick))
 	if err != nil {
-		return exitWith(exitFailed, "%w (--addr tells where to listen)", err)
+		return term.ExitWith(term.ExitFailed, "%w (--addr tells where to listen)", err)
 	}
-	if err := s.print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString()); err != nil {
-		return errors.Join(exitWith(exitFailed, "the address could not be written: %w", err), server.Close())
+	if err := s.Print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString()); err != nil {
+		return errors.Join(term.ExitWith(term.ExitFailed, "the address could not be written: %w", err), server.Close())
 	}
-	if isTerminal(s.err) {
-		s.note("serving until interrupted; everything is kept in memory, for development and tests only")
+	if term.IsTerminal(s.Err) {
+		s.Note("serving until interrupted; everything is kept in memory, for development and tests only")
 	}
 	<-interrupted
 	return server.Close()

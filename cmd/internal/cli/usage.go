@@ -5,31 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
-
-// program is the name that this program was called by; it has several.
-var program = "zkcoord"
-
-var programName = regexp.MustCompile(`^\w[\w.+-]*$`)
-
-// calledBy is the name of the program at the beginning of a command line, if it
-// is one that can be shown.
-func calledBy(args []string) string {
-	if len(args) == 0 {
-		return program
-	}
-	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
-	if !programName.MatchString(name) {
-		return program
-	}
-	return name
-}
 
 // negative is how a number below zero looks on a command line, which is also
 // how a flag looks.
@@ -57,17 +41,18 @@ func joinNegative(args []string, err error) (joined []string, ok bool) {
 // wrong says in brief what is wrong with the command line, and where to read
 // on.
 func wrong(err error) error {
-	told := strings.NewReplacer(`expected "<`, `missing: "<`, `<cmd> ...`, `-- <cmd> ...`).Replace(err.Error())
-	more := fmt.Sprintf("\"%s --help\" lists the verbs", program)
+	told := strings.NewReplacer(`expected "<`, `missing: "<`, `<cmd> ...`, `-- <cmd> ...`,
+		"expected a valid 64 bit int but got ", "not a whole number, or too large a one: ").Replace(err.Error())
+	more := fmt.Sprintf("\"%s --help\" lists the verbs", term.Program)
 	var failed *kong.ParseError
 	if errors.As(err, &failed) && failed.Context != nil && failed.Context.Selected() != nil {
 		verb := failed.Context.Selected()
-		more = fmt.Sprintf("usage: %s %s\n\"%s --help\" tells more", program, synopsis(verb), verb.FullPath())
+		more = fmt.Sprintf("usage: %s %s\n\"%s --help\" tells more", term.Program, synopsis(verb), verb.FullPath())
 	}
 	if args, ok := strings.CutPrefix(told, "unexpected argument "); ok && strings.HasPrefix(more, `"`) {
 		told = "there is no verb " + args
 	}
-	return usageError("%s\n%s", told, more)
+	return term.UsageError("%s\n%s", told, more)
 }
 
 // synopsis is a verb's command line. Flags come before a command that is run:
@@ -78,7 +63,7 @@ func synopsis(verb *kong.Node) string {
 		line = line[:at] + " [flags]" + line[at:]
 	}
 	for _, arg := range verb.Positional {
-		if arg.Target.Type() == reflect.TypeFor[nodePaths]() {
+		if arg.Target.Type() == reflect.TypeFor[conn.NodePaths]() {
 			line = strings.Replace(line, arg.Summary(), arg.Summary()+" ...", 1)
 		}
 	}

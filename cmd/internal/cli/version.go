@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"runtime/debug"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
 // version and commit are set by a build of a release; see scripts/dist.sh.
@@ -11,7 +13,7 @@ var version, commit string
 type versionVerb struct{}
 
 // Run prints what the build has set, or else what the Go toolchain noted.
-func (versionVerb) Run(s *streams) error {
+func (versionVerb) Run(s *term.Streams) error {
 	v := struct {
 		Version string `json:"version"`
 		Commit  string `json:"commit,omitempty"`
@@ -30,5 +32,5 @@ func (versionVerb) Run(s *streams) error {
 	if v.Commit != "" {
 		of = ", commit " + v.Commit
 	}
-	return s.print(v, "%s %s (%s%s)\n", program, v.Version, v.Go, of)
+	return s.Print(v, "%s %s (%s%s)\n", term.Program, v.Version, v.Go, of)
 }

@@ -15,19 +15,20 @@
 //	      ◀─reports──────
 //
 // The owner calls Start, then Extend whenever the deadline has moved, and reads
-// Events. The hidden verb of the program that Start runs calls Main.
+// Events. Any program that links this package becomes a guard when its one
+// argument is Verb.
 //
 // # Guarantees
 //
 //   - The command is sent TERM at deadline - KillAfter and KILL at the
-//     deadline, whatever the owner does. Once TERM was sent, a later deadline
-//     changes nothing: the end is an interruption, and KILL comes at the
-//     deadline of that time.
+//     deadline, even if the owner does nothing. Once TERM was sent, a later
+//     deadline changes nothing: the end is an interruption, and KILL comes at
+//     the deadline of that time.
 //   - The command is sent KILL as soon as the owner is gone: the kernel closes
 //     the owner's end of the pipes.
 //   - When the guard is gone, the reaper sends KILL to all of its descendants
-//     until none is left, and tells the owner then. When the reaper is gone,
-//     the guard sends KILL.
+//     until none is left, and then reports to the owner. When the reaper is
+//     gone, the guard sends KILL.
 //   - Events report processes that had to end and could not be made to
 //     (Event.Left, Event.Unsure): nothing may be released then.
 //   - The guard does not wait until its reports are read, nor the owner until

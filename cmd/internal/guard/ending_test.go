@@ -10,6 +10,7 @@ import (
 )
 
 func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, 30*time.Second, 29*time.Second,
 		`trap 'echo term; read x; echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.event(Started)
@@ -26,6 +27,7 @@ func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing
 }
 
 func TestACommandThatDoesNotHeedTermIsKilledThoughTheDeadlineMoves(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, 3*time.Second, 1500*time.Millisecond, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.event(Started)
 	for r.line() != "term" {
@@ -37,6 +39,7 @@ func TestACommandThatDoesNotHeedTermIsKilledThoughTheDeadlineMoves(t *testing.T)
 }
 
 func TestArgumentsAreBytes(t *testing.T) {
+	t.Parallel()
 	r := guardedCommand(t, time.Minute, 0, "sh", "-c", `printf %s "$1" | od -An -tx1`, "sh", "caf\xe9\xff\xc0\x80")
 	r.event(Started)
 	require.Equal(t, " 63 61 66 e9 ff c0 80", r.line())
@@ -44,5 +47,6 @@ func TestArgumentsAreBytes(t *testing.T) {
 }
 
 func TestTheNameOfACommandIsBytes(t *testing.T) {
+	t.Parallel()
 	require.Contains(t, string(guardedCommand(t, time.Minute, 0, "/no/such/caf\xe9").event(Failed).Message), "/no/such/caf\xe9")
 }

@@ -5,6 +5,7 @@ package guard
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,7 +27,6 @@ import (
 // may be frozen and killed.
 const (
 	roleVariable = "GUARD_TEST_ROLE"
-	guardRole    = "guard"
 	ownerRole    = "owner"
 	shellRole    = "shell"   // like a shell with job control: its child has a group of its own
 	changedRole  = "changed" // like su, when the file is set-user-ID
@@ -38,11 +38,6 @@ const soon = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
-	case guardRole:
-		if err := Main(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
 	case ownerRole:
 		ownerMain()
 	case shellRole:
@@ -54,20 +49,20 @@ func TestMain(m *testing.M) {
 		fmt.Println(job.Process.Pid)
 		_ = job.Wait()
 	case changedRole:
-		if err := syscall.Setresuid(0, 0, 0); err != nil {
+		if err := syscall.Setreuid(0, 0); err != nil {
 			panic(err)
 		}
 		fmt.Println(os.Getpid())
-		_ = unix.Pause()
+		_, _ = unix.Poll(nil, -1)
 	default:
 		zktest.HeedSignals()
+		_ = flag.Set("test.parallel", "8") // tests wait more than they compute
 		goleak.VerifyTestMain(m)
 	}
 }
 
 func guardCommand(out *os.File) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"="+guardRole)
+	cmd := exec.Command(os.Args[0], Verb)
 	cmd.Stdout = out // and not stderr: shells report signals there
 	return cmd
 }
@@ -182,6 +177,7 @@ func number(t *testing.T, s string) int {
 }
 
 func TestTheStatusIsTheCommandsOwn(t *testing.T) {
+	t.Parallel()
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -KILL $$": 137, "kill -TERM $$": 143} {
 		r := guarded(t, time.Minute, 0, script)
 		r.event(Started)
@@ -206,6 +202,7 @@ func TestACommandThatCannotBeRunIsReportedAsByAShell(t *testing.T) {
 }
 
 func TestAScriptWithoutInterpreterLineIsRunByTheShell(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("echo \"$1\"; exit 3\n"), 0o700))
 	r := guardedCommand(t, time.Minute, 0, script, "argument")
@@ -215,6 +212,7 @@ func TestAScriptWithoutInterpreterLineIsRunByTheShell(t *testing.T) {
 }
 
 func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 120_000)
 	r := guardedCommand(t, time.Minute, 0, "sh", "-c", `echo ${#1} ${#2}`, "sh", long, long)
 	r.event(Started)
@@ -223,6 +221,7 @@ func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
 }
 
 func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {
+	t.Parallel()
 	const lasts, killAfter = 3 * time.Second, 1500 * time.Millisecond // the shell is ready by then
 	begin := Now()
 	r := guarded(t, lasts, killAfter, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
@@ -238,6 +237,7 @@ func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {
 }
 
 func TestAnExtendedDeadlineLetsTheCommandFinish(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Second, 100*time.Millisecond, `sleep 1.2; exit 4`)
 	r.Extend(Now().Add(time.Hour))
 	r.event(Started)
@@ -247,6 +247,7 @@ func TestAnExtendedDeadlineLetsTheCommandFinish(t *testing.T) {
 }
 
 func TestStopIsTermThenKill(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 300*time.Millisecond, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.event(Started)
 	require.Equal(t, "ready", r.line())
@@ -258,6 +259,7 @@ func TestStopIsTermThenKill(t *testing.T) {
 }
 
 func TestAStoppedCommandStillHearsTerm(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 20*time.Second, `trap 'echo term; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done`)
 	r.event(Started)
 	require.Equal(t, syscall.SIGSTOP, r.event(Stopped).Signal)
@@ -266,6 +268,7 @@ func TestAStoppedCommandStillHearsTerm(t *testing.T) {
 }
 
 func TestSignalsReachTheWholeGroup(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 0, `trap 'wait; echo parent; exit 9' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait`)
 	r.event(Started)
 	require.Equal(t, "ready", r.line())
@@ -276,6 +279,7 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 }
 
 func TestKillTakesTheWholeGroup(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 0, `sleep 1000 & echo $!; wait`)
 	r.event(Started)
 	child := number(t, r.line())
@@ -286,6 +290,7 @@ func TestKillTakesTheWholeGroup(t *testing.T) {
 }
 
 func TestOnLinuxKillAlsoTakesTheJobsOfAShellWithJobControl(t *testing.T) {
+	t.Parallel()
 	if !fileExists("/proc/self/stat") {
 		t.Skip("left out: needs Linux's process table")
 	}
@@ -301,6 +306,7 @@ func TestOnLinuxKillAlsoTakesTheJobsOfAShellWithJobControl(t *testing.T) {
 }
 
 func TestBackgroundProcessesOutliveACommandThatEndsByItself(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 0, `sleep 1000 >/dev/null 2>&1 & echo $!`)
 	r.event(Started)
 	child := number(t, r.line())
@@ -310,6 +316,7 @@ func TestBackgroundProcessesOutliveACommandThatEndsByItself(t *testing.T) {
 }
 
 func TestWhatAStoppedCommandLeavesBehindHasTheSameTime(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 20*time.Second, `sh -c 'trap "sleep 0.2; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`)
 	r.event(Started)
 	require.Equal(t, "ready", r.line())
@@ -318,6 +325,7 @@ func TestWhatAStoppedCommandLeavesBehindHasTheSameTime(t *testing.T) {
 	require.Equal(t, "cleaned", r.line())
 }
 
+// Not beside others: their processes would get the descriptor, too.
 func TestTheCommandGetsTheThreeStandardDescriptorsOnly(t *testing.T) {
 	if !fileExists("/proc/self/fd") {
 		t.Skip("left out: needs Linux's /proc")
@@ -338,6 +346,7 @@ func TestTheCommandGetsTheThreeStandardDescriptorsOnly(t *testing.T) {
 }
 
 func TestTheCommandIgnoresNoSignals(t *testing.T) {
+	t.Parallel()
 	if !fileExists("/proc/self/status") {
 		t.Skip("left out: needs Linux's /proc")
 	}
@@ -357,6 +366,7 @@ func TestTheCommandIgnoresNoSignals(t *testing.T) {
 }
 
 func TestSignalsToTheOwnersGroupDoNotReachTheGuard(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 0, `echo $PPID; while :; do sleep 0.01; done`)
 	r.event(Started)
 	guard := number(t, r.line())
@@ -371,6 +381,7 @@ func TestSignalsToTheOwnersGroupDoNotReachTheGuard(t *testing.T) {
 }
 
 func TestTheEndOfTheGuardIsTheEndOfTheCommand(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 0, `sleep 1000 & echo $PPID $!; wait`)
 	pid := r.event(Started).PID
 	ids := strings.Fields(r.line())
@@ -381,6 +392,7 @@ func TestTheEndOfTheGuardIsTheEndOfTheCommand(t *testing.T) {
 }
 
 func TestAbandonEndsACommandWhoseGuardIsFrozen(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Hour, 0, `echo $PPID; exec sleep 1000`)
 	pid := r.event(Started).PID
 	require.NoError(t, unix.Kill(number(t, r.line()), unix.SIGSTOP))
@@ -449,6 +461,7 @@ func started(t *testing.T, cmd *exec.Cmd) (*output, int) {
 }
 
 func TestTheEndOfTheOwnerIsTheEndOfTheCommand(t *testing.T) {
+	t.Parallel()
 	cmd, _, pid := owner(t, time.Hour, `trap '' TERM; while :; do sleep 0.01; done`)
 	require.True(t, alive(pid))
 	require.NoError(t, cmd.Process.Kill())
@@ -456,6 +469,7 @@ func TestTheEndOfTheOwnerIsTheEndOfTheCommand(t *testing.T) {
 }
 
 func TestAFrozenOwnersCommandEndsAtTheDeadline(t *testing.T) {
+	t.Parallel()
 	const lasts = 1500 * time.Millisecond
 	begin := Now()
 	cmd, lines, pid := owner(t, lasts, `trap '' TERM; while :; do sleep 0.01; done`)
@@ -468,14 +482,14 @@ func TestAFrozenOwnersCommandEndsAtTheDeadline(t *testing.T) {
 }
 
 func TestTheGuardRefusesToRunWithoutOrders(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"="+guardRole)
-	out, err := cmd.CombinedOutput()
+	t.Parallel()
+	out, err := exec.Command(os.Args[0], Verb).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "for the program itself")
 }
 
 func TestACommandIsNotStartedWhenItIsTooLate(t *testing.T) {
+	t.Parallel()
 	r := guarded(t, time.Second, 2*time.Second, `echo never`)
 	require.Equal(t, ByDeadline, r.event(Exited).Cause)
 	_, open := <-r.lines

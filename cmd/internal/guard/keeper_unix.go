@@ -43,12 +43,15 @@ type keeper struct {
 	denied   bool    // there is a process that it may not signal, and it has said so
 }
 
-// Main is the process that Start starts. It returns when the command has ended.
-func Main() error {
+// stand is the process that Start starts. It returns when the command has
+// ended.
+func stand() error {
 	// The parent-death signal of the command comes when the thread that forked
 	// it ends.
 	runtime.LockOSThread()
+	shed()
 	outlive()
+	beCalled(os.Args[0])
 	adoptOrphans()
 	if isReaper() {
 		return reaper()

@@ -52,7 +52,21 @@ func requireDead(t *testing.T, pids ...int) {
 	}
 }
 
+// These are the names in ps, in top and in the kernel's log.
+func TestGuardAndReaperHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := guarded(t, time.Hour, 0, `echo $PPID; read x`)
+	r.event(Started)
+	guard := number(t, r.line())
+	for pid, want := range map[int]string{guard: guardName, parentOfProcess(t, guard): reaperName} {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		require.NoError(t, err)
+		require.Equal(t, want+"\n", string(name))
+	}
+}
+
 func TestWhenTheGuardIsKilledAllIsDeadBeforeTheOwnerHearsOfIt(t *testing.T) {
+	t.Parallel()
 	r, guard, pids := withJobs(t)
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
 	e := r.event(Gone)
@@ -61,6 +75,7 @@ func TestWhenTheGuardIsKilledAllIsDeadBeforeTheOwnerHearsOfIt(t *testing.T) {
 }
 
 func TestWhenTheReaperIsKilledTheGuardEndsTheCommand(t *testing.T) {
+	t.Parallel()
 	r, guard, pids := withJobs(t)
 	require.NoError(t, unix.Kill(parentOfProcess(t, guard), unix.SIGKILL))
 	e := r.event(Exited)
@@ -70,6 +85,7 @@ func TestWhenTheReaperIsKilledTheGuardEndsTheCommand(t *testing.T) {
 }
 
 func TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure(t *testing.T) {
+	t.Parallel()
 	r, guard, pids := withJobs(t)
 	reaper := parentOfProcess(t, guard)
 	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP)) // so that it can do nothing in between
@@ -80,6 +96,7 @@ func TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure(t *testing.T) {
 }
 
 func TestWhenTheGuardIsFrozenAbandonKillsAll(t *testing.T) {
+	t.Parallel()
 	r, guard, pids := withJobs(t)
 	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
 	r.Abandon()
@@ -89,6 +106,7 @@ func TestWhenTheGuardIsFrozenAbandonKillsAll(t *testing.T) {
 }
 
 func TestAFrozenGuardKillsTheCommandWhenItGoesOnAfterTheDeadline(t *testing.T) {
+	t.Parallel()
 	const lasts = 3 * time.Second // it has started by then
 	r := guarded(t, lasts, 0, `echo $PPID; exec sleep 1000`)
 	r.event(Started)
@@ -102,6 +120,7 @@ func TestAFrozenGuardKillsTheCommandWhenItGoesOnAfterTheDeadline(t *testing.T) {
 }
 
 func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
+	t.Parallel()
 	owner, lines, pid := owner(t, time.Hour, jobs())
 	require.True(t, lines.Scan())
 	guard := number(t, lines.Text())
@@ -119,6 +138,7 @@ func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
 }
 
 func TestTheGuardKeepsTheDeadlineAlsoWhenItsReportsAreNotRead(t *testing.T) {
+	t.Parallel()
 	const lasts = 2 * time.Second
 	// It stops itself again and again; the other continues it. Each stop is a
 	// report.
@@ -140,6 +160,7 @@ func TestTheGuardKeepsTheDeadlineAlsoWhenItsReportsAreNotRead(t *testing.T) {
 }
 
 func TestThePriorityIsTheGuardsAndNotTheCommands(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("left out: priority is for root")
 	}
@@ -206,6 +227,7 @@ func parentOfProcess(t *testing.T, pid int) int {
 }
 
 func TestACommandThatChangesItsUserIsReported(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("left out: needs root, to make a file set-user-ID")
 	}

@@ -22,7 +22,7 @@ const backlog = 64
 
 // Options says what to run and under which terms.
 type Options struct {
-	Guard     *exec.Cmd     // runs Main; with the environment and the standard descriptors for the command
+	Guard     *exec.Cmd     // this program with the argument Verb; with the environment and the standard descriptors for the command
 	Argv      []string      // the command
 	Deadline  Instant       // the lock can be trusted until then
 	KillAfter time.Duration // TERM comes so long before KILL
@@ -71,6 +71,7 @@ func Start(o Options) (*Process, error) {
 	}}
 	go p.write(orders.write)
 	go p.read(reports.read, orders.write)
+	shed()
 	return p, nil
 }
 
@@ -78,7 +79,7 @@ func Start(o Options) (*Process, error) {
 // Gone; then the channel is closed.
 func (p *Process) Events() <-chan Event { return p.events }
 
-// Extend tells the guard that the lock can now be trusted until deadline.
+// Extend informs the guard that the lock can now be trusted until deadline.
 func (p *Process) Extend(deadline Instant) { p.send(order{Deadline: deadline}) }
 
 // Signal passes a signal on to the command's group.
@@ -88,7 +89,7 @@ func (p *Process) Signal(s syscall.Signal) { p.send(order{Signal: s}) }
 // later.
 func (p *Process) Stop() { p.send(order{Stop: true}) }
 
-// Kill ends the command at once.
+// Kill ends the command immediately.
 func (p *Process) Kill() { p.send(order{Kill: true}) }
 
 // Abandon has everything killed without the guard, which does not answer.

@@ -12,11 +12,11 @@ import (
 )
 
 // dieWithParent makes the kernel kill the child when the thread that forked it
-// ends. Main keeps that thread.
+// ends. The guard keeps that thread.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // adoptOrphans makes descendants whose parents have ended children of this
-// process instead of init's, so that they can still be found.
+// process instead of init's, where they can still be found.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // keepFromCommand closes every descriptor but the standard ones at the next

@@ -41,6 +41,7 @@ func headlessMain() {
 // A process whose first thread has ended looks like one that has ended, and is
 // the parent of its children yet.
 func TestTheChildrenOfAProcessWithoutItsFirstThreadAreReached(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+headlessRole)
 	out, err := cmd.StdoutPipe()

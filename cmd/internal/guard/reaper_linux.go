@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The process names of guard and reaper. They are not the program's, so that a
-// signal to all processes of its name does not reach them.
+// The process names of guard and reaper. They are not the program's: a signal
+// to all processes of its name does not reach them.
 const (
 	reaperName = "zkreaper"
 	guardName  = "zkguard"
@@ -18,6 +18,11 @@ const (
 
 // underReaper has the process that Start starts be the guard's reaper.
 func underReaper(cmd *exec.Cmd) { cmd.Args[0] = reaperName }
+
+// beCalled sets the name that ps, top and the kernel's log of what it killed
+// for want of memory have. It was that of the link by which the process was
+// started.
+func beCalled(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 func isReaper() bool { return os.Args[0] == reaperName }
 
@@ -31,7 +36,7 @@ func abandon(*os.Process) {}
 // gone.
 func reaper() error {
 	reports, life := os.NewFile(reportsFD, "reports"), os.NewFile(lifeFD, "life")
-	guard, err := syscall.ForkExec("/proc/self/exe", append([]string{guardName}, os.Args[1:]...), &syscall.ProcAttr{
+	guard, err := syscall.ForkExec("/proc/self/exe", []string{guardName, Verb}, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2, ordersFD, reportsFD}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {

@@ -39,10 +39,10 @@ func start(argv []string, tty Terminal) (pid int, err error) {
 	dieWithParent(sys)
 	if tty != (Terminal{}) {
 		// The child puts itself in the foreground before it runs the command,
-		// so that the command never sees itself in the background.
+		// which thus never sees itself in the background.
 		sys.Foreground, sys.Ctty = true, tty.fd
 	}
-	attr := &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: sys}
+	attr := &syscall.ProcAttr{Env: os.Environ(), Files: standard(), Sys: sys}
 	pid, err = syscall.ForkExec(path, argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) {
 		// A script without a first line that names its interpreter: execvp and
@@ -86,7 +86,7 @@ func find(name string) (string, error) {
 // Runnable looks for a command of this name. If there is none, the error says
 // why, and status is what a shell would exit with. Whether the system can run
 // the command shows only when it is started. A foreign command becomes another
-// user's, so that it cannot be signalled.
+// user's, and cannot be signalled.
 func Runnable(name string) (status int, foreign bool, err error) {
 	path, err := find(name)
 	var because *startError

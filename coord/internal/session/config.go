@@ -30,6 +30,7 @@ type Config struct {
 	packets   *packets
 	Auth      []Auth
 	Log       *slog.Logger
+	Waiting   *slog.Logger // hears that there is no connection before there was one
 
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means that of this machine.
@@ -58,14 +59,16 @@ const (
 // handshake of the second, and a third of T to connect to another.
 const (
 	handshakeShare = 6 // T/6 for the reply to a handshake, in the first round through the servers
-	stallShare     = 2 // T/2 for the reply to any other request
 	// How long the client waits for a server's answer to the closing of a
 	// session, at most.
 	closeLimit = time.Second
 
+	// How long to wait before a connection that may fail again, at first.
+	backOff = 25 * time.Millisecond
+
 	// An attempt to connect keeps the next server waiting for dialLimit. Then
-	// it goes on beside the others, each of its steps (name server, TCP, TLS)
-	// for dialPatience, and at most dialsAtOnce attempts for each server.
+	// it goes on while others are tried, each of its steps (name server, TCP,
+	// TLS) for dialPatience, and at most dialsAtOnce attempts for each server.
 	dialLimit    = time.Second
 	dialPatience = 10 * time.Second
 	dialsAtOnce  = 4

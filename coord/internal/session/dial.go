@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 var errNoMoreDials = errors.New("the session is over: no further connection")
@@ -16,13 +18,22 @@ var errNoMoreDials = errors.New("the session is over: no further connection")
 type hunt struct {
 	ctx     context.Context
 	end     context.CancelFunc
-	reached chan net.Conn
+	reached chan reached
 	running int // guarded by Session.mu
+}
+
+// reached is a connection to a server.
+type reached struct {
+	net.Conn
+	server string
 }
 
 // dial is the client library's dialer for s. The connection that it returns can
 // be one to a server that was tried before addr, and was slower to accept it.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
+	if s.ending.Err() != nil {
+		return s.parting, nil
+	}
 	round, err := s.pace()
 	if err != nil {
 		return nil, err
@@ -31,34 +42,37 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	if err != nil {
 		return nil, err // the client library tells the log
 	}
-	// In the first round a hung server must not keep the others waiting; later
-	// the network may be what is slow.
-	w := newWire(raw, s, s.clock, s.cfg.Auth, min(s.Timeout()/stallShare, time.Duration(1+round)*s.Timeout()/handshakeShare))
 	s.mu.Lock()
-	w.patient = s.busy
-	w.seen = s.seen
+	o := wire.Options{
+		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked,
+		// In the first round a hung server must not keep the others waiting;
+		// later the network may be what is slow.
+		Limit: min(s.timeout/2, time.Duration(1+round)*s.timeout/handshakeShare),
+	}
 	s.mu.Unlock()
-	if !s.adopt(w) {
+	c := wire.New(raw.Conn, tap{s}, o)
+	if !s.adopt(c, raw.server) {
 		_ = raw.Close()
 		return nil, errNoMoreDials
 	}
-	return w, nil
+	return c, nil
 }
 
-// pace lets the first attempt at each server through at once and then backs
-// off, up to a second or a fortieth of the time-out, until a server has
-// answered a request: little of a window must be spent waiting for a server
-// that is back. It returns how often every server was tried before.
+// pace lets the first attempt at each server through immediately, unless
+// connections do not last. Then it backs off, up to a second or a fortieth of
+// the time-out, until a server has answered a request: little of a window must
+// be spent waiting for a server that is back. It returns how often every server
+// was tried before.
 func (s *Session) pace() (round int, err error) {
 	s.mu.Lock()
 	round = s.attempts / s.hosts.count()
 	s.attempts++
-	timeout := s.timeout
+	timeout, brief := s.timeout, s.brief
 	s.mu.Unlock()
-	if round == 0 && s.ending.Err() == nil {
+	if round == 0 && !brief {
 		return round, nil
 	}
-	pause := min(25*time.Millisecond<<min(round, 6), time.Second, timeout/40)
+	pause := min(backOff<<min(round, 6), time.Second, timeout/40)
 	timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
 	defer timer.Stop()
 	select {
@@ -71,12 +85,12 @@ func (s *Session) pace() (round int, err error) {
 
 // reach waits for a connection, to addr or to a server that was tried before,
 // for as long as the others need not be kept waiting. An attempt that takes
-// longer goes on beside the next ones.
-func (s *Session) reach(network, addr string) (net.Conn, error) {
+// longer goes on while the next ones are made.
+func (s *Session) reach(network, addr string) (reached, error) {
 	failed := make(chan error, 1)
 	h, err := s.attempt(network, addr, failed)
 	if err != nil {
-		return nil, err
+		return reached{}, err
 	}
 	timer := time.NewTimer(min(dialLimit, s.Timeout()/handshakeShare))
 	defer timer.Stop()
@@ -88,13 +102,13 @@ func (s *Session) reach(network, addr string) (net.Conn, error) {
 		h.end()
 		return raw, nil
 	case err := <-failed:
-		return nil, err
+		return reached{}, err
 	case <-timer.C:
 		err := fmt.Errorf("%s has not accepted a connection yet", addr)
-		s.troubled(err)
-		return nil, err
+		s.troubled(addr, err)
+		return reached{}, err
 	case <-s.ending.Done():
-		return nil, errNoMoreDials
+		return reached{}, errNoMoreDials
 	}
 }
 
@@ -104,7 +118,7 @@ func (s *Session) attempt(network, addr string, failed chan<- error) (*hunt, err
 	defer s.mu.Unlock()
 	h := s.hunt
 	if h == nil {
-		h = &hunt{reached: make(chan net.Conn)}
+		h = &hunt{reached: make(chan reached)}
 		h.ctx, h.end = context.WithCancel(s.ending)
 		s.hunt = h
 	}
@@ -119,22 +133,22 @@ func (s *Session) attempt(network, addr string, failed chan<- error) (*hunt, err
 		s.mu.Unlock()
 		if err != nil {
 			if h.ctx.Err() == nil {
-				s.troubled(err)
+				s.troubled(addr, err)
 			}
 			failed <- err
 			return
 		}
 		select {
-		case h.reached <- raw:
+		case h.reached <- reached{raw, addr}:
 		case <-h.ctx.Done():
 			_ = raw.Close()
 		}
 	})
 }
 
-// troubled notes why the last attempt to connect failed.
-func (s *Session) troubled(err error) {
+// troubled notes why the last attempt to connect to a server failed.
+func (s *Session) troubled(server string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trouble = err
+	s.trouble[server] = err
 }

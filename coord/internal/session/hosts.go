@@ -12,12 +12,9 @@ import (
 // hosts is the client library's view of the server list: addresses as the
 // user wrote them, resolved at each dial. It does not ask the library to pause
 // (retryStart), because that costs a fixed second and fails what is queued;
-// the dialer paces itself instead. The exception is a session that is over:
-// only in that pause does the library notice that it was closed.
+// the dialer paces itself instead.
 type hosts struct {
-	ending  context.Context
 	servers []string
-	idle    chan struct{} // closed when a server is asked for after the end
 
 	mu    sync.Mutex
 	next  int
@@ -27,8 +24,8 @@ type hosts struct {
 // name is a server's host name. Each of its addresses is a server.
 type name struct{ addresses, next int }
 
-func newHosts(ending context.Context, servers []string) *hosts {
-	return &hosts{ending: ending, servers: servers, idle: make(chan struct{}), next: rand.IntN(len(servers)), names: map[string]*name{}}
+func newHosts(servers []string) *hosts {
+	return &hosts{servers: servers, next: rand.IntN(len(servers)), names: map[string]*name{}}
 }
 
 func (h *hosts) Init([]string) error { return nil }
@@ -40,21 +37,7 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
-	ended := h.ending.Err() != nil
-	if ended && !h.isIdle() {
-		close(h.idle)
-	}
-	return server, ended
-}
-
-// isIdle reports whether a server was asked for after the end.
-func (h *hosts) isIdle() bool {
-	select {
-	case <-h.idle:
-		return true
-	default:
-		return false
-	}
+	return server, false
 }
 
 // count is the number of servers, as far as their names were resolved.

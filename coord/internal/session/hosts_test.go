@@ -25,7 +25,7 @@ func TestEachAddressOfANameIsAServer(t *testing.T) {
 			return nil, errors.New("refused")
 		},
 	}
-	h := newHosts(t.Context(), []string{"zk:2181", "other:2181"})
+	h := newHosts([]string{"zk:2181", "other:2181"})
 	require.Equal(t, 2, h.count())
 	for range 3 {
 		_, err := cfg.connect(t.Context(), h, "tcp", "zk:2181")

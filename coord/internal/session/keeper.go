@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Keeper keeps one session usable at a time: it opens one, supervises it, and
@@ -51,7 +53,7 @@ func (k *Keeper) run() {
 		k.running.Go(s.conclude)
 		former := s
 		k.running.Go(func() { k.closeFormer(former) })
-		if errors.Is(s.Err(), ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
+		if errors.Is(s.Err(), wire.ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
 			k.pause(k.cfg.Timeout / 10)
 		}
 		if k.stop.Err() != nil {
@@ -89,14 +91,14 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		s, changed := k.current, k.changed
 		k.mu.Unlock()
 		if k.stop.Err() != nil {
-			return nil, ErrClosed
+			return nil, wire.ErrClosed
 		}
 		err := s.awaitUp(ctx)
 		if err == nil {
 			return s, nil
 		}
 		switch {
-		case errors.Is(err, ErrAuth):
+		case errors.Is(err, wire.ErrAuth):
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, Ended(ctx, err)
@@ -106,7 +108,7 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		case <-ctx.Done():
 			return nil, Ended(ctx)
 		case <-k.stop.Done():
-			return nil, ErrClosed
+			return nil, wire.ErrClosed
 		}
 	}
 }
@@ -144,7 +146,7 @@ func (s *Session) supervise(stop context.Context, out *outage) {
 		case <-timer.C:
 		case <-s.kick:
 		case <-stop.Done():
-			s.end(ErrClosed)
+			s.end(wire.ErrClosed)
 			return
 		}
 		if s.ending.Err() != nil {
@@ -168,7 +170,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 	if !isUp {
 		left := downSince.Add(timeout).Sub(now)
 		if left <= 0 {
-			s.over(fmt.Errorf("%w: %w: no server for %v", ErrExpired, errGivenUp, timeout))
+			s.over(fmt.Errorf("%w: %w: no server for %v", wire.ErrExpired, errGivenUp, timeout))
 			return 0
 		}
 		next = min(next, left)
@@ -185,7 +187,9 @@ func (s *Session) attend(now time.Time) time.Duration {
 		}
 		due := wrote.Add(interval).Sub(now)
 		if due <= 0 {
-			s.probe(now)
+			s.mu.Lock()
+			s.probe(s.wire, now)
+			s.mu.Unlock()
 			due = interval
 		}
 		next = min(next, due)
@@ -193,24 +197,13 @@ func (s *Session) attend(now time.Time) time.Duration {
 	return max(next, time.Millisecond)
 }
 
-// probe sends a write that changes nothing. Its reply moves the window (see
-// answered). It does not wait for the reply to the probe before: where replies
+// probe sends a write that changes nothing; s.mu is held. Its reply moves the
+// window. A probe does not wait for the reply to the one before: where replies
 // take a good part of T, the window would fall behind. A connection without
 // replies is given up, which bounds the number of probes under way.
-func (s *Session) probe(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.probing {
-		return // the probe before is not even written: a write can hang
-	}
-	s.probing = true
-	w, xid := s.wire, s.nextProbe(now)
-	_ = s.begin(func() {
-		w.probe(xid)
-		s.mu.Lock()
-		s.probing = false
-		s.mu.Unlock()
-	})
+func (s *Session) probe(c *wire.Conn, now time.Time) {
+	s.probed = now
+	_ = c.Ask(wire.Request{Op: wire.OpMulti, Urgent: true}, wire.Transaction(changesNothing))
 }
 
 // Vouch waits until the trust window is open, probing as often as needed.
@@ -221,7 +214,7 @@ func (s *Session) Vouch(ctx context.Context) error {
 			return s.Err()
 		}
 		err := s.Flush(ctx)
-		if err != nil && err != ErrConnection && err != ErrThrottled {
+		if err != nil && err != wire.ErrConnection && err != wire.ErrThrottled {
 			return err
 		}
 		// Two writes, one after the other, open it (see package window).
@@ -241,29 +234,28 @@ func (s *Session) Vouch(ctx context.Context) error {
 	}
 }
 
-// closeInOrder closes the session at the server, if one is connected, so that
-// the server deletes its ephemeral nodes at once, and ends the session. The
-// server has as much time to answer as it has for a handshake.
+// closeInOrder closes the session at the server, if one is connected, which
+// deletes its ephemeral nodes immediately, and ends the session. The server has
+// as much time to answer as it has for a handshake.
 func (s *Session) closeInOrder() {
 	s.mu.Lock()
 	connected, w := s.setDown(), s.wire
 	s.mu.Unlock()
 	if connected {
-		w.closeSession(min(closeLimit, s.Timeout()/handshakeShare))
+		w.CloseSession(min(closeLimit, s.Timeout()/handshakeShare))
 	}
-	s.over(ErrClosed)
+	s.over(wire.ErrClosed)
 }
 
-// conclude frees the callers that still wait inside the client library, and
-// waits for the session's goroutines and the library's own. The library's Close
-// puts a request into its queue and waits a second for the answer, unless its
-// loop empties the queue before that, which it does only while it looks for a
-// server.
+// conclude ends the client library's loop, and waits for it and for the
+// session's goroutines. The library must not be closed before it has the
+// parting: between two connections its loop may end without an answer to the
+// request of Close.
 func (s *Session) conclude() {
 	s.mu.Lock()
 	s.concluded = true
 	s.mu.Unlock()
-	<-s.hosts.idle
+	<-s.parting.Begun
 	s.conn.Close()
 	s.tasks.Wait()
 	for range s.closing {

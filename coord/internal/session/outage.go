@@ -2,31 +2,39 @@ package session
 
 import "time"
 
-// The log hears of a client without a connection when warnAfter has passed, and
-// then every warnEvery.
+// The log hears of a client without a connection when warnAfter has passed, or
+// warnFirst if there never was one, and then every warnEvery.
 const (
+	warnFirst = time.Second
 	warnAfter = 5 * time.Second
 	warnEvery = 30 * time.Second
 )
 
 // outage is a time without a connection, over as many sessions as it lasts. The
 // Keeper's goroutine has it for itself.
-type outage struct{ since, next time.Time }
+type outage struct {
+	since, next time.Time
+	connected   bool // there was a connection before it
+}
 
 // attend warns if that is due at now, and returns when to look again.
 func (o *outage) attend(s *Session, now time.Time) time.Duration {
 	s.mu.Lock()
-	isUp, downSince, trouble := s.isUp, s.downSince, s.trouble
+	isUp, downSince := s.isUp, s.downSince
 	s.mu.Unlock()
+	log, patience := s.cfg.Waiting, warnFirst
+	if o.connected {
+		log, patience = s.log, warnAfter
+	}
 	switch {
 	case isUp:
-		*o = outage{}
+		*o = outage{connected: true}
 		return warnAfter
 	case o.since.IsZero():
-		o.since, o.next = downSince, downSince.Add(warnAfter)
+		o.since, o.next = downSince, downSince.Add(patience)
 	}
 	if !now.Before(o.next) {
-		s.log.Warn("no connection to any server", "for", now.Sub(o.since).Round(time.Second), "err", trouble)
+		log.Warn("no connection to any server", "for", now.Sub(o.since).Round(time.Second), "err", s.Trouble())
 		o.next = now.Add(warnEvery)
 	}
 	return o.next.Sub(now)

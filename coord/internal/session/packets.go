@@ -1,42 +1,46 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // ErrTooLarge: a request is larger than the servers accept.
 var ErrTooLarge = errors.New("too large for a packet")
 
 const (
-	// DefaultMaxPacket is what servers accept in one packet unless they are
-	// told otherwise (jute.maxbuffer).
+	// DefaultMaxPacket is what servers accept in one packet unless configured
+	// otherwise (jute.maxbuffer).
 	DefaultMaxPacket = 0xfffff
-	// A packet counts as too large after this many connections that a server
-	// closed instead of answering it.
-	closings = 3
+	// A size counts as too large after this many trials on which a server
+	// closed the connection.
+	proof = 3
 	// How long that is believed without another look.
 	believed = time.Minute
 )
 
 // packets knows how large a packet may be, from the user and from what servers
 // did. A server that gets too much closes the connection, and all that is under
-// way is lost.
+// way is lost. So does one that restarts, and a proxy whenever it likes: that a
+// connection was closed under a packet is reason for a trial, and proves
+// nothing. The trial is a read of nothing that is as large as the packet. The
+// server that gets it answers immediately by itself, whatever the ensemble is
+// doing; an answer proves that the size fits. A limit is proven when proof
+// connections in a row were closed on trials.
 type packets struct {
 	limit int           // the largest that is sent
-	alone chan struct{} // has room for the one that sends what servers may close on
+	alone chan struct{} // has room for one: trials are made one at a time
 
 	mu      sync.Mutex
 	fits    int       // the largest that was answered
-	suspect int       // the smallest that a server closed on; 0 = none
-	closed  int       // how often, since one of that size was answered
+	suspect int       // the smallest under which a server closed the connection; 0 = none
+	closed  int       // how many trials since then ended so
 	last    time.Time // when
 
 	containers int // how often servers closed on the creation of one, since they answered one
@@ -52,119 +56,97 @@ func (p *packets) hasContainers() bool {
 
 func newPackets(limit int) *packets { return &packets{limit: limit, alone: make(chan struct{}, 1)} }
 
-// admit waits until a packet may be sent, and returns what to call when it was
-// answered. A packet of a size that a server has closed on is sent alone, after
-// a pause: it harms no other packet of that size, and its own outcome is known.
-func (p *packets) admit(size int, ending <-chan struct{}) (done func(), err error) {
-	if size > p.limit {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d (the servers' jute.maxbuffer; WithMaxPacket tells another)", ErrTooLarge, size, p.limit)
-	}
-	pause, err := p.verdict(size)
-	if pause == 0 {
-		return func() {}, err
-	}
+// admit waits until it is known whether servers accept packets of a size in
+// doubt, or until ctx or the session ends.
+func (p *packets) admit(ctx context.Context, s *Session, size int) error {
 	select {
 	case p.alone <- struct{}{}:
-	case <-ending:
-		return func() {}, nil // it will not be sent
+	case <-ctx.Done():
+		return Ended(ctx)
+	case <-s.Done():
+		return s.Err()
 	}
-	done = func() { <-p.alone }
-	if pause, err = p.verdict(size); err != nil {
-		done()
-		return nil, err
+	defer func() { <-p.alone }()
+	for {
+		pause, err := p.verdict(size)
+		if pause == 0 {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return Ended(ctx)
+		case <-s.Done():
+			timer.Stop()
+			return s.Err()
+		}
+		_, _ = roundTrip(ctx, s, wire.Request{Op: wire.OpExists, Trial: true}, wire.Nowhere(size), nothing)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ending:
-	}
-	return done, nil
+}
+
+// doubtfulSize is the size of a packet that is not sent yet: see admit.
+type doubtfulSize int
+
+func (s doubtfulSize) Error() string {
+	return fmt.Sprintf("servers may refuse packets of %d bytes", int(s))
 }
 
 // verdict reports whether a packet is too large, and otherwise how long to wait
-// before it is sent.
+// before a trial of its size, if it needs one.
 func (p *packets) verdict(size int) (pause time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
+	case size > p.limit:
+		return 0, fmt.Errorf("%w: %d bytes, the limit is %d (the servers' jute.maxbuffer; WithMaxPacket tells another)", ErrTooLarge, size, p.limit)
 	case p.suspect == 0 || size <= max(p.fits, smallPacket):
 		return 0, nil
-	case size >= p.suspect && p.closed >= closings && time.Since(p.last) < believed:
+	case size >= p.suspect && p.closed >= proof && time.Since(p.last) < believed:
 		return 0, fmt.Errorf("%w: %d bytes; servers have closed %d connections on such a packet, so their limit (jute.maxbuffer) is likely less than %d bytes, and at least %d",
 			ErrTooLarge, size, p.closed, p.suspect, p.fits)
 	}
-	return 50 * time.Millisecond << min(p.closed, closings), nil
+	return 50 * time.Millisecond << min(p.closed, proof), nil
 }
 
 // answered notes that a server accepts this request.
-func (p *packets) answered(r request) {
+func (p *packets) answered(r wire.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.op == opCreateContainer {
+	if r.Op == wire.OpCreateContainer {
 		p.containers = 0
 	}
-	p.fits = max(p.fits, r.size)
+	p.fits = max(p.fits, r.Size)
 	if p.fits >= p.suspect {
 		p.suspect, p.closed = 0, 0
 	}
 }
 
-// refused notes that a server closed the connection: on the first of these
-// packets that is larger than all that were answered, and perhaps on an
-// operation that it does not know.
-func (p *packets) refused(pending []request) {
+// refused notes that a server closed the connection with these requests
+// unanswered. A connection that is closed without a doubtful packet shows that
+// connections are closed anyway.
+func (p *packets) refused(pending []wire.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slices.ContainsFunc(pending, func(r request) bool { return r.op == opCreateContainer }) {
+	if slices.ContainsFunc(pending, func(r wire.Request) bool { return r.Op == wire.OpCreateContainer }) {
 		p.containers++
 	}
-	for _, r := range pending {
-		if r.size <= max(p.fits, smallPacket) {
-			continue
+	at := slices.IndexFunc(pending, func(r wire.Request) bool { return r.Size > max(p.fits, smallPacket) })
+	switch {
+	case at < 0:
+		if p.closed < proof {
+			p.closed = 0
 		}
-		if p.suspect == 0 || r.size < p.suspect {
-			p.suspect = r.size
-		}
+		return
+	case pending[at].Trial:
 		p.closed++
 		p.last = time.Now()
-		return
+	}
+	if size := pending[at].Size; p.suspect == 0 || size < p.suspect {
+		p.suspect = size
 	}
 }
 
 // smallPacket is what every server accepts.
 const smallPacket = 4 << 10
-
-// hungUp reports whether a connection has ended because the server closed it.
-func hungUp(err error) bool {
-	return !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) &&
-		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
-}
-
-// The sizes of packets, as the client library writes them (zookeeper.jute).
-
-const packetHeader, multiHeader = 8, 9
-
-func createSize(path string, data []byte, acl []ACL) int {
-	n := 4 + len(path) + 4 + len(data) + 4 + 4
-	for _, a := range acl {
-		n += 4 + 4 + len(a.Scheme) + 4 + len(a.ID)
-	}
-	return n
-}
-
-func txnSize(ops []Op) int {
-	n := packetHeader + multiHeader // the one that ends them
-	for _, op := range ops {
-		n += multiHeader
-		switch op.Kind {
-		case OpCreate:
-			n += createSize(op.Path, op.Data, op.ACL)
-		case OpSet:
-			n += 4 + len(op.Path) + 4 + len(op.Data) + 4
-		default:
-			n += 4 + len(op.Path) + 4
-		}
-	}
-	return n
-}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkcoord/zkcoord/coord/internal/window"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Session is one ZooKeeper session: one client connection object. The client
@@ -29,31 +31,34 @@ type Session struct {
 	kick   chan struct{} // wakes the supervisor
 	hosts  *hosts
 
-	claims atomic.Int64 // while there are any, the supervisor probes
+	claims atomic.Int64  // while there are any, the supervisor probes
+	asked  atomic.Uint32 // requests so far
 
 	mu        sync.Mutex
 	id        int64 // 0 until the first handshake
 	timeout   time.Duration
 	passwd    []byte
-	attempts  int   // dials since a server answered
-	trouble   error // why the last of them failed
-	hunt      *hunt // for a connection; nil while there is one
-	busy      bool  // the last connection ended because a request was not answered
-	wire      *wire
+	attempts  int              // dials since a server answered
+	server    string           // which the connection is to
+	trouble   map[string]error // why the last of them failed, for each server
+	hunt      *hunt            // for a connection; nil while there is one
+	busy      bool             // the last connection ended because a request was not answered
+	wire      *wire.Conn
 	up        chan struct{} // closed while requests can be sent
 	isUp      bool
+	opened    time.Time // when it was up last
+	brief     bool      // the connection before that did not last
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
-	asked     uint32    // requests of its own so far, probes included
 	seen      int64     // the newest change that an answer has told of
-	probing   bool      // one is being written
 	watches   map[armed]*Watch
 	arming    pool // sets watches on nodes
 	chores    pool // see Enqueue
 	listers   map[string]*lister
 	tasks     sync.WaitGroup  // goroutines begun on behalf of callers
 	concluded bool            // no more of them
-	closing   <-chan zk.Event // closed when the client library's loop has ended
+	parting   *wire.Parting   // the client library's connection after the end
+	closing   <-chan zk.Event // closed when its loop has ended
 }
 
 func start(cfg *Config) (*Session, error) {
@@ -61,9 +66,9 @@ func start(cfg *Config) (*Session, error) {
 	s := &Session{
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
 		clock: window.Clock{Suspended: cfg.Suspended},
-		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(ending, cfg.Servers),
-		timeout: cfg.Timeout, downSince: time.Now(),
-		watches: map[armed]*Watch{}, listers: map[string]*lister{},
+		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(cfg.Servers),
+		timeout: cfg.Timeout, downSince: time.Now(), parting: wire.NewParting(),
+		trouble: map[string]error{}, watches: map[armed]*Watch{}, listers: map[string]*lister{},
 	}
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
@@ -72,12 +77,11 @@ func start(cfg *Config) (*Session, error) {
 			return s.dial(network, addr, limit)
 		}),
 		zk.WithHostProvider(s.hosts),
-		zk.WithEventCallback(s.event),
 		zk.WithLogger(quiet{cfg.Log}),
 		zk.WithLogInfo(false))
 	if err != nil {
 		end(err)
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", wire.ErrInvalid, err)
 	}
 	s.conn, s.closing = conn, events
 	close(ready)
@@ -101,8 +105,8 @@ func (s *Session) Timeout() time.Duration {
 // Done is closed when the session is over.
 func (s *Session) Done() <-chan struct{} { return s.ending.Done() }
 
-// Err tells why the session is over, or nil. It matches [ErrExpired],
-// [ErrClosed] or [ErrAuth].
+// Err returns why the session is over, or nil. It matches [wire.ErrExpired],
+// [wire.ErrClosed] or [wire.ErrAuth].
 func (s *Session) Err() error {
 	if s.ending.Err() == nil {
 		return nil
@@ -116,11 +120,27 @@ func (s *Session) Deadline() time.Time {
 	return s.clock.Wall(s.window.End())
 }
 
-// Trouble tells why the last attempt to connect failed, or nil.
+// Trouble returns why the last attempt to connect to each server failed, or
+// nil.
 func (s *Session) Trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.trouble
+	var all error
+	for _, server := range s.cfg.Servers {
+		err := s.trouble[server]
+		switch {
+		case err == nil:
+			continue
+		case !strings.Contains(err.Error(), server):
+			err = fmt.Errorf("%s: %w", server, err)
+		}
+		if all == nil {
+			all = err
+		} else {
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
 }
 
 // Connected reports whether requests can be sent at the moment.
@@ -156,7 +176,7 @@ func (s *Session) over(cause error) {
 	w := s.wire
 	s.mu.Unlock()
 	if w != nil {
-		_ = w.Conn.Close()
+		w.Drop()
 	}
 	s.wake()
 }
@@ -170,125 +190,128 @@ func (s *Session) setDown() bool {
 	return true
 }
 
-// adopt makes w the session's connection, and begins to write what is asked on
+// adopt makes c the session's connection, and begins to write what is asked on
 // it, unless the session is over.
-func (s *Session) adopt(w *wire) bool {
+func (s *Session) adopt(c *wire.Conn, server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending.Err() != nil {
 		return false
 	}
-	s.wire = w
-	return s.begin(w.send) == nil
+	s.wire, s.server = c, server
+	return s.begin(c.Send) == nil
 }
 
-// established implements tap. A server that answers with another session, or
-// with none, has ended this one, whatever else it says; and so has one that
-// gives it less time.
-//
-// While there are claims, the first request on a connection is a probe: a
-// reconnect counts for the window only with it, and the requests of many
-// waiters can keep a server busy for long.
-func (s *Session) established(id int64, timeout time.Duration, sent time.Time) (probe int32, err error) {
+// tap is what the session hears from its connections.
+type tap struct{ *Session }
+
+// Established judges a handshake. A server that answers with another session,
+// or with none, has ended this one; and so has one that gives it less time.
+func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	s.mu.Lock()
 	first := s.id == 0
-	if first && id != 0 {
-		s.id, s.timeout = id, timeout
-		s.window.Create(sent, timeout, window.Lag(timeout, s.cfg.Tick))
+	if first && w.ID != 0 {
+		s.id, s.timeout = w.ID, w.Timeout
+		s.window.Create(sent, w.Timeout, window.Lag(w.Timeout, s.cfg.Tick))
 	}
 	known, granted := s.id, s.timeout
 	s.mu.Unlock()
 	switch {
-	case first && id == 0:
-		return 0, errors.New("the server refused a session")
-	case id == 0:
-		s.over(fmt.Errorf("%w: the server has expired it", ErrExpired))
-		return 0, ErrExpired
-	case id != known:
-		s.over(fmt.Errorf("%w: the server replaced it by another", ErrExpired))
-		return 0, ErrExpired
-	case timeout < granted:
+	case first && w.ID == 0:
+		return errors.New("the server refused a session")
+	case w.ID == 0:
+		s.over(fmt.Errorf("%w: the server has expired it", wire.ErrExpired))
+		return wire.ErrExpired
+	case w.ID != known:
+		s.over(fmt.Errorf("%w: the server replaced it by another", wire.ErrExpired))
+		return wire.ErrExpired
+	case w.Timeout < granted:
 		// Each server has its own limits. Holds were granted for the longer
 		// time-out.
-		s.over(fmt.Errorf("%w: the server grants it only %v, not %v any more", ErrExpired, timeout, granted))
-		return 0, ErrExpired
+		s.over(fmt.Errorf("%w: the server grants it only %v, not %v any more", wire.ErrExpired, w.Timeout, granted))
+		return wire.ErrExpired
 	}
 	if !first {
 		s.window.Attach(sent)
 	}
-	if s.claims.Load() == 0 {
-		return 0, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nextProbe(time.Now()), nil
+	return nil
 }
 
-// answered implements tap.
-func (s *Session) answered(r request, zxid int64, code int32) {
-	if !r.moment.IsZero() && s.window.Answer(r.moment, s.clock.Now(), isWrite(r.op) && committed(code)) {
-		s.wake()
-	}
-	s.cfg.packets.answered(r)
-	if code == codeExpired {
-		// Usually the connection ends first. Otherwise a caller would repeat
-		// the request at full speed.
-		s.over(fmt.Errorf("%w: the server has expired it", ErrExpired))
+// Opened presents the credentials and lets requests through. While there are
+// claims, the first of them is a probe: a reconnect counts for the window only
+// with it, and the requests of many waiters can keep a server busy for long.
+func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
+	for _, a := range s.cfg.Auth {
+		_ = c.Ask(wire.Request{Op: wire.OpAuth, Tell: s.authenticated}, wire.Credential(a.Scheme, a.Credential))
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.attempts, s.trouble, s.busy, s.seen = 0, nil, false, max(s.seen, zxid)
-}
-
-// authenticated implements tap.
-func (s *Session) authenticated(code int32) {
-	if code != 0 {
-		s.log.Error("the server refused a credential", "code", code)
-		s.over(ErrAuth)
+	if s.claims.Load() > 0 {
+		s.probe(c, time.Now())
 	}
-}
-
-// refused implements tap.
-func (s *Session) refused(pending []request) { s.cfg.packets.refused(pending) }
-
-// failed implements tap.
-func (s *Session) failed(w *wire, open bool, err error) {
-	s.mu.Lock()
-	if !open {
-		s.trouble = err
-	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.busy = true
-	}
-	changed := s.wire == w && s.setDown()
-	s.mu.Unlock()
-	if changed {
-		s.cfg.Notify(Down, s)
-	}
-}
-
-// event is the client library's callback. It runs in the library's own
-// goroutines and must neither block nor call the library.
-func (s *Session) event(e zk.Event) {
-	if e.Type != zk.EventSession {
-		s.dispatch(e)
-		return
-	}
-	if e.State == zk.StateDisconnected && s.hosts.isIdle() {
-		time.Sleep(headStart) // for what Close asks for; see conclude
-	}
-	if e.State != zk.StateHasSession {
-		return
-	}
-	s.mu.Lock()
-	if s.isUp || s.ending.Err() != nil {
+	if s.ending.Err() != nil {
 		s.mu.Unlock()
 		return
 	}
-	s.isUp, s.passwd = true, s.wire.passwd
+	now := time.Now()
+	s.brief = now.Sub(s.opened) < backOff
+	s.isUp, s.passwd, s.opened = true, w.Passwd, now
 	close(s.up)
 	s.mu.Unlock()
-	s.cfg.Notify(Up, s)
+	s.cfg.Notify(Up, s.Session)
 	s.wake()
+}
+
+func (s *Session) authenticated(_ int64, err error) {
+	if err != nil && err != wire.ErrConnection {
+		s.log.Error("the server refused a credential", "err", err)
+		s.over(wire.ErrAuth)
+	}
+}
+
+func (s tap) Admits(r wire.Request) error {
+	if r.Trial || r.Size <= smallPacket {
+		return nil
+	}
+	pause, err := s.cfg.packets.verdict(r.Size)
+	if pause > 0 {
+		return doubtfulSize(r.Size)
+	}
+	return err
+}
+
+func (s tap) Timed(sent time.Time, proves bool) {
+	if s.window.Answer(sent, s.clock.Now(), proves) {
+		s.Session.wake()
+	}
+}
+
+func (s tap) Answered(r wire.Request, zxid int64, err error) {
+	s.cfg.packets.answered(r)
+	if err == wire.ErrExpired {
+		// Usually the connection ends first. Otherwise a caller would repeat
+		// the request at full speed.
+		s.over(fmt.Errorf("%w: the server has expired it", wire.ErrExpired))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts, s.busy, s.seen = 0, false, max(s.seen, zxid)
+	clear(s.trouble)
+}
+
+func (s tap) Refused(pending []wire.Request) { s.cfg.packets.refused(pending) }
+
+func (s tap) Failed(c *wire.Conn, open bool, err error) {
+	s.mu.Lock()
+	if !open {
+		s.trouble[s.server] = err
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.busy = true
+	}
+	changed := s.wire == c && s.setDown()
+	s.mu.Unlock()
+	if changed {
+		s.cfg.Notify(Down, s.Session)
+	}
 }
 
 // quiet turns the client library's lines into debug records.

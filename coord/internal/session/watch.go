@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Fired is what used a watch up.
@@ -26,12 +26,13 @@ const (
 type Watch struct {
 	Data     []byte
 	Children []string
-	Stat     Stat
+	Stat     wire.Stat
 
-	// Closed when the fields above, or err, are set, and nil from then on.
-	// Session.mu guards it.
+	// Session.mu guards these. ready is closed when the fields above, or err,
+	// are set, and nil from then on.
 	ready chan struct{}
 	err   error
+	armed bool // the server has it
 
 	mu    sync.Mutex
 	fired Fired
@@ -80,7 +81,7 @@ type Kind int
 
 // Data: a node that is there, until its data change or it goes. Children: the
 // list of its children. Absence: a node that is not there, until it is; one
-// that is there answers [ErrNodeExists].
+// that is there answers [wire.ErrNodeExists].
 const (
 	Data Kind = iota
 	Children
@@ -88,8 +89,8 @@ const (
 )
 
 // WatchData reads a node and watches it: one request, or none when it is
-// watched already. A missing node answers [ErrNoNode] and leaves no watch. A
-// node whose data may not be read is watched without its data, by the changes
+// watched already. A missing node answers [wire.ErrNoNode] and leaves no watch.
+// A node whose data may not be read is watched without its data, by the changes
 // of its parent's children.
 func (s *Session) WatchData(ctx context.Context, path string) (*Watch, error) {
 	return s.Await(ctx, s.Begin(Data, path))
@@ -116,6 +117,12 @@ func (s *Session) WatchAll(ctx context.Context, paths ...string) []Watched {
 		all[i].Watch, all[i].Err = s.Await(ctx, begun[i])
 	}
 	return all
+}
+
+// armed names a watch.
+type armed struct {
+	path string
+	kind Kind
 }
 
 // Watching returns the watch that is set, or nil.
@@ -189,7 +196,7 @@ func (s *Session) arm(key armed, w *Watch) {
 	if w.err = s.awaitUp(context.Background()); w.err == nil {
 		w.err = s.read(key, w)
 	}
-	if errors.Is(w.err, ErrNoAuth) && key.kind == Data {
+	if errors.Is(w.err, wire.ErrNoAuth) && key.kind == Data {
 		w.err = s.armByParent(key, w)
 	}
 	s.mu.Lock()
@@ -202,24 +209,28 @@ func (s *Session) arm(key armed, w *Watch) {
 }
 
 func (s *Session) read(key armed, w *Watch) error {
-	op := map[Kind]int32{Data: opGetData, Children: opGetChildren2, Absence: opExists}[key.kind]
-	_, err := roundTrip(context.Background(), s, request{op: op, path: key.path, watch: true}, reading(key.path, true), func(a answer) (_ struct{}) {
-		end := 0
+	r := wire.Request{Op: map[Kind]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[key.kind]}
+	r.Tell = func(_ int64, err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.armed = err == nil || key.kind == Absence && err == wire.ErrNoNode
+	}
+	_, err := roundTrip(context.Background(), s, r, wire.Reading(key.path, true), func(d *wire.Decoder) (_ struct{}) {
 		switch key.kind {
 		case Data:
-			w.Data, end = bufferAt(a.body, 0)
+			w.Data = d.Buffer()
 		case Children:
-			w.Children, end = namesAt(a.body, 0)
+			w.Children = d.Names()
 		}
-		w.Stat = statAt(a.body, end)
+		w.Stat = d.Stat()
 		return
 	})
 	switch {
 	case key.kind != Absence:
 		return err
 	case err == nil:
-		return ErrNodeExists
-	case err == ErrNoNode:
+		return wire.ErrNodeExists
+	case err == wire.ErrNoNode:
 		return nil
 	}
 	return err
@@ -236,7 +247,7 @@ func (s *Session) armByParent(key armed, w *Watch) error {
 	}
 	node, err := s.Exists(context.Background(), key.path)
 	if err == nil && !node.Exists {
-		err = ErrNoNode
+		err = wire.ErrNoNode
 	}
 	if err != nil {
 		return err
@@ -251,22 +262,34 @@ func (s *Session) armByParent(key armed, w *Watch) error {
 	return nil
 }
 
-// dispatch fires the shared watches an event is about. An event that was made
-// up for a lost connection carries another state than a server's.
-func (s *Session) dispatch(e zk.Event) {
+// Fired fires the shared watches an event is about.
+func (s tap) Fired(event int32, path string) {
 	fired := Changed
-	switch {
-	case e.State != zk.StateSyncConnected:
-		fired = Stale
-	case e.Type == zk.EventNodeDeleted:
+	if event == wire.EventDeleted {
 		fired = Deleted
 	}
-	if e.Type != zk.EventNodeChildrenChanged {
-		s.fire(armed{e.Path, Data}, fired)
-		s.fire(armed{e.Path, Absence}, fired)
+	if event != wire.EventChildrenChanged {
+		s.fire(armed{path, Data}, fired)
+		s.fire(armed{path, Absence}, fired)
 	}
-	if e.Type == zk.EventNodeChildrenChanged || e.Type == zk.EventNodeDeleted || e.Type == zk.EventNotWatching {
-		s.fire(armed{e.Path, Children}, fired)
+	if event == wire.EventChildrenChanged || event == wire.EventDeleted {
+		s.fire(armed{path, Children}, fired)
+	}
+}
+
+// Ended fires the watches that were set on the connection: no wait relies on
+// their being set again, each looks again.
+func (s tap) Ended() {
+	s.mu.Lock()
+	var lost []armed
+	for key, w := range s.watches {
+		if w.armed {
+			lost = append(lost, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, key := range lost {
+		s.fire(key, Stale)
 	}
 }
 
@@ -288,8 +311,8 @@ func (s *Session) fire(key armed, fired Fired) {
 	}
 }
 
-// OnFire calls hook once when w fires, or at once when it has fired already.
-// The hook runs in the client library's goroutine: it must not block.
+// OnFire calls hook once when w fires, or immediately if it has fired already.
+// The hook runs in the goroutine that reads: it must not block.
 func (w *Watch) OnFire(hook func(Fired)) {
 	w.mu.Lock()
 	fired := w.fired

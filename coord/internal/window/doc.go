@@ -18,7 +18,7 @@
 //     A later leader gives every session T anew, from a moment after the last
 //     write that an earlier one acknowledged.
 //   - A handshake that creates a session is a write. The handshake of a
-//     reconnect is passed to the leader and is heard of there at once.
+//     reconnect is passed to the leader and touches the session there.
 //
 // # The rule
 //
@@ -33,8 +33,8 @@
 //
 // The handshake of a reconnect needs no report; one write acknowledged on its
 // connection proves that a quorum followed that leader afterwards. It is newer
-// than every answer of the connections before, so that these need no rule of
-// their own.
+// than every answer of the connections before, so they need no rule of their
+// own.
 //
 // # Not covered
 //

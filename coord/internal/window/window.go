@@ -72,7 +72,7 @@ func (w *Window) Answer(sent, came time.Time, write bool) (opened bool) {
 }
 
 func (w *Window) answered(sent, came time.Time, write bool) {
-	defer w.keep(answer{sent, came, write}) // it proves nothing of itself
+	defer w.keep(answer{sent, came, write}) // it proves nothing by itself
 	if !write {
 		return
 	}
@@ -101,7 +101,7 @@ func (w *Window) advance(limit time.Time) {
 }
 
 // keep remembers an answer, unless there is one of its kind that is hardly
-// older, and forgets those that are too old to open a window.
+// older, and forgets answers too old to open a window.
 func (w *Window) keep(a answer) {
 	for len(w.answers) > 1 && a.sent.Sub(w.answers[0].sent) > w.timeout {
 		w.answers = w.answers[1:]
@@ -147,9 +147,9 @@ func (w *Window) Wrote() time.Time {
 }
 
 // Interval returns how far apart writes may be at now to keep the window open:
-// T/8, or less, so that a whole number of them spans the lag and a round trip
-// of T/40. Three round trips are in the window; where they take longer, they
-// leave no room for long intervals.
+// T/8, or less, to make a whole number of them span the lag and a round trip of
+// T/40. Three round trips are in the window; where they take longer, they leave
+// no room for long intervals.
 func (w *Window) Interval(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Create makes the node by once, and blocks until that is certain, or certain
@@ -28,9 +29,9 @@ func (n *Node) Create(ctx context.Context, once func() (path string, czxid int64
 		switch {
 		case IsLost(err) && ctx.Err() != nil:
 			return session.Ended(ctx) // and the node is not there
-		case errors.Is(err, session.ErrNoNode) && ensure != nil:
+		case errors.Is(err, wire.ErrNoNode) && ensure != nil:
 			// The directory is missing, or its container was just reaped.
-			if err := ensure(); err != nil && !IsLost(err) && !errors.Is(err, session.ErrThrottled) {
+			if err := ensure(); err != nil && !IsLost(err) && !errors.Is(err, wire.ErrThrottled) {
 				return err
 			}
 		case !IsLost(err):
@@ -105,7 +106,7 @@ func (n *Node) recover() (found bool, err error) {
 			return false, nil
 		case err == nil, n.sess.Err() != nil:
 			return found, err
-		case errors.Is(err, session.ErrNoAuth):
+		case errors.Is(err, wire.ErrNoAuth):
 			n.host.Tell(Unsearchable, n, err)
 			return false, err
 		}
@@ -118,7 +119,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	listing, err := n.sess.List(ctx, n.Spec.Dir)
-	if errors.Is(err, session.ErrNoNode) {
+	if errors.Is(err, wire.ErrNoNode) {
 		return false, nil
 	}
 	if err != nil {
@@ -129,7 +130,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 			continue
 		}
 		node, as, err := n.examine(ctx, name)
-		if err != nil && !errors.Is(err, session.ErrNoNode) {
+		if err != nil && !errors.Is(err, wire.ErrNoNode) {
 			return false, err
 		}
 		if node.Stat.Owner != n.sess.ID() || as == another {
@@ -155,7 +156,7 @@ func (n *Node) mayHave(name string) bool {
 	return strings.HasPrefix(name, n.Spec.Name)
 }
 
-// ownership is how far what a node of the name holds tells who made it.
+// ownership is how far what a node of the name holds says who made it.
 type ownership int
 
 const (
@@ -168,7 +169,7 @@ const (
 func (n *Node) examine(ctx context.Context, name string) (session.Node, ownership, error) {
 	path := Join(n.Spec.Dir, name)
 	node, err := n.sess.Get(ctx, path)
-	unreadable := errors.Is(err, session.ErrNoAuth)
+	unreadable := errors.Is(err, wire.ErrNoAuth)
 	if unreadable {
 		node, err = n.sess.Exists(ctx, path)
 	}

@@ -1,6 +1,6 @@
 // Package znode is the life of one own node: an ephemeral node that this client
-// makes, and that must neither be made twice nor be left behind, whatever
-// becomes of the replies. It knows nothing of lines, kinds and holds.
+// makes, and that must neither be made twice nor be left behind, even if
+// replies are lost. It knows nothing of lines, kinds and holds.
 //
 //	creating   [Node.Create] sends the create until its outcome is known. After a
 //	           lost reply it looks, behind a write that the ensemble agreed on,

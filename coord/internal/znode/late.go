@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Event is something in the life of a node that is worth a report.
@@ -112,7 +113,7 @@ func (h *Host) Over(s *session.Session) {
 	}
 }
 
-// attempted tells that no further attempt to make the node is under way. What
+// attempted reports that no further attempt to make the node is under way. What
 // was carried out late until now is looked for.
 func (n *Node) attempted() {
 	h := n.host
@@ -204,7 +205,7 @@ func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
 }
 
 func isPassing(err error) bool {
-	return errors.Is(err, session.ErrConnection) || errors.Is(err, session.ErrExpired) || errors.Is(err, session.ErrThrottled)
+	return errors.Is(err, wire.ErrConnection) || errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrThrottled)
 }
 
 // removeIfLate deletes a node of the name if no claim owns it. It returns
@@ -218,8 +219,8 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	switch err := stray.DeleteOnce(); {
 	case err == nil:
 		n.host.Tell(RemovedLate, stray, nil)
-	case errors.Is(err, session.ErrNoNode):
-	case errors.Is(err, session.ErrNoAuth):
+	case errors.Is(err, wire.ErrNoNode):
+	case errors.Is(err, wire.ErrNoAuth):
 		n.host.Tell(Stranded, stray, err)
 	default:
 		return false
@@ -228,7 +229,7 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 }
 
 // isLate reports whether a node of the name is one that no claim owns. It fails
-// when it cannot tell now.
+// if that cannot be known now.
 func (n *Node) isLate(ctx context.Context, name string) (bool, error) {
 	if n.live.Load() && name == n.Name() {
 		return false, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Spec says what a node is like.
@@ -18,17 +19,17 @@ type Spec struct {
 	// where that is asked for; or it is Plain.
 	Name string
 	// Plain: the name is an exact one that this session may use more than once.
-	// The data tell its nodes apart.
+	// The data distinguish its nodes.
 	Plain bool
-	// Shared: other clients may want the same name. What creates the node sets
-	// its data as well, so that its version is 1.
+	// Shared: other clients may want the same name. The request that creates
+	// the node also sets its data, which makes its version 1.
 	Shared bool
-	// Data tell whose a plain node is.
+	// Data says whose a plain node is.
 	Data []byte
-	// Proof are checks that hold as long as a shared node is this one.
-	Proof []session.Op
-	// Barred tells why no further attempt to make the node may begin, or nil;
-	// it may itself be nil.
+	// Proof lists checks that are true only while a shared node is this one.
+	Proof []wire.Op
+	// Barred says why no further attempt to make the node may begin, or nil; it
+	// may itself be nil.
 	Barred func() error
 }
 
@@ -69,8 +70,8 @@ func (n *Node) Session() *session.Session { return n.sess }
 // Name returns the node's name in its directory, or "" until it is made.
 func (n *Node) Name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
-// Czxid returns the number of the change that created the node, or 0 where the
-// reply did not tell.
+// Czxid returns the number of the change that created the node, or 0 if the
+// reply did not say.
 func (n *Node) Czxid() int64 { return n.czxid }
 
 // Join returns the path of a node in a directory.
@@ -106,16 +107,16 @@ func (n *Node) Version() int32 {
 
 // Rewritten reports whether the node is not of its version only because another
 // client has written into it, as a request for it does, and takes note of the
-// new one. Where it is not known which node was made, a request for it counts;
-// should that be another node of this session, the proof tells. It fails when
-// ctx or the session ends first.
+// new one. If we never learned our czxid, a revocation request marks the node
+// as ours; Proof rules out another node of this session. It fails when ctx or
+// the session ends first.
 func (n *Node) Rewritten(ctx context.Context) (bool, error) {
 	if !n.Spec.Shared {
 		return false, nil
 	}
 	node, err := Read(ctx, n.sess, func() (session.Node, error) { return n.sess.Get(ctx, n.path) })
 	switch {
-	case errors.Is(err, session.ErrNoNode):
+	case errors.Is(err, wire.ErrNoNode):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -130,7 +131,7 @@ func (n *Node) Rewritten(ctx context.Context) (bool, error) {
 
 // Delete deletes the node by once, or by [Node.DeleteOnce] if that is nil, for
 // as long as that takes: until it or the session is gone. It fails only with
-// [session.ErrNoAuth].
+// [wire.ErrNoAuth].
 func (n *Node) Delete(once func() error) error {
 	if once == nil {
 		once = n.DeleteOnce
@@ -138,10 +139,10 @@ func (n *Node) Delete(once func() error) error {
 	told := false
 	err := Send(context.Background(), n.sess, once, func(err error, _ bool) error {
 		switch {
-		case errors.Is(err, session.ErrNoNode):
+		case errors.Is(err, wire.ErrNoNode):
 			return nil
 		case n.sess.Err() != nil, IsLost(err):
-		case errors.Is(err, session.ErrNoAuth):
+		case errors.Is(err, wire.ErrNoAuth):
 			n.host.Tell(Stranded, n, err)
 			return err
 		default:
@@ -154,7 +155,7 @@ func (n *Node) Delete(once func() error) error {
 		}
 		return ErrAgain
 	})
-	if errors.Is(err, session.ErrNoAuth) {
+	if errors.Is(err, wire.ErrNoAuth) {
 		return err
 	}
 	n.Forget()
@@ -170,7 +171,7 @@ func (n *Node) Trouble() error {
 	return nil
 }
 
-// DeleteOnce sends the deletion once. [session.ErrNoNode] says that there is no
+// DeleteOnce sends the deletion once. [wire.ErrNoNode] says that there is no
 // such node, also when another's has its name.
 func (n *Node) DeleteOnce() error {
 	ctx := context.Background() // ends with the session
@@ -178,25 +179,25 @@ func (n *Node) DeleteOnce() error {
 		return n.sess.Delete(ctx, n.path)
 	}
 	for {
-		del := session.Op{Kind: session.OpDelete, Path: n.path, Version: n.Version()}
+		del := wire.Op{Kind: wire.OpDelete, Path: n.path, Version: n.Version()}
 		replies, err := n.sess.Txn(ctx, append(slices.Clone(n.Spec.Proof), del))
 		at := session.Refused(replies)
-		if at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, session.ErrNoNode) {
-			_, err = n.sess.Txn(ctx, []session.Op{del})
+		if at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, wire.ErrNoNode) {
+			_, err = n.sess.Txn(ctx, []wire.Op{del})
 			at = len(n.Spec.Proof)
 		}
 		switch {
-		case !errors.Is(err, session.ErrBadVersion):
+		case !errors.Is(err, wire.ErrBadVersion):
 			return err
 		case at < len(n.Spec.Proof):
-			return session.ErrNoNode // the proof tells that it is another's by now
+			return wire.ErrNoNode // the proof tells that it is another's by now
 		}
 		written, err := n.Rewritten(ctx)
 		switch {
 		case err != nil:
 			return err
 		case !written:
-			return session.ErrNoNode // another's by now
+			return wire.ErrNoNode // another's by now
 		}
 	}
 }

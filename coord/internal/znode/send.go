@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // ErrUnconfirmed: whether the request took effect is not known (yet).
@@ -17,10 +18,10 @@ var ErrAgain = errors.New("send it again")
 
 // Send sends a request until its outcome is known. once sends it one time.
 // judge gets each failure, and whether the reply to this attempt or an earlier
-// one was lost, so that the request may have been carried out, and may yet be.
-// It answers nil when the request took effect, ErrAgain, or the error to
-// return. A throttled request was not carried out: it is sent again after a
-// moment, without judge.
+// one was lost: the request may then have been carried out, or may yet be. It
+// answers nil when the request took effect, ErrAgain, or the error to return. A
+// throttled request was not carried out: it is sent again after a moment,
+// without judge.
 //
 // No attempt is begun when ctx has ended or the session is over. The error then
 // says so, and matches [ErrUnconfirmed] if a reply was lost.
@@ -30,7 +31,7 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, session.ErrThrottled):
+		case errors.Is(err, wire.ErrThrottled):
 			Pause(ctx, s)
 		default:
 			lost = lost || IsLost(err)
@@ -49,7 +50,7 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 
 // IsLost reports whether the reply to a request was lost, or not waited for.
 func IsLost(err error) bool {
-	return errors.Is(err, session.ErrConnection) || errors.Is(err, ErrUnconfirmed)
+	return errors.Is(err, wire.ErrConnection) || errors.Is(err, ErrUnconfirmed)
 }
 
 // Unconfirmed adds [ErrUnconfirmed] to an error that leaves the outcome open.
@@ -60,7 +61,7 @@ func Unconfirmed(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 }
 
-// unconfirmed tells of the last attempt and of what forbids another.
+// unconfirmed describes the last attempt and what forbids another.
 func unconfirmed(lost bool, err, end error) error {
 	switch {
 	case !lost:
@@ -82,7 +83,7 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 		return err
 	}, func(err error, _ bool) error {
 		switch {
-		case !errors.Is(err, session.ErrConnection), s.Err() != nil:
+		case !errors.Is(err, wire.ErrConnection), s.Err() != nil:
 			return err
 		case ctx.Err() != nil:
 			return session.Ended(ctx, err)

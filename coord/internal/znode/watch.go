@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // How long a node goes without a watch after it was seen: what is over sooner
@@ -30,14 +31,14 @@ type Owner interface {
 // the node's deletion and a request for it are noticed.
 func (n *Node) heed(w *session.Watch, err error) error {
 	switch {
-	case errors.Is(err, session.ErrNoNode):
+	case errors.Is(err, wire.ErrNoNode):
 		n.owner.Deleted()
 		return err
 	case err != nil:
 		return err
 	case w.Stat.Owner != n.sess.ID():
 		n.owner.Replaced(w.Stat.Owner)
-		return session.ErrNoNode
+		return wire.ErrNoNode
 	}
 	if n.host.IsRequest(w.Data) {
 		n.owner.Asked()
@@ -66,7 +67,7 @@ func (n *Node) Watch() {
 			if err == nil || n.sess.Err() != nil {
 				break
 			}
-			if errors.Is(err, session.ErrNoAuth) {
+			if errors.Is(err, wire.ErrNoAuth) {
 				if n.unwatchable.CompareAndSwap(false, true) {
 					n.host.Tell(Unwatchable, n, err)
 				}
@@ -118,20 +119,20 @@ func (n *Node) Seen() {
 	n.putOff(watchDelay)
 }
 
-// Known tells whether the node was seen just now, or is watched.
+// Known reports whether the node was seen just now, or is watched.
 func (n *Node) Known() bool {
 	w := n.watch.Load()
 	return time.Since(n.seen) < watchDelay || w != nil && w.Fired() == session.Pending
 }
 
 // Look reads and watches the node, unless it is known to be there. It fails
-// with [session.ErrNoNode] when it is not.
+// with [wire.ErrNoNode] when it is not.
 func (n *Node) Look(ctx context.Context) error {
 	for !n.Known() {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
 			return struct{}{}, n.heed(n.sess.WatchData(ctx, n.path))
 		})
-		if err != nil && !errors.Is(err, session.ErrNoAuth) { // it may be forbidden to watch; see Watch
+		if err != nil && !errors.Is(err, wire.ErrNoAuth) { // it may be forbidden to watch; see Watch
 			return err
 		}
 		n.Seen()

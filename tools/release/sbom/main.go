@@ -39,6 +39,9 @@ func write(binary, version string) error {
 		if m.Replace != nil {
 			m = m.Replace
 		}
+		if m.Version == "(devel)" { // the library, of the same tree
+			m.Version = version
+		}
 		components = append(components, cdx.Component{
 			BOMRef: url(m.Path, m.Version), Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: url(m.Path, m.Version),
 			Properties: &[]cdx.Property{{Name: "go.sum", Value: m.Sum}},

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -168,6 +169,40 @@ func fits(b tab) {
 	b.t.Helper()
 	require.Equal(b.t, width, value[int](b, `innerWidth`))
 	require.LessOrEqual(b.t, value[int](b, `document.documentElement.scrollWidth`), width)
+}
+
+func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	server := startServer(t)
+	servers := server.ConnectString()
+	p := serve(t, servers, "--every", "200ms")
+	b := browse(t, ctx)
+	b.do(chromedp.Navigate(p.url))
+	enter := func(name string) <-chan *doublebarrier.Member {
+		barrier, err := doublebarrier.New(newWorker(t, ctx, servers, name).Client, "/batch", 2)
+		require.NoError(t, err)
+		in := make(chan *doublebarrier.Member, 1)
+		go func() {
+			defer close(in)
+			if m, err := barrier.Enter(ctx); err == nil {
+				in <- m
+			}
+		}()
+		return in
+	}
+	first := enter("first")
+	b.shows("#tree", "no round yet; 1 of 2 have come")
+	members := []*doublebarrier.Member{<-enter("second"), <-first}
+	b.shows("#tree", "round 1 is open: 2 of 2 inside")
+	var leaving sync.WaitGroup
+	for _, m := range members {
+		leaving.Go(func() {
+			require.NoError(t, m.Leave(ctx))
+		})
+	}
+	leaving.Wait()
+	b.shows("#tree", "round 1 is over; nobody waits")
 }
 
 // Another site's page, in the same browser, that has learnt the whole URL.

@@ -105,11 +105,24 @@ function newBranch(branch) {
 function holding(r) {
   if (r.closed) return "closed by " + r.closed.by + " for " + age(r.closed.age);
   if (r.queue) return plural(r.queue.items, "item", "items") + ", " + r.queue.in_hand + " in hand";
-  if (r.round) return "round " + r.round.number + (r.round.open ? " is open: " : " is not open: ") + r.round.inside + " of " + r.round.members + " inside";
+  if (r.round) return roundOf(r.round);
   const holders = r.contenders.filter((c) => c.holds);
   if (holders.length === 0) return "";
   const more = holders.length > 1 ? " and " + (holders.length - 1) + " more" : "";
-  return (holders[0].owner || "unknown") + more + " for " + age(holders[0].age);
+  return (holders[0].owner || "unknown") + more + ", " + since(holders[0]);
+}
+
+// roundOf says how a double barrier's round stands, as inspect does.
+function roundOf(round) {
+  if (round.open) return "round " + round.number + " is open: " + round.inside + " of " + round.members + " inside";
+  const last = round.number > 0 ? "round " + round.number + " is over" : "no round yet";
+  return last + (round.waiting > 0 ? "; " + round.waiting + " of " + round.members + " have come" : "; nobody waits");
+}
+
+// since is for how long a contender holds, if that is known, or else how long
+// its node is there, its wait included.
+function since(c) {
+  return c.held_for === null ? "there for " + age(c.age) : "for " + age(c.held_for);
 }
 
 // drawLine shows the contenders of a recipe, and the items in hand at a queue.
@@ -127,9 +140,10 @@ function drawLine(element, r) {
     set(p.state, l.state);
     p.state.className = l.holds ? "state holds" : "state";
     set(p.owner, l.node && (l.owner || "unknown"));
-    set(p.age, age(l.age));
+    set(p.age, l.holds && l.node && l.held_for !== undefined ? since(l) : age(l.age));
     set(p.quiet, [l.kind, l.session && !l.orphan && "session " + l.session, l.address].filter(Boolean).join(", "));
-    set(p.odd, [l.orphan && "belongs to no session", l.revoked && "asked to give up"].filter(Boolean).join(", "));
+    set(p.odd, [l.orphan && "belongs to no session", l.revoked && "asked to give up",
+      l.silent_for > l.session_timeout / 2 && "silent for " + age(l.silent_for) + " of " + age(l.session_timeout)].filter(Boolean).join(", "));
   });
 }
 
@@ -160,9 +174,9 @@ function newWait() {
   return element;
 }
 
-function drawCircles(circles) {
-  at("circling").hidden = circles.length === 0;
-  keyed(at("circles"), circles, (c) => c.map((w) => w.session).join(), () => make("li", "", make("ul")), (element, circle) => {
+function drawCircles(perhaps, circles) {
+  at(perhaps + "circling").hidden = circles.length === 0;
+  keyed(at(perhaps + "circles"), circles, (c) => c.map((w) => w.session).join(), () => make("li", "", make("ul")), (element, circle) => {
     keyed(element.firstElementChild, circle, (w) => w.session + w.for + w.path, () => row("li", "owner", "state"), (line, w) => {
       set(line.parts.owner, (w.owner || "unknown") + " (" + w.session + ")");
       set(line.parts.state, "waits " + age(w.age) + " for " + w.path + ", which " + (w.for_owner || "unknown") + " (" + w.for + ") " +
@@ -175,7 +189,8 @@ function draw(seen) {
   fewEnough = seen.recipes.length <= 20;
   set(at("path"), seen.path);
   drawTree(at("tree"), tree(seen.recipes));
-  drawCircles(seen.circles);
+  drawCircles("", seen.circles);
+  drawCircles("perhaps-", seen.possible_circles);
   drawWaits(at("waits"), chains(seen.waits));
   at("nobody").hidden = seen.waits.length > 0;
   set(at("more"), seen.more_waits ? "… and " + plural(seen.more_waits, "more wait", "more waits") : "");

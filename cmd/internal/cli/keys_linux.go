@@ -1,9 +1,0 @@
-package cli
-
-import "golang.org/x/sys/unix"
-
-// The requests that get and set a terminal's modes.
-const (
-	getModes = unix.TCGETS
-	setModes = unix.TCSETS
-)

@@ -1,0 +1,161 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package cmdtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// Contend puts nodes of other programs' contenders into a directory.
+func Contend(t *testing.T, w *zktest.World, dir string, nodes map[string]string) {
+	t.Helper()
+	conn := w.Admin()
+	for path := range prefixes(dir) {
+		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			require.ErrorIs(t, err, zk.ErrNodeExists)
+		}
+	}
+	for name, data := range nodes {
+		_, err := conn.Create(dir+"/"+name, []byte(data), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		for name := range nodes {
+			_ = conn.Delete(dir+"/"+name, -1)
+		}
+	})
+}
+
+// prefixes are the paths from the first name of path down to path itself.
+func prefixes(path string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for at := 1; at < len(path); at++ {
+			if path[at] == '/' && !yield(path[:at]) {
+				return
+			}
+		}
+		yield(path)
+	}
+}
+
+const (
+	Guid1 = "11111111-1111-4111-8111-111111111111"
+	Guid2 = "22222222-2222-4222-8222-222222222222"
+	Guid3 = "33333333-3333-4333-8333-333333333333"
+)
+
+// Must is for what has to go well in the preparation of a test.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Below is the path that the world's own paths are below.
+func Below(w *zktest.World) string { return strings.TrimSuffix(w.Path("x"), "/x") }
+
+// Waits starts something that is to wait, until the test ends.
+func Waits[T any](t *testing.T, w *zktest.World, dir string, n int, acquire func(context.Context) (T, error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := acquire(ctx)
+		if ctx.Err() == nil {
+			t.Errorf("it does not wait at %s: %v", dir, err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	AwaitContenders(t, w.Admin(), dir, n)
+}
+
+// EveryRecipe makes one of each recipe below the world's path.
+func EveryRecipe(t *testing.T, w *zktest.World) (holder, other *coord.Client) {
+	ctx := t.Context()
+	holder = coordtest.Open(t, w.ConnectString(), coord.WithIdentity("holder"))
+	other = coordtest.Open(t, w.ConnectString(), coord.WithIdentity("other"))
+	Must(Must(lock.New(holder, w.Path("app/lock"))).Acquire(ctx))
+	Waits(t, w, w.Path("app/lock"), 2, Must(lock.New(other, w.Path("app/lock"))).Acquire)
+	shared := Must(rwlock.New(holder, w.Path("app/shared")))
+	Must(shared.AcquireRead(ctx))
+	Must(shared.AcquireRead(ctx))
+	Waits(t, w, w.Path("app/shared"), 3, Must(rwlock.New(other, w.Path("app/shared"))).AcquireWrite)
+	Must(Must(election.New(holder, w.Path("app/deep/er/leader"))).Campaign(ctx, nil))
+	Must(Must(semaphore.New(holder, w.Path("app/licence"), 2)).AcquireN(ctx, 2))
+	Waits(t, w, w.Path("app/licence/leases"), 3, Must(semaphore.New(other, w.Path("app/licence"), 2)).Acquire)
+	require.NoError(t, Must(barrier.New(holder, w.Path("app/gate"))).Set(ctx))
+	Waits(t, w, w.Path("app/round"), 2, Must(doublebarrier.New(holder, w.Path("app/round"), 2)).Enter)
+	q := Must(queue.New(holder, w.Path("app/jobs")))
+	require.NoError(t, q.Put(ctx, []byte("one")))
+	require.NoError(t, q.Put(ctx, []byte("two")))
+	return holder, other
+}
+
+// Tangle is a circle of two sessions over two locks, a lock of go-zookeeper's,
+// one of Kazoo's with an orphan, and a directory with contenders of both
+// dialects.
+func Tangle(t *testing.T, w *zktest.World) (a, b *coord.Client) {
+	a, b = coordtest.Open(t, w.ConnectString(), coord.WithIdentity("alice")), coordtest.Open(t, w.ConnectString(), coord.WithIdentity("bob"))
+	one, two := w.Path("one"), w.Path("two")
+	Must(Must(lock.New(a, one)).Acquire(t.Context()))
+	Must(Must(lock.New(b, two)).Acquire(t.Context()))
+	Waits(t, w, two, 2, Must(lock.New(a, two)).Acquire)
+	Waits(t, w, one, 2, Must(lock.New(b, one)).Acquire)
+	hex := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
+	Contend(t, w, w.Path("gozk"), map[string]string{"_c_" + hex(Guid1) + "-lock-0000000001": ""})
+	Contend(t, w, w.Path("mixed"), map[string]string{"_c_" + Guid1 + "-lock-0000000001": "java", hex(Guid2) + "__lock__0000000002": "python"})
+	Contend(t, w, w.Path("kazoo"), map[string]string{hex(Guid1) + "__lock__2100000002": "python"})
+	_, err := w.Admin().Create(w.Path("kazoo")+"/"+hex(Guid2)+"__lock__2100000001", []byte("orphan"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	return a, b
+}
+
+// Seen is what inspect tells of a path, in JSON and to people.
+func Seen[T any](t *testing.T, w *zktest.World, path string, options ...string) (r T, text string) {
+	t.Helper()
+	args := append([]string{"inspect", path}, options...)
+	return Parse[T](t, On(t, w, append(args, "--json")...).Line()), On(t, w, args...).Output()
+}
+
+// ByHand makes a node as a person would, by whom none belongs to a session.
+func ByHand(t *testing.T, w *zktest.World, path, data string) {
+	t.Helper()
+	_, err := w.Admin().Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+}
+
+// Private makes the node private: one user may do everything, others what else
+// says.
+func Private(t *testing.T, w *zktest.World, user, password string, others ...zk.ACL) {
+	t.Helper()
+	conn := w.Admin()
+	require.NoError(t, conn.AddAuth("digest", []byte(user+":"+password))) // to clear up
+	for path := range prefixes(w.Path("private")) {
+		acl := zk.WorldACL(zk.PermAll)
+		if path == w.Path("private") {
+			acl = append(zk.DigestACL(zk.PermAll, user, password), others...)
+		}
+		if _, err := conn.Create(path, nil, 0, acl); err != nil {
+			require.ErrorIs(t, err, zk.ErrNodeExists)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package conn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// closeWithin bounds the farewell to the servers.
+const closeWithin = 500 * time.Millisecond
+
+// Connection says which servers to use, and how.
+type Connection struct {
+	ZK   string   `name:"zk" env:"ZK_SERVERS" placeholder:"HOST:PORT,…" group:"connection" help:"The ZooKeeper servers, with a chroot if wanted."`
+	Auth []string `name:"auth" env:"ZK_AUTH" sep:"none" placeholder:"SCHEME:…" group:"connection" help:"Credentials to present, for example digest:user:password; may be repeated. Others can see a command line, so better put them into the environment, one per line."`
+	ACL  []string `name:"acl" env:"ZK_ACL" sep:"none" placeholder:"SCHEME:ID:PERMS,…" group:"connection" help:"The ACL of the nodes that are made, for example auth::cdrwa,world:anyone:r; may be repeated. By default everybody may do everything."`
+	TlsOptions
+	SessionTimeout time.Duration `placeholder:"10s" positive:"" group:"connection" help:"After a crash, others wait so long. Demos use less."`
+	ServerTick     time.Duration `placeholder:"D" positive:"" group:"connection" help:"The servers' tickTime. Knowing it, CMD survives longer outages."`
+	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
+	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist, instead of warning of it."`
+	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
+
+	Note    func(format string, args ...any) `kong:"-"`
+	Observe func(coord.Event)                `kong:"-"` // unless it is nil
+	label   label                            // see [labelled]; the program's name by default
+}
+
+// environmentVariables are those of the options above. An empty one counts as
+// unset.
+var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
+
+func UnsetEmptyVariables() {
+	for _, name := range environmentVariables {
+		if os.Getenv(name) == "" {
+			_ = os.Unsetenv(name) // fails for names that cannot be
+		}
+	}
+}
+
+// betweenACLs is where a list of ACLs, separated by commas as ZooKeeper's own
+// tools have it, goes on behind an entry. An identity may have commas, too.
+var betweenACLs = regexp.MustCompile(`(:[cdrwa]+),`)
+
+// lines are the values of a flag that is repeated, or of its variable, with one
+// in each line.
+func lines(values []string) (all []string) {
+	for value := range strings.Lines(strings.Join(values, "\n")) {
+		if value = strings.TrimRight(value, "\r\n"); value != "" {
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+func acls(values []string) []string {
+	return lines([]string{betweenACLs.ReplaceAllString(strings.Join(values, "\n"), "$1\n")})
+}
+
+func (c *Connection) dialect() coord.Dialect {
+	if c.Dialect == string(coord.Kazoo) {
+		return coord.Kazoo
+	}
+	return coord.Curator
+}
+
+// GaveUp is the error of a wait that was given up. It says how long the wait
+// was.
+type GaveUp time.Duration
+
+func (g GaveUp) Error() string { return fmt.Sprintf("gave up after %v", time.Duration(g)) }
+
+func (g GaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Within bounds a wait.
+func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, GaveUp(d))
+}
+
+// Options are those for the client.
+func (c *Connection) Options() ([]coord.Option, error) {
+	if c.ZK == "" {
+		return nil, term.UsageError("no servers are named: use --zk or ZK_SERVERS, for example ZK_SERVERS=zk1:2181,zk2:2181\n"+
+			"(for development, \"%s server\" runs one on 127.0.0.1:2181)", term.Program)
+	}
+	opts := []coord.Option{
+		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(c.dialect()), coord.WithHeld(HeldAround()...),
+		coord.WithLogger(slog.New(slog.DiscardHandler)), // the verbs say what there is to say
+	}
+	if c.SessionTimeout != 0 {
+		opts = append(opts, coord.WithSessionTimeout(c.SessionTimeout))
+	}
+	if c.ServerTick != 0 {
+		opts = append(opts, coord.WithTick(c.ServerTick))
+	}
+	if c.Observe != nil {
+		opts = append(opts, coord.WithObserver(c.Observe))
+	}
+	if c.RequireChroot {
+		opts = append(opts, coord.RequireChroot())
+	}
+	if acl := acls(c.ACL); len(acl) > 0 {
+		opts = append(opts, coord.WithACL(acl...))
+	}
+	for _, credential := range lines(c.Auth) {
+		scheme, value, ok := strings.Cut(credential, ":")
+		switch {
+		case scheme == "" || !ok: // without showing it
+			return nil, term.UsageError("--auth or ZK_AUTH: write SCHEME:CREDENTIALS, for example digest:user:password")
+		case scheme == "digest" && !strings.Contains(value, ":"):
+			return nil, term.UsageError("--auth or ZK_AUTH: a password is missing; write digest:user:password")
+		default:
+			opts = append(opts, coord.WithAuth(scheme, value))
+		}
+	}
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		opts = append(opts, coord.WithTLS(config))
+	}
+	return opts, nil
+}
+
+// Open connects. It takes no longer than ConnectTimeout and ctx allow.
+func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
+	opts, err := c.Options()
+	if err != nil {
+		return nil, err
+	}
+	connecting, cancel := Within(ctx, c.ConnectTimeout)
+	defer cancel()
+	client, err := coord.Open(connecting, c.ZK, opts...)
+	var told *coord.OpError
+	if errors.As(err, &told) && told.Op == "open" {
+		err = told.Err // without "open": the message says it already
+	}
+	switch {
+	case err == nil:
+		c.lookForChroot(connecting, client)
+		if granted := client.SessionTimeout(); c.SessionTimeout != 0 && granted != c.SessionTimeout.Truncate(time.Millisecond) {
+			c.Note("the servers grant a session time-out of %v instead of %v: they have limits of their own, "+
+				"by default 2 and 20 ticks", granted, c.SessionTimeout)
+		}
+		return client, nil
+	case errors.Is(err, coord.ErrInvalid), errors.Is(err, coord.ErrNoNode):
+		return nil, &term.ExitError{Code: term.ExitUsage, Err: err}
+	case errors.Is(err, coord.ErrAuthFailed):
+		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w: do the servers know the scheme of --auth or ZK_AUTH?", err)}
+	case ctx.Err() != nil:
+		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: err}
+	default:
+		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.hint())}
+	}
+}
+
+// lookForChroot warns of a chroot that does not exist.
+func (c *Connection) lookForChroot(ctx context.Context, client *coord.Client) {
+	if c.RequireChroot || client.Chroot() == "" {
+		return
+	}
+	if _, there, err := client.Exists(ctx, "/"); err == nil && !there {
+		c.Note("there is no chroot %s; it is made when it is needed (a misspelt one makes two locks of one: "+
+			"--require-chroot refuses it)", client.Chroot())
+	}
+}
+
+// hint says what to check when no server answers.
+func (c *Connection) hint() string {
+	if config, err := c.config(); err == nil && config != nil {
+		return "do servers run there, and speak TLS at that port?"
+	}
+	return "do servers run there? do they want --tls?"
+}
+
+// Child is a further process of this program, with the same servers. The
+// environment carries the credentials, since every user can see a command line.
+func (c *Connection) Child(verb string, args ...string) (*exec.Cmd, error) {
+	all := append(strings.Fields(verb), "--connect-timeout", c.ConnectTimeout.String(), "--dialect", c.Dialect)
+	if c.SessionTimeout != 0 {
+		all = append(all, "--session-timeout", c.SessionTimeout.String())
+	}
+	if c.ServerTick != 0 {
+		all = append(all, "--server-tick", c.ServerTick.String())
+	}
+	cmd, err := self.Command(append(all, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(environmentVariables, name)
+	})
+	cmd.Env = append(cmd.Env, "ZK_SERVERS="+c.ZK, "ZK_AUTH="+strings.Join(c.Auth, "\n"), "ZK_ACL="+strings.Join(c.ACL, "\n"))
+	cmd.Env = append(cmd.Env, c.environment()...)
+	return cmd, nil
+}
+
+// Connected runs f with a connection.
+func (c *Connection) Connected(f func(client *coord.Client) error) error {
+	client, err := c.Open(context.Background())
+	if err != nil {
+		return err
+	}
+	defer HangUp(client)
+	return Failure(f(client))
+}
+
+// Lasting runs f with a connection and a context that ends by a signal, or when
+// the limit is over, connecting included.
+func (c *Connection) Lasting(limit *time.Duration, f func(ctx context.Context, client *coord.Client) error) error {
+	ctx, calm := term.Interruptible(context.Background())
+	defer calm()
+	if limit != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = Within(ctx, *limit)
+		defer cancel()
+	}
+	client, err := c.Open(ctx)
+	if err != nil {
+		return term.BySignal(ctx, err)
+	}
+	defer HangUp(client)
+	return f(ctx, client)
+}
+
+// Serving is lasting for verbs that listen.
+func (c *Connection) Serving(address *net.TCPAddr, f func(ctx context.Context, client *coord.Client, listener net.Listener) error) error {
+	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
+		listener, err := net.ListenTCP("tcp", address)
+		if err != nil {
+			return term.ExitWith(term.ExitFailed, "%w (--listen tells where)", err)
+		}
+		defer func() { _ = listener.Close() }()
+		return f(ctx, client, listener)
+	})
+}
+
+// With is connected for verbs that ask one thing: f's context ends after
+// ConnectTimeout, too.
+func (c *Connection) With(f func(ctx context.Context, client *coord.Client) error) error {
+	return c.Connected(func(client *coord.Client) error {
+		ctx, cancel := Within(context.Background(), c.ConnectTimeout)
+		defer cancel()
+		return f(ctx, client)
+	})
+}
+
+// Failure gives an error its status, unless it has one.
+func Failure(err error) error {
+	var known *term.ExitError
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return &term.ExitError{Code: term.ExitUnavailable, Err: err}
+	default:
+		return OrUsage(err, term.ExitFailed)
+	}
+}
+
+// HangUp ends the session, unless that takes too long: then the servers expire
+// it.
+func HangUp(client *coord.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	_ = client.Close(ctx)
+}
+
+// OrUsage makes an error about an impossible argument one of usage.
+func OrUsage(err error, code int) error {
+	if errors.Is(err, coord.ErrInvalid) {
+		code = term.ExitUsage
+	}
+	return &term.ExitError{Code: code, Err: err}
+}

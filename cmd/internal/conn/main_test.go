@@ -1,0 +1,12 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package conn_test
+
+import (
+	"testing"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cli"
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+)
+
+func TestMain(m *testing.M) { cmdtest.Main(m, cli.Main) }

@@ -1,0 +1,58 @@
+package conn
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+)
+
+// TlsOptions say how to connect by TLS. Naming a file implies it.
+type TlsOptions struct {
+	TLS     bool   `name:"tls" env:"ZK_TLS" group:"connection" help:"Connect by TLS. The servers' certificates must be valid for the names in --zk."`
+	TLSCA   string `name:"tls-ca" env:"ZK_TLS_CA" placeholder:"FILE" group:"connection" help:"Trust the authorities in this PEM file instead of the system's. Implies --tls."`
+	TLSCert string `name:"tls-cert" env:"ZK_TLS_CERT" placeholder:"FILE" group:"connection" help:"Show this certificate (PEM) to the servers. Implies --tls."`
+	TLSKey  string `name:"tls-key" env:"ZK_TLS_KEY" placeholder:"FILE" group:"connection" help:"Its private key (PEM), if that is in another file."`
+}
+
+// config returns nil without TLS.
+func (o TlsOptions) config() (*tls.Config, error) {
+	config := &tls.Config{}
+	switch {
+	case o.TLSKey != "" && o.TLSCert == "":
+		return nil, term.UsageError("--tls-key goes with a certificate: name that with --tls-cert")
+	case !o.TLS && o.TLSCA == "" && o.TLSCert == "":
+		return nil, nil
+	}
+	if o.TLSCA != "" {
+		pem, err := os.ReadFile(o.TLSCA)
+		if err != nil {
+			return nil, term.UsageError("--tls-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, term.UsageError("--tls-ca: %s holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)", o.TLSCA)
+		}
+	}
+	if o.TLSCert != "" {
+		key := o.TLSKey
+		if key == "" {
+			key = o.TLSCert
+		}
+		own, err := tls.LoadX509KeyPair(o.TLSCert, key)
+		if err != nil {
+			return nil, term.UsageError("--tls-cert %s with --tls-key %s: %w", o.TLSCert, key, err)
+		}
+		config.Certificates = []tls.Certificate{own}
+	}
+	return config, nil
+}
+
+// environment is what a further process needs to do the same.
+func (o TlsOptions) environment() []string {
+	return []string{
+		fmt.Sprintf("ZK_TLS=%t", o.TLS), "ZK_TLS_CA=" + o.TLSCA, "ZK_TLS_CERT=" + o.TLSCert, "ZK_TLS_KEY=" + o.TLSKey,
+	}
+}

@@ -1,0 +1,170 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+const (
+	// demoLimit is when a demo ends, done or not.
+	demoLimit = 50 * time.Second
+	// forgetWithin bounds the removal of what a demo leaves in ZooKeeper.
+	forgetWithin = 4 * time.Second
+	// demoSession is the longest session time-out of a demo: after a kill,
+	// others wait for so long.
+	demoSession = 4 * time.Second
+	// The demo's own server ticks fast, so that a killed process's session ends
+	// soon.
+	embeddedTick    = 100 * time.Millisecond
+	embeddedSession = time.Second
+)
+
+type DemoVerbs struct {
+	All      allDemos     `cmd:"" help:"All of them, one after the other."`
+	Stock    stockVerb    `cmd:"" help:"Processes sell a stock under a lock while their holders are killed; none may be oversold."`
+	Batch    batchDemo    `cmd:"" help:"Processes start together, share the words of some files, and add them up when all are done, though one is killed."`
+	Election electionDemo `cmd:"" help:"Replicas stand for election while their leader is killed again and again; never two may lead."`
+	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
+}
+
+// newStage is what a demo runs with: servers, a path, and its output.
+type stage struct {
+	conn.Connection
+	ctx    context.Context // ends at demoLimit, or by a signal
+	where  string          // the servers, for people
+	path   string          // below it is all that the demo makes in ZooKeeper
+	client *coord.Client
+	close  func()
+}
+
+// stage prepares a demo: on the servers that were named, or else on one of its
+// own. check is given the session time-out.
+func newStage(c *conn.Connection, name string, check func(session time.Duration) error) (*stage, error) {
+	st := &stage{Connection: *c, where: c.ZK, path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8])}
+	stop, err := st.servers()
+	if err != nil {
+		return nil, err
+	}
+	if err := check(st.SessionTimeout); err != nil {
+		stop()
+		return nil, err
+	}
+	ctx, calm := term.Interruptible(context.Background())
+	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, errors.New("out of time"))
+	st.ctx = ctx
+	st.close = func() {
+		if st.client != nil {
+			forget(st.client, st.path)
+			conn.HangUp(st.client)
+		}
+		cancel()
+		calm()
+		stop()
+	}
+	if st.client, err = st.Open(ctx); err == nil && st.client.Chroot() != "" {
+		err = conn.Failure(st.client.EnsureDir(ctx, st.path)) // so that its processes find the chroot
+	}
+	if err != nil {
+		st.close()
+		return nil, term.BySignal(ctx, err)
+	}
+	return st, nil
+}
+
+// servers starts a server if none are named, and finds the session time-out.
+func (st *stage) servers() (stop func(), err error) {
+	longest, stop := demoSession, func() {}
+	if st.ZK == "" {
+		server, err := zkembed.Start(zkembed.WithTick(embeddedTick))
+		if err != nil {
+			return nil, term.ExitWith(term.ExitFailed, "%w", err)
+		}
+		longest, stop = embeddedSession, func() { _ = server.Close() }
+		st.ZK, st.where = server.ConnectString(), "an embedded server"
+		st.TlsOptions = conn.TlsOptions{} // it does not speak that
+	}
+	if st.SessionTimeout == 0 {
+		st.SessionTimeout = longest
+	}
+	st.SessionTimeout = min(st.SessionTimeout, demoSession)
+	return stop, nil
+}
+
+// process is the command of a further process of the demo.
+func (st *stage) process(s *term.Streams, verb string, args ...string) (*exec.Cmd, error) {
+	cmd, err := st.Child(verb, args...)
+	if err == nil {
+		cmd.Stderr = s.Err
+	}
+	return cmd, err
+}
+
+// forget removes a node with all below it, as far as that is possible in time.
+func forget(client *coord.Client, path string) {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
+	defer cancel()
+	prune(ctx, client, path)
+}
+
+// atOnce is how many nodes are removed in one request.
+const atOnce = 500
+
+func prune(ctx context.Context, client *coord.Client, path string) {
+	names, err := client.Children(ctx, path)
+	if err != nil {
+		return // there is nothing, or nothing to be done
+	}
+	for len(names) > 0 {
+		some := names[:min(len(names), atOnce)]
+		names = names[len(some):]
+		ops := make([]coord.Op, len(some))
+		for i, name := range some {
+			ops[i] = coord.DeleteOp(path+"/"+name, -1)
+		}
+		if _, err := client.Txn(ctx, ops...); err == nil {
+			continue
+		}
+		for _, name := range some { // some have children, or are gone
+			prune(ctx, client, path+"/"+name)
+		}
+	}
+	_ = client.Delete(ctx, path, -1)
+}
+
+// ending is what the last lines of the demos have in common.
+type ending struct {
+	Demo    string  `json:"demo"`
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+	OK      bool    `json:"ok"`
+}
+
+// endingOf is that of a demo that has ended; done reports whether it showed
+// what it should.
+func endingOf(demo string, took time.Duration, err error, done bool) ending {
+	e := ending{Demo: demo, Seconds: term.Seconds(took), OK: err == nil && done}
+	if err != nil {
+		e.Error = term.Briefly(err).Error()
+	}
+	return e
+}
+
+// outcome prints a demo's last line and gives its status.
+func outcome(s *term.Streams, result any, ok bool) error {
+	s.Told = true
+	err := term.WriteJSON(s.Out, result)
+	if err == nil && !ok {
+		return term.Silently(term.ExitFailed)
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/market"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+)
+
+type queueDemo struct {
+	Items     int `default:"200" help:"How many items there are."`
+	Producers int `default:"4" help:"How many processes put them."`
+	Consumers int `default:"4" help:"How many processes receive them."`
+	Kill      int `default:"2" help:"How many consumers to kill with SIGKILL between receive and ack."`
+}
+
+// queueResult is the last line of the demo.
+type queueResult struct {
+	ending
+	market.Result
+	Items int `json:"items"`
+	Lost  int `json:"lost"` // put, and neither acknowledged nor in the queue
+}
+
+func (v *queueDemo) check(time.Duration) error {
+	for name, n := range map[string]int{"--items": v.Items, "--producers": v.Producers, "--consumers": v.Consumers} {
+		if n < 1 || n > 10_000 || name != "--items" && n > 50 {
+			return term.UsageError("%s %d: between 1 and %d", name, n, map[bool]int{true: 10_000, false: 50}[name == "--items"])
+		}
+	}
+	if v.Kill < 0 || v.Kill > 8 || v.Kill > v.Items {
+		return term.UsageError("--kill %d: between 0 and 8, and no more than there are items", v.Kill)
+	}
+	return nil
+}
+
+// Run plays it.
+func (v *queueDemo) Run(s *term.Streams, c *conn.Connection) error {
+	st, err := newStage(c, "queue", v.check)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	p := term.NewProgress(s)
+	killed := ""
+	if v.Kill > 0 {
+		killed = fmt.Sprintf(",\nand %s killed with SIGKILL with an item in hand", term.Plural(v.Kill, "consumer is", "consumers are"))
+	}
+	p.Tell("%s %s into the queue %s\non %s; %s them one by one%s.\n",
+		term.Plural(v.Producers, "process puts", "processes put"), term.Plural(v.Items, "item", "items"), st.path, st.where,
+		term.Plural(v.Consumers, "other processes", "others process"), killed)
+	m := &market.Market{
+		Items: v.Items, Producers: v.Producers, Consumers: v.Consumers, Kills: v.Kill, Path: st.path, Client: st.client,
+		Producer: func(name string, items int) (*exec.Cmd, error) {
+			return st.process(s, "__producer", "--name="+name, fmt.Sprintf("--items=%d", items), st.path)
+		},
+		Consumer: func() (*exec.Cmd, error) { return st.process(s, "__consumer", st.path) },
+		Watch:    func(e market.Progress) { v.tell(p, e) },
+	}
+	result, err := m.Run(st.ctx)
+	p.Clear()
+	return v.conclude(s, p, result, err)
+}
+
+func (v *queueDemo) tell(p *term.Progress, e market.Progress) {
+	switch e.Kind {
+	case "acked":
+		p.Show(e.Acked, v.Items)
+	case "killed":
+		p.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", e.Acked, e.PID, e.Item)
+	case "back":
+		p.Tell("  ✓ %4d done  item %s came back %v later, to another", e.Acked, e.Item, e.Gap.Round(time.Millisecond))
+	}
+}
+
+func (v *queueDemo) conclude(s *term.Streams, p *term.Progress, r market.Result, err error) error {
+	done := r.Put == v.Items && r.Acked == v.Items && r.Left == 0 && r.Kills == v.Kill && r.Redelivered >= v.Kill
+	out := queueResult{ending: endingOf("queue", r.Took, err, done), Result: r, Items: v.Items, Lost: r.Lost()}
+	p.Tell("\n  %d put, %d acknowledged, %d delivered again, %d lost. %s killed, %.1f s.",
+		r.Put, r.Acked, r.Redelivered, out.Lost, term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+	switch {
+	case err != nil:
+		p.Tell("  Not finished: %s.", out.Error)
+	case out.OK && r.Kills == 0:
+		p.Tell("  Nothing was lost.")
+	case out.OK:
+		p.Tell("  Nothing was lost: what the killed had in hand came back, and was done by others.")
+	}
+	return outcome(s, out, out.OK)
+}
+
+// ProducerVerb is one producing process of the queue demo.
+type ProducerVerb struct {
+	Name  string
+	Items int
+	Path  conn.NodePath `arg:""`
+}
+
+// Run produces until standard input ends.
+func (v *ProducerVerb) Run(s *term.Streams, c *conn.Connection) error {
+	return atQueue(s, c, v.Path, func(w *market.Worker) error { return w.Produce(context.Background(), v.Name, v.Items) })
+}
+
+// ConsumerVerb is one consuming process of the queue demo.
+type ConsumerVerb struct {
+	Path conn.NodePath `arg:""`
+}
+
+// Run consumes until standard input ends.
+func (v *ConsumerVerb) Run(s *term.Streams, c *conn.Connection) error {
+	return atQueue(s, c, v.Path, func(w *market.Worker) error { return w.Consume(context.Background()) })
+}
+
+func atQueue(s *term.Streams, c *conn.Connection, path conn.NodePath, work func(*market.Worker) error) error {
+	return c.Connected(func(client *coord.Client) error {
+		q, err := queue.New(client, string(path))
+		if err != nil {
+			return err
+		}
+		return work(&market.Worker{Queue: q, In: s.In, Out: s.Out, Note: s.Note})
+	})
+}

@@ -1,0 +1,233 @@
+package look
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"gonum.org/v1/gonum/graph/simple"
+	"gonum.org/v1/gonum/graph/topo"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// party is a contender of a lock or a semaphore, and what it needs before it
+// goes: one that waits needs others to go, one that holds needs the claims to
+// be granted that were made under it.
+type party struct {
+	Contender
+	Path     string
+	waits    bool
+	Others   []int // that it waits for
+	anyOf    bool  // one of these is enough
+	Within   []int // that wait under this hold, as their data tell
+	likewise []int // that wait in its session, and do not tell under which hold
+}
+
+// needs are those that must go, or be granted, before the party goes: for
+// certain, or perhaps.
+func (p party) needs(perhaps bool) []int {
+	switch {
+	case p.waits:
+		return p.Others
+	case perhaps:
+		return slices.Concat(p.Within, p.likewise)
+	}
+	return p.Within
+}
+
+// Parties are the contenders at all paths that can be part of a circle. Those
+// of an election stand by and go on with their work, and those at a queue or a
+// double barrier wait for no contender.
+func (s *Survey) Parties() []party {
+	var all []party
+	for _, r := range s.Recipes {
+		if r.Queue != nil || r.Round != nil || r.Kind == latchKind {
+			continue
+		}
+		first := len(all)
+		for i, c := range r.Contenders {
+			p := party{Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind}
+			if p.waits {
+				for _, at := range r.waitsFor(i) {
+					p.Others = append(p.Others, first+at)
+				}
+			}
+			all = append(all, p)
+		}
+	}
+	relate(all)
+	return all
+}
+
+// relate finds out which claims wait under which holds.
+func relate(all []party) {
+	named, ofSession := map[string]int{}, map[string][]int{}
+	for i, p := range all {
+		named[path.Base(p.Node)] = i
+		if p.Holds && !p.Orphan && p.Age != nil {
+			ofSession[p.Session] = append(ofSession[p.Session], i)
+		}
+	}
+	for i, p := range all {
+		if !p.waits {
+			continue
+		}
+		tells := false
+		for _, name := range p.Under {
+			if hold, found := named[name]; found {
+				all[hold].Within = append(all[hold].Within, i)
+				tells = tells || all[hold].Session == p.Session
+			}
+		}
+		if tells {
+			continue
+		}
+		for _, hold := range ofSession[p.Session] {
+			all[hold].likewise = append(all[hold].likewise, i)
+		}
+	}
+}
+
+// Circle is a set of parties of which each needs each other, be it by way of
+// others.
+type Circle []party
+
+// circles finds them. Those that need nothing that is in a circle, or behind
+// one, are left out first.
+func circles(all []party, perhaps bool) (found []Circle) {
+	stuck := slices.Repeat([]bool{true}, len(all))
+	isStuck := func(i int) bool { return stuck[i] }
+	for changed := true; changed; {
+		changed = false
+		for i, p := range all {
+			needs := p.needs(perhaps)
+			blocked := slices.ContainsFunc(needs, isStuck)
+			if p.waits && p.anyOf {
+				blocked = len(needs) > 0 && !slices.ContainsFunc(needs, func(i int) bool { return !stuck[i] })
+			}
+			if stuck[i] && !blocked {
+				stuck[i], changed = false, true
+			}
+		}
+	}
+	edges := simple.NewDirectedGraph()
+	for i, p := range all {
+		for _, other := range p.needs(perhaps) {
+			if stuck[i] && stuck[other] {
+				edges.SetEdge(edges.NewEdge(simple.Node(i), simple.Node(other)))
+			}
+		}
+	}
+	for _, set := range topo.TarjanSCC(edges) {
+		var c Circle
+		for _, node := range set {
+			c = append(c, all[node.ID()])
+		}
+		if len(c) > 1 {
+			slices.SortFunc(c, func(a, b party) int { return slices.Compare([]string{a.Path, a.Node}, []string{b.Path, b.Node}) })
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b Circle) int { return slices.Compare(a.Nodes(), b.Nodes()) })
+	return found
+}
+
+func (c Circle) Nodes() (nodes []string) {
+	for _, p := range c {
+		nodes = append(nodes, p.Node)
+	}
+	return nodes
+}
+
+// Sessions are those of the circle.
+func (c Circle) Sessions() (sessions []string) {
+	for _, p := range c {
+		sessions = append(sessions, p.Session)
+	}
+	slices.Sort(sessions)
+	return slices.Compact(sessions)
+}
+
+// Paths are where the circle's parties contend.
+func (c Circle) Paths() (paths []string) {
+	for _, p := range c {
+		paths = append(paths, p.Path)
+	}
+	return slices.Compact(paths)
+}
+
+// findCircles finds the circles among the recipes. One is certain if the claims
+// in it tell what they were made under, and all are there still: then there was
+// a moment at which each waited. In a possible one, sessions wait for each
+// other whose claims do not tell that, or it could not be looked at again.
+func (s *Survey) findCircles(ctx context.Context, client *coord.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.LookWithin)
+	defer cancel()
+	all := s.Parties()
+	in := map[string]bool{}
+	for _, c := range circles(all, false) {
+		switch there, err := stillThere(ctx, client, c); {
+		case err != nil:
+			s.Possible = append(s.Possible, c)
+		case there:
+			s.Certain = append(s.Certain, c)
+		}
+		for _, p := range c {
+			in[p.Node] = true
+		}
+	}
+	for _, c := range circles(all, true) {
+		if !slices.ContainsFunc(c, func(p party) bool { return in[p.Node] }) {
+			s.Possible = append(s.Possible, c)
+		}
+	}
+	for i, r := range s.Recipes {
+		for _, c := range s.Certain {
+			if slices.Contains(c.Paths(), r.Path) {
+				s.Recipes[i].deadlock = c.Paths()
+			}
+		}
+	}
+}
+
+func stillThere(ctx context.Context, client *coord.Client, c Circle) (bool, error) {
+	for _, p := range c {
+		if _, there, err := client.Exists(ctx, p.Node); err != nil || !there {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// waitsFor are the nearest contenders that the i-th waits for.
+func (r Report) waitsFor(i int) (others []int) {
+	self := r.Contenders[i]
+	if r.Kind == SlotsKind {
+		if i > 0 && r.Waits(r.Contenders[i-1]) {
+			return []int{i - 1}
+		}
+		for at, c := range r.Contenders {
+			if c.Holds {
+				others = append(others, at)
+			}
+		}
+		return others
+	}
+	for at, c := range slices.Backward(r.Contenders[:i]) {
+		switch reads := c.Kind == "read"; {
+		case c.Dialect != self.Dialect, self.Kind == "read" && reads:
+			continue
+		case !reads && len(others) > 0:
+			return others
+		case !reads:
+			return []int{at}
+		}
+		others = append(others, at)
+	}
+	return others
+}
+
+// latchKind is the kind of an election.
+const latchKind = "latch"

@@ -1,0 +1,228 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+)
+
+// mostLooks is how often inspect looks again when something has changed while
+// it looked.
+const mostLooks = 5
+
+// inspect reports what was so at one moment, that of a listing of path: a node
+// that is gone before it is read makes examine look again. The last time such a
+// node stays in the report, with all but its name unknown. A path that does not
+// exist is no error: that is how a line looks before its first contender, and
+// after its last.
+func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Report, error) {
+	for looks := 1; ; looks++ {
+		r, changed, err := look(ctx, client, path)
+		if err != nil || !changed || looks == mostLooks {
+			return r, err
+		}
+	}
+}
+
+// examineListed is examine where the path has just been listed.
+func examineListed(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) (Report, error) {
+	r, changed, err := lookAt(ctx, client, path, names)
+	if err != nil || !changed {
+		return r, err
+	}
+	return Examine(ctx, client, path)
+}
+
+func look(ctx context.Context, client *coord.Client, path conn.NodePath) (r Report, changed bool, err error) {
+	names, err := client.Children(ctx, string(path))
+	switch {
+	case errors.Is(err, coord.ErrNoNode):
+		return newReport(string(path)), false, nil
+	case err != nil:
+		return r, false, err
+	}
+	return lookAt(ctx, client, path, names)
+}
+
+// lookAt reads what stands behind the names in a listing of the path.
+func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) (r Report, changed bool, err error) {
+	r = newReport(string(path))
+	r.Exists = true
+	members := LineOf(names)
+	line, err := inspect.Describe(ctx, client, string(path), members)
+	if err != nil {
+		return r, false, err
+	}
+	changed = len(line) < len(members)
+	line = complete(string(path), members, line)
+	if len(line) == 0 || line[0].Kind == memberKind {
+		var moved bool
+		line, moved, err = r.special(ctx, client, path, names, line)
+		changed = changed || moved
+	}
+	if errors.Is(err, coord.ErrNoNode) {
+		return r, true, nil // it was there a moment ago
+	}
+	for i, info := range line {
+		r.Kind = common(r.Kind, family(info.Kind))
+		r.Dialect = common(r.Dialect, string(info.Dialect))
+		r.Contenders = append(r.Contenders, r.contender(i+1, info))
+		r.used(int64(info.Sequence))
+	}
+	if r.Round != nil {
+		r.Round.conclude()
+	}
+	r.Others = r.others(names)
+	return r, changed, err
+}
+
+// LineOf picks the contenders of every kind and dialect out of a listing, in
+// the order of their age.
+func LineOf(names []string) []coord.Contender {
+	return coord.Line{AnyDialect: true}.Order(names, coord.Curator)
+}
+
+// Grants says which contenders of a line hold: of each dialect, which does not
+// see the other, the first, and readers behind readers.
+func Grants(line []coord.Contender) []bool {
+	holds, last := make([]bool, len(line)), map[coord.Dialect]int{}
+	for i, c := range line {
+		before, found := last[c.Dialect]
+		holds[i] = !found || c.Kind == "read" && line[before].Kind == "read" && holds[before]
+		last[c.Dialect] = i
+	}
+	return holds
+}
+
+// complete puts those back into a line whose nodes were gone before they were
+// read, and says who held it then.
+func complete(dir string, members []coord.Contender, read []inspect.Contender) []inspect.Contender {
+	line, holds := make([]inspect.Contender, 0, len(members)), Grants(members)
+	for i, m := range members {
+		info := inspect.Contender{Contender: m, Node: dir + "/" + m.Name}
+		if len(read) > 0 && read[0].Name == m.Name {
+			info, read = read[0], read[1:]
+		}
+		info.Holds = holds[i]
+		line = append(line, info)
+	}
+	return line
+}
+
+// parts are the children of a path that belong to a recipe, beside its
+// contenders.
+var parts = map[string][]string{
+	roundsKind: {"ready"},
+	SlotsKind:  {"leases", "locks", "limit"},
+	QueueKind:  {"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records"},
+}
+
+// others counts the names in a listing of the path that belong to nothing that
+// was found there.
+func (r *Report) others(names []string) (n int) {
+	known := map[string]bool{}
+	for _, c := range r.Contenders {
+		known[strings.TrimPrefix(c.Node, r.Path+"/")] = true
+	}
+	for _, part := range parts[r.Kind] {
+		known[part] = true
+	}
+	for _, name := range names {
+		isLease := r.Kind == SlotsKind && IsKazooLease(name)
+		if !known[name] && !isLease && !isNotice(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// isNotice reports whether a node is a leader's notice, whose name is that of
+// the leader's node without its number.
+func isNotice(name string) bool {
+	return len(LineOf([]string{name + "0000000000"})) > 0 && inspect.Notice("/"+name+"0000000000") == "/"+name
+}
+
+// special looks for what is more than a line: a double barrier, a semaphore, a
+// queue. It reports whether one of its parts has changed meanwhile.
+func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
+	nodes := []string{string(path), string(path) + "-__lock__"}
+	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind]) {
+		if slices.Contains(names, part) {
+			nodes = append(nodes, string(path)+"/"+part)
+		}
+	}
+	before, err := moment(ctx, client, nodes)
+	if err != nil {
+		return nil, false, err
+	}
+	line, err = r.recipe(ctx, client, path, line)
+	if err != nil {
+		return nil, false, err
+	}
+	after, err := moment(ctx, client, nodes)
+	return line, !slices.Equal(before, after), err
+}
+
+// moment tells the last changes of nodes, and of the lists of their children.
+func moment(ctx context.Context, client *coord.Client, nodes []string) (changes []int64, err error) {
+	for _, node := range nodes {
+		stat, _, err := client.Exists(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, stat.Mzxid, stat.Pzxid)
+	}
+	return changes, nil
+}
+
+func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender) ([]inspect.Contender, error) {
+	found, err := r.inRounds(ctx, client, path, line)
+	if found || err != nil {
+		return line, err
+	}
+	line, err = r.inQueue(ctx, client, path)
+	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return line, err
+	}
+	line, err = r.inSlots(ctx, client, path)
+	if err != nil || r.Kind != "" {
+		return line, err
+	}
+	return nil, r.asBarrier(ctx, client, path)
+}
+
+// identity is how this package's clients name themselves: name, host, process.
+var identity = regexp.MustCompile(`^[^\n]+ [^\s]+ [0-9]+$`)
+
+// asBarrier looks whether the node itself says who made it. A barrier does
+// that, as this package or Curator makes it, which writes an address; it has
+// never had a child.
+func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.NodePath) error {
+	data, stat, err := client.Get(ctx, string(path))
+	if err != nil || stat.Cversion != 0 || stat.Owner != 0 {
+		return err
+	}
+	if _, none := netip.ParseAddr(string(data)); none != nil && !identity.Match(data) {
+		return nil
+	}
+	r.Kind = "barrier"
+	r.Closed = &Closing{By: strings.ToValidUTF8(string(data), "�"), Age: term.Seconds(max(0, time.Since(stat.Created)))}
+	return nil
+}
+
+func Children(ctx context.Context, client *coord.Client, path string) ([]string, error) {
+	names, err := client.Children(ctx, path)
+	if errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrNoAuth) {
+		return nil, nil
+	}
+	return names, err
+}

@@ -1,0 +1,110 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+)
+
+const (
+	// memberKind is the kind of a double barrier's members.
+	memberKind string = "member"
+	// finishedMark is what a member's data end with when it has finished and
+	// waits for the others.
+	finishedMark = "\ndone"
+	roundsKind   = "doublebarrier"
+)
+
+// RoundReport is what inspect tells about a double barrier.
+type RoundReport struct {
+	Number   int64 `json:"number"` // of the current round, or if none is open, the last; 0 before the first
+	Open     bool  `json:"open"`
+	Members  int   `json:"members"`  // of a round
+	Inside   int   `json:"inside"`   // of the current round, those that are there and have not finished
+	Finished int   `json:"finished"` // those that have, and wait for the others
+	Waiting  int   `json:"waiting"`  // for the next round
+
+	inside  []string
+	crashed bool // it was never closed, and none of its members is left
+}
+
+// inRounds finds out whether there is a double barrier at path, and how it
+// stands.
+func (r *Report) inRounds(ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender) (bool, error) {
+	b, err := doublebarrier.New(client, string(path), 1) // the number that is stored counts
+	if err != nil {
+		return false, err
+	}
+	status, err := b.Status(ctx)
+	switch {
+	case errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrForeign):
+		return len(line) > 0, nil // members who have not come to a round yet
+	case err != nil:
+		return false, err
+	}
+	r.Kind = roundsKind
+	r.Round = &RoundReport{Number: status.Round, Open: status.Open, Members: status.Size, inside: status.Inside}
+	return true, nil
+}
+
+// RoundOf is a report of the round that is under way, if one is.
+func RoundOf(status doublebarrier.Status) *Report {
+	return &Report{Round: &RoundReport{Open: status.Open, inside: status.Inside}}
+}
+
+// place returns where in the barrier a member is, and counts it.
+func (r *RoundReport) place(c *Contender) {
+	owner, finished := strings.CutSuffix(c.Owner, finishedMark)
+	c.Owner, c.Holds = owner, r.Open && slices.Contains(r.inside, c.Node)
+	switch {
+	case c.Holds && finished:
+		c.State = "finished"
+		r.Finished++
+	case c.Holds:
+		c.State = "inside"
+		r.Inside++
+	case slices.Contains(r.inside, c.Node):
+		c.State = "leaves" // the round is over
+	default:
+		c.State = "waits"
+		r.Waiting++
+	}
+}
+
+// conclude ends a round that is open on record only: its members have all died,
+// and the next one to come closes it.
+func (r *RoundReport) conclude() {
+	if r.Open && r.Inside+r.Finished == 0 {
+		r.Open, r.crashed = false, true
+	}
+}
+
+func (r *RoundReport) String() string {
+	about := fmt.Sprintf("double barrier of %d", r.Members)
+	switch {
+	case r.Open:
+		about += fmt.Sprintf(", round %d is open: %d inside, %d finished, %d gone", r.Number, r.Inside, r.Finished,
+			r.Members-r.Inside-r.Finished)
+		if r.Waiting > 0 {
+			about += fmt.Sprintf("; %d for the next round", r.Waiting)
+		}
+		return about
+	case r.crashed:
+		about += fmt.Sprintf(", round %d broke off: all its members are gone", r.Number)
+	case r.Number > 0:
+		about += fmt.Sprintf(", round %d is over", r.Number)
+	default:
+		about += ", no round yet"
+	}
+	if r.Waiting == 0 {
+		return about + "; nobody waits"
+	}
+	return about + fmt.Sprintf("; %d of %d have come", r.Waiting, r.Members)
+}

@@ -1,0 +1,187 @@
+package look
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+func (r Report) Table(to term.Page) error {
+	if err := to.Say(r.Path, ": %s", r.about()); err != nil {
+		return err
+	}
+	if r.Queue != nil {
+		if err := r.Queue.table(to); err != nil {
+			return err
+		}
+	}
+	if err := r.contenderTable(to); err != nil {
+		return err
+	}
+	var odd term.Table
+	for _, o := range r.Findings() {
+		odd.Add(o.Found+"\n→ "+o.Do, "!")
+	}
+	return odd.Write(to)
+}
+
+// about says what there is.
+func (r Report) about() string {
+	switch {
+	case r.Queue != nil:
+		return r.Queue.about(r.Path) + r.beside()
+	case r.Round != nil:
+		return r.Round.String() + r.beside()
+	case r.Closed != nil:
+		return fmt.Sprintf("a closed barrier, set %s ago by %s", term.Age(r.Closed.Age), r.Closed.by())
+	case !r.Exists:
+		return "there is nothing"
+	case len(r.Contenders) > 0:
+		return fmt.Sprintf("%s%s, %s dialect%s", r.Kind, r.limit(), r.Dialect, r.beside())
+	case r.Kind != "":
+		return fmt.Sprintf("%s%s; nobody holds it, nobody waits%s", r.Kind, r.limit(), r.beside())
+	}
+	return "nobody holds it, nobody waits" + r.beside()
+}
+
+// by is who has set it, as people are told.
+func (c Closing) by() string { return strconv.Quote(term.Middle(c.By, mostOwner)) }
+
+func (r Report) limit() string {
+	if r.Limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", r.Limit)
+}
+
+// beside says what there is beside what inspect knows.
+func (r Report) beside() string {
+	if r.Others == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s below it", term.Plural(r.Others, "other node is", "other nodes are"))
+}
+
+func (r Report) contenderTable(to term.Page) error {
+	if len(r.Contenders) == 0 {
+		return nil
+	}
+	t := term.Table{Heads: []string{"", "STATE", "KIND", "OWNER", "AGE", "SESSION", "NODE"}, Whole: 3}
+	told := slices.ContainsFunc(r.Contenders, func(c Contender) bool { return c.Address != "" })
+	if told {
+		t.Heads = slices.Insert(t.Heads, addressColumn, "ADDRESS")
+	}
+	for _, c := range r.Contenders {
+		cells := []string{
+			strconv.Itoa(c.Position), c.state(), r.sortOf(c), c.Who(), c.Aged(), c.session(),
+			term.Plain(strings.TrimPrefix(c.Node, r.Path+"/")),
+		}
+		if told {
+			cells = slices.Insert(cells, addressColumn, term.Plain(c.Address))
+		}
+		t.Add("", cells...)
+	}
+	return t.Write(to)
+}
+
+// addressColumn is where the clients' addresses are, if any is told.
+const addressColumn = 4
+
+func (c Contender) state() string {
+	state := c.State
+	if c.HeldFor != nil {
+		state += " for " + term.Age(*c.HeldFor)
+	}
+	if c.Revoked {
+		state += ", asked"
+	}
+	if silence := c.Silence(); silence != "" {
+		state += ", " + silence
+	}
+	return state
+}
+
+// sortOf is a contender's kind, and its dialect where there are two.
+func (r Report) sortOf(c Contender) string {
+	if r.Dialect != "mixed" {
+		return c.Kind
+	}
+	return c.Kind + ", " + c.Dialect
+}
+
+func (c Contender) session() string {
+	switch {
+	case c.Orphan:
+		return "none"
+	case c.Age == nil:
+		return "unknown"
+	}
+	return c.Session
+}
+
+// mostOwner is how much of an owner is shown.
+const mostOwner = 60
+
+func (c Contender) Who() string {
+	if c.Owner == "" {
+		return "unknown"
+	}
+	return strconv.Quote(term.Middle(c.Owner, mostOwner))
+}
+
+// Aged is the contender's age as people write it. That of a node that may not
+// be read is not known.
+func (c Contender) Aged() string {
+	if c.Age == nil {
+		return "unknown"
+	}
+	return term.Age(*c.Age)
+}
+
+// Since is for how long the contender holds, if that is known, or else how long
+// it is there.
+func (c Contender) Since() string {
+	if c.HeldFor != nil {
+		return "for " + term.Age(*c.HeldFor)
+	}
+	return "there for " + c.Aged()
+}
+
+// HeldBy is who holds, and for how long.
+func (r Report) HeldBy() (holder, since string) {
+	if r.Closed != nil {
+		return r.Closed.by(), "for " + term.Age(r.Closed.Age)
+	}
+	if r.Queue != nil {
+		return fmt.Sprintf("%s, %d in hand", term.Plural(r.Queue.Items, "item", "items"), r.Queue.InHand), ""
+	}
+	holders := r.Holders()
+	if len(holders) == 0 {
+		return "-", ""
+	}
+	holder = holders[0].Who()
+	if more := len(holders) - 1; more > 0 {
+		holder += fmt.Sprintf(" and %d more", more)
+	}
+	return holder, holders[0].Since()
+}
+
+// Sort is the kind, and the dialect if it is not the usual one.
+func (r Report) Sort() string {
+	switch {
+	case len(r.Contenders) > 0 && r.Dialect == string(coord.Curator) && byGoZooKeeper.MatchString(r.Contenders[0].Node):
+		return r.Kind + ", go-zookeeper"
+	case r.Dialect == "" || r.Dialect == string(coord.Curator):
+		return r.Kind
+	}
+	return r.Kind + ", " + r.Dialect
+}
+
+// byGoZooKeeper is how go-zookeeper's own lock names its nodes: with the digits
+// of a GUID without its dashes. It stands in Curator's line.
+var byGoZooKeeper = regexp.MustCompile(`/_c_[0-9a-f]{32}-lock-[0-9]+$`)

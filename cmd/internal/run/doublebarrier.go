@@ -1,0 +1,137 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+)
+
+// exitMissing: CMD succeeded, and others of the round did not.
+const exitMissing = 79
+
+type DoubleBarrierVerb struct {
+	N         int            `short:"n" name:"members" required:"" placeholder:"N" help:"How many start together and finish together."`
+	Next      bool           `help:"When a round is under way without this process, wait for a place in a later one instead of exiting with 75."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
+	Path      conn.NodePath  `arg:"" predictor:"path" help:"The barrier's path."`
+	commandLine
+	verbosely
+}
+
+// Help returns what does not fit into the list of options.
+func (*DoubleBarrierVerb) Help() string {
+	return `CMD starts when N processes have come, and this process exits when the commands of all of them have ended. CMD gets COORD_PATH, COORD_NODE, COORD_ROUND (1, 2, …), COORD_INDEX (0 to N-1, different for each) and COORD_MEMBERS (N) in its environment. When it fails, this process exits at once and is missing to the others.
+
+Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeeded, but others failed, died or gave up; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the place in the round was lost, was about to be, or was asked for before CMD ended; 75 a round is under way; 124 not all N came in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+}
+
+// Run waits for the others, runs the command, and waits for the others again.
+func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
+	j := &job{
+		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	return j.run(s, c)
+}
+
+// place is the task of a command in a round.
+type place struct {
+	verb   *DoubleBarrierVerb
+	member *doublebarrier.Member
+}
+
+func (p *place) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
+	var opts []doublebarrier.Option
+	if p.verb.Next {
+		opts = append(opts, doublebarrier.WaitForNextRound())
+	}
+	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N, opts...)
+	if err != nil {
+		return holding{}, err
+	}
+	if own, err := ownAt(ctx, client, string(p.verb.Path)); err != nil || p.verb.Next && len(own) > 0 {
+		return holding{}, cmp.Or(err, underItself(p.verb.Path, fmt.Sprint(own)))
+	}
+	p.member, err = b.Enter(ctx)
+	switch {
+	case errors.Is(err, doublebarrier.ErrLate):
+		return holding{}, &term.ExitError{Code: term.ExitBusy, Err: fmt.Errorf("%w (--next waits for a place in a later one)", err)}
+	case err != nil:
+		return holding{}, err
+	}
+	return alone(p.member.Hold()), nil
+}
+
+func (p *place) name() string {
+	return fmt.Sprintf("the place in round %d of %s", p.member.Round(), p.verb.Path)
+}
+
+func (p *place) prepare(cmd *exec.Cmd) error {
+	m := p.member
+	cmd.Env = append(cmd.Env, "COORD_ROUND="+strconv.FormatInt(m.Round(), 10),
+		"COORD_INDEX="+strconv.Itoa(m.Index()), "COORD_MEMBERS="+strconv.Itoa(m.Count()))
+	return nil
+}
+
+// giveBack makes this member missing. If that fails, the others wait until the
+// session has expired.
+func (p *place) giveBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
+	defer cancel()
+	_ = p.member.Abandon(ctx)
+	return nil
+}
+
+// complete leaves if the command has succeeded: it waits for the others, until
+// a signal comes. A command that was told to end may only have tidied up, and
+// is missing.
+func (p *place) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+	defer func() { _ = p.giveBack() }() // has an effect unless it has left
+	switch {
+	case status != term.ExitOK:
+		return status, nil
+	case asked:
+		return term.ExitLost, errors.New("another client asked for the place before the command ended")
+	}
+	ctx, calm := patience()
+	defer calm()
+	var sig term.Signalled
+	if errors.As(context.Cause(ctx), &sig) {
+		return 128 + int(sig.Signal), nil
+	}
+	err := p.member.Leave(ctx)
+	switch {
+	case err == nil:
+		return term.ExitOK, nil
+	case errors.Is(err, doublebarrier.ErrIncomplete):
+		return exitMissing, err
+	case errors.As(context.Cause(ctx), &sig):
+		return 128 + int(sig.Signal), errors.New("left without waiting for the others")
+	case errors.Is(err, coord.ErrLost):
+		return term.ExitLost, err
+	}
+	return term.ExitOwnFault, err
+}
+
+func (p *place) story(inside float64, err error) map[string]any {
+	missing := []int{}
+	var incomplete *doublebarrier.IncompleteError
+	if errors.As(err, &incomplete) {
+		missing = incomplete.Missing
+	}
+	m := p.member
+	return map[string]any{
+		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "inside": inside,
+	}
+}

@@ -1,0 +1,178 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestCommandsStartTogetherAndFinishTogether(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		const script = `echo $COORD_ROUND $COORD_MEMBERS $COORD_INDEX; cat >/dev/null`
+		for round := range 2 {
+			first, second := cmdtest.Member(t, w, 3, script), cmdtest.Member(t, w, 3, script)
+			cmdtest.InBarrier(t, w, 2)
+			require.Empty(t, first.Lines, "the command runs though one has not come")
+			require.Empty(t, second.Lines, "the command runs though one has not come")
+			all := []*cmdtest.Process{first, second, cmdtest.Member(t, w, 3, script)}
+			var indexes []string
+			for _, p := range all {
+				says := strings.Fields(p.Line())
+				require.Equal(t, []string{strconv.Itoa(round + 1), "3"}, says[:2])
+				indexes = append(indexes, says[2])
+			}
+			require.ElementsMatch(t, []string{"0", "1", "2"}, indexes)
+			for i, p := range all {
+				require.NoError(t, p.In.Close())
+				if i < 2 {
+					zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == i+1 }, "its command has ended")
+				}
+			}
+			for _, p := range all {
+				require.Equal(t, 0, p.Exit())
+			}
+			cmdtest.InBarrier(t, w, 0)
+		}
+	})
+}
+
+func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		bad := cmdtest.Member(t, w, 3, "exit 7")
+		cmdtest.InBarrier(t, w, 1)
+		good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0")}
+		require.Equal(t, 7, bad.Exit())
+		for _, p := range good {
+			require.Equal(t, exitMissing, p.Exit())
+			require.Contains(t, p.Stderr.String(), "1 of 3 members missing: [0]")
+		}
+		cmdtest.InBarrier(t, w, 0)
+	})
+}
+
+func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		victim := cmdtest.MemberFor(t, w, zktest.SessionTimeout, 2, cmdtest.Stubborn)
+		other := cmdtest.Member(t, w, 2, "exit 0")
+		pid := victim.Number()
+		victim.Signal(syscall.SIGKILL)
+		cmdtest.RequireGone(t, pid)
+		require.Equal(t, exitMissing, other.Exit())
+	})
+}
+
+func TestAPlaceThatIsLostEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		victim := cmdtest.Member(t, w, 2, `echo $COORD_NODE; `+cmdtest.Stubborn)
+		other := cmdtest.Member(t, w, 2, "exit 0")
+		_, stat, err := w.Admin().Exists(victim.Line())
+		require.NoError(t, err)
+		pid := victim.Number()
+		w.ExpireSession(stat.EphemeralOwner)
+		require.Equal(t, term.ExitLost, victim.Exit())
+		cmdtest.RequireGone(t, pid)
+		require.Equal(t, exitMissing, other.Exit())
+	})
+}
+
+func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		first, second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
+		first.Line()
+		second.Line()
+		late := cmdtest.Member(t, w, 2, "echo never")
+		require.Equal(t, term.ExitBusy, late.Exit())
+		require.Empty(t, late.Output())
+		require.Contains(t, late.Stderr.String(), "--next")
+		next := cmdtest.Member(t, w, 2, "echo $COORD_ROUND", "--next")
+		cmdtest.InBarrier(t, w, 3)
+		require.NoError(t, first.In.Close())
+		require.NoError(t, second.In.Close())
+		require.Equal(t, 5, first.Exit())
+		require.Equal(t, exitMissing, second.Exit())
+		require.Empty(t, next.Lines)
+		require.Equal(t, 0, cmdtest.Member(t, w, 2, "exit 0").Exit())
+		require.Equal(t, "2", next.Line())
+		require.Equal(t, 0, next.Exit())
+	})
+}
+
+func TestADoubleBarriersTimeOutAndSignalsEndTheWaitAndLeaveNothing(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		require.Equal(t, term.ExitTimeout, cmdtest.Member(t, w, 2, "echo never", "--timeout", "0.3").Exit())
+		cmdtest.InBarrier(t, w, 0)
+		p := cmdtest.Member(t, w, 2, "echo never")
+		cmdtest.InBarrier(t, w, 1)
+		p.Signal(syscall.SIGTERM)
+		require.Equal(t, 128+int(syscall.SIGTERM), p.Exit())
+		require.Empty(t, p.Output())
+		cmdtest.InBarrier(t, w, 0)
+	})
+}
+
+func TestASignalEndsTheWaitForTheOthersToFinish(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		hasty, other := cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
+		other.Line()
+		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
+		hasty.Signal(syscall.SIGINT)
+		require.Equal(t, 128+int(syscall.SIGINT), hasty.Exit())
+		require.NoError(t, other.In.Close())
+		require.Equal(t, exitMissing, other.Exit())
+	})
+}
+
+func TestDoubleBarrierTellsItsStoryInJSON(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	p := cmdtest.On(t, w, "--json", "doublebarrier", "-n", "1", w.Path("b"), "--", "true")
+	require.Equal(t, 0, p.Exit())
+	story := cmdtest.Parse[map[string]any](t, strings.TrimSpace(p.Stderr.String()))
+	require.Equal(t, w.Path("b"), story["path"])
+	require.EqualValues(t, 1, story["round"])
+	require.EqualValues(t, 0, story["index"])
+	require.EqualValues(t, 1, story["members"])
+	require.EqualValues(t, 0, story["status"])
+	require.Equal(t, false, story["lost"])
+	require.Equal(t, []any{}, story["missing"])
+}
+
+func TestDoubleBarrierRefusesWhatCannotBeRight(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	for says, args := range map[string][]string{
+		"--members":         {"/b", "--", "true"},
+		"no command":        {"-n", "2", "/b", "--"},
+		"must start with /": {"-n", "2", "b", "--", "true"},
+		"0 members":         {"-n", "0", "/b", "--", "true"},
+		"4001 members":      {"-n", "4001", "/b", "--", "true"},
+		"--timeout":         {"-n", "2", "--timeout", "0", "/b", "--", "true"},
+		"invalid":           {"-n", "two", "/b", "--", "true"},
+	} {
+		p := cmdtest.On(t, w, append([]string{"doublebarrier"}, args...)...)
+		require.Equal(t, term.ExitUsage, p.Exit(), "%q", args)
+		if says != "invalid" {
+			require.Contains(t, p.Stderr.String(), says, "%q", args)
+		}
+	}
+	for command, want := range map[string]int{"/no/such/file": 127, "/": 126} {
+		require.Equal(t, want, cmdtest.On(t, w, "doublebarrier", "-n", "1", w.Path("b"), "--", command).Exit(), fmt.Sprint(command))
+	}
+}

@@ -1,0 +1,172 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+)
+
+type ElectVerb struct {
+	Data      *string        `placeholder:"TEXT" help:"What --who and --observe tell of this candidate. Default: its label, host and process."`
+	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
+	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
+	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	Path      conn.NodePath  `arg:"" predictor:"path" help:"The election's path."`
+	commandLine
+	verbosely
+}
+
+// Help returns what does not fit into the list of options.
+func (*ElectVerb) Help() string {
+	return `CMD runs while this process leads. Its environment, signals, and the exit status are those of lock: 76 if the leadership was lost before CMD ended, and CMD was stopped in time.`
+}
+
+// leaderNews is a leader in JSON.
+type leaderNews struct {
+	Path  string `json:"path"`
+	Leads bool   `json:"leads"` // a candidate does
+	term.NodeData
+	Node    string `json:"node"`
+	Session string `json:"session"`
+	Token   int64  `json:"token"`
+	Revoked bool   `json:"revoked"`
+}
+
+// tell prints a leader, or that there is none.
+func (v *ElectVerb) tell(s *term.Streams, l election.Leader) error {
+	news := leaderNews{Path: string(v.Path), Leads: !l.None(), NodeData: term.DataOf(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
+	line := "nobody leads"
+	if news.Leads {
+		news.Session = fmt.Sprintf("0x%x", uint64(l.Session))
+		line = s.Shown(l.Data)
+	}
+	return s.Print(news, "%s\n", line)
+}
+
+// Validate is called by kong.
+func (v *ElectVerb) Validate() error {
+	asks := 0
+	for _, set := range []bool{v.Who, v.Observe, v.Given()} {
+		if set {
+			asks++
+		}
+	}
+	if asks != 1 {
+		return errors.New("say one of: a command to run while leading, after --; --who; --observe")
+	}
+	if !v.Given() && (v.Again || v.Verbose || v.Label != "" || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
+		return errors.New("--data, --again, --timeout, --kill-after, --label and --verbose go with a command to run while leading")
+	}
+	if v.Data != nil && v.Label != "" {
+		return errors.New("--data takes the place of what --label says: choose one")
+	}
+	if v.Given() {
+		return v.commandLine.Validate()
+	}
+	return nil
+}
+
+// Run runs the command as leader, or says who leads.
+func (v *ElectVerb) Run(s *term.Streams, c *conn.Connection) error {
+	switch {
+	case v.Who:
+		return v.who(s, c)
+	case v.Observe:
+		return v.observe(s, c)
+	}
+	return v.lead(s, c)
+}
+
+// lead runs the command as lock does.
+func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
+	j := &job{
+		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate}, late: "no turn", Verbose: v.Verbose,
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	for led := false; ; {
+		err := j.run(s, c)
+		var status *term.ExitError
+		if !v.Again || j.left || !errors.As(err, &status) {
+			return err
+		}
+		led = led || status.Code == term.ExitLost
+		if status.Code != term.ExitLost && (!led || status.Code != term.ExitUnavailable) {
+			return err
+		}
+		s.AccountFor(status)
+		if status.Err != nil {
+			s.Note("%v", status.Err) // else it was printed already
+		}
+		s.Note("stands for election at %s again", v.Path)
+	}
+}
+
+// candidate stands for election. It does not try: others may stand, too.
+func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquirer, error) {
+	e, err := election.New(client, string(path))
+	var data []byte
+	if v.Data != nil {
+		data = []byte(*v.Data)
+	}
+	return unlessNested(client, path, string(path), 1, func(ctx context.Context, _ bool) (*coord.Hold, error) {
+		t, err := e.Campaign(ctx, data)
+		if err != nil {
+			return nil, err
+		}
+		return t.Hold, nil
+	}), err
+}
+
+func (v *ElectVerb) who(s *term.Streams, c *conn.Connection) error {
+	return c.With(func(ctx context.Context, client *coord.Client) error {
+		e, err := election.New(client, string(v.Path))
+		if err != nil {
+			return err
+		}
+		leader, err := e.Leader(ctx)
+		if err != nil && !errors.Is(err, election.ErrNoLeader) {
+			return err
+		}
+		err = v.tell(s, leader)
+		if err == nil && leader.None() {
+			return term.Silently(term.ExitFailed)
+		}
+		return err
+	})
+}
+
+func (v *ElectVerb) observe(s *term.Streams, c *conn.Connection) error {
+	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
+		e, err := election.New(client, string(v.Path))
+		if err != nil {
+			return conn.Failure(err)
+		}
+		for leader, err := range e.Observe(ctx) {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return conn.Failure(err)
+			}
+			err = v.tell(s, leader)
+			s.Told = false // of the end
+			if errors.Is(err, syscall.EPIPE) {
+				return nil // the reader is gone
+			}
+			if err != nil {
+				return conn.Failure(err)
+			}
+		}
+		return nil
+	})
+}

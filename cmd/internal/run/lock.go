@@ -1,0 +1,104 @@
+package run
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/rwlock"
+)
+
+// releaseWithin bounds what happens after CMD has ended. Others wait for the
+// session's end then, if they must.
+const releaseWithin = 2 * time.Second
+
+type LockVerb struct {
+	Shared    bool           `help:"Hold the lock together with others that say --shared. It excludes and is excluded by the plain lock."`
+	Slots     *int           `placeholder:"N" help:"Let N hold at a time. All who use the path must say the same number."`
+	Resize    bool           `help:"With --slots: change the number that is stored at the path first, for all clients."`
+	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
+	Paths     conn.NodePaths `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
+	commandLine
+	verbosely
+}
+
+// Help returns what does not fit into the list of options.
+func (*LockVerb) Help() string {
+	return `CMD runs while the lock is held. It gets COORD_PATH, COORD_NODE and COORD_TOKEN (a fencing token: a number that grows from holder to holder; not with --shared, nor with more than one of --slots) in its environment. Of several locks it holds all, or does not run; they are acquired in the order of their names, so that commands which take several this way never wait for each other in a circle, and each has variables with its number, such as COORD_TOKEN_2.
+
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the lock was lost, or was about to be, before CMD ended; 75 held by another (--try); 124 no turn in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+}
+
+// check refuses invalid options before anything is done.
+func (v *LockVerb) check() error {
+	switch {
+	case v.Slots == nil && v.Resize:
+		return term.UsageError("--resize changes the number of slots: say which with --slots")
+	case v.Slots != nil && (*v.Slots < 1 || *v.Slots > math.MaxInt32):
+		return term.UsageError("--slots %d: it must be from 1 to %d", *v.Slots, math.MaxInt32)
+	case v.Slots != nil && v.Shared:
+		return term.UsageError("--slots and --shared are two kinds of locks: choose one")
+	case len(v.Paths) > 1 && len(v.Cmd) > 0 && v.Cmd[0] != "--":
+		return term.UsageError("several paths: write -- before the command; here they are %s, and the command %q", v.Paths, v.Cmd)
+	case v.Slots != nil && len(v.Paths) > 1:
+		return term.UsageError("--slots is for one path, and here are %d: %s", len(v.Paths), v.Paths)
+	case len(v.Cmd) > 0 && strings.HasPrefix(v.Cmd[0], "/"):
+		return term.UsageError("%s is neither beside the other paths nor behind --: write options first, then all paths, then -- and the command", v.Cmd[0])
+	}
+	return nil
+}
+
+// Run waits for the lock, runs the command, and releases.
+func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	j := &job{
+		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
+		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	return j.run(s, c)
+}
+
+// acquirer waits for a lock of any kind, or tries to get it.
+type acquirer func(ctx context.Context, try bool) (*coord.Hold, error)
+
+// locker is what most kinds of locks are.
+type locker interface {
+	Acquire(ctx context.Context) (*coord.Hold, error)
+	TryAcquire(ctx context.Context) (*coord.Hold, error)
+}
+
+func acquirerOf(l locker) acquirer {
+	return func(ctx context.Context, try bool) (*coord.Hold, error) {
+		if try {
+			return l.TryAcquire(ctx)
+		}
+		return l.Acquire(ctx)
+	}
+}
+
+// open returns the lock at a path that the options ask for. Plain and shared
+// ones stand in one line.
+func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, error) {
+	switch {
+	case v.Slots != nil:
+		return v.slots(client, path)
+	case v.Shared:
+		l, err := rwlock.New(client, string(path))
+		if err != nil {
+			return nil, err
+		}
+		return apart(client, path, slotsAt, sharedUnlessNested(client, path, acquirerOf(l.ReadSide()))), nil
+	}
+	m, err := lock.New(client, string(path))
+	return apart(client, path, slotsAt, unlessNested(client, path, string(path), 1, acquirerOf(m))), err
+}

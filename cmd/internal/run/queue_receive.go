@@ -1,0 +1,165 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+)
+
+// ackWithin bounds what happens after the command has ended.
+const ackWithin = 10 * time.Second
+
+type queueReceive struct {
+	Delay     time.Duration  `placeholder:"D" help:"How long an item of a failed command stays with this process before others can have it."`
+	Dead      *int           `placeholder:"N" help:"Move an item that was delivered N times to the queue at PATH/dead, instead of delivering it again."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the item: end CMD and give it back (term), or go on (ignore)."`
+	Path      conn.NodePath  `arg:"" predictor:"path" help:"The queue's path."`
+	commandLine
+	verbosely
+}
+
+// Help returns what does not fit into the list of options.
+func (*queueReceive) Help() string {
+	return `CMD gets the item on its standard input, and COORD_PATH, COORD_NODE, COORD_PRIORITY and COORD_DELIVERIES (1 the first time) in its environment. If it exits with 0, the item is removed; otherwise it goes back to the queue. It is stopped before another can have the item.
+
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the claim on the item was lost, was about to be, or was asked for before it was removed; 124 no item in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+}
+
+func (v *queueReceive) check() error {
+	switch {
+	case v.Delay < 0:
+		return term.UsageError("--delay %v: it must not be negative", v.Delay)
+	case v.Dead != nil && *v.Dead < 1:
+		return term.UsageError("--dead %d: it must be at least 1", *v.Dead)
+	}
+	return nil
+}
+
+// Run receives one item and has the command process it, under a guard: the item
+// goes to another when the session ends.
+func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	d := &delivery{verb: v}
+	defer func() { _ = d.input.Close() }() // there may be none
+	j := &job{
+		task: d, late: "no item", Verbose: v.Verbose,
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	return j.run(s, c)
+}
+
+// delivery is the task of a command that processes an item.
+type delivery struct {
+	verb  *queueReceive
+	input *os.File
+	item  *queue.Item
+}
+
+func (d *delivery) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
+	var opts []queue.Option
+	if d.verb.Dead != nil {
+		opts = append(opts, queue.WithDeadLetters(*d.verb.Dead))
+	}
+	q, err := queue.New(client, string(d.verb.Path), opts...)
+	if err != nil {
+		return holding{}, err
+	}
+	// Before an item is received: that there is no room for it here is no fault
+	// of the item.
+	if d.input, err = term.NewInput(); err != nil {
+		return holding{}, term.ExitWith(term.ExitOwnFault, "making room for an item: %w", err)
+	}
+	if d.item, err = q.Receive(ctx); err != nil {
+		return holding{}, err
+	}
+	if err := d.item.Err(); err != nil {
+		return holding{}, term.ExitWith(term.ExitLost, "lost the item before the command was started: %w", err)
+	}
+	return alone(d.item.Hold()), nil
+}
+
+func (*delivery) name() string { return "the item" }
+
+// prepare makes the item the command's input. It is a file without a name: from
+// a pipe, the command would read half an item as if it were whole when this
+// process dies while it writes.
+func (d *delivery) prepare(cmd *exec.Cmd) error {
+	_, err := d.input.Write(d.item.Data)
+	if err == nil {
+		err = d.input.Truncate(int64(len(d.item.Data)))
+	}
+	if err == nil {
+		_, err = d.input.Seek(0, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("handing the item over: %w", err)
+	}
+	cmd.Stdin = d.input
+	cmd.Env = append(cmd.Env,
+		"COORD_PRIORITY="+strconv.Itoa(d.item.Priority), "COORD_DELIVERIES="+strconv.Itoa(d.item.Deliveries))
+	return nil
+}
+
+// giveBack gives the item to the next consumer. If that fails, it goes to the
+// next when this session ends, which is now.
+func (d *delivery) giveBack() error {
+	ctx, cancel := conn.Within(context.Background(), ackWithin)
+	defer cancel()
+	if err := d.item.Nack(ctx, 0); err != nil && !errors.Is(err, queue.ErrStale) {
+		return err
+	}
+	return nil
+}
+
+// complete gives the item back also when the command was told to end and
+// succeeded all the same: it may have tidied up.
+func (d *delivery) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
+	switch {
+	case asked && status == term.ExitOK:
+		return term.ExitLost, cmp.Or(d.giveBack(), errors.New("another client asked for the item before the command ended"))
+	case asked:
+		return status, d.giveBack()
+	case status != term.ExitOK:
+		d.keep(patience)
+		return status, d.giveBack()
+	}
+	ctx, cancel := conn.Within(context.Background(), ackWithin)
+	defer cancel()
+	if err := d.item.Ack(ctx); err != nil {
+		return term.ExitLost, fmt.Errorf("the command succeeded, but the item may be delivered again: %w", err)
+	}
+	return term.ExitOK, nil
+}
+
+// keep keeps the item from others for the time that was asked for, or until a
+// signal comes. The claim has to last so long, and with it this process.
+func (d *delivery) keep(patience func() (context.Context, func())) {
+	if d.verb.Delay == 0 {
+		return
+	}
+	ctx, calm := patience()
+	defer calm()
+	select {
+	case <-time.After(d.verb.Delay):
+	case <-d.item.Done():
+	case <-ctx.Done():
+	}
+}
+
+func (d *delivery) story(held float64, _ error) map[string]any {
+	return map[string]any{"priority": d.item.Priority, "deliveries": d.item.Deliveries, "held": held}
+}

@@ -1,0 +1,172 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// run waits for what the command is run under, runs it, and exits as it does.
+func (j *job) run(s *term.Streams, c *conn.Connection) error {
+	s.Told = false // of this run
+	r, err := j.begin(s, c)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	err = r.acquire(c)
+	r.calm()
+	if err != nil {
+		return r.explain(j.giveUp(r.ctx, err), r.client, r.look)
+	}
+	var sig term.Signalled
+	if errors.As(context.Cause(r.ctx), &sig) { // it came at the last moment
+		return errors.Join(j.giveBack(), j.giveUp(r.ctx, sig))
+	}
+	status, err := r.perform()
+	s.Tell(r.account(status, err))
+	if err != nil {
+		s.Note("%v", err)
+	}
+	return term.Silently(status)
+}
+
+// run is a job under way: first the wait, then the command under a hold.
+type run struct {
+	*job
+	*narrator
+	client    *coord.Client
+	killAfter time.Duration
+	signals   chan os.Signal
+	begun     time.Time
+	ctx       context.Context // of the wait: ends with the time-out or by a signal
+	calm      func()          // ends the wait: signals go to the command then; to be called once
+	cancel    context.CancelFunc
+
+	hold        holding
+	granted     time.Time
+	guard       *guard.Process
+	tty         guard.Terminal
+	pid         int       // the command's
+	sent        time.Time // the deadline as the hold told it
+	deadline    guard.Instant
+	suspend     bool  // the stop key, or a signal, is to stop this process, too
+	unstoppable []int // processes of the command that this user may not signal
+}
+
+// begin connects. What cannot be run is not waited for: it would spoil a turn,
+// or an item's delivery, for nothing. The error has its status.
+func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
+	if err := guard.Able(); err != nil {
+		return nil, &term.ExitError{Code: term.ExitOwnFault, Err: err}
+	}
+	status, foreign, err := guard.Runnable(j.argv()[0])
+	switch {
+	case err != nil:
+		return nil, &term.ExitError{Code: status, Err: err}
+	case foreign:
+		s.Note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.argv()[0], j.Paths)
+	}
+	j.left = false
+	r = &run{job: j, narrator: newNarrator(s, j), signals: make(chan os.Signal, 16), begun: time.Now()}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if j.Timeout != nil {
+		r.ctx, r.cancel = conn.Within(context.Background(), *j.Timeout)
+	}
+	forward(r.signals)
+	r.ctx, r.calm = untilSignal(r.ctx, r.signals)
+	c.Observe = r.observe
+	j.ApplyTo(c, j.argv()[0])
+	if r.client, err = c.Open(r.ctx); err == nil {
+		if r.killAfter, err = j.grace(r.client.SessionTimeout()); err == nil {
+			return r, nil
+		}
+		conn.HangUp(r.client)
+	}
+	r.calm()
+	r.cancel()
+	return nil, j.giveUp(r.ctx, err)
+}
+
+func (r *run) acquire(c *conn.Connection) (err error) {
+	waiting, over := r.wait(r.ctx)
+	defer over()
+	go standBy(waiting)
+	go r.accompany(waiting, r.client, r.look)
+	r.hold, err = r.task.acquire(r.ctx, c, r.client)
+	r.granted = time.Now()
+	return err
+}
+
+// end ends the session, or leaves it to run out.
+func (r *run) end() {
+	if !r.left {
+		conn.HangUp(r.client)
+	}
+	r.cancel()
+}
+
+// perform runs the command, ends the hold, and returns the status to exit with.
+func (r *run) perform() (status int, err error) {
+	waited := r.granted.Sub(r.begun)
+	fields := map[string]any{"waited": term.Seconds(waited)}
+	term.Put(fields, "node", r.hold.nodes())
+	r.tell("holds", fields, "holds %s after %s; the node is %s", r.name(), term.Age(waited.Seconds()), strings.Join(r.hold.nodes(), ", "))
+	end, err := r.execute()
+	switch {
+	case err != nil:
+		return term.ExitOwnFault, errors.Join(err, r.giveBack())
+	case end.Kind == guard.Failed:
+		return end.Code, errors.Join(errors.New(string(end.Message)), r.giveBack())
+	}
+	if why := r.lost(end); why != nil {
+		// Nothing is left to release but a node, perhaps, and that goes with
+		// the session.
+		return term.ExitLost, fmt.Errorf("lost %s before the command ended: %w", r.name(), why)
+	}
+	if r.together && end.ExitCode() == term.ExitOK {
+		waiting, over := r.wait(context.Background())
+		defer over()
+		go r.accompany(waiting, r.client, r.look)
+	}
+	return r.complete(end.ExitCode(), end.Cause == guard.ByStop, func() (context.Context, func()) { return untilSignal(context.Background(), r.signals) })
+}
+
+// account is the JSON object of the end.
+func (r *run) account(status int, err error) map[string]any {
+	story := r.story(term.Seconds(time.Since(r.granted)), err)
+	term.Put(story, "path", r.Paths)
+	story["status"], story["lost"] = status, status == term.ExitLost
+	story["waited"] = term.Seconds(r.granted.Sub(r.begun))
+	story["outages"], _ = r.outage()
+	if len(r.unstoppable) > 0 {
+		story["unstoppable"] = r.unstoppable
+	}
+	if err != nil {
+		story["error"] = term.Briefly(err).Error()
+	}
+	return story
+}
+
+// guardCommand is the guard process that the command inherits everything from.
+func (r *run) guardCommand() (*exec.Cmd, error) {
+	cmd, err := self.Command(guard.Verb)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = r.hold.environment(r.Paths)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd, r.prepare(cmd)
+}

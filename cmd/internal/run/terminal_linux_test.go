@@ -1,0 +1,249 @@
+package run
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// A shell's prompts and the echo of the keys are on the screen too, so commands
+// print what their own text does not contain: done-0 for done-$?. Commands to
+// be stopped by the key start no others at that time: while a shell's new child
+// is stopped before it runs its program, the kernel does not stop the shell.
+
+func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.02; done'; echo done-$?` + "\n")
+	tty.Sees("ready")
+	tty.Press(cmdtest.Interrupt)
+	tty.Sees("done-9")
+}
+
+func TestAnEndOfInputAtAQuestionEndsItsLine(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+	holder.Line()
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T break ` + w.Path("l") + `; echo done-$?` + "\n")
+	tty.Sees("[y/N] ")
+	tty.Press("\x04")
+	tty.Sees("[y/N] \r\ncoorddemo: nothing was broken")
+	tty.Sees("done-1")
+	require.NoError(t, holder.In.Close())
+	require.Equal(t, 5, holder.Exit())
+}
+
+func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
+	tty.Sees("ready")
+	tty.Press("words\n")
+	tty.Sees("got-words")
+	tty.Sees("done-0")
+	tty.Press("echo still-$((1+1))\n")
+	tty.Sees("still-2")
+}
+
+func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
+	tty.Sees("ready")
+	tty.Press(cmdtest.Stop)
+	tty.Sees("unless continued")
+	tty.Press("echo back-$((1+1))\n")
+	tty.Sees("back-2")
+	tty.Press("fg\n")
+	tty.Press("words\n")
+	tty.Sees("got-words")
+	// What the shell says about the job's end differs from shell to shell; that
+	// it has the terminal again does not.
+	tty.Press("echo still-$((1+1))\n")
+	tty.Sees("still-2")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'` + "\n")
+	tty.Sees("ready")
+	tty.Press(cmdtest.Stop)
+	tty.Sees("unless continued")
+	tty.Press("kill %1; fg\n")
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		// The shell's read, continued and signalled in the same instant, goes
+		// on before the trap is looked at.
+		tty.Press("\n")
+		return strings.Contains(tty.Screen.String(), "terminated")
+	}, "the command's trap runs")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?` + "\n")
+	tty.Sees("ready")
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
+	tty.Sees("done-1") // of grep: the mode is not set
+}
+
+func TestWhatNodesHoldIsQuotedOnATerminal(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	leader := cmdtest.On(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
+	leader.Line()
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press("$D elect --who " + w.Path("e") + "; echo done-$?\n")
+	tty.Sees(`"x\x1b[2J\nnobody leads"`)
+	tty.Sees("done-0")
+	require.NoError(t, leader.In.Close())
+	require.Equal(t, 0, leader.Exit())
+}
+
+func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	other := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
+	other.Line()
+	tty.Press(`$D $T elect --again ` + w.Path("e") + ` -- sh -c 'echo pid-$PPID; exec sleep 1000'` + "\n")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
+	tty.Press(cmdtest.Stop)
+	tty.Press("echo first-$((1+1)); fg\n")
+	tty.Sees("first-2")
+	require.NoError(t, other.In.Close())
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return pidOn(tty) != 0 }, "it leads")
+	second := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
+	require.NoError(t, unix.Kill(pidOn(tty), unix.SIGKILL)) // the guard
+	tty.Sees("stands for election")
+	second.Line()
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
+	tty.Press(cmdtest.Stop)
+	tty.Press("echo second-$((1+1)); fg\n")
+	tty.Sees("second-2")
+	require.NoError(t, second.In.Close())
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return len(printedPID.FindAllString(tty.Screen.String(), -1)) == 2 }, "it leads again")
+	tty.Press(cmdtest.Interrupt)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 0)
+}
+
+// Nothing could continue it there.
+func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "4s", "lock", w.Path("l"), "--", "sh", "-c", "echo ready; read x; echo got-$x")
+	tty.Sees("ready")
+	tty.Press(cmdtest.Stop)
+	tty.Sees("unless continued")
+	tty.Press("words\n")
+	tty.Sees("got-words")
+	require.NoError(t, tty.Cmd.Wait())
+}
+
+func TestALockThatStaysStoppedIsLost(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D --session-timeout 2s lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; exec cat'` + "\n")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return pidOn(tty) != 0 }, "the command tells its process id")
+	pid := pidOn(tty)
+	tty.Press(cmdtest.Stop)
+	tty.Sees("unless continued")
+	cmdtest.RequireGone(t, pid)
+	tty.Press("fg; echo done-$?\n")
+	tty.Sees("lost " + w.Path("l"))
+	tty.Sees("done-76")
+}
+
+var printedPID = regexp.MustCompile(`pid-(\d+)`)
+
+func pidOn(tty *cmdtest.Terminal) (pid int) {
+	if found := printedPID.FindStringSubmatch(tty.Screen.String()); found != nil {
+		pid, _ = strconv.Atoi(found[1])
+	}
+	return pid
+}
+
+func TestInTheBackgroundTheCommandDoesNotTakeTheTerminal(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; sleep 0.1; echo fin""ished' &` + "\n")
+	tty.Sees("ready")
+	tty.Press("echo mine-$((1+1))\n")
+	tty.Sees("mine-2")
+	tty.Sees("finished")
+	tty.Press("wait; echo still-$((1+1))\n")
+	tty.Sees("still-2")
+}
+
+func TestALockBroughtToTheForegroundHandsTheTerminalOn(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'read x; echo got-$x' &` + "\n")
+	tty.Sees("goes on holding") // it read from the terminal in the background, and was stopped for that
+	tty.Press("fg\n")
+	tty.Press("words\n")
+	tty.Sees("got-words")
+	tty.Press("echo still-$((1+1))\n")
+	tty.Sees("still-2")
+}
+
+func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...)
+	p.Line()
+	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
+	tty.Press("$D break " + w.Path("l") + "; echo done-$?\n")
+	tty.Sees("[y/N]")
+	tty.Sees(`"sh `)
+	tty.Press("\n")
+	tty.Sees("nothing was broken")
+	tty.Sees("done-1")
+	tty.Press("$D break " + w.Path("l") + "; echo again-$?\n")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Count(tty.Screen.String(), "[y/N]") == 2 }, "break asks again")
+	tty.Press("y\n")
+	tty.Sees("again-0")
+	require.Equal(t, term.ExitLost, p.Exit())
+}
+
+func TestAPersonThatWaitsSeesTheHolder(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+	p.Line()
+	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "2s", "lock", w.Path("l"), "--", "echo", "my turn")
+	tty.Sees("waiting for " + w.Path("l") + ", held by")
+	require.NoError(t, p.In.Close())
+	tty.Sees("my turn")
+	require.NoError(t, tty.Cmd.Wait())
+}
+
+func TestADemoShowsItsProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--unsafe", "--workers", "2", "--stock", "100", "--kill", "0")
+	tty.Sees("of 100")
+	tty.Sees(`"demo":"stock"`)
+}

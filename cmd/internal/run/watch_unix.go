@@ -1,0 +1,237 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+const (
+	// abandonAfter is how long the guard may take to kill; then the reaper does
+	// it.
+	abandonAfter = 100 * time.Millisecond
+	// despairAfter is how long the reaper may take.
+	despairAfter = 2 * time.Second
+	// checkWithin bounds the question whether the lock was still held at the
+	// end.
+	checkWithin = time.Second
+)
+
+// execute runs the command under a guard and returns what became of it.
+func (r *run) execute() (end guard.Event, err error) {
+	cmd, err := r.guardCommand()
+	if err != nil {
+		return end, err
+	}
+	r.tty = guard.OpenTerminal()
+	defer r.tty.Close()
+	r.sent = r.hold.Deadline()
+	r.deadline = guard.InstantOf(r.sent)
+	r.guard, err = guard.Start(guard.Options{
+		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
+	})
+	if err != nil {
+		return end, err
+	}
+	// From here on: the stop key is the command's affair; and this process has
+	// to write to the terminal and to take it back although it is in the
+	// background. Not earlier, for the guard would have inherited it.
+	if !signal.Ignored(syscall.SIGTTOU) {
+		signal.Ignore(syscall.SIGTTOU)
+		defer signal.Notify(r.signals, syscall.SIGTTOU)
+	}
+	signal.Notify(r.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH)
+	defer signal.Reset(syscall.SIGCONT, syscall.SIGWINCH)
+	end = r.watch()
+	made := end.Kind != guard.Failed && (end.Cause != guard.ByItself || end.Status.Signaled())
+	r.tty.TakeBack(r.pid, syscall.Getpgrp(), made)
+	return end, nil
+}
+
+// watch keeps the guard informed and returns when the command has ended.
+func (r *run) watch() (end guard.Event) {
+	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/20))
+	defer look.Stop()
+	lost, revoked := r.hold.Done(), r.hold.Revoked()
+	if r.IgnoreRevoke {
+		revoked = nil
+	}
+	var abandon, despair <-chan time.Time
+	for {
+		select {
+		case e, more := <-r.guard.Events():
+			if !more {
+				return end
+			}
+			end = e
+			r.hear(e)
+		case <-look.C:
+			r.extend()
+		case s := <-r.signals:
+			r.pass(s.(syscall.Signal))
+		case <-revoked:
+			revoked = nil
+			r.streams.Note("another client asked for %s: ending the command", r.Paths)
+			r.guard.Stop()
+		case <-lost:
+			lost = nil
+			r.guard.Kill()
+			abandon = time.After(abandonAfter)
+		case <-abandon:
+			r.guard.Abandon()
+			despair = time.After(despairAfter)
+		case <-despair:
+			return guard.Event{Kind: guard.Gone, At: guard.Now(), Cause: guard.ByKill, Unsure: true}
+		}
+	}
+}
+
+// extend tells the guard when the deadline has moved.
+func (r *run) extend() {
+	now := r.hold.Deadline()
+	if !now.Equal(r.sent) && r.hold.Err() == nil {
+		r.sent, r.deadline = now, guard.InstantOf(now)
+		r.guard.Extend(r.deadline)
+	}
+	r.window(time.Until(now), r.killAfter, r.client.SessionTimeout())
+}
+
+func (r *run) hear(e guard.Event) {
+	switch e.Kind {
+	case guard.Started:
+		r.pid = e.PID
+	case guard.Stopped:
+		r.stopped(e.Signal)
+	case guard.Denied:
+		r.unstoppable = e.Left
+		r.streams.Note("process %s of the command runs as another user: it cannot be stopped by this one, also not when %s is about to be lost",
+			numbers(e.Left), r.Paths)
+	}
+}
+
+func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
+
+// stopped follows the command: where the command has the terminal, the shell
+// sees only this process stop and gets the terminal back by that. The servers
+// are not told anything meanwhile.
+func (r *run) stopped(by syscall.Signal) {
+	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
+		r.streams.Note("%v stopped the command; it goes on holding %s", by, r.Paths)
+		return
+	}
+	r.suspend = false
+	r.streams.Note("stopped; %s is lost, and the command ended, unless continued within %v",
+		r.Paths, (r.deadline.Sub(guard.Now()) - r.killAfter).Round(100*time.Millisecond))
+	if told, ok := r.streams.Err.(*term.Notes); ok {
+		told.Drain()
+	}
+	r.tty.TakeBack(r.pid, syscall.Getpgrp(), false)
+	signal.Reset(syscall.SIGTSTP)
+	// The others in the group, too, as the key would have done had the command
+	// been one of them.
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	term.StopSelf()
+	signal.Notify(r.signals, syscall.SIGTSTP)
+	r.resume()
+}
+
+// resume gives the terminal to the command if this process has been brought to
+// the foreground, and continues it.
+func (r *run) resume() {
+	if r.pid != 0 && r.tty.Foreground() == syscall.Getpgrp() {
+		r.tty.Give(r.pid)
+	}
+	r.guard.Signal(syscall.SIGCONT)
+}
+
+func (r *run) pass(s syscall.Signal) {
+	switch s {
+	case syscall.SIGTTOU: // of the wait that is over
+	case syscall.SIGCONT:
+		r.resume()
+	case syscall.SIGTSTP:
+		r.suspend = true
+		r.guard.Signal(s)
+	default:
+		r.guard.Signal(s)
+	}
+}
+
+// lost returns why the hold was lost before the command ended, or nil if it was
+// not.
+func (r *run) lost(end guard.Event) error {
+	err := r.hold.Err()
+	switch {
+	case !end.Over():
+		r.left = true
+		return r.remains(end)
+	case err == nil && end.Cause == guard.ByKill:
+		return errors.New("a process that guards the command was killed, and the command with it")
+	case end.Cause == guard.ByDeadline && err == nil:
+		return errors.New("the servers did not confirm it any more, so the command was ended in time")
+	case r.overSince(err) && end.Cause != guard.ByDeadline && end.Cause != guard.ByKill && end.At < r.deadline:
+		return nil // over by now, but not when the command ended: this process was frozen in between
+	case err != nil:
+		return err
+	}
+	// The news of a loss may be under way still. A server that does not answer
+	// has not given the session up either: the trust window is open.
+	ctx, cancel := context.WithTimeout(context.Background(), checkWithin)
+	defer cancel()
+	return firstLoss(ctx, r.hold.holds, func(ctx context.Context, h *coord.Hold) error {
+		_, err := h.Txn(ctx)
+		return err
+	})
+}
+
+// firstLoss asks all together, since they share the time, and returns the loss
+// that is told of first, or nil if there is none.
+func firstLoss[T any](ctx context.Context, all []T, ask func(context.Context, T) error) error {
+	ctx, over := context.WithCancel(ctx)
+	defer over()
+	losses := make(chan error, len(all))
+	var asked sync.WaitGroup
+	for _, one := range all {
+		asked.Go(func() {
+			if err := ask(ctx, one); errors.Is(err, coord.ErrLost) {
+				losses <- err
+				over()
+			}
+		})
+	}
+	asked.Wait()
+	select {
+	case err := <-losses:
+		return err
+	default:
+		return nil
+	}
+}
+
+// remains says which processes of the command may still run.
+func (r *run) remains(end guard.Event) error {
+	what := "the processes that guard the command were killed, or do not answer, and something of it"
+	if len(end.Left) > 0 {
+		r.unstoppable = end.Left
+		what = fmt.Sprintf("process %s of the command runs as another user, could not be stopped, and", numbers(end.Left))
+	}
+	return fmt.Errorf("%s may be running still; nothing is released before the session ends, in at most %v", what, r.client.SessionTimeout())
+}
+
+// overSince reports whether the hold ended because its time was over: no server
+// has confirmed it until the deadline. The session may have been given up for
+// the same reason by then.
+func (r *run) overSince(err error) bool {
+	return errors.Is(err, coord.ErrWindowOver) || errors.Is(err, coord.ErrSessionExpired) && guard.Now() >= r.deadline
+}

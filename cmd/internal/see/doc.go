@@ -1,0 +1,3 @@
+// Package see has the verbs that show and ask: inspect, ls, graph, doctor, top,
+// ui, exporter, held, revoke and break.
+package see

@@ -1,0 +1,260 @@
+package see
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type DoctorVerb struct {
+	look.Surveyed
+}
+
+// finding is what the doctor found somewhere, and what to do about it.
+type finding struct {
+	Wrong bool   `json:"wrong"`
+	Where string `json:"where"` // a server's address, or a path
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"`
+}
+
+// Diagnosis is all findings.
+type Diagnosis struct {
+	Findings []finding `json:"findings"`
+	Wrong    int       `json:"wrong"`
+	look.Extent
+}
+
+// Run looks at the servers and at the nodes below a path.
+func (v *DoctorVerb) Run(s *term.Streams, c *conn.Connection) error {
+	if _, err := c.Options(); err != nil {
+		return err
+	}
+	d := &Diagnosis{Findings: []finding{}}
+	reached := d.servers(c)
+	switch err := c.With(func(ctx context.Context, client *coord.Client) error {
+		return v.examine(ctx, d, c, client, reached)
+	}); {
+	case err == nil:
+	case term.StatusOf(err).Code == term.ExitUsage:
+		return err
+	default:
+		d.wrong(c.ZK, term.Briefly(err).Error(), "see to the servers first; --connect-timeout gives more time")
+	}
+	if err := d.tell(s); err != nil {
+		return err
+	}
+	if d.Wrong > 0 {
+		return term.Silently(term.ExitFailed)
+	}
+	return nil
+}
+
+// examine looks at what a session shows.
+func (v *DoctorVerb) examine(ctx context.Context, d *Diagnosis, c *conn.Connection, client *coord.Client, reached []string) error {
+	d.session(c, client)
+	if err := d.clock(ctx, client); err != nil {
+		return err
+	}
+	found, err := v.Look(ctx, client)
+	if err != nil {
+		return err
+	}
+	d.Extent = found.Extent
+	d.nodes(found)
+	// Afterwards, since clients may have connected meanwhile.
+	d.sessions(c, found, reached)
+	return nil
+}
+
+func (d *Diagnosis) fine(where, found string) {
+	d.Findings = append(d.Findings, finding{Where: where, Found: found})
+}
+
+func (d *Diagnosis) wrong(where, found, do string) {
+	d.Findings = append(d.Findings, finding{true, where, found, do})
+	d.Wrong++
+}
+
+// tell writes the findings, what is wrong last, where people look first.
+func (d *Diagnosis) tell(s *term.Streams) error {
+	if s.JSON {
+		s.Told = true
+		return term.WriteJSON(s.Out, d)
+	}
+	slices.SortStableFunc(d.Findings, func(a, b finding) int {
+		if a.Wrong == b.Wrong {
+			return 0
+		} else if b.Wrong {
+			return -1
+		}
+		return 1
+	})
+	var t term.Table
+	for _, f := range d.Findings {
+		mark, found := "ok", f.Found
+		if f.Wrong {
+			mark = "WRONG"
+		}
+		if f.Do != "" {
+			found += "\n→ " + f.Do
+		}
+		t.Add(found, mark, term.Plain(f.Where))
+	}
+	to := s.Page()
+	if err := t.Write(to); err != nil {
+		return err
+	}
+	return to.Say("", "%s wrong; %s", term.Plural(d.Wrong, "thing is", "things are"), d.Extent)
+}
+
+// servers looks at each server by itself, and returns those that were reached.
+func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
+	addresses, chroot := conn.AddressesOf(c.ZK)
+	var leaders []int64 // the first session of each
+	for _, address := range addresses {
+		mode, session, took, err := reach(*c, address, chroot)
+		if err != nil {
+			d.wrong(address, term.Briefly(err).Error(), "is a server there, part of a quorum, and reachable from here?")
+			continue
+		}
+		again := slices.ContainsFunc(leaders, func(other int64) bool { return ofOneServer(session, other) })
+		if (mode == "leader" || mode == "standalone") && !again {
+			leaders = append(leaders, session)
+		}
+		d.fine(address, fmt.Sprintf("%s, a write takes %v", mode, took.Round(100*time.Microsecond)))
+		reached = append(reached, address)
+	}
+	if len(leaders) > 1 {
+		d.wrong(c.ZK, fmt.Sprintf("%d servers lead, or stand alone: they are several ensembles, each with locks of its own", len(leaders)),
+			"name the servers of one ensemble")
+	}
+	return reached
+}
+
+// ofOneServer reports whether two sessions were opened at one server, which may
+// have several names. A server numbers its sessions one by one, from its number
+// in the ensemble and the millisecond in which it started, times 2^16.
+func ofOneServer(session, other int64) bool { return max(session, other)-min(session, other) < 1<<16 }
+
+// reach opens a session at one server, and tells its part in the ensemble,
+// the session, and how long a write takes there.
+func reach(c conn.Connection, address, chroot string) (mode string, session int64, took time.Duration, err error) {
+	c.ZK, c.Note, c.ConnectTimeout = address+chroot, func(string, ...any) {}, min(c.ConnectTimeout, conn.LookWithin)
+	err = c.With(func(ctx context.Context, client *coord.Client) error {
+		begun := time.Now()
+		err := client.Flush(ctx)
+		took = time.Since(begun)
+		mode, session = c.Mode(ctx, address), client.SessionID()
+		return err
+	})
+	return mode, session, took, err
+}
+
+// sessions says which contenders' sessions are connected to none of the
+// servers, if each was reached and says who is connected. That is no fault by
+// itself: not all servers need be named.
+func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []string) {
+	connected := map[string]conn.Remote{}
+	addresses, _ := conn.AddressesOf(c.ZK)
+	for _, address := range addresses {
+		sessions, told := c.Connections(context.Background(), address)
+		if !told || !slices.Contains(reached, address) {
+			d.fine(s.Path, "which sessions are connected is not known: "+address+" does not tell (cons or dump, in 4lw.commands.whitelist)")
+			return
+		}
+		maps.Copy(connected, sessions)
+	}
+	d.disconnected(s, connected)
+}
+
+func (d *Diagnosis) disconnected(s *look.Survey, connected map[string]conn.Remote) {
+	for _, r := range s.Recipes {
+		for _, c := range r.Contenders {
+			if c.Age == nil || c.Orphan {
+				continue
+			}
+			is, found := connected[c.Session]
+			if !found {
+				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is connected to no server that is named: its process is dead or cut off, "+
+					"and its node stays until the session's end, or it uses another server", c.Who(), c.Session, c.State))
+				continue
+			}
+			c.Hear(is)
+			if silence := c.Silence(); silence != "" {
+				d.fine(r.Path, fmt.Sprintf("%s (%s) %s, and its session is %s, its time-out: its process is paused, overloaded or cut off, "+
+					"and unless it is heard of, its node goes then", c.Who(), c.Session, c.State, silence))
+			}
+		}
+	}
+}
+
+// session compares what was asked for with what was granted.
+func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
+	granted := client.SessionTimeout()
+	if asked := c.SessionTimeout; asked != 0 && granted != asked {
+		d.wrong(c.ZK, fmt.Sprintf("asked for a session time-out of %v, the servers grant %v", asked, granted),
+			"they allow 2 to 20 ticks (minSessionTimeout, maxSessionTimeout)")
+		return
+	}
+	d.fine(c.ZK, fmt.Sprintf("session time-out %v: after a crash, others wait so long", granted))
+}
+
+// mostSkew is how far clocks may be apart before ages that are shown mislead.
+const mostSkew = 2 * time.Second
+
+// clock compares this machine's clock with that of the server that leads, by a
+// node that it makes for a moment. That also shows whether a node may be made.
+func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
+	node := "/zkcoord-doctor-" + strings.ToLower(rand.Text()[:12])
+	before := time.Now()
+	results, err := client.Txn(ctx, coord.CreateOp(node, nil, coord.Ephemeral), coord.SetOp(node, nil, -1), coord.DeleteOp(node, -1))
+	after := time.Now()
+	switch {
+	case errors.Is(err, coord.ErrNoAuth):
+		d.wrong("/", "no node may be made here", "present credentials (--auth, ZK_AUTH), or have the ACL of the node, or a chroot of your own")
+		return nil
+	case errors.Is(err, coord.ErrNoNode):
+		d.wrong("/", "there is no chroot "+client.Chroot(), "make it, or is it misspelt?")
+		return nil
+	case err != nil:
+		return err
+	}
+	skew := results[1].Stat.Modified.Sub(before.Add(after.Sub(before) / 2)).Round(time.Millisecond)
+	if skew.Abs() > mostSkew+after.Sub(before)/2 {
+		d.wrong("/", fmt.Sprintf("the servers' clock is %v from this machine's", skew), "ages that are shown are wrong by that; no guarantee depends on it (NTP?)")
+		return nil
+	}
+	d.fine("/", fmt.Sprintf("the servers' clock is %v from this machine's", skew))
+	return nil
+}
+
+// nodes says what is odd about the recipes that were found.
+func (d *Diagnosis) nodes(s *look.Survey) {
+	for _, r := range s.Recipes {
+		if strings.HasPrefix(r.Path, look.DemoRoot) {
+			d.wrong(r.Path, "a demo has left it", "no demo runs? delete the nodes below "+strings.TrimSuffix(look.DemoRoot, "/"))
+		}
+		for _, odd := range r.Findings() {
+			d.wrong(r.Path, odd.Found, odd.Do)
+		}
+	}
+	for _, path := range s.Hidden {
+		d.wrong(path, "its children must not be listed with these credentials", "present others (--auth, ZK_AUTH), or leave it to its owner")
+	}
+	d.fine(s.Path, fmt.Sprintf("%s, %s", term.Plural(len(s.Recipes), "recipe", "recipes"), circleCount(len(s.Certain), len(s.Possible))))
+	for _, c := range s.Possible {
+		d.fine(s.Path, fmt.Sprintf("sessions %s wait for each other over %s: for ever if each is one thread, and not if they have several; "+
+			"their claims do not tell under which holds they were made", strings.Join(c.Sessions(), ", "), strings.Join(c.Paths(), ", ")))
+	}
+}

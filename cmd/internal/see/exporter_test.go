@@ -1,0 +1,182 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package see
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestTheExporterTellsWhatOthersHold(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	cmdtest.EveryRecipe(t, w)
+	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w), w.Path("app/jobs"), cmdtest.Below(w))
+	text := scrape(t, p.Line())
+	for metric, value := range map[string]string{
+		`up{place="` + cmdtest.Below(w) + `"}`:                                "1",
+		`holders{kind="lock",path="` + w.Path("app/lock") + `"}`:              "1",
+		`waiting{kind="lock",path="` + w.Path("app/lock") + `"}`:              "1",
+		`holders{kind="rwlock",path="` + w.Path("app/shared") + `"}`:          "2",
+		`holders{kind="semaphore",path="` + w.Path("app/licence") + `"}`:      "2",
+		`queue_items{kind="queue",path="` + w.Path("app/jobs") + `"}`:         "2",
+		`round_open{kind="doublebarrier",path="` + w.Path("app/round") + `"}`: "0",
+		`oddities{kind="latch",path="` + w.Path("app/deep/er/leader") + `"}`:  "0",
+		`left_out_nodes{place="` + w.Path("app/jobs") + `"}`:                  "0",
+	} {
+		require.Contains(t, text, "zkcoord_path_"+metric+" "+value+"\n")
+	}
+	require.Regexp(t, `zkcoord_path_holder_there_seconds\{kind="lock",path="[^"]*"\} \d*\.?\d*[1-9]`, text)
+
+	p.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.Exit())
+	require.Equal(t, term.ExitUsage, cmdtest.On(t, w, "exporter", "relative").Exit())
+}
+
+// The age of a node has its wait in it: a lock that was granted a moment ago is
+// not told to be held for as long as its holder waited.
+func TestALockIsHeldSinceItsGrant(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
+	holder.Line()
+	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
+	require.NotContains(t, scrape(t, at), "zkcoord_path_held_seconds", "nobody saw the grant")
+	text := cmdtest.On(t, w, "ls", cmdtest.Below(w)).Output()
+	require.Regexp(t, w.Path("l")+` .* there for \S+ `, text)
+	require.NoError(t, holder.In.Close())
+	waiter.Line()
+	text = scrape(t, at)
+	var held, there float64
+	for name, value := range map[string]*float64{"held_seconds": &held, "holder_there_seconds": &there} {
+		found := regexp.MustCompile(`zkcoord_path_` + name + `\{.*\} (\S+)`).FindStringSubmatch(text)
+		require.NotNil(t, found, text)
+		*value = cmdtest.Must(strconv.ParseFloat(found[1], 64))
+	}
+	require.Less(t, held, there)
+	holder.Exit()
+	require.NoError(t, waiter.In.Close())
+	waiter.Exit()
+}
+
+func TestTheExporterOutlastsTheServers(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	p := cmdtest.On(t, w, "exporter", "--connect-timeout", "1s", "--listen", "127.0.0.1:0", cmdtest.Below(w))
+	at := p.Line()
+	w.Embedded().Stop()
+	require.Contains(t, scrape(t, at), `zkcoord_path_up{place="`+cmdtest.Below(w)+`"} 0`+"\n")
+	w.Embedded().Resume()
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		return strings.Contains(scrape(t, at), `zkcoord_path_up{place="`+cmdtest.Below(w)+`"} 1`+"\n")
+	}, "the exporter does not come back")
+}
+
+// SIGPIPE comes also when a scraper, or a server, closes a connection that is
+// written to.
+func TestAConnectionThatBreaksDoesNotEndTheExporter(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w))
+	at := p.Line()
+	for range 20 {
+		p.Signal(syscall.SIGPIPE)
+		require.Contains(t, scrape(t, at), "zkcoord_path_up")
+	}
+	p.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.Exit())
+}
+
+// What must not be listed is told, and is no reason to fail.
+func TestTheExporterTellsWhatItMustNotList(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	cmdtest.Contend(t, w, w.Path("l"), nil)
+	_, err := w.Admin().Create(w.Path("l/secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("l"))
+	text := scrape(t, p.Line())
+	require.Contains(t, text, `zkcoord_path_up{place="`+w.Path("l")+`"} 1`+"\n")
+	require.Contains(t, text, `zkcoord_path_hidden_nodes{place="`+w.Path("l")+`"} 1`+"\n")
+}
+
+func TestTheRootOfTheExporterLeadsToTheMetrics(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
+	root := strings.TrimSuffix(at, "metrics")
+	require.Contains(t, scrape(t, root), `href="metrics"`)
+	answer, err := http.Get(root + "other")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusNotFound, answer.StatusCode)
+}
+
+func TestScrapesShareALookAndThereIsALimit(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	cmdtest.Contend(t, w, w.Path("l"), nil)
+	at := cmdtest.On(t, w, "exporter", "--connect-timeout", "20s", "--listen", "127.0.0.1:0", w.Path("l")).Line()
+	asked := func() *zkembed.Fault {
+		return w.Embedded().Inject(zkembed.Match{PathPrefix: w.Path("l")}, zkembed.Delay(0))
+	}
+	one := asked()
+	scrape(t, at)
+	one.Remove()
+
+	hung := w.Embedded().Inject(zkembed.Match{PathPrefix: w.Path("l")}, zkembed.Hang())
+	statuses := make(chan int, mostScrapes+1)
+	for range mostScrapes + 1 {
+		go func() {
+			answer, err := http.Get(at)
+			if err != nil {
+				statuses <- 0
+				return
+			}
+			_ = answer.Body.Close()
+			statuses <- answer.StatusCode
+		}()
+	}
+	require.Equal(t, http.StatusServiceUnavailable, zktest.Receive(t, cmdtest.Soon, statuses, "the answer to one too many"))
+	hung.Remove()
+	all := asked()
+	for range mostScrapes {
+		require.Equal(t, http.StatusOK, zktest.Receive(t, cmdtest.Soon, statuses, "an answer"))
+	}
+	require.Equal(t, one.Fired(), all.Fired(), "the requests of one look")
+}
+
+func TestTheDashboardShowsTheExportersMetrics(t *testing.T) {
+	t.Parallel()
+	shown := string(cmdtest.Must(os.ReadFile("../../../contrib/prom/dashboard.json")))
+	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("exporter.go"))), -1) {
+		require.Regexp(t, `zkcoord_path_`+match[1]+`\b`, shown)
+	}
+}
+
+func scrape(t *testing.T, at string) string {
+	t.Helper()
+	answer, err := http.Get(at)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
+	return string(body)
+}

@@ -1,0 +1,210 @@
+package see
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type GraphVerb struct {
+	Dot bool `help:"Write it for Graphviz: pipe it into \"dot -Tsvg\"."`
+	look.Surveyed
+}
+
+// Run says who waits for whom. A circle that is certain is a failure.
+func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
+	var certain int
+	err := c.With(func(ctx context.Context, client *coord.Client) error {
+		found, err := v.Look(ctx, client)
+		if err != nil {
+			return err
+		}
+		g := graphOf(found)
+		certain = len(g.Circles)
+		switch {
+		case s.JSON:
+			s.Told = true
+			return term.WriteJSON(s.Out, g)
+		case v.Dot:
+			return g.dot(s.Out)
+		}
+		return g.table(s.Page())
+	})
+	if err == nil && certain > 0 {
+		return term.Silently(term.ExitFailed)
+	}
+	return err
+}
+
+// WaitGraph is who waits for whom, over all paths.
+type WaitGraph struct {
+	Path     string     `json:"path"`
+	Circles  [][]string `json:"circles"`          // the sessions of those that wait for each other, for certain
+	Possible [][]string `json:"possible_circles"` // sessions that wait for each other, and need not be the same threads: their claims do not tell
+	Waits    []waitFor  `json:"waits"`
+	look.Extent
+
+	certain, perhaps []look.Circle
+	nested           []nesting
+	owners           map[string]string // of the sessions
+}
+
+// nesting is a session that waits under a hold of another.
+type nesting struct{ hold, claim, path string }
+
+// waitFor is a contender that waits for another of the same path.
+type waitFor struct {
+	Path    string   `json:"path"`
+	Kind    string   `json:"kind"` // of the one that waits
+	Session string   `json:"session"`
+	Owner   string   `json:"owner"`
+	Age     *float64 `json:"age"`
+	Node    string   `json:"node"`
+	Under   []string `json:"under"`     // the names of the nodes of the holds that it was made under, as far as it tells
+	For     string   `json:"for"`       // the session that is waited for
+	ForWho  string   `json:"for_owner"` // and its owner
+	ForNode string   `json:"for_node"`
+	Holds   bool     `json:"for_holds"` // that one holds, and does not wait itself
+
+	around []string // the paths of the holds that it was made under
+}
+
+// graphOf says who waits for whom. Of those that a contender waits for, the
+// nearest are enough: these wait for the rest, or hold.
+func graphOf(s *look.Survey) *WaitGraph {
+	g := &WaitGraph{
+		Path: s.Path, Circles: [][]string{}, Possible: [][]string{}, Waits: []waitFor{}, Extent: s.Extent,
+		certain: s.Certain, perhaps: s.Possible, owners: map[string]string{},
+	}
+	for _, c := range s.Certain {
+		g.Circles = append(g.Circles, c.Sessions())
+	}
+	for _, c := range s.Possible {
+		g.Possible = append(g.Possible, c.Sessions())
+	}
+	all := s.Parties()
+	around := map[string][]string{} // by node
+	for _, p := range all {
+		if g.owners[p.Session] == "" {
+			g.owners[p.Session] = p.Owner
+		}
+		for _, i := range p.Within {
+			around[all[i].Node] = append(around[all[i].Node], p.Path)
+			if all[i].Session != p.Session {
+				g.nested = append(g.nested, nesting{p.Session, all[i].Session, p.Path})
+			}
+		}
+	}
+	for _, p := range all {
+		for _, i := range p.Others {
+			other := all[i]
+			g.Waits = append(g.Waits, waitFor{
+				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
+				other.Session, other.Owner, other.Node, other.Holds, around[p.Node],
+			})
+		}
+	}
+	return g
+}
+
+// within are the waits of a circle.
+func (g *WaitGraph) within(c look.Circle) (waits []waitFor) {
+	nodes := c.Nodes()
+	for _, w := range g.Waits {
+		if slices.Contains(nodes, w.Node) && slices.Contains(nodes, w.ForNode) {
+			waits = append(waits, w)
+		}
+	}
+	return waits
+}
+
+func (g *WaitGraph) table(to term.Page) error {
+	for i, c := range g.certain {
+		fmt.Fprintf(to, "circle %d: these wait for each other, for ever\n", i+1)
+		if err := writeWaits(to, g.within(c)); err != nil {
+			return err
+		}
+		fmt.Fprintln(to)
+	}
+	for i, c := range g.perhaps {
+		if err := to.Say("", "possible circle %d: these sessions wait for each other, for ever if each is one thread; "+
+			"their claims do not tell under which holds they were made", i+1); err != nil {
+			return err
+		}
+		if err := writeWaits(to, g.within(c)); err != nil {
+			return err
+		}
+		fmt.Fprintln(to)
+	}
+	if err := writeWaits(to, g.Waits); err != nil {
+		return err
+	}
+	return to.Say("", "%s, %s; %s", term.Plural(len(g.Waits), "wait", "waits"), circleCount(len(g.certain), len(g.perhaps)), g.Extent)
+}
+
+// circleCount says how many circles there are, and how many more there may be.
+func circleCount(certain, possible int) string {
+	count := term.Plural(certain, "circle", "circles")
+	if possible > 0 {
+		count += ", " + term.Plural(possible, "possible one", "possible ones")
+	}
+	return count
+}
+
+func writeWaits(to term.Page, waits []waitFor) error {
+	if len(waits) == 0 {
+		return nil
+	}
+	t := term.Table{Heads: []string{"WAITS", "SESSION", "AT", "SINCE", "UNDER", "FOR", "SESSION", ""}}
+	for _, x := range waits {
+		since, holds := "", ""
+		if x.Age != nil {
+			since = term.Age(*x.Age)
+		}
+		if x.Holds {
+			holds = "holds"
+		}
+		t.Add("", look.Contender{Owner: x.Owner}.Who(), x.Session, term.Plain(x.Path), since, term.Plain(strings.Join(x.around, " ")),
+			look.Contender{Owner: x.ForWho}.Who(), x.For, holds)
+	}
+	return t.Write(to)
+}
+
+// dot writes the sessions as Graphviz draws them: those of circles in red,
+// of possible ones in orange, and a dashed line from the session of a hold to
+// another that waits under it.
+func (g *WaitGraph) dot(to io.Writer) error {
+	certain, possible := slices.Concat(g.Circles...), slices.Concat(g.Possible...)
+	var text strings.Builder
+	text.WriteString("digraph waits {\n\tnode [shape=box];\n")
+	var sessions []string
+	for _, w := range g.Waits {
+		sessions = append(sessions, w.Session, w.For)
+	}
+	slices.Sort(sessions)
+	for _, session := range slices.Compact(sessions) {
+		color := ""
+		if slices.Contains(certain, session) {
+			color = ", color=red"
+		} else if slices.Contains(possible, session) {
+			color = ", color=orange"
+		}
+		fmt.Fprintf(&text, "\t%q [label=%q%s];\n", session, g.owners[session]+"\n"+session, color)
+	}
+	for _, w := range g.Waits {
+		fmt.Fprintf(&text, "\t%q -> %q [label=%q];\n", w.Session, w.For, w.Path)
+	}
+	for _, n := range g.nested {
+		fmt.Fprintf(&text, "\t%q -> %q [label=%q, style=dashed];\n", n.hold, n.claim, n.path)
+	}
+	text.WriteString("}\n")
+	_, err := io.WriteString(to, text.String())
+	return err
+}

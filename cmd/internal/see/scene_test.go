@@ -1,0 +1,182 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package see
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// scene is five locks in the layouts of Curator, go-zookeeper and Kazoo: alice
+// and bob wait for each other at billing and stock; carol waits at report for a
+// process that was killed; dave waits at import for a node that belongs to no
+// session; erin holds archive, and a Kazoo client that she does not see has
+// come there. It returns the sessions of those that a test cannot tell by their
+// names.
+func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
+	open := func(name string, d coord.Dialect) *coord.Client {
+		return coordtest.Open(t, w.ConnectString(), coord.WithIdentity(name), coord.WithDialect(d))
+	}
+	wait := func(c *coord.Client, name string) {
+		cmdtest.Waits(t, w, w.Path(name), 2, cmdtest.Must(lock.New(c, w.Path(name))).Acquire)
+	}
+	a := open("alice", coord.Curator)
+	cmdtest.Must(cmdtest.Must(lock.New(a, w.Path("billing"))).Acquire(t.Context()))
+	b, events, err := zk.Connect(strings.Split(w.ConnectString(), ","), zktest.SessionTimeout, zk.WithLogInfo(false))
+	require.NoError(t, err)
+	require.NoError(t, zk.NewLock(b, w.Path("stock"), zk.WorldACL(zk.PermAll)).Lock())
+	waited := make(chan error, 1)
+	go func() { waited <- zk.NewLock(b, w.Path("billing"), zk.WorldACL(zk.PermAll)).Lock() }()
+	t.Cleanup(func() {
+		b.Close()
+		require.Error(t, <-waited, "bob got the lock that alice holds")
+		for range events {
+		}
+	})
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("billing"), 2)
+	wait(a, "stock")
+
+	killed := cmdtest.On(t, w, "--dialect", "kazoo", "--session-timeout", "5m", "lock", "--label", "nightly report", w.Path("report"), "--", "sh", "-c", "echo $COORD_NODE; cat")
+	node := killed.Line()
+	killed.Signal(syscall.SIGKILL)
+	killed.Exit()
+	_, stat, err := w.Admin().Exists(node)
+	require.NoError(t, err)
+	t.Cleanup(func() { w.ExpireSession(stat.EphemeralOwner) })
+	wait(open("carol", coord.Kazoo), "report")
+
+	digits := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
+	cmdtest.Contend(t, w, w.Path("import"), nil)
+	_, err = w.Admin().Create(w.Path("import")+"/"+digits(cmdtest.Guid1)+"__lock__0000000000", []byte("by hand"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	wait(open("dave", coord.Kazoo), "import")
+
+	cmdtest.Must(cmdtest.Must(lock.New(open("erin", coord.Curator), w.Path("archive"))).Acquire(t.Context()))
+	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__0000000007": "frank"})
+	return look.SessionName(a.SessionID()), look.SessionName(b.SessionID()), look.SessionName(stat.EphemeralOwner)
+}
+
+const (
+	twoDialects = "two dialects, which do not see each other"
+	noSession   = "1 contender belongs to no session, and will never go by itself"
+)
+
+func TestThreeVerbsTellAllOfATangle(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		alice, bob, dead := scene(t, w)
+		t.Run("ls", func(t *testing.T) { lsTellsTheScene(t, w) })
+		t.Run("graph", func(t *testing.T) { graphTellsTheScene(t, w, alice, bob, dead) })
+		t.Run("doctor", func(t *testing.T) { doctorTellsTheScene(t, w, alice, bob, dead) })
+	})
+}
+
+func lsTellsTheScene(t *testing.T, w *zktest.World) {
+	p := cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w))
+	require.Zero(t, p.Exit())
+	l := cmdtest.Parse[Listing](t, p.Line())
+	require.Len(t, l.Recipes, 5)
+	for i, want := range []listed{
+		{Path: "archive", Dialect: "mixed", Holders: []string{"erin", "frank"}, Odd: []string{twoDialects}},
+		{Path: "billing", Dialect: "curator", Holders: []string{"alice"}, Odd: []string{}},
+		{Path: "import", Dialect: "kazoo", Holders: []string{"by hand"}, Odd: []string{noSession}},
+		{Path: "report", Dialect: "kazoo", Holders: []string{"nightly report"}, Odd: []string{}},
+		{Path: "stock", Dialect: "curator", Holders: []string{""}, Odd: []string{}}, // zk.Lock does not say who it is
+	} {
+		got := l.Recipes[i]
+		require.Equal(t, w.Path(want.Path), got.Path)
+		require.Equal(t, "lock", got.Kind, got.Path)
+		require.Equal(t, want.Dialect, got.Dialect, got.Path)
+		require.Len(t, got.Holders, len(want.Holders), got.Path)
+		for i, holder := range want.Holders {
+			require.True(t, strings.HasPrefix(got.Holders[i], holder), got.Holders)
+		}
+		require.NotNil(t, got.There, got.Path)
+		require.Equal(t, 2-len(want.Holders), got.Waiting, got.Path)
+		require.Equal(t, want.Odd, got.Odd, got.Path)
+	}
+	text := cmdtest.On(t, w, "ls", cmdtest.Below(w)).Output()
+	for name, shows := range map[string]string{
+		"archive": `lock, mixed +"erin`, "billing": `lock +"alice`, "import": `lock, kazoo +"by hand"`,
+		"report": `lock, kazoo +"nightly report `, "stock": `lock, go-zookeeper +unknown`,
+	} {
+		require.Regexp(t, `(?m)^`+w.Path(name)+` +`+shows, text)
+	}
+	require.Contains(t, text, twoDialects)
+	require.Contains(t, text, noSession)
+}
+
+func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
+	p := cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w))
+	require.Zero(t, p.Exit(), "the claims do not tell whether the circle is one")
+	g := cmdtest.Parse[WaitGraph](t, p.Line())
+	circle := []string{alice, bob}
+	slices.Sort(circle)
+	require.Equal(t, [][]string{circle}, g.Possible)
+	require.Empty(t, g.Circles)
+	waits := map[string]waitFor{}
+	for _, x := range g.Waits {
+		require.True(t, x.Holds, x.Path)
+		waits[strings.TrimPrefix(x.Path, cmdtest.Below(w)+"/")] = x
+	}
+	require.Len(t, waits, 4)
+	require.Len(t, g.Waits, 4, "at archive, nobody waits: each dialect has a holder")
+	require.Equal(t, []string{bob, alice}, []string{waits["billing"].Session, waits["billing"].For})
+	require.Equal(t, []string{alice, bob}, []string{waits["stock"].Session, waits["stock"].For})
+	require.Contains(t, waits["report"].Owner, "carol")
+	require.Equal(t, dead, waits["report"].For)
+	require.Contains(t, waits["import"].Owner, "dave")
+	require.Equal(t, "0x0", waits["import"].For, "it belongs to no session")
+
+	text := cmdtest.On(t, w, "graph", cmdtest.Below(w)).Output()
+	require.Contains(t, text, "possible circle 1: these sessions wait for each other")
+	require.NotContains(t, text, "circle 2")
+	require.Regexp(t, `(?m)^unknown +`+bob+` +`+w.Path("billing")+` +\S+ +"alice.*" +`+alice+` +holds$`, text)
+	require.Regexp(t, `(?m)^"alice.*" +`+alice+` +`+w.Path("stock")+` +\S+ +unknown +`+bob+` +holds$`, text)
+	require.Regexp(t, `(?m)^"carol.*" .* +`+w.Path("report")+` +\S+ +"nightly report.*" +`+dead+` +holds$`, text)
+}
+
+func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
+	p := cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w))
+	require.Equal(t, term.ExitFailed, p.Exit())
+	d := cmdtest.Parse[Diagnosis](t, p.Line())
+	wrong, lost, circles := map[string]string{}, []string{}, ""
+	for _, f := range d.Findings {
+		if f.Wrong {
+			require.NotEmpty(t, f.Do, f.Found)
+			wrong[strings.TrimPrefix(f.Where, cmdtest.Below(w)+"/")] = f.Found
+		} else if strings.Contains(f.Found, "its session is connected to no server") {
+			lost = append(lost, f.Where+" "+f.Found)
+		} else if strings.Contains(f.Found, "wait for each other") {
+			circles = f.Found
+		}
+	}
+	require.Equal(t, 2, d.Wrong, "%v", wrong)
+	require.Equal(t, twoDialects, wrong["archive"])
+	require.Equal(t, noSession, wrong["import"])
+	require.Contains(t, circles, "for ever if each is one thread")
+	require.Contains(t, circles, alice)
+	require.Contains(t, circles, bob)
+	require.Len(t, lost, 1)
+	require.True(t, strings.HasPrefix(lost[0], w.Path("report")+` "nightly report `), lost[0])
+	require.Contains(t, lost[0], "("+dead+") holds")
+
+	text := strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()), " ") // lines may be broken anywhere
+	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
+	require.Contains(t, text, "WRONG "+w.Path("import")+" "+noSession)
+	require.Contains(t, text, "("+dead+") holds, and its session is connected to no server that is named")
+	require.Contains(t, text, "2 things are wrong; ")
+}

@@ -1,0 +1,88 @@
+package see
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+type TopVerb struct {
+	Every time.Duration `default:"1s" positive:"" help:"How often to look."`
+	Path  conn.NodePath `arg:"" predictor:"path" help:"The path of a lock, an election, a double barrier or a queue."`
+}
+
+// Run shows what inspect shows, again and again, until q is typed or it is
+// interrupted.
+func (v *TopVerb) Run(s *term.Streams, c *conn.Connection) error {
+	book, seen := look.NewAddressBook(c), new(look.Sightings)
+	return repeat(s, c, v.Every, func(ctx context.Context, client *coord.Client, s *term.Streams, to term.Page) error {
+		return show(ctx, client, v.Path, book, seen, s, to)
+	})
+}
+
+// repeat shows something again and again, until q is typed or it is
+// interrupted. It outlasts the servers. In JSON, show writes to the streams,
+// otherwise to a screen.
+func repeat(s *term.Streams, c *conn.Connection, every time.Duration, show func(context.Context, *coord.Client, *term.Streams, term.Page) error) error {
+	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
+		ctx, restore := term.UntilQuit(ctx, s)
+		defer restore()
+		for next := time.NewTicker(every); ; {
+			err := once(ctx, s, c, client, show)
+			switch {
+			case ctx.Err() != nil || errors.Is(err, syscall.EPIPE):
+				return nil
+			case errors.Is(err, coord.ErrNoAuth):
+				return conn.Failure(err)
+			case err != nil:
+				s.Note("%v", err)
+			}
+			select {
+			case <-next.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}
+
+func once(ctx context.Context, s *term.Streams, c *conn.Connection, client *coord.Client, show func(context.Context, *coord.Client, *term.Streams, term.Page) error) error {
+	asking, cancel := conn.Within(ctx, c.ConnectTimeout)
+	defer cancel()
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s\n", time.Now().Format(time.TimeOnly))
+	if err := show(asking, client, s, term.Page{Writer: &text, Columns: s.Page().Columns}); err != nil || s.JSON {
+		return err
+	}
+	if !term.IsTerminal(s.Out) || os.Getenv("TERM") == "dumb" {
+		fmt.Fprintln(&text)
+		_, err := text.WriteTo(s.Out)
+		return err
+	}
+	columns, rows := term.Size(s.Out)
+	_, err := io.WriteString(s.Out, "\x1b[H\x1b[2J"+fitted(text.String(), columns, rows))
+	return err
+}
+
+// fitted cuts a text to a screen.
+func fitted(text string, columns, rows int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) >= rows {
+		lines = append(lines[:max(0, rows-2)], "…")
+	}
+	for i, line := range lines {
+		lines[i] = term.Cut(line, columns)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -1,0 +1,49 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package see
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestTopShowsHowTheLineChangesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		top := cmdtest.On(t, w, "--json", "top", "--every", "20ms", w.Path("l"))
+		require.Empty(t, cmdtest.Parse[look.Report](t, top.Line()).Contenders)
+		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+		holder.Line()
+		for len(cmdtest.Parse[look.Report](t, top.Line()).Holders()) == 0 {
+		}
+		require.NoError(t, holder.In.Close())
+		for len(cmdtest.Parse[look.Report](t, top.Line()).Holders()) > 0 {
+		}
+		top.Signal(syscall.SIGINT)
+		require.Equal(t, 0, top.Exit())
+	})
+}
+
+func TestTopTellsTheTimeAndTheTable(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	top := cmdtest.On(t, w, "top", w.Path("l"))
+	require.Regexp(t, `^\d\d:\d\d:\d\d$`, top.Line())
+	require.Contains(t, top.Line(), "there is nothing")
+	top.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, top.Exit())
+}
+
+func TestATextIsCutToTheScreen(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "äbc…\nabcd\n", fitted("äbcdef\nabcd\n", 4, 10))
+	require.Equal(t, 4, strings.Count(fitted(strings.Repeat("x\n", 100), 80, 5), "\n"))
+	require.NotPanics(t, func() { fitted("text\nmore", 0, 0) })
+}

@@ -1,0 +1,185 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package see
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// toldAt is what the page at a URL is told.
+func toldAt(t *testing.T, at string) (told struct {
+	Seen  *sight
+	Old   bool
+	Error string
+	Acts  []string
+},
+) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(scrape(t, at+"look")), &told))
+	return told
+}
+
+// sightAt waits until something has been seen.
+func sightAt(t *testing.T, at string) (seen sight) {
+	t.Helper()
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		told := toldAt(t, at)
+		if told.Seen != nil {
+			seen = *told.Seen
+		}
+		return told.Seen != nil
+	}, "the page sees nothing")
+	return seen
+}
+
+// act asks for an act as the page does, and returns the error that it tells.
+func act(t *testing.T, at, name, path, node, session string) (status int, told string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"path": path, "node": node, "session": session})
+	require.NoError(t, err)
+	order, err := http.NewRequest(http.MethodPost, at+"act/"+name, strings.NewReader(string(body)))
+	require.NoError(t, err)
+	u, err := url.Parse(at)
+	require.NoError(t, err)
+	order.Header.Set("Origin", u.Scheme+"://"+u.Host)
+	order.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(order)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, cmdtest.Parse[map[string]string](t, string(text))["error"]
+}
+
+func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	cmdtest.EveryRecipe(t, w)
+	cmdtest.Tangle(t, w)
+	p := cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w))
+	told := cmdtest.Parse[map[string]string](t, p.Line())
+	require.Len(t, told, 1)
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/[A-Z2-7]{26}/$`, told["url"])
+	seen := sightAt(t, told["url"])
+	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line())
+	require.Len(t, seen.Recipes, len(l.Recipes))
+	for i, r := range l.Recipes {
+		require.Equal(t, []any{r.Path, r.Kind, r.Waiting, r.Odd}, []any{seen.Recipes[i].Path, seen.Recipes[i].Kind, seen.Recipes[i].Waiting, seen.Recipes[i].Odd})
+	}
+	g := cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Line())
+	require.Len(t, seen.Waits, len(g.Waits))
+	require.Empty(t, seen.Circles)
+	require.Len(t, seen.Possible, 1)
+	require.Len(t, seen.Possible[0], 2)
+	require.Equal(t, []string{}, toldAt(t, told["url"]).Acts, "a list, for the page")
+	status, _ := act(t, told["url"], "break", w.Path("one"), seen.Possible[0][0].Path, seen.Possible[0][0].For)
+	require.Equal(t, http.StatusForbidden, status)
+
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		other := cmdtest.On(t, w, "ui")
+		require.Regexp(t, `^http://`, other.Line())
+		other.Signal(sig)
+		require.Equal(t, 0, other.Exit())
+		require.Empty(t, other.Stderr.String())
+	}
+}
+
+func TestThePageIsToldOfServersThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	cmdtest.Contend(t, w, w.Path("l"), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x"})
+	at := cmdtest.On(t, w, "--connect-timeout", "5s", "ui", "--every", "100ms", cmdtest.Below(w)).Line()
+	require.Len(t, sightAt(t, at).Recipes, 1)
+	w.Embedded().Stop()
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		told := toldAt(t, at)
+		return told.Old && told.Error != "" && len(told.Seen.Recipes) == 1
+	}, "the page shows what it has seen, and says that it is old")
+	w.Embedded().Resume()
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return !toldAt(t, at).Old }, "the page does not come back")
+}
+
+func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	client := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("holder"))
+	other := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("other"))
+	hold := cmdtest.Must(cmdtest.Must(lock.New(client, w.Path("here/l"))).Acquire(t.Context()))
+	elsewhere := cmdtest.Must(cmdtest.Must(lock.New(client, w.Path("elsewhere"))).Acquire(t.Context()))
+	jobs := cmdtest.Must(queue.New(client, w.Path("here/jobs")))
+	require.NoError(t, jobs.Put(t.Context(), []byte("one")))
+	item := cmdtest.Must(jobs.Receive(t.Context()))
+	at := cmdtest.On(t, w, "ui", "--allow-break", w.Path("here")).Line()
+	seen := sightAt(t, at)
+	require.ElementsMatch(t, []string{"break", "revoke"}, toldAt(t, at).Acts)
+	session, another := look.SessionName(client.SessionID()), look.SessionName(other.SessionID())
+
+	for what, x := range map[string][]string{
+		"another session":             {w.Path("here/l"), hold.Node(), another},
+		"no such node":                {w.Path("here/l"), hold.Node() + "1", session},
+		"another path":                {w.Path("elsewhere"), elsewhere.Node(), session},
+		"a path that isn't":           {w.Path("here") + "/../elsewhere", elsewhere.Node(), session},
+		"another session of the item": {w.Path("here/jobs"), seen.Recipes[0].Queue.First[0].Name, another},
+	} {
+		for _, name := range []string{"revoke", "break"} {
+			status, told := act(t, at, name, x[0], x[1], x[2])
+			require.Equal(t, http.StatusConflict, status, what)
+			require.NotEmpty(t, told, what)
+		}
+	}
+	require.NoError(t, elsewhere.Err())
+	require.NoError(t, hold.Err())
+
+	status, told := act(t, at, "revoke", w.Path("here/l"), hold.Node(), session)
+	require.Equal(t, http.StatusOK, status, told)
+	zktest.Receive(t, cmdtest.Soon, hold.Revoked(), "it is asked for")
+	status, told = act(t, at, "break", w.Path("here/l"), hold.Node(), session)
+	require.Equal(t, http.StatusOK, status, told)
+	zktest.Receive(t, cmdtest.Soon, hold.Done(), "it is broken")
+	status, told = act(t, at, "revoke", w.Path("here/jobs"), seen.Recipes[0].Queue.First[0].Name, session)
+	require.Equal(t, http.StatusOK, status, told)
+	zktest.Receive(t, cmdtest.Soon, item.Revoked(), "it is asked for")
+	require.NoError(t, item.Nack(t.Context(), 0))
+}
+
+func TestThePageIsServedOnLoopbackUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	for _, listen := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "[::]:0"} {
+		p := cmdtest.On(t, w, "ui", "--listen", listen)
+		require.Equal(t, term.ExitUsage, p.Exit(), listen)
+		require.Contains(t, p.Stderr.String(), "--allow-remote", listen)
+	}
+	p := cmdtest.On(t, w, "ui", "--allow-remote", "--listen", "0.0.0.0:0")
+	u, err := url.Parse(p.Line())
+	require.NoError(t, err)
+	sightAt(t, "http://127.0.0.1:"+u.Port()+u.Path)
+	p.Signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.Exit())
+	require.Contains(t, p.Stderr.String(), "not encrypted")
+	require.NotContains(t, p.Stderr.String(), u.Path[1:27], "the token goes where it is wanted")
+
+	first := cmdtest.On(t, w, "ui")
+	u, err = url.Parse(first.Line())
+	require.NoError(t, err)
+	taken := cmdtest.On(t, w, "--json", "ui", "--listen", u.Host)
+	require.Equal(t, term.ExitFailed, taken.Exit())
+	require.Contains(t, cmdtest.TheObject(t, taken, "ui")["error"], "--listen")
+}

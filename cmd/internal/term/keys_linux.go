@@ -1,0 +1,9 @@
+package term
+
+import "golang.org/x/sys/unix"
+
+// The requests that get and set a terminal's modes.
+const (
+	getModes = unix.TCGETS
+	setModes = unix.TCSETS
+)

@@ -1,0 +1,147 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package term
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keyTakes is how long a key waits to be looked at.
+const keyTakes = 100 * time.Millisecond
+
+// UntilQuit returns a context that ends when q is typed, where standard input
+// and output are a terminal: a pager that reads the output wants the keys for
+// itself. Until then the terminal hands keys over immediately, and does not
+// show them. restore puts its modes back, as do a signal, the stop key, and the
+// end of parent.
+func UntilQuit(parent context.Context, s *Streams) (ctx context.Context, restore func()) {
+	ctx, quit := context.WithCancel(parent)
+	if !IsTerminal(s.In) || !IsTerminal(s.Out) {
+		return ctx, quit
+	}
+	k := &keyboard{fd: int(s.In.(*os.File).Fd()), signals: make(chan os.Signal, 4)}
+	for _, sig := range []os.Signal{syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGQUIT} {
+		if !signal.Ignored(sig) {
+			signal.Notify(k.signals, sig)
+		}
+	}
+	context.AfterFunc(ctx, k.close)
+	go func() {
+		defer quit()
+		for ctx.Err() == nil && !k.quits() {
+		}
+	}()
+	return ctx, func() {
+		quit()
+		k.close()
+		signal.Stop(k.signals)
+	}
+}
+
+// keyboard is a terminal whose keys are read one by one.
+type keyboard struct {
+	fd      int
+	signals chan os.Signal
+
+	mu     sync.Mutex
+	before *unix.Termios // the modes as they were; nil: they are so now
+	closed bool
+}
+
+// foreground reports whether the terminal is this process's to read from.
+func (k *keyboard) foreground() bool {
+	group, err := unix.IoctlGetInt(k.fd, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// quits waits for a key for a while, and reports whether it was q. A process in
+// the background would be stopped if it read.
+func (k *keyboard) quits() bool {
+	k.take()
+	select {
+	case sig := <-k.signals:
+		k.heed(sig)
+		return false
+	default:
+	}
+	ready := []unix.PollFd{{Fd: int32(k.fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(ready, int(keyTakes.Milliseconds()))
+	if err != nil || n == 0 {
+		return false
+	}
+	var typed [64]byte
+	n = 0
+	if k.foreground() {
+		n, err = unix.Read(k.fd, typed[:])
+	}
+	if err != nil || n <= 0 { // the keys are for another, or the terminal is gone
+		time.Sleep(keyTakes)
+		return false
+	}
+	return slices.Contains(typed[:n], 'q') || slices.Contains(typed[:n], 'Q')
+}
+
+// heed does what a signal does where it is not waited for.
+func (k *keyboard) heed(sig os.Signal) {
+	switch sig {
+	case syscall.SIGTSTP:
+		k.give()
+		StopSelf()
+	case syscall.SIGCONT: // of a stop that could not be seen; the shell may have changed the modes
+		k.give()
+	case syscall.SIGQUIT:
+		k.close()
+		signal.Reset(syscall.SIGQUIT)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+	}
+}
+
+// take changes the modes, unless that is done or the terminal is another's.
+func (k *keyboard) take() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || k.before != nil || !k.foreground() {
+		return
+	}
+	before, err := unix.IoctlGetTermios(k.fd, getModes)
+	if err != nil {
+		return
+	}
+	modes := *before
+	modes.Lflag &^= unix.ICANON | unix.ECHO
+	modes.Cc[unix.VMIN], modes.Cc[unix.VTIME] = 0, 0
+	if unix.IoctlSetTermios(k.fd, setModes, &modes) == nil {
+		k.before = before
+	}
+}
+
+// give puts the modes back as they were, unless the terminal is another's by
+// now, which has its own.
+func (k *keyboard) give() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.giveLocked()
+}
+
+func (k *keyboard) giveLocked() {
+	if k.before != nil && k.foreground() {
+		_ = unix.IoctlSetTermios(k.fd, setModes, k.before)
+	}
+	k.before = nil
+}
+
+// close puts the modes back for good.
+func (k *keyboard) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	k.giveLocked()
+}

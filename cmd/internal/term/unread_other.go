@@ -1,0 +1,14 @@
+//go:build !(linux || darwin || freebsd || openbsd)
+
+package term
+
+import "os"
+
+// IsClosed reports whether a standard stream is closed.
+func IsClosed(f *os.File) bool {
+	_, err := f.Stat()
+	return err != nil
+}
+
+// isUnread is not known here.
+func isUnread(*os.File) bool { return true }

@@ -1,0 +1,77 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Plural is "1 process", "2 processes".
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Both is one of two wordings, of which the one for many has their number.
+func Both(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(many, n)
+}
+
+// Briefly is what an error says, without the errors it is made of line by line.
+func Briefly(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")) }
+
+func Pick(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// Plain is a name from the servers as a terminal may show it: quoted, if there
+// is anything in it that is not seen.
+func Plain(name string) string {
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}
+
+// Age is a number of seconds as people write it.
+func Age(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	default:
+		return d.Round(time.Second).String()
+	}
+}
+
+// Seconds is d in seconds, to the millisecond.
+func Seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+// Measured is d in milliseconds, rounded as it is printed, or null in JSON if
+// nothing was measured.
+func Measured(d time.Duration) *int64 {
+	if d == 0 {
+		return nil
+	}
+	ms := d.Round(time.Millisecond).Milliseconds()
+	return &ms
+}
+
+func SinceThen(t time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	age := Seconds(max(0, time.Since(t)))
+	return &age
+}

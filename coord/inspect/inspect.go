@@ -1,0 +1,276 @@
+// Package inspect shows and ends the claims of others: who holds and who waits
+// in a line, a request to give up, and the deletion of a claim's node by force.
+// It is for operators and their programs; package coord has what a holder does
+// with its own claim.
+//
+// What the functions report was so when the server answered, which may lag
+// behind the ensemble; a client made by [coord.Client.Fresh] reads what is
+// committed. [Revoke], [RevokeAndWait] and [Break] always do.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
+)
+
+// Contender is a contender as an operator wants to see it.
+type Contender struct {
+	coord.Contender
+	Node    string    // its path
+	Owner   string    // the node's data: who it is; see [OwnData]
+	Session int64     // the session it belongs to
+	Since   time.Time // when its node was created, by the server's clock
+	Token   int64     // its node's czxid
+	Holds   bool      // by the rules of locks
+	Revoked bool      // it was asked to give up
+	// Under are the names of the nodes of the holds that the claim was made
+	// under, the outermost first, as far as its data say: holds that the
+	// context of the call carried ([coord.Hold.Context]), of whichever client,
+	// and those of [coord.WithHeld]. None: it was made under none, or does not
+	// say.
+	Under []string
+}
+
+// Contenders lists the contenders in dir, of either dialect, in order of age,
+// and says which of them hold by the rules of locks, in each dialect for
+// itself: of these kinds, or of every kind if none is named. There are none in
+// a directory that is missing. One listing, and one read for each; nodes that
+// go meanwhile are left out.
+func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...string) ([]Contender, error) {
+	names, err := c.Children(ctx, dir)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	line := coord.Line{Dir: dir, Kinds: kinds, AnyDialect: true}
+	infos, err := Describe(ctx, c, dir, line.Order(names, c.Dialect()))
+	last := map[coord.Dialect]Contender{} // one dialect does not see the other
+	for i, info := range infos {
+		before, waits := last[info.Dialect]
+		infos[i].Holds = !waits || info.Kind == dialect.Read && before.Holds && before.Kind == dialect.Read
+		last[info.Dialect] = infos[i]
+	}
+	return infos, err
+}
+
+// Describe reads the nodes of contenders in dir: one request for each. Nodes
+// that are gone are left out. It does not say who holds, which is up to the
+// recipe.
+func Describe(ctx context.Context, c *coord.Client, dir string, members []coord.Contender) ([]Contender, error) {
+	infos, leads := make([]Contender, 0, len(members)), true
+	for _, m := range members {
+		node := path.Join(dir, m.Name)
+		data, stat, err := c.Get(ctx, node)
+		notice := Notice(node)
+		first := leads && notice != node
+		leads = leads && notice == node
+		if err == nil && first {
+			var noticed []byte
+			if noticed, _, err = c.Get(ctx, notice); err == nil {
+				data = noticed
+			} else if errors.Is(err, coord.ErrNoNode) {
+				err = nil
+			}
+		}
+		if errors.Is(err, coord.ErrNoNode) {
+			continue
+		}
+		if err != nil && !errors.Is(err, coord.ErrNoAuth) {
+			return nil, err
+		}
+		own, under := dialect.Split(dialect.Kept(data))
+		infos = append(infos, Contender{
+			Contender: m, Node: node, Owner: string(own), Session: stat.Owner,
+			Since: stat.Created, Token: stat.Czxid, Revoked: IsRevocation(data), Under: under,
+		})
+	}
+	return infos, nil
+}
+
+// Notice returns the path of the node into which requests to a claim are
+// written, and what a leader proclaims. It is the claim's own node, except for
+// the leader of an election in Curator's dialect: its notice has the name
+// without the number, and package election makes and deletes it along with the
+// term. A LeaderLatch of Curator's that waits behind a candidate watches its
+// node once, and reacts to its deletion only: after a write into the node, the
+// latch, and all candidates behind it, would wait for ever.
+func Notice(node string) string { return dialect.Notice(node) }
+
+// Revoke asks the claim at node to give up what it holds, or the turn it waits
+// for: it writes the dialect's request into the node, which closes the holder's
+// [coord.Hold.Revoked]. Whether and when the holder obeys is its business. A
+// node that is gone already is no error; one that is no claim, such as a
+// queue's item, is refused with [coord.ErrInvalid]. Where the node's data begin
+// with a [coord.Client.Identity], they are kept behind the request ([OwnData]);
+// other data are lost, including the data of Curator's and Kazoo's claims,
+// since Curator obeys only a bare request. Three requests, of which the first
+// two make sure whose node it is.
+//
+// In an election in Curator's dialect the leader is asked by its [Notice]: the
+// data there are kept, at the cost of one request. No other candidate can be
+// asked: Curator's LeaderLatch obeys no request, and one that is written into
+// the node of a candidate could end the election for a LeaderLatch that waits
+// behind it. Revoke writes nothing then and fails with [errors.ErrUnsupported].
+func Revoke(ctx context.Context, c *coord.Client, node string) error {
+	_, err := ask(ctx, c, node)
+	return unlessGone(c, "revoke", node, err)
+}
+
+// ask asks as [Revoke] does, and returns which claim was asked.
+func ask(ctx context.Context, c *coord.Client, node string) (claim int64, err error) {
+	c = c.Fresh()
+	return toClaim(ctx, c, node, 0, func(ctx context.Context, data []byte, stat coord.Stat) error {
+		if stat.Owner == 0 || stat.Owner == containers {
+			return fmt.Errorf("%w: no claim: it belongs to no session", coord.ErrInvalid)
+		}
+		if notice := Notice(node); notice != node {
+			return note(ctx, c, node, notice)
+		}
+		kept := dialect.Kept(data)
+		if !dialect.NamesOwner(kept) {
+			kept = nil
+		}
+		_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), stat.Version)
+		return err
+	})
+}
+
+// note writes a request into the notice of the leader that has the node.
+func note(ctx context.Context, c *coord.Client, node, notice string) error {
+	data, stat, err := c.Get(ctx, notice)
+	if errors.Is(err, coord.ErrNoAuth) {
+		stat.Version, err = -1, nil
+	}
+	if err == nil {
+		_, err = c.Set(ctx, notice, dialect.Request(c.Dialect(), dialect.Own(data)), stat.Version)
+	}
+	if !errors.Is(err, coord.ErrNoNode) {
+		return err
+	}
+	_, there, err := c.Exists(ctx, node)
+	switch {
+	case err != nil:
+		return err
+	case there:
+		return fmt.Errorf("%w: it cannot be asked to give up, since it waits, or leads as Curator's LeaderLatch; Break takes its place from it", errors.ErrUnsupported)
+	}
+	return coord.ErrNoNode
+}
+
+// RevokeAndWait asks as [Revoke] does and waits until that claim's node is
+// gone, even if another has its name by then. When forceAfter is positive and
+// the node is still there after that time, it deletes it by force ([Break]) and
+// reports that: the holder then loses its hold, but may go on acting on it for
+// as long as the news takes to reach it. If forced is false and err is nil, the
+// node went without force.
+func RevokeAndWait(ctx context.Context, c *coord.Client, node string, forceAfter time.Duration) (forced bool, err error) {
+	claim, err := ask(ctx, c, node)
+	if err != nil {
+		return false, unlessGone(c, "revoke", node, err)
+	}
+	waiting, cancel := ctx, context.CancelFunc(func() {})
+	if forceAfter > 0 {
+		waiting, cancel = context.WithTimeout(ctx, forceAfter)
+	}
+	defer cancel()
+	err = awaitGone(waiting, c, node, claim)
+	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
+		return false, c.Failure("revoke", node, err)
+	}
+	return breakClaim(ctx, c, node, claim)
+}
+
+// Break deletes a claim's node by force. The next claim gets its turn; the
+// former holder sees its loss as soon as the news reaches it, and may have
+// acted on the hold until then. It deletes the claim that has the node when it
+// is called, and none that takes the name afterwards (but for one that does so
+// during the last of its requests, and whose node has the same version). Three
+// requests, and one more for a leader's [Notice], which goes, too.
+func Break(ctx context.Context, c *coord.Client, node string) error {
+	_, err := breakClaim(ctx, c, node, 0)
+	return err
+}
+
+// breakClaim reports whether it has deleted the node, also by a request whose
+// answer was lost.
+func breakClaim(ctx context.Context, c *coord.Client, node string, claim int64) (deleted bool, err error) {
+	_, err = toClaim(ctx, c.Fresh(), node, claim, func(ctx context.Context, _ []byte, stat coord.Stat) error {
+		err := c.Delete(ctx, node, stat.Version)
+		deleted = deleted || !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrBadVersion)
+		return err
+	})
+	err = unlessGone(c, "break", node, err)
+	if notice := Notice(node); err == nil && notice != node {
+		err = c.Retry(ctx, func(ctx context.Context) error { return c.Delete(ctx, notice, -1) })
+	}
+	return deleted, unlessGone(c, "break", node, err)
+}
+
+// toClaim does something to a claim's node, at its version. The czxid
+// distinguishes the claim from others of the same name; 0 is the one that is
+// there first. [coord.ErrNoNode] says that it is gone. The client is a fresh
+// one.
+func toClaim(ctx context.Context, c *coord.Client, node string, claim int64, act func(ctx context.Context, data []byte, stat coord.Stat) error) (int64, error) {
+	err := c.Retry(ctx, func(ctx context.Context) error {
+		for {
+			there := true
+			data, stat, err := c.Get(ctx, node)
+			if errors.Is(err, coord.ErrNoAuth) { // which need not forbid the act
+				stat, there, err = c.Exists(ctx, node)
+			}
+			switch {
+			case err != nil:
+				return err
+			case !there, claim != 0 && stat.Czxid != claim:
+				return coord.ErrNoNode
+			}
+			claim = stat.Czxid
+			if err = act(ctx, data, stat); !errors.Is(err, coord.ErrBadVersion) {
+				return err
+			}
+		}
+	})
+	return claim, err
+}
+
+// containers is the owner that the servers report of every container.
+const containers = math.MinInt64
+
+func unlessGone(c *coord.Client, op, node string, err error) error {
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil
+	}
+	return c.Failure(op, node, err)
+}
+
+// awaitGone waits until the node of this czxid is gone.
+func awaitGone(ctx context.Context, c *coord.Client, node string, czxid int64) error {
+	err := c.Wait(ctx, func(v *coord.View) (gone bool, err error) {
+		_, stat, err := v.Get(node)
+		if errors.Is(err, coord.ErrNoNode) {
+			return true, nil
+		}
+		return err == nil && stat.Czxid > czxid, err
+	})
+	return c.Failure("wait", node, err)
+}
+
+// IsRevocation reports whether a claim's data are a request to give up what it
+// holds, in either dialect: the request alone, as other programs write it, or
+// as the first line, before the data that the claim had. No claim of your own
+// may have such data.
+func IsRevocation(data []byte) bool { return dialect.IsRequest(data) }
+
+// OwnData returns the data that a claim was made with, also where they stand
+// behind a request to give up. Nil: the request took their place. The line that
+// names the holds around the claim ([Contender.Under]) is no part of them.
+func OwnData(data []byte) []byte { return dialect.Own(data) }

@@ -1,0 +1,70 @@
+package dialect
+
+import (
+	"cmp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNamesAreReadInEitherDialect(t *testing.T) {
+	const uuid, hex32 = "0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a", "0b1f7a3c98aa4a538d0b5f2f3d1c2e4a"
+	for name, want := range map[string]Name{
+		"_c_" + uuid + "-lock-0000000007":    {GUID: uuid, Kind: Lock, Sequence: 7},
+		"_c_" + hex32 + "-lock-0000000007":   {GUID: hex32, Kind: Lock, Sequence: 7},
+		"_c_" + uuid + "-__READ__0000000012": {GUID: uuid, Kind: Read, Sequence: 12},
+		"_c_" + uuid + "-__WRIT__0000000012": {GUID: uuid, Kind: Write, Sequence: 12},
+		"_c_" + uuid + "-latch-2147483647":   {GUID: uuid, Kind: Latch, Sequence: 2147483647},
+		"_c_" + uuid + "-lease-0000000000":   {GUID: uuid, Kind: Lease, Sequence: 0},
+		"_c_" + uuid + "-lock--2147483648":   {GUID: uuid, Kind: Lock, Sequence: -2147483648},
+		"_c_" + uuid + "-lock--000000001":    {GUID: uuid, Kind: Lock, Sequence: -1},
+		hex32 + "__lock__0000000003":         {GUID: hex32, Kind: Lock, Sequence: 3, Dialect: Kazoo},
+		hex32 + "__rlock__0000000003":        {GUID: hex32, Kind: Read, Sequence: 3, Dialect: Kazoo},
+		"_c_" + uuid + "-custom-0000000001":  {GUID: uuid, Kind: "custom", Sequence: 1},
+	} {
+		want.Name, want.Dialect = name, cmp.Or(want.Dialect, Curator)
+		got, ok := parse(name, []string{"custom"})
+		require.True(t, ok, name)
+		require.Equal(t, want, got)
+	}
+}
+
+func TestNamesOfNoKnownShapeAreIgnored(t *testing.T) {
+	const uuid = "0b1f7a3c-98aa-4a53-8d0b-5f2f3d1c2e4a"
+	for _, name := range []string{
+		"", "_c_", "_c_short", "garbage", "lock-0000000001", "x-123-0000000001", "日本",
+		"_c_" + uuid, "_c_" + uuid + "-", "_c_" + uuid + "-lock-", "_c_" + uuid + "-lock-123",
+		"_c_" + uuid + "-lock-99999999999", "_c_" + uuid + "-lock-+000000001", "_c_" + uuid + "-lock-00000000x1",
+		"_c_" + uuid + "-other-0000000001", "_c_zzzzzzzz-98aa-4a53-8d0b-5f2f3d1c2e4a-lock-0000000001",
+		"0b1f7a3c98aa4a538d0b5f2f3d1c2e4a", "0b1f7a3c98aa4a538d0b5f2f3d1c2e4a__lock__1",
+	} {
+		_, ok := parse(name, nil)
+		require.False(t, ok, name)
+	}
+}
+
+func TestADialectReadsWhatItWrites(t *testing.T) {
+	for _, d := range []Dialect{Curator, Kazoo} {
+		for _, k := range []string{Lock, Read, Latch, Lease, "custom"} {
+			guid := GUID(d)
+			got, ok := Parse(Prefix(d, guid, k)+"0000000042", []string{k})
+			require.True(t, ok)
+			require.Equal(t, guid, got.GUID)
+			require.Equal(t, d, got.Dialect)
+			require.EqualValues(t, 42, got.Sequence)
+			require.Equal(t, d.marker(k), d.marker(got.Kind))
+		}
+	}
+}
+
+func FuzzNamesAreReadOrNot(f *testing.F) {
+	f.Add("_c_0b1f7a3c98aa4a538d0b5f2f3d1c2e4a-lock-0000000001")
+	f.Add("_c_short")
+	f.Fuzz(func(t *testing.T, name string) {
+		for _, read := range []func(string, []string) (Name, bool){parse, Parse} {
+			if c, ok := read(name, nil); ok && (c.Name != name || c.Kind == "") {
+				t.Fatal(c)
+			}
+		}
+	})
+}

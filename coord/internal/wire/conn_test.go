@@ -1,0 +1,451 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/virtualtime"
+)
+
+const timeout = 10 * time.Second
+
+// first is the number of the first request.
+const first = 2
+
+// recordingTap notes what a wire tells.
+type recordingTap struct {
+	refuse   error
+	first    []Request // asked as the connection opens
+	answers  int
+	timed    int // how many requests the window hears of
+	events   map[string]int32
+	failures int
+	ends     int
+	closedOn []Request // what servers closed connections on
+}
+
+func (r *recordingTap) Established(Welcome, time.Time) error { return r.refuse }
+func (r *recordingTap) Admits(Request) error                 { return nil }
+func (r *recordingTap) Answered(Request, int64, error)       { r.answers++ }
+func (r *recordingTap) Timed(time.Time, bool)                { r.timed++ }
+func (r *recordingTap) Refused(pending []Request)            { r.closedOn = slices.Clone(pending) }
+func (r *recordingTap) Failed(*Conn, bool, error)            { r.failures++ }
+func (r *recordingTap) Ended()                               { r.ends++ }
+
+func (r *recordingTap) Opened(c *Conn, _ Welcome) {
+	for _, request := range r.first {
+		_ = c.Ask(request, Nothing)
+	}
+}
+
+func (r *recordingTap) Fired(event int32, path string) {
+	if r.events == nil {
+		r.events = map[string]int32{}
+	}
+	r.events[path] = event
+}
+
+// link is a connection and the server's end of its connection.
+type link struct {
+	*Conn
+	tap    *recordingTap
+	server net.Conn
+}
+
+func newLink(t *testing.T) link {
+	near, far := net.Pipe()
+	tap := &recordingTap{}
+	c := New(near, tap, Options{Limit: timeout / 6, Asked: new(atomic.Uint32)})
+	t.Cleanup(func() {
+		_ = near.Close()
+		_ = far.Close()
+	})
+	return link{c, tap, far}
+}
+
+// read takes one frame on the server's side.
+func (l link) read(t *testing.T) []byte {
+	t.Helper()
+	head := make([]byte, 4)
+	_, err := io.ReadFull(l.server, head)
+	require.NoError(t, err)
+	body := make([]byte, binary.BigEndian.Uint32(head))
+	_, err = io.ReadFull(l.server, body)
+	require.NoError(t, err)
+	return body
+}
+
+func (l link) serve(t *testing.T, body []byte) {
+	t.Helper()
+	_, err := l.server.Write(withLength(body))
+	require.NoError(t, err)
+}
+
+func reply(xid int32, zxid int64, code int32) []byte {
+	return appendInt32(appendInt64(appendInt32(nil, xid), zxid), code)
+}
+
+// welcome is the reply to a handshake.
+func welcome() []byte {
+	b := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
+	return appendBuffer(appendInt64(b, 77), make([]byte, 16))
+}
+
+// notification is what a server sends when a watch fires.
+func notification(event int32, path string) []byte {
+	return appendString(appendInt32(appendInt32(reply(xidNotification, -1, 0), event), 3), path)
+}
+
+// greets has the library shake hands.
+func (l link) greets(t *testing.T) {
+	t.Helper()
+	go func() { _, _ = l.Write(withLength(make([]byte, 44))) }()
+	l.read(t)
+}
+
+// handshake opens the connection. What the library reads next comes out of
+// ended.
+func (l link) handshake(t *testing.T) (ended chan error) {
+	t.Helper()
+	l.greets(t)
+	go func() { _, _ = l.server.Write(withLength(welcome())) }()
+	answer := make([]byte, lengthSize+len(welcome()))
+	_, err := io.ReadFull(l.Conn, answer)
+	require.NoError(t, err)
+	require.Equal(t, withLength(welcome()), answer)
+	ended = make(chan error, 1)
+	go func() {
+		_, err := l.Conn.Read(make([]byte, 4))
+		ended <- err
+	}()
+	return ended
+}
+
+// opened is handshake with a writer.
+func (l link) opened(t *testing.T) (ended chan error) {
+	t.Helper()
+	go l.Send()
+	return l.handshake(t)
+}
+
+// ask asks for something of a size. It returns what comes of it.
+func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
+	t.Helper()
+	answer = make(chan error, 1)
+	require.NoError(t, l.Ask(Request{Op: op, Tell: func(_ int64, err error) { answer <- err }}, func(b []byte) []byte {
+		return append(b, make([]byte, size)...)
+	}))
+	return answer
+}
+
+func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		ended := l.opened(t)
+		l.serve(t, notification(EventDeleted, "/gone"))
+		l.serve(t, notification(EventChildrenChanged, "/list"))
+		require.NoError(t, l.server.Close())
+		require.Error(t, <-ended)
+		require.Equal(t, map[string]int32{"/gone": EventDeleted, "/list": EventChildrenChanged}, l.tap.events)
+		require.Equal(t, 1, l.tap.failures)
+		require.Equal(t, 1, l.tap.ends)
+	})
+}
+
+func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		type answer struct {
+			zxid int64
+			body string
+			err  error
+		}
+		answers := make(chan answer, 3)
+		for range 3 {
+			var body string
+			require.NoError(t, l.Ask(Request{
+				Op:   OpCreate,
+				Read: func(d *Decoder) { body = string(d.b) },
+				Tell: func(zxid int64, err error) { answers <- answer{zxid, body, err} },
+			}, func(b []byte) []byte { return appendString(b, "/node-") }))
+		}
+		go l.Send()
+		packets := make([]byte, 3*(4+8+4+len("/node-")))
+		n, err := l.server.Read(packets)
+		require.NoError(t, err)
+		require.Equal(t, len(packets), n, "one write")
+		require.Positive(t, int32At(packets, 4), "servers hold back no request with a number below 1, however busy they are")
+		l.serve(t, append(reply(first, 4711, 0), "body"...))
+		l.serve(t, reply(first+1, 4712, -101))
+		require.Equal(t, answer{4711, "body", nil}, <-answers)
+		require.Equal(t, answer{4712, "", ErrNoNode}, <-answers)
+		require.NoError(t, l.server.Close())
+		require.Equal(t, ErrConnection, (<-answers).err)
+		require.Equal(t, 1, l.tap.failures, "the session knows first")
+		require.Equal(t, ErrConnection, l.Ask(Request{}, Nothing))
+	})
+}
+
+func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.handshake(t)
+		answer := l.ask(t, OpDelete, 10)
+		require.NoError(t, l.server.Close()) // nothing writes what is queued
+		require.Equal(t, ErrConnection, <-answer)
+		require.Equal(t, 1, l.tap.failures, "the session knows first")
+	})
+}
+
+func TestMuchThatIsAskedTogetherMayTakeLong(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.opened(t)
+		var answers []chan error
+		for range 8 {
+			answers = append(answers, l.ask(t, OpCreate, most))
+		}
+		for i, answer := range answers {
+			time.Sleep(timeout / 5)
+			l.read(t)
+			l.serve(t, reply(first+int32(i), 9, 0))
+			require.NoError(t, <-answer)
+		}
+	})
+}
+
+// closedConn is a connection that was closed while a packet was written in
+// pieces, since the reading side had met its end.
+type closedConn struct{ net.Conn }
+
+func (closedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
+
+func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		ended := l.handshake(t)
+		l.Conn.Conn = closedConn{l.Conn.Conn}
+		l.ask(t, OpCreate, 10_000)
+		l.flush()
+		require.NoError(t, l.server.Close())
+		require.Error(t, <-ended)
+		require.Len(t, l.tap.closedOn, 1)
+		require.Greater(t, l.tap.closedOn[0].Size, 10_000)
+	})
+}
+
+func TestAServerThatTakesNothingIsGivenUp(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		ended := l.opened(t)
+		begun := time.Now()
+		l.ask(t, OpCreate, 1)
+		go func() {
+			time.Sleep(time.Second)
+			_ = l.Conn.SetWriteDeadline(time.Time{}) // as the library does when it has written
+		}()
+		require.Error(t, <-ended)
+		require.Equal(t, timeout/2, time.Since(begun))
+	})
+}
+
+func TestAHandshakeTellsTheNewestChangeThatTheSessionKnowsOf(t *testing.T) {
+	for seen, told := range map[int64]int64{7: 9, 11: 11} {
+		l := newLink(t)
+		l.Seen = seen
+		greeting := make([]byte, 44)
+		greeting[11] = 9 // what the library has seen
+		go func() { _, _ = l.Write(withLength(greeting)) }()
+		require.Equal(t, told, int64At(l.read(t), 4))
+		require.EqualValues(t, 9, greeting[11], "the library's packet is left alone")
+	}
+}
+
+func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		begun := time.Now()
+		l.greets(t)
+		require.NoError(t, l.SetReadDeadline(time.Now().Add(7*timeout))) // what the library would wait
+		_, err := l.Conn.Read(make([]byte, 4))
+		require.Error(t, err)
+		require.Equal(t, timeout/6, time.Since(begun))
+	})
+}
+
+func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
+	for name, ask := range map[string]func(*testing.T, link){
+		"a request":          func(t *testing.T, l link) { l.ask(t, OpGetData, 10) },
+		"the library's ping": func(_ *testing.T, l link) { _, _ = l.Write(withLength(appendInt32(appendInt32(nil, xidPing), 11))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				l := newLink(t)
+				ended := l.opened(t)
+				time.Sleep(10 * timeout) // nothing is under way
+				begun := time.Now()
+				go ask(t, l)
+				l.read(t)
+				require.Error(t, <-ended)
+				require.Equal(t, timeout/2, time.Since(begun))
+			})
+		})
+	}
+}
+
+// While others' replies come, the server is at work. One that is passed over is
+// lost, whatever comes after it.
+func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		first int32 // the number of the first reply
+		kept  bool
+	}{{"in order", 1, true}, {"the first is passed over", 2, false}} {
+		t.Run(tc.name, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
+				l := newLink(t)
+				ended := l.opened(t)
+				var answers []chan error
+				for range 20 {
+					answers = append(answers, l.ask(t, OpGetData, 1))
+				}
+				for range 20 {
+					l.read(t)
+				}
+				begun := time.Now()
+				go func() {
+					for xid := tc.first; xid <= 20; xid++ {
+						time.Sleep(timeout / 5)
+						if _, err := l.server.Write(withLength(reply(first-1+xid, 1, 0))); err != nil {
+							return
+						}
+					}
+				}()
+				if tc.kept {
+					for _, answer := range answers {
+						require.NoError(t, <-answer)
+					}
+				} else {
+					require.Error(t, <-ended)
+					require.Equal(t, timeout/2, time.Since(begun))
+				}
+				l.Drop()
+				time.Sleep(timeout) // for the goroutine above
+			})
+		})
+	}
+}
+
+// A server that answered nothing on the connection before may be busy: it gets
+// all the time that there is for its first reply, and no more for the others.
+func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.Patient = true
+		ended := l.opened(t)
+		answer := l.ask(t, OpGetData, 1)
+		l.read(t)
+		time.Sleep(timeout * 9 / 10)
+		l.serve(t, reply(first, 1, 0))
+		require.NoError(t, <-answer)
+		l.ask(t, OpGetData, 1)
+		begun := time.Now()
+		l.read(t)
+		require.Error(t, <-ended)
+		require.Equal(t, timeout/2, time.Since(begun))
+	})
+}
+
+func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		told := make(chan error, 2)
+		tell := func(_ int64, err error) { told <- err }
+		l.tap.first = []Request{{Op: OpAuth, Tell: tell}, {Op: OpMulti, Urgent: true, Tell: tell}}
+		l.opened(t)
+		l.ask(t, OpGetData, 1)
+		credential, probe, read := l.read(t), l.read(t), l.read(t)
+		require.EqualValues(t, xidAuth, int32At(credential, 0))
+		require.Less(t, int32At(probe, 0), int32(xidUrgent), "a busy server holds back what is above 0")
+		require.EqualValues(t, OpGetData, int32At(read, 4))
+		l.serve(t, reply(xidAuth, 0, -115))
+		l.serve(t, reply(int32At(probe, 0), 9, 0))
+		require.Equal(t, ErrAuth, <-told)
+		require.NoError(t, <-told)
+	})
+}
+
+func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.opened(t)
+		answer := l.ask(t, OpGetChildren2, 1)
+		l.read(t)
+		packet := withLength(append(reply(first, 1, 0), make([]byte, 300)...))
+		for i := range packet {
+			time.Sleep(timeout / 100)
+			_, err := l.server.Write(packet[i : i+1])
+			require.NoError(t, err)
+		}
+		require.NoError(t, <-answer)
+	})
+}
+
+func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTransaction(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.opened(t)
+		asked := int32(0)
+		hears := func(of ...OpCode) (heard []OpCode) {
+			for _, op := range of {
+				before := l.tap.timed
+				answer := l.ask(t, op, 1)
+				l.read(t)
+				l.serve(t, reply(first+asked, 9, 0))
+				asked++
+				require.NoError(t, <-answer)
+				if l.tap.timed > before {
+					heard = append(heard, op)
+				}
+			}
+			return heard
+		}
+		require.Equal(t, []OpCode{OpGetData, OpCreate}, hears(OpGetData, OpExists, OpCreate, OpDelete))
+		time.Sleep(timeout / 200)
+		require.Equal(t, []OpCode{OpMulti, OpMulti}, hears(OpGetData, OpMulti, OpMulti, OpCreate))
+		time.Sleep(timeout / 200)
+		require.Equal(t, []OpCode{OpGetData}, hears(OpGetData, OpCreate))
+		time.Sleep(timeout / 200)
+		require.Equal(t, []OpCode{OpDelete}, hears(OpGetData, OpDelete))
+	})
+}
+
+func TestAWriteErrorIsNeverShownToTheLibrary(t *testing.T) {
+	l := newLink(t)
+	require.NoError(t, l.server.Close())
+	n, err := l.Write(make([]byte, 48))
+	require.NoError(t, err)
+	require.Equal(t, 48, n)
+	_, err = l.Conn.Read(make([]byte, 4))
+	require.Error(t, err)
+}
+
+func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		l.tap.refuse = errors.New("another session")
+		l.greets(t)
+		go func() { _, _ = l.server.Write(withLength(welcome())) }()
+		_, err := l.Conn.Read(make([]byte, 4))
+		require.ErrorIs(t, err, l.tap.refuse)
+	})
+}

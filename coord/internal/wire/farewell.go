@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"time"
+)
+
+// CloseSession closes a session over a connection of its own, or finds out that
+// the server has expired it.
+func CloseSession(conn net.Conn, session Welcome) error {
+	in := bufio.NewReader(conn)
+	b := appendInt64(appendInt32(nil, 0), 0) // the protocol's version, the last zxid seen
+	b = appendInt64(appendInt32(b, int32(session.Timeout/time.Millisecond)), session.ID)
+	answer, err := exchange(conn, in, appendBuffer(b, session.Passwd))
+	if err != nil {
+		return err
+	}
+	d := Decoder{b: answer}
+	switch w := d.welcome(); {
+	case d.malformed, w.ID != 0 && w.ID != session.ID:
+		return errHandshake
+	case w.ID == 0:
+		return nil // expired
+	}
+	_, err = exchange(conn, in, appendInt32(appendInt32(nil, xidClose), int32(OpClose)))
+	return err
+}
+
+// exchange sends a packet and reads one.
+func exchange(conn net.Conn, in *bufio.Reader, packet []byte) ([]byte, error) {
+	if _, err := conn.Write(withLength(packet)); err != nil {
+		return nil, err
+	}
+	head := make([]byte, lengthSize)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return nil, err
+	}
+	n := int32At(head, 0)
+	if n < 0 || n > maxHandshake {
+		return nil, errHandshake
+	}
+	answer := make([]byte, n)
+	_, err := io.ReadFull(in, answer)
+	return answer, err
+}

@@ -1,0 +1,251 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// MaxReason is the most bytes that the reason of a dead letter has.
+const MaxReason = 1000
+
+// DeadLetter is an item of the queue at PATH/dead, and what is known of it.
+// Deliveries, Item, By and Reason are 0 and "" for one that another program or
+// an earlier version of this package put there.
+type DeadLetter struct {
+	Name       string // of its node among the dead letters
+	Data       []byte
+	Priority   int
+	Died       time.Time // by the server's clock
+	Deliveries int       // before it died
+	Item       string    // the name of its node in the queue
+	By         string    // the client that moved it ([coord.Client.Identity]): with Nack or Item.Bury, the consumer that had it last
+	Reason     string
+}
+
+// record is what a dead letter's second node has, which is made in the same
+// transaction as the letter: both have one czxid. The letter itself is an item
+// like any other, which Kazoo and earlier versions can read.
+type record struct {
+	Item       string `json:"item"`
+	Deliveries int    `json:"deliveries"`
+	By         string `json:"by"`
+	Reason     string `json:"reason"`
+}
+
+func (l layout) dead() layout    { return layout{l.client, l.path + "/dead"} }
+func (l layout) records() string { return l.path + "/records" }
+
+// Bury moves the item to the dead letters, with or without [WithDeadLetters],
+// and notes the reason, of up to [MaxReason] bytes: for an item that cannot be
+// processed. It answers as [Item.Ack] does, and with [coord.ErrTooLarge] when
+// there is no room for the reason and the data together. Three requests.
+func (i *Item) Bury(ctx context.Context, reason string) error {
+	if err := checkReason(reason); err != nil {
+		return i.queue.explain("bury", err)
+	}
+	if i.queue.dispatcher.isParked(i) {
+		return i.queue.explain("bury", ErrStale)
+	}
+	return i.end("bury", i.bury(ctx, reason))
+}
+
+func (i *Item) bury(ctx context.Context, reason string) error {
+	q := i.queue
+	e := entry{name: i.name, data: i.Data}
+	return q.bury(ctx, e, record{i.name, i.Deliveries, q.owner, reason}, func(made ...coord.Op) error {
+		return q.sends.Release(ctx, []*coord.Hold{i.hold}, append(made, coord.DeleteOp(q.entry(i.name), i.version))...)
+	})
+}
+
+// Bury moves an item that no consumer has to the dead letters, as [Item.Bury]
+// does. The name is that of its node ([Peeked.Name]). [coord.ErrBusy] when a
+// consumer has it, [coord.ErrNoNode] when it is gone. Four requests.
+func (q *Queue) Bury(ctx context.Context, name, reason string) error {
+	err := checkReason(reason)
+	if err == nil {
+		err = q.withFree(ctx, name, func(e entry) error {
+			return q.bury(ctx, e, record{name, int(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
+				return q.remove(ctx, e, made...)
+			})
+		})
+	}
+	return q.explain("bury", err)
+}
+
+// Drop removes an item that no consumer has, for good. It fails as [Queue.Bury]
+// does. Two requests.
+func (q *Queue) Drop(ctx context.Context, name string) error {
+	return q.explain("drop", q.withFree(ctx, name, func(e entry) error { return q.remove(ctx, e) }))
+}
+
+func checkReason(reason string) error {
+	if len(reason) > MaxReason {
+		return fmt.Errorf("%w: a reason of %d bytes; %d at most", coord.ErrInvalid, len(reason), MaxReason)
+	}
+	return nil
+}
+
+// withFree has an item removed that nobody has, as it is at the time.
+func (q *Queue) withFree(ctx context.Context, name string, remove func(e entry) error) error {
+	if !isEntry(name) {
+		return fmt.Errorf("%w: %q is no item's name", coord.ErrInvalid, name)
+	}
+	for {
+		e, err := q.get(ctx, name)
+		if err == nil {
+			err = remove(e)
+		}
+		switch {
+		case errors.Is(err, coord.ErrUnconfirmed) || !errors.Is(err, coord.ErrBadVersion) && !errors.Is(err, coord.ErrNodeExists):
+			return err
+		case errors.Is(err, coord.ErrNodeExists):
+			return fmt.Errorf("%w: a consumer has %s", coord.ErrBusy, name)
+		}
+	}
+}
+
+// remove removes an item and carries out further operations. That nobody has it
+// is made sure of by making its claim.
+func (q *Queue) remove(ctx context.Context, e entry, ops ...coord.Op) error {
+	_, err := q.sends.Txn(ctx, append([]coord.Op{
+		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral),
+		coord.DeleteOp(q.claim(e.name), -1),
+		coord.DeleteOp(q.entry(e.name), e.stat.Version),
+	}, ops...)...)
+	return err
+}
+
+// bury removes an item by a transaction that makes its dead letter.
+func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ...coord.Op) error) error {
+	dead := q.dead()
+	about, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	for {
+		err := remove(
+			coord.CreateOp(dead.entry(e.name[:dash+1]), e.data, coord.Sequential),
+			coord.CreateOp(dead.records()+"/", about, coord.Sequential))
+		var refused *coord.TxnError
+		switch {
+		case err == nil:
+			q.sweep(ctx)
+			return nil
+		case !errors.As(err, &refused) || !strings.HasPrefix(refused.Path, dead.path+"/"):
+			return err
+		case errors.Is(err, coord.ErrNoNode):
+			if err := dead.ensure(ctx, dead.records()); err != nil {
+				return err
+			}
+		case errors.Is(err, coord.ErrNodeExists): // the counter sticks
+			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, refused.Path[:strings.LastIndexByte(refused.Path, '/')])
+		default:
+			return err
+		}
+	}
+}
+
+// deadLetter moves an item that was delivered too often to the dead letters,
+// unless another consumer has it, and fails with errMissed. One too large to be
+// moved is delivered again.
+func (q *Queue) deadLetter(ctx context.Context, e entry) error {
+	reason := fmt.Sprintf("delivered %d times, and its last consumer ended without an answer", e.stat.Version)
+	err := q.bury(ctx, e, record{e.name, int(e.stat.Version), q.owner, reason}, func(made ...coord.Op) error {
+		return q.remove(ctx, e, made...)
+	})
+	switch {
+	case errors.Is(err, coord.ErrTooLarge):
+		return nil
+	case err == nil, isLostRace(err), errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil:
+		return errMissed // whoever tries the item next finds out
+	}
+	return err
+}
+
+// DeadLetters returns the items of the queue at PATH/dead, in order, including
+// items that a consumer of that queue has. Two requests, and up to two for each
+// item, all together.
+func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
+	records, letters, err := q.readDead(ctx)
+	if err != nil {
+		return nil, q.explain("list the dead letters", err)
+	}
+	about := map[int64]record{} // by czxid
+	for _, e := range records {
+		var r record
+		if json.Unmarshal(e.data, &r) == nil {
+			about[e.stat.Czxid] = r
+		}
+	}
+	all := make([]DeadLetter, len(letters))
+	for i, e := range letters {
+		r := about[e.stat.Czxid]
+		all[i] = DeadLetter{e.name, e.data, priority(e.name), e.stat.Created, r.Deliveries, r.Item, r.By, r.Reason}
+	}
+	return all, nil
+}
+
+// readDead reads the dead letters and their records. The records are listed
+// first: one whose letter is not there then has outlived it.
+func (q *Queue) readDead(ctx context.Context) (records, letters []entry, err error) {
+	dead := q.dead()
+	if records, err = q.readAll(ctx, dead.records(), func(string) bool { return true }); err == nil {
+		letters, err = q.readAll(ctx, dead.entries(), isEntry)
+	}
+	return records, letters, err
+}
+
+// readAll reads the nodes in a directory, which may be missing, in order.
+func (l layout) readAll(ctx context.Context, dir string, is func(name string) bool) ([]entry, error) {
+	names, err := l.client.Children(ctx, dir)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !is(name) })
+	slices.Sort(names)
+	all, reads := make([]entry, len(names)), []func() error{func() error { return err }}
+	for i, name := range names {
+		reads = append(reads, func() error {
+			data, stat, err := l.client.Get(ctx, dir+"/"+name)
+			if err == nil {
+				all[i] = entry{name: name, data: data, stat: stat}
+			} else if errors.Is(err, coord.ErrNoNode) {
+				err = nil
+			}
+			return err
+		})
+	}
+	err = together(reads...)
+	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" }), err
+}
+
+// sweep deletes the records of letters that are gone, when there are more
+// records than letters. What fails is left to the next sweep.
+func (q *Queue) sweep(ctx context.Context) {
+	var records, letters coord.Stat
+	err := together(
+		func() (err error) { records, _, err = q.client.Exists(ctx, q.dead().records()); return err },
+		func() (err error) { letters, _, err = q.client.Exists(ctx, q.dead().entries()); return err },
+	)
+	if err != nil || records.Children <= letters.Children {
+		return
+	}
+	all, left, err := q.readDead(ctx)
+	if err != nil {
+		return
+	}
+	var deletes []func() error
+	for _, r := range all {
+		if !slices.ContainsFunc(left, func(e entry) bool { return e.stat.Czxid == r.stat.Czxid }) {
+			deletes = append(deletes, func() error { return q.client.Delete(ctx, q.dead().records()+"/"+r.name, -1) })
+		}
+	}
+	_ = together(deletes...)
+}

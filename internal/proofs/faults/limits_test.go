@@ -1,0 +1,254 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+const throttled = -127
+
+func TestF24AThrottledRequestIsRepeated(t *testing.T) {
+	each(t, func(s scene) {
+		var rules []*proxy.Rule
+		for _, ops := range [][]int32{proxy.Creates, proxy.Lists, {proxy.OpGetData}, {proxy.OpDelete}, {proxy.OpMulti}} {
+			rules = append(rules, s.w.Proxy().Inject(proxy.Fault{On: ops, Times: 3, Do: proxy.Reject(throttled)}))
+		}
+		holder := s.acquire(s.client())
+		c := s.behind()
+		waiter := s.start(context.Background(), c)
+		zktest.Eventually(s, patience, func() bool { return rules[2].Fired() == 3 }, "the waiter does not watch")
+		s.release(s.handOver(holder, waiter))
+		require.NoError(s, c.Flush(s.Context()))
+		for i, rule := range rules {
+			require.Equal(s, 3, rule.Fired(), "rule %d", i)
+		}
+		require.Empty(s, s.nodes())
+	})
+}
+
+// The server itself throttles: each request that waits for more than a
+// millisecond, since only one may be under way at a time.
+func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
+	onReal(t, func(s scene) {
+		flood := zktest.Connect(s, s.w.ConnectString(), T)
+		done := make(chan int)
+		quit := make(chan struct{})
+		go func() {
+			refused := 0
+			replies := make(chan error, 64)
+			for range cap(replies) {
+				replies <- nil
+			}
+			for {
+				select {
+				case err := <-replies:
+					if err != nil && strings.Contains(err.Error(), fmt.Sprint(throttled)) {
+						refused++
+					}
+					go func() {
+						_, _, err := flood.Get("/")
+						replies <- err
+					}()
+				case <-quit:
+					for range cap(replies) {
+						<-replies
+					}
+					done <- refused
+					return
+				}
+			}
+		}()
+		c := s.contest(s.clients(2), steady(time.Millisecond))
+		c.progresses(patience)
+		c.progresses(patience)
+		close(quit)
+		require.Positive(s, <-done, "the server did not throttle")
+		c.stop()
+	}, zktest.WithProperty("zookeeper.request_throttle_max_requests", "1"),
+		zktest.WithProperty("zookeeper.request_throttle_stall_time", "5"),
+		zktest.WithProperty("zookeeper.throttled_op_wait_time", "1"))
+}
+
+func TestF24AQuotaThatIsUsedUpIsReportedAtOnce(t *testing.T) {
+	onReal(t, func(s scene) {
+		c := s.client()
+		s.release(s.acquire(c))
+		limits := "/zookeeper/quota" + s.w.Path("")
+		for _, node := range []struct{ path, data string }{
+			{limits, ""},
+			{limits + "/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"},
+			{limits + "/zookeeper_stats", "count=1,bytes=0"},
+		} {
+			_, err := s.admin().Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll))
+			require.NoError(s, err)
+		}
+		_, err := s.mutex(c).Acquire(s.Context())
+		require.ErrorIs(s, err, coord.ErrQuota)
+		require.NoError(s, s.admin().Delete(limits+"/zookeeper_limits", -1))
+		s.release(s.acquire(c))
+	}, zktest.WithProperty("zookeeper.enforceQuota", "true"))
+}
+
+// refusedMain tries to open a client for three seconds, and prints the error,
+// and how many milliseconds of processor time and attempts that took.
+func refusedMain(args []string) {
+	var attempts atomic.Int64
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	before := cpuTime()
+	_, err := coord.Open(ctx, args[0], coord.WithSessionTimeout(T), coord.WithDialer(
+		func(ctx context.Context, network, addr string) (net.Conn, error) {
+			attempts.Add(1)
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}))
+	fmt.Println((cpuTime() - before).Milliseconds(), attempts.Load(), err)
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	exitOn(os.NewSyscallError("getrusage", syscall.Getrusage(syscall.RUSAGE_SELF, &usage)))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
+	onReal(t, func(s scene) {
+		const timeout = 10 * T // clients that are connected stay so, also on a slow machine
+		s.w.SetTimeout(timeout)
+		h := s.acquire(s.client(coord.WithSessionTimeout(timeout)))
+		s.admin()
+		c := zktest.Child(s, "refused", s.w.ConnectString())
+		var ms, attempts int
+		var text string
+		line := c.Line(patience)
+		_, err := fmt.Sscan(line, &ms, &attempts, &text)
+		require.NoError(s, err)
+		require.Contains(s, line, context.DeadlineExceeded.Error())
+		s.Logf("%d ms of processor time, %d attempts in 3 s", ms, attempts)
+		require.Greater(s, attempts, 2)
+		require.Less(s, attempts, 150)
+		require.Less(s, ms, 150, "5 %%")
+		require.NoError(s, h.Err())
+		s.release(h)
+	}, zktest.WithConfig("maxClientCnxns", "2"))
+}
+
+func TestF39ADirectoryThatIsReapedAgainAndAgainComesBack(t *testing.T) {
+	onReal(t, func(s scene) {
+		c := s.client()
+		var last int64
+		for range 3 {
+			h := s.acquire(c)
+			require.Greater(s, h.Token(), last, "tokens grow though the sequence starts again")
+			require.Zero(s, sequence(s, h.Node()))
+			last = h.Token()
+			s.release(h)
+			zktest.Eventually(s, patience, func() bool {
+				exists, _, err := s.admin().Exists(s.dir())
+				return err == nil && !exists
+			}, "the empty container is not reaped")
+		}
+		// The server's reaper deletes directories between a release and the
+		// next acquire of many locks.
+		random := s.random()
+		var again atomic.Int64
+		var wg sync.WaitGroup
+		end, patient := time.Now().Add(long(10*time.Second, 3*time.Second)), time.Now().Add(patience)
+		for i := range 8 {
+			m, err := lock.New(c, fmt.Sprintf("%s-%d", s.dir(), i))
+			require.NoError(s, err)
+			pauses := rand.New(rand.NewPCG(random.Uint64(), 0))
+			wg.Go(func() {
+				for token := int64(0); time.Now().Before(end) || again.Load() <= 8 && time.Now().Before(patient); {
+					h, err := m.Acquire(context.Background())
+					if err != nil || h.Token() <= token {
+						s.Errorf("token %d: %v", token, err)
+						return
+					}
+					if token > 0 && strings.HasSuffix(h.Node(), "0000000000") {
+						again.Add(1)
+					}
+					token = h.Token()
+					if err := h.Release(context.Background()); err != nil {
+						s.Error(err)
+					}
+					<-time.After(time.Duration(pauses.Int64N(int64(20 * time.Millisecond))))
+				}
+			})
+		}
+		wg.Wait()
+		s.Logf("%d directories were reaped", again.Load())
+		require.Greater(s, again.Load(), int64(8))
+	}, zktest.WithContainerCheck(300*time.Millisecond))
+}
+
+func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
+	each(t, func(s scene) {
+		waiter, c, h, deleted := deleteAll(s, true)
+		next := s.grantedAfter(deleted, waiter)
+		require.Greater(s, next.Token(), h.Token())
+		s.isSoleHolder(next)
+		s.release(next)
+		s.release(s.acquire(c))
+	})
+}
+
+// The waiter has just joined and does not watch its node yet: what it is
+// granted does not last, unless it has joined again.
+func TestF39AnAdminDeletesTheWholeDirectoryAtOnce(t *testing.T) {
+	each(t, func(s scene) {
+		waiter, c, _, _ := deleteAll(s, false)
+		next, _ := s.granted(waiter)
+		if len(s.nodes()) == 0 {
+			require.ErrorIs(s, s.lost(next, progress), coord.ErrNodeDeleted)
+			next = s.acquire(c)
+		}
+		s.isSoleHolder(next)
+		s.release(next)
+	})
+}
+
+// deleteAll has an administrator delete the directory of a holder and a waiter,
+// which watches its node by then, or may not do so yet.
+func deleteAll(s scene, watches bool) (waiter <-chan result, c *coord.Client, h *coord.Hold, deleted time.Time) {
+	s.Helper()
+	c = s.client()
+	h = s.acquire(c)
+	waiter = s.start(context.Background(), s.client())
+	s.awaitNodes(2)
+	var all []any
+	// The waiter's node goes first: if the other's went first, the waiter would
+	// be granted the turn until it learns of its own loss.
+	names := s.nodes()
+	slices.SortFunc(names, func(a, b string) int { return sequence(s, b) - sequence(s, a) })
+	if watches {
+		s.awaitWatchers(s.dir()+"/"+names[0], 1)
+	}
+	for _, name := range names {
+		all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
+	}
+	ended, deleted := s.endOf(h), time.Now()
+	_, err := s.admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
+	require.NoError(s, err)
+	s.ends(ended)
+	require.ErrorIs(s, h.Err(), coord.ErrLost)
+	require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)
+	return waiter, c, h, deleted
+}

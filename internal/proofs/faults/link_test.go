@@ -1,0 +1,147 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+// A second connection takes the session over and leaves it again, as after a
+// change of address, at one server or at all in turn.
+func TestF34TheSessionMovesToAnotherConnectionAgainAndAgain(t *testing.T) {
+	each(t, func(s scene) { s.moveSessions(func(id int64) error { return s.w.Real().DropConn(id) }) }, zktest.Real)
+}
+
+func TestF34TheSessionMovesToAnotherServerAgainAndAgain(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		servers, at := s.w.Ensemble().Servers(), 0
+		s.moveSessions(func(id int64) error {
+			at++
+			return servers[at%len(servers)].DropConn(id)
+		})
+	})
+}
+
+func (s scene) moveSessions(move func(id int64) error) {
+	const timeout = 2 * T // so that the machine may stand still for a moment
+	s.w.SetTimeout(timeout)
+	clients := s.clients(2, coord.WithSessionTimeout(timeout))
+	sessions := []int64{clients[0].SessionID(), clients[1].SessionID()}
+	c := s.contest(clients, steady(5*time.Millisecond))
+	random, moved := s.random(), 0
+	for i := range 40 {
+		// Its own client may take the session back before the other is served.
+		if move(sessions[i%2]) == nil {
+			moved++
+		}
+		s.wait(time.Duration(random.Int64N(int64(100*time.Millisecond))), time.Now())
+	}
+	require.Greater(s, moved, 20)
+	c.progresses(progress)
+	c.stop()
+	require.Zero(s, c.lost)
+	require.Equal(s, sessions, []int64{clients[0].SessionID(), clients[1].SessionID()})
+}
+
+// The hold ends before the server removes its node, whichever way is closed.
+func TestF35TheConnectionIsCutOneWay(t *testing.T) {
+	t.Parallel()
+	ways := map[string]proxy.Direction{"to server": proxy.ToServer, "to client": proxy.ToClient, "both": proxy.Both}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(s scene) {
+				h := s.acquire(s.behind())
+				exists, _, removed, err := s.admin().ExistsW(h.Node())
+				require.NoError(s, err)
+				require.True(s, exists)
+				ended, gone := s.endOf(h), make(chan time.Time, 1)
+				go func() {
+					if (<-removed).Type == zk.EventNodeDeleted {
+						gone <- time.Now()
+					}
+				}()
+				s.w.Proxy().Blackhole(way)
+				end := s.ends(ended)
+				margin := zktest.Receive(s, patience, gone, "the server does not remove the node").Sub(end)
+				require.Positive(s, margin, "the hold outlived its node")
+				require.ErrorIs(s, h.Err(), coord.ErrWindowOver)
+				require.Positive(s, s.w.Proxy().Stats().Held)
+				s.Logf("the hold ended %v before the node went", margin)
+				s.w.Proxy().Heal()
+			})
+		})
+	}
+}
+
+// A handshake over a slow connection takes longer than a server that hangs is
+// given at first.
+func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
+	each(t, func(s scene) {
+		p := s.w.Proxy()
+		p.Delay(proxy.Both, T/10, T/80)
+		c := s.behind(coord.WithTick(zktest.DefaultTick))
+		h := s.acquire(c)
+		require.Equal(s, 1, p.CutAll())
+		ctx, cancel := context.WithTimeout(s.Context(), patience)
+		defer cancel()
+		require.NoError(s, c.Flush(ctx))
+		require.Equal(s, h.Session(), c.SessionID(), "the session survived")
+		p.Heal()
+		s.release(h)
+	})
+}
+
+func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
+	t.Parallel()
+	const timeout = 2 * T                               // so that the machine may stand still for a moment
+	const slow, jitter = 3 * timeout / 20, timeout / 20 // both ways together: T/5 at most
+	type delay struct {
+		way          proxy.Direction
+		base, jitter time.Duration
+	}
+	delays := map[string]delay{
+		"to server": {proxy.ToServer, slow, jitter},
+		"to client": {proxy.ToClient, slow, jitter},
+		"both":      {proxy.Both, slow / 2, jitter / 2},
+	}
+	for name, d := range delays {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(s scene) {
+				var lost atomic.Int64
+				s.w.SetTimeout(timeout)
+				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithTick(zktest.DefaultTick), coord.WithObserver(func(e coord.Event) {
+					if errors.Is(e.Err, coord.ErrLost) || e.Kind == coord.SessionDown {
+						lost.Add(1)
+					}
+				}))
+				h := s.acquire(c)
+				p := s.w.Proxy()
+				p.Delay(d.way, d.base, d.jitter)
+				nearest, begun := timeout, time.Now()
+				for time.Since(begun) < 4*timeout {
+					ctx, cancel := context.WithTimeout(s.Context(), timeout)
+					err := c.Flush(ctx)
+					cancel()
+					require.NoError(s, err)
+					require.NoError(s, h.Err())
+					nearest = min(nearest, time.Until(h.Deadline()))
+				}
+				s.Logf("the end of the window came as near as %v; timers were up to %v late", nearest, s.control.worst(begun))
+				require.Greater(s, p.Stats().Delayed, 10)
+				require.Zero(s, p.Stats().Cut)
+				require.Zero(s, lost.Load(), "a hold or a connection was lost")
+				s.isSoleHolder(h)
+				s.release(h)
+			})
+		})
+	}
+}

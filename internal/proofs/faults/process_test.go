@@ -1,0 +1,266 @@
+package faults
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+)
+
+func init() {
+	zktest.RegisterChild("holder", holderMain)
+	zktest.RegisterChild("hog", hogMain)
+	zktest.RegisterChild("refused", refusedMain)
+}
+
+// holderMain acquires the lock. It answers each line at once by "TOKEN true" if
+// it holds the lock, else by "TOKEN false CAUSE".
+func holderMain(args []string) {
+	servers, dir := args[0], args[1]
+	timeout, err := time.ParseDuration(args[2])
+	exitOn(err)
+	ctx := context.Background()
+	c, err := coord.Open(ctx, servers, coord.WithSessionTimeout(timeout), coord.WithTick(tick))
+	exitOn(err)
+	m, err := lock.New(c, dir)
+	exitOn(err)
+	h, err := m.Acquire(ctx)
+	exitOn(err)
+	fmt.Println("token", h.Token(), h.Node())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if err := h.Err(); err != nil {
+			fmt.Println(h.Token(), "false", err)
+			continue
+		}
+		fmt.Println(h.Token(), "true")
+	}
+	exitOn(c.Close(ctx))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// contender starts a process that acquires the lock; token waits until it has.
+func (s scene) contender(timeout time.Duration) *zktest.ChildProcess {
+	s.Helper()
+	return zktest.Child(s, "holder", s.w.ConnectString(), s.dir(), timeout.String())
+}
+
+func (s scene) token(p *zktest.ChildProcess) (token int64) {
+	s.Helper()
+	var node string
+	_, err := fmt.Sscan(strings.TrimPrefix(p.Line(patience), "token "), &token, &node)
+	require.NoError(s, err)
+	return token
+}
+
+// holder starts a process that holds the lock, and returns its token.
+func (s scene) holder(timeout time.Duration) (p *zktest.ChildProcess, token int64) {
+	s.Helper()
+	p = s.contender(timeout)
+	return p, s.token(p)
+}
+
+// held reads a holder's answer: its token, and whether it holds the lock.
+func (s scene) held(p *zktest.ChildProcess) (token int64, held bool) {
+	s.Helper()
+	_, err := fmt.Sscan(p.Line(patience), &token, &held)
+	require.NoError(s, err)
+	return token, held
+}
+
+// resource remembers the highest token it has seen and refuses smaller ones.
+type resource struct{ highest int64 }
+
+func (r *resource) accepts(token int64) bool {
+	r.highest = max(r.highest, token)
+	return token == r.highest
+}
+
+func TestF25AHolderStoppedForTwiceTheTimeoutKnowsAtItsFirstInstruction(t *testing.T) {
+	each(t, func(s scene) {
+		waiting := s.client()
+		p, token := s.holder(T)
+		waiter := s.start(context.Background(), waiting)
+		s.awaitNodes(2)
+		var fenced resource
+		require.True(s, fenced.accepts(token))
+		require.NoError(s, p.Stop())
+		stopped := time.Now()
+		next, _ := s.granted(waiter)
+		require.True(s, fenced.accepts(next.Token()))
+		s.wait(2*T, stopped)
+		p.Send("held?")
+		require.NoError(s, p.Continue())
+		old, held := s.held(p)
+		require.False(s, held)
+		require.False(s, fenced.accepts(old), "the resource takes what an old holder brings")
+		s.release(next)
+	}, zktest.Embedded, zktest.Real)
+}
+
+func TestF26AHolderStoppedForHalfTheTimeoutKeepsItsHold(t *testing.T) {
+	each(t, func(s scene) {
+		const timeout = 3 * T // what is left of the window is the machine's
+		s.w.SetTimeout(timeout)
+		p, token := s.holder(timeout)
+		require.NoError(s, p.Stop())
+		stopped := time.Now()
+		p.Send("held?")
+		s.wait(timeout/2, stopped)
+		require.Empty(s, p.Lines(), "it was not stopped")
+		require.NoError(s, p.Continue())
+		require.Equal(s, fmt.Sprint(token, " true"), p.Line(patience))
+		require.Len(s, s.nodes(), 1)
+		p.CloseStdin()
+	}, zktest.Embedded, zktest.Real)
+}
+
+func TestF28AHolderIsKilled(t *testing.T) {
+	each(t, func(s scene) {
+		waiting := s.client()
+		p, token := s.holder(T)
+		waiter := s.start(context.Background(), waiting)
+		s.awaitNodes(2)
+		early := len(waiter) > 0
+		p.Send("held?")
+		_, held := s.held(p)
+		require.False(s, early && held, "two holders")
+		killed := time.Now()
+		p.Kill()
+		next := s.grantedWithin(expiry, waiter, killed)
+		require.Greater(s, next.Token(), token)
+		s.release(next)
+	}, zktest.Embedded, zktest.Real)
+}
+
+func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
+	each(t, func(s scene) {
+		h := s.acquire(s.client())
+		p := s.contender(T)
+		s.awaitNodes(2)
+		require.NoError(s, p.Stop())
+		stopped := time.Now()
+		s.awaitNodes(1)
+		s.wait(2*T, stopped)
+		last := s.start(context.Background(), s.client())
+		s.awaitNodes(2)
+		require.NoError(s, p.Continue())
+		s.awaitNodes(3)
+		next := s.handOver(h, last)
+		require.Greater(s, next.Token(), h.Token(), "a claim that stood in line all the time comes first")
+		s.release(next)
+		require.Greater(s, s.token(p), next.Token())
+		require.Len(s, s.nodes(), 1, "no phantom node")
+		p.CloseStdin()
+	})
+}
+
+// The next in line is woken once, and then waits for the claim that the killed
+// waiter waited for.
+func TestF29AMiddleWaiterIsKilled(t *testing.T) {
+	each(t, func(s scene) {
+		h := s.acquire(s.client())
+		middle := s.contender(T)
+		s.awaitNodes(2)
+		last := s.waitBehindProxy(3)
+		p := s.w.Proxy()
+		events := p.Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: s.dir(), Times: proxy.Always, Do: proxy.WatchReply})
+		middle.Kill()
+		s.awaitNodes(2)
+		zktest.Receive(s, patience, events.First(), "the successor is not told")
+		require.Empty(s, last, "two holders")
+		require.Equal(s, 1, events.Fired())
+		next := s.handOver(h, last)
+		require.Equal(s, 2, events.Fired(), "one wake-up for each that went")
+		s.release(next)
+	})
+}
+
+// hogMain contends for the lock on one processor, beside many goroutines that
+// keep it busy. It prints how long each hold was trusted, as "TOKEN FROM TO" by
+// the machine's clock.
+func hogMain(args []string) {
+	runtime.GOMAXPROCS(1)
+	c, err := coord.Open(context.Background(), args[0], coord.WithSessionTimeout(T), coord.WithTick(tick))
+	exitOn(err)
+	m, err := lock.New(c, args[1])
+	exitOn(err)
+	busy, cancel := context.WithTimeout(context.Background(), 3*T)
+	defer cancel()
+	var turns atomic.Int64
+	for range 10 {
+		go func() {
+			for busy.Err() == nil {
+				turns.Add(1)
+			}
+		}()
+	}
+	for busy.Err() == nil {
+		h, err := m.Acquire(busy)
+		if err != nil {
+			break
+		}
+		from := time.Now()
+		to := from
+		for now := from; h.Err() == nil && now.Sub(from) < T/4; now = time.Now() {
+			to = now // trusted up to the moment before the call of Err
+			runtime.Gosched()
+		}
+		fmt.Println(h.Token(), from.UnixNano(), to.UnixNano())
+		_ = h.Release(context.Background())
+	}
+	fmt.Println("turns", turns.Load())
+}
+
+func TestF30AHolderWithoutAProcessorToItselfIsHonest(t *testing.T) {
+	each(t, func(s scene) {
+		hog := zktest.Child(s, "hog", s.w.ConnectString(), s.dir())
+		c := s.contest(s.clients(1), steady(20*time.Millisecond))
+		var spans []span
+		turns := 0
+		for line := range hog.Lines() {
+			var one span
+			if n, _ := fmt.Sscan(line, &one.token, &one.from, &one.to); n == 3 {
+				spans = append(spans, one)
+				continue
+			}
+			_, err := fmt.Sscanf(line, "turns %d", &turns)
+			require.NoError(s, err, line)
+		}
+		require.NotEmpty(s, spans)
+		require.Positive(s, turns, "the process was not busy")
+		s.Logf("%d holds of the busy process", len(spans))
+		grants := c.stop()
+		require.NotEmpty(s, grants)
+		for _, g := range grants {
+			spans = append(spans, span{g.token, g.from.UnixNano(), g.to.UnixNano()})
+		}
+		slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.token, b.token) })
+		for i, next := range spans[1:] {
+			require.Greater(s, next.token, spans[i].token)
+			overlap := time.Duration(spans[i].to - next.from)
+			require.LessOrEqual(s, overlap, time.Duration(0), "two holders")
+		}
+	}, zktest.Real)
+}
+
+type span struct{ token, from, to int64 }

@@ -1,0 +1,357 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"hash/fnv"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// Scenarios wait more than they compute, so more of them run at a time than
+// there are processors, unless -parallel says otherwise.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "12")
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: answerNames}
+	zktest.Main(m)
+}
+
+const (
+	T    = zktest.SessionTimeout
+	tick = zktest.DefaultTick
+	// patience bounds what must happen but has no promised time of its own.
+	patience = 30 * time.Second
+	// progress is how long after the last fault the lock is granted again (l),
+	// and an abandoned node is gone (o).
+	progress = T + 2*time.Second
+	// expiry is how long after its last sign of life a client's nodes are gone,
+	// and the next in line is granted the lock: the server counts in ticks.
+	expiry = T + 2*tick + 500*time.Millisecond
+)
+
+// scene is one test's lock path and its clients.
+type scene struct {
+	*testing.T
+	w       *zktest.World
+	control *control
+	holds   *roster
+}
+
+// play runs a scenario, and the checks that all have in common. The world's
+// proxies are made before, so that they are not taken for the scenario's.
+func play(t *testing.T, w *zktest.World, f func(s scene)) {
+	w.Proxies()
+	s := scene{t, w, startControl(t), &roster{}}
+	s.endsEveryGoroutine()
+	f(s)
+	s.leavesNothing()
+}
+
+// each runs a scenario on the embedded server and on a real one that all
+// scenarios share; eachPrivate on servers of its own.
+func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Helper()
+	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
+}
+
+// eachAlone is each for a scenario that keeps the processors so busy that it
+// would disturb the measurements of others, and they its own; eachPrivateAlone
+// is for one on servers of its own.
+func eachAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
+}
+
+func eachPrivate(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Parallel()
+	eachPrivateAlone(t, f, backends...)
+}
+
+func eachPrivateAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
+	t.Helper()
+	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
+}
+
+// onReal runs a scenario on a real server of its own, onEnsemble on an
+// ensemble.
+func onReal(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
+	t.Parallel()
+	play(t, zktest.NewPrivate(t, zktest.Real, opts...), f)
+}
+
+func onEnsemble(t *testing.T, f func(s scene), opts ...zktest.ServerOption) {
+	t.Parallel()
+	ensembles <- struct{}{}
+	t.Cleanup(func() { <-ensembles })
+	play(t, zktest.NewPrivate(t, zktest.Ensemble, opts...), f)
+}
+
+// ensembles bounds how many there are at a time: each is three JVMs.
+var ensembles = make(chan struct{}, 4)
+
+// random returns the scenario's source of randomness. FAULTS_SEED changes it.
+func (s scene) random() *rand.Rand {
+	s.Helper()
+	seed := uint64(1)
+	if text := os.Getenv("FAULTS_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(s, err, "FAULTS_SEED")
+		seed = n
+	}
+	s.Logf("FAULTS_SEED=%d", seed)
+	name := fnv.New64()
+	_, _ = name.Write([]byte(s.Name()))
+	return rand.New(rand.NewPCG(seed, name.Sum64()))
+}
+
+// long picks how long a scenario of a certain length lasts: all of it when
+// FAULTS_LONG is set, as "make faults" does.
+func long(full, short time.Duration) time.Duration {
+	if os.Getenv("FAULTS_LONG") != "" {
+		return full
+	}
+	return short
+}
+
+func (s scene) dir() string { return s.w.Path("lock") }
+
+// client opens a client straight to the servers, behind opens one through the
+// world's proxy.
+func (s scene) client(opts ...coord.Option) *coord.Client {
+	return s.open(s.w.ConnectString(), opts...)
+}
+
+func (s scene) behind(opts ...coord.Option) *coord.Client {
+	return s.open(s.w.ProxyConnectString(), opts...)
+}
+
+func (s scene) open(servers string, opts ...coord.Option) *coord.Client {
+	s.Helper()
+	return coordtest.Open(s, servers, append([]coord.Option{coord.WithSessionTimeout(T), coord.WithTick(tick)}, opts...)...)
+}
+
+func (s scene) mutex(c *coord.Client) *lock.Mutex {
+	s.Helper()
+	m, err := lock.New(c, s.dir())
+	require.NoError(s, err)
+	return m
+}
+
+func (s scene) acquire(c *coord.Client) *coord.Hold {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	h, err := s.mutex(c).Acquire(ctx)
+	require.NoError(s, err)
+	s.holds.add(h)
+	return h
+}
+
+// result is how an acquire ended, and when, and which hold of the scene was
+// still trusted then.
+type result struct {
+	hold   *coord.Hold
+	err    error
+	at     time.Time
+	beside *coord.Hold
+}
+
+// roster is all that the scene was granted.
+type roster struct {
+	mu    sync.Mutex
+	holds []*coord.Hold
+}
+
+// add returns a hold that is trusted when h was granted, if there is one.
+func (r *roster) add(h *coord.Hold) (beside *coord.Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, other := range r.holds {
+		if other.Err() == nil {
+			beside = other
+		}
+	}
+	r.holds = append(r.holds, h)
+	return beside
+}
+
+// start acquires in the background.
+func (s scene) start(ctx context.Context, c *coord.Client) <-chan result {
+	s.Helper()
+	m, done := s.mutex(c), make(chan result, 1)
+	go func() {
+		h, err := m.Acquire(ctx)
+		r := result{hold: h, err: err, at: time.Now()}
+		if err == nil {
+			r.beside = s.holds.add(h)
+		}
+		done <- r
+	}()
+	return done
+}
+
+// granted waits for the hold, and returns when it came.
+func (s scene) granted(done <-chan result) (*coord.Hold, time.Time) {
+	s.Helper()
+	r := s.result(done)
+	return r.hold, r.at
+}
+
+func (s scene) result(done <-chan result) result {
+	s.Helper()
+	r := zktest.Receive(s, patience, done, "the acquire does not return")
+	require.NoError(s, r.err)
+	return r
+}
+
+// grantedWithin waits for a hold that comes so soon after a moment, when no
+// other of the scene is trusted.
+func (s scene) grantedWithin(promised time.Duration, done <-chan result, after time.Time) *coord.Hold {
+	s.Helper()
+	r := s.result(done)
+	require.Nil(s, r.beside, "two holders")
+	s.onTime("granted", after, promised, r.at)
+	s.Logf("granted after %v", r.at.Sub(after))
+	return r.hold
+}
+
+// handOver releases a hold, which may have been lost on a machine that stood
+// still, and waits for the next one (l).
+func (s scene) handOver(first *coord.Hold, next <-chan result) *coord.Hold {
+	s.Helper()
+	released := time.Now()
+	s.release(first)
+	return s.grantedWithin(progress, next, released)
+}
+
+// grantedAfter waits for a hold that comes when the servers were told to end
+// another (l), perhaps before the client of that one has heard of it.
+func (s scene) grantedAfter(end time.Time, done <-chan result) *coord.Hold {
+	s.Helper()
+	h, at := s.granted(done)
+	require.False(s, at.Before(end), "granted %v too early", end.Sub(at))
+	s.onTime("granted", end, progress, at)
+	return h
+}
+
+func (s scene) release(h *coord.Hold) {
+	s.Helper()
+	require.NoError(s, h.Release(context.Background()))
+}
+
+// nodes lists the lock's directory as the server has it; a missing one is
+// empty.
+func (s scene) nodes() (names []string) {
+	s.Helper()
+	var err error
+	zktest.Eventually(s, patience, func() bool {
+		names, _, err = s.admin().Children(s.dir())
+		return err == nil || err == zk.ErrNoNode
+	}, "the directory cannot be listed")
+	return names
+}
+
+func (s scene) awaitNodes(n int) {
+	s.Helper()
+	zktest.Eventually(s, patience, func() bool { return len(s.nodes()) == n }, "the directory never has %d nodes", n)
+}
+
+// isSoleHolder checks that h's node is the only one and belongs to h's session.
+func (s scene) isSoleHolder(h *coord.Hold) {
+	s.Helper()
+	require.NoError(s, h.Err())
+	require.Len(s, s.nodes(), 1)
+	_, stat, err := s.admin().Get(h.Node())
+	require.NoError(s, err)
+	require.Equal(s, h.Session(), stat.EphemeralOwner)
+	require.Equal(s, stat.Czxid, h.Token())
+}
+
+// lost waits for the end of h and returns its cause.
+func (s scene) lost(h *coord.Hold, within time.Duration) error {
+	s.Helper()
+	zktest.Receive(s, within, h.Done(), "the hold does not end")
+	err := h.Err()
+	require.ErrorIs(s, err, coord.ErrLost)
+	return err
+}
+
+// ending is when a hold's Done was closed, and the end of its window as known
+// then, from which on Err returns the loss.
+type ending struct{ done, window time.Time }
+
+// trusted returns until when the hold was trusted.
+func (e ending) trusted() time.Time {
+	if e.window.Before(e.done) {
+		return e.window
+	}
+	return e.done
+}
+
+// endOf gives the end of h when it comes.
+func (s scene) endOf(h *coord.Hold) <-chan ending {
+	ended := make(chan ending, 1)
+	go func() {
+		<-h.Done()
+		ended <- ending{time.Now(), h.Deadline()}
+	}()
+	return ended
+}
+
+// ends waits for the end of a hold, which must come no later than the end of
+// its window, and returns until when the hold was trusted.
+func (s scene) ends(ended <-chan ending) (trusted time.Time) {
+	s.Helper()
+	e := zktest.Receive(s, patience, ended, "the hold does not end")
+	s.onTime("lost", e.window, prompt, e.done)
+	return e.trusted()
+}
+
+// endWithTheirWindow waits for the end of holds that end for no other reason
+// than that their window is over.
+func (s scene) endWithTheirWindow(holds ...*coord.Hold) {
+	s.Helper()
+	var ended []<-chan ending
+	for _, h := range holds {
+		ended = append(ended, s.endOf(h))
+	}
+	for i, h := range holds {
+		e := zktest.Receive(s, patience, ended[i], "the hold does not end")
+		require.ErrorIs(s, h.Err(), coord.ErrWindowOver)
+		require.False(s, e.done.Before(e.window), "lost %v before the window was over", e.window.Sub(e.done))
+		s.onTime("lost", e.window, prompt, e.done)
+		s.Logf("lost %v after the window's end", e.done.Sub(e.window))
+	}
+}
+
+// fails checks that an acquire ends by its context, on time (d), and that its
+// error says so.
+func (s scene) fails(done <-chan result, deadline time.Time) {
+	s.Helper()
+	r := zktest.Receive(s, patience, done, "the acquire does not return")
+	s.onTime("failed", deadline, prompt, r.at)
+	require.Error(s, r.err)
+	require.True(s, errors.Is(r.err, context.DeadlineExceeded) || errors.Is(r.err, context.Canceled), "%v", r.err)
+}
+
+// wait waits until so long after a moment.
+func (s scene) wait(d time.Duration, after time.Time) { s.waitUntil(after.Add(d)) }
+
+func (s scene) waitUntil(at time.Time) {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	<-timer.C
+}

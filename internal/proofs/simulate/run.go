@@ -1,0 +1,229 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
+)
+
+// Result is what one seed did, as far as it got.
+type Result struct {
+	*world
+	virtual time.Duration
+}
+
+// run runs a seed and keeps res up to date. It must be called in a
+// testing/synctest bubble of its own. When it returns, nothing runs in the
+// bubble any more.
+func run(seed uint64, res *Result) error {
+	w, err := newWorld(seed)
+	if err != nil {
+		return err
+	}
+	defer w.giveUp()
+	res.world = w
+	r := w.stream(0)
+	if err := w.populate(r); err != nil {
+		return err
+	}
+	w.rules = w.assign(r)
+	d := &driver{world: w, r: w.stream(1)}
+	d.run(w.lasting(r))
+	w.serve()
+	w.checkLeftovers()
+	if err := w.srv.Close(); err != nil {
+		w.violated("server: %v", err)
+	}
+	res.virtual = time.Since(w.begin)
+	return nil
+}
+
+// lasting draws how long faults go on: usually some T, rarely hours.
+func (w *world) lasting(r *rand.Rand) time.Duration {
+	if chance(r, 0.003) {
+		return w.part(r, 150, 500)
+	}
+	return w.part(r, 12, 30)
+}
+
+// populate opens the clients and makes the nodes that the workers need.
+func (w *world) populate(r *rand.Rand) error {
+	w.admin = w.newStation("admin", r)
+	w.admin.latency = 0
+	w.admin.open(w.base)
+	for i := range 2 + r.IntN(2) {
+		s := w.newStation(fmt.Sprint("c", i), r)
+		s.steady = i == 0
+		w.stations = append(w.stations, s)
+		s.open(w.base)
+	}
+	for _, key := range guarded {
+		if err := w.admin.client.Create(w.base, workload.Counter(key), []byte("0")); err != nil {
+			return err
+		}
+	}
+	w.dirs = []string{"/lock", "/crowd", "/seat", "/rw", "/election", "/party", "/leases/leases", "/leases/locks"}
+	return nil
+}
+
+// guarded are the paths whose holders write.
+var guarded = []string{"/lock", "/crowd", "/rw", "/election"}
+
+// assign adds workers for some of the recipes, and returns the rules that their
+// history must obey. A seed without some recipes is cheap, and the mixtures
+// differ.
+func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
+	hire := func(n int, recipe, key string, use workload.Use) {
+		for range n {
+			w.addWorker(w.stations[r.IntN(len(w.stations))], recipe, key, w.hold, use)
+		}
+	}
+	groups := []func(){
+		func() {
+			hire(2+r.IntN(3), "lock", "/lock", workload.Lock)
+			if chance(r, 0.4) {
+				hire(1+r.IntN(2), "multi-lock", "/lock", workload.Several("/lock", "/rw"))
+			}
+		},
+		func() {
+			crowd := &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(1+r.IntN(5), w.part(r, 0, 1)+time.Millisecond)}}
+			if chance(r, 0.5) {
+				crowd.Opts = append(crowd.Opts, lock.Linger(w.part(r, 0, 1)+time.Millisecond))
+			}
+			hire(4+r.IntN(3), "local queue", "/crowd", crowd.Lock)
+			hire(r.IntN(2), "lock beside local queues", "/crowd", workload.Lock)
+			rules = append(rules, history.Turns("/crowd"))
+		},
+		func() { hire(2+r.IntN(3), "rwlock", "/rw", workload.Share(0.5)) },
+		func() {
+			hire(1+r.IntN(3), "election", "/election", workload.Campaign)
+			hire(r.IntN(2), "election loop", "/election", workload.Lead)
+			hire(r.IntN(2), "election observer", "/election", workload.Observe)
+		},
+		func() {
+			limit := 1 + r.IntN(3)
+			hire(2+r.IntN(3), "semaphore", "/leases", workload.Lease(limit))
+			rules = append(rules, history.Leases("/leases", limit))
+		},
+		func() {
+			w.addWorker(w.stations[0], "barrier keeper", "/gate", w.shut, workload.Keep)
+			hire(1+r.IntN(2), "barrier", "/gate", workload.Pass)
+			rules = append(rules, history.Barrier("/gate"))
+		},
+		func() {
+			size := 2 + r.IntN(2)
+			hire(size+r.IntN(2), "double barrier", "/party", workload.Meet(size))
+			rules = append(rules, history.Rounds("/party", size))
+		},
+		func() {
+			w.shop = &workload.Shop{Full: 30, Takes: 0.3}
+			hire(1+r.IntN(2), "queue producer", "/queue", w.shop.Produce)
+			hire(1+r.IntN(3), "queue", "/queue", w.shop.Consume)
+			rules = append(rules, history.Queue("/queue", true))
+		},
+	}
+	if chance(r, 0.6) {
+		for range 1 + r.IntN(2) {
+			w.addWorker(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout), workload.Sit)
+		}
+	}
+	for _, i := range r.Perm(len(groups))[:2+r.IntN(3)] {
+		groups[i]()
+	}
+	return append(rules, history.Mutex("/lock"), history.Mutex("/seat"), history.ReadersWriter("/rw"), history.Election("/election"))
+}
+
+// shut is how long the keeper keeps a barrier shut.
+func (w *world) shut(r *rand.Rand) time.Duration { return w.part(r, 0, 1.5) }
+
+// addWorker adds a worker to a station.
+func (w *world) addWorker(st *station, recipe, key string, hold func(*rand.Rand) time.Duration, use workload.Use) {
+	n := len(w.workers)
+	k := workload.NewWorker(st.site, fmt.Sprint(n), recipe, key, w.stream(100+n), hold)
+	w.workers = append(w.workers, k)
+	w.working.Go(func() { k.Work(w.base, use) })
+}
+
+// serve waits until every worker has had a turn after the last fault, ends the
+// work, and empties the queue.
+func (w *world) serve() {
+	limit := time.NewTimer(w.limit())
+	defer limit.Stop()
+	for _, k := range w.workers {
+		select {
+		case <-k.Served():
+		case <-limit.C:
+			w.noteTree()
+			limit.Reset(0)
+			w.violated("%s %s: no turn within the limit after the last fault", k.Name, k.Recipe)
+		}
+	}
+	w.giveUp()
+	w.working.Wait()
+	if w.shop == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), w.limit())
+	defer cancel()
+	k := workload.NewWorker(w.stations[0].site, "drain", "queue", "/queue", w.stream(99), nil)
+	if err := w.shop.Drain(ctx, k, w.stations[0].client); err != nil {
+		w.violated("the queue cannot be emptied: %v", err)
+	}
+}
+
+// limit is the time within which every worker gets a turn after the last fault.
+func (w *world) limit() time.Duration { return 5*w.timeout + time.Minute }
+
+// noteTree notes the nodes that keep workers from their turn.
+func (w *world) noteTree() {
+	for _, n := range w.srv.Nodes() {
+		w.note("%s of session 0x%x, version %d: %q", n.Path, n.Stat.EphemeralOwner, n.Stat.Version, n.Data)
+	}
+	for _, s := range w.stations {
+		w.note("%s has session 0x%x", s.name, s.session())
+	}
+	w.note("watched: %v", w.srv.Watched())
+}
+
+// checkLeftovers reports what is left when all clients are closed.
+func (w *world) checkLeftovers() {
+	prompt := w.timeout + 2*w.tick + 3*time.Second
+	for key, took := range w.first {
+		if took > prompt {
+			w.violated("%s: the first grant came %v after the last fault", key, took)
+		}
+	}
+	if _, stale := w.fence.Stale(); len(stale) > 0 {
+		w.violated("stale transactions were carried out: %v", stale)
+	}
+	if w.shop != nil {
+		if err := w.shop.Close(context.Background()); err != nil {
+			w.violated("queue: close: %v", err)
+		}
+	}
+	time.Sleep(w.timeout + 2*w.tick + 2*time.Second)
+	for _, n := range w.srv.Nodes() {
+		if n.Stat.EphemeralOwner != 0 {
+			w.violated("left behind: %s of session 0x%x", n.Path, n.Stat.EphemeralOwner)
+		}
+	}
+	for _, s := range append(w.stations, w.admin) {
+		if c := s.take(); c != nil {
+			if err := c.Close(context.Background()); err != nil {
+				w.violated("%s: close: %v", s.name, err)
+			}
+		}
+	}
+	time.Sleep(time.Second)
+	if n := w.srv.WatchCount(); n != 0 {
+		w.violated("%d watches left: %v", n, w.srv.Watched())
+	}
+	for _, s := range w.srv.Sessions() {
+		w.violated("session 0x%x left", s.ID)
+	}
+}

@@ -1,0 +1,136 @@
+package simulate
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+var (
+	one    = flag.Uint64("seed", 0, "run this seed only")
+	repeat = flag.Int("repeat", 1, "how often to run the seed")
+	from   = flag.Uint64("from", 1, "the first seed")
+	seeds  = flag.Int("seeds", 40, "how many seeds; 0 runs until stopped")
+	every  = flag.Duration("report", time.Minute, "how often to report when running until stopped or for long")
+)
+
+// patience is how long a seed may take on the wall clock: some seconds are
+// usual on a busy machine under the race detector.
+const patience = 5 * time.Minute
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
+	debug.SetTraceback("all")
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	report := NewReport()
+	if *one != 0 {
+		for i := range *repeat {
+			t.Run(fmt.Sprintf("seed=%d/%d", *one, i+1), func(t *testing.T) { try(t, *one, report) })
+		}
+		t.Log(report)
+		return
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(stop)
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-time.After(*every):
+				fmt.Println(report)
+			case <-stop:
+				stopped.Store(true)
+			case <-done:
+				return
+			}
+		}
+	})
+	var next atomic.Uint64
+	t.Run("all", func(t *testing.T) {
+		for i := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				for !stopped.Load() {
+					n := next.Add(1) - 1
+					if *seeds > 0 && n >= uint64(*seeds) {
+						return
+					}
+					t.Run(fmt.Sprint("seed=", *from+n), func(t *testing.T) { try(t, *from+n, report) })
+				}
+			})
+		}
+	})
+	close(done)
+	watching.Wait()
+	fmt.Println(report)
+	if report.seeds >= 30 && len(report.missing()) > 0 {
+		t.Errorf("faults that never struck: %v", report.missing())
+	}
+}
+
+// latest is how long after the end of its window a hold's Done may be closed.
+// In virtual time only waiting takes time.
+const latest = time.Millisecond
+
+// try runs a seed in a bubble and judges it.
+func try(t *testing.T, seed uint64, report *Report) {
+	var res Result
+	stuck := time.AfterFunc(patience, func() { panic(fmt.Sprintf("seed %d has not ended after %v", seed, patience)) })
+	defer stuck.Stop()
+	trouble := inBubble(t, seed, &res)
+	if res.world == nil {
+		t.Fatalf("seed %d: %s", seed, trouble)
+	}
+	for _, v := range res.violations {
+		t.Errorf("seed %d: %s", seed, v)
+	}
+	if trouble != "" {
+		t.Errorf("seed %d: %s", seed, trouble)
+	}
+	_, undecided := history.Check(t, res.rec, res.rules...)
+	if late := res.rec.LatestSignal(); late > latest {
+		t.Errorf("seed %d: Done was closed %v after the end of the window", seed, late)
+	}
+	// A node that the driver was to delete may be there still.
+	if longest := history.Unaware(res.rec.Records())[expired]; longest > res.timeout {
+		t.Errorf("seed %d: a holder trusted its hold for %v after the end of its session; T is %v", seed, longest, res.timeout)
+	}
+	report.add(&res, t.Failed(), undecided)
+	if t.Failed() {
+		dir, err := res.keep(trouble)
+		fmt.Printf("seed %d failed: history and faults are kept in %s (%v); again: make simulate SEED=%d REPEAT=50\n", seed, dir, err, seed)
+	}
+}
+
+// inBubble returns what went wrong with the bubble itself, such as goroutines
+// that were left in it.
+func inBubble(t *testing.T, seed uint64, res *Result) (trouble string) {
+	defer func() {
+		if p := recover(); p != nil {
+			stacks := make([]byte, 4<<20)
+			trouble = fmt.Sprintf("%v\n%s", p, stacks[:runtime.Stack(stacks, true)])
+		}
+	}()
+	virtualtime.Test(t, func(t *testing.T) {
+		if err := run(seed, res); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	})
+	return ""
+}

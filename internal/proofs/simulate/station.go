@@ -1,0 +1,164 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
+)
+
+// station is a client and the workers that use it. A client that was closed or
+// has crashed is replaced.
+type station struct {
+	w       *world
+	name    string
+	opts    []coord.Option
+	servers string
+	steady  bool // never crashes
+	latency time.Duration
+	site    *workload.Site
+	slow    atomic.Int64 // by how many nanoseconds each read and write is delayed
+	slowed  atomic.Int64 // reads and writes that were delayed
+
+	mu     sync.Mutex
+	client *coord.Client
+	ready  chan struct{} // closed when client can be used
+	dials  *rand.Rand
+}
+
+func (w *world) newStation(name string, r *rand.Rand) *station {
+	s := &station{w: w, name: name, ready: make(chan struct{}), dials: rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))}
+	s.servers = [...]string{"one:2181", "one:2181,two:2181", "one:2181,two:2181,three:2181"}[r.IntN(3)]
+	s.latency = [...]time.Duration{0, 100 * time.Microsecond, 2 * time.Millisecond, w.timeout / 200}[r.IntN(4)]
+	s.opts = []coord.Option{
+		coord.WithSessionTimeout(w.timeout), coord.WithDialer(s.dial), coord.WithIdentity(name),
+		coord.WithDialect(w.dialect), coord.WithObserver(s.observe),
+	}
+	if chance(r, 0.6) {
+		s.opts = append(s.opts, coord.WithTick(w.tick))
+	}
+	if chance(r, 0.15) {
+		s.opts = append(s.opts, coord.LoseAtDisconnect())
+	}
+	s.site = &workload.Site{Name: name, Rec: w.rec, Client: s.get, Pace: w.pace(), Calm: w.calm, Checks: s}
+	return s
+}
+
+// observe counts the library's events.
+func (s *station) observe(e coord.Event) {
+	switch e.Kind {
+	case coord.ClaimRecovered:
+		s.Count("creates found again")
+	case coord.StrayRemoved:
+		s.w.note("%s: stray %s of session 0x%x removed", s.name, e.Path, e.Session)
+		s.Count("strays removed")
+	}
+}
+
+// open makes the station's client. It tries again until there is one.
+func (s *station) open(ctx context.Context) {
+	for ctx.Err() == nil {
+		c, err := coord.Open(ctx, s.servers, s.opts...)
+		switch {
+		case errors.Is(err, coord.ErrInvalid):
+			panic(err)
+		case err != nil:
+			continue
+		}
+		s.mu.Lock()
+		s.client = c
+		close(s.ready)
+		s.mu.Unlock()
+		return
+	}
+}
+
+// get waits for the client; it returns nil when ctx ends first.
+func (s *station) get(ctx context.Context) *coord.Client {
+	s.mu.Lock()
+	ready := s.ready
+	s.mu.Unlock()
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// take removes the client, so that no worker gets it any more, and returns it;
+// nil if it was removed already.
+func (s *station) take() *coord.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.client
+	if c != nil {
+		s.client, s.ready = nil, make(chan struct{})
+	}
+	return c
+}
+
+// session is the current session's id, or 0.
+func (s *station) session() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == nil {
+		return 0
+	}
+	return s.client.SessionID()
+}
+
+// broken records that the driver ends the station's holds.
+func (s *station) broken(key, how string) {
+	s.w.rec.Break(s.name+".", key, how, time.Now(), s.w.timeout)
+}
+
+func (s *station) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := s.w.srv.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &slowConn{Conn: nc, station: s}
+	c.up = rand.New(rand.NewPCG(s.dials.Uint64(), 0))
+	c.down = rand.New(rand.NewPCG(s.dials.Uint64(), 1))
+	return c, nil
+}
+
+// slowConn is a connection on which everything takes some time, and more while
+// its station is slow.
+type slowConn struct {
+	net.Conn
+	station  *station
+	up, down *rand.Rand // used by one goroutine each
+}
+
+// lag waits at least a moment: then a loss is on record before another client
+// can hear of its consequences.
+func (c *slowConn) lag(r *rand.Rand) {
+	slow := time.Duration(c.station.slow.Load())
+	if slow > 0 {
+		c.station.slowed.Add(1)
+	}
+	time.Sleep(time.Duration(r.Float64()*float64(c.station.latency)) + slow + time.Microsecond)
+}
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	c.lag(c.up)
+	return c.Conn.Write(p)
+}
+
+func (c *slowConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.lag(c.down)
+	return n, err
+}

@@ -1,0 +1,128 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// world is one seed's server, clients and bookkeeping.
+type world struct {
+	seed    uint64
+	srv     *zkembed.Server
+	rec     *history.Recorder
+	begin   time.Time
+	tick    time.Duration
+	timeout time.Duration // T, the session time-out
+	haste   float64       // of the workers; 1 is usual
+	dialect coord.Dialect // of all clients
+
+	stations []*station
+	admin    *station
+	workers  []*workload.Worker
+	working  sync.WaitGroup
+	base     context.Context // ends when every worker has had its turn, or should have
+	giveUp   context.CancelFunc
+	calm     chan struct{} // closed after the last fault
+
+	shop  *workload.Shop // nil in seeds without a queue
+	fence history.Fence
+	dirs  []string // of claims
+
+	mu         sync.Mutex
+	violations []string
+	faults     map[string]int
+	grants     map[string]int
+	counts     map[string]int
+	ended      map[int64]time.Time      // sessions that the driver ended
+	deleted    map[string]time.Time     // nodes that the driver began to delete
+	foreign    map[string]time.Time     // until when claims may meet a foreign contender, by directory
+	repaired   time.Time                // when all faults were over
+	first      map[string]time.Duration // from repaired to the first grant on a path
+	newest     map[string]int64         // the largest token that the resource at a path has seen
+	notes      []string
+	rules      []history.Rule
+}
+
+func newWorld(seed uint64) (*world, error) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	ticks := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second}
+	w := &world{
+		seed: seed, rec: history.New(), begin: time.Now(), tick: ticks[r.IntN(len(ticks))],
+		haste:   0.3 + 0.7*r.Float64(),
+		dialect: coord.Curator, calm: make(chan struct{}), newest: map[string]int64{},
+		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
+		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
+	}
+	w.timeout = w.tick * time.Duration(4+r.IntN(16))
+	if chance(r, 0.3) {
+		w.dialect = coord.Kazoo
+		w.counts["seeds in Kazoo's dialect"] = 1
+	}
+	w.base, w.giveUp = context.WithCancel(context.Background())
+	late := time.Duration(r.Float64() * float64(min(w.tick/2, w.timeout/8))) // the most that the trust window allows for
+	srv, err := zkembed.Start(zkembed.WithAddr(""), zkembed.WithTick(w.tick), zkembed.WithReaper(0), zkembed.WithPingLateness(late))
+	w.srv = srv
+	return w, err
+}
+
+// stream is a random source of its own for one purpose.
+func (w *world) stream(n int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(n)+1)) }
+
+// note keeps a line for the log of faults.
+func (w *world) note(format string, args ...any) {
+	text := fmt.Sprintf("%13.6f ", time.Since(w.begin).Seconds()) + fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, text)
+}
+
+// violated notes that a promise was broken.
+func (w *world) violated(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.note("VIOLATION %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, fmt.Sprintf("%v after the start: %s", time.Since(w.begin), text))
+}
+
+func (w *world) count(table map[string]int, name string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	table[name] += n
+}
+
+// excused reports whether the driver has ended a hold, and the holder cannot
+// know it yet. A holder learns of the end of its session at the latest when its
+// window ends, and of the deletion of its node later.
+func (w *world) excused(node string, session int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ended, bySession := w.ended[session]
+	deleted, byNode := w.deleted[node]
+	return bySession && time.Since(ended) <= w.timeout || byNode && time.Since(deleted) <= 4*w.timeout
+}
+
+// part draws a share of the session time-out, between lo and hi of it.
+func (w *world) part(r *rand.Rand, lo, hi float64) time.Duration {
+	return time.Duration((lo + (hi-lo)*r.Float64()) * float64(w.timeout))
+}
+
+func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
+
+// pause sleeps, but no longer than end stays open.
+func pause(d time.Duration, end <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-end:
+	}
+}

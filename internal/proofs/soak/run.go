@@ -1,0 +1,202 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+var errNoFollower = errors.New("no server follows")
+
+// run is one soak.
+type run struct {
+	t        testing.TB
+	opts     Options
+	w        *zktest.World
+	ens      *zktest.Ens
+	rec      *history.Recorder
+	tally    *tally
+	pulse    *pulse
+	register *register
+	fence    history.Fence
+	clock    clock
+	fleet    []*member
+
+	calm chan struct{}
+	born atomic.Int64 // children
+
+	mu       sync.Mutex
+	children []*child // those alive at the end
+}
+
+// Run soaks, judges, and reports. It fails t if a promise was broken.
+func Run(t testing.TB, opts Options) {
+	r := &run{t: t, opts: opts, rec: history.New(), tally: newTally(), calm: make(chan struct{})}
+	r.w = zktest.NewPrivate(t, zktest.Ensemble, zktest.WithQuorumLinks())
+	r.ens = r.w.Ensemble()
+	r.rec.ByChecks()
+	r.rec.Note("seed %d, duration %v, %d clients, %d children", opts.Seed, opts.Duration, opts.Clients, opts.Children)
+	if err := r.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	base, heap := takeStock(), libraryHeap()
+	r.pulse = newPulse()
+	r.rec.Sink(r.pulse.see)
+	for i := range opts.Clients {
+		m, err := r.enlist(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.fleet = append(r.fleet, m)
+	}
+	working, stop := context.WithCancel(context.Background())
+	defer stop()
+	var workers sync.WaitGroup
+	workers.Go(func() { r.clock.run(working) })
+	for _, m := range r.fleet {
+		workers.Go(func() { m.work(working) })
+	}
+	r.disturb()
+	end := r.finish(stop, &workers, base, heap)
+	r.judge(end)
+}
+
+// prepare makes the nodes that transactions write to.
+func (r *run) prepare() error {
+	admin := r.w.Admin()
+	paths := []string{r.w.Path("")}
+	for _, p := range places {
+		paths = append(paths, workload.Counter(r.w.Path(p.name)))
+	}
+	for _, path := range paths {
+		if _, err := admin.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.register, err = newRegister()
+	return err
+}
+
+// disturb runs all lanes of faults until the time is over, or until an
+// interrupt asks for the verdict early. When it returns, everything is
+// repaired.
+func (r *run) disturb() {
+	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Duration)
+	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var lanes sync.WaitGroup
+	lanes.Go(func() { r.troubleServers(ctx) })
+	lanes.Go(func() { r.tell(ctx) })
+	for i, m := range r.fleet {
+		lanes.Go(func() { r.troubleClient(ctx, m, r.rng(uint64(i))) })
+	}
+	for i := range r.opts.Children {
+		lanes.Go(func() { r.tend(ctx, i) })
+	}
+	lanes.Wait()
+}
+
+// tell reports the progress every minute.
+func (r *run) tell(ctx context.Context) {
+	for pause(ctx, time.Minute) {
+		r.tally.mu.Lock()
+		problems := slices.Clone(r.tally.problems)
+		r.tally.mu.Unlock()
+		fmt.Printf("%s soak: %d grants, %d faults, %d problems %v\n",
+			time.Now().Format("15:04:05"), r.pulse.total(), r.tally.total(), len(problems), problems[max(0, len(problems)-3):])
+	}
+}
+
+func (r *run) troubleClient(ctx context.Context, m *member, rng *rand.Rand) {
+	for pause(ctx, within(rng, T/4, 2*T)) {
+		f := pick(rng, clientFaults, func(f clientFault) int { return f.weight })
+		r.rec.Note("%s: %s", m.Name, f.kind)
+		n := f.cause(ctx, r, m, rng)
+		m.heal()
+		r.tally.fault(f.kind, n)
+		r.mustProgress(ctx, m.Name, time.Now())
+	}
+}
+
+// mustProgress waits until the client is granted something.
+func (r *run) mustProgress(ctx context.Context, client string, since time.Time) {
+	limit := 3 * stuckAfter // a fault of the servers may last meanwhile
+	if !await(ctx, limit, func() bool { return r.pulse.since(client, since) }) && ctx.Err() == nil {
+		r.tally.problem("%s was granted nothing for %v after a fault", client, limit)
+	}
+}
+
+func (r *run) troubleServers(ctx context.Context) {
+	rng := r.rng(99)
+	for r.flows(ctx, "before") && pause(ctx, within(rng, T/4, T)) {
+		f := pick(rng, serverFaults, r.opts.weight)
+		r.rec.Note("servers: %s", f.kind)
+		begin := time.Now()
+		n, err := f.cause(ctx, r, rng)
+		if err != nil {
+			r.tally.problem("%s: %v", f.kind, err)
+		}
+		if err := r.ens.AwaitReady(); err != nil {
+			r.tally.problem("after %s: %v", f.kind, err)
+			return
+		}
+		r.rec.Note("servers: %s is over after %v", f.kind, time.Since(begin))
+		r.tally.fault(f.kind, n)
+		if n == 0 {
+			continue
+		}
+		if r.flows(ctx, "after "+f.kind) {
+			r.tally.count("faults of the servers with enough grants before and after")
+		}
+	}
+}
+
+// flows waits until grants per second reach the floor, or reports a problem. It
+// returns false when ctx has ended.
+func (r *run) flows(ctx context.Context, when string) bool {
+	begin := time.Now()
+	ok := await(ctx, 2*stuckAfter, func() bool { return r.pulse.rate() >= floor })
+	if !ok && ctx.Err() == nil {
+		r.tally.problem("%s: fewer than %d grants per second for %v", when, floor, 2*stuckAfter)
+	}
+	r.tally.last("until the floor of throughput is reached", time.Since(begin))
+	return ctx.Err() == nil
+}
+
+func (r *run) keep(k *child) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.children = append(r.children, k)
+}
+
+// pick chooses by weight.
+func pick[F any](rng *rand.Rand, all []F, weight func(F) int) F {
+	sum := 0
+	for _, f := range all {
+		sum += weight(f)
+	}
+	n := rng.IntN(sum)
+	for _, f := range all {
+		if n -= weight(f); n < 0 {
+			return f
+		}
+	}
+	return all[0]
+}

@@ -1,0 +1,82 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+)
+
+// pretended is a hold that lasts until it is released.
+type pretended struct{ done chan struct{} }
+
+func pretend() *pretended { return &pretended{make(chan struct{})} }
+
+func (p *pretended) Done() <-chan struct{} { return p.done }
+func (p *pretended) Deadline() time.Time   { return time.Now().Add(time.Hour) }
+
+func (p *pretended) Err() error {
+	select {
+	case <-p.done:
+		return errors.New("released")
+	default:
+		return nil
+	}
+}
+
+func (p *pretended) Release(context.Context) error {
+	close(p.done)
+	return nil
+}
+
+func write(t *testing.T, w *Worker, token int64) *history.Grant[*pretended] {
+	t.Helper()
+	g, err := history.Acquire(w.Rec, w.Name, w.Key, history.Exclusive, func() (*pretended, error) { return pretend(), nil }, history.Token(token))
+	require.NoError(t, err)
+	return g
+}
+
+func reader() *Worker {
+	rec := history.New()
+	rec.ByChecks()
+	return NewWorker(&Site{Name: "c1", Rec: rec}, "shared.w", "rwlock", "/shared", rand.New(rand.NewPCG(1, 1)), nil)
+}
+
+func judged(w *Worker) []history.Violation {
+	return history.ReadersWriter(w.Key).Judge(w.Rec.Records()).Violations
+}
+
+func TestAWriterThatGetsInDuringADowngradeIsSeen(t *testing.T) {
+	for _, gap := range []bool{false, true} {
+		w := reader()
+		g := write(t, w, 1)
+		read, err := downgrade(w, g, func() (*pretended, error) {
+			if gap {
+				require.NoError(t, write(t, w, 2).Release(t.Context()))
+			}
+			return pretend(), g.Hold.Release(t.Context())
+		})
+		require.NoError(t, err)
+		require.True(t, read.Trusted())
+		require.NoError(t, read.Release(t.Context()))
+		<-read.Recorded()
+		require.Equal(t, gap, len(judged(w)) > 0)
+	}
+}
+
+func TestADowngradeThatFailsLeavesNothingHeld(t *testing.T) {
+	w := reader()
+	g := write(t, w, 1)
+	_, err := downgrade(w, g, func() (*pretended, error) {
+		require.NoError(t, g.Hold.Release(t.Context()))
+		return nil, errors.New("session over")
+	})
+	require.Error(t, err)
+	require.NoError(t, write(t, w, 2).Release(t.Context()))
+	require.Empty(t, judged(w))
+}

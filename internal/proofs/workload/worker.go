@@ -1,0 +1,176 @@
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+)
+
+// Site is a client and the test around it.
+type Site struct {
+	Name   string
+	Rec    *history.Recorder
+	Client func(ctx context.Context) *coord.Client // waits for it; nil when ctx ends first
+	Pace   Pace
+	Calm   <-chan struct{} // closed when the last fault is over: from then on no call is given up, and holds are short
+	Checks
+
+	uncertain sync.Map // nodes of holds by which an increment may be carried out yet
+}
+
+// Pace says how long things last.
+type Pace struct {
+	Timeout   time.Duration // T, the session time-out
+	Deadlines float64       // share of the calls that have a deadline within Early
+	Cancels   float64       // share of the calls that are cancelled within Early
+	Early     time.Duration
+	Rushed    float64       // share of the releases whose context has ended, and share of those whose context is about to
+	Patience  time.Duration // of other calls; zero is for ever
+	Certain   time.Duration // patience of calls that are not given up half-way
+	Hold      func(*rand.Rand) time.Duration
+	Step      time.Duration // how often, at least, a holder looks at its hold
+	Writes    float64       // share of the steps with a transaction
+	Pause     time.Duration // between two uses, at most
+}
+
+// Checks are a test's own, beside what workers judge themselves.
+type Checks interface {
+	Granted(w *Worker, what history.Holder)                   // nil for a turn without a hold
+	Look(w *Worker, h *coord.Hold)                            // now and then while h is held
+	Late(w *Worker, what string, by time.Duration, err error) // a call returned so long after its context's end
+	Expected(w *Worker, err error) bool                       // reports whether the test itself caused err
+	Accept(key string, token int64) bool                      // the fenced resource
+	Wrote(key string, written history.Write)                  // by a transaction of a holder
+	Flush()                                                   // returns when all records are safe
+	Count(what string)
+	Violated(format string, args ...any)
+}
+
+// Unchecked checks nothing.
+type Unchecked struct{}
+
+func (Unchecked) Granted(*Worker, history.Holder)            {}
+func (Unchecked) Look(*Worker, *coord.Hold)                  {}
+func (Unchecked) Late(*Worker, string, time.Duration, error) {}
+func (Unchecked) Expected(*Worker, error) bool               { return false }
+func (Unchecked) Accept(string, int64) bool                  { return true }
+func (Unchecked) Wrote(string, history.Write)                {}
+func (Unchecked) Flush()                                     {}
+func (Unchecked) Count(string)                               {}
+
+// Use is one use of a recipe by a client. It reports whether the worker got its
+// turn.
+type Use func(w *Worker, c *coord.Client) bool
+
+// Worker uses one recipe again and again.
+type Worker struct {
+	*Site
+	Name   string // begins with the site's and a dot
+	Recipe string
+	Key    string
+	Rand   *rand.Rand
+
+	hold  func(*rand.Rand) time.Duration
+	ctx   context.Context // of Work
+	heeds bool            // releases its hold when it is revoked
+	items int             // put so far
+	turn  chan struct{}   // closed by Work
+}
+
+// NewWorker makes a worker. hold draws how long it holds; nil stands for the
+// site's pace.
+func NewWorker(s *Site, name, recipe, key string, r *rand.Rand, hold func(*rand.Rand) time.Duration) *Worker {
+	if hold == nil {
+		hold = s.Pace.Hold
+	}
+	return &Worker{
+		Site: s, Name: s.Name + "." + name, Recipe: recipe, Key: key, Rand: r,
+		hold: hold, heeds: Chance(r, 0.5), turn: make(chan struct{}),
+	}
+}
+
+// Between draws a hold of at least least and less than most.
+func Between(least, most time.Duration) func(*rand.Rand) time.Duration {
+	return func(r *rand.Rand) time.Duration { return least + upTo(r, most-least) }
+}
+
+// calmly is how long, at most, a worker rests before its turn when the faults
+// are over.
+const calmly = 20 * time.Millisecond
+
+// Work goes on until ctx ends.
+func (w *Worker) Work(ctx context.Context, use Use) {
+	w.ctx = ctx
+	for ctx.Err() == nil {
+		calm := w.isCalm()
+		c := w.Client(ctx)
+		if c == nil {
+			return
+		}
+		if use(w, c) && calm && !w.served() {
+			close(w.turn)
+		}
+		rest := upTo(w.Rand, w.Pace.Pause)
+		switch {
+		case !w.isCalm():
+			pause(ctx, rest, w.Calm)
+		case w.served():
+			pause(ctx, rest/5, nil)
+		default:
+			pause(ctx, min(rest, calmly), nil)
+		}
+	}
+}
+
+// Served is closed when the worker has had a turn after the last fault.
+func (w *Worker) Served() <-chan struct{} { return w.turn }
+
+func (w *Worker) served() bool { return isClosed(w.turn) }
+
+func (w *Worker) isCalm() bool { return isClosed(w.Calm) }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// share draws a share of the session time-out, between lo and hi of it.
+func (w *Worker) share(lo, hi float64) time.Duration {
+	return time.Duration((lo + (hi-lo)*w.Rand.Float64()) * float64(w.Pace.Timeout))
+}
+
+// Chance returns true with probability p.
+func Chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
+
+func upTo(r *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(r.Float64() * float64(most))
+}
+
+// pause waits, and reports whether it was not ended early.
+func pause(ctx context.Context, d time.Duration, end <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-end:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// must is for constructors that cannot fail here.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
