@@ -55,7 +55,7 @@ func requireDead(t *testing.T, pids ...int) {
 // These are the names in ps, in top and in the kernel's log.
 func TestGuardAndReaperHaveNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, time.Hour, 0, `echo $PPID; read x`)
+	r := guarded(t, time.Hour, 0, `echo $PPID; exec sleep 1000`)
 	r.event(Started)
 	guard := number(t, r.line())
 	for pid, want := range map[int]string{guard: guardName, parentOfProcess(t, guard): reaperName} {

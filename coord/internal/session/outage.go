@@ -14,23 +14,25 @@ const (
 // Keeper's goroutine has it for itself.
 type outage struct {
 	since, next time.Time
-	connected   bool // there was a connection before it
+	opened      time.Time // the connection before it, if there was one
 }
 
 // attend warns if that is due at now, and returns when to look again.
 func (o *outage) attend(s *Session, now time.Time) time.Duration {
 	s.mu.Lock()
-	isUp, downSince := s.isUp, s.downSince
+	isUp, downSince, opened := s.isUp, s.downSince, s.opened
 	s.mu.Unlock()
+	if isUp || !opened.IsZero() && !opened.Equal(o.opened) { // a connection, though it may have gone since
+		*o = outage{opened: opened}
+	}
+	if isUp {
+		return warnAfter
+	}
 	log, patience := s.cfg.Waiting, warnFirst
-	if o.connected {
+	if !o.opened.IsZero() {
 		log, patience = s.log, warnAfter
 	}
-	switch {
-	case isUp:
-		*o = outage{connected: true}
-		return warnAfter
-	case o.since.IsZero():
+	if o.since.IsZero() {
 		o.since, o.next = downSince, downSince.Add(patience)
 	}
 	if !now.Before(o.next) {
