@@ -7,7 +7,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/internal/peers"
+	"github.com/zkcoord/zkcoord/internal/interop"
 )
 
 // session is a contender's connection to the servers, and what it can do there.
@@ -37,7 +37,7 @@ type contender struct {
 	server string // kind of server that it needs
 	open   open   // in Go; else it is a program
 	// program returns the command line of a contender in another language.
-	program func(t testing.TB) peers.Program
+	program func(t testing.TB) interop.Program
 }
 
 // Names that the table of workloads uses.

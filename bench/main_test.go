@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/peers"
+	"github.com/zkcoord/zkcoord/internal/interop"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -21,7 +21,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	peers.Register()
+	interop.Register()
 	zktest.RegisterChild(childName, childMain)
 	zktest.Main(m)
 }

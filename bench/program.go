@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkcoord/zkcoord/internal/peers"
+	"github.com/zkcoord/zkcoord/internal/interop"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func javaProgram(t testing.TB) peers.Program {
-	return peers.Java(t, filepath.Join("testdata", "java"), "Contender")
+func javaProgram(t testing.TB) interop.Program {
+	return interop.Java(t, filepath.Join("testdata", "java"), "Contender")
 }
 
-func pythonProgram(t testing.TB) peers.Program {
-	return peers.Python(t, filepath.Join("testdata", "python", "contender.py"))
+func pythonProgram(t testing.TB) interop.Program {
+	return interop.Python(t, filepath.Join("testdata", "python", "contender.py"))
 }
 
 // process is a contender that runs.

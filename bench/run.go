@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkcoord/zkcoord/internal/peers"
+	"github.com/zkcoord/zkcoord/internal/interop"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
@@ -53,16 +53,16 @@ type measurer struct {
 	t        *testing.T
 	plan     plan
 	site     *site
-	servers  map[string][]*server     // by kind
-	programs map[string]peers.Program // of contenders, compiled
-	running  map[string]processes     // contenders
+	servers  map[string][]*server       // by kind
+	programs map[string]interop.Program // of contenders, compiled
+	running  map[string]processes       // contenders
 	paths    int
 }
 
 func newMeasurer(t *testing.T, p plan, s *site) *measurer {
 	return &measurer{
 		t: t, plan: p, site: s,
-		servers: map[string][]*server{}, programs: map[string]peers.Program{}, running: map[string]processes{},
+		servers: map[string][]*server{}, programs: map[string]interop.Program{}, running: map[string]processes{},
 	}
 }
 

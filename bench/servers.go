@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkcoord/zkcoord/internal/peers"
+	"github.com/zkcoord/zkcoord/internal/interop"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -183,7 +183,7 @@ func command(t testing.TB, name string, args ...string) *zktest.ChildProcess {
 	if err != nil {
 		t.Fatalf("%v; \"make bench\" installs it, or: apt-get install %s-server", err, strings.TrimSuffix(name, "-server"))
 	}
-	return peers.Program{path}.Start(t, args...)
+	return interop.Program{path}.Start(t, args...)
 }
 
 // memoryDir is a folder in memory where there is such a file system.

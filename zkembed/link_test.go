@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -158,7 +158,7 @@ func TestADelayOfEitherDirectionMakesAWriteLate(t *testing.T) {
 }
 
 func TestALatePingMakesTheReportLate(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		const lateness = 400 * time.Millisecond
 		s := start(t, zkembed.WithAddr(""), zkembed.WithTick(time.Second), zkembed.WithPingLateness(lateness))
 		c, _, id := follows(t, s)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -41,7 +41,7 @@ func start(t *testing.T, opts ...zkembed.Option) *zkembed.Server {
 
 // virtual runs a test in virtual time, on a server without TCP.
 func virtual(t *testing.T, f func(t *testing.T, s *zkembed.Server)) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		f(t, start(t, zkembed.WithAddr(""), zkembed.WithTick(time.Second)))
 	})
 }

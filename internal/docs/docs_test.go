@@ -218,13 +218,13 @@ func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
 	}
 }
 
-// See virtualtime.Test for what happens elsewhere under the race detector.
+// See coordtest.Virtual for what happens elsewhere under the race detector.
 func TestBubblesAreMadeInOnePlace(t *testing.T) {
 	call := "synctest" + ".Test("
 	for _, path := range files(t, "*.go") {
 		source, err := os.ReadFile(path)
 		require.NoError(t, err)
 		made := strings.Contains(string(source), call)
-		require.Equal(t, filepath.Base(path) == "virtualtime.go", made, "%s: %s", path, call)
+		require.Equal(t, strings.HasSuffix(path, "coordtest/bubble.go"), made, "%s: %s", path, call)
 	}
 }

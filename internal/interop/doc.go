@@ -12,5 +12,6 @@
 //	python3 testdata/python/recipes.py 127.0.0.1:2181 /some/path
 //
 // Where Python, Java or a package is missing, the tests that need it are
-// skipped; with the variable CI set they fail.
+// skipped; with the variable CI set they fail. Package bench starts its own
+// programs in these languages with the same functions (programs.go).
 package interop

@@ -13,7 +13,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/internal/peers"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -32,7 +31,7 @@ type contender struct {
 
 // contend starts a contender for path; extra is what its program takes beyond
 // the common arguments.
-func contend(t *testing.T, w *zktest.World, p peers.Program, path, name string, extra ...string) contender {
+func contend(t *testing.T, w *zktest.World, p Program, path, name string, extra ...string) contender {
 	t.Helper()
 	return contender{p.Start(t, append(contenderArgs(w, path, name), extra...)...), name}
 }

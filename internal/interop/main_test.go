@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/zkcoord/zkcoord/internal/peers"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestMain(m *testing.M) {
-	peers.Register()
+	Register()
 	zktest.RegisterChild("hold", hold)
 	// Programs spend most of their time waiting for one another, so more tests
 	// run at once than there are processors, unless the command line says
@@ -22,13 +21,13 @@ func TestMain(m *testing.M) {
 }
 
 // python returns a program of testdata/python.
-func python(t *testing.T, script string) peers.Program {
+func python(t *testing.T, script string) Program {
 	t.Helper()
-	return peers.Python(t, filepath.Join("testdata", "python", script))
+	return Python(t, filepath.Join("testdata", "python", script))
 }
 
 // java returns a program of testdata/java.
-func java(t *testing.T, class string) peers.Program {
+func java(t *testing.T, class string) Program {
 	t.Helper()
-	return peers.Java(t, filepath.Join("testdata", "java"), class)
+	return Java(t, filepath.Join("testdata", "java"), class)
 }

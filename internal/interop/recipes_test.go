@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/peers"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -77,7 +76,7 @@ func usedContainersAndOldNodesAreReaped(t *testing.T, w *zktest.World) {
 // runRecipes runs a program of checks and shows each of its sections as a
 // subtest. Every section named must have passed at least one check, and there
 // must be no other.
-func runRecipes(t *testing.T, w *zktest.World, recipes peers.Program, sections ...string) {
+func runRecipes(t *testing.T, w *zktest.World, recipes Program, sections ...string) {
 	t.Helper()
 	w.SetTimeout(sessions)
 	child := recipes.Start(t, w.ConnectString(), w.Path(""))

@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func TestAHolderIsDatedFromItsGrantIfThatWasSeen(t *testing.T) {
 	t.Parallel()
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		var seen Sightings
 		ages := map[string]float64{}
 		look := func(holds ...string) map[string]*float64 {

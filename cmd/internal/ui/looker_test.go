@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func stateOf(t *testing.T, s site) (told state) {
@@ -26,7 +26,7 @@ func stateOf(t *testing.T, s site) (told state) {
 }
 
 func TestViewersShareOneLookAtATimeWhileOneAsks(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		var mu sync.Mutex
 		looks, under := 0, 0
 		s := open(t, Config{Every: 2 * time.Second, Look: func(context.Context) (any, error) {
@@ -69,7 +69,7 @@ func TestViewersShareOneLookAtATimeWhileOneAsks(t *testing.T) {
 }
 
 func TestOldDataAreToldToBeOld(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		var fails error
 		var hangs atomic.Bool
 		s := open(t, Config{Every: time.Second, Look: func(ctx context.Context) (any, error) {
@@ -110,7 +110,7 @@ func TestOldDataAreToldToBeOld(t *testing.T) {
 }
 
 func TestNothingSeenYetIsTold(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		s := open(t, Config{Look: func(ctx context.Context) (any, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -123,7 +123,7 @@ func TestNothingSeenYetIsTold(t *testing.T) {
 }
 
 func TestWhatAnActHasChangedIsSeenNext(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		looks := 0
 		s := open(t, Config{
 			Every: time.Hour, Look: func(context.Context) (any, error) { looks++; return looks, nil },
@@ -137,7 +137,7 @@ func TestWhatAnActHasChangedIsSeenNext(t *testing.T) {
 }
 
 func TestAnActIsBounded(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		s := open(t, Config{Acts: map[string]Act{"break": func(ctx context.Context, _ Target) error {
 			<-ctx.Done()
 			return context.Cause(ctx)

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func TestWhatAnActHasChangedDuringALookIsSeenNext(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		looks := 0
 		begun, on := make(chan struct{}), make(chan struct{})
 		s := open(t, Config{

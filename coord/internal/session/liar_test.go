@@ -15,7 +15,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -77,7 +77,7 @@ func (c *liarConn) Read(p []byte) (int, error) {
 // F58: each reply that the session reads, cut short at every length, and some
 // that tell of another request.
 func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		server, err := zkembed.Start(zkembed.WithAddr(""))
 		require.NoError(t, err)
 		defer server.Close()

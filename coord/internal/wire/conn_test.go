@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
 )
+
+// InVirtualTime is coordtest.Virtual. Package coordtest imports this one, which
+// its own tests therefore cannot import.
+var InVirtualTime func(*testing.T, func(*testing.T))
 
 const timeout = 10 * time.Second
 
@@ -147,7 +149,7 @@ func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
 }
 
 func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		ended := l.opened(t)
 		l.serve(t, notification(EventDeleted, "/gone"))
@@ -161,7 +163,7 @@ func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
 }
 
 func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		type answer struct {
@@ -196,7 +198,7 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 }
 
 func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		answer := l.ask(t, OpDelete, 10)
@@ -207,7 +209,7 @@ func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
 }
 
 func TestMuchThatIsAskedTogetherMayTakeLong(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		var answers []chan error
@@ -230,7 +232,7 @@ type closedConn struct{ net.Conn }
 func (closedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		ended := l.handshake(t)
 		l.Conn.Conn = closedConn{l.Conn.Conn}
@@ -244,7 +246,7 @@ func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T
 }
 
 func TestAServerThatTakesNothingIsGivenUp(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		ended := l.opened(t)
 		begun := time.Now()
@@ -271,7 +273,7 @@ func TestAHandshakeTellsTheNewestChangeThatTheSessionKnowsOf(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		begun := time.Now()
 		l.greets(t)
@@ -288,7 +290,7 @@ func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
 		"the library's ping": func(_ *testing.T, l link) { _, _ = l.Write(withLength(appendInt32(appendInt32(nil, xidPing), 11))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtualtime.Test(t, func(t *testing.T) {
+			InVirtualTime(t, func(t *testing.T) {
 				l := newLink(t)
 				ended := l.opened(t)
 				time.Sleep(10 * timeout) // nothing is under way
@@ -311,7 +313,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 		kept  bool
 	}{{"in order", 1, true}, {"the first is passed over", 2, false}} {
 		t.Run(tc.name, func(t *testing.T) {
-			virtualtime.Test(t, func(t *testing.T) {
+			InVirtualTime(t, func(t *testing.T) {
 				l := newLink(t)
 				ended := l.opened(t)
 				var answers []chan error
@@ -348,7 +350,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 // A server that answered nothing on the connection before may be busy: it gets
 // all the time that there is for its first reply, and no more for the others.
 func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.Patient = true
 		ended := l.opened(t)
@@ -366,7 +368,7 @@ func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 }
 
 func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		told := make(chan error, 2)
 		tell := func(_ int64, err error) { told <- err }
@@ -385,7 +387,7 @@ func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.
 }
 
 func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		answer := l.ask(t, OpGetChildren2, 1)
@@ -401,7 +403,7 @@ func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
 }
 
 func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTransaction(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		asked := int32(0)
@@ -440,7 +442,7 @@ func TestAWriteErrorIsNeverShownToTheLibrary(t *testing.T) {
 }
 
 func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.tap.refuse = errors.New("another session")
 		l.greets(t)

@@ -11,13 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
 )
 
 // F59: a length that is wrong, behind which other packets go on.
 func TestF59APacketThatIsNeverWholeEndsTheConnectionWithinTheTimeout(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		answer := l.ask(t, OpGetData, 10)
@@ -37,7 +35,7 @@ func TestF59APacketThatIsNeverWholeEndsTheConnectionWithinTheTimeout(t *testing.
 }
 
 func TestF59BeforeTheHandshakeNoPacketIsLargerThanOne(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	InVirtualTime(t, func(t *testing.T) {
 		l := newLink(t)
 		l.greets(t)
 		begun := time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // fake is a hold that ends when told to.
@@ -57,7 +57,7 @@ func acquire(t *testing.T, r *Recorder, f *fake) *Grant[*fake] {
 }
 
 func TestTimesAreVirtualInABubbleAndNoTwoAreEqual(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		r := New()
 		op := r.Call("a", key, Put, Item("x"))
 		time.Sleep(time.Hour)
@@ -110,7 +110,7 @@ func TestAGrantWhoseReleaseWasRefusedEndsWithItsHold(t *testing.T) {
 }
 
 func TestALossCountsFromTheEndOfTheWindowIfThatCameFirst(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		r, f := New(), newFake()
 		f.window = time.Now().Add(time.Second)
 		g := acquire(t, r, f)
@@ -125,7 +125,7 @@ func TestALossCountsFromTheEndOfTheWindowIfThatCameFirst(t *testing.T) {
 }
 
 func TestALossBeforeTheWindowsEndCountsFromWhenItShows(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		r, f := New(), newFake()
 		g := acquire(t, r, f)
 		time.Sleep(time.Minute)
@@ -136,7 +136,7 @@ func TestALossBeforeTheWindowsEndCountsFromWhenItShows(t *testing.T) {
 }
 
 func TestALossCountsFromTheLastCheckOnAMachineThatIsBusy(t *testing.T) {
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		r, f := New(), newFake()
 		r.ByChecks()
 		g := acquire(t, r, f)

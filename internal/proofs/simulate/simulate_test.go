@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -127,7 +127,7 @@ func inBubble(t *testing.T, seed uint64, res *Result) (trouble string) {
 			trouble = fmt.Sprintf("%v\n%s", p, stacks[:runtime.Stack(stacks, true)])
 		}
 	}()
-	virtualtime.Test(t, func(t *testing.T) {
+	coordtest.Virtual(t, func(t *testing.T) {
 		if err := run(seed, res); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

@@ -1,6 +1,6 @@
 //go:build race
 
-package virtualtime
+package coordtest
 
 import (
 	"runtime"

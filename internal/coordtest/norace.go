@@ -1,5 +1,5 @@
 //go:build !race
 
-package virtualtime
+package coordtest
 
 func onOneProcessor() (restore func()) { return func() {} }

@@ -1,6 +1,4 @@
-// Package peers runs programs in other languages beside the tests: in Java with
-// Curator, and in Python with Kazoo.
-package peers
+package interop
 
 import (
 	"errors"

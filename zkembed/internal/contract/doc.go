@@ -15,5 +15,5 @@
 //
 // The differential test takes its length and its seed from the environment:
 //
-//	CONTRACT_OPS=20000 CONTRACT_SEED=42 go test ./internal/contract -run Random
+//	CONTRACT_OPS=20000 CONTRACT_SEED=42 go test ./zkembed/internal/contract -run Random
 package contract

@@ -1,18 +1,18 @@
-package virtualtime_test
+package coordtest_test
 
 import (
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/zkcoord/zkcoord/internal/virtualtime"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // Timers that have run out by the time that they are looked at: with the race
 // detector and more than one processor this crashes most of the times.
 func TestManyTimersOfABubbleRunOutAtOnce(t *testing.T) {
 	for range 600 {
-		virtualtime.Test(t, func(t *testing.T) {
+		coordtest.Virtual(t, func(t *testing.T) {
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
