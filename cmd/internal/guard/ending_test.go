@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,15 +12,14 @@ import (
 
 func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, 30*time.Second, 29*time.Second,
-		`trap 'echo term; read x; echo tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	r := guarded(t, time.Hour, time.Minute,
+		`trap 'echo term' TERM; trap 'echo tidied; exit 0' USR1; echo ready; while :; do sleep 0.01; done`)
 	r.event(Started)
-	for range 2 { // "ready" comes first, unless TERM does
-		if r.line() == "term" {
-			break
-		}
-	}
+	require.Equal(t, "ready", r.line())
+	r.Extend(Now().Add(time.Minute))
+	require.Equal(t, "term", r.line())
 	r.Extend(Now().Add(time.Hour)) // the servers answer again
+	r.Signal(syscall.SIGUSR1)
 	require.Equal(t, "tidied", r.line())
 	e := r.event(Exited)
 	require.Equal(t, 0, e.ExitCode())
@@ -28,14 +28,18 @@ func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing
 
 func TestACommandThatDoesNotHeedTermIsKilledThoughTheDeadlineMoves(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, 3*time.Second, 1500*time.Millisecond, `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
-	r.event(Started)
-	for r.line() != "term" {
-	}
-	r.Extend(Now().Add(time.Hour))
-	e := r.event(Exited)
-	require.Equal(t, 137, e.ExitCode())
-	require.Equal(t, ByDeadline, e.Cause)
+	withTime(t, func(killAfter time.Duration) bool {
+		r := guarded(t, time.Hour, killAfter, deaf)
+		r.event(Started)
+		require.Equal(t, "ready", r.line())
+		r.Extend(Now().Add(killAfter))
+		_, heard := r.next()
+		r.Extend(Now().Add(time.Hour))
+		e := r.event(Exited)
+		require.Equal(t, 137, e.ExitCode())
+		require.Equal(t, ByDeadline, e.Cause)
+		return heard
+	})
 }
 
 func TestArgumentsAreBytes(t *testing.T) {
