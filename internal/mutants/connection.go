@@ -2,304 +2,76 @@ package main
 
 // connection is what lies between the client library and a server.
 var connection = []mutant{
-	{
-		guard: "one connection object for one session",
-		edit: edit{
-			decl: "tap.Established",
-			old:  `case w.ID != known:`,
-			new:  `case w.ID != known && w.ID == 0:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAHoldIsLostWhenItsServerBegins"}},
-	},
-	{
-		guard: "a throttled request is repeated",
-		edit: edit{
-			decl: "codes",
-			old:  `-127: ErrThrottled,`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestWhateverTheServerThrottles"}},
-	},
-	{
-		guard: "a packet that servers close on is given up",
-		edit: edit{
-			decl: "packets.verdict",
-			old:  `p.closed >= proof && time`,
-			new:  `p.closed >= 100 && time`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPacketThatServersCloseOn"}},
-	},
-	{
-		guard: "trials of a size are made one at a time",
-		edit: edit{
-			decl: "packets.admit",
-			old:  `defer func() { <-p.alone }()`,
-			new:  `<-p.alone`,
-		},
-		tests: []suite{{pkg: coord, run: "TestManyPacketsThatServersCloseOn"}},
-	},
-	{
-		guard: "a connection that is closed under a packet proves nothing about its size",
-		edit: edit{
-			decl: "packets.refused",
-			old:  `case pending[at].Trial:`,
-			new:  `default:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestF60"}},
-	},
-	{
-		guard: "nor does one under a trial, where connections are closed anyway",
-		edit: edit{
-			decl: "packets.refused",
-			old:  `p.closed = 0`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestF60ConnectionsThatAreClosedAnyway"}},
-	},
-	{
-		guard: "an answer to a large packet clears those of its size",
-		edit: edit{
-			decl: "packets.answered",
-			old:  `p.suspect, p.closed = 0, 0`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestF60ConnectionsThatAreClosedUnder"}},
-	},
-	{
-		guard: "a session that was given up is closed where servers still have it",
-		edit: edit{
-			decl: "Keeper.closeFormer",
-			old:  `!errors.Is(s.Err(), errGivenUp) || len`,
-			new:  `true || len`,
-		},
-		tests: []suite{{pkg: coord, run: "TestASessionThatWasGivenUp"}},
-	},
-	{
-		guard: "a server that closes on containers gets persistent nodes",
-		edit: edit{
-			decl: "packets.hasContainers",
-			old:  `return p.containers < 2`,
-			new:  `return true`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAServerThatClosesTheConnectionOnAContainer"}},
-	},
-	{
-		guard: "queue: an item whose claim is too large with the data is claimed without",
-		edit: edit{
-			decl: "Queue.obtain",
-			old:  `if errors.Is(err, coord.ErrTooLarge) { // with the data`,
-			new:  `if false { // with the data`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAnItemThatFitsWhereItsClaim"}},
-	},
-	{
-		guard: "the client library never sees a write error",
-		edit: edit{
-			decl: "Conn.Write",
-			old:  `return len(p), nil`,
-			new:  `return len(p), c.broken`,
-		},
-		tests: []suite{{pkg: network, run: "TestAWriteErrorIsNeverShown"}},
-	},
-	{
-		guard: "a connection that cannot be written on is ended",
-		edit: edit{
-			decl: "Conn.transmit",
-			old: `			_ = c.Conn.Close()
+	off("one connection object for one session", in(coord, "TestAHoldIsLostWhenItsServerBegins"),
+		"tap.Established", `case w.ID != known:`, `case w.ID != known && w.ID == 0:`),
+	off("a throttled request is repeated", in(coord, "TestWhateverTheServerThrottles"),
+		"codes", `-127: ErrThrottled,`, ""),
+	off("a packet that servers close on is given up", in(coord, "TestAPacketThatServersCloseOn"),
+		"packets.verdict", `p.closed >= proof && time`, `p.closed >= 100 && time`),
+	off("trials of a size are made one at a time", in(coord, "TestManyPacketsThatServersCloseOn"),
+		"packets.admit", `defer func() { <-p.alone }()`, `<-p.alone`),
+	off("a connection that is closed under a packet proves nothing about its size", in(coord, "TestF60"),
+		"packets.refused", `case pending[at].Trial:`, `default:`),
+	off("nor does one under a trial, where connections are closed anyway", in(coord, "TestF60ConnectionsThatAreClosedAnyway"),
+		"packets.refused", `p.closed = 0`, ""),
+	off("an answer to a large packet clears those of its size", in(coord, "TestF60ConnectionsThatAreClosedUnder"),
+		"packets.answered", `p.suspect, p.closed = 0, 0`, ""),
+	off("a session that was given up is closed where servers still have it", in(coord, "TestASessionThatWasGivenUp"),
+		"Keeper.closeFormer", `!errors.Is(s.Err(), errGivenUp) || len`, `true || len`),
+	off("a server that closes on containers gets persistent nodes", in(coord, "TestAServerThatClosesTheConnectionOnAContainer"),
+		"packets.hasContainers", `return p.containers < 2`, `return true`),
+	off("queue: an item whose claim is too large with the data is claimed without", in(coord, "TestAnItemThatFitsWhereItsClaim"),
+		"Queue.obtain", `if errors.Is(err, coord.ErrTooLarge) { // with the data`, `if false { // with the data`),
+	off("the client library never sees a write error", in(network, "TestAWriteErrorIsNeverShown"),
+		"Conn.Write", `return len(p), nil`, `return len(p), c.broken`),
+	off("a connection that cannot be written on is ended", in(coord, "TestAnErrorInWritingTheCredentials"),
+		"Conn.transmit", `			_ = c.Conn.Close()
 			return`,
-			new: `			return`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAnErrorInWritingTheCredentials"}},
-	},
-	{
-		guard: "a session is not continued on a server that lags behind what it knows of",
-		edit: edit{
-			decl: "Session.dial",
-			old:  `Seen: s.seen,`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestASessionTellsTheNextServer"}},
-	},
-	{
-		guard: "what was asked on a connection that is lost is answered",
-		edit: edit{
-			decl: "Conn.lose",
-			old:  `r.Tell(0, ErrConnection)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: network, run: "TestWhatIsAskedTogether"}},
-	},
-	{
-		guard: "what is queued on a connection that is lost is answered",
-		edit: edit{
-			decl: "Conn.lose",
-			old:  `append(c.pending, c.asked...)`,
-			new:  `c.pending`,
-		},
-		tests: []suite{{pkg: network, run: "TestARequestThatWasNotSentYet"}},
-	},
-	{
-		guard: "what takes long to write, but goes on, is no sign of a hung server",
-		edit: edit{
-			decl: "Conn.transmit",
-			old:  `slices.Chunk(packets, most)`,
-			new:  `slices.Chunk(packets, len(packets))`,
-		},
-		tests: []suite{{pkg: network, run: "TestMuchThatIsAskedTogether"}},
-	},
-	{
-		guard: "a packet that a server closed on is known also when it was being written",
-		edit: edit{
-			decl: "Conn.transmit",
-			old:  `if !errors.Is(err, net.ErrClosed) { //`,
-			new:  `if true || errors.Is(err, net.ErrClosed) { //`,
-		},
-		tests: []suite{{pkg: network, run: "TestAPacketThatAServerClosedOnIsKnown"}},
-	},
-	{
-		guard: "the client library takes back no deadline of what is asked past it",
-		edit: edit{
-			decl: "Conn.SetWriteDeadline",
-			old:  `SetWriteDeadline(time.Time) error { return nil }`,
-			new:  `SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }`,
-		},
-		tests: []suite{{pkg: network, run: "TestAServerThatTakesNothing"}},
-	},
-	{
-		guard: "a busy server can hold requests back: their numbers are above 0",
-		edit: edit{
-			decl: "Conn.Ask",
-			old:  `switch r.xid = 1 + number; {`,
-			new:  `switch r.xid = -number; {`,
-		},
-		tests: []suite{{pkg: network, run: "TestWhatIsAskedTogether"}},
-	},
-	{
-		guard: "requests of the session's own end with their contexts",
-		edit: edit{
-			decl: "roundTrip",
-			old: `	case <-ctx.Done():
+		`			return`),
+	off("a session is not continued on a server that lags behind what it knows of", in(coord, "TestASessionTellsTheNextServer"),
+		"Session.dial", `Seen: s.seen,`, ""),
+	off("what was asked on a connection that is lost is answered", in(network, "TestWhatIsAskedTogether"),
+		"Conn.lose", `r.Tell(0, ErrConnection)`, ""),
+	off("what is queued on a connection that is lost is answered", in(network, "TestARequestThatWasNotSentYet"),
+		"Conn.lose", `append(c.pending, c.asked...)`, `c.pending`),
+	off("what takes long to write, but goes on, is no sign of a hung server", in(network, "TestMuchThatIsAskedTogether"),
+		"Conn.transmit", `slices.Chunk(packets, most)`, `slices.Chunk(packets, len(packets))`),
+	off("a packet that a server closed on is known also when it was being written", in(network, "TestAPacketThatAServerClosedOnIsKnown"),
+		"Conn.transmit", `if !errors.Is(err, net.ErrClosed) { //`, `if true || errors.Is(err, net.ErrClosed) { //`),
+	off("the client library takes back no deadline of what is asked past it", in(network, "TestAServerThatTakesNothing"),
+		"Conn.SetWriteDeadline", `SetWriteDeadline(time.Time) error { return nil }`,
+		`SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }`),
+	off("a busy server can hold requests back: their numbers are above 0", in(network, "TestWhatIsAskedTogether"),
+		"Conn.Ask", `switch r.xid = 1 + number; {`, `switch r.xid = -number; {`),
+	off("requests of the session's own end with their contexts", in(coord, "TestAReadEndsWithItsContext|TestATransactionEndsWithItsContext"),
+		"roundTrip", `	case <-ctx.Done():
 		return zero, Ended(ctx)
 	}`,
-			new: `	}`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAReadEndsWithItsContext|TestATransactionEndsWithItsContext"}},
-	},
-	{
-		guard: "a server that does not answer a handshake is given up",
-		edit: edit{
-			decl: "Conn.applyDeadline",
-			old:  `at = c.greeted.Add(c.Limit)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAServerThatDoesNotAnswerTheHandshake"}},
-	},
-	{
-		guard: "a reply that is cut short fails its call and the connection",
-		edit: edit{
-			decl: "Conn.examine",
-			old:  `!d.reads(r.Read) {`,
-			new:  `!d.reads(r.Read) && false {`,
-		},
-		tests: []suite{{pkg: inside, run: "TestF58"}},
-	},
-	{
-		guard: "a packet is whole in time",
-		edit: edit{
-			decl: "Conn.applyDeadline",
-			old:  `if !c.whole.IsZero() && (`,
-			new:  `if false && (`,
-		},
-		tests: []suite{{pkg: network, run: "TestF59APacketThatIsNeverWhole"}},
-	},
-	{
-		guard: "before the handshake no packet is larger than one",
-		edit: edit{
-			decl: "Conn.readFrame",
-			old:  `limit, timeout = maxHandshake, c.Limit`,
-			new:  `timeout = c.Limit`,
-		},
-		tests: []suite{{pkg: network, run: "TestF59BeforeTheHandshake"}},
-	},
-	{
-		guard: "what is announced takes no memory",
-		edit: edit{
-			decl: "Conn.readFrame",
-			old:  `min(n-len(frame), max(len(frame), c.in.Size()))`,
-			new:  `n-len(frame)`,
-		},
-		tests: []suite{{pkg: network, run: "TestF59WhatIsAnnounced"}},
-	},
-	{
-		guard: "an attempt to connect that takes long goes on beside the others",
-		edit: edit{
-			decl: "closeLimit",
-			old:  `dialPatience = 10 * time.Second`,
-			new:  `dialPatience = dialLimit`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAConnectionThatTakesLong"}},
-	},
-	{
-		guard: "each address of a host name is tried",
-		edit: edit{
-			decl: "hosts.pick",
-			old:  `return addresses[known.next%len(addresses)]`,
-			new:  `return addresses[0]`,
-		},
-		tests: []suite{{pkg: inside, run: "TestEachAddressOfAName"}},
-	},
-	{
-		guard: "a reply that says that the session has expired ends it",
-		edit: edit{
-			decl: "tap.Answered",
-			old:  `if err == wire.ErrExpired {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAServerThatSaysThatTheSessionHasExpired"}},
-	},
-	{
-		guard: "a server that does not answer a request is given up after T/2",
-		edit: edit{
-			decl: "Conn.applyDeadline",
-			old:  `at = from.Add(c.stall)`,
-			new:  `_ = from`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAServerThatHangs"}},
-	},
-	{
-		guard: "replies to what was asked before are a sign of life",
-		edit: edit{
-			decl: "Conn.match",
-			old:  `if i == 0 { //`,
-			new:  `if false { //`,
-		},
-		tests: []suite{{pkg: network, run: "TestARequestThatQueues"}},
-	},
-	{
-		guard: "a reply that passes over a request is no sign of life",
-		edit: edit{
-			decl: "Conn.match",
-			old:  `if i == 0 { //`,
-			new:  `if true { //`,
-		},
-		tests: []suite{{pkg: network, run: "TestARequestThatQueues"}},
-	},
-	{
-		guard: "a busy server has more time the second time",
-		edit: edit{
-			decl: "Session.dial",
-			old:  `Patient: s.busy, `,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestABusyServer"}},
-	},
-	{
-		guard: "a reconnect begins with a probe",
-		edit: edit{
-			decl: "tap.Opened",
-			old:  `if s.claims.Load() > 0 {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestTheProbeGoesFirst"}},
-	},
+		`	}`),
+	off("a server that does not answer a handshake is given up", in(coord, "TestAServerThatDoesNotAnswerTheHandshake"),
+		"Conn.applyDeadline", `at = c.greeted.Add(c.Limit)`, ""),
+	off("a reply that is cut short fails its call and the connection", in(inside, "TestF58"),
+		"Conn.examine", `!d.reads(r.Read) {`, `!d.reads(r.Read) && false {`),
+	off("a packet is whole in time", in(network, "TestF59APacketThatIsNeverWhole"),
+		"Conn.applyDeadline", `if !c.whole.IsZero() && (`, `if false && (`),
+	off("before the handshake no packet is larger than one", in(network, "TestF59BeforeTheHandshake"),
+		"Conn.readFrame", `limit, timeout = maxHandshake, c.Limit`, `timeout = c.Limit`),
+	off("what is announced takes no memory", in(network, "TestF59WhatIsAnnounced"),
+		"Conn.readFrame", `min(n-len(frame), max(len(frame), c.in.Size()))`, `n-len(frame)`),
+	off("an attempt to connect that takes long goes on beside the others", in(coord, "TestAConnectionThatTakesLong"),
+		"closeLimit", `dialPatience = 10 * time.Second`, `dialPatience = dialLimit`),
+	off("each address of a host name is tried", in(inside, "TestEachAddressOfAName"),
+		"hosts.pick", `return addresses[known.next%len(addresses)]`, `return addresses[0]`),
+	off("a reply that says that the session has expired ends it", in(coord, "TestAServerThatSaysThatTheSessionHasExpired"),
+		"tap.Answered", `if err == wire.ErrExpired {`, `if false {`),
+	off("a server that does not answer a request is given up after T/2", in(coord, "TestAServerThatHangs"),
+		"Conn.applyDeadline", `at = from.Add(c.stall)`, `_ = from`),
+	off("replies to what was asked before are a sign of life", in(network, "TestARequestThatQueues"),
+		"Conn.match", `if i == 0 { //`, `if false { //`),
+	off("a reply that passes over a request is no sign of life", in(network, "TestARequestThatQueues"),
+		"Conn.match", `if i == 0 { //`, `if true { //`),
+	off("a busy server has more time the second time", in(coord, "TestABusyServer"),
+		"Session.dial", `Patient: s.busy, `, ""),
+	off("a reconnect begins with a probe", in(coord, "TestTheProbeGoesFirst"),
+		"tap.Opened", `if s.claims.Load() > 0 {`, `if false {`),
 }

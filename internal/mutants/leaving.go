@@ -2,51 +2,22 @@ package main
 
 // leaving is how the rounds of a double barrier end.
 var leaving = []mutant{
-	{
-		guard: "double barrier: no member is done before it says so",
-		edit: edit{
-			decl: "leaver.awaitOthers",
-			old:  `case err != nil || !hasFinished(data):`,
-			new:  `case err != nil || !hasFinished(data) && false:`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestNoMemberLeavesBeforeTheLastIsDone"}},
-	},
-	{
-		guard: "double barrier: the next monitor takes over",
-		edit: edit{
-			decl: "leaver.awaitBefore",
-			old:  `_, _, err := v.Children(l.node(l.before))`,
-			new:  `_, err := l.barrier.client.Children(context.Background(), l.node(l.before))`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestTheNextMemberCloses"}},
-	},
-	{
-		guard: "double barrier: a leaver that did not hear of the end at once looks around",
-		edit: edit{
-			decl: "leaver.look",
-			old:  `v.At(l.hurry)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: barrier, run: "TestTheNextMemberCloses"}},
-	},
-	{
-		guard: "double barrier: a leaver that is slow to look sees that the round is over",
-		edit: edit{
-			decl: "leaver.awaitBefore",
-			old: `		v.At(time.Now())
+	off("double barrier: no member is done before it says so", in(barrier, "TestNoMemberLeavesBeforeTheLastIsDone"),
+		"leaver.awaitOthers", `case err != nil || !hasFinished(data):`, `case err != nil || !hasFinished(data) && false:`),
+	off("double barrier: the next monitor takes over", in(barrier, "TestTheNextMemberCloses"),
+		"leaver.awaitBefore", `_, _, err := v.Children(l.node(l.before))`,
+		`_, err := l.barrier.client.Children(context.Background(), l.node(l.before))`),
+	off("double barrier: a leaver that did not hear of the end at once looks around", in(barrier, "TestTheNextMemberCloses"),
+		"leaver.look", `v.At(l.hurry)`, ""),
+	off("double barrier: a leaver that is slow to look sees that the round is over", in(barrier, "TestALeaverThatIsSlow"),
+		"leaver.awaitBefore", `		v.At(time.Now())
 		return nil`,
-			new: `		if l.before >= 0 {
+		`		if l.before >= 0 {
 			return l.awaitBefore(v)
 		}
-		return nil`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestALeaverThatIsSlow"}},
-	},
-	{
-		guard: "double barrier: a leaver watches ready before it marks itself",
-		edit: edit{
-			decl: "leaver.look",
-			old: `	if over, err := l.refresh(ctx, v); over || err != nil {
+		return nil`),
+	off("double barrier: a leaver watches ready before it marks itself", in(barrier, "TestALeaverWatchesReady"),
+		"leaver.look", `	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
 	}
 	if l.hurry.IsZero() {
@@ -55,7 +26,7 @@ var leaving = []mutant{
 		}
 		l.hurry = time.Now().Add(hurry)
 	}`,
-			new: `	if l.hurry.IsZero() {
+		`	if l.hurry.IsZero() {
 		if err := l.mark(ctx); err != nil {
 			return false, err
 		}
@@ -63,62 +34,17 @@ var leaving = []mutant{
 	}
 	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
-	}`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestALeaverWatchesReady"}},
-	},
-	{
-		guard: "double barrier: a leaver looks for the end before it watches again",
-		edit: edit{
-			decl: "leaver.refresh",
-			old:  `if over, err := l.ended(ready.get(ctx)); over || err != nil {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestALeaverThatLearns"}},
-	},
-	{
-		guard: "double barrier: Leave ends with the membership",
-		edit: edit{
-			decl: "Member.leave",
-			old:  `inside := m.hold.Context(ctx)`,
-			new:  `inside := ctx`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestLeaveEnds"}},
-	},
-	{
-		guard: "double barrier: another number of members does not end a crashed round well",
-		edit: edit{
-			decl: "state.resized",
-			old:  `		s = s.closing(missing)`,
-			new:  `		s = s.closing(nil)`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestAnotherNumber"}},
-	},
-	{
-		guard: "double barrier: a member that died unfinished is missing",
-		edit: edit{
-			decl: "leaver.awaitOthers",
-			old:  `			l.missing = append(l.missing, l.next)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: barrier, run: "TestAMemberThatDiesBeforeItHasFinished"}},
-	},
-	{
-		guard: "double barrier: a member that has finished keeps its mark",
-		edit: edit{
-			decl: "leaver.look",
-			old:  `case !hasFinished(data): // another`,
-			new:  `case !hasFinished(data) && false: // another`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestAMemberThatHasFinishedIsSeenTo"}},
-	},
-	{
-		guard: "double barrier: ready is the one that the member entered by",
-		edit: edit{
-			decl: "leaver.ended",
-			old:  `case r.stat.Czxid != l.open.stat.Czxid:`,
-			new:  `case false:`,
-		},
-		tests: []suite{{pkg: barrier, run: "TestInsideTheDeletionOfReady"}},
-	},
+	}`),
+	off("double barrier: a leaver looks for the end before it watches again", in(barrier, "TestALeaverThatLearns"),
+		"leaver.refresh", `if over, err := l.ended(ready.get(ctx)); over || err != nil {`, `if false {`),
+	off("double barrier: Leave ends with the membership", in(barrier, "TestLeaveEnds"),
+		"Member.leave", `inside := m.hold.Context(ctx)`, `inside := ctx`),
+	off("double barrier: another number of members does not end a crashed round well", in(barrier, "TestAnotherNumber"),
+		"state.resized", `		s = s.closing(missing)`, `		s = s.closing(nil)`),
+	off("double barrier: a member that died unfinished is missing", in(barrier, "TestAMemberThatDiesBeforeItHasFinished"),
+		"leaver.awaitOthers", `			l.missing = append(l.missing, l.next)`, ""),
+	off("double barrier: a member that has finished keeps its mark", in(barrier, "TestAMemberThatHasFinishedIsSeenTo"),
+		"leaver.look", `case !hasFinished(data): // another`, `case !hasFinished(data) && false: // another`),
+	off("double barrier: ready is the one that the member entered by", in(barrier, "TestInsideTheDeletionOfReady"),
+		"leaver.ended", `case r.stat.Czxid != l.open.stat.Czxid:`, `case false:`),
 }

@@ -2,231 +2,58 @@ package main
 
 // line is the order of the ones that wait.
 var line = []mutant{
-	{
-		guard: "re-check: the rule is asked again after a wake-up",
-		edit: edit{
-			decl: "waiter.askWithout",
-			old:  `if _, granted = w.rule(ahead); granted {`,
-			new:  `if _, granted = ahead, true; granted {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestTheLastOfThreeWaitsOn"}},
-	},
-	{
-		guard: "a rule cannot see those that come after the claim",
-		edit: edit{
-			decl: "waiter.ask",
-			old:  `ahead := all.line[:at:at]`,
-			new:  `ahead := all.line[:at]`,
-		},
-		tests: []suite{{pkg: coord, run: "TestARuleSeesOnlyThoseAhead"}},
-	},
-	{
-		guard: "re-check: a listing after a lost connection",
-		edit: edit{
-			decl: "tap.Ended",
-			old:  `if w.armed {`,
-			new:  `if w.armed && false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaiterThatWasCutOffAtItsTurnLooksAgain"}},
-	},
-	{
-		guard: "re-check: a listing after a writer's going",
-		edit: edit{
-			decl: "Line.mayReturn",
-			old:  `return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))`,
-			new:  `return false`,
-		},
-		tests: []suite{{pkg: rwlock, run: "TestAClaimBehindAWriterThatDowngradesWaitsForTheReader"}},
-	},
-	{
-		guard: "shared listings: one that shows a writer that has gone says nothing",
-		edit: edit{
-			decl: "waiter.without",
-			old:  `case w.cl.shape.Line.mayReturn(c):`,
-			new:  `case false:`,
-		},
-		tests: []suite{{pkg: rwlock, run: "TestManyOfOneClientBehindAWriterThatDowngrades"}},
-	},
-	{
-		guard: "shared listings: the own node is in it",
-		edit: edit{
-			decl: "waiter.aheadNewly",
-			old:  `if !there || at >= near || len(all.foreign) > 0 {`,
-			new:  `if at >= near || there && len(all.foreign) > 0 {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeMayBeGoneListsForItself"}},
-	},
-	{
-		guard: "shared listings: the own node is known to be there since",
-		edit: edit{
-			decl: "waiter.aheadNewly",
-			old:  `if names == nil || !cl.node.Known() {`,
-			new:  `if names == nil {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaiterWhoseNodeMayBeGoneListsForItself"}},
-	},
-	{
-		guard: "shared listings: a late foreigner is reported",
-		edit: edit{
-			decl: "waiter.aheadNewly",
-			old:  `if !there || at >= near || len(all.foreign) > 0 {`,
-			new:  `if !there || at >= near {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALateForeignerIsReportedToThoseWhoShare"}},
-	},
-	{
-		guard: "shared listings: those that the rule names have not gone",
-		edit: edit{
-			decl: "waiter.askWithout",
-			old:  `if !granted && slices.ContainsFunc(wait, unwatched) {`,
-			new:  `if false && slices.ContainsFunc(wait, unwatched) {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaiterTakesTheListingOfANewcomer"}},
-	},
-	{
-		guard: "shared listings: a writer that has gone is not taken out",
-		edit: edit{
-			decl: "waiter.aheadNewly",
-			old:  `znode.Join(cl.shape.Line.Dir, c.Name)) && !cl.shape.Line.mayReturn(c)`,
-			new:  `znode.Join(cl.shape.Line.Dir, c.Name))`,
-		},
-		tests: []suite{{pkg: rwlock, run: "TestManyOfOneClientBehindAWriterThatDowngrades"}},
-	},
-	{
-		guard: "a claim behind many of its session: others may stand between",
-		edit: edit{
-			decl: "waiter.remember",
-			old:  `if all && len(ahead) < near {`,
-			new:  `if len(ahead) < near {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAClaimThatFollowsItsClientsOwn"}},
-	},
-	{
-		guard: "a claim behind many of its session: these alone grant nothing",
-		edit: edit{
-			decl: "waiter.followOwn",
-			old:  `return !granted`,
-			new:  `return true`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAClaimIsNotGrantedByItsClientsOwn"}},
-	},
-	{
-		guard: "a claim behind many of its session: the end of the sequence numbers",
-		edit: edit{
-			decl: "claim.turn",
-			old:  `if err := admit(cl.own()); err != nil {`,
-			new:  `if err := admit(cl.own()); err != nil && cl.view != nil {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestASequenceNearItsEndIsRefusedBehindMany"}},
-	},
-	{
-		guard: "a claim behind many of its session does not list",
-		edit: edit{
-			decl: "waiter.followOwn",
-			old: `if names == nil {
+	off("re-check: the rule is asked again after a wake-up", in(coord, "TestTheLastOfThreeWaitsOn"),
+		"waiter.askWithout", `if _, granted = w.rule(ahead); granted {`, `if _, granted = ahead, true; granted {`),
+	off("a rule cannot see those that come after the claim", in(coord, "TestARuleSeesOnlyThoseAhead"),
+		"waiter.ask", `ahead := all.line[:at:at]`, `ahead := all.line[:at]`),
+	off("re-check: a listing after a lost connection", in(coord, "TestAWaiterThatWasCutOffAtItsTurnLooksAgain"),
+		"tap.Ended", `if w.armed {`, `if w.armed && false {`),
+	off("re-check: a listing after a writer's going", in(rwlock, "TestAClaimBehindAWriterThatDowngradesWaitsForTheReader"),
+		"Line.mayReturn", `return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))`, `return false`),
+	off("shared listings: one that shows a writer that has gone says nothing", in(rwlock, "TestManyOfOneClientBehindAWriterThatDowngrades"),
+		"waiter.without", `case w.cl.shape.Line.mayReturn(c):`, `case false:`),
+	off("shared listings: the own node is in it", in(coord, "TestAWaiterWhoseNodeMayBeGoneListsForItself"),
+		"waiter.aheadNewly", `if !there || at >= near || len(all.foreign) > 0 {`, `if at >= near || there && len(all.foreign) > 0 {`),
+	off("shared listings: the own node is known to be there since", in(coord, "TestAWaiterWhoseNodeMayBeGoneListsForItself"),
+		"waiter.aheadNewly", `if names == nil || !cl.node.Known() {`, `if names == nil {`),
+	off("shared listings: a late foreigner is reported", in(coord, "TestALateForeignerIsReportedToThoseWhoShare"),
+		"waiter.aheadNewly", `if !there || at >= near || len(all.foreign) > 0 {`, `if !there || at >= near {`),
+	off("shared listings: those that the rule names have not gone", in(coord, "TestAWaiterTakesTheListingOfANewcomer"),
+		"waiter.askWithout", `if !granted && slices.ContainsFunc(wait, unwatched) {`, `if false && slices.ContainsFunc(wait, unwatched) {`),
+	off("shared listings: a writer that has gone is not taken out", in(rwlock, "TestManyOfOneClientBehindAWriterThatDowngrades"),
+		"waiter.aheadNewly", `znode.Join(cl.shape.Line.Dir, c.Name)) && !cl.shape.Line.mayReturn(c)`,
+		`znode.Join(cl.shape.Line.Dir, c.Name))`),
+	off("a claim behind many of its session: others may stand between", in(coord, "TestAClaimThatFollowsItsClientsOwn"),
+		"waiter.remember", `if all && len(ahead) < near {`, `if len(ahead) < near {`),
+	off("a claim behind many of its session: these alone grant nothing", in(coord, "TestAClaimIsNotGrantedByItsClientsOwn"),
+		"waiter.followOwn", `return !granted`, `return true`),
+	off("a claim behind many of its session: the end of the sequence numbers", in(coord, "TestASequenceNearItsEndIsRefusedBehindMany"),
+		"claim.turn", `if err := admit(cl.own()); err != nil {`, `if err := admit(cl.own()); err != nil && cl.view != nil {`),
+	off("a claim behind many of its session does not list", in(coord, "TestAClaimBehindManyOfTheSameClient"),
+		"waiter.followOwn", `if names == nil {
 		return false`,
-			new: `if names != nil || true {
-		return false`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAClaimBehindManyOfTheSameClient"}},
-	},
-	{
-		guard: "shared listings: those that are gone are not ahead",
-		edit: edit{
-			decl: "waiter.without",
-			old:  `case !slices.Contains(gone, znode.Join(w.cl.shape.Line.Dir, c.Name)):`,
-			new:  `case true:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaiterTakesTheListingOfANewcomer"}},
-	},
-	{
-		guard: "shared listings: none is kept for one waiter",
-		edit: edit{
-			decl: "Session.tidyLister",
-			old:  `if len(of.sharers) < 2 {`,
-			new:  `if len(of.sharers) < 0 {`,
-		},
-		tests: []suite{{pkg: inside, run: "TestAListingIsKeptOnlyWhileSeveral"}},
-	},
-	{
-		guard: "the end of the sequence numbers",
-		edit: edit{
-			decl: "admit",
-			old:  `if self.Sequence < 0 || self.Sequence >= sequenceLimit {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestASequenceNearItsEndIsRefused"}},
-	},
-	{
-		guard: "the other dialect is refused",
-		edit: edit{
-			decl: "around",
-			old:  `return foreign[:at], foreign[at:]`,
-			new:  `return nil, foreign[at:]`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAContenderOfTheOtherDialect"}},
-	},
-	{
-		guard: "a claim is not refused for what is gone",
-		edit: edit{
-			decl: "waiter.ask",
-			old:  `case len(before) > 0 && old:`,
-			new:  `case false && old:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestF56ATurnIsNotRefused"}},
-	},
-	{
-		guard: "a claim that has waited is not refused",
-		edit: edit{
-			decl: "waiter.ask",
-			old:  `case len(before) > 0 && w.waits:`,
-			new:  `case false:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestF56AClaimBehindManyOfTheSameClientWaits"}},
-	},
-	{
-		guard: "a claim whose first listing was lost is not refused by a later one",
-		edit: edit{
-			decl: "claim.turn",
-			old:  `(cl.view == nil || isPatient(ctx))`,
-			new:  `isPatient(ctx)`,
-		},
-		tests: []suite{{pkg: coord, run: "TestF56AClaimWhoseFirstListing"}},
-	},
-	{
-		guard: "a call that has waited is not refused when it joins again",
-		edit: edit{
-			decl: "Client.acquire",
-			old:  `ctx = Patient(ctx)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestF56ACallThatHasWaited"}},
-	},
-	{
-		guard: "names of no known shape are ignored",
-		edit: edit{
-			decl: "curatorGUID",
-			old:  `if len(body) > n && body[n] == '-' && isHex(body[:n], true) {`,
-			new:  `if body[n] == '-' {`,
-		},
-		tests: []suite{{pkg: coord + "/internal/dialect", run: "TestNamesOfNoKnownShape"}},
-	},
-	{
-		guard: "a claim that was joined earlier looks again before it is granted",
-		edit: edit{
-			decl: "claim.grant",
-			old:  `switch err := cl.node.Look(ctx); {`,
-			new:  `cl.node.Seen(); switch err := error(nil); {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAClaimThatDoesNotKnowOfItsNode"}},
-	},
-	{
-		guard: "a claim that waited for its window looks again before it is granted",
-		edit: edit{
-			decl: "claim.grant",
-			old:  `for known := false; !known; known = cl.node.Known() {`,
-			new:  `for known := false; !known; known = true {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAClaimThatWaitsForItsWindow"}},
-	},
+		`if names != nil || true {
+		return false`),
+	off("shared listings: those that are gone are not ahead", in(coord, "TestAWaiterTakesTheListingOfANewcomer"),
+		"waiter.without", `case !slices.Contains(gone, znode.Join(w.cl.shape.Line.Dir, c.Name)):`, `case true:`),
+	off("shared listings: none is kept for one waiter", in(inside, "TestAListingIsKeptOnlyWhileSeveral"),
+		"Session.tidyLister", `if len(of.sharers) < 2 {`, `if len(of.sharers) < 0 {`),
+	off("the end of the sequence numbers", in(coord, "TestASequenceNearItsEndIsRefused"),
+		"admit", `if self.Sequence < 0 || self.Sequence >= sequenceLimit {`, `if false {`),
+	off("the other dialect is refused", in(coord, "TestAContenderOfTheOtherDialect"),
+		"around", `return foreign[:at], foreign[at:]`, `return nil, foreign[at:]`),
+	off("a claim is not refused for what is gone", in(coord, "TestF56ATurnIsNotRefused"),
+		"waiter.ask", `case len(before) > 0 && old:`, `case false && old:`),
+	off("a claim that has waited is not refused", in(coord, "TestF56AClaimBehindManyOfTheSameClientWaits"),
+		"waiter.ask", `case len(before) > 0 && w.waits:`, `case false:`),
+	off("a claim whose first listing was lost is not refused by a later one", in(coord, "TestF56AClaimWhoseFirstListing"),
+		"claim.turn", `(cl.view == nil || isPatient(ctx))`, `isPatient(ctx)`),
+	off("a call that has waited is not refused when it joins again", in(coord, "TestF56ACallThatHasWaited"),
+		"Client.acquire", `ctx = Patient(ctx)`, ""),
+	off("names of no known shape are ignored", in(coord+"/internal/dialect", "TestNamesOfNoKnownShape"),
+		"curatorGUID", `if len(body) > n && body[n] == '-' && isHex(body[:n], true) {`, `if body[n] == '-' {`),
+	off("a claim that was joined earlier looks again before it is granted", in(coord, "TestAClaimThatDoesNotKnowOfItsNode"),
+		"claim.grant", `switch err := cl.node.Look(ctx); {`, `cl.node.Seen(); switch err := error(nil); {`),
+	off("a claim that waited for its window looks again before it is granted", in(coord, "TestAClaimThatWaitsForItsWindow"),
+		"claim.grant", `for known := false; !known; known = cl.node.Known() {`, `for known := false; !known; known = true {`),
 }

@@ -30,9 +30,20 @@ import (
 // mutant is a guard and how to switch it off.
 type mutant struct {
 	guard string // what it is, in a few words
-	edit         // what switches it off
-	also  []edit // further places
-	tests []suite
+	edits []edit // what switches it off
+	tests suites
+}
+
+// off makes a row of the table: a guard, the tests that must notice when it is
+// missing, and the edit that takes it away.
+func off(guard string, tests suites, decl, old, new string) mutant {
+	return mutant{guard, []edit{{decl, old, new}}, tests}
+}
+
+// and has the mutant make a further edit.
+func (m mutant) and(decl, old, new string) mutant {
+	m.edits = append(m.edits, edit{decl, old, new})
+	return m
 }
 
 type edit struct {
@@ -47,6 +58,12 @@ type suite struct {
 	pkg, run string
 	flag     string // one for the tests; "" for none
 }
+
+type suites []suite
+
+func in(pkg, run string) suites { return suites{{pkg: pkg, run: run}} }
+
+func (s suites) or(pkg, run string) suites { return append(s, suite{pkg: pkg, run: run}) }
 
 func main() {
 	only := flag.String("run", "", "only mutants whose guard matches this regular expression")

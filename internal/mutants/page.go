@@ -2,58 +2,16 @@ package main
 
 // pages is who may use the command's page, and what it costs the servers.
 var pages = []mutant{
-	{
-		guard: "the page goes by no name that others choose",
-		edit: edit{
-			decl: "door.ServeHTTP",
-			old:  `	case !d.knows(r.Host):`,
-			new:  `	case false:`,
-		},
-		tests: []suite{{pkg: page, run: "TestThePageGoesByNoNameThatOthersChoose"}},
-	},
-	{
-		guard: "the page opens by its token",
-		edit: edit{
-			decl: "door.ServeHTTP",
-			old:  `!= 1:`,
-			new:  `> 1:`,
-		},
-		tests: []suite{{pkg: page, run: "TestOnlyTheURLWithTheTokenOpensThePage"}},
-	},
-	{
-		guard: "the page of another origin does not act",
-		edit: edit{
-			decl: "isOwn",
-			old:  `r.Header.Get("Origin") == "http://"+r.Host`,
-			new:  `r.Header.Get("Origin") != ""`,
-		},
-		tests: []suite{{pkg: page, run: "TestOnlyThePageItselfMayAct"}},
-	},
-	{
-		guard: "a form does not act",
-		edit: edit{
-			decl: "isOwn",
-			old:  `kind == "application/json"`,
-			new:  `kind != ""`,
-		},
-		tests: []suite{{pkg: page, run: "TestOnlyThePageItselfMayAct"}},
-	},
-	{
-		guard: "viewers share a survey, and the next waits",
-		edit: edit{
-			decl: "looker.start",
-			old:  `time.Now().Before(l.next)`,
-			new:  `false`,
-		},
-		tests: []suite{{pkg: page, run: "TestViewersShareOneLookAtATimeWhileOneAsks"}},
-	},
-	{
-		guard: "the page acts on the session that it has shown",
-		edit: edit{
-			decl: "UIVerb.act",
-			old:  `if there && look.SessionName(stat.Owner) != target.Session {`,
-			new:  `if there && stat.Owner == 0 {`,
-		},
-		tests: []suite{{pkg: shown, run: "TestThePageLeavesAnItemThatHasChangedHands"}},
-	},
+	off("the page goes by no name that others choose", in(page, "TestThePageGoesByNoNameThatOthersChoose"),
+		"door.ServeHTTP", `	case !d.knows(r.Host):`, `	case false:`),
+	off("the page opens by its token", in(page, "TestOnlyTheURLWithTheTokenOpensThePage"),
+		"door.ServeHTTP", `!= 1:`, `> 1:`),
+	off("the page of another origin does not act", in(page, "TestOnlyThePageItselfMayAct"),
+		"isOwn", `r.Header.Get("Origin") == "http://"+r.Host`, `r.Header.Get("Origin") != ""`),
+	off("a form does not act", in(page, "TestOnlyThePageItselfMayAct"),
+		"isOwn", `kind == "application/json"`, `kind != ""`),
+	off("viewers share a survey, and the next waits", in(page, "TestViewersShareOneLookAtATimeWhileOneAsks"),
+		"looker.start", `time.Now().Before(l.next)`, `false`),
+	off("the page acts on the session that it has shown", in(shown, "TestThePageLeavesAnItemThatHasChangedHands"),
+		"UIVerb.act", `if there && look.SessionName(stat.Owner) != target.Session {`, `if there && stat.Owner == 0 {`),
 }

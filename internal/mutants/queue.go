@@ -2,243 +2,66 @@ package main
 
 // queue is the queue: which consumer has an item, and which hear of it.
 var queue = []mutant{
-	{
-		guard: "queue: an ack removes only what its receiver still has",
-		edit: edit{
-			decl: "Item.Ack",
-			old:  `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
-			new:  `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`,
-		},
-		tests: []suite{{pkg: items, run: "TestAnAckOfAnItemThatAnotherHas"}},
-	},
-	{
-		guard: "queue: a nack gives back only what its receiver still has",
-		edit: edit{
-			decl: "Item.Nack",
-			old:  `own := coord.CheckOp(i.queue.entry(i.name), i.version)`,
-			new:  `own := coord.CheckOp(i.queue.entry(i.name), -1)`,
-		},
-		tests: []suite{{pkg: items, run: "TestANackOfAnItemThatAnotherHas"}},
-	},
-	{
-		guard: "queue: a claim is of the entry as it was read",
-		edit: edit{
-			decl: "Queue.claimAll",
-			old:  `coord.SetOp(q.entry(e.name), e.data, e.stat.Version)`,
-			new:  `coord.SetOp(q.entry(e.name), e.data, -1)`,
-		},
-		tests: []suite{{pkg: items, run: "TestADeliveryBetween"}},
-	},
-	{
-		guard: "queue: a take is of the entry as it was read",
-		edit: edit{
-			decl: "Queue.remove",
-			old:  `coord.DeleteOp(q.entry(e.name), e.stat.Version)`,
-			new:  `coord.DeleteOp(q.entry(e.name), -1)`,
-		},
-		tests: []suite{{pkg: items, run: "TestATakeDeliversNothingBeyond"}},
-	},
-	{
-		guard: "queue: a take takes nothing that is claimed",
-		edit: edit{
-			decl: "Queue.remove",
-			old: `		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral),
+	off("queue: an ack removes only what its receiver still has", in(items, "TestAnAckOfAnItemThatAnotherHas"),
+		"Item.Ack", `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
+		`return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`),
+	off("queue: a nack gives back only what its receiver still has", in(items, "TestANackOfAnItemThatAnotherHas"),
+		"Item.Nack", `own := coord.CheckOp(i.queue.entry(i.name), i.version)`, `own := coord.CheckOp(i.queue.entry(i.name), -1)`),
+	off("queue: a claim is of the entry as it was read", in(items, "TestADeliveryBetween"),
+		"Queue.claimAll", `coord.SetOp(q.entry(e.name), e.data, e.stat.Version)`, `coord.SetOp(q.entry(e.name), e.data, -1)`),
+	off("queue: a take is of the entry as it was read", in(items, "TestATakeDeliversNothingBeyond"),
+		"Queue.remove", `coord.DeleteOp(q.entry(e.name), e.stat.Version)`, `coord.DeleteOp(q.entry(e.name), -1)`),
+	off("queue: a take takes nothing that is claimed", in(items, "TestTryForms"),
+		"Queue.remove", `		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral),
 		coord.DeleteOp(q.claim(e.name), -1),
 `,
-			new: ``,
-		},
-		tests: []suite{{pkg: items, run: "TestTryForms"}},
-	},
-	{
-		guard: "queue: a claim is deleted only while it is the own",
-		edit: edit{
-			decl: "Queue.claimAll",
-			old:  `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: items, run: "TestANackOfAnItemThatAnotherHas|TestAnAckOf"}},
-	},
-	{
-		guard: "queue: what is given back with a delay is acknowledged no more",
-		edit: edit{
-			decl: "dispatcher.isParked",
-			old:  `return item.parked != nil`,
-			new:  `return false`,
-		},
-		tests: []suite{{pkg: items, run: "TestAnItemIsAckedOrNackedOnce"}},
-	},
-	{
-		guard: "queue: no consumer waits without knowing of the claims",
-		edit: edit{
-			decl: "dispatcher.list",
-			old:  `if free > 0 || contended || len(entries.names) == 0 {`,
-			new:  `if true {`,
-		},
-		tests: []suite{{pkg: items, run: "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"}},
-	},
-	{
-		guard: "queue: waiters of the same object hear of an item that comes back",
-		edit: edit{
-			decl: "dispatcher.wake",
-			old: `	close(d.returned)
+		""),
+	off("queue: a claim is deleted only while it is the own", in(items, "TestANackOfAnItemThatAnotherHas|TestAnAckOf"),
+		"Queue.claimAll", `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`, ""),
+	off("queue: what is given back with a delay is acknowledged no more", in(items, "TestAnItemIsAckedOrNackedOnce"),
+		"dispatcher.isParked", `return item.parked != nil`, `return false`),
+	off("queue: no consumer waits without knowing of the claims", in(items, "TestAnItemComesBackToThoseWhoWaitBesideItsReceiver"),
+		"dispatcher.list", `if free > 0 || contended || len(entries.names) == 0 {`, `if true {`),
+	off("queue: waiters of the same object hear of an item that comes back", in(items, "TestWhatOneConsumerFailsToObtain"),
+		"dispatcher.wake", `	close(d.returned)
 	d.returned = make(chan struct{})`,
-			new: ``,
-		},
-		tests: []suite{{pkg: items, run: "TestWhatOneConsumerFailsToObtain"}},
-	},
-	{
-		guard: "queue: claims of several names whose reply was lost are found by any of them",
-		edit: edit{
-			decl: "CreateAll",
-			old:  `			if czxid != 0 {`,
-			new:  `			if czxid = nodes[0].czxid; czxid != 0 {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestClaimsOfSeveralNamesAreFoundByAnyOfThem"}},
-	},
-	{
-		guard: "queue: claims of several names are looked for when their reply was lost",
-		edit: edit{
-			decl: "CreateAll",
-			old: `		if lost {
+		""),
+	off("queue: claims of several names whose reply was lost are found by any of them",
+		in(coord, "TestClaimsOfSeveralNamesAreFoundByAnyOfThem"),
+		"CreateAll", `			if czxid != 0 {`, `			if czxid = nodes[0].czxid; czxid != 0 {`),
+	off("queue: claims of several names are looked for when their reply was lost", in(coord, "TestClaimsOfSeveralNamesAndTheirRelease"),
+		"CreateAll", `		if lost {
 			var czxid int64`,
-			new: `		if false {
-			var czxid int64`,
-		},
-		tests: []suite{{pkg: coord, run: "TestClaimsOfSeveralNamesAndTheirRelease"}},
-	},
-	{
-		guard: "queue: claims of several names that are given up leave no node",
-		edit: edit{
-			decl: "together.abandon",
-			old:  `		if err == nil || cl.node.Path() != "" {`,
-			new:  `		if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestClaimsOfSeveralNamesThatAreGivenUp"}},
-	},
-	{
-		guard: "queue: a hold that the release of its group finds lost is lost",
-		edit: edit{
-			decl: "ExactlyOnce.release",
-			old:  `		gone.claim.lose(ErrNodeDeleted, true)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseOfAGroup"}},
-	},
-	{
-		guard: "queue: an ack of many removes nothing of another queue object's",
-		edit: edit{
-			decl: "Queue.AckBatch",
-			old:  `if i.queue != q {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: items, run: "TestAnAckOfManyRemovesNothing"}},
-	},
-	{
-		guard: "queue: those who wait for a place hear of what was claimed ahead",
-		edit: edit{
-			decl: "dispatcher.offer",
-			old:  `range d.inLine[:n] {`,
-			new:  `range d.inLine[:0] {`,
-		},
-		tests: []suite{{pkg: items, run: "TestWhatIsPrefetchedGoesToThoseWhoStandInLine"}},
-	},
-	{
-		guard: "queue: what a receiver was called for and leaves goes to another",
-		edit: edit{
-			decl: "serve",
-			old:  `r.offer() // to another, what it was called for`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: items, run: "TestWhatIsPrefetchedGoesToAnother"}},
-	},
-	{
-		guard: "queue: an urgent item that this object put is the next",
-		edit: edit{
-			decl: "dispatcher.overtaken",
-			old:  `if n := len(d.names); n > 0 && by < priority(d.names[n-1]) {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: items, run: "TestAnUrgentItem"}},
-	},
-	{
-		guard: "queue: a try looks again before it says that there is nothing",
-		edit: edit{
-			decl: "receiver.candidate",
-			old:  `case !r.looked:`,
-			new:  `case false:`,
-		},
-		tests: []suite{{pkg: items, run: "TestATryFindsWhatWasPut"}},
-	},
-	{
-		guard: "queue: the second in line looks when the first does not",
-		edit: edit{
-			decl: "receiver.givesWay",
-			old:  `v.At(r.turn)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: items, run: "TestWhenTheFirstInLineStandsStill"}},
-	},
-	{
-		guard: "queue: nothing is put near the end of the sequence numbers",
-		edit: edit{
-			decl: "Queue.send",
-			old:  `!isEntry(name) || sequence(name) >= sequenceLimit {`,
-			new:  `!isEntry(name) {`,
-		},
-		tests: []suite{{pkg: items, run: "TestNothingIsPutWhenTheSequenceNumbers"}},
-	},
-	{
-		guard: "queue: a claim that was asked for is still its receiver's",
-		edit: edit{
-			decl: "Node.Rewritten",
-			old:  `case node.Stat.Owner != n.sess.ID():`,
-			new:  `case true:`,
-		},
-		tests: []suite{{pkg: items, run: "TestAClaimThatWasAskedForIsAckedAllTheSame"}},
-	},
-	{
-		guard: "what does not fit into a batch is still to be had",
-		edit: edit{
-			decl: "dispatcher.fit",
-			old:  `		d.report(errNotTried, all[n:]...)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: items, run: "TestWhatDoesNotFitIntoABatch"}},
-	},
-	{
-		guard: "what was read along with an item that cannot be had is still to be had",
-		edit: edit{
-			decl: "attempt",
-			old:  `		r.report(errNotTried, e.with...)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: items, run: "TestWhenTheFirstOfABatchIsADeadLetter"}},
-	},
-	{
-		guard: "an item that may not be had is passed over",
-		edit: edit{
-			decl: "dispatcher.read",
-			old:  `	case errors.Is(err, coord.ErrNoAuth):`,
-			new:  `	case false:`,
-		},
-		tests: []suite{{pkg: items, run: "TestItemsThatMayNotBeHad"}},
-	},
-	{
-		guard: "an item that may not be had is tried again",
-		edit: edit{
-			decl: "dispatcher.report",
-			old:  `time.AfterFunc(deniedFor, func() { d.report(errNotTried, candidates...) })`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: items, run: "TestAnItemThatMayNotBeHadIsTriedAgain"}},
-	},
-	{
-		guard: "a consumer's former node is no other consumer",
-		edit: edit{
-			decl: "census.find",
-			old:  `return name != own && strings.HasPrefix(name, c.id)`,
-			new:  `return false && strings.HasPrefix(name, c.id)`,
-		},
-		tests: []suite{{pkg: items, run: "TestAConsumerAloneReceivesInOrderAlso"}},
-	},
+		`		if false {
+			var czxid int64`),
+	off("queue: claims of several names that are given up leave no node", in(coord, "TestClaimsOfSeveralNamesThatAreGivenUp"),
+		"together.abandon", `		if err == nil || cl.node.Path() != "" {`, `		if false {`),
+	off("queue: a hold that the release of its group finds lost is lost", in(coord, "TestAReleaseOfAGroup"),
+		"ExactlyOnce.release", `		gone.claim.lose(ErrNodeDeleted, true)`, ""),
+	off("queue: an ack of many removes nothing of another queue object's", in(items, "TestAnAckOfManyRemovesNothing"),
+		"Queue.AckBatch", `if i.queue != q {`, `if false {`),
+	off("queue: those who wait for a place hear of what was claimed ahead", in(items, "TestWhatIsPrefetchedGoesToThoseWhoStandInLine"),
+		"dispatcher.offer", `range d.inLine[:n] {`, `range d.inLine[:0] {`),
+	off("queue: what a receiver was called for and leaves goes to another", in(items, "TestWhatIsPrefetchedGoesToAnother"),
+		"serve", `r.offer() // to another, what it was called for`, ""),
+	off("queue: an urgent item that this object put is the next", in(items, "TestAnUrgentItem"),
+		"dispatcher.overtaken", `if n := len(d.names); n > 0 && by < priority(d.names[n-1]) {`, `if false {`),
+	off("queue: a try looks again before it says that there is nothing", in(items, "TestATryFindsWhatWasPut"),
+		"receiver.candidate", `case !r.looked:`, `case false:`),
+	off("queue: the second in line looks when the first does not", in(items, "TestWhenTheFirstInLineStandsStill"),
+		"receiver.givesWay", `v.At(r.turn)`, ""),
+	off("queue: nothing is put near the end of the sequence numbers", in(items, "TestNothingIsPutWhenTheSequenceNumbers"),
+		"Queue.send", `!isEntry(name) || sequence(name) >= sequenceLimit {`, `!isEntry(name) {`),
+	off("queue: a claim that was asked for is still its receiver's", in(items, "TestAClaimThatWasAskedForIsAckedAllTheSame"),
+		"Node.Rewritten", `case node.Stat.Owner != n.sess.ID():`, `case true:`),
+	off("what does not fit into a batch is still to be had", in(items, "TestWhatDoesNotFitIntoABatch"),
+		"dispatcher.fit", `		d.report(errNotTried, all[n:]...)`, ""),
+	off("what was read along with an item that cannot be had is still to be had", in(items, "TestWhenTheFirstOfABatchIsADeadLetter"),
+		"attempt", `		r.report(errNotTried, e.with...)`, ""),
+	off("an item that may not be had is passed over", in(items, "TestItemsThatMayNotBeHad"),
+		"dispatcher.read", `	case errors.Is(err, coord.ErrNoAuth):`, `	case false:`),
+	off("an item that may not be had is tried again", in(items, "TestAnItemThatMayNotBeHadIsTriedAgain"),
+		"dispatcher.report", `time.AfterFunc(deniedFor, func() { d.report(errNotTried, candidates...) })`, ""),
+	off("a consumer's former node is no other consumer", in(items, "TestAConsumerAloneReceivesInOrderAlso"),
+		"census.find", `return name != own && strings.HasPrefix(name, c.id)`, `return false && strings.HasPrefix(name, c.id)`),
 }

@@ -3,246 +3,70 @@ package main
 // recovery is how a claim comes to be and goes, whatever becomes of the
 // replies.
 var recovery = []mutant{
-	{
-		guard: "recovery: a lost create is looked for at all",
-		edit: edit{
-			decl: "Node.Create",
-			old:  `if found, failure := n.recover(); found || failure != nil {`,
-			new:  `if found, failure := false, error(nil); found || failure != nil {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"}},
-	},
-	{
-		guard: "recovery: the node's owner",
-		edit: edit{
-			decl: "Node.find",
-			old:  `if node.Stat.Owner != n.sess.ID() || as == another {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"}},
-	},
-	{
-		guard: "recovery: the GUID",
-		edit: edit{
-			decl: "Node.mayHave",
-			old:  `return strings.HasPrefix(name, n.Spec.Name)`,
-			new:  `return strings.HasPrefix(name, n.Spec.Name[:3]) // _c_`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient"}},
-	},
-	{
-		guard: "janitor: an abandoned create",
-		edit: edit{
-			decl: "claim.makeNode",
-			old:  `cl.leave(cl.atOnce) // no caller waits for it any more`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreate"}},
-	},
-	{
-		guard: "janitor: a delete is repeated",
-		edit: edit{
-			decl: "Node.Delete",
-			old:  `case n.sess.Err() != nil, IsLost(err):`,
-			new:  `case n.sess.Err() != nil, IsLost(err): return nil`,
-		},
-		tests: []suite{{pkg: coord, run: "TestADeleteThatIsLostIsMadeAgain"}},
-	},
-	{
-		guard: "janitor: a lost hold's node is deleted",
-		edit: edit{
-			decl: "claim.losing",
-			old:  `cl.leave(cl.sess.Enqueue)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestALostHoldsNodeIsDeletedWhenTheSessionSurvives"}},
-	},
-	{
-		guard: "a missing directory is made again",
-		edit: edit{
-			decl: "claim.create",
-			old:  `return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)`,
-			new:  `return ErrNoNode`,
-		},
-		tests: []suite{{pkg: coord, run: "TestADirectoryThatTheServerHasReaped"}},
-	},
-	{
-		guard: "a missing parent is made again",
-		edit: edit{
-			decl: "Session.EnsurePath",
-			old:  `case errors.Is(err, wire.ErrNoNode):`,
-			new:  `case false && errors.Is(err, wire.ErrNoNode):`,
-		},
-		tests: []suite{{pkg: coord, run: "TestADirectoryWhoseParentIsRemovedMeanwhile"}},
-	},
-	{
-		guard: "recovery: a claim among others of its name is told by its version, 1",
-		edit: edit{
-			decl: "Node.Version",
-			old:  `return 1 + n.written.Load()`,
-			new:  `return -1`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
-	},
-	{
-		guard: "janitor: a node that is another's by now is left alone",
-		edit: edit{
-			decl: "Node.DeleteOnce",
-			old:  `case !errors.Is(err, wire.ErrBadVersion):`,
-			new:  `default:`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseLeavesTheNodeAlone"}},
-	},
-	{
-		guard: "janitor: a claim's node goes though what proved it is gone",
-		edit: edit{
-			decl: "Node.DeleteOnce",
-			old:  `at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, wire.ErrNoNode) {`,
-			new:  `false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesTheNodeAlso"}},
-	},
-	{
-		guard: "janitor: a claim's node goes only while what proves it holds",
-		edit: edit{
-			decl: "Node.DeleteOnce",
-			old:  `append(slices.Clone(n.Spec.Proof), del)`,
-			new:  `append(slices.Clone(n.Spec.Proof[:0]), del)`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAReleaseDeletesNothing"}},
-	},
-	{
-		guard: "janitor: a node of a session that was given up goes before the next is made",
-		edit: edit{
-			decl: "Client.acquire",
-			old:  `if err := c.removeFormer(ctx, cl); err != nil {`,
-			new:  `if err := error(nil); err != nil {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAContenderWhoseSessionWasGivenUp"}},
-	},
-	{
-		guard: "strays: looked for when the session is connected again",
-		edit: edit{
-			decl: "Client.notify",
-			old: `		c.nodes.Connected(s)
+	off("recovery: a lost create is looked for at all", in(coord, "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"),
+		"Node.Create", `if found, failure := n.recover(); found || failure != nil {`,
+		`if found, failure := false, error(nil); found || failure != nil {`),
+	off("recovery: the node's owner", in(coord, "TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession"),
+		"Node.find", `if node.Stat.Owner != n.sess.ID() || as == another {`, `if false {`),
+	off("recovery: the GUID", in(coord, "TestALostCreateIsNotMistakenForAnotherClaimOfTheSameClient"),
+		"Node.mayHave", `return strings.HasPrefix(name, n.Spec.Name)`, `return strings.HasPrefix(name, n.Spec.Name[:3]) // _c_`),
+	off("janitor: an abandoned create", in(coord, "TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreate"),
+		"claim.makeNode", `cl.leave(cl.atOnce) // no caller waits for it any more`, ""),
+	off("janitor: a delete is repeated", in(coord, "TestADeleteThatIsLostIsMadeAgain"),
+		"Node.Delete", `case n.sess.Err() != nil, IsLost(err):`, `case n.sess.Err() != nil, IsLost(err): return nil`),
+	off("janitor: a lost hold's node is deleted", in(coord, "TestALostHoldsNodeIsDeletedWhenTheSessionSurvives"),
+		"claim.losing", `cl.leave(cl.sess.Enqueue)`, ""),
+	off("a missing directory is made again", in(coord, "TestADirectoryThatTheServerHasReaped"),
+		"claim.create", `return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)`, `return ErrNoNode`),
+	off("a missing parent is made again", in(coord, "TestADirectoryWhoseParentIsRemovedMeanwhile"),
+		"Session.EnsurePath", `case errors.Is(err, wire.ErrNoNode):`, `case false && errors.Is(err, wire.ErrNoNode):`),
+	off("recovery: a claim among others of its name is told by its version, 1", in(coord, "TestAReleaseLeavesTheNodeAlone"),
+		"Node.Version", `return 1 + n.written.Load()`, `return -1`),
+	off("janitor: a node that is another's by now is left alone", in(coord, "TestAReleaseLeavesTheNodeAlone"),
+		"Node.DeleteOnce", `case !errors.Is(err, wire.ErrBadVersion):`, `default:`),
+	off("janitor: a claim's node goes though what proved it is gone", in(coord, "TestAReleaseDeletesTheNodeAlso"),
+		"Node.DeleteOnce", `at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, wire.ErrNoNode) {`, `false {`),
+	off("janitor: a claim's node goes only while what proves it holds", in(coord, "TestAReleaseDeletesNothing"),
+		"Node.DeleteOnce", `append(slices.Clone(n.Spec.Proof), del)`, `append(slices.Clone(n.Spec.Proof[:0]), del)`),
+	off("janitor: a node of a session that was given up goes before the next is made", in(coord, "TestAContenderWhoseSessionWasGivenUp"),
+		"Client.acquire", `if err := c.removeFormer(ctx, cl); err != nil {`, `if err := error(nil); err != nil {`),
+	off("strays: looked for when the session is connected again", in(coord, "TestANodeThatAServerMakesLate"),
+		"Client.notify", `		c.nodes.Connected(s)
 `,
-			new: ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},
-	},
-	{
-		guard: "strays: the session probes while a create is in doubt",
-		edit: edit{
-			decl: "Node.expectLate",
-			old:  `		n.sess.AddClaim()`,
-			new: `		n.sess.AddClaim()
-		n.sess.RemoveClaim()`,
-		},
-		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"}},
-	},
-	{
-		guard: "strays: the claim's own node is none",
-		edit: edit{
-			decl: "Node.isLate",
-			old:  `if n.live.Load() && name == n.Name() {`,
-			new:  `if false {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestANodeThatAServerMakesLate"}},
-	},
-	{
-		guard: "strays: nor is that of another claim of the same name",
-		edit: edit{
-			decl: "Node.isLate",
-			old:  `as != another && !n.isWanted(as), nil`,
-			new:  `as != another, nil`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAnotherClaimOfTheName"}},
-	},
-	{
-		guard: "strays: one that was asked for is one, too",
-		edit: edit{
-			decl: "Node.isLate",
-			old:  `as != another && !n.isWanted(as), nil`,
-			new:  `as == ours && !n.isWanted(as), nil`,
-		},
-		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServer"}},
-	},
-	{
-		guard: "strays: all recipes, by the simulation",
-		edit: edit{
-			decl: "Node.isLate",
-			old:  `return !n.Spec.Plain ||`,
-			new:  `return false &&`,
-		},
-		tests: []suite{bySimulation},
-	},
-	{
-		guard: "exactly once: what was refused is not carried out late",
-		edit: edit{
-			decl: "witness.try",
-			old: `			if lost {
+		""),
+	off("strays: the session probes while a create is in doubt", in(coord, "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"),
+		"Node.expectLate", `		n.sess.AddClaim()`,
+		`		n.sess.AddClaim()
+		n.sess.RemoveClaim()`),
+	off("strays: the claim's own node is none", in(coord, "TestANodeThatAServerMakesLate"),
+		"Node.isLate", `if n.live.Load() && name == n.Name() {`, `if false {`),
+	off("strays: nor is that of another claim of the same name", in(coord, "TestAnotherClaimOfTheName"),
+		"Node.isLate", `as != another && !n.isWanted(as), nil`, `as != another, nil`),
+	off("strays: one that was asked for is one, too", in(coord, "TestANodeOfANameThatAServer"),
+		"Node.isLate", `as != another && !n.isWanted(as), nil`, `as == ours && !n.isWanted(as), nil`),
+	off("strays: all recipes, by the simulation", bySimulation,
+		"Node.isLate", `return !n.Spec.Plain ||`, `return false &&`),
+	off("exactly once: what was refused is not carried out late", in(coord, "TestATransactionThatWasRefusedIsNot"),
+		"witness.try", `			if lost {
 				spent`,
-			new: `			if false {
-				spent`,
-		},
-		tests: []suite{{pkg: coord, run: "TestATransactionThatWasRefusedIsNot"}},
-	},
-	{
-		guard: "strays: those of a downgrade that was given up",
-		edit: edit{
-			decl: "Node.Create",
-			old:  `	defer n.attempted()`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestADowngradeThatIsCarriedOutAfter"}},
-	},
-	{
-		guard: "strays: a node that is gone is not known any more",
-		edit: edit{
-			decl: "Node.Forget",
-			old:  `n.live.Store(false)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestANodeOfANameThatAServerMakesAfterItsClaim"}},
-	},
-	{
-		guard: "strays: what fails in passing is tried again",
-		edit: edit{
-			decl: "Host.search",
-			old: `				h.postpone(all, left)
+		`			if false {
+				spent`),
+	off("strays: those of a downgrade that was given up", in(coord, "TestADowngradeThatIsCarriedOutAfter"),
+		"Node.Create", `	defer n.attempted()`, ""),
+	off("strays: a node that is gone is not known any more", in(coord, "TestANodeOfANameThatAServerMakesAfterItsClaim"),
+		"Node.Forget", `n.live.Store(false)`, ""),
+	off("strays: what fails in passing is tried again", in(coord, "TestTheSearchForStraysOutlasts"),
+		"Host.search", `				h.postpone(all, left)
 `,
-			new: ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestTheSearchForStraysOutlasts"}},
-	},
-	{
-		guard: "strays: a later attempt prolongs the doubt",
-		edit: edit{
-			decl: "Node.expectLate",
-			old:  `		l.over.Stop() // one that is too late for that finds another`,
-			new:  `		return`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALaterAttemptProlongs"}},
-	},
-	{
-		guard: "exactly once: a fence whose reply is lost is known again",
-		edit: edit{
-			decl: "witness.fence",
-			old:  `case string(node.Data) == string(fenced):`,
-			new:  `case string(node.Data) == "":`,
-		},
-		tests: []suite{{pkg: coord, run: "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"}},
-	},
-	{
-		guard: "queue: a lost reply to an Ack is found out by a witness, and not by what is missing",
-		edit: edit{
-			decl: "witness.try",
-			old:  `verdict := callersOwn(err, 1)`,
-			new: `verdict := callersOwn(err, 1)
+		""),
+	off("strays: a later attempt prolongs the doubt", in(coord, "TestALaterAttemptProlongs"),
+		"Node.expectLate", `		l.over.Stop() // one that is too late for that finds another`, `		return`),
+	off("exactly once: a fence whose reply is lost is known again", in(coord, "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"),
+		"witness.fence", `case string(node.Data) == string(fenced):`, `case string(node.Data) == "":`),
+	off("queue: a lost reply to an Ack is found out by a witness, and not by what is missing", in(items, "TestF57"),
+		"witness.try", `verdict := callersOwn(err, 1)`,
+		`verdict := callersOwn(err, 1)
 			if lost && errors.Is(err, ErrNoNode) {
 				return nil
-			}`,
-		},
-		tests: []suite{{pkg: items, run: "TestF57"}},
-	},
+			}`),
 }

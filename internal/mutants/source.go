@@ -31,7 +31,7 @@ func readSources(root string, mutants []mutant) (sources, error) {
 	s := sources{text: map[string]string{}, places: map[string][]place{}}
 	var texts []string
 	for _, m := range mutants {
-		for _, e := range append([]edit{m.edit}, m.also...) {
+		for _, e := range m.edits {
 			texts = append(texts, e.old)
 		}
 	}
@@ -122,7 +122,7 @@ func (s sources) apply(m mutant) (map[string]string, error) {
 		new string
 	}
 	var changes []change
-	for _, e := range append([]edit{m.edit}, m.also...) {
+	for _, e := range m.edits {
 		at, err := s.find(e)
 		if err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ func TestTheTableIsUpToDate(t *testing.T) {
 	for _, m := range mutants {
 		require.False(t, guards[m.guard], "%s: there are two of this name", m.guard)
 		guards[m.guard] = true
-		for _, e := range append([]edit{m.edit}, m.also...) {
+		for _, e := range m.edits {
 			_, err := tree.find(e)
 			assert.NoError(t, err, m.guard)
 			assert.NotEqual(t, e.old, e.new, m.guard)
@@ -51,10 +51,7 @@ func less(n int) bool { return n < limit }
 
 func twice(n int) bool { return n < limit || n < limit }
 `), 0o600))
-	m := mutant{
-		edit: edit{decl: "T.less", old: "limit", new: "9"},
-		also: []edit{{decl: "limit", old: "3", new: "4"}, {decl: "less", old: "n < limit", new: "true"}},
-	}
+	m := off("", nil, "T.less", "limit", "9").and("limit", "3", "4").and("less", "n < limit", "true")
 	tree, err := readSources(root, []mutant{m})
 	require.NoError(t, err)
 
@@ -71,9 +68,9 @@ func less(n int) bool { return true }
 func twice(n int) bool { return n < limit || n < limit }
 `}, changed)
 
-	for _, e := range []edit{{decl: "twice", old: "limit"}, {decl: "less", old: "len"}, {decl: "gone", old: "limit"}} {
-		_, err := tree.apply(mutant{edit: e})
-		require.ErrorContains(t, err, "not once", e.decl)
+	for decl, old := range map[string]string{"twice": "limit", "less": "len", "gone": "limit"} {
+		_, err := tree.apply(off("", nil, decl, old, ""))
+		require.ErrorContains(t, err, "not once", decl)
 	}
 }
 

@@ -2,139 +2,36 @@ package main
 
 // waits is the wait for what a look reads.
 var waits = []mutant{
-	{
-		guard: "a wait is woken by what its look has read",
-		edit: edit{
-			decl: "View.wakers",
-			old:  `wake = append(wake, r.watch.Done())`,
-			new:  `wake = append(wake, r.watch.Done())[:len(wake)]`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALookIsCalledAgainWhenWhatItRead"}},
-	},
-	{
-		guard: "a node that is missing is watched for",
-		edit: edit{
-			decl: "tap.Fired",
-			old:  `s.fire(armed{path, Absence}, fired)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestALookIsCalledAgainWhenWhatItRead"}},
-	},
-	{
-		guard: "a deletion that a watch has told of is one answer",
-		edit: edit{
-			decl: "View.watch",
-			old:  `	delete(v.last, key)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestANodeThatWasDeletedAndMadeAnew"}},
-	},
-	{
-		guard: "what a look has only peeked at wakes it",
-		edit: edit{
-			decl: "View.Peek",
-			old:  `v.read = append(v.read, reading{watched{session.Data, path}, w})`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPeekIsWatched"}},
-	},
-	{
-		guard: "what is read ahead in a fresh wait is up to date",
-		edit: edit{
-			decl: "View.Ahead",
-			old:  `err = v.client.catchUp(v.ctx, s)`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAFreshWait"}},
-	},
-	{
-		guard: "a fresh look does not peek at a server's past",
-		edit: edit{
-			decl: "View.Peek",
-			old:  `if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {`,
-			new:  `if s == nil || checkPath(path) != nil {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAFreshLook"}},
-	},
-	{
-		guard: "what a fresh wait reads is up to date",
-		edit: edit{
-			decl: "read",
-			old:  `if err = c.catchUp(ctx, s); err == nil {`,
-			new:  `if err = ctx.Err(); err == nil {`,
-		},
-		tests: []suite{{pkg: gate, run: "TestAWaiterAtAServerThatLags"}},
-	},
-	{
-		guard: "a wait that reads no node ends with its client",
-		edit: edit{
-			decl: "View.wakers",
-			old:  `wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)`,
-			new:  `wake = append(append(wake, v.until...), v.ctx.Done())`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAWaitEndsWithItsContextItsClient"}},
-	},
-	{
-		guard: "a recipe of one's own: the rule of the pair",
-		edit: edit{
-			decl: "firstTwo",
-			old:  `if n < 2 {`,
-			new:  `if n < 3 {`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPair"}},
-	},
-	{
-		guard: "a recipe of one's own: the pair waits for either of the two before it",
-		edit: edit{
-			decl: "firstTwo",
-			old:  `return []int{n - 1, n - 2}, false`,
-			new:  `return []int{n - 1}, false`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPair"}},
-	},
-	{
-		guard: "a recipe of one's own: the look of the latch",
-		edit: edit{
-			decl: "Latch.Wait",
-			old:  `return len(parties) >= l.n, err`,
-			new:  `return len(parties) >= l.n-1, err`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALatch"}},
-	},
-	{
-		guard: "a recipe of one's own: the latch watches what it reads",
-		edit: edit{
-			decl: "Latch.Wait",
-			old:  `parties, err := v.Dir(l.path)`,
-			new:  `parties, err := l.client.Children(ctx, l.path)`,
-		},
-		tests: []suite{{pkg: coord, run: "TestALatch"}},
-	},
-	{
-		guard: "a recipe of one's own: the rule of the mutex with a pause",
-		edit: edit{
-			decl: "Pausable.Acquire",
-			old:  `p.client.Acquire(ctx, p.spec, coord.First)`,
-			new:  `p.client.Acquire(ctx, p.spec, func([]coord.Contender) ([]int, bool) { return nil, true })`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPausable"}},
-	},
-	{
-		guard: "a recipe of one's own: the look of the mutex with a pause",
-		edit: edit{
-			decl: "Pausable.Acquire",
-			old:  `return false, cmp.Or(err, h.Err())`,
-			new:  `return true, cmp.Or(err, h.Err())`,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPausable"}},
-	},
-	{
-		guard: "a recipe of one's own: a hold that is lost in the pause is in view",
-		edit: edit{
-			decl: "Pausable.Acquire",
-			old:  `v.Until(h.Done())`,
-			new:  ``,
-		},
-		tests: []suite{{pkg: coord, run: "TestAPausableThatIsLost"}},
-	},
+	off("a wait is woken by what its look has read", in(coord, "TestALookIsCalledAgainWhenWhatItRead"),
+		"View.wakers", `wake = append(wake, r.watch.Done())`, `wake = append(wake, r.watch.Done())[:len(wake)]`),
+	off("a node that is missing is watched for", in(coord, "TestALookIsCalledAgainWhenWhatItRead"),
+		"tap.Fired", `s.fire(armed{path, Absence}, fired)`, ""),
+	off("a deletion that a watch has told of is one answer", in(coord, "TestANodeThatWasDeletedAndMadeAnew"),
+		"View.watch", `	delete(v.last, key)`, ""),
+	off("what a look has only peeked at wakes it", in(coord, "TestAPeekIsWatched"),
+		"View.Peek", `v.read = append(v.read, reading{watched{session.Data, path}, w})`, ""),
+	off("what is read ahead in a fresh wait is up to date", in(coord, "TestAFreshWait"),
+		"View.Ahead", `err = v.client.catchUp(v.ctx, s)`, ""),
+	off("a fresh look does not peek at a server's past", in(coord, "TestAFreshLook"),
+		"View.Peek", `if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {`, `if s == nil || checkPath(path) != nil {`),
+	off("what a fresh wait reads is up to date", in(gate, "TestAWaiterAtAServerThatLags"),
+		"read", `if err = c.catchUp(ctx, s); err == nil {`, `if err = ctx.Err(); err == nil {`),
+	off("a wait that reads no node ends with its client", in(coord, "TestAWaitEndsWithItsContextItsClient"),
+		"View.wakers", `wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)`,
+		`wake = append(append(wake, v.until...), v.ctx.Done())`),
+	off("a recipe of one's own: the rule of the pair", in(coord, "TestAPair"),
+		"firstTwo", `if n < 2 {`, `if n < 3 {`),
+	off("a recipe of one's own: the pair waits for either of the two before it", in(coord, "TestAPair"),
+		"firstTwo", `return []int{n - 1, n - 2}, false`, `return []int{n - 1}, false`),
+	off("a recipe of one's own: the look of the latch", in(coord, "TestALatch"),
+		"Latch.Wait", `return len(parties) >= l.n, err`, `return len(parties) >= l.n-1, err`),
+	off("a recipe of one's own: the latch watches what it reads", in(coord, "TestALatch"),
+		"Latch.Wait", `parties, err := v.Dir(l.path)`, `parties, err := l.client.Children(ctx, l.path)`),
+	off("a recipe of one's own: the rule of the mutex with a pause", in(coord, "TestAPausable"),
+		"Pausable.Acquire", `p.client.Acquire(ctx, p.spec, coord.First)`,
+		`p.client.Acquire(ctx, p.spec, func([]coord.Contender) ([]int, bool) { return nil, true })`),
+	off("a recipe of one's own: the look of the mutex with a pause", in(coord, "TestAPausable"),
+		"Pausable.Acquire", `return false, cmp.Or(err, h.Err())`, `return true, cmp.Or(err, h.Err())`),
+	off("a recipe of one's own: a hold that is lost in the pause is in view", in(coord, "TestAPausableThatIsLost"),
+		"Pausable.Acquire", `v.Until(h.Done())`, ""),
 }
