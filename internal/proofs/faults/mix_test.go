@@ -200,7 +200,7 @@ func (t *trouble) expire() {
 	if expire(t.clients[i].SessionID()) == nil {
 		t.struck["session ended"]++
 	}
-	t.rec.Break(fmt.Sprintf("c%d.", i), "", "its session was ended", from, T)
+	t.rec.Break(fmt.Sprintf("c%d.", i), "", 0, "its session was ended", from, T)
 }
 
 // silence has nothing pass for a while, one way or both.

@@ -28,7 +28,7 @@ type span struct {
 // spans returns the grants of the given kinds in the order in which their
 // trust began. Those that were never trusted are left out. What broke a grant
 // broke its node, and all other turns of it in a local queue, which have the
-// same token, if the node was there before.
+// same token, if that is known to be the node's or the node was there before.
 func spans(records []Record, kinds ...Kind) []span {
 	grants, ends, broken := map[int]Record{}, map[int][]Record{}, map[int64][]Record{}
 	for _, r := range records {
@@ -36,8 +36,11 @@ func spans(records []Record, kinds ...Kind) []span {
 		if r.Of != 0 {
 			ends[r.Of] = append(ends[r.Of], r)
 		}
-		of := grants[r.Of]
-		if r.Kind == Broken && of.Token != 0 && (of.Return < r.Call || of.Token <= r.Token) {
+		switch of := grants[r.Of]; {
+		case r.Kind != Broken:
+		case r.Node != 0:
+			broken[r.Node] = append(broken[r.Node], r)
+		case of.Token != 0 && (of.Return < r.Call || of.Token <= r.Token):
 			broken[of.Token] = append(broken[of.Token], r)
 		}
 	}
@@ -48,7 +51,7 @@ func spans(records []Record, kinds ...Kind) []span {
 		}
 		s := span{Record: r, from: r.Return, to: never, ends: ends[r.ID]}
 		for _, end := range slices.Concat(s.ends, broken[s.Token]) {
-			if end.Kind != Broken || end.Return >= s.from {
+			if end.Kind != Broken || end.Return >= s.from && !s.apart(end.Node) {
 				s.to = min(s.to, end.Call)
 			}
 		}

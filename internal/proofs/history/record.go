@@ -54,6 +54,7 @@ type Record struct {
 	Outcome Outcome       `json:"outcome"`
 	Of      int           `json:"of,omitempty"` // the ID of the grant that this is about
 	Token   int64         `json:"token,omitempty"`
+	Node    int64         `json:"node,omitempty"` // the token of the one node that was deleted
 	Weight  int           `json:"weight,omitempty"`
 	Item    string        `json:"item,omitempty"`
 	Round   int64         `json:"round,omitempty"`

@@ -214,10 +214,12 @@ func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 // and now, every grant of the clients whose names begin with prefix, on the key
 // or on any if that is "": trust in them after that is no violation. That
 // includes acquisitions which return within grace, the time the client may take
-// to learn what happened, and further turns of a node that a local queue keeps,
-// if that node was there before: its token is not larger than one that was seen
-// by then, on any key. It returns how many grants and acquisitions there were.
-func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Duration) int {
+// to learn what happened, and further turns of a node that a local queue keeps.
+// If node is not 0, the test deleted one node, whose token that is, and no
+// grant with another token is excused. Otherwise, a further turn is excused if
+// its node was there before: its token is not larger than one that was seen by
+// then, on any key. It returns how many grants and acquisitions there were.
+func (r *Recorder) Break(prefix, key string, node int64, how string, from time.Time, grace time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, over := from.Sub(r.begin), r.now()+grace
@@ -236,21 +238,31 @@ func (r *Recorder) Break(prefix, key, how string, from time.Time, grace time.Dur
 	broken := func(grants []int) (n int) {
 		for _, id := range grants {
 			g := r.records[id-1]
-			if !strings.HasPrefix(g.Client, prefix) || key != "" && g.Key != key || !g.grants() {
+			if !strings.HasPrefix(g.Client, prefix) || key != "" && g.Key != key || !g.grants() || g.apart(node) {
 				continue
 			}
 			r.append(Record{
 				ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
-				Outcome: OK, Of: id, Token: token, Err: how,
+				Outcome: OK, Of: id, Token: token, Node: node, Err: how,
 			})
 			n++
 		}
 		return n
 	}
 	n := broken(hit)
-	broken(idle)
+	if node == 0 {
+		broken(idle)
+		return n
+	}
+	r.append(Record{
+		ID: len(r.records) + 1, Client: prefix, Key: key, Kind: Broken, Call: at, Return: over, Outcome: OK, Node: node, Err: how,
+	})
 	return n
 }
+
+// apart reports whether a grant is known to be of another node than the one
+// with this token; 0 stands for no node in particular.
+func (r *Record) apart(node int64) bool { return node != 0 && r.Token != 0 && r.Token != node }
 
 // tokenSeen is a token of a node, and when that was there already.
 type tokenSeen struct {

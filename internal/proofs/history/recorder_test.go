@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -182,8 +183,8 @@ func TestABreakEndsWhatTheClientHoldsAndIsAcquiring(t *testing.T) {
 	from := time.Now()
 	within := acquire(t, r, newFake())
 	require.NoError(t, within.Release(t.Context()))
-	require.Equal(t, 2, r.Break("a", key, "expired", from, 0))
-	require.Equal(t, 3, r.Break("a", "", "expired", from, 0))
+	require.Equal(t, 2, r.Break("a", key, 0, "expired", from, 0))
+	require.Equal(t, 3, r.Break("a", "", 0, "expired", from, 0))
 	for _, end := range spans(r.Records(), Exclusive) {
 		require.NotEqual(t, never, end.to)
 	}
@@ -198,11 +199,34 @@ func TestABreakIsRecordedForANodeBetweenTwoTurns(t *testing.T) {
 		if turn.id > 1 {
 			continue
 		}
-		require.Zero(t, r.Break("a", key, "node deleted", time.Now(), time.Minute), "no turn is under way")
+		require.Zero(t, r.Break("a", key, 0, "node deleted", time.Now(), time.Minute), "no turn is under way")
 	}
 	all := spans(r.Records(), Exclusive)
 	require.Len(t, all, 1, "the second turn is of a broken node")
 	require.Equal(t, 1, all[0].ID)
+}
+
+// A client holds a node, is granted another after the deletion of either, and
+// then a further turn of both.
+func TestABreakOfANodeExcusesNoGrantOfAnother(t *testing.T) {
+	for node, excused := range map[int64][]int64{7: {7, 7}, 8: {8, 8}, 9: nil} {
+		hit := map[int64]int{7: 2, 8: 1, 9: 1}[node] // a grant that is to come may be of any node
+		r := New()
+		r.Call("a.1", key, Exclusive).End(OK, nil, Token(7))
+		later := r.Call("a.2", key, Exclusive)
+		require.Equal(t, hit, r.Break("a.", key, node, "node deleted", time.Now(), time.Minute))
+		later.End(OK, nil, Token(8))
+		for _, token := range []int64{7, 8} {
+			r.Call("a.3", key, Exclusive).End(OK, nil, Token(token))
+		}
+		ended := []int64{7, 8, 7, 8}
+		for _, s := range spans(r.Records(), Exclusive) {
+			if i := slices.Index(ended, s.Token); s.to == never {
+				ended = slices.Delete(ended, i, i+1)
+			}
+		}
+		require.ElementsMatch(t, excused, ended)
+	}
 }
 
 func TestABreakTellsTheNewestTokenThatWasSeenByThen(t *testing.T) {
@@ -212,7 +236,7 @@ func TestABreakTellsTheNewestTokenThatWasSeenByThen(t *testing.T) {
 	}
 	from := time.Now()
 	r.Call("a", key, Exclusive).End(OK, nil, Token(11))
-	r.Break("a", key, "expired", from, 0)
+	r.Break("a", key, 0, "expired", from, 0)
 	all := r.Records()
 	require.Equal(t, Broken, all[len(all)-1].Kind)
 	require.EqualValues(t, 9, all[len(all)-1].Token)
@@ -338,5 +362,5 @@ func TestABreakReachesGrantsThatEndedBeforeOneWhoseLossIsDatedBack(t *testing.T)
 	}
 	lost("c0.lock", time.Time{})
 	lost("c1.lock", r.begin) // before it could be trusted
-	require.Equal(t, 1, r.Break("c0.", "", "session ended", before, time.Second))
+	require.Equal(t, 1, r.Break("c0.", "", 0, "session ended", before, time.Second))
 }

@@ -54,9 +54,9 @@ func (s *station) Granted(k *workload.Worker, _ history.Holder) {
 func (s *station) Look(k *workload.Worker, h *coord.Hold) {
 	there := false
 	for _, n := range s.w.srv.Nodes() {
-		there = there || n.Path == h.Node() && n.Stat.EphemeralOwner == h.Session()
+		there = there || n.Path == h.Node() && n.Stat.EphemeralOwner == h.Session() && (h.Token() == 0 || h.Token() == n.Stat.Czxid)
 	}
-	if !there && h.Err() == nil && !s.w.excused(h.Node(), h.Session()) {
+	if !there && h.Err() == nil && !s.w.excused(h.Node(), h.Token(), h.Session()) {
 		s.w.violated("%s: trusts %s, but the server has given it up", k.Name, h.Node())
 	}
 	s.Count("holds compared with the server")

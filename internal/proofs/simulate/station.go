@@ -116,9 +116,10 @@ func (s *station) session() int64 {
 	return s.client.SessionID()
 }
 
-// broken records that the driver ends the station's holds.
-func (s *station) broken(key, how string) {
-	s.w.rec.Break(s.name+".", key, how, time.Now(), s.w.timeout)
+// broken records that the driver ends the station's holds, or one of them if
+// node is its token.
+func (s *station) broken(key string, node int64, how string) {
+	s.w.rec.Break(s.name+".", key, node, how, time.Now(), s.w.timeout)
 }
 
 func (s *station) dial(ctx context.Context, network, addr string) (net.Conn, error) {

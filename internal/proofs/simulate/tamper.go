@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -62,12 +63,12 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 			return nothing()
 		}
 		d.mu.Lock()
-		d.deleted[n.Path] = time.Now()
+		d.deleted[n.Path] = erased{n.Stat.Czxid, time.Now()}
 		d.mu.Unlock()
 		key, _, _ := strings.Cut(n.Path[1:], "/")
 		for _, s := range d.stations {
 			if s.session() == n.Stat.EphemeralOwner {
-				s.broken("/"+key, "node deleted by the driver")
+				s.broken("/"+key, n.Stat.Czxid, "node deleted by the driver")
 			}
 		}
 		told := func() {}
@@ -76,7 +77,11 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 			told = d.srv.Inject(zkembed.Match{Session: n.Stat.EphemeralOwner, PathPrefix: n.Path}, late).Remove
 		}
 		lasts, undo := d.meddle(func(ctx context.Context) error {
-			return d.admin.client.Delete(ctx, n.Path, -1)
+			_, stat, err := d.admin.client.Get(ctx, n.Path)
+			if err != nil || stat.Czxid != n.Stat.Czxid {
+				return cmp.Or(err, coord.ErrNoNode)
+			}
+			return d.admin.client.Delete(ctx, n.Path, stat.Version)
 		})
 		return lasts, func() int {
 			defer told()

@@ -152,7 +152,7 @@ func expire(d *driver) (time.Duration, func() int) {
 	d.mu.Lock()
 	d.ended[id] = time.Now()
 	d.mu.Unlock()
-	s.broken("", expired)
+	s.broken("", 0, expired)
 	if d.srv.ExpireSession(id) != nil {
 		return nothing()
 	}
@@ -197,7 +197,7 @@ func leave(crash bool) func(d *driver) (time.Duration, func() int) {
 			lasts = d.part(d.r, 0.1, 1.5)
 			p = d.srv.Partition(zkembed.Cut{Sessions: []int64{id}})
 		} else {
-			s.broken("", "client closed")
+			s.broken("", 0, "client closed")
 		}
 		closed := make(chan struct{})
 		d.running.Go(func() {

@@ -42,7 +42,7 @@ type world struct {
 	grants     map[string]int
 	counts     map[string]int
 	ended      map[int64]time.Time      // sessions that the driver ended
-	deleted    map[string]time.Time     // nodes that the driver began to delete
+	deleted    map[string]erased        // nodes that the driver began to delete, by path
 	foreign    map[string]time.Time     // until when claims may meet a foreign contender, by directory
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from repaired to the first grant on a path
@@ -59,7 +59,7 @@ func newWorld(seed uint64) (*world, error) {
 		haste:   0.3 + 0.7*r.Float64(),
 		dialect: coord.Curator, calm: make(chan struct{}), newest: map[string]int64{},
 		faults: map[string]int{}, grants: map[string]int{}, counts: map[string]int{},
-		ended: map[int64]time.Time{}, deleted: map[string]time.Time{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
+		ended: map[int64]time.Time{}, deleted: map[string]erased{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
 	}
 	w.timeout = w.tick * time.Duration(4+r.IntN(16))
 	if chance(r, 0.3) {
@@ -99,15 +99,23 @@ func (w *world) count(table map[string]int, name string, n int) {
 	table[name] += n
 }
 
+// erased is a node that the driver began to delete.
+type erased struct {
+	token int64 // which tells it from a later one of the same name
+	at    time.Time
+}
+
 // excused reports whether the driver has ended a hold, and the holder cannot
 // know it yet. A holder learns of the end of its session at the latest when its
-// window ends, and of the deletion of its node later.
-func (w *world) excused(node string, session int64) bool {
+// window ends, and of the deletion of its node later. The token is 0 of a hold
+// that has none.
+func (w *world) excused(node string, token, session int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ended, bySession := w.ended[session]
 	deleted, byNode := w.deleted[node]
-	return bySession && time.Since(ended) <= w.timeout || byNode && time.Since(deleted) <= 4*w.timeout
+	byNode = byNode && (token == 0 || token == deleted.token)
+	return bySession && time.Since(ended) <= w.timeout || byNode && time.Since(deleted.at) <= 4*w.timeout
 }
 
 // part draws a share of the session time-out, between lo and hi of it.

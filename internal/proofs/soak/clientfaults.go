@@ -106,7 +106,7 @@ func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
 	}
 	before := time.Now()
 	err := r.ens.ExpireSession(id)
-	r.rec.Break(m.Name+".", "", "session ended", before, unaware)
+	r.rec.Break(m.Name+".", "", 0, "session ended", before, unaware)
 	if err != nil {
 		return 0
 	}
@@ -135,9 +135,14 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 		if len(own) == 0 {
 			continue
 		}
+		path := own[rng.IntN(len(own))]
+		_, stat, err := admin.Get(path)
+		if err != nil {
+			continue
+		}
 		before := time.Now()
-		err := admin.Delete(own[rng.IntN(len(own))], -1)
-		r.rec.Break(m.Name+".", key, "node deleted", before, unaware)
+		err = admin.Delete(path, stat.Version)
+		r.rec.Break(m.Name+".", key, stat.Czxid, "node deleted", before, unaware)
 		if err == nil {
 			return 1
 		}
