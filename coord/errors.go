@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -49,7 +48,7 @@ var (
 	// ErrTooLarge: a request exceeds what a server accepts in one packet
 	// ([WithMaxPacket]). It was not sent, or servers have closed the connection
 	// on it a few times.
-	ErrTooLarge = session.ErrTooLarge
+	ErrTooLarge = wire.ErrTooLarge
 	// ErrInvalid: an argument is invalid; the message says which and why.
 	ErrInvalid = wire.ErrInvalid
 

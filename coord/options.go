@@ -38,7 +38,7 @@ type Option func(*options) error
 func defaults() options {
 	return options{
 		Config: session.Config{
-			Timeout: defaultSessionTimeout, MaxPacket: session.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
+			Timeout: defaultSessionTimeout, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
 			Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost,
 		},
 		acl:      []wire.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
@@ -151,6 +151,16 @@ func WithTLS(config *tls.Config) Option {
 			return invalid("the TLS configuration is nil")
 		}
 		o.TLS = config
+		return nil
+	}
+}
+
+// WithoutContainers has the client make directories as persistent nodes, for
+// servers without containers (before ZooKeeper 3.5). It finds that out by
+// itself, but each of its sessions may lose two connections by that.
+func WithoutContainers() Option {
+	return func(o *options) error {
+		o.NoContainers = true
 		return nil
 	}
 }

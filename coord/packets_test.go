@@ -198,6 +198,30 @@ func TestAServerThatClosesTheConnectionOnAContainerGetsPersistentDirectories(t *
 	})
 }
 
+func TestAServerThatSaysThatItKnowsNoContainersIsAskedOnceInASession(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		unknown := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 9}, zkembed.ReplyError(zkembed.CodeUnimplemented))
+		c, lost := b.counting()
+		for _, dir := range []string{"/a", "/b"} {
+			require.NoError(t, c.EnsureDir(b.Context(), dir))
+			require.NoError(t, c.Create(b.Context(), dir+"/child", nil))
+			require.NoError(t, c.Delete(b.Context(), dir+"/child", -1))
+		}
+		require.Equal(t, 1, unknown.Fired())
+		require.Zero(t, b.Server.Reap(), "a container")
+		require.Zero(t, lost.Load())
+	})
+}
+
+func TestAServerIsAskedForNoContainerWhereTheUserSaysSo(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, lost := b.counting(coord.WithoutContainers())
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreateContainer}, Times: 1}, zkembed.Drop())
+		require.NoError(t, c.EnsureDir(b.Context(), "/a/directory"))
+		require.Zero(t, lost.Load())
+	})
+}
+
 func TestAContainerWhoseConnectionsAreCutNowAndThenIsAContainer(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.counting()

@@ -7,7 +7,7 @@ var line = []mutant{
 	off("a rule cannot see those that come after the claim", in(coord, "TestARuleSeesOnlyThoseAhead"),
 		"waiter.ask", `ahead := all.line[:at:at]`, `ahead := all.line[:at]`),
 	off("re-check: a listing after a lost connection", in(coord, "TestAWaiterThatWasCutOffAtItsTurnLooksAgain"),
-		"tap.Ended", `if w.armed {`, `if w.armed && false {`),
+		"tap.Failed", `if w.armed {`, `if w.armed && false {`),
 	off("re-check: a listing after a writer's going", in(rwlock, "TestAClaimBehindAWriterThatDowngradesWaitsForTheReader"),
 		"Line.mayReturn", `return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))`, `return false`),
 	off("shared listings: one that shows a writer that has gone says nothing", in(rwlock, "TestManyOfOneClientBehindAWriterThatDowngrades"),

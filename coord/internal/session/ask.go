@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -24,14 +26,51 @@ func (s *Session) ask(r wire.Request, fields func(b []byte) []byte) error {
 func (s *Session) post(ctx context.Context, r wire.Request, fields func(b []byte) []byte) error {
 	for {
 		err := s.ask(r, fields)
-		size, doubtful := err.(doubtfulSize)
+		doubt, doubtful := err.(wire.Doubt)
 		if !doubtful {
 			return err
 		}
-		if err := s.cfg.packets.admit(ctx, s, int(size)); err != nil {
+		if err := s.try(ctx, doubt.Size); err != nil {
 			return err
 		}
 	}
+}
+
+// try makes trials of a packet's size until it is in doubt no more.
+func (s *Session) try(ctx context.Context, size int) error {
+	turn := s.cfg.sizes.Turn
+	if err := await(ctx, s, turn); err != nil {
+		return err
+	}
+	defer func() { turn <- struct{}{} }()
+	for {
+		doubt, doubtful := s.cfg.sizes.Judge(size).(wire.Doubt)
+		if !doubtful {
+			return nil
+		}
+		if err := s.Pause(ctx, doubt.Pause); err != nil {
+			return err
+		}
+		_, _ = roundTrip(ctx, s, wire.Request{Op: wire.OpExists, Trial: true}, wire.Nowhere(size), nothing)
+	}
+}
+
+// await waits for what comes, or for the end of ctx or of the session, which it
+// reports.
+func await[T any](ctx context.Context, s *Session, coming <-chan T) error {
+	select {
+	case <-coming:
+		return nil
+	case <-ctx.Done():
+		return Ended(ctx)
+	case <-s.ending.Done():
+		return s.Err()
+	}
+}
+
+// Pause waits for d, or for the end of ctx or of the session, which it reports.
+func (s *Session) Pause(ctx context.Context, d time.Duration) error {
+	return await(ctx, s, time.After(d))
 }
 
 // roundTrip asks and waits for what read makes of the answer, or for the end of
@@ -67,7 +106,7 @@ func roundTrip[T any](ctx context.Context, s *Session, r wire.Request, fields fu
 // translate distinguishes the end of the session from a passing loss of the
 // connection.
 func (s *Session) translate(err error) error {
-	if err == wire.ErrConnection && s.ending.Err() != nil {
+	if errors.Is(err, wire.ErrConnection) && s.ending.Err() != nil {
 		return fmt.Errorf("%w: %w", s.Err(), err)
 	}
 	return err

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Auth is a credential that every new connection presents before anything
@@ -27,10 +29,12 @@ type Config struct {
 	TLS    *tls.Config // over what Dial returns; nil = none
 	// MaxPacket is the largest packet that the servers accept.
 	MaxPacket int
-	packets   *packets
-	Auth      []Auth
-	Log       *slog.Logger
-	Waiting   *slog.Logger // hears that there is no connection before there was one
+	sizes     *wire.Sizes
+	// NoContainers: directories are persistent nodes.
+	NoContainers bool
+	Auth         []Auth
+	Log          *slog.Logger
+	Waiting      *slog.Logger // hears that there is no connection before there was one
 
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means that of this machine.

@@ -32,7 +32,9 @@ type reached struct {
 // be one to a server that was tried before addr, and was slower to accept it.
 func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	if s.ending.Err() != nil {
-		return s.parting, nil
+		near, far := net.Pipe()
+		s.parting.Go(func() { wire.Part(far, s.parted) })
+		return near, nil
 	}
 	round, err := s.pace()
 	if err != nil {
@@ -44,7 +46,7 @@ func (s *Session) dial(network, addr string, _ time.Duration) (net.Conn, error) 
 	}
 	s.mu.Lock()
 	o := wire.Options{
-		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked,
+		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked, Sizes: s.cfg.sizes,
 		// In the first round a hung server must not keep the others waiting;
 		// later the network may be what is slow.
 		Limit: min(s.timeout/2, time.Duration(1+round)*s.timeout/handshakeShare),

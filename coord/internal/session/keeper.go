@@ -25,7 +25,7 @@ type Keeper struct {
 // NewKeeper begins to connect in the background.
 func NewKeeper(cfg Config) (*Keeper, error) {
 	stop, cancel := context.WithCancel(context.Background())
-	cfg.packets = newPackets(cfg.MaxPacket)
+	cfg.sizes = wire.NewSizes(cfg.MaxPacket)
 	k := &Keeper{cfg: cfg, changed: make(chan struct{}), stop: stop, cancel: cancel}
 	s, err := start(&k.cfg)
 	if err != nil {
@@ -214,22 +214,15 @@ func (s *Session) Vouch(ctx context.Context) error {
 			return s.Err()
 		}
 		err := s.Flush(ctx)
-		if err != nil && err != wire.ErrConnection && err != wire.ErrThrottled {
+		if err != nil && !errors.Is(err, wire.ErrConnection) && err != wire.ErrThrottled {
 			return err
 		}
 		// Two writes, one after the other, open it (see package window).
 		if err == nil && (probes%2 == 1 || open()) {
 			continue
 		}
-		pause := time.NewTimer(s.Timeout() / 50)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return Ended(ctx)
-		case <-s.ending.Done():
-			pause.Stop()
-			return s.Err()
+		if err := s.Pause(ctx, s.Timeout()/50); err != nil {
+			return err
 		}
 	}
 }
@@ -248,16 +241,17 @@ func (s *Session) closeInOrder() {
 }
 
 // conclude ends the client library's loop, and waits for it and for the
-// session's goroutines. The library must not be closed before it has the
-// parting: between two connections its loop may end without an answer to the
-// request of Close.
+// session's goroutines. The library must not be closed before it has a
+// connection: between two its loop may end without an answer to the request of
+// Close.
 func (s *Session) conclude() {
 	s.mu.Lock()
 	s.concluded = true
 	s.mu.Unlock()
-	<-s.parting.Begun
+	<-s.parted
 	s.conn.Close()
 	s.tasks.Wait()
 	for range s.closing {
 	}
+	s.parting.Wait()
 }

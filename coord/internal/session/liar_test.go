@@ -83,7 +83,7 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 		defer server.Close()
 		l := &liar{}
 		k, err := session.NewKeeper(session.Config{
-			Servers: []string{server.Addr()}, Timeout: 10 * time.Second, MaxPacket: session.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
+			Servers: []string{server.Addr()}, Timeout: 10 * time.Second, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
 			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := server.DialContext(ctx, network, addr)
 				return &liarConn{Conn: conn, liar: l, in: bufio.NewReader(conn), asked: map[int32]int32{}}, err

@@ -58,17 +58,13 @@ func (s *Session) List(ctx context.Context, path string) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-l.ready:
-		if l.err != nil {
-			return nil, l.err
-		}
-		return l, nil
-	case <-ctx.Done():
-		return nil, Ended(ctx)
-	case <-s.ending.Done():
-		return nil, s.Err()
+	if err := await(ctx, s, l.ready); err != nil {
+		return nil, err
 	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	return l, nil
 }
 
 // nextListing returns the listing that is not begun yet; s.mu is held.

@@ -20,14 +20,7 @@ func (s *Session) awaitUp(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return Ended(ctx)
 	}
-	select {
-	case <-up:
-		return nil
-	case <-ctx.Done():
-		return Ended(ctx)
-	case <-s.ending.Done():
-		return s.Err()
-	}
+	return await(ctx, s, up)
 }
 
 // Go runs task in a goroutine that the session's end waits for. It returns an
@@ -155,10 +148,10 @@ func (s *Session) Flush(ctx context.Context) error {
 
 var changesNothing = []wire.Op{{Kind: wire.OpCheck, Path: "/", Version: -1}}
 
-// EnsurePath creates path and its parents as container nodes, which the
-// server removes some time after their last child went, or as persistent ones
-// where the server has no containers: it says so, or has closed the connection
-// twice.
+// EnsurePath creates path and its parents as container nodes, which the server
+// removes some time after their last child went, or as persistent ones where
+// the server has no containers. It says so once in a session: by an error, or
+// (before ZooKeeper 3.5) by closing the connection, and the next one as well.
 func (s *Session) EnsurePath(ctx context.Context, path string, acl []wire.ACL) error {
 	for at := 1; at <= len(path); at++ {
 		if at < len(path) && path[at] != '/' || path == "/" {
@@ -183,11 +176,16 @@ func (s *Session) ensure(ctx context.Context, path string, acl []wire.ACL) error
 		_, err := roundTrip(ctx, s, wire.Request{Op: op}, wire.Op{Kind: wire.OpCreate, Path: path, Flags: flags, ACL: acl}.Append, nothing)
 		return err
 	}
-	known := s.cfg.packets.hasContainers()
-	if known {
+	for tries := 0; tries < 2 && !s.noContainers.Load(); tries++ {
 		err = create(wire.OpCreateContainer, wire.Container)
+		hungUp := errors.Is(err, wire.ErrHungUp)
+		if err == wire.ErrUnsupported || hungUp && tries > 0 {
+			s.noContainers.Store(true)
+		} else if !hungUp {
+			break
+		}
 	}
-	if !known || err == wire.ErrUnsupported {
+	if s.noContainers.Load() {
 		err = create(wire.OpCreate, wire.Persistent)
 	}
 	if err == wire.ErrNodeExists {

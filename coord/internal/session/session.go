@@ -34,6 +34,8 @@ type Session struct {
 	claims atomic.Int64  // while there are any, the supervisor probes
 	asked  atomic.Uint32 // requests so far
 
+	noContainers atomic.Bool
+
 	mu        sync.Mutex
 	id        int64 // 0 until the first handshake
 	timeout   time.Duration
@@ -55,10 +57,12 @@ type Session struct {
 	arming    pool // sets watches on nodes
 	chores    pool // see Enqueue
 	listers   map[string]*lister
-	tasks     sync.WaitGroup  // goroutines begun on behalf of callers
-	concluded bool            // no more of them
-	parting   *wire.Parting   // the client library's connection after the end
-	closing   <-chan zk.Event // closed when its loop has ended
+	tasks     sync.WaitGroup // goroutines begun on behalf of callers
+	concluded bool           // no more of them
+
+	parting sync.WaitGroup  // what talks to the client library after the end
+	parted  chan struct{}   // hears that it does
+	closing <-chan zk.Event // closed when the library's loop has ended
 }
 
 func start(cfg *Config) (*Session, error) {
@@ -67,9 +71,10 @@ func start(cfg *Config) (*Session, error) {
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
 		clock: window.Clock{Suspended: cfg.Suspended},
 		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(cfg.Servers),
-		timeout: cfg.Timeout, downSince: time.Now(), parting: wire.NewParting(),
+		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1),
 		trouble: map[string]error{}, watches: map[armed]*Watch{}, listers: map[string]*lister{},
 	}
+	s.noContainers.Store(cfg.NoContainers)
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
 		zk.WithDialer(func(network, addr string, limit time.Duration) (net.Conn, error) {
@@ -262,31 +267,16 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 }
 
 func (s *Session) authenticated(_ int64, err error) {
-	if err != nil && err != wire.ErrConnection {
+	if err != nil && !errors.Is(err, wire.ErrConnection) {
 		s.log.Error("the server refused a credential", "err", err)
 		s.over(wire.ErrAuth)
 	}
 }
 
-func (s tap) Admits(r wire.Request) error {
-	if r.Trial || r.Size <= smallPacket {
-		return nil
+func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
+	if !sent.IsZero() && s.window.Answer(sent, s.clock.Now(), proves) {
+		s.wake()
 	}
-	pause, err := s.cfg.packets.verdict(r.Size)
-	if pause > 0 {
-		return doubtfulSize(r.Size)
-	}
-	return err
-}
-
-func (s tap) Timed(sent time.Time, proves bool) {
-	if s.window.Answer(sent, s.clock.Now(), proves) {
-		s.Session.wake()
-	}
-}
-
-func (s tap) Answered(r wire.Request, zxid int64, err error) {
-	s.cfg.packets.answered(r)
 	if err == wire.ErrExpired {
 		// Usually the connection ends first. Otherwise a caller would repeat
 		// the request at full speed.
@@ -298,8 +288,9 @@ func (s tap) Answered(r wire.Request, zxid int64, err error) {
 	clear(s.trouble)
 }
 
-func (s tap) Refused(pending []wire.Request) { s.cfg.packets.refused(pending) }
-
+// Failed fires the watches that were set on the connection, too: no wait relies
+// on their being set again, each looks again. Those who wait for them must not
+// wake before the session knows that the connection is gone.
 func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	s.mu.Lock()
 	if !open {
@@ -308,9 +299,18 @@ func (s tap) Failed(c *wire.Conn, open bool, err error) {
 		s.busy = true
 	}
 	changed := s.wire == c && s.setDown()
+	var lost []armed
+	for key, w := range s.watches {
+		if w.armed {
+			lost = append(lost, key)
+		}
+	}
 	s.mu.Unlock()
 	if changed {
 		s.cfg.Notify(Down, s.Session)
+	}
+	for _, key := range lost {
+		s.fire(key, Stale)
 	}
 }
 

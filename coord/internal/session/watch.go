@@ -174,12 +174,8 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 // failure, and so after the call.
 func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	if a.ready != nil {
-		select {
-		case <-a.ready:
-		case <-ctx.Done():
-			return nil, Ended(ctx)
-		case <-s.ending.Done():
-			return nil, s.Err()
+		if err := await(ctx, s, a.ready); err != nil {
+			return nil, err
 		}
 	}
 	if a.watch.err != nil && a.shared {
@@ -274,22 +270,6 @@ func (s tap) Fired(event int32, path string) {
 	}
 	if event == wire.EventChildrenChanged || event == wire.EventDeleted {
 		s.fire(armed{path, Children}, fired)
-	}
-}
-
-// Ended fires the watches that were set on the connection: no wait relies on
-// their being set again, each looks again.
-func (s tap) Ended() {
-	s.mu.Lock()
-	var lost []armed
-	for key, w := range s.watches {
-		if w.armed {
-			lost = append(lost, key)
-		}
-	}
-	s.mu.Unlock()
-	for _, key := range lost {
-		s.fire(key, Stale)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,17 +29,17 @@ type recordingTap struct {
 	timed    int // how many requests the window hears of
 	events   map[string]int32
 	failures int
-	ends     int
-	closedOn []Request // what servers closed connections on
 }
 
 func (r *recordingTap) Established(Welcome, time.Time) error { return r.refuse }
-func (r *recordingTap) Admits(Request) error                 { return nil }
-func (r *recordingTap) Answered(Request, int64, error)       { r.answers++ }
-func (r *recordingTap) Timed(time.Time, bool)                { r.timed++ }
-func (r *recordingTap) Refused(pending []Request)            { r.closedOn = slices.Clone(pending) }
 func (r *recordingTap) Failed(*Conn, bool, error)            { r.failures++ }
-func (r *recordingTap) Ended()                               { r.ends++ }
+
+func (r *recordingTap) Answered(_ int64, _ error, sent time.Time, _ bool) {
+	r.answers++
+	if !sent.IsZero() {
+		r.timed++
+	}
+}
 
 func (r *recordingTap) Opened(c *Conn, _ Welcome) {
 	for _, request := range r.first {
@@ -65,7 +64,7 @@ type link struct {
 func newLink(t *testing.T) link {
 	near, far := net.Pipe()
 	tap := &recordingTap{}
-	c := New(near, tap, Options{Limit: timeout / 6, Asked: new(atomic.Uint32)})
+	c := New(near, tap, Options{Limit: timeout / 6, Asked: new(atomic.Uint32), Sizes: NewSizes(DefaultMaxPacket)})
 	t.Cleanup(func() {
 		_ = near.Close()
 		_ = far.Close()
@@ -158,7 +157,6 @@ func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
 		require.Error(t, <-ended)
 		require.Equal(t, map[string]int32{"/gone": EventDeleted, "/list": EventChildrenChanged}, l.tap.events)
 		require.Equal(t, 1, l.tap.failures)
-		require.Equal(t, 1, l.tap.ends)
 	})
 }
 
@@ -191,7 +189,7 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 		require.Equal(t, answer{4711, "body", nil}, <-answers)
 		require.Equal(t, answer{4712, "", ErrNoNode}, <-answers)
 		require.NoError(t, l.server.Close())
-		require.Equal(t, ErrConnection, (<-answers).err)
+		require.Equal(t, ErrHungUp, (<-answers).err)
 		require.Equal(t, 1, l.tap.failures, "the session knows first")
 		require.Equal(t, ErrConnection, l.Ask(Request{}, Nothing))
 	})
@@ -236,12 +234,12 @@ func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T
 		l := newLink(t)
 		ended := l.handshake(t)
 		l.Conn.Conn = closedConn{l.Conn.Conn}
-		l.ask(t, OpCreate, 10_000)
+		answer := l.ask(t, OpCreate, 10_000)
 		l.flush()
 		require.NoError(t, l.server.Close())
 		require.Error(t, <-ended)
-		require.Len(t, l.tap.closedOn, 1)
-		require.Greater(t, l.tap.closedOn[0].Size, 10_000)
+		require.Equal(t, ErrHungUp, <-answer)
+		require.ErrorAs(t, l.Sizes.Judge(10_000+4<<10), new(Doubt))
 	})
 }
 

@@ -17,10 +17,14 @@ var (
 	ErrThrottled   = errors.New("the server throttles requests")
 	ErrUnsupported = fmt.Errorf("%w: the server does not know it", errors.ErrUnsupported)
 	ErrInvalid     = errors.New("invalid argument")
+	// ErrTooLarge: a request is larger than the servers accept.
+	ErrTooLarge = errors.New("too large for a packet")
 
 	// ErrConnection: the connection failed before the reply came. Whether the
 	// request was carried out is unknown.
 	ErrConnection = errors.New("connection to ZooKeeper lost")
+	// ErrHungUp is an ErrConnection: the server closed the connection.
+	ErrHungUp = fmt.Errorf("%w: the server closed it", ErrConnection)
 	// ErrExpired: the session is over, for any reason.
 	ErrExpired = errors.New("session is over")
 	// ErrClosed: the client was closed.

@@ -29,10 +29,15 @@ func CloseSession(conn net.Conn, session Welcome) error {
 }
 
 // exchange sends a packet and reads one.
-func exchange(conn net.Conn, in *bufio.Reader, packet []byte) ([]byte, error) {
+func exchange(conn net.Conn, in io.Reader, packet []byte) ([]byte, error) {
 	if _, err := conn.Write(withLength(packet)); err != nil {
 		return nil, err
 	}
+	return receive(in)
+}
+
+// receive reads a packet no larger than a handshake.
+func receive(in io.Reader) ([]byte, error) {
 	head := make([]byte, lengthSize)
 	if _, err := io.ReadFull(in, head); err != nil {
 		return nil, err
@@ -41,7 +46,26 @@ func exchange(conn net.Conn, in *bufio.Reader, packet []byte) ([]byte, error) {
 	if n < 0 || n > maxHandshake {
 		return nil, errHandshake
 	}
-	answer := make([]byte, n)
-	_, err := io.ReadFull(in, answer)
-	return answer, err
+	packet := make([]byte, n)
+	_, err := io.ReadFull(in, packet)
+	return packet, err
+}
+
+// Part talks to the client library when the session is over, so that its Close
+// ends at once: Close waits a second for the reply to its request, unless there
+// is a connection to send it on. begun hears that there is one.
+func Part(conn net.Conn, begun chan<- struct{}) {
+	const minute = int32(time.Minute / time.Millisecond) // without any ping
+	_, err := receive(conn)
+	answer := appendBuffer(appendInt64(appendInt32(appendInt32(nil, 0), minute), 1), make([]byte, 16))
+	for err == nil {
+		_, _ = conn.Write(withLength(answer))
+		select {
+		case begun <- struct{}{}:
+		default:
+		}
+		var closing []byte
+		closing, err = receive(conn)
+		answer = appendInt32(appendInt64(appendInt32(nil, int32At(closing, 0)), 0), 0)
+	}
 }

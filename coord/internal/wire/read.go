@@ -89,11 +89,9 @@ func (c *Conn) examine(frame []byte) ([]byte, error) {
 		c.unmatch(r)
 		return nil, fmt.Errorf("a reply of %d bytes to a request of kind %d is not ZooKeeper's protocol", len(body), r.Op)
 	}
-	if !r.moment.IsZero() {
-		c.tap.Timed(r.moment, r.Op.isWrite() && committed(code))
-	}
 	err := errorOf(code)
-	c.tap.Answered(r, zxid, err)
+	c.Sizes.answered(r.Size)
+	c.tap.Answered(zxid, err, r.moment, r.Op.isWrite() && committed(code))
 	if r.Tell != nil {
 		r.Tell(zxid, err)
 	}

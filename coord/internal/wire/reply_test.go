@@ -84,7 +84,7 @@ func FuzzEveryReplyIsReadWholeOrEndsTheConnection(f *testing.F) {
 		f.Add(byte(kind), body)
 	}
 	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
-		c := New(nopConn{}, &recordingTap{}, Options{})
+		c := New(nopConn{}, &recordingTap{}, Options{Sizes: NewSizes(DefaultMaxPacket)})
 		c.open, c.stall = true, timeout
 		told := 0
 		c.begin(Request{xid: first, Op: OpMulti, Read: replies[int(kind)%len(replies)], Tell: func(int64, error) { told++ }})
@@ -103,7 +103,7 @@ func FuzzWhateverAServerSendsEveryRequestIsAnswered(f *testing.F) {
 	f.Add(binary.BigEndian.AppendUint32(withLength(welcome()), maxFrame))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		tap := &recordingTap{}
-		c := New(nopConn{sent: bytes.NewReader(sent)}, tap, Options{Limit: timeout, Asked: new(atomic.Uint32)})
+		c := New(nopConn{sent: bytes.NewReader(sent)}, tap, Options{Limit: timeout, Asked: new(atomic.Uint32), Sizes: NewSizes(DefaultMaxPacket)})
 		_, _ = c.Write(withLength(make([]byte, 44)))
 		told := 0
 		for _, read := range replies {
