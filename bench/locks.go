@@ -2,11 +2,18 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 // contend is t.sessions times t.each goroutines that acquire and release as
@@ -218,4 +225,162 @@ func footprint() use {
 // per is what each of n takes that were not there before.
 func (u use) per(before use, n int) (bytes, goroutines float64) {
 	return float64(u.bytes-before.bytes) / float64(n), float64(u.goroutines-before.goroutines) / float64(n)
+}
+
+// zkcoordClient is a session of this library.
+type zkcoordClient struct {
+	client *coord.Client
+	opts   []lock.Option
+
+	mu      sync.Mutex
+	mutexes map[string]*lock.Mutex // by path: goroutines share one
+}
+
+func openZkcoord(opts ...lock.Option) open {
+	return func(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+		client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
+		if err != nil {
+			return nil, err
+		}
+		c := &zkcoordClient{client: client, opts: opts, mutexes: map[string]*lock.Mutex{}}
+		return &session{
+			lock: c.lock, barrier: c.barrier, queue: c.queue,
+			close: func() { _ = client.Close(context.Background()) },
+			id:    client.SessionID,
+		}, nil
+	}
+}
+
+func (c *zkcoordClient) lock(path string) (_ acquire, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.mutexes[path]
+	if m == nil {
+		m, err = lock.New(c.client, path, c.opts...)
+		c.mutexes[path] = m
+	}
+	return func(ctx context.Context) (call, error) {
+		h, err := m.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return h.Release, nil
+	}, err
+}
+
+func (c *zkcoordClient) barrier(path string, n int) (enter, leave call, err error) {
+	b, err := doublebarrier.New(c.client, path, n)
+	var m *doublebarrier.Member
+	enter = func(ctx context.Context) (err error) {
+		m, err = b.Enter(ctx)
+		return err
+	}
+	return enter, func(ctx context.Context) error { return m.Leave(ctx) }, err
+}
+
+func (c *zkcoordClient) queue(path string) (put, receive, error) {
+	q, err := queue.New(c.client, path)
+	put, receive := oneByOne(q)
+	return put, receive, err
+}
+
+// openTries is TryAcquire in the place of Acquire.
+func openTries(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	client, err := coord.Open(ctx, addr, coord.WithSessionTimeout(timeout))
+	if err != nil {
+		return nil, err
+	}
+	lock := func(path string) (acquire, error) {
+		m, err := lock.New(client, path)
+		return func(ctx context.Context) (call, error) {
+			h, err := m.TryAcquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return h.Release, nil
+		}, err
+	}
+	return &session{lock: lock, close: func() { _ = client.Close(context.Background()) }}, nil
+}
+
+// hold is one session with t.each locks held at once.
+func hold(ctx context.Context, open open, t task) (*job, error) {
+	s, err := openAll(ctx, open, t)
+	if err != nil {
+		return nil, err
+	}
+	before, begun := footprint(), time.Now()
+	releases := make([]call, t.each)
+	err = together(t.each, func(i int) error {
+		lock, err := s.all[0].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
+		if err == nil {
+			releases[i], err = lock(s.ctx)
+		}
+		return err
+	})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	f := figures{"ops": float64(t.each), "acquire": time.Since(begun).Seconds() / float64(t.each)}
+	f["memory"], f["goroutines"] = footprint().per(before, t.each)
+	id := s.all[0].id()
+	return &job{
+		run: func() (figures, error) {
+			if s.all[0].id() != id || len(releases) != t.each {
+				return nil, errors.New("the locks were lost with their session")
+			}
+			return f, nil
+		},
+		close: s.close,
+	}, nil
+}
+
+// quiet is how long nothing is sent when a client has recovered.
+const quiet = 500 * time.Millisecond
+
+// cut cuts the connections to a server and returns how long clients went on to
+// send requests, and how many they sent.
+func (s *server) cut(within time.Duration) (recovery time.Duration, requests int) {
+	sent := func() int { return s.proxy.Stats().Passed[proxy.ToServer].Packets }
+	before, begun := sent(), time.Now()
+	s.proxy.CutAll()
+	for time.Since(begun) < within && (requests == 0 || time.Since(begun)-recovery < quiet) {
+		<-time.After(5 * time.Millisecond)
+		if n := sent() - before; n > requests {
+			requests, recovery = n, time.Since(begun)
+		}
+	}
+	return recovery, requests
+}
+
+// idle is t.sessions that hold a lock each, and do nothing. An operation is a
+// second of that.
+func idle(ctx context.Context, open open, t task) (*job, error) {
+	before := footprint()
+	s, err := openAll(ctx, open, t)
+	if err != nil {
+		return nil, err
+	}
+	err = together(t.sessions, func(i int) error {
+		lock, err := s.all[i].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
+		if err == nil {
+			_, err = lock(s.ctx)
+		}
+		return err
+	})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	memory, goroutines := footprint().per(before, t.sessions)
+	<-time.After(t.settle) // they have read their nodes by then
+	return &job{
+		run: func() (figures, error) {
+			begun := time.Now()
+			<-time.After(t.during)
+			return figures{"ops": time.Since(begun).Seconds(), "memory": memory, "goroutines": goroutines}, nil
+		},
+		close: s.close,
+	}, nil
 }

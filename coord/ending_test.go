@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-multierror"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -183,4 +185,226 @@ func TestCloseGivesAHungServerASixthOfAShortSession(t *testing.T) {
 		require.NoError(b, c.Close(context.Background()))
 		require.LessOrEqual(b, time.Since(begun), short/6)
 	})
+}
+
+// A server that comes back gives every session its whole time again.
+func TestASessionThatWasGivenUpIsClosedWhereTheServersStillHaveIt(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		b.Server.Stop()
+		time.Sleep(2 * T)
+		require.True(t, ended(h))
+		resumed := time.Now()
+		b.Server.Resume()
+		next := b.acquire(c)
+		t.Log(time.Since(resumed))
+		require.NotEqual(t, h.Session(), next.Session())
+		require.Less(t, time.Since(resumed), T/4, "the former node is not waited for")
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
+// The servers hear the client and keep its session, but it does not hear them:
+// after T it gives the session up and makes another, while the former one's
+// node is still there. A recipe that counts contenders must not count it twice.
+func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
+	for name, joined := range map[string]bool{"its node known": true, "the reply to its create lost": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, other := b.Open(), b.Open()
+				h := b.acquire(other)
+				waiting := make(<-chan granted)
+				if joined {
+					waiting = b.acquireLater(c, mutex)
+					synctest.Wait()
+				}
+				former := c.SessionID()
+				deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{former}})
+				if !joined {
+					waiting = b.acquireLater(c, mutex)
+				}
+				for id := former; id == former || id == 0 || len(b.nodesOf(id)) == 0; id = c.SessionID() {
+					time.Sleep(time.Millisecond)
+				}
+				require.Contains(t, b.sessions(), former, "the server has ended it before")
+				require.Empty(t, b.nodesOf(former))
+				deaf.Heal()
+				require.NoError(t, h.Release(b.Context()))
+				next := <-waiting
+				require.NoError(t, next.err)
+				require.NoError(t, next.hold.Release(b.Context()))
+				b.Close(c, other)
+			})
+		})
+	}
+}
+
+// sessions are those that the server keeps.
+func (b bubble) sessions() (ids []int64) {
+	for _, s := range b.Server.Sessions() {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// The server reports the deletion of a watched node before it answers the
+// closing that deletes it.
+func TestAHoldThatEndsWithItsClientSaysSoAlsoWhenItsNodeIsWatched(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		time.Sleep(time.Second) // until the own watch is set
+		b.Close(c)
+		<-h.Done()
+		require.ErrorIs(t, h.Err(), coord.ErrClosed)
+		require.NotErrorIs(t, h.Err(), coord.ErrNodeDeleted)
+	})
+}
+
+func TestATransactionUnderWayWhenItsClientIsClosedIsNotConfirmed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(t, c.Create(b.Context(), "/written", nil))
+		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Hour))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Txn(b.Context(), coord.SetOp("/written", []byte("once"), -1))
+			failed <- err
+		}()
+		<-late.Struck()
+		b.Close(c)
+		err := <-failed
+		require.ErrorIs(t, err, coord.ErrUnconfirmed)
+		require.ErrorIs(t, err, coord.ErrClosed)
+		data, _, err := b.Open().Get(b.Context(), "/written")
+		require.NoError(t, err)
+		require.Equal(t, "once", string(data), "for it was carried out")
+	})
+}
+
+func TestATransactionThatWaitsToBeSentWhenItsClientIsClosedHasLostItsHold(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		b.Server.Stop()
+		synctest.Wait() // until the client has seen it
+		failed := make(chan error, 1)
+		go func() {
+			_, err := h.Txn(b.Context(), coord.SetOp("/nothing", nil, -1))
+			failed <- err
+		}()
+		synctest.Wait()
+		b.Close(c)
+		err := <-failed
+		require.ErrorIs(t, err, coord.ErrLost)
+		require.ErrorIs(t, err, coord.ErrClosed)
+		require.NotErrorIs(t, err, coord.ErrUnconfirmed)
+		b.Server.Resume()
+	})
+}
+
+func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		h := b.acquire(c)
+		goodbye := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Second/2))
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close(context.Background()) }()
+		next := b.acquire(other)
+		require.Equal(t, 1, goodbye.Fired())
+		require.Empty(t, closed, "still waiting for the answer")
+		require.True(t, ended(h), "two holders")
+		require.ErrorIs(t, h.Err(), coord.ErrClosed)
+		require.NoError(t, <-closed)
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
+// A server that says that the session is over ends it, even if it does not
+// close the connection.
+func TestASessionThatTheServerCallsExpiredIsOver(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		before := c.SessionID()
+		b.Server.Inject(
+			zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}},
+			zkembed.ReplyError(zkembed.CodeSessionExpired))
+		h := b.acquire(c)
+		synctest.Wait()
+		require.NotEqual(t, before, h.Session())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func acquiring(c *coord.Client) func(context.Context) (*coord.Hold, error) {
+	return func(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx, mutex, coord.First) }
+}
+
+func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, boom := b.Open(), errors.New("boom")
+		err := coord.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { return boom })
+		require.Equal(b, boom, err)
+		require.NoError(b, coord.Do(b.Context(), acquiring(c), func(_ context.Context, h *coord.Hold) error {
+			return h.Release(b.Context())
+		}), "what f itself released was not lost")
+	})
+}
+
+func TestDoReportsALossBesideTheErrorOfItsFunction(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, boom := b.Open(), errors.New("boom")
+		err := coord.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {
+			require.NoError(b, b.Server.ExpireSession(h.Session()))
+			<-ctx.Done()
+			return boom
+		})
+		var both *multierror.Error
+		require.ErrorAs(b, err, &both)
+		require.Len(b, both.Errors, 2)
+		require.ErrorIs(b, err, boom)
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.EqualError(b, err, "boom; "+both.Errors[1].Error(), "one line")
+	})
+}
+
+func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.PanicsWithValue(b, "boom", func() {
+			_ = coord.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
+		})
+		require.Zero(b, b.owned(c.SessionID()))
+	})
+}
+
+// A server that does not answer any more takes until the session time-out to
+// answer for.
+func TestDoEndsWithItsContextAlsoWhenTheServerHangs(t *testing.T) {
+	for name, left := range map[string]time.Duration{"ended before f returns": 0, "ends during the release": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c := b.Open()
+				ctx, cancel := context.WithCancel(b.Context())
+				defer cancel()
+				var begun time.Time
+				err := coord.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
+					cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial})
+					b.Cleanup(cut.Heal)
+					begun = time.Now()
+					if left == 0 {
+						cancel()
+					} else {
+						time.AfterFunc(left, cancel)
+					}
+					return nil
+				})
+				require.ErrorIs(b, err, coord.ErrUnconfirmed)
+				require.ErrorIs(b, err, context.Canceled)
+				require.NotErrorIs(b, err, context.DeadlineExceeded)
+				require.LessOrEqual(b, time.Since(begun), max(left, 50*time.Millisecond))
+			})
+		})
+	}
 }

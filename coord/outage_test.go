@@ -2,8 +2,10 @@ package coord_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -145,5 +147,232 @@ func TestATransactionOverAnOutageReportsThatTheHoldWasLost(t *testing.T) {
 			}
 		}
 		require.Positive(b, late)
+	})
+}
+
+// rewriting is a connection whose packets are changed before they are sent.
+type rewriting struct {
+	net.Conn
+	change func(packet []byte)
+}
+
+func (r rewriting) Write(p []byte) (int, error) {
+	r.change(p)
+	return r.Conn.Write(p)
+}
+
+// The limits of session time-outs are each server's own.
+func TestAHoldEndsWhenAnotherServerGivesItsSessionLessTime(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var dials atomic.Int32
+		var refused atomic.Bool
+		holder, other := b.Open(coord.WithTick(tick), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if refused.Load() {
+				return nil, net.ErrClosed
+			}
+			later := dials.Add(1) > 1
+			conn, err := b.Server.DialContext(ctx, network, addr)
+			return rewriting{conn, func(p []byte) {
+				if later && len(p) > 40 && binary.BigEndian.Uint32(p[4:]) == 0 {
+					binary.BigEndian.PutUint32(p[16:], uint32(2*tick/time.Millisecond))
+				}
+			}}, err
+		})), b.Open()
+		h := b.acquire(holder)
+		require.NoError(t, b.Server.DropConn(h.Session()))
+		time.Sleep(time.Second)
+		require.Greater(t, dials.Load(), int32(1), "connected again")
+		refused.Store(true)
+		_ = b.Server.DropConn(h.Session())
+		next, err := other.Acquire(b.Context(), mutex, first)
+		require.NoError(t, err)
+		require.True(t, ended(h), "two holders")
+		require.ErrorIs(t, h.Err(), coord.ErrSessionExpired)
+		refused.Store(false)
+		require.NoError(t, next.Release(b.Context()))
+		next = b.acquire(holder)
+		require.Equal(t, 2*tick, holder.SessionTimeout())
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
+// The credentials are presented again on every connection.
+func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var stranded atomic.Int32
+		var refusing atomic.Bool
+		c := b.Open(coord.WithAuth("digest", "user:password"),
+			coord.WithObserver(func(e coord.Event) {
+				if e.Kind == coord.NodeStranded {
+					stranded.Add(1)
+				}
+			}),
+			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := b.Server.DialContext(ctx, network, addr)
+				return rewriting{conn, func(p []byte) {
+					if len(p) > 12 && int32(binary.BigEndian.Uint32(p[8:])) == int32(zkembed.OpAuth) && refusing.Load() {
+						p[20] = 'x' // of the scheme
+					}
+				}}, err
+			}))
+		h := b.acquire(c)
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Drop())
+		refusing.Store(true)
+		require.NoError(t, h.Release(b.Context()))
+		require.Equal(t, 1, lost.Fired())
+		require.Zero(t, stranded.Load())
+		refusing.Store(false)
+	})
+}
+
+// Simulation and soak look at the other calls.
+func TestACallWhoseContextEndsAsTheConnectionIsLostTellsBoth(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		for _, lost := range []error{coord.ErrDisconnected, coord.ErrSessionExpired} {
+			ctx, cancel := context.WithCancel(b.Context())
+			err := c.Retry(ctx, func(context.Context) error {
+				cancel()
+				return lost
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, lost)
+		}
+	})
+}
+
+// The slower the replies are, the more often they are asked for: otherwise
+// hardly anything of the window would be left when the next one comes: three
+// round trips are in it.
+func TestAHoldOverASlowConnectionHasTimeForAnOutageLeft(t *testing.T) {
+	t.Run("tick known", func(t *testing.T) { holdSlowly(t, T/5, T/8, coord.WithTick(tick)) })
+	t.Run("tick unknown", func(t *testing.T) { holdSlowly(t, T/8, T/16) })
+}
+
+func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Option) {
+	inBubble(t, func(b bubble) {
+		h := b.acquire(b.Open(opts...))
+		b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpPing}}, zkembed.DelayReply(roundTrip))
+		least := T
+		for begun := time.Now(); time.Since(begun) < 20*T; time.Sleep(T / 100) {
+			require.NoError(t, h.Err())
+			least = min(least, time.Until(h.Deadline()))
+		}
+		require.Greater(t, least, left)
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// A server that has hung answers nothing, and its connection stays open. Half
+// of the session time-out is left for the way to another.
+func TestAReadEndsWithItsContextWhenItsServerHangs(t *testing.T) {
+	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
+		_, err := c.Children(ctx, "/")
+		return err
+	})
+}
+
+func TestATransactionEndsWithItsContextWhenItsServerHangs(t *testing.T) {
+	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
+		_, err := c.Txn(ctx, coord.CheckOp("/", -1))
+		return err
+	})
+}
+
+func endsWithItsContext(t *testing.T, call func(context.Context, *coord.Client) error) {
+	t.Helper()
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
+		for range 3 { // the first hangs
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(b.Context(), T/10)
+			err := call(ctx, c)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, T/10, time.Since(begun))
+		}
+	})
+}
+
+func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
+		ctx, cancel := context.WithTimeout(b.Context(), T*6/10)
+		defer cancel()
+		require.NoError(t, c.Flush(ctx))
+		require.Equal(t, 1, hung.Fired())
+		require.NoError(t, h.Err())
+		require.Equal(t, h.Session(), c.SessionID())
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// after is a dialer that takes its time.
+func (b bubble) after(d time.Duration) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		select {
+		case <-time.After(d):
+			return b.Server.DialContext(ctx, network, addr)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func TestAConnectionThatTakesLongIsMade(t *testing.T) {
+	for _, d := range []time.Duration{1100 * time.Millisecond, 3 * time.Second, 6 * time.Second} {
+		t.Run(d.String(), func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				begun := time.Now()
+				c := b.Open(coord.WithDialer(b.after(d)))
+				require.Less(t, time.Since(begun), d+time.Second)
+				require.NoError(t, b.Server.DropConn(c.SessionID()))
+				id := c.SessionID()
+				require.NoError(t, c.Flush(b.Context()))
+				require.Equal(t, id, c.SessionID())
+			})
+		})
+	}
+}
+
+func TestAServerThatDoesNotAcceptKeepsTheOthersWaitingForASecondOnly(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		hung := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if strings.HasPrefix(addr, "hung") {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return b.Server.DialContext(ctx, network, addr)
+		}
+		begun := time.Now()
+		c, err := coord.Open(b.Context(), "hung1:1,hung2:1,good:1", coord.WithSessionTimeout(T), coord.WithDialer(hung))
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(begun), 2100*time.Millisecond)
+		b.Close(c)
+	})
+}
+
+// Connections that do not come up must not pile up.
+func TestFewAttemptsToConnectAreUnderWayAtATime(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var running, most atomic.Int32
+		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+		defer cancel()
+		_, err := coord.Open(ctx, "a:1,b:1", coord.WithSessionTimeout(T), coord.WithDialer(
+			func(ctx context.Context, _, _ string) (net.Conn, error) {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, coord.ErrDisconnected)
+		require.LessOrEqual(t, most.Load(), int32(8))
+		require.Greater(t, most.Load(), int32(2))
 	})
 }

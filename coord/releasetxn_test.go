@@ -2,7 +2,9 @@ package coord_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -187,5 +189,70 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 		require.NotErrorIs(t, err, coord.ErrUnconfirmed)
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// The hold is lost while the transaction is repeated, and its node deleted for
+// that; the repetition must not take the deletion for its own.
+func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwhile(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.LoseAtDisconnect())
+		for range 20 {
+			h := b.acquire(c)
+			f := b.Server.Inject(zkembed.Match{PathPrefix: "/done", Times: 1}, zkembed.Drop())
+			err := b.release(b.Context(), c, h, coord.CreateOp("/done", nil))
+			require.Equal(b, 1, f.Fired())
+			made := slices.ContainsFunc(b.Server.Nodes(), func(n zkembed.Node) bool { return n.Path == "/done" })
+			if err == nil {
+				require.True(b, made, "not carried out")
+			} else {
+				require.ErrorIs(b, err, coord.ErrLost)
+			}
+			if made {
+				require.NoError(b, c.Delete(b.Context(), "/done", -1))
+			}
+			require.ErrorIs(b, h.Err(), coord.ErrLost)
+		}
+	})
+}
+
+// The node goes with the transaction, and what a new handle stands for.
+func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		again := coord.Spec{Line: coord.LockLine("/lock"), Kind: "write", Exclusive: true, Reentrant: true}
+		h, err := c.Acquire(b.Context(), again, first)
+		require.NoError(t, err)
+		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
+		released := make(chan error, 1)
+		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
+		synctest.Wait()
+		_, err = c.Acquire(h.Context(b.Context()), again, first)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		_, err = h.Downgrade(b.Context())
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.NoError(t, <-released)
+	})
+}
+
+// The first attempt was carried out and its reply lost; the client is closed
+// before the second.
+func TestATransactionThatReleasesIsUnconfirmedIfAnAttemptWas(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		f := b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.LoseReply())
+		failed := make(chan error, 1)
+		go func() { failed <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
+		<-f.Struck()
+		time.Sleep(time.Millisecond)
+		b.Server.Stop()
+		time.Sleep(time.Second)
+		require.Empty(b, failed)
+		b.Close(c)
+		err := <-failed
+		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		require.ErrorIs(b, err, coord.ErrClosed)
+		b.Server.Resume()
 	})
 }

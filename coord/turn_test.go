@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"path"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -249,5 +250,137 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.NoError(t, claim.Leave(b.Context()))
 		require.NoError(t, later.Leave(b.Context()))
+	})
+}
+
+func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		inBubble(t, func(b bubble) {
+			const around = "_c_0-lock-0000000007"
+			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
+			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
+				h, err := c.Acquire(ctx, coord.Spec{Line: coord.LockLine(dir), Kind: "lock"}, coord.First)
+				require.NoError(b, err)
+				return h
+			}
+			under := func(dir string) []string {
+				all, err := inspect.Contenders(b.Context(), other, dir)
+				require.NoError(b, err)
+				require.Len(b, all, 1)
+				require.Contains(b, []string{c.Identity(), other.Identity()}, all[0].Owner)
+				return all[0].Under
+			}
+			outer := at(other, b.Context(), "/outer")
+			require.Empty(b, under("/outer"))
+			ctx := outer.Context(outer.Context(b.Context()))
+			middle := at(c, ctx, "/middle")
+			require.Equal(b, []string{around, path.Base(outer.Node())}, under("/middle"), "also one of another client")
+			inner := at(other, middle.Context(ctx), "/inner")
+			want := []string{path.Base(outer.Node()), path.Base(middle.Node())}
+			require.Equal(b, want, under("/inner"))
+			require.NoError(b, inspect.Revoke(b.Context(), other, inner.Node()))
+			require.Equal(b, want, under("/inner"), "a request leaves it to see")
+			for _, h := range []*coord.Hold{inner, middle, outer} {
+				require.NoError(b, h.Release(b.Context()))
+			}
+		})
+	}
+}
+
+func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithHeld("_c_0-lock-0000000007"))
+		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/name", Data: []byte("mine")})
+		require.NoError(b, err)
+		data, _, err := c.Get(b.Context(), h.Node())
+		require.NoError(b, err)
+		require.Equal(b, "mine", string(data))
+		require.NoError(b, h.Release(b.Context()))
+		_, err = coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))
+		require.ErrorIs(b, err, coord.ErrInvalid)
+	})
+}
+
+func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		line := coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}
+		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: line, Kind: "read"})
+		require.NoError(t, err)
+		for _, reentrant := range []bool{false, true} {
+			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
+			_, err := c.Acquire(shared.Context(b.Context()), write, coord.First)
+			require.ErrorIs(t, err, coord.ErrUpgrade)
+			_, err = c.TryAcquire(shared.Context(b.Context()), write, coord.First)
+			require.ErrorIs(t, err, coord.ErrUpgrade)
+		}
+		require.NoError(t, shared.Release(b.Context()))
+	})
+}
+
+func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
+		first, _, err := c.Stand(b.Context(), spec)
+		require.NoError(t, err)
+		before := b.Server.SessionCounts(c.SessionID())
+		second, _, err := c.Stand(b.Context(), spec)
+		require.NoError(t, err)
+		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.Server.SessionCounts(c.SessionID()).Since(before))
+		line, err := c.Children(b.Context(), "/group")
+		require.NoError(t, err)
+		require.Len(t, line, 2)
+		require.NoError(t, first.Release(b.Context()))
+		require.NoError(t, second.Release(b.Context()))
+		b.Close(c)
+	})
+}
+
+func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		require.NoError(t, c.EnsureDir(b.Context(), "/group"))
+		require.NoError(t, b.Server.SetSequence("/group", 2147483600))
+		_, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
+		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		time.Sleep(time.Second)
+		require.Zero(t, b.owned(c.SessionID()))
+		b.Close(c)
+	})
+}
+
+func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		id := c.SessionID()
+		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
+		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 94 bytes each, beside 17
+		ops := make([]coord.Op, 11_155)
+		for i := range ops {
+			ops[i] = check
+		}
+		_, err := c.Txn(b.Context(), ops...)
+		require.ErrorIs(t, err, coord.ErrTooLarge)
+		_, err = c.Txn(b.Context(), ops[:11_154]...)
+		require.ErrorIs(t, err, coord.ErrNoNode, "the server has looked at it")
+		require.Equal(t, id, c.SessionID())
+		b.Close(c)
+	})
+}
+
+func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.Open(), b.Open()
+		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
+		first, _, err := other.Stand(b.Context(), spec)
+		require.NoError(b, err)
+		lost := b.Server.Inject(zkembed.Match{
+			Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1,
+		}, zkembed.LoseReply())
+		second, names, err := c.Stand(b.Context(), spec)
+		require.NoError(b, err)
+		require.Equal(b, 1, lost.Fired())
+		require.ElementsMatch(b, []string{path.Base(first.Node()), path.Base(second.Node())}, names)
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,4 +206,246 @@ func (c *raw) takeEvents() []event {
 	e := c.events
 	c.events = nil
 	return e
+}
+
+// enc writes what requests are made of. It shares nothing with the embedded
+// server's own codec: a mistake made twice would go unseen.
+type enc []byte
+
+func (e enc) i32(v int32) enc { return binary.BigEndian.AppendUint32(e, uint32(v)) }
+func (e enc) i64(v int64) enc { return binary.BigEndian.AppendUint64(e, uint64(v)) }
+func (e enc) str(v string) enc {
+	return append(e.i32(int32(len(v))), v...)
+}
+
+func (e enc) flag(v bool) enc {
+	if v {
+		return append(e, 1)
+	}
+	return append(e, 0)
+}
+
+func (e enc) buf(v []byte) enc {
+	if v == nil {
+		return e.i32(-1)
+	}
+	return append(e.i32(int32(len(v))), v...)
+}
+
+func (e enc) strs(v []string) enc {
+	e = e.i32(int32(len(v)))
+	for _, s := range v {
+		e = e.str(s)
+	}
+	return e
+}
+
+type acl struct {
+	perms      int32
+	scheme, id string
+}
+
+var open = []acl{{31, "world", "anyone"}}
+
+func (e enc) acls(v []acl) enc {
+	e = e.i32(int32(len(v)))
+	for _, a := range v {
+		e = e.i32(a.perms).str(a.scheme).str(a.id)
+	}
+	return e
+}
+
+// dec reads what replies are made of. It panics on a short reply, which fails
+// the test.
+type dec struct{ b []byte }
+
+func (d *dec) take(n int) []byte {
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *dec) i32() int32  { return int32(binary.BigEndian.Uint32(d.take(4))) }
+func (d *dec) i64() int64  { return int64(binary.BigEndian.Uint64(d.take(8))) }
+func (d *dec) str() string { return string(d.take(int(d.i32()))) }
+func (d *dec) flag() bool  { return d.take(1)[0] != 0 }
+
+func (d *dec) buf() []byte {
+	n := d.i32()
+	if n < 0 {
+		return nil
+	}
+	return d.take(int(n))
+}
+
+func (d *dec) strs() []string {
+	v := []string{}
+	for range d.i32() {
+		v = append(v, d.str())
+	}
+	return v
+}
+
+func (d *dec) acls() []acl {
+	v := []acl{}
+	for range d.i32() {
+		v = append(v, acl{d.i32(), d.str(), d.str()})
+	}
+	return v
+}
+
+type stat struct {
+	czxid, mzxid, ctime, mtime  int64
+	version, cversion, aversion int32
+	owner                       int64
+	length, children            int32
+	pzxid                       int64
+}
+
+func (d *dec) stat() stat {
+	return stat{
+		d.i64(), d.i64(), d.i64(), d.i64(), d.i32(), d.i32(), d.i32(), d.i64(), d.i32(), d.i32(), d.i64(),
+	}
+}
+
+// ZooKeeper's operation codes.
+const (
+	opCreate        = 1
+	opDelete        = 2
+	opExists        = 3
+	opGetData       = 4
+	opSetData       = 5
+	opGetACL        = 6
+	opSetACL        = 7
+	opGetChildren   = 8
+	opSync          = 9
+	opPing          = 11
+	opGetChildren2  = 12
+	opCheck         = 13
+	opMulti         = 14
+	opCreate2       = 15
+	opCheckWatches  = 17
+	opRemoveWatches = 18
+	opContainer     = 19
+	opTTL           = 21
+	opMultiRead     = 22
+	opAuth          = 100
+	opSetWatches    = 101
+	opGetEphemerals = 103
+	opAllChildren   = 104
+	opSetWatches2   = 105
+	opAddWatch      = 106
+	opWhoAmI        = 107
+	opClose         = -11
+)
+
+// create flags
+const (
+	persistent  = 0
+	ephemeral   = 1
+	sequential  = 2
+	ephemeralSq = 3
+	container   = 4
+	ttlNode     = 5
+	ttlSeq      = 6
+)
+
+func create(path string, data []byte, acls []acl, flags int32) enc {
+	return enc{}.str(path).buf(data).acls(acls).i32(flags)
+}
+
+func createTTL(path string, data []byte, acls []acl, flags int32, ttl int64) enc {
+	return create(path, data, acls, flags).i64(ttl)
+}
+
+func versioned(path string, version int32) enc { return enc{}.str(path).i32(version) }
+func watched(path string, watch bool) enc      { return enc{}.str(path).flag(watch) }
+
+func setData(path string, data []byte, version int32) enc {
+	return enc{}.str(path).buf(data).i32(version)
+}
+
+// part is one operation of a multi.
+type part struct {
+	op   int32
+	body enc
+}
+
+func multi(parts []part) enc {
+	e := enc{}
+	for _, p := range parts {
+		e = append(e.i32(p.op).flag(false).i32(-1), p.body...)
+	}
+	return e.i32(-1).flag(true).i32(-1)
+}
+
+// body decodes the body of a successful reply.
+func body(op int32, b []byte) string {
+	d := &dec{b}
+	s := decode(op, d)
+	if len(d.b) > 0 {
+		s += fmt.Sprintf(" +%d bytes", len(d.b))
+	}
+	return s
+}
+
+func decode(op int32, d *dec) string {
+	switch op {
+	case opCreate, opSync:
+		return d.str()
+	case opCreate2, opContainer, opTTL:
+		return d.str() + " " + d.stat().String()
+	case opExists, opSetData, opSetACL:
+		return d.stat().String()
+	case opGetData:
+		data := d.buf()
+		return fmt.Sprintf("%q nil=%t %s", data, data == nil, d.stat())
+	case opGetACL:
+		var v []string // the identities of auth come in any order
+		for _, a := range d.acls() {
+			v = append(v, fmt.Sprint(a))
+		}
+		return sorted(v) + " " + d.stat().String()
+	case opGetChildren, opGetEphemerals:
+		return sorted(d.strs())
+	case opGetChildren2:
+		return sorted(d.strs()) + " " + d.stat().String()
+	case opAllChildren, opAddWatch:
+		return fmt.Sprint(d.i32())
+	case opWhoAmI:
+		var v []string
+		for range d.i32() {
+			v = append(v, d.str()+"="+d.str())
+		}
+		return sorted(v)
+	case opMulti, opMultiRead:
+		return results(d)
+	}
+	return ""
+}
+
+func results(d *dec) string {
+	var b strings.Builder
+	for {
+		op, done, code := d.i32(), d.flag(), d.i32()
+		fmt.Fprintf(&b, "{%d %t %d", op, done, code)
+		switch {
+		case done:
+			return b.String() + "}"
+		case op == -1:
+			fmt.Fprintf(&b, " %d}", d.i32())
+		default:
+			fmt.Fprintf(&b, " %s}", decode(op, d))
+		}
+	}
+}
+
+func sorted(v []string) string {
+	slices.Sort(v)
+	return fmt.Sprintf("%q", v)
+}
+
+func (s stat) String() string {
+	return fmt.Sprintf("stat(c%d m%d ct%d mt%d v%d cv%d av%d own%#x len%d ch%d p%d)", s.czxid, s.mzxid,
+		s.ctime, s.mtime, s.version, s.cversion, s.aversion, s.owner, s.length, s.children, s.pzxid)
 }

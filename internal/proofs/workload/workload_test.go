@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/zktest"
 )
+
+func TestMain(m *testing.M) { zktest.Main(m) }
 
 // pretended is a hold that lasts until it is released.
 type pretended struct{ done chan struct{} }
