@@ -5,9 +5,14 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// patient is a session time-out by which a client does not give a connection
+// up because the machine is busy.
+const patient = 30 * time.Second
 
 func TestAClientDoesNotWaitForAnAnswerThatWasLost(t *testing.T) {
 	t.Parallel()

@@ -13,13 +13,13 @@ func TestAnEnsembleElectsAnotherLeaderWhenTheLeaderDies(t *testing.T) {
 	old, err := e.Leader()
 	require.NoError(t, err)
 	require.Len(t, e.Followers(), 2)
-	create(t, Connect(t, e.ConnectString(), SessionTimeout), "/kept", 0)
+	create(t, Connect(t, e.ConnectString(), patient), "/kept", 0)
 
 	require.NoError(t, old.Kill())
 	leader, err := e.Leader()
 	require.NoError(t, err)
 	require.NotSame(t, old, leader)
-	exists, _, err := Connect(t, leader.Addr(), SessionTimeout).Exists("/kept")
+	exists, _, err := Connect(t, leader.Addr(), patient).Exists("/kept")
 	require.NoError(t, err)
 	require.True(t, exists)
 
@@ -49,7 +49,7 @@ func TestAnIsolatedFollowerServesOldDataUntilItGivesUp(t *testing.T) {
 	leader, err := e.Leader()
 	require.NoError(t, err)
 	follower := e.Followers()[0]
-	ahead, behind := Connect(t, leader.Addr(), 10*time.Second), Connect(t, follower.Addr(), 10*time.Second)
+	ahead, behind := Connect(t, leader.Addr(), patient), Connect(t, follower.Addr(), patient)
 	link := e.Link(follower)
 
 	link.Isolate()
@@ -78,7 +78,7 @@ func TestALaggingFollowerHearsOfAWriteLater(t *testing.T) {
 	leader, err := e.Leader()
 	require.NoError(t, err)
 	follower := e.Followers()[0]
-	ahead, behind := Connect(t, leader.Addr(), 10*time.Second), Connect(t, follower.Addr(), 10*time.Second)
+	ahead, behind := Connect(t, leader.Addr(), patient), Connect(t, follower.Addr(), patient)
 
 	e.Link(follower).Delay(lag)
 	var late string

@@ -15,7 +15,7 @@ func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
 	t.Parallel()
 	s := RequireReal(t)
 	addr, pid := s.Addr(), s.PID()
-	create(t, Connect(t, s.Addr(), SessionTimeout), "/kept", 0)
+	create(t, Connect(t, s.Addr(), patient), "/kept", 0)
 
 	require.NoError(t, s.Kill())
 	require.False(t, s.Alive())
@@ -26,7 +26,7 @@ func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
 
 	require.Equal(t, addr, s.Addr())
 	require.NotEqual(t, pid, s.PID())
-	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/kept")
+	exists, _, err := Connect(t, s.Addr(), patient).Exists("/kept")
 	require.NoError(t, err)
 	require.True(t, exists)
 }
@@ -34,12 +34,12 @@ func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
 func TestAServerThatWasKilledWhenItHadJustBegunALogComesBack(t *testing.T) {
 	t.Parallel()
 	s := RequireReal(t)
-	create(t, Connect(t, s.Addr(), SessionTimeout), "/kept", 0)
+	create(t, Connect(t, s.Addr(), patient), "/kept", 0)
 	require.NoError(t, s.Kill())
 	begun := filepath.Join(s.DataDir(), "version-2", "log.7fffffff")
 	require.NoError(t, os.WriteFile(begun, nil, 0o600))
 	require.NoError(t, s.Restart())
-	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/kept")
+	exists, _, err := Connect(t, s.Addr(), patient).Exists("/kept")
 	require.NoError(t, err)
 	require.True(t, exists)
 }
@@ -47,13 +47,13 @@ func TestAServerThatWasKilledWhenItHadJustBegunALogComesBack(t *testing.T) {
 func TestAWipedServerHasForgottenEverything(t *testing.T) {
 	t.Parallel()
 	s := RequireReal(t)
-	conn := Connect(t, s.Addr(), SessionTimeout)
+	conn := Connect(t, s.Addr(), patient)
 	create(t, conn, "/forgotten", 0)
 	conn.Close()
 
 	require.NoError(t, s.WipeAndRestart())
 
-	exists, _, err := Connect(t, s.Addr(), SessionTimeout).Exists("/forgotten")
+	exists, _, err := Connect(t, s.Addr(), patient).Exists("/forgotten")
 	require.NoError(t, err)
 	require.False(t, exists)
 }
@@ -84,7 +84,7 @@ func TestAStoppedServerAcceptsConnectionsAndAnswersNothingUntilContinued(t *test
 func TestMntrGivesNumbersAndNamesAnUnknownKey(t *testing.T) {
 	t.Parallel()
 	s := RequireReal(t)
-	conn := Connect(t, s.Addr(), SessionTimeout)
+	conn := Connect(t, s.Addr(), patient)
 	_, _, _, err := conn.ExistsW("/watched")
 	require.NoError(t, err)
 
@@ -102,7 +102,7 @@ func TestServerOptionsReachTheServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, conf, "tickTime=150\n")
 
-	conn := Connect(t, s.Addr(), SessionTimeout)
+	conn := Connect(t, s.Addr(), patient)
 	_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	create(t, conn, "/c/child", 0)

@@ -13,7 +13,7 @@ func TestAnExpiredSessionLosesItsNodesAndItsClientHearsOfIt(t *testing.T) {
 	t.Parallel()
 	Each(t, func(t *testing.T, w *World) {
 		create(t, w.Admin(), w.Path(""), 0)
-		conn, events := watched(t, w.ConnectString())
+		conn, events := watched(t, w.ConnectString(), patient)
 		create(t, conn, w.Path("mine"), zk.FlagEphemeral)
 
 		w.ExpireSession(conn.SessionID())
@@ -31,12 +31,12 @@ func TestASessionEndsHoweverFastItsClientComesBack(t *testing.T) {
 	t.Parallel()
 	w := New(t, Real)
 	for range 10 {
-		conn := Connect(t, w.ConnectString(), SessionTimeout)
+		conn := Connect(t, w.ConnectString(), patient)
 		id := conn.SessionID()
 		back := make(chan error, 1)
 		go func() { // a client that connects again without a pause
 			for {
-				c, err := takeOver(w.ConnectString(), id, SessionTimeout, nil)
+				c, err := takeOver(w.ConnectString(), id, patient, nil)
 				if errors.Is(err, errUnknownSession) {
 					back <- nil
 					return
@@ -57,7 +57,7 @@ func TestADroppedConnectionLeavesTheSessionAlive(t *testing.T) {
 	t.Parallel()
 	Each(t, func(t *testing.T, w *World) {
 		create(t, w.Admin(), w.Path(""), 0)
-		conn, events := watched(t, w.ConnectString())
+		conn, events := watched(t, w.ConnectString(), patient)
 		id := conn.SessionID()
 		create(t, conn, w.Path("mine"), zk.FlagEphemeral)
 
@@ -74,10 +74,10 @@ func TestADroppedConnectionLeavesTheSessionAlive(t *testing.T) {
 
 // watched returns a client with a session, and the states it goes through from
 // then on.
-func watched(t *testing.T, connectString string) (*zk.Conn, <-chan zk.State) {
+func watched(t *testing.T, connectString string, timeout time.Duration) (*zk.Conn, <-chan zk.State) {
 	t.Helper()
 	states := make(chan zk.State, 1000)
-	conn, err := connect(connectString, SessionTimeout, func(e zk.Event) {
+	conn, err := connect(connectString, timeout, func(e zk.Event) {
 		if e.Type == zk.EventSession {
 			states <- e.State
 		}

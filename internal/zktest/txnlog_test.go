@@ -10,7 +10,7 @@ import (
 func TestTheLogsOfAnEnsembleTellWhatItCarriedOut(t *testing.T) {
 	t.Parallel()
 	ens := RequireEnsemble(t)
-	conn := Connect(t, ens.ConnectString(), SessionTimeout)
+	conn := Connect(t, ens.ConnectString(), patient)
 	for _, path := range []string{"/one", "/two", "/three"} {
 		create(t, conn, path, 0)
 	}

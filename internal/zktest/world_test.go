@@ -66,7 +66,7 @@ func TestAWorldFailsItsTestIfAnEphemeralNodeOrAWatchIsLeft(t *testing.T) {
 		world := New(in, w.Backend())
 		world.SetTimeout(200 * time.Millisecond)
 		create(t, world.Admin(), world.Path(""), 0)
-		leaky, err := connect(world.ConnectString(), SessionTimeout, func(zk.Event) {})
+		leaky, err := connect(world.ConnectString(), patient, func(zk.Event) {})
 		require.NoError(t, err)
 		defer leaky.Close()
 		create(t, leaky, world.Path("left"), zk.FlagEphemeral)
@@ -87,8 +87,9 @@ func TestAWorldGivesADeadClientsNodesTimeToExpire(t *testing.T) {
 	Each(t, func(t *testing.T, w *World) {
 		in := &inner{TB: t}
 		world := New(in, w.Backend())
+		world.SetTimeout(2 * SessionTimeout)
 		create(t, world.Admin(), world.Path(""), 0)
-		dead := Connect(t, world.Proxy().Addr(), SessionTimeout)
+		dead := Connect(t, world.Proxy().Addr(), 2*SessionTimeout)
 		create(t, dead, world.Path("expires"), zk.FlagEphemeral)
 		world.Proxy().Close() // no farewell reaches the server
 		in.finish()
@@ -134,15 +135,17 @@ func TestServersComeBackFromACrashAndFromAFreeze(t *testing.T) {
 	t.Parallel()
 	EachPrivate(t, func(t *testing.T, w *World) {
 		create(t, w.Admin(), w.Path(""), 0)
-		conn, states := watched(t, w.ConnectString())
+		conn, states := watched(t, w.ConnectString(), 2*SessionTimeout)
 		create(t, conn, w.Path("mine"), zk.FlagEphemeral)
 
 		w.Crash()
 		awaitState(t, states, zk.StateDisconnected)
 		w.Recover()
 		awaitState(t, states, zk.StateHasSession)
-		_, _, err := conn.Exists(w.Path("mine"))
-		require.NoError(t, err)
+		Eventually(t, readyWithin, func() bool {
+			_, _, err := conn.Exists(w.Path("mine"))
+			return err == nil
+		}, "the client is served")
 
 		w.Freeze()
 		awaitState(t, states, zk.StateDisconnected)

@@ -22,30 +22,30 @@ func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("l")
-		holder := cmdtest.Patiently(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...)
+		holder := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...)
 		holder.Line()
-		waiter := cmdtest.Patiently(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...)
+		waiter := cmdtest.On(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...)
 		cmdtest.AwaitContenders(t, w.Admin(), path, 2)
 		shown := func() look.Report {
-			r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", path).Line())
+			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", path).Line())
 			require.Len(t, r.Contenders, 2)
 			require.True(t, strings.HasPrefix(r.Contenders[0].Owner, "nightly\t\x1b[31mbackup "), r.Contenders[0].Owner)
 			require.True(t, strings.HasPrefix(r.Contenders[1].Owner, "monthly backup "), r.Contenders[1].Owner)
 			return r
 		}
 		require.False(t, shown().Contenders[0].Revoked)
-		require.Equal(t, 0, cmdtest.Patiently(t, w, "revoke", path).Exit())
+		require.Equal(t, 0, cmdtest.On(t, w, "revoke", path).Exit())
 		require.True(t, shown().Contenders[0].Revoked)
 
 		quoted := `"nightly\t\x1b[31mbackup `
-		require.Contains(t, cmdtest.Patiently(t, w, "inspect", path).Output(), quoted)
-		require.Contains(t, cmdtest.Patiently(t, w, "ls", path).Output(), quoted)
-		require.Contains(t, cmdtest.Patiently(t, w, "graph", path).Output(), quoted)
-		require.Contains(t, cmdtest.Patiently(t, w, "graph", path).Output(), `"monthly backup `)
-		g := cmdtest.Parse[see.WaitGraph](t, cmdtest.Patiently(t, w, "--json", "graph", path).Line())
+		require.Contains(t, cmdtest.On(t, w, "inspect", path).Output(), quoted)
+		require.Contains(t, cmdtest.On(t, w, "ls", path).Output(), quoted)
+		require.Contains(t, cmdtest.On(t, w, "graph", path).Output(), quoted)
+		require.Contains(t, cmdtest.On(t, w, "graph", path).Output(), `"monthly backup `)
+		g := cmdtest.Parse[see.WaitGraph](t, cmdtest.On(t, w, "--json", "graph", path).Line())
 		require.Len(t, g.Waits, 1)
 		require.True(t, strings.HasPrefix(g.Waits[0].ForWho, "nightly"))
-		l := cmdtest.Parse[see.Listing](t, cmdtest.Patiently(t, w, "--json", "ls", path).Line())
+		l := cmdtest.Parse[see.Listing](t, cmdtest.On(t, w, "--json", "ls", path).Line())
 		require.True(t, strings.HasPrefix(l.Recipes[0].Holders[0], "nightly"))
 
 		require.NoError(t, holder.In.Close())
@@ -64,30 +64,30 @@ func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
 			"e": cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF),
 			"b": {"doublebarrier", "-n", "1", w.Path("b"), "--", "sh", "-c", cmdtest.UntilEOF},
 		} {
-			p := cmdtest.Patiently(t, w, append([]string{verb[0], "--label", "our " + name}, verb[1:]...)...)
+			p := cmdtest.On(t, w, append([]string{verb[0], "--label", "our " + name}, verb[1:]...)...)
 			p.Line()
-			r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path(name)).Line())
+			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(name)).Line())
 			require.Len(t, r.Contenders, 1)
 			require.True(t, strings.HasPrefix(r.Contenders[0].Owner, "our "+name+" "), r.Contenders[0].Owner)
 			require.NoError(t, p.In.Close())
 			require.Equal(t, 5, p.Exit())
 		}
-		p := cmdtest.Patiently(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy)
+		p := cmdtest.On(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy)
 		p.Line()
-		r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("q")).Line())
+		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
 		require.True(t, strings.HasPrefix(r.Queue.First[0].Owner, "our q "), r.Queue.First[0].Owner)
-		taker := cmdtest.Patiently(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q"))
+		taker := cmdtest.On(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q"))
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
 		owners := ""
-		for _, c := range cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("q")).Line()).Contenders {
+		for _, c := range cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line()).Contenders {
 			owners += c.Owner + "\n"
 		}
 		require.Contains(t, owners, "our taker ")
 		cmdtest.PutItems(t, w, "more")
 		require.Equal(t, "more", taker.Line())
 
-		require.Equal(t, 0, cmdtest.Patiently(t, w, "barrier", "set", "--label", "our gate", w.Path("gate")).Exit())
-		r = cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("gate")).Line())
+		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", "--label", "our gate", w.Path("gate")).Exit())
+		r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("gate")).Line())
 		require.True(t, strings.HasPrefix(r.Closed.By, "our gate "), r.Closed.By)
 		p.Signal(syscall.SIGTERM)
 		require.Equal(t, 128+15, p.Exit())
@@ -101,15 +101,15 @@ func TestWithoutALabelTheCommandsNameIsShown(t *testing.T) {
 	strange := filepath.Join(t.TempDir(), "two\nlines")
 	require.NoError(t, os.WriteFile(strange, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700))
 	for command, want := range map[string]string{"/bin/sh": "sh ", strange: "coorddemo "} {
-		p := cmdtest.Patiently(t, w, "lock", w.Path("l"), "--", command, "-c", cmdtest.UntilEOF)
+		p := cmdtest.On(t, w, "lock", w.Path("l"), "--", command, "-c", cmdtest.UntilEOF)
 		p.Line()
-		r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("l")).Line())
+		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		require.True(t, strings.HasPrefix(r.Contenders[0].Owner, want), r.Contenders[0].Owner)
 		require.NoError(t, p.In.Close())
 		require.Equal(t, 5, p.Exit())
 	}
-	require.Equal(t, 0, cmdtest.Patiently(t, w, "barrier", "set", w.Path("gate")).Exit())
-	r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("gate")).Line())
+	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("gate")).Exit())
+	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("gate")).Line())
 	require.True(t, strings.HasPrefix(r.Closed.By, "coorddemo "), r.Closed.By)
 }
 
@@ -131,7 +131,7 @@ func TestALabelIsOneLineAndNotTooLong(t *testing.T) {
 	require.Equal(t, term.ExitUsage, p.Exit())
 	require.Contains(t, p.Stderr.String(), "must be one line")
 	w := zktest.New(t, zktest.Embedded)
-	require.Equal(t, 0, cmdtest.Patiently(t, w, "lock", "--label", strings.Repeat("x", 256), w.Path("l"), "--", "true").Exit())
+	require.Equal(t, 0, cmdtest.On(t, w, "lock", "--label", strings.Repeat("x", 256), w.Path("l"), "--", "true").Exit())
 	for _, args := range [][]string{
 		{"elect", "--data", "x", "--label", "y", "/e", "--", "true"}, {"elect", "--who", "--label", "y", "/e"},
 	} {

@@ -152,9 +152,14 @@ func StartAs(t *testing.T, cmd *exec.Cmd) *Process {
 		close(p.Exited)
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
 		_ = p.In.Close()
-		<-p.Exited
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it releases what it holds
+		select {
+		case <-p.Exited:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-p.Exited
+		}
 		readers.Wait()
 		_, _ = read.Close(), readErr.Close()
 		if t.Failed() {
@@ -242,9 +247,13 @@ func (p *Process) Number() int {
 
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Target names a world's servers, and the session time-out of the test servers.
-func Target(w *zktest.World) []string {
-	return []string{"--zk", w.ConnectString(), "--session-timeout", zktest.SessionTimeout.String()}
+// Target names a world's servers, and a session time-out by which a busy
+// machine does not cost a process what it holds.
+func Target(w *zktest.World) []string { return lasting(w, 20*time.Second) }
+
+func lasting(w *zktest.World, session time.Duration) []string {
+	w.SetTimeout(20 * time.Second)
+	return []string{"--zk", w.ConnectString(), "--session-timeout", session.String()}
 }
 
 // On starts coorddemo on a world's servers.

@@ -31,18 +31,15 @@ func Elect(path, script string, options ...string) []string {
 	return append(append([]string{"elect"}, options...), path, "--", "sh", "-c", script)
 }
 
-// Member starts a process that runs a script in a round of n. Its session lasts
-// long enough for a busy machine.
+// Member starts a process that runs a script in a round of n.
 func Member(t *testing.T, w *zktest.World, n int, script string, options ...string) *Process {
 	t.Helper()
-	return MemberFor(t, w, 20*time.Second, n, script, options...)
+	return On(t, w, Round(w, n, script, options...)...)
 }
 
-func MemberFor(t *testing.T, w *zktest.World, session time.Duration, n int, script string, options ...string) *Process {
-	t.Helper()
-	w.SetTimeout(max(session, zktest.SessionTimeout))
-	args := append([]string{"--zk", w.ConnectString(), "--session-timeout", session.String(), "doublebarrier", "-n", strconv.Itoa(n)}, options...)
-	return Start(t, append(args, w.Path("b"), "--", "sh", "-c", script)...)
+func Round(w *zktest.World, n int, script string, options ...string) []string {
+	args := append([]string{"doublebarrier", "-n", strconv.Itoa(n)}, options...)
+	return append(args, w.Path("b"), "--", "sh", "-c", script)
 }
 
 // InBarrier waits until so many processes are there, waiting or inside.
@@ -78,22 +75,25 @@ func Receive(t *testing.T, w *zktest.World, script string, options ...string) *P
 	return On(t, w, append(append([]string{"queue", "receive"}, options...), w.Path("q"), "--", "sh", "-c", script)...)
 }
 
-// Patiently starts a process whose session lasts long enough for a busy
-// machine.
-func Patiently(t *testing.T, w *zktest.World, args ...string) *Process {
-	t.Helper()
-	return Lasting(t, w, 20*time.Second, args...)
+// Receiving is the command line of Receive.
+func Receiving(w *zktest.World, script string) []string {
+	return []string{"queue", "receive", w.Path("q"), "--", "sh", "-c", script}
 }
 
-// Lasting starts a process with this session time-out.
-func Lasting(t *testing.T, w *zktest.World, session time.Duration, args ...string) *Process {
+// Short is the session time-out of a process that is to lose its session, and
+// not before all is ready for that.
+const Short = 4 * time.Second
+
+// Mortal starts a process that is to lose its session.
+func Mortal(t *testing.T, w *zktest.World, args ...string) *Process {
 	t.Helper()
-	w.SetTimeout(session)
-	return Start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", session.String()}, args...)...)
+	return Start(t, append(lasting(w, Short), args...)...)
 }
 
-// unavailable is what the program exits with where no server answers.
-const unavailable = 69
+const (
+	unavailable = 69  // is what the program exits with where no server answers
+	timedOut    = 124 // where it waited in vain
+)
 
 // AwaitOutcome starts a process again and again until what it came to is as it
 // should be. One that got no session in its time-out gets a longer one the next
@@ -113,6 +113,17 @@ func AwaitOutcome(t *testing.T, mayBeLate bool, start func(timeout string) *Proc
 		}
 		return right(p)
 	}, "a process comes to what it should")
+}
+
+// GivesUp has a process wait in vain, with the time-out that it is given.
+func GivesUp(t *testing.T, start func(timeout string) *Process) (gone *Process) {
+	t.Helper()
+	AwaitOutcome(t, true, start, func(p *Process) bool {
+		require.Equal(t, timedOut, p.Exit())
+		gone = p
+		return true
+	})
+	return gone
 }
 
 // Tells waits until the standard error has the text.

@@ -54,7 +54,7 @@ func OnTerminal(t *testing.T, w *zktest.World, name string, args ...string) *Ter
 	device, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
 	tty := &Terminal{t: t, Keys: keys, Cmd: exec.Command(name, args...)}
-	tty.Cmd.Env = append(Environment(), "ZK_SERVERS="+w.ConnectString(), "D="+Coorddemo(t), "T=--session-timeout=4s", "PS1=$ ", "ENV=")
+	tty.Cmd.Env = append(Environment(), "ZK_SERVERS="+w.ConnectString(), "D="+Coorddemo(t), "T=--session-timeout=20s", "PS1=$ ", "ENV=")
 	tty.Cmd.Stdin, tty.Cmd.Stdout, tty.Cmd.Stderr = device, device, device
 	tty.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, tty.Cmd.Start())

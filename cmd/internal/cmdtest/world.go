@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -69,6 +70,12 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
+// Open returns a client whose session a busy machine does not end.
+func Open(t testing.TB, w *zktest.World, opts ...coord.Option) *coord.Client {
+	t.Helper()
+	return coordtest.Open(t, w.ConnectString(), append([]coord.Option{coord.WithSessionTimeout(20 * time.Second)}, opts...)...)
+}
+
 // Below is the path that the world's own paths are below.
 func Below(w *zktest.World) string { return strings.TrimSuffix(w.Path("x"), "/x") }
 
@@ -91,8 +98,8 @@ func Waits[T any](t *testing.T, w *zktest.World, dir string, n int, acquire func
 // EveryRecipe makes one of each recipe below the world's path.
 func EveryRecipe(t *testing.T, w *zktest.World) (holder, other *coord.Client) {
 	ctx := t.Context()
-	holder = coordtest.Open(t, w.ConnectString(), coord.WithIdentity("holder"))
-	other = coordtest.Open(t, w.ConnectString(), coord.WithIdentity("other"))
+	holder = Open(t, w, coord.WithIdentity("holder"))
+	other = Open(t, w, coord.WithIdentity("other"))
 	Must(Must(lock.New(holder, w.Path("app/lock"))).Acquire(ctx))
 	Waits(t, w, w.Path("app/lock"), 2, Must(lock.New(other, w.Path("app/lock"))).Acquire)
 	shared := Must(rwlock.New(holder, w.Path("app/shared")))
@@ -114,7 +121,7 @@ func EveryRecipe(t *testing.T, w *zktest.World) (holder, other *coord.Client) {
 // one of Kazoo's with an orphan, and a directory with contenders of both
 // dialects.
 func Tangle(t *testing.T, w *zktest.World) (a, b *coord.Client) {
-	a, b = coordtest.Open(t, w.ConnectString(), coord.WithIdentity("alice")), coordtest.Open(t, w.ConnectString(), coord.WithIdentity("bob"))
+	a, b = Open(t, w, coord.WithIdentity("alice")), Open(t, w, coord.WithIdentity("bob"))
 	one, two := w.Path("one"), w.Path("two")
 	Must(Must(lock.New(a, one)).Acquire(t.Context()))
 	Must(Must(lock.New(b, two)).Acquire(t.Context()))

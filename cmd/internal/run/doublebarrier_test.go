@@ -65,7 +65,7 @@ func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
 func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		victim := cmdtest.MemberFor(t, w, zktest.SessionTimeout, 2, cmdtest.Stubborn)
+		victim := cmdtest.Mortal(t, w, cmdtest.Round(w, 2, cmdtest.Stubborn)...)
 		other := cmdtest.Member(t, w, 2, "exit 0")
 		pid := victim.Number()
 		victim.Signal(syscall.SIGKILL)
@@ -115,7 +115,9 @@ func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
 func TestADoubleBarriersTimeOutAndSignalsEndTheWaitAndLeaveNothing(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		require.Equal(t, term.ExitTimeout, cmdtest.Member(t, w, 2, "echo never", "--timeout", "0.3").Exit())
+		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+			return cmdtest.Member(t, w, 2, "echo never", "--timeout", timeout)
+		})
 		cmdtest.InBarrier(t, w, 0)
 		p := cmdtest.Member(t, w, 2, "echo never")
 		cmdtest.InBarrier(t, w, 1)

@@ -28,22 +28,22 @@ func insideOf(t *testing.T, w *zktest.World, outer string, inner ...string) []st
 func TestANestedLockAtSeveralPathsIsRefusedBeforeItWaitsForAny(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("a"), cmdtest.UntilEOF)...)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("a"), cmdtest.UntilEOF)...)
 	holder.Number()
 	for _, names := range []string{"a b", "b a"} {
-		p := cmdtest.Patiently(t, w, insideOf(t, w, "lock", several(w, names, "echo ran")...)...)
+		p := cmdtest.On(t, w, insideOf(t, w, "lock", several(w, names, "echo ran")...)...)
 		require.Equal(t, term.ExitOwnFault, p.Exit(), names)
 		require.Empty(t, p.Output(), names)
 		require.Contains(t, p.Stderr.String(), "this process runs under "+w.Path("b")+" already", names)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 1)
 	}
-	p := cmdtest.Patiently(t, w, insideOf(t, w, "lock", several(w, "a b", "echo ran", "--try")...)...)
+	p := cmdtest.On(t, w, insideOf(t, w, "lock", several(w, "a b", "echo ran", "--try")...)...)
 	require.Equal(t, term.ExitBusy, p.Exit(), "a try does not wait")
-	p = cmdtest.Patiently(t, w, insideOf(t, w, "lock", several(w, "a b", "echo ran", "--shared")...)...)
+	p = cmdtest.On(t, w, insideOf(t, w, "lock", several(w, "a b", "echo ran", "--shared")...)...)
 	require.Equal(t, term.ExitOwnFault, p.Exit(), "a shared one inside a plain one")
 	require.NoError(t, holder.In.Close())
 	require.Equal(t, 5, holder.Exit())
-	p = cmdtest.Patiently(t, w, insideOf(t, w, "lock --shared", several(w, "a b", "echo ran", "--shared")...)...)
+	p = cmdtest.On(t, w, insideOf(t, w, "lock --shared", several(w, "a b", "echo ran", "--shared")...)...)
 	require.Zero(t, p.Exit(), "a shared one inside itself is granted")
 	require.Equal(t, "ran", p.Output())
 }
@@ -63,11 +63,11 @@ func TestSeveralPathsAreToldFromTheCommandByTheSeparator(t *testing.T) {
 		"lock PATH/a -- /usr/bin/env echo ran", "lock PATH/a echo ran", "lock PATH/a PATH/b -- /usr/bin/env echo ran",
 		"lock -- PATH/a PATH/b -- echo ran", "lock -- PATH/a echo ran",
 	} {
-		p := cmdtest.Patiently(t, w, strings.Fields(strings.ReplaceAll(args, "PATH", w.Path("l")))...)
+		p := cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(args, "PATH", w.Path("l")))...)
 		require.Zero(t, p.Exit(), args)
 		require.Equal(t, "ran", p.Output(), args)
 	}
-	p := cmdtest.Patiently(t, w, "lock", w.Path("a"), w.Path("b"), "-c", "echo ran")
+	p := cmdtest.On(t, w, "lock", w.Path("a"), w.Path("b"), "-c", "echo ran")
 	require.Zero(t, p.Exit())
 	require.Equal(t, "ran", p.Output())
 }

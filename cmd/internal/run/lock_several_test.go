@@ -32,7 +32,7 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		script := `echo $COORD_PATH_1 $COORD_NODE_1 $COORD_TOKEN_1; echo $COORD_PATH_2 $COORD_NODE_2 $COORD_TOKEN_2; ` +
 			`echo $COORD_HELD; echo "none: $COORD_PATH$COORD_NODE$COORD_TOKEN"; cat; exit 3`
-		p := cmdtest.On(t, w, append([]string{"--json", "--session-timeout", "10s"}, several(w, "z a", script)...)...)
+		p := cmdtest.On(t, w, append([]string{"--json"}, several(w, "z a", script)...)...)
 		var nodes []string
 		var tokens []int64
 		for _, name := range []string{"z", "a"} {
@@ -82,7 +82,7 @@ func TestSeveralLocksInAnyOrderDoNotWaitForEachOther(t *testing.T) {
 		inside := filepath.Join(t.TempDir(), "inside") // is there while a command runs
 		for range 3 {
 			for _, names := range []string{"a b c", "c b a", "b c a"} {
-				all = append(all, cmdtest.Patiently(t, w, several(w, names, "mkdir "+inside+" && rmdir "+inside+" && echo done")...))
+				all = append(all, cmdtest.On(t, w, several(w, names, "mkdir "+inside+" && rmdir "+inside+" && echo done")...))
 			}
 		}
 		for _, p := range all {
@@ -95,11 +95,11 @@ func TestSeveralLocksInAnyOrderDoNotWaitForEachOther(t *testing.T) {
 func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("b"), cmdtest.UntilEOF)...)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("b"), cmdtest.UntilEOF)...)
 	holder.Number()
 	for option, status := range map[string]int{"--try": term.ExitBusy, "--timeout=": term.ExitTimeout} {
 		cmdtest.AwaitOutcome(t, option == "--timeout=", func(timeout string) *cmdtest.Process {
-			return cmdtest.Patiently(t, w, append([]string{"--json"}, several(w, "c b a", "echo never", option+timeout)...)...)
+			return cmdtest.On(t, w, append([]string{"--json"}, several(w, "c b a", "echo never", option+timeout)...)...)
 		}, func(p *cmdtest.Process) bool {
 			require.Equal(t, status, p.Exit())
 			require.Empty(t, p.Output())
@@ -114,7 +114,7 @@ func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 			return strings.Contains(object["error"].(string), w.Path("b")) // it says which one is held
 		})
 	}
-	waiter := cmdtest.Patiently(t, w, several(w, "b a", "echo never", "--verbose")...)
+	waiter := cmdtest.On(t, w, several(w, "b a", "echo never", "--verbose")...)
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
 		return strings.Contains(waiter.Stderr.String(), w.Path("b")+` is held by "sh `)
 	}, "it tells which of the locks it waits for")
@@ -191,16 +191,15 @@ func TestARequestForOneOfSeveralLocksEndsTheCommand(t *testing.T) {
 	require.Equal(t, 5, ignores.Exit())
 }
 
-// untilAllStand is the session time-out of an owner that is to hold until all
-// its successors stand in line, also on a busy machine.
-const untilAllStand = 6 * time.Second
+// untilAllStand is for an owner that is to hold until all its successors stand
+// in line, also on a busy machine.
+var untilAllStand = []string{"--session-timeout", "6s"}
 
-// successor looks, once it holds the lock, whether a process lives. A busy
-// machine must not cost it its session.
+// successor looks, once it holds the lock, whether a process lives.
 func successor(t *testing.T, w *zktest.World, name string, pid int) *cmdtest.Process {
 	t.Helper()
 	script := fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid)
-	return cmdtest.On(t, w, append([]string{"--session-timeout", "10s"}, cmdtest.Sh(w.Path(name), script)...)...)
+	return cmdtest.On(t, w, cmdtest.Sh(w.Path(name), script)...)
 }
 
 // The commands of the next holders look whether the former one lives: one for
@@ -214,7 +213,7 @@ func TestOfSeveralLocksNoneIsGivenToAnotherBeforeTheCommandIsDead(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				p := cmdtest.Lasting(t, w, untilAllStand, several(w, "c a b", "echo $PPID; "+cmdtest.Stubborn)...)
+				p := cmdtest.Mortal(t, w, append(untilAllStand, several(w, "c a b", "echo $PPID; "+cmdtest.Stubborn)...)...)
 				guard := p.Number()
 				pid := p.Number()
 				var next []*cmdtest.Process
@@ -240,7 +239,7 @@ func TestOfSeveralLocksNoneIsGivenToAnotherBeforeTheCommandIsDead(t *testing.T) 
 func TestAFrozenOwnersCommandIsDeadBeforeAnotherHoldsOneOfItsLocks(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Lasting(t, w, untilAllStand, several(w, "b a", cmdtest.Stubborn)...)
+		p := cmdtest.Mortal(t, w, append(untilAllStand, several(w, "b a", cmdtest.Stubborn)...)...)
 		pid := p.Number()
 		var next []*cmdtest.Process
 		for _, at := range []string{"a", "b"} {
@@ -262,8 +261,8 @@ func TestAFrozenOwnersCommandIsDeadBeforeAnotherHoldsOneOfItsLocks(t *testing.T)
 func TestWhenTheServersGoTheCommandEndsBeforeOneOfSeveralLocksIsLost(t *testing.T) {
 	t.Parallel()
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.InTime(t, zktest.SessionTimeout, func() time.Duration {
-			p := cmdtest.On(t, w, several(w, "b a", cmdtest.Stubborn)...)
+		cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
+			p := cmdtest.Mortal(t, w, several(w, "b a", cmdtest.Stubborn)...)
 			pid := p.Number()
 			begin := time.Now()
 			w.Freeze()

@@ -100,7 +100,7 @@ func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
 		t.Skip("left out: needs Linux's process table")
 	}
 	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
+	p := cmdtest.Mortal(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
 	guard, reaper := p.Number(), p.Number()
 	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))

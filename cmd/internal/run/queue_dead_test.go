@@ -11,7 +11,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -40,7 +39,7 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 
 		ask(term.ExitFailed, "bury", q, poison)
 		ask(term.ExitUsage, "drop", q, "poison")
-		item := cmdtest.Must(cmdtest.Must(queue.New(coordtest.Open(t, w.ConnectString()), q)).Receive(t.Context()))
+		item := cmdtest.Must(cmdtest.Must(queue.New(cmdtest.Open(t, w), q)).Receive(t.Context()))
 		taken := item.Hold().Node()
 		ask(term.ExitBusy, "drop", q, taken[len(q+"/taken/"):])
 
@@ -60,7 +59,7 @@ func TestOneItemIsBuriedOrDropped(t *testing.T) {
 func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	q := cmdtest.Must(queue.New(coordtest.Open(t, w.ConnectString()), w.Path("q")))
+	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
 	require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("poison"), []byte("good")}))
 	deliver := func() {
 		t.Helper()

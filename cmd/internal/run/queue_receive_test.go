@@ -38,7 +38,7 @@ func TestAKilledReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
-		victim := cmdtest.Receive(t, w, cmdtest.Stubborn)
+		victim := cmdtest.Mortal(t, w, cmdtest.Receiving(w, cmdtest.Stubborn)...)
 		pid := victim.Number()
 		next := cmdtest.Receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
 		victim.Signal(syscall.SIGKILL)
@@ -52,7 +52,7 @@ func TestAFrozenReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
-		frozen := cmdtest.Receive(t, w, cmdtest.Stubborn)
+		frozen := cmdtest.Mortal(t, w, cmdtest.Receiving(w, cmdtest.Stubborn)...)
 		pid := frozen.Number()
 		next := cmdtest.Receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
 		frozen.Signal(syscall.SIGSTOP)
@@ -95,7 +95,9 @@ func TestASignalEndsTheDelayOfAFailedItem(t *testing.T) {
 		cmdtest.PutItems(t, w, "item")
 		p := cmdtest.Receive(t, w, "echo failed; exit 3", "--delay", "10m")
 		require.Equal(t, "failed", p.Line())
-		require.Equal(t, term.ExitTimeout, cmdtest.Receive(t, w, "cat", "--timeout", "300ms").Exit())
+		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+			return cmdtest.Receive(t, w, "cat", "--timeout", timeout)
+		})
 		p.Signal(syscall.SIGTERM)
 		require.Equal(t, 3, p.Exit())
 		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())

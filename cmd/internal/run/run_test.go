@@ -41,8 +41,8 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 			zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
 				// No server can have given up before that a session of which it
 				// heard shortly before the outage.
-				cmdtest.InTime(t, zktest.SessionTimeout, func() time.Duration {
-					polite, rude := cmdtest.On(t, w, cmdtest.Sh(w.Path("polite"), cmdtest.Busy)...), cmdtest.On(t, w, cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn)...)
+				cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
+					polite, rude := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("polite"), cmdtest.Busy)...), cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn)...)
 					pids := []int{polite.Number(), rude.Number()}
 					begin := time.Now()
 					outage.begin(w)
@@ -63,8 +63,7 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		args := []string{"--zk", w.ProxyConnectString(), "--session-timeout", zktest.SessionTimeout.String()}
-		p := cmdtest.Start(t, append(args, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...)
+		p := cmdtest.On(t, w, append([]string{"--zk", w.ProxyConnectString()}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...)
 		p.Line()
 		cut := 0
 		for _, proxy := range w.Proxies() {
@@ -79,7 +78,7 @@ func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
 func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
+		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
 		pid := p.Number()
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
@@ -93,7 +92,7 @@ func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
 func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
+		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
 		pid := p.Number()
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
@@ -108,13 +107,13 @@ func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
 func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
 	t.Parallel()
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 		pid := p.Number()
 		p.Signal(syscall.SIGSTOP)
 		w.Crash()
 		require.NoError(t, p.In.Close())
 		cmdtest.RequireGone(t, pid)
-		<-time.After(zktest.SessionTimeout) // so that the trust window is over when it wakes: that is the case here
+		<-time.After(cmdtest.Short) // so that the trust window is over when it wakes: that is the case here
 		p.Signal(syscall.SIGCONT)
 		require.Equal(t, 5, p.Exit())
 		w.Recover()
@@ -124,7 +123,7 @@ func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
 func TestAShortFreezeDoesNotEndTheCommand(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, append([]string{"--session-timeout", "20s"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 	p.Line()
 	p.Signal(syscall.SIGSTOP)
 	p.Signal(syscall.SIGCONT)

@@ -19,9 +19,9 @@ import (
 func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 	holder.Line()
-	require.Equal(t, 0, cmdtest.Patiently(t, w, "barrier", "set", w.Path("b")).Exit())
+	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("b")).Exit())
 	for _, c := range []struct {
 		status int
 		says   string
@@ -42,7 +42,7 @@ func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 			if late >= 0 {
 				args[late+1] = timeout
 			}
-			return cmdtest.Patiently(t, w, args...)
+			return cmdtest.On(t, w, args...)
 		}, func(p *cmdtest.Process) bool {
 			require.Equal(t, c.status, p.Exit(), "%q", c.args)
 			objects := cmdtest.Told(t, p.Output()+"\n"+p.Stderr.String())

@@ -60,12 +60,12 @@ func TestAnItemIsAcknowledgedOnlyWhenItsCommandWasNotInterrupted(t *testing.T) {
 				require.NoError(t, os.WriteFile(diary, nil, 0o600))
 				cmdtest.PutItems(t, w, "item")
 				// A tidy command: it exits with 0 when it is asked to end.
-				p := cmdtest.Receive(t, w, fmt.Sprintf(`trap 'echo interrupted >>%s; exit 0' TERM; echo begins; timeout %.2f tail -f /dev/null & wait; echo done >>%s`,
-					diary, between(zktest.SessionTimeout/2, 2*zktest.SessionTimeout).Seconds(), diary))
+				p := cmdtest.Mortal(t, w, cmdtest.Receiving(w, fmt.Sprintf(`trap 'echo interrupted >>%s; exit 0' TERM; echo begins; timeout %.2f tail -f /dev/null & wait; echo done >>%s`,
+					diary, between(cmdtest.Short/2, 2*cmdtest.Short).Seconds(), diary))...)
 				p.Line()
-				<-time.After(between(0, zktest.SessionTimeout/4))
+				<-time.After(between(0, cmdtest.Short/4))
 				w.Freeze()
-				<-time.After(between(zktest.SessionTimeout*4/10, zktest.SessionTimeout*7/10))
+				<-time.After(between(cmdtest.Short*4/10, cmdtest.Short*7/10))
 				w.Thaw()
 				status := p.Exit()
 				wrote, err := os.ReadFile(diary)
@@ -118,11 +118,11 @@ func TestNothingWritesForAnOldHolderAfterANewOne(t *testing.T) {
 			inLanes(t, func(t *testing.T, w *zktest.World, next func() bool) {
 				diary := filepath.Join(t.TempDir(), "diary")
 				script := "DIARY=" + diary + "; " + busyJobs
-				p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script)...)
+				p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), script)...)
 				guard := p.Number()
 				kills := 0
 				for ; next(); kills++ {
-					successor := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script)...)
+					successor := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), script)...)
 					cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
 					<-time.After(between(0, zktest.SessionTimeout/4))
 					for _, pid := range victims(p.Pid(), guard) {

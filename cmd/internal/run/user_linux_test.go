@@ -59,7 +59,7 @@ func copyFile(t *testing.T, to, from string, mode os.FileMode) {
 // lock starts coorddemo as that user. The command finds su as $SU.
 func (o ordinary) lock(t *testing.T, w *zktest.World, cmd ...string) *cmdtest.Process {
 	t.Helper()
-	p := exec.Command(o.program, append(append(cmdtest.Target(w), "--json", "lock", w.Path("l"), "--"), cmd...)...)
+	p := exec.Command(o.program, append(append(cmdtest.Target(w), "--session-timeout", cmdtest.Short.String(), "--json", "lock", w.Path("l"), "--"), cmd...)...)
 	p.Dir = filepath.Dir(o.program)
 	p.Env = []string{"SU=" + o.su + " --reuid=0"}
 	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

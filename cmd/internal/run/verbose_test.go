@@ -23,7 +23,7 @@ import (
 func inVain(t *testing.T, w *zktest.World, status int, says []string, args ...string) (object map[string]any) {
 	t.Helper()
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
-		p := cmdtest.Patiently(t, w, append([]string{"--json"}, args...)...)
+		p := cmdtest.On(t, w, append([]string{"--json"}, args...)...)
 		if p.Exit() == term.ExitUnavailable { // a busy machine, and a short time-out
 			return false
 		}
@@ -60,9 +60,9 @@ func TestAWaitInVainSaysWhoHolds(t *testing.T) {
 			if kind == "shared" {
 				held = cmdtest.Sh(path, cmdtest.UntilEOF)
 			}
-			holder := cmdtest.Patiently(t, w, held...)
+			holder := cmdtest.On(t, w, held...)
 			holder.Line()
-			waiter := cmdtest.Patiently(t, w, script("echo never")...)
+			waiter := cmdtest.On(t, w, script("echo never")...)
 			lines := map[string]string{"slots": path + "/locks", "kazoo": path + "-__lock__"}
 			line, special := lines[kind]
 			if special {
@@ -116,14 +116,14 @@ func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
-		worker := cmdtest.Patiently(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy)
+		worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy)
 		worker.Line()
 		object := inVain(t, w, term.ExitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
 			"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
 		require.EqualValues(t, 1, object["items"])
 		require.EqualValues(t, 1, object["in_hand"])
 		require.Len(t, object["holders"], 1)
-		require.Equal(t, 0, cmdtest.Patiently(t, w, "revoke", w.Path("q")).Exit())
+		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
 		worker.Exit()
 	})
 }
@@ -133,7 +133,7 @@ func TestVerboseTellsThePlaceInTheLineAndTheHold(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		var all []*cmdtest.Process
 		for i, verb := range []string{"lock", "lock -v", "lock --verbose --timeout 1h"} {
-			all = append(all, cmdtest.Patiently(t, w, append(strings.Fields(verb), w.Path("l"), "--", "sh", "-c", cmdtest.UntilEOF)...))
+			all = append(all, cmdtest.On(t, w, append(strings.Fields(verb), w.Path("l"), "--", "sh", "-c", cmdtest.UntilEOF)...))
 			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), i+1)
 		}
 		all[0].Line()
@@ -164,7 +164,7 @@ func TestVerboseTellsOfARoundAndOfAQueue(t *testing.T) {
 	require.NoError(t, second.In.Close())
 	require.Equal(t, 5, second.Exit())
 	require.Equal(t, exitMissing, first.Exit())
-	worker := cmdtest.Patiently(t, w, "queue", "receive", "-v", w.Path("q"), "--", "cat")
+	worker := cmdtest.On(t, w, "queue", "receive", "-v", w.Path("q"), "--", "cat")
 	worker.Tells("waiting for " + w.Path("q") + ", 0 items, 0 in hand")
 	cmdtest.PutItems(t, w, "item")
 	require.Equal(t, 0, worker.Exit())
@@ -174,9 +174,9 @@ func TestVerboseTellsOfARoundAndOfAQueue(t *testing.T) {
 func TestVerboseInJSONIsObjects(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 	holder.Line()
-	p := cmdtest.Patiently(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3", "-v")...)...)
+	p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3", "-v")...)...)
 	p.Tells(`"event":"waiting"`)
 	require.NoError(t, holder.In.Close())
 	require.Equal(t, 3, p.Exit())
@@ -197,7 +197,7 @@ func TestVerboseInJSONIsObjects(t *testing.T) {
 func TestVerboseTellsOfOutages(t *testing.T) {
 	t.Parallel()
 	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Patiently(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--verbose")...)...)
+		p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--verbose")...)...)
 		p.Line()
 		w.Crash()
 		p.Tells(`"connection lost"`)
@@ -228,7 +228,7 @@ func TestAHoldThatIsNotConfirmedIsToldOfBeforeItIsLost(t *testing.T) {
 	t.Parallel()
 	w := zktest.NewPrivate(t, zktest.Embedded)
 	zktest.Eventually(t, cmdtest.Soon, func() bool { // a busy machine may miss the moment
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "-v")...)
+		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "-v")...)
 		p.Line()
 		w.Freeze()
 		require.Equal(t, term.ExitLost, p.Exit())

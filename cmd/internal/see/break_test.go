@@ -16,7 +16,7 @@ import (
 func TestBreakTakesTheLockFromItsHolder(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
+		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn, "--kill-after", "100ms")...)
 		pid := p.Number()
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 4")...)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)

@@ -15,7 +15,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -23,7 +22,7 @@ import (
 // command of its own.
 func embrace(t *testing.T, w *zktest.World) (a, b *cmdtest.Process) {
 	within := func(outer, inner string) *cmdtest.Process {
-		again := strings.Join(append(append([]string{os.Args[0]}, cmdtest.Target(w)...), "lock", w.Path(inner), "--", "true"), " ")
+		again := strings.Join(append(append([]string{os.Args[0]}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")
 		p := cmdtest.On(t, w, "lock", w.Path(outer), "--", "sh", "-c", "echo holds; read go; "+again)
 		require.Equal(t, "holds", p.Line())
 		return p
@@ -89,7 +88,7 @@ func TestADeadlockOfCommandsWithinCommandsIsFound(t *testing.T) {
 func TestGoroutinesOfHealthyClientsAreNotCalledWrong(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	clients := []*coord.Client{coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())}
+	clients := []*coord.Client{cmdtest.Open(t, w), cmdtest.Open(t, w)}
 	paths := []string{w.Path("a"), w.Path("b")}
 	for i, c := range clients {
 		cmdtest.Must(cmdtest.Must(lock.New(c, paths[i])).Acquire(t.Context()))
@@ -115,7 +114,7 @@ func TestADeadlockWithinOneProgramIsFoundByItsContexts(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	paths := []string{w.Path("a"), w.Path("b")}
-	c := coordtest.Open(t, w.ConnectString())
+	c := cmdtest.Open(t, w)
 	var holds []*coord.Hold
 	for _, path := range paths {
 		holds = append(holds, cmdtest.Must(cmdtest.Must(lock.New(c, path)).Acquire(t.Context())))

@@ -31,7 +31,7 @@ func TestInsideOfTheCommandHeldTellsWhetherItIs(t *testing.T) {
 			"lock": w.Path("l"), "lock --shared": w.Path("s"), "lock --slots 2": w.Path("n"), "elect": w.Path("e"),
 			"doublebarrier -n 1": w.Path("b"), "--dialect kazoo lock": w.Path("k"),
 		} {
-			p := cmdtest.Patiently(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", probing(t, w))...)
+			p := cmdtest.On(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", probing(t, w))...)
 			p.Line()
 			says, status := p.Ask()
 			require.Equal(t, "0", status, verb)
@@ -53,11 +53,11 @@ func asInside(t *testing.T, w *zktest.World, variables []string, args ...string)
 func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		holder := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; echo $COORD_TOKEN; `+cmdtest.UntilEOF)...)
+		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; echo $COORD_TOKEN; `+cmdtest.UntilEOF)...)
 		node, token := holder.Line(), holder.Number()
-		waiter := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
-		r := cmdtest.Parse[look.Report](t, cmdtest.Patiently(t, w, "--json", "inspect", w.Path("l")).Line())
+		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		inside := []string{"COORD_PATH=" + w.Path("l"), "COORD_NODE=" + node, fmt.Sprintf("COORD_TOKEN=%d", token)}
 		ask := func(status int, variables []string, args ...string) map[string]any {
 			t.Helper()
@@ -107,7 +107,7 @@ func stat(t *testing.T, w *zktest.World, node string) int64 {
 func TestHeldAsksForAllOfSeveralHolds(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		one, two := cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...), cmdtest.Patiently(t, w, cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
+		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...), cmdtest.On(t, w, cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
 		nodes := []string{one.Line(), two.Line()}
 		var inside []string
 		for i, node := range nodes {
@@ -133,12 +133,12 @@ func TestHeldFindsSlotsMembersAndItems(t *testing.T) {
 			"lock --slots 2": w.Path("n"), "--dialect kazoo lock --slots 2": w.Path("k"), "doublebarrier -n 1": w.Path("b"),
 			"queue receive": w.Path("q"),
 		} {
-			p := cmdtest.Patiently(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", script)...)
+			p := cmdtest.On(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", script)...)
 			node := p.Line()
-			require.Equal(t, 0, cmdtest.Patiently(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).Exit(), verb)
+			require.Equal(t, 0, cmdtest.On(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).Exit(), verb)
 			w.ExpireSession(stat(t, w, node))
 			require.Equal(t, term.ExitLost, p.Exit(), verb)
-			require.Equal(t, term.ExitLost, cmdtest.Patiently(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).Exit(), verb)
+			require.Equal(t, term.ExitLost, cmdtest.On(t, w, "held", "--timeout", "20s", "--node", path.Base(node), at).Exit(), verb)
 		}
 	})
 }

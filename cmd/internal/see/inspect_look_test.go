@@ -23,7 +23,7 @@ import (
 func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		client := coordtest.Open(t, w.ConnectString())
+		client := cmdtest.Open(t, w)
 		path := w.Path("l")
 		working, stop := context.WithCancel(t.Context())
 		var workers sync.WaitGroup
@@ -118,7 +118,7 @@ func TestARoundWhoseMembersAllDiedIsNotReportedAsOpen(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	dying := func() *cmdtest.Process {
-		return cmdtest.MemberFor(t, w, zktest.SessionTimeout, 2, "echo $$; exec sleep 600")
+		return cmdtest.Mortal(t, w, cmdtest.Round(w, 2, "echo $$; exec sleep 600")...)
 	}
 	first, second := dying(), dying()
 	first.Line()

@@ -16,7 +16,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -24,7 +23,7 @@ func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
-			client := coordtest.Open(t, w.ConnectString(), coord.WithDialect(dialect))
+			client := cmdtest.Open(t, w, coord.WithDialect(dialect))
 			path := w.Path(string(dialect))
 			h := cmdtest.Must(cmdtest.Must(semaphore.New(client, path, 3)).Acquire(t.Context()))
 			for _, other := range []string{"curator", "kazoo"} {
@@ -81,7 +80,7 @@ func TestInspectTellsTheAddressesOfClientsByWhatTheServerAllows(t *testing.T) {
 
 func tellsAddresses(t *testing.T, w *zktest.World) {
 	t.Helper()
-	holder := cmdtest.Start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", "10s"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--on-revoke", "ignore")...)...)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--on-revoke", "ignore")...)
 	holder.Line()
 	cmdtest.Contend(t, w, w.Path("l"), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000009": "other"})
 	address := ""
@@ -132,7 +131,7 @@ func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
 		require.Regexp(t, `(?m)^1 +holds +lock +"by hand" .* none `, text)
 		require.Regexp(t, `(?m)^! +1 contender belongs to no session, and will never go by itself\n +→ a program made the node persistent`, text)
 
-		client := coordtest.Open(t, w.ConnectString())
+		client := cmdtest.Open(t, w)
 		cmdtest.Must(cmdtest.Must(semaphore.New(client, w.Path("s"), 2)).Acquire(t.Context()))
 		cmdtest.ByHand(t, w, w.Path("s/leases/_c_"+cmdtest.Guid1+"-lease-0000000007"), "by hand")
 		r, _ = cmdtest.Seen[look.Report](t, w, w.Path("s"))
@@ -208,14 +207,14 @@ func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
 func TestAHolderThatIsSilentIsTold(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		holder := cmdtest.On(t, w, append([]string{"--session-timeout", "6s"}, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)...)
+		holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
 		require.Equal(t, "holds", holder.Line())
 		_, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
 		require.NotContains(t, text, "silent")
 		holder.Signal(syscall.SIGSTOP)
 		zktest.Eventually(t, cmdtest.Soon, func() bool {
 			text := cmdtest.On(t, w, "inspect", w.Path("l")).Output()
-			return strings.Contains(text, "holds, silent for ") && strings.Contains(text, " of 6s")
+			return strings.Contains(text, "holds, silent for ") && strings.Contains(text, " of "+cmdtest.Short.String())
 		}, "inspect does not tell that the holder is silent")
 		d := cmdtest.On(t, w, "doctor", cmdtest.Below(w))
 		require.Zero(t, d.Exit(), "it may be heard of again")

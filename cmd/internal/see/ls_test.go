@@ -15,7 +15,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -164,7 +163,7 @@ func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
 func TestCandidatesAreNoCircle(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	a, b := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
+	a, b := cmdtest.Open(t, w), cmdtest.Open(t, w)
 	for path, clients := range map[string][]*coord.Client{w.Path("x"): {a, b}, w.Path("y"): {b, a}} {
 		cmdtest.Must(cmdtest.Must(election.New(clients[0], path)).Campaign(t.Context(), nil))
 		cmdtest.Waits(t, w, path, 2, func(ctx context.Context) (*election.Term, error) {

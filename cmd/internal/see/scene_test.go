@@ -16,7 +16,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -28,7 +27,7 @@ import (
 // names.
 func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	open := func(name string, d coord.Dialect) *coord.Client {
-		return coordtest.Open(t, w.ConnectString(), coord.WithIdentity(name), coord.WithDialect(d))
+		return cmdtest.Open(t, w, coord.WithIdentity(name), coord.WithDialect(d))
 	}
 	wait := func(c *coord.Client, name string) {
 		cmdtest.Waits(t, w, w.Path(name), 2, cmdtest.Must(lock.New(c, w.Path(name))).Acquire)

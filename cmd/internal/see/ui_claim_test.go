@@ -13,7 +13,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/ui"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -21,8 +20,8 @@ import (
 func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	client := coordtest.Open(t, w.ConnectString())
-	first, second := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
+	client := cmdtest.Open(t, w)
+	first, second := cmdtest.Open(t, w), cmdtest.Open(t, w)
 	theirs, others := cmdtest.Must(queue.New(first, w.Path("q"))), cmdtest.Must(queue.New(second, w.Path("q")))
 	for _, data := range []string{"one", "two"} {
 		require.NoError(t, theirs.Put(t.Context(), []byte(data)))

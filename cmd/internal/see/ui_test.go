@@ -19,7 +19,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -119,8 +118,8 @@ func TestThePageIsToldOfServersThatCannotBeReached(t *testing.T) {
 func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	client := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("holder"))
-	other := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("other"))
+	client := cmdtest.Open(t, w, coord.WithIdentity("holder"))
+	other := cmdtest.Open(t, w, coord.WithIdentity("other"))
 	hold := cmdtest.Must(cmdtest.Must(lock.New(client, w.Path("here/l"))).Acquire(t.Context()))
 	elsewhere := cmdtest.Must(cmdtest.Must(lock.New(client, w.Path("elsewhere"))).Acquire(t.Context()))
 	jobs := cmdtest.Must(queue.New(client, w.Path("here/jobs")))

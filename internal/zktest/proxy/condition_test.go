@@ -104,7 +104,7 @@ func TestARefusedConnectionEndsAndAHungOneStaysSilent(t *testing.T) {
 	t.Parallel()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := w.Proxy()
-		conn := zktest.Connect(t, p.Addr(), zktest.SessionTimeout)
+		conn := zktest.Connect(t, p.Addr(), sessionTimeout)
 		p.Refuse()
 		require.NoError(t, create(conn, w.Path("")), "a connection that is there stays")
 		refused, err := net.Dial("tcp", p.Addr())

@@ -17,6 +17,10 @@ func TestMain(m *testing.M) { zktest.Main(m) }
 // patience bounds every wait for something that must happen.
 const patience = 20 * time.Second
 
+// sessionTimeout is more than what a busy machine takes to answer: by itself, a
+// client gives no connection up.
+const sessionTimeout = 30 * time.Second
+
 // client is a session through the world's proxy, and the namespace's root to
 // work in.
 func client(t *testing.T, w *zktest.World) *zk.Conn {
@@ -26,7 +30,7 @@ func client(t *testing.T, w *zktest.World) *zk.Conn {
 	if !exists {
 		require.NoError(t, create(w.Admin(), w.Path("")))
 	}
-	return zktest.Connect(t, w.Proxy().Addr(), zktest.SessionTimeout)
+	return zktest.Connect(t, w.Proxy().Addr(), sessionTimeout)
 }
 
 func create(conn *zk.Conn, path string) error {
@@ -157,7 +161,7 @@ func TestAForgottenSessionIdGivesTheClientAnotherSession(t *testing.T) {
 		sessions := w.Proxy().Sessions()
 		require.Contains(t, sessions, old)
 		require.Contains(t, sessions, conn.SessionID())
-		require.Equal(t, zktest.SessionTimeout, sessions[old].Timeout)
+		require.Equal(t, sessionTimeout, sessions[old].Timeout)
 	})
 }
 
