@@ -32,7 +32,7 @@ test: deps
 
 # Results are never taken from the cache, since they depend on servers. The longest packages come first. At its end a
 # process with the race detector would sleep for a second.
-RACE      := env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -count=1 -timeout 15m
+RACE      := env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -count=1 -timeout 30m
 COMPUTING := ./coord/internal/window ./internal/proofs/simulate ./internal/mutants
 LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli ./internal/docs ./cmd/internal/run \
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -99,7 +98,7 @@ func TestWithoutALabelTheCommandsNameIsShown(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	strange := filepath.Join(t.TempDir(), "two\nlines")
-	require.NoError(t, os.WriteFile(strange, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700))
+	zktest.WriteProgram(t, strange, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700)
 	for command, want := range map[string]string{"/bin/sh": "sh ", strange: "coorddemo "} {
 		p := cmdtest.On(t, w, "lock", w.Path("l"), "--", command, "-c", cmdtest.UntilEOF)
 		p.Line()

@@ -220,7 +220,7 @@ func TestACommandThatCannotBeRunIsReportedAsByAShell(t *testing.T) {
 func TestAScriptWithoutInterpreterLineIsRunByTheShell(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script")
-	require.NoError(t, os.WriteFile(script, []byte("echo \"$1\"; exit 3\n"), 0o700))
+	zktest.WriteProgram(t, script, []byte("echo \"$1\"; exit 3\n"), 0o700)
 	r := guardedCommand(t, time.Minute, 0, script, "argument")
 	r.event(Started)
 	require.Equal(t, "argument", r.line())

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 // jobs is a script with descendants that have groups of their own; it prints
@@ -264,8 +266,7 @@ func copyOfProgram(t *testing.T) (plain, changing string) {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	plain, changing = filepath.Join(dir, "plain"), filepath.Join(dir, "changing")
 	for name, mode := range map[string]os.FileMode{plain: 0o755, changing: 0o755 | os.ModeSetuid} {
-		require.NoError(t, os.WriteFile(name, program, 0o700))
-		require.NoError(t, os.Chmod(name, mode))
+		zktest.WriteProgram(t, name, program, mode)
 	}
 	var fs unix.Statfs_t
 	require.NoError(t, unix.Statfs(dir, &fs))

@@ -3,7 +3,6 @@
 package run
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,7 +26,7 @@ func TestTheNameOfACommandThatIsNotUTF8IsNotShown(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	name := filepath.Join(t.TempDir(), "caf\xe9")
-	require.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700))
+	zktest.WriteProgram(t, name, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700)
 	p := cmdtest.On(t, w, "lock", w.Path("l"), "--", name)
 	p.Line()
 	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())

@@ -86,7 +86,7 @@ func TestTheCommandsNameAndArgumentsAreBytes(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	name := filepath.Join(t.TempDir(), "caf\xe9")
-	require.NoError(t, os.WriteFile(name, []byte("#!/bin/sh\nprintf %s \"$1\" | od -An -tx1\n"), 0o700))
+	zktest.WriteProgram(t, name, []byte("#!/bin/sh\nprintf %s \"$1\" | od -An -tx1\n"), 0o700)
 	p := cmdtest.On(t, w, "lock", w.Path("l"), "--", name, "\xff\xe9")
 	require.Equal(t, 0, p.Exit())
 	require.Equal(t, " ff e9", p.Output())

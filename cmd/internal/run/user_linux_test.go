@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,15 +44,9 @@ func newOrdinary(t *testing.T) ordinary {
 
 func copyFile(t *testing.T, to, from string, mode os.FileMode) {
 	t.Helper()
-	source, err := os.Open(from)
+	program, err := os.ReadFile(from)
 	require.NoError(t, err)
-	defer source.Close()
-	copied, err := os.Create(to)
-	require.NoError(t, err)
-	_, err = io.Copy(copied, source)
-	require.NoError(t, err)
-	require.NoError(t, copied.Close())
-	require.NoError(t, os.Chmod(to, mode))
+	zktest.WriteProgram(t, to, program, mode)
 }
 
 // lock starts coorddemo as that user. The command finds su as $SU.

@@ -169,6 +169,6 @@ func TestServingEndsWithItsContextAlsoDuringALook(t *testing.T) {
 	<-looking
 	cancel()
 	require.NoError(t, <-served)
-	_, err = net.Dial("tcp", listener.Addr().String())
-	require.Error(t, err)
+	_, err = listener.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
 }

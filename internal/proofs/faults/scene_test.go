@@ -241,10 +241,10 @@ func (s scene) handOver(first *coord.Hold, next <-chan result) *coord.Hold {
 // another (l), perhaps before the client of that one has heard of it.
 func (s scene) grantedAfter(end time.Time, done <-chan result) *coord.Hold {
 	s.Helper()
-	h, at := s.granted(done)
-	require.False(s, at.Before(end), "granted %v too early", end.Sub(at))
-	s.onTime("granted", end, progress, at)
-	return h
+	r := s.result(done)
+	require.False(s, r.beside != nil && r.at.Before(end), "two holders")
+	s.onTime("granted", end, progress, r.at)
+	return r.hold
 }
 
 func (s scene) release(h *coord.Hold) {

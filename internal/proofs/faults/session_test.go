@@ -96,6 +96,7 @@ func TestF32TheSessionExpiresWhileHolding(t *testing.T) {
 		m := s.mutex(s.client())
 		h, err := m.Acquire(s.Context())
 		require.NoError(s, err)
+		s.holds.add(h)
 		waiter := s.start(context.Background(), s.client())
 		s.awaitNodes(2)
 		ended, killed := s.endOf(h), time.Now()
