@@ -19,7 +19,8 @@ endif
 .PHONY: fuzz
 fuzz:
 	@for target in $$(grep -ho '^func Fuzz[A-Za-z]*' coord/internal/wire/*_test.go | cut -c6-); do \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s -fuzzminimizetime 10x -parallel 1 ./coord/internal/wire || exit 1; \
+		CGO_ENABLED=0 go test -trimpath -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s -fuzzminimizetime 10x \
+			-parallel 1 ./coord/internal/wire || exit 1; \
 	done
 
 .PHONY: test lint fmt tidy tools deps zookeeper soak faults mutants simulate model benchcmp bench bench-full bench-scale
@@ -30,10 +31,13 @@ fuzz:
 test: deps
 	@$(MAKE) --no-print-directory -j test-waiting test-computing test-reading test-spare
 
-# Results are never taken from the cache, since they depend on servers. The longest packages come first. At its end a
-# process with the race detector would sleep for a second.
-RACE      := env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -count=1 -timeout 30m
-COMPUTING := ./coord/internal/window ./internal/proofs/simulate ./internal/mutants
+# Results are never taken from the cache, since they depend on servers. The longest packages come first; "lint" vets. At
+# its end a process with the race detector would sleep for a second.
+# The model of the trust window, which one goroutine explores, is for test-spare.
+RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 30m \
+	-skip '^($(MODEL))'
+MODEL     := TestNoScheduleBreaksTheTrust|TestTheModelFinds
+COMPUTING := ./internal/proofs/simulate ./internal/mutants
 LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli ./internal/docs ./cmd/internal/run \
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see
 .PHONY: test-waiting test-computing test-reading test-spare race-compiled model-medium nested
@@ -44,21 +48,23 @@ test-computing: race-compiled
 race-compiled: # a compiler that seldom collects garbage takes a fifth less time
 	@CGO_ENABLED=1 GOGC=400 go list -race -test -deps -export $(PACKAGES) >/dev/null
 test-reading: race-compiled
-	@CGO_ENABLED=1 nice -n 19 $(MAKE) --no-print-directory -j1 lint nested VET=-race # with what is compiled already
+	@CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) -race" nice -n 19 $(MAKE) --no-print-directory -j1 lint nested # with what is compiled already
 test-spare: race-compiled
 	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium fuzz
 
 # The model of the trust window without the race detector, which slows it down tenfold.
 model-medium:
-	set -o pipefail; go test -count=1 -v -run 'NoSchedule|TheModel' ./coord/internal/window -scope medium | grep -v '^=== '
+	set -o pipefail; CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
+		-scope medium | grep -v '^=== '
 nested:
-	@for m in $(NESTED); do echo "$$m:"; (cd $$m && go test -count=1 ./...) || exit 1; done
+	@for m in $(NESTED); do echo "$$m:"; (cd $$m && go test -vet=off -count=1 ./...) || exit 1; done
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users
 # of the last release would have to change, if it is not in the changelog.
+lint: export GOGC = 400
 lint: tools
-	go vet $(VET) $(PACKAGES)
+	go vet $(PACKAGES)
 	@for m in $(NESTED); do (cd $$m && go vet ./... && $(TOOLS)/staticcheck ./...) || exit 1; done
 	@unformatted=$$($(TOOLS)/gofumpt -l .) && test -z "$$unformatted" || \
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
@@ -70,7 +76,7 @@ fmt: tools
 	$(TOOLS)/gofumpt -w .
 
 tools:
-	@cd tools && go build -o $(TOOLS)/ tool
+	@cd tools && CGO_ENABLED=0 go build -race=false -trimpath -o $(TOOLS)/ tool # as releases are compiled
 
 # go.mod and go.sum of every module.
 tidy:
@@ -110,7 +116,7 @@ mutants:
 # Every schedule of the trust window's model, in its large scopes (see coord/internal/window/model_test.go): some minutes
 # and GiB.
 model:
-	set -o pipefail; go test -count=1 -v -timeout 0 -run 'NoSchedule|TheModel' ./coord/internal/window -scope large | grep -v '^=== '
+	set -o pipefail; go test -count=1 -v -timeout 0 -run '$(MODEL)' ./coord/internal/window -scope large | grep -v '^=== '
 
 # All recipes under faults in virtual time, by seed: until stopped, or make simulate SEEDS=1000 FROM=1; or one seed again:
 # make simulate SEED=4711 REPEAT=50 (see internal/proofs/simulate/doc.go).

@@ -86,7 +86,7 @@ func TestTheFirstProcessOfAContainerMayBeTheProgram(t *testing.T) {
 		t.Skipf("this machine allows no namespaces: %v", err)
 	}
 	dir := t.TempDir()
-	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
+	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
 	srv, err := zkembed.Start()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = srv.Close() })

@@ -131,7 +131,7 @@ func texts(t *testing.T, dir string, names map[string]string) map[string]string 
 func TestShellsComplete(t *testing.T) {
 	needsDebian(t)
 	dir := t.TempDir()
-	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
+	command(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", dir+"/zkcoord", "./cmd/zkcoord")
 	srv, err := zkembed.Start()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = srv.Close() })

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/base"
 git archive "$base" | tar -x -C "$work/base"
 module=$(go list -m)
-(cd tools && go build -o "$work/apidiff" golang.org/x/exp/cmd/apidiff)
+(cd tools && CGO_ENABLED=0 go build -race=false -trimpath -o "$work/apidiff" golang.org/x/exp/cmd/apidiff)
 apidiff() { "$work/apidiff" -m "$@" 2> >(grep -v '^Ignoring internal package' >&2); }
 (cd "$work/base" && apidiff -w "$work/old" "$module")
 apidiff -w "$work/new" "$module"

@@ -19,7 +19,6 @@ commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 seconds=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 day=$(date -u -d "@$seconds" +%Y-%m-%d 2>/dev/null || date -u -r "$seconds" +%Y-%m-%d)
 host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
-root=$PWD
 
 build() { # build OS ARCH FILE
 	CGO_ENABLED=0 GOOS=$1 GOARCH=$2 GOFLAGS=-buildvcs=false go build -trimpath -o "$3" -ldflags \
@@ -31,7 +30,7 @@ tree() { # tree OS ARCH DIR: the binary, and what goes with it, as written by a 
 	local self=$work/self share=$3/share
 	[ -e "$self" ] || build "${host%/*}" "${host#*/}" "$self"
 	mkdir -p "$3/bin" "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc/zkcoord/examples}
-	build "$1" "$2" "$3/bin/zkcoord"
+	if [ "$1/$2" = "$host" ]; then rm -f "$3/bin/zkcoord" && cp "$self" "$3/bin/zkcoord"; else build "$1" "$2" "$3/bin/zkcoord"; fi
 	call() { (exec -a zkcoord "$self" "$@"); }
 	call __manual | sed "1s/\"[0-9-]*\"/\"$day\"/" | gzip -9n >"$share/man/man1/zkcoord.1.gz"
 	call completion bash >"$share/bash-completion/completions/zkcoord"
@@ -45,9 +44,15 @@ deb() { # deb ARCH DIR
 	# Debian's order: commits after a tag come after it (1.2.3+3-g0a1b2c3), and all before the first tag in the order of time.
 	local number=${version#v}
 	[[ $number =~ ^[0-9]+\.[0-9]+ ]] && number=${number/-/+} || number=0.0.0+$seconds.$number
-	[ -e "$work/nfpm" ] || (cd tools/release && go build -o "$work/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm)
-	(cd "$2" && ARCH=$1 VERSION=$number SOURCE_DATE_EPOCH=$seconds \
-		"$work/nfpm" package --config "$root/packaging/nfpm.yaml" --packager deb --target "$out/zkcoord_${version}_$1.deb")
+	local to=$work/$1.deb
+	mkdir -p "$to/DEBIAN" "$to/usr"
+	cp -r "$2/bin" "$2/share" "$to/usr/"
+	mv "$to/usr/share/zsh/site-functions" "$to/usr/share/zsh/vendor-completions"
+	local kib=$(find "$to/usr" -type f -printf '%s\n' | awk '{ n += $1 } END { print int((n + 1023) / 1024) }')
+	sed "s/^Package: .*/&\nVersion: $number\nArchitecture: $1\nInstalled-Size: $kib/" packaging/control >"$to/DEBIAN/control"
+	(cd "$to" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+	chmod -R u=rwX,go=rX "$to"
+	SOURCE_DATE_EPOCH=$seconds dpkg-deb -Zgzip --root-owner-group --build "$to" "$out/zkcoord_${version}_$1.deb" >/dev/null
 }
 
 archive() { # archive NAME: a tree, without what differs from machine to machine

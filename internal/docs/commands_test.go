@@ -60,11 +60,11 @@ func newDesk(t *testing.T, bin, connect string) *desk {
 	t.Cleanup(func() { _ = os.RemoveAll(home) }) // the go command may still write there
 	environment := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ZK_") })
 	d.env = append(environment, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "GOBIN="+home+"/bin",
-		"GOFLAGS=-buildvcs=false")
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} {
-		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
-		require.NoError(t, err)
-		d.env = append(d.env, name+"="+strings.TrimSpace(string(value)))
+		"GOFLAGS=-buildvcs=false -trimpath", "CGO_ENABLED=0") // as scripts/dist.sh has it
+	values, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
+	require.NoError(t, err)
+	for i, value := range strings.Fields(string(values)) {
+		d.env = append(d.env, []string{"GOCACHE=", "GOMODCACHE=", "GOPATH="}[i]+value)
 	}
 	return d
 }
@@ -122,14 +122,14 @@ func (d *desk) run(b block) (output string, failed []string) {
 // zkCli is ZooKeeper's own client, where Debian has it.
 const zkCli = `#!/bin/sh
 j=/usr/share/java
-exec java -cp $j/zookeeper-jute.jar:$j/zookeeper.jar:$j/slf4j-nop.jar:$j/commons-cli.jar org.apache.zookeeper.ZooKeeperMain "$@"
+exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp $j/zookeeper-jute.jar:$j/zookeeper.jar:$j/slf4j-nop.jar:$j/commons-cli.jar org.apache.zookeeper.ZooKeeperMain "$@"
 `
 
 // Every command that the documents show is run by a test, or checked.
 func TestTheCommandsInTheDocuments(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin+"/zkcoord", "./cmd/zkcoord")
-	build.Dir = root
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", bin+"/zkcoord", "./cmd/zkcoord")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NoError(t, os.Symlink("zkcoord", bin+"/coorddemo"))

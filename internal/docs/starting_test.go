@@ -37,7 +37,7 @@ func TestTheWholeProgramInTheDocumentsRuns(t *testing.T) {
 	require.NoError(t, os.WriteFile(dir+"/go.sum", sums, 0o600))
 	command := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), name, args...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0")
 		return cmd
 	}
 	out, err := command("go", "build", "-buildvcs=false", "-o", "report", ".").CombinedOutput()

@@ -20,14 +20,11 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-const (
-	manyLocks   = 10_000
-	manyDirs    = 100
-	manyWaiters = manyLocks / 10
-)
+// inDir is how many locks manyHeld makes in one directory.
+const inDir = 100
 
 // manyHeld makes the locks, each held by one; at every tenth another waits.
-func manyHeld(t testing.TB, w *zktest.World) {
+func manyHeld(t testing.TB, w *zktest.World, locks int) {
 	t.Helper()
 	var ops []any
 	carryOut := func() {
@@ -39,9 +36,9 @@ func manyHeld(t testing.TB, w *zktest.World) {
 		ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte("job host7 4711"), Acl: zk.WorldACL(zk.PermAll), Flags: flags})
 	}
 	create(cmdtest.Below(w), 0)
-	for dir := range manyDirs {
+	for dir := range locks / inDir {
 		create(w.Path(fmt.Sprint(dir)), 0)
-		for i := range manyLocks / manyDirs {
+		for i := range inDir {
 			path := w.Path(fmt.Sprintf("%d/%d", dir, i))
 			create(path, 0)
 			create(path+"/_c_"+cmdtest.Guid1+"-lock-0000000000", zk.FlagEphemeral)
@@ -78,7 +75,7 @@ type requestGauge struct {
 
 const (
 	heldBack     = 200 * time.Millisecond
-	heldBackEach = 5000 // reads
+	heldBackEach = 500 // reads
 )
 
 // match is called with one request after the other, before it is carried out.
@@ -101,10 +98,11 @@ func (g *requestGauge) match(r zkembed.Request) bool {
 	return holds
 }
 
-func TestTenThousandLocksAreListedWithFewRequestsUnderWay(t *testing.T) {
+func TestAThousandLocksAreListedWithFewRequestsUnderWay(t *testing.T) {
 	t.Parallel()
+	const locks, waiters = 1000, 1000 / 10
 	w := zktest.NewEmbedded(t)
-	manyHeld(t, w)
+	manyHeld(t, w, locks)
 	for _, verb := range []string{"ls", "graph"} {
 		g := &requestGauge{}
 		fault := w.Embedded().Inject(zkembed.Match{Func: g.match}, zkembed.DelayReply(heldBack))
@@ -117,14 +115,14 @@ func TestTenThousandLocksAreListedWithFewRequestsUnderWay(t *testing.T) {
 		}](t, text)
 		require.Zero(t, all.Left)
 		if verb == "ls" {
-			require.Len(t, all.Recipes, manyLocks)
+			require.Len(t, all.Recipes, locks)
 		} else {
-			require.Len(t, all.Waits, manyWaiters)
+			require.Len(t, all.Waits, waiters)
 		}
 		require.Positive(t, fault.Fired(), "nothing was held back, and this test proves nothing")
 		require.LessOrEqual(t, g.most, look.Surveyors, "requests under way at once")
 		require.Greater(t, g.most, 1, "one after the other: that takes long")
-		require.LessOrEqual(t, g.reads, 1+manyDirs+manyLocks+manyLocks+manyWaiters, "a listing of each node, a read of each contender")
+		require.LessOrEqual(t, g.reads, 1+locks/inDir+locks+locks+waiters, "a listing of each node, a read of each contender")
 	}
 }
 
@@ -132,7 +130,7 @@ func BenchmarkTenThousandLocks(b *testing.B) {
 	for _, backend := range []zktest.Backend{zktest.Embedded, zktest.Real} {
 		b.Run(backend.String(), func(b *testing.B) {
 			w := zktest.NewPrivate(b, backend)
-			manyHeld(b, w)
+			manyHeld(b, w, 10_000)
 			for _, verb := range []string{"ls", "graph", "doctor"} {
 				b.Run(verb, func(b *testing.B) {
 					for b.Loop() {

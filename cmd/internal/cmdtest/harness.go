@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -69,15 +71,31 @@ type Process struct {
 	Exited chan struct{}
 }
 
-// programs builds the programs as people have them, once, beside the test's own
-// binary, where the go command removes them.
+// programs builds the program as people have it, under both names, once for all
+// the packages that one go command tests: in its folder, which it removes.
 var programs = sync.OnceValues(func() (dir string, err error) {
-	dir = filepath.Dir(os.Args[0])
-	out, err := exec.Command("go", "build", "-race=false", "-buildvcs=false", "-o", dir, "../../zkcoord", "../../coorddemo").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
+	dir = filepath.Join(filepath.Dir(os.Args[0]), "..", "programs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
 	}
-	return dir, err
+	lock, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "zkcoord") // left alone if it is up to date
+	build := exec.Command("go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "../../zkcoord")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it, so that it is compiled once for both
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	if err := os.Symlink("zkcoord", filepath.Join(dir, "coorddemo")); !errors.Is(err, fs.ErrExist) {
+		return dir, err
+	}
+	return dir, nil
 })
 
 func Built(t testing.TB) (dir string) {

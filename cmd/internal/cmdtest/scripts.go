@@ -16,9 +16,9 @@ import (
 // Scripts that stand in for commands.
 const (
 	// Busy prints its process id and works on, and ends by TERM.
-	Busy = `echo $$; while :; do sleep 0.02; done`
+	Busy = `echo $$; while :; do sleep 0.2; done`
 	// Stubborn ignores TERM.
-	Stubborn = `trap '' TERM; echo $$; while :; do sleep 0.02; done`
+	Stubborn = `trap '' TERM; echo $$; while :; do sleep 0.2; done`
 	// UntilEOF ends with status 5 at the end of its input.
 	UntilEOF = `echo $$; cat >/dev/null; exit 5`
 )

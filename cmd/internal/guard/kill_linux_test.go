@@ -20,7 +20,7 @@ import (
 // jobs is a script with descendants that have groups of their own; it prints
 // its parent's process id, which is the guard's, and theirs.
 func jobs() string {
-	return fmt.Sprintf(`echo $PPID; %s=%s %s & timeout 1000 sh -c 'echo $$; while :; do sleep 0.01; done' & wait`,
+	return fmt.Sprintf(`echo $PPID; %s=%s %s & timeout 1000 sh -c 'echo $$; while :; do sleep 0.1; done' & wait`,
 		roleVariable, shellRole, os.Args[0])
 }
 

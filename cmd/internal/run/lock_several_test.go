@@ -178,7 +178,7 @@ func TestTheLossOfOneOfSeveralLocksEndsTheCommandAndAll(t *testing.T) {
 func TestARequestForOneOfSeveralLocksEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
-	script := `trap 'echo tidied; exit 4' TERM; echo ready; while :; do sleep 0.02; done`
+	script := `trap 'echo tidied; exit 4' TERM; echo ready; while :; do sleep 0.2; done`
 	p := cmdtest.On(t, w, several(w, "b a", script)...)
 	require.Equal(t, "ready", p.Line())
 	require.Zero(t, cmdtest.On(t, w, "revoke", "--wait", w.Path("b")).Exit())

@@ -23,7 +23,7 @@ func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.02; done'; echo done-$?` + "\n")
+	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.2; done'; echo done-$?` + "\n")
 	tty.Sees("ready")
 	tty.Press(cmdtest.Interrupt)
 	tty.Sees("done-9")

@@ -5,7 +5,6 @@ package see
 import (
 	"context"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
@@ -22,7 +21,7 @@ import (
 // command of its own.
 func embrace(t *testing.T, w *zktest.World) (a, b *cmdtest.Process) {
 	within := func(outer, inner string) *cmdtest.Process {
-		again := strings.Join(append(append([]string{os.Args[0]}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")
+		again := strings.Join(append(append([]string{cmdtest.Coorddemo(t)}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")
 		p := cmdtest.On(t, w, "lock", w.Path(outer), "--", "sh", "-c", "echo holds; read go; "+again)
 		require.Equal(t, "holds", p.Line())
 		return p

@@ -64,7 +64,7 @@ func TestACommandThatSucceedsWhenItsItemIsAskedForGivesTheItemBack(t *testing.T)
 	require.Equal(t, "1", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
 
 	end := filepath.Join(t.TempDir(), "end")
-	deaf := cmdtest.Receive(t, w, "echo $$; until test -e "+end+"; do sleep 0.02; done", "--on-revoke", "ignore")
+	deaf := cmdtest.Receive(t, w, "echo $$; until test -e "+end+"; do sleep 0.2; done", "--on-revoke", "ignore")
 	deaf.Line()
 	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
 	require.NoError(t, os.WriteFile(end, nil, 0o600))

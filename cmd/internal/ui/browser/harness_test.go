@@ -46,8 +46,8 @@ func withBinary(run func() int) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "zkcoord")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./cmd/zkcoord")
-	build.Dir, build.Stderr = root, os.Stderr
+	build := exec.Command("go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-o", binary, "./cmd/zkcoord")
+	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it
 	if err := build.Run(); err != nil {
 		panic(err)
 	}
