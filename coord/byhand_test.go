@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -40,8 +41,7 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			h, admin, waiter := b.acquire(b.Open()), b.Open(), b.Open()
 			for range c.before - 1 {
-				_, err := admin.Join(b.Context(), mutex)
-				require.NoError(t, err)
+				require.NoError(t, coordtest.Err(admin.Join(b.Context(), mutex)))
 			}
 			waiting := b.acquireLater(waiter, mutex)
 			synctest.Wait()
@@ -84,8 +84,7 @@ func TestAHoldThatWasFarFromItsTurnIsLostWithItsNodeAsSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, others, admin := b.acquire(b.Open()), b.Open(), b.Open()
 		for range 20 {
-			_, err := others.Join(b.Context(), mutex)
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(others.Join(b.Context(), mutex)))
 		}
 		waiting := b.acquireLater(b.Open(), mutex)
 		time.Sleep(10 * time.Millisecond)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -103,9 +104,7 @@ func TestAnErrorInWritingTheCredentialsNeitherWedgesTheClientNorDropsThem(t *tes
 		require.ErrorIs(t, err, coord.ErrNoAuth, "others may not read it")
 		fail.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
-		ctx, cancel := context.WithTimeout(b.Context(), T)
-		defer cancel()
-		_, _, err = c.Get(ctx, h.Node())
+		_, _, err = c.Get(b.Within(T), h.Node())
 		require.NoError(t, err)
 		require.False(t, fail.Load(), "no write failed")
 		require.NoError(t, h.Release(b.Context()))
@@ -126,9 +125,7 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
 		h := b.acquire(c)
 		silent.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
-		ctx, cancel := context.WithTimeout(b.Context(), T/2)
-		defer cancel()
-		require.NoError(t, c.Flush(ctx))
+		require.NoError(t, c.Flush(b.Within(T/2)))
 		require.False(t, silent.Load(), "it was not called")
 		require.NoError(t, h.Err())
 		require.Equal(t, h.Session(), c.SessionID())
@@ -178,10 +175,8 @@ func TestAContenderOfTheOtherDialectThatCameFirstIsNotPassed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		kazoo, curator := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
 		h := b.acquire(kazoo)
-		_, err := curator.Acquire(b.Context(), mutex, first)
-		require.ErrorIs(t, err, coord.ErrForeign)
-		_, err = curator.TryAcquire(b.Context(), mutex, first)
-		require.ErrorIs(t, err, coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(curator.Acquire(b.Context(), mutex, first)), coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(curator.TryAcquire(b.Context(), mutex, first)), coord.ErrForeign)
 		require.Zero(t, b.owned(curator.SessionID()))
 		require.NoError(t, h.Release(b.Context()))
 	})
@@ -193,13 +188,12 @@ func TestF56ATurnIsNotRefusedForAContenderThatIsGone(t *testing.T) {
 		kazoo, c := b.Open(coord.WithDialect(coord.Kazoo)), b.Open()
 		h := b.acquire(kazoo)
 		claim := b.join(c, mutex)
-		_, err := claim.Turn(b.Context(), coord.First)
-		require.ErrorIs(t, err, coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(claim.Turn(b.Context(), coord.First)), coord.ErrForeign)
 		require.NoError(t, claim.Leave(b.Context()))
 		claim = b.join(c, mutex)
 		time.Sleep(time.Hour)
 		require.NoError(t, h.Release(b.Context()))
-		h, err = claim.Turn(b.Context(), coord.First)
+		h, err := claim.Turn(b.Context(), coord.First)
 		require.NoError(t, err)
 		require.NoError(t, h.Release(b.Context()))
 	})
@@ -286,12 +280,10 @@ func TestAClaimWithTooMuchDataIsRefusedBeforeItIsSent(t *testing.T) {
 			dials.Add(1)
 			return b.Server.DialContext(ctx, network, addr)
 		}))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
+		ctx := b.Within(time.Second)
 		large := mutex
 		large.Data = make([]byte, 1<<20)
-		_, err := c.Acquire(ctx, large, first)
-		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(ctx, large, first)), coord.ErrTooLarge)
 		require.EqualValues(t, 1, dials.Load())
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -32,8 +33,7 @@ func (b bubble) queueUp(c *coord.Client, n int) (giveUp func()) {
 	var waiting sync.WaitGroup
 	for range n {
 		waiting.Go(func() {
-			_, err := c.Acquire(ctx, mutex, first)
-			require.ErrorIs(b, err, context.Canceled)
+			require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, first)), context.Canceled)
 		})
 	}
 	time.Sleep(time.Second) // a connection gets a head start
@@ -208,8 +208,7 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 			for range n {
 				waiting.Go(func() {
 					<-begin
-					_, err := c.Acquire(ctx, mutex, coord.First)
-					require.ErrorIs(b, err, context.Canceled)
+					require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, coord.First)), context.Canceled)
 				})
 			}
 			require.NoError(t, c.Flush(ctx))

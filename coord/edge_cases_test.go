@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -192,8 +193,7 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		c = b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		with := []coord.Op{coord.CheckOp("/d", -1), coord.CheckOp("/missing", -1)}
-		_, err = c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n", With: with})
-		require.ErrorAs(b, err, &refused)
+		require.ErrorAs(b, coordtest.Err(c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n", With: with})), &refused)
 		require.Equal(b, 1, refused.Index)
 	})
 }
@@ -219,8 +219,7 @@ func TestNothingIsAskedOfTheServerForAContextThatHasEnded(t *testing.T) {
 		cancel()
 		before := b.Server.Counts()
 		for range 50 {
-			_, err := c.Acquire(ctx, mutex, coord.First)
-			require.ErrorIs(b, err, context.Canceled)
+			require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, coord.First)), context.Canceled)
 		}
 		time.Sleep(time.Second) // what was sent has arrived
 		require.Zero(b, b.Server.Counts().Since(before)[zkembed.OpCreate])
@@ -235,8 +234,7 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 		for _, kinds := range [][2]string{{"lock", "write"}, {"one", "lock"}, {"lock", "two"}, {"one", "two"}} {
 			h, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First)
 			require.NoError(b, err)
-			_, err = other.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
-			require.ErrorIs(b, err, coord.ErrBusy)
+			require.ErrorIs(b, coordtest.Err(other.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)), coord.ErrBusy)
 			_, err = kazoo.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
 			require.ErrorIs(b, err, coord.ErrForeign)
 			waiting := startAcquire(b.Bubble, func(ctx context.Context) (*coord.Hold, error) {
@@ -270,8 +268,7 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		require.NoError(b, err)
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
-		_, err = c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)
-		require.NotErrorIs(b, err, coord.ErrUpgrade)
+		require.NotErrorIs(b, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)), coord.ErrUpgrade)
 		require.NoError(b, shared.Release(b.Context()))
 	})
 }
@@ -309,8 +306,7 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 		require.NoError(b, err)
 		require.NoError(b, nested.Release(b.Context()))
 		cancel()
-		_, err = c.Acquire(inside, reentrant, coord.First)
-		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, coordtest.Err(c.Acquire(inside, reentrant, coord.First)), context.Canceled)
 		require.NoError(b, h.Release(b.Context()))
 	})
 }
@@ -341,9 +337,7 @@ func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
 			})
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err = coord.Open(ctx, listener.Addr().String())
+	_, err = coord.Open(coordtest.Within(t, time.Second), listener.Addr().String())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, coord.ErrDisconnected)
 	require.ErrorContains(t, err, "does not open a session")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -142,8 +143,7 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 		require.Equal(t, second.Node(), "/line/"+line[1].Name)
 		require.LessOrEqual(t, b.Server.Counts().Since(before).Total(), 1)
 		before = b.Server.Counts()
-		_, err = second.Listed(b.Context())
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(second.Listed(b.Context())))
 		require.Zero(t, b.Server.Counts().Since(before).Total())
 		spec.Unlisted = true
 		third, err := c.Join(b.Context(), spec)
@@ -154,8 +154,7 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 		fourth, err := c.Join(b.Context(), spec)
 		require.NoError(t, err)
 		require.NoError(t, inspect.Break(b.Context(), c, fourth.Node()))
-		_, err = fourth.Listed(b.Context())
-		require.ErrorIs(t, err, coord.ErrNodeDeleted)
+		require.ErrorIs(t, coordtest.Err(fourth.Listed(b.Context())), coord.ErrNodeDeleted)
 		b.Close(c)
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -86,14 +87,13 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		require.NoError(t, c.Create(b.Context(), "/report", nil))
 		h := b.acquire(c)
-		_, err := h.Txn(b.Context(), coord.SetOp("/report", []byte("mine"), -1))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(h.Txn(b.Context(), coord.SetOp("/report", []byte("mine"), -1))))
 
 		// The holder does not know yet that its node is gone.
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Minute))
 		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
 		require.NoError(t, h.Err())
-		_, err = h.Txn(b.Context(), coord.SetOp("/report", []byte("too late"), -1))
+		_, err := h.Txn(b.Context(), coord.SetOp("/report", []byte("too late"), -1))
 		require.ErrorIs(t, err, coord.ErrLost)
 		require.ErrorIs(t, err, coord.ErrNodeDeleted)
 		require.ErrorIs(t, h.Err(), coord.ErrLost)
@@ -200,10 +200,7 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 
 		h = b.acquire(c)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := inspect.RevokeAndWait(ctx, admin, h.Node(), 0)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(inspect.RevokeAndWait(b.Within(time.Second), admin, h.Node(), 0)), context.DeadlineExceeded)
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))
 	})
@@ -225,8 +222,7 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		require.NoError(t, inner.Release(b.Context()))
 		require.NoError(t, inner.Release(b.Context()))
 		require.Zero(t, b.owned(h.Session()))
-		_, err = c.Acquire(ctx, again, first)
-		require.ErrorIs(t, err, coord.ErrReleased)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(ctx, again, first)), coord.ErrReleased)
 	})
 }
 
@@ -356,8 +352,7 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 				require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 				h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}})
 				require.NoError(b, err)
-				_, err = other.Set(b.Context(), h.Node(), nil, -1)
-				require.NoError(b, err)
+				require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
 				ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
 					zkembed.ReplyError(zkembed.CodeSessionExpired))
 				err = do(b, c, h)
@@ -387,8 +382,7 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 		lost, err := h.Nest(func() { close(told) })
 		require.NoError(t, err)
 		slept.Store(int64(2 * T))
-		_, err = h.Nest(nil)
-		require.ErrorIs(t, err, coord.ErrWindowOver)
+		require.ErrorIs(t, coordtest.Err(h.Nest(nil)), coord.ErrWindowOver)
 		<-told
 		require.ErrorIs(t, lost.Err(), coord.ErrLost)
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func TestOpenRefusesWhatCannotBeRight(t *testing.T) {
@@ -102,8 +103,7 @@ func TestDataThatAServerWouldNotAcceptIsRefusedAndNothingElseIsHarmed(t *testing
 		require.ErrorIs(t, c.Create(b.Context(), "/large", large), coord.ErrTooLarge)
 		spec := mutex
 		spec.Data = large
-		_, err := c.Acquire(b.Context(), spec, first)
-		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), spec, first)), coord.ErrTooLarge)
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))
 	})
@@ -116,11 +116,9 @@ func TestASequenceNearItsEndIsRefused(t *testing.T) {
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1-1<<16))
 		h := b.acquire(c)
 		require.NoError(t, h.Release(b.Context()))
-		_, err := c.Acquire(b.Context(), mutex, first)
-		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), mutex, first)), coord.ErrSequenceExhausted)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		_, err = c.Acquire(b.Context(), mutex, first)
-		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), mutex, first)), coord.ErrSequenceExhausted)
 		require.Zero(t, b.owned(c.SessionID()))
 	})
 }
@@ -131,10 +129,7 @@ func TestASequenceNearItsEndIsRefusedBehindManyOfTheSameClient(t *testing.T) {
 		c := b.connected()
 		giveUp := b.queueUp(c, 20)
 		require.NoError(t, b.Server.SetSequence("/lock", 1<<31-1))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := c.Acquire(ctx, mutex, coord.First)
-		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second), mutex, coord.First)), coord.ErrSequenceExhausted)
 		giveUp()
 		require.NoError(t, h.Release(b.Context()))
 	})
@@ -176,10 +171,8 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 func TestTheRootIsNoNameToClaim(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		_, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/"})
-		require.ErrorIs(t, err, coord.ErrInvalid)
-		_, err = c.AcquireName(b.Context(), coord.NameSpec{Path: "/"})
-		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(c.JoinName(b.Context(), coord.NameSpec{Path: "/"})), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Context(), coord.NameSpec{Path: "/"})), coord.ErrInvalid)
 	})
 }
 
@@ -196,9 +189,7 @@ func TestAWaitThatItsDeadlineEndsNamesWhoHoldsOrIsAhead(t *testing.T) {
 		holder, second, last := b.Open(), b.Open(), b.Open()
 		h := b.acquire(holder)
 		waits := func(c *coord.Client, most time.Duration) error {
-			ctx, cancel := context.WithTimeout(b.Context(), most)
-			defer cancel()
-			_, err := c.Acquire(ctx, mutex, first)
+			_, err := c.Acquire(b.Within(most), mutex, first)
 			return err
 		}
 		over := make(chan error, 1)
@@ -218,9 +209,6 @@ func TestAWaitBehindANodeThatDoesNotSayWhoItIsNamesTheNode(t *testing.T) {
 		c := b.Open()
 		node := "/lock/_c_4f1d5b2c-0000-4000-8000-000000000000-lock-0000000000"
 		require.NoError(b, c.Create(b.Context(), node, nil))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := b.Open().Acquire(ctx, mutex, first)
-		require.ErrorContains(b, err, "; held by "+node)
+		require.ErrorContains(b, coordtest.Err(b.Open().Acquire(b.Within(time.Second), mutex, first)), "; held by "+node)
 	})
 }

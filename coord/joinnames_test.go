@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -70,8 +71,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		require.ErrorIs(b, g.Err(), coord.ErrReleased)
 		require.Zero(b, b.claimsAndProofs())
 
-		_, err = c.JoinNames(b.Context(), coord.NameSpec{Path: "/names/plain"})
-		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(c.JoinNames(b.Context(), coord.NameSpec{Path: "/names/plain"})), coord.ErrInvalid)
 	})
 }
 
@@ -123,8 +123,7 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		claims := <-joined
 		require.Len(b, claims, len(specs))
 		time.Sleep(time.Second) // until the own watches are set
-		_, err := claims[0].Turn(b.Context(), nil)
-		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		require.ErrorIs(b, coordtest.Err(claims[0].Turn(b.Context(), nil)), coord.ErrNodeDeleted)
 		for _, cl := range claims[1:] {
 			h, err := cl.Turn(b.Context(), nil)
 			require.NoError(b, err)
@@ -139,10 +138,7 @@ func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
 		c := b.Open()
 		specs := threeNames(b, c)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(T/4))
-		ctx, cancel := context.WithTimeout(b.Context(), T/8)
-		defer cancel()
-		_, err := c.JoinNames(ctx, specs...)
-		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorIs(b, coordtest.Err(c.JoinNames(b.Within(T/8), specs...)), context.DeadlineExceeded)
 		time.Sleep(T)
 		require.Zero(b, b.owned(c.SessionID()))
 	})

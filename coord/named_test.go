@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -35,8 +36,7 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 		h := b.named(c)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))))
 		require.NoError(t, h.Err(), "it does not know")
 		require.NoError(t, h.Release(b.Context()))
 		data, _, err := admin.Get(b.Context(), "/names/one")
@@ -81,8 +81,7 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 		away.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		_, err := admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))))
 		time.Sleep(time.Second)
 		require.NoError(t, h.Err(), "it does not know")
 		away.Store(false)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -90,8 +91,7 @@ func TestARefusedTransactionNamesTheOperationThatFailed(t *testing.T) {
 			require.ErrorIs(b, err, coord.ErrNoNode)
 			require.NotErrorIs(b, err, coord.ErrUnconfirmed)
 		}
-		_, err := o.Txn(b.Context(), add)
-		require.NoError(b, err, "the witness is still good")
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "the witness is still good")
 		require.Equal(b, 1, b.children("/count"))
 	})
 }
@@ -104,8 +104,7 @@ func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 200 {
 			wg.Go(func() {
-				_, err := o.Txn(b.Context(), add)
-				require.NoError(b, err)
+				require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 			})
 		}
 		wg.Wait()
@@ -113,8 +112,7 @@ func TestTransactionsAtTheSameTimeShareAtMostThirtyTwoWitnesses(t *testing.T) {
 		require.LessOrEqual(b, b.children("/once"), 32)
 		require.NoError(b, o.Close(b.Context()))
 		require.Zero(b, b.children("/once"))
-		_, err := o.Txn(b.Context(), add)
-		require.ErrorIs(b, err, coord.ErrReleased)
+		require.ErrorIs(b, coordtest.Err(o.Txn(b.Context(), add)), coord.ErrReleased)
 	})
 }
 
@@ -122,8 +120,7 @@ func TestAnIdleWitnessIsNotProbedFor(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-		_, err := b.once(c).Txn(b.Context(), add)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(b.once(c).Txn(b.Context(), add)))
 		before := b.Server.SessionCounts(c.SessionID())
 		time.Sleep(10 * T)
 		require.Zero(b, b.Server.SessionCounts(c.SessionID()).Since(before).Total())
@@ -135,23 +132,18 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
-		_, err := o.Txn(b.Context(), add)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 		names, err := c.Children(b.Context(), "/once")
 		require.NoError(b, err)
 		require.NoError(b, c.Delete(b.Context(), "/once/"+names[0], -1))
-		_, err = o.Txn(b.Context(), add)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 		names, err = c.Children(b.Context(), "/once")
 		require.NoError(b, err)
-		_, err = c.Set(b.Context(), "/once/"+names[0], nil, -1)
-		require.NoError(b, err)
-		_, err = o.Txn(b.Context(), add)
-		require.NoError(b, err, "another client wrote the witness")
+		require.NoError(b, coordtest.Err(c.Set(b.Context(), "/once/"+names[0], nil, -1)))
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "another client wrote the witness")
 		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
 		require.NoError(b, c.Flush(b.Context()), "the client has another session")
-		_, err = o.Txn(b.Context(), add)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 		require.Equal(b, 4, b.children("/count"))
 	})
 }
@@ -162,9 +154,7 @@ func TestATransactionLeftInItsMiddleIsUnconfirmedAndLeavesNoWitness(t *testing.T
 		require.NoError(b, c.EnsureDir(b.Context(), "/count"))
 		o := b.once(c)
 		f := b.strike(zkembed.DelayReply(time.Second), 1)
-		ctx, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
-		defer cancel()
-		_, err := o.Txn(ctx, add)
+		_, err := o.Txn(b.Within(500*time.Millisecond), add)
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.Equal(b, 1, f.Fired())
@@ -182,8 +172,7 @@ func TestATransactionGivenUpWhileItsWitnessIsMadeLeavesNoWitness(t *testing.T) {
 			ctx, cancel := context.WithCancel(b.Context())
 			go cancel() // before, while, or after the create is sent
 			o := b.once(c)
-			_, err := o.Txn(ctx, add)
-			require.Error(b, err)
+			require.Error(b, coordtest.Err(o.Txn(ctx, add)))
 			require.NoError(b, o.Close(b.Context()))
 		}
 		time.Sleep(time.Second)
@@ -205,8 +194,7 @@ func TestATransactionWhoseSessionEndsBeforeTheReplyIsUnconfirmed(t *testing.T) {
 		_, err := o.Txn(b.Context(), add)
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorIs(b, err, coord.ErrSessionExpired)
-		_, err = o.Txn(b.Context(), add)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 		require.Equal(b, 2, b.children("/count"))
 	})
 }
@@ -218,14 +206,10 @@ func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 		b.Server.Stop()
 		defer b.Server.Resume()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := o.Txn(ctx, add)
+		_, err := o.Txn(b.Within(time.Second), add)
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-		_, err = c.ExactlyOnce("relative")
-		require.ErrorIs(b, err, coord.ErrInvalid)
-		_, err = o.Txn(b.Context())
-		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(c.ExactlyOnce("relative")), coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(o.Txn(b.Context())), coord.ErrInvalid)
 	})
 }

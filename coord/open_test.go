@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -99,8 +100,7 @@ func TestServersThatCannotBeReachedAreWarnedOfWithTheReasonAfterSomeSecondsAndAg
 
 func TestAFirstConnectionThatTakesLongerThanASecondIsWarnedOfWithTheReasonForEachServer(t *testing.T) {
 	wait := func(b bubble, opts ...coord.Option) {
-		ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
-		defer cancel()
+		ctx := b.Within(20 * time.Second)
 		_, err := coord.Open(ctx, "first:2181,second:2181", append(opts, coord.WithDialer(func(_ context.Context, _, addr string) (net.Conn, error) {
 			return nil, map[string]error{"first:2181": errors.New("nobody home"), "second:2181": errors.New("gone for lunch")}[addr]
 		}))...)
@@ -169,15 +169,13 @@ func TestEveryObserverHearsOfEveryEvent(t *testing.T) {
 func TestEachFailedAttemptToConnectIsLoggedOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		log, written := journal(slog.LevelDebug)
-		ctx, cancel := context.WithTimeout(b.Context(), 4*time.Second)
-		defer cancel()
+		ctx := b.Within(4 * time.Second)
 		attempts := 0
 		refuse := func(context.Context, string, string) (net.Conn, error) {
 			attempts++
 			return nil, errors.New("nobody home")
 		}
-		_, err := coord.Open(ctx, "zk:2181", coord.WithDialer(refuse), coord.WithLogger(log))
-		require.Error(b, err)
+		require.Error(b, coordtest.Err(coord.Open(ctx, "zk:2181", coord.WithDialer(refuse), coord.WithLogger(log))))
 		time.Sleep(T)
 		require.Greater(b, attempts, 3)
 		require.InDelta(b, attempts, len(written("nobody home")), 1, "the last one may be one of a session that is over")
@@ -205,11 +203,9 @@ func TestAMissingChrootIsWarnedOf(t *testing.T) {
 
 		require.NoError(b, c.EnsureDir(b.Context(), "/lock"))
 		for _, opts := range [][]coord.Option{nil, {coord.RequireChroot()}} {
-			_, err = open("/app", opts...)
-			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(open("/app", opts...)))
 		}
-		_, err = open("", coord.RequireChroot())
-		require.NoError(b, err, "there is none to look for")
+		require.NoError(b, coordtest.Err(open("", coord.RequireChroot())), "there is none to look for")
 		require.Len(b, written("chroot"), 1)
 		time.Sleep(T) // for the client that could not be had
 	})

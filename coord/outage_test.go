@@ -45,9 +45,7 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		b.Server.Stop()
 		server.Store(wiped)
 		<-h.Done()
-		ctx, cancel := context.WithTimeout(b.Context(), T)
-		defer cancel()
-		next, err := c.Acquire(ctx, mutex, first)
+		next, err := c.Acquire(b.Within(T), mutex, first)
 		require.NoError(t, err)
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Release(b.Context()))
@@ -97,9 +95,7 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
-		defer cancel()
-		_, err := c.Acquire(ctx, mutex, first)
+		_, err := c.Acquire(b.Within(time.Second/2), mutex, first)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		require.Equal(t, 1, b.owned(c.SessionID()))
@@ -286,9 +282,7 @@ func endsWithItsContext(t *testing.T, call func(context.Context, *coord.Client) 
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
 		for range 3 { // the first hangs
 			begun := time.Now()
-			ctx, cancel := context.WithTimeout(b.Context(), T/10)
-			err := call(ctx, c)
-			cancel()
+			err := call(b.Within(T/10), c)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, T/10, time.Since(begun))
 		}
@@ -300,9 +294,7 @@ func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 		c := b.Open()
 		h := b.acquire(c)
 		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
-		ctx, cancel := context.WithTimeout(b.Context(), T*6/10)
-		defer cancel()
-		require.NoError(t, c.Flush(ctx))
+		require.NoError(t, c.Flush(b.Within(T*6/10)))
 		require.Equal(t, 1, hung.Fired())
 		require.NoError(t, h.Err())
 		require.Equal(t, h.Session(), c.SessionID())
@@ -361,8 +353,7 @@ func TestAServerThatDoesNotAcceptKeepsTheOthersWaitingForASecondOnly(t *testing.
 func TestFewAttemptsToConnectAreUnderWayAtATime(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var running, most atomic.Int32
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
+		ctx := b.Within(time.Minute)
 		_, err := coord.Open(ctx, "a:1,b:1", coord.WithSessionTimeout(T), coord.WithDialer(
 			func(ctx context.Context, _, _ string) (net.Conn, error) {
 				most.Store(max(most.Load(), running.Add(1)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -53,8 +54,7 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		require.ErrorContains(t, err, "jute.maxbuffer")
 		require.EqualValues(t, 4, lost.Load())
 		for range 10 {
-			_, err = c.Acquire(b.Context(), large(half+1), first)
-			require.ErrorIs(t, err, coord.ErrTooLarge)
+			require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), large(half+1), first)), coord.ErrTooLarge)
 		}
 		require.EqualValues(t, 4, lost.Load(), "it is known by now")
 		smaller, err := c.Acquire(b.Context(), large(half-1000), first)
@@ -65,8 +65,7 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		require.NoError(t, h.Err())
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Minute)
-		_, err = c.Acquire(b.Context(), large(half+1), first)
-		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Context(), large(half+1), first)), coord.ErrTooLarge)
 		require.EqualValues(t, 5, lost.Load(), "servers may have been told otherwise")
 	}, zkembed.WithMaxPacket(half))
 }
@@ -154,17 +153,13 @@ func TestAllOfAPacketIsCounted(t *testing.T) {
 		for i := range ops {
 			ops[i] = coord.CreateOp(path+string([]byte{'0' + byte(i/10000), '0' + byte(i/1000%10), '0' + byte(i/100%10), '0' + byte(i/10%10), '0' + byte(i%10)}), []byte("x"))
 		}
-		_, err := c.Txn(b.Context(), ops...)
-		require.ErrorIs(t, err, coord.ErrTooLarge)
-		_, err = c.Txn(b.Context(), ops[:most]...)
-		require.NoError(t, err)
+		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops...)), coord.ErrTooLarge)
+		require.NoError(t, coordtest.Err(c.Txn(b.Context(), ops[:most]...)))
 		require.Zero(t, lost.Load())
 		data := make([]byte, limit-8-9-9-4-len(path)-4-4)
 		require.NoError(t, c.Create(b.Context(), path, nil))
-		_, err = c.Set(b.Context(), path, data, -1)
-		require.NoError(t, err)
-		_, err = c.Set(b.Context(), path, append(data, 0), -1)
-		require.ErrorIs(t, err, coord.ErrTooLarge)
+		require.NoError(t, coordtest.Err(c.Set(b.Context(), path, data, -1)))
+		require.ErrorIs(t, coordtest.Err(c.Set(b.Context(), path, append(data, 0), -1)), coord.ErrTooLarge)
 		require.Zero(t, lost.Load())
 	})
 }

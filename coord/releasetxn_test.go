@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -161,8 +162,7 @@ func TestAReleaseByTransactionIsCarriedOutThoughAnotherClientWritesIntoTheNode(t
 		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
 		time.Sleep(time.Second)
 		require.Equal(t, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		_, err := admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
 		require.NoError(t, <-released)
 		_, made, err := admin.Exists(b.Context(), "/done")
 		require.NoError(t, err)
@@ -177,13 +177,10 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		h := b.named(c)
-		_, err := admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
 		time.Sleep(time.Second) // the own watch has looked
 		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(time.Second))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
-		defer cancel()
-		err = b.release(ctx, c, h, coord.CreateOp("/done", nil))
+		err := b.release(b.Within(time.Second/2), c, h, coord.CreateOp("/done", nil))
 		require.Equal(t, 1, read.Fired())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, coord.ErrUnconfirmed)
@@ -227,10 +224,8 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 		released := make(chan error, 1)
 		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()
 		synctest.Wait()
-		_, err = c.Acquire(h.Context(b.Context()), again, first)
-		require.ErrorIs(t, err, coord.ErrInvalid)
-		_, err = h.Downgrade(b.Context())
-		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(h.Context(b.Context()), again, first)), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(h.Downgrade(b.Context())), coord.ErrInvalid)
 		require.NoError(t, <-released)
 	})
 }

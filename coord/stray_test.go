@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -32,8 +33,7 @@ func (b bubble) joinedLate(c *coord.Client, join joining, after time.Duration) {
 		<-late.Struck()
 		cancel()
 	}()
-	_, err := join(ctx, c)
-	require.ErrorIs(b, err, context.Canceled)
+	require.ErrorIs(b, coordtest.Err(join(ctx, c)), context.Canceled)
 	require.Equal(b, 1, late.Fired())
 }
 
@@ -191,8 +191,7 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 			<-late.Struck()
 			cancel()
 		}()
-		_, err = h.Downgrade(ctx)
-		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, coordtest.Err(h.Downgrade(ctx)), context.Canceled)
 		time.Sleep(2 * T)
 		require.Zero(b, b.owned(c.SessionID()))
 		require.EqualValues(b, 1, removed.Load())
@@ -230,8 +229,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		var joining sync.WaitGroup
 		for i := range n {
 			joining.Go(func() {
-				_, err := c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})
-				require.NoError(b, err)
+				require.NoError(b, coordtest.Err(c.Join(b.Context(), coord.Spec{Line: coord.Line{Dir: fmt.Sprint("/d/", i)}, Kind: "lock"})))
 			})
 		}
 		time.Sleep(T / 20)
@@ -273,18 +271,16 @@ func TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost(t *testing.T) {
 			c := b.Open()
 			o := b.once(c)
 			require.NoError(b, c.EnsureDir(b.Context(), "/count"))
-			_, err := o.Txn(b.Context(), add)
-			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 			b.strike(zkembed.Drop(), 1)
 			fence := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Times: 1, Func: func(r zkembed.Request) bool {
 				return len(r.Parts) == 1 && r.Parts[0] == zkembed.OpSetData
 			}}, fault)
-			_, err = o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
+			_, err := o.Txn(b.Context(), coord.CreateOp("/missing/n", nil))
 			require.Equal(b, 1, fence.Fired())
 			require.ErrorIs(b, err, coord.ErrNoNode)
 			require.NotErrorIs(b, err, coord.ErrUnconfirmed)
-			_, err = o.Txn(b.Context(), add)
-			require.NoError(b, err, "the witness is as good as before")
+			require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "the witness is as good as before")
 			require.Equal(b, 2, b.children("/count"))
 		})
 	}

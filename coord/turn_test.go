@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -52,11 +53,9 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.NoError(t, claim.Leave(b.Context()))
-			_, err = claim.Turn(b.Context(), rule)
-			require.ErrorIs(t, err, coord.ErrReleased)
+			require.ErrorIs(t, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrReleased)
 			if i == 0 {
-				_, err = claim.Listed(b.Context())
-				require.ErrorIs(t, err, coord.ErrReleased)
+				require.ErrorIs(t, coordtest.Err(claim.Listed(b.Context())), coord.ErrReleased)
 			}
 		}
 	})
@@ -76,8 +75,7 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 		}))
 		claim, err := c.Join(b.Context(), mutex)
 		require.NoError(t, err)
-		_, err = claim.Turn(b.Context(), first)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first)))
 		require.NoError(t, claim.Leave(b.Context()))
 		require.EqualValues(t, 1, granted.Load())
 		require.EqualValues(t, 1, released.Load())
@@ -118,8 +116,7 @@ func TestF53AClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 		require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
 		h := b.acquire(other)
 		synctest.Wait() // the news has come
-		_, err := claim.Turn(b.Context(), first)
-		require.ErrorIs(b, err, coord.ErrNodeDeleted)
+		require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), first)), coord.ErrNodeDeleted)
 		require.NoError(b, h.Err())
 		b.Close(c, other)
 	})
@@ -146,8 +143,7 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 			if i == 0 {
 				rule = first
 			}
-			_, err := claim.Turn(b.Context(), rule)
-			require.ErrorIs(b, err, coord.ErrNodeDeleted)
+			require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrNodeDeleted)
 			require.Equal(b, 1, late.Fired())
 			require.NoError(b, h.Err())
 			b.Close(c, other)
@@ -296,8 +292,7 @@ func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
 		require.NoError(b, err)
 		require.Equal(b, "mine", string(data))
 		require.NoError(b, h.Release(b.Context()))
-		_, err = coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))
-		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))), coord.ErrInvalid)
 	})
 }
 
@@ -309,10 +304,8 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 		require.NoError(t, err)
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
-			_, err := c.Acquire(shared.Context(b.Context()), write, coord.First)
-			require.ErrorIs(t, err, coord.ErrUpgrade)
-			_, err = c.TryAcquire(shared.Context(b.Context()), write, coord.First)
-			require.ErrorIs(t, err, coord.ErrUpgrade)
+			require.ErrorIs(t, coordtest.Err(c.Acquire(shared.Context(b.Context()), write, coord.First)), coord.ErrUpgrade)
+			require.ErrorIs(t, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), write, coord.First)), coord.ErrUpgrade)
 		}
 		require.NoError(t, shared.Release(b.Context()))
 	})
@@ -360,10 +353,8 @@ func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
 		for i := range ops {
 			ops[i] = check
 		}
-		_, err := c.Txn(b.Context(), ops...)
-		require.ErrorIs(t, err, coord.ErrTooLarge)
-		_, err = c.Txn(b.Context(), ops[:11_154]...)
-		require.ErrorIs(t, err, coord.ErrNoNode, "the server has looked at it")
+		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops...)), coord.ErrTooLarge)
+		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops[:11_154]...)), coord.ErrNoNode, "the server has looked at it")
 		require.Equal(t, id, c.SessionID())
 		b.Close(c)
 	})

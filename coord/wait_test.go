@@ -73,8 +73,7 @@ func TestALookIsCalledAgainWhenWhatItReadHasChanged(t *testing.T) {
 				over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) { return looks.Load() == 2, it.read(v) })
 				require.EqualValues(b, 1, looks.Load())
 				require.Empty(b, over)
-				_, err := other.Txn(b.Context(), it.change)
-				require.NoError(b, err)
+				require.NoError(b, coordtest.Err(other.Txn(b.Context(), it.change)))
 				require.NoError(b, <-over)
 				require.EqualValues(b, 2, looks.Load())
 			})
@@ -118,8 +117,7 @@ func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 		}
 		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 3}, requests(b, waiter, func() { over = looking(b, waiter, &looks, look) }))
 		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpNotify: 2}, requests(b, waiter, func() {
-			_, err := other.Txn(b.Context(), coord.SetOp("/changes", []byte("1"), -1), coord.DeleteOp("/goes", -1))
-			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/changes", []byte("1"), -1), coord.DeleteOp("/goes", -1))))
 			require.NoError(b, <-over)
 		}))
 	})
@@ -139,12 +137,10 @@ func TestANodeThatWasDeletedAndMadeAnewIsReadByTheSecondAttempt(t *testing.T) {
 			}
 			return string(data) == "2", err
 		})
-		_, err := other.Txn(b.Context(), coord.DeleteOp("/a", -1), coord.CreateOp("/a", []byte("1")))
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.DeleteOp("/a", -1), coord.CreateOp("/a", []byte("1")))))
 		synctest.Wait()
 		require.EqualValues(b, 2, looks.Load())
-		_, err = other.Set(b.Context(), "/a", []byte("2"), -1)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("2"), -1)))
 		require.NoError(b, <-over)
 	})
 }
@@ -164,8 +160,7 @@ func TestTheWaitsOfAProcessShareTheWatchAndTheRead(t *testing.T) {
 				}()
 			}
 			time.Sleep(time.Second)
-			_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
-			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
 			for range crowd {
 				require.NoError(b, <-over)
 			}
@@ -223,8 +218,7 @@ func TestALostConnectionCallsTheLookAgainAndSoDoesANewSession(t *testing.T) {
 				time.Sleep(coordtest.T)
 				require.GreaterOrEqual(b, looks.Load(), int32(2))
 				require.Empty(b, over)
-				_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
-				require.NoError(b, err)
+				require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
 				require.NoError(b, <-over)
 			})
 		})
@@ -327,8 +321,7 @@ func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
 			})
 		})
 		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, counts)
-		_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
 		require.NoError(b, <-over)
 		require.Equal(b, []string{"", "0", ""}, []string{<-seen, <-seen, <-seen})
 		require.Zero(b, b.Server.WatchCount())
@@ -348,8 +341,7 @@ func TestAPeekIsWatchedToo(t *testing.T) {
 			_, _, known := v.Peek("/a")
 			return !known, nil
 		})
-		_, err := other.Set(b.Context(), "/a", []byte("1"), -1)
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
 		require.NoError(b, <-over)
 		require.EqualValues(b, 2, looks.Load())
 	})
@@ -360,8 +352,7 @@ func TestAPeekIsWatchedToo(t *testing.T) {
 func lagging(b coordtest.Bubble) *coord.Client {
 	waiter, other := made(b, "/a", "/b")
 	b.Server.AddFollower(coordtest.Tick, waiter.SessionID())
-	_, err := other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))
-	require.NoError(b, err)
+	require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.SetOp("/a", []byte("1"), -1), coord.SetOp("/b", []byte("1"), -1))))
 	return waiter
 }
 

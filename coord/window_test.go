@@ -247,9 +247,7 @@ func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) 
 				late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
 				time.Sleep(2 * T)
 				for range 5 {
-					ctx, cancel := context.WithTimeout(b.Context(), 5*T)
-					h, err := c.Acquire(ctx, mutex, first)
-					cancel()
+					h, err := c.Acquire(b.Within(5*T), mutex, first)
 					if err != nil {
 						continue
 					}

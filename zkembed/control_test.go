@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -35,11 +36,10 @@ func TestAStoppedServerServesNoClientAndExpiresNoSession(t *testing.T) {
 		c := client(t, s)
 		create(t, c, "/e", zk.FlagEphemeral)
 		s.Stop()
-		_, err := s.Dial("tcp", s.Addr(), time.Second)
-		require.Error(t, err)
+		require.Error(t, coordtest.Err(s.Dial("tcp", s.Addr(), time.Second)))
 		time.Sleep(10 * T)
 		require.Len(t, s.Nodes(), 1)
-		_, _, err = c.Exists("/e")
+		_, _, err := c.Exists("/e")
 		require.Error(t, err)
 		s.Resume()
 		awaitQuiet(c)
@@ -89,8 +89,7 @@ func TestAMovedSessionLosesItsConnectionOnceAndIsTakenUpAgain(t *testing.T) {
 		c := client(t, s)
 		id := c.SessionID()
 		require.NoError(t, s.MoveSession(id))
-		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
 		require.Empty(t, s.Nodes())
 		awaitQuiet(c)
 		create(t, c, "/a", zk.FlagEphemeral)
@@ -115,8 +114,7 @@ func TestASessionMovedCanBeTheAnswerToo(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		s.Inject(zkembed.Match{Times: 1}, zkembed.ReplyError(zkembed.CodeSessionMoved))
-		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrSessionMoved)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrSessionMoved)
 	})
 }
 
@@ -124,21 +122,18 @@ func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		for _, p := range []string{"/unused", "/used", "/busy"} {
-			_, err := c.CreateContainer(p, nil, zk.FlagContainer, open)
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(c.CreateContainer(p, nil, zk.FlagContainer, open)))
 		}
 		create(t, c, "/used/x", 0)
 		require.NoError(t, c.Delete("/used/x", -1))
 		create(t, c, "/busy/x", 0)
-		_, err := c.CreateTTL("/ttl", nil, zk.FlagTTL, open, 5*time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.CreateTTL("/ttl", nil, zk.FlagTTL, open, 5*time.Second)))
 		zxid := s.Zxid()
 		require.Equal(t, 1, s.Reap())
 		require.Equal(t, zxid+1, s.Zxid())
 		require.Equal(t, []string{"/busy", "/busy/x", "/ttl", "/unused"}, paths(s))
 		time.Sleep(4 * time.Second)
-		_, err = c.Set("/ttl", nil, -1)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Set("/ttl", nil, -1)))
 		time.Sleep(4 * time.Second)
 		require.Zero(t, s.Reap(), "a write must renew the time to live")
 		_, _, gone, err := c.ExistsW("/ttl")
@@ -150,8 +145,7 @@ func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
 func TestAStoppedServerReapsNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
-		_, err := c.CreateTTL("/ttl", nil, zk.FlagTTL, open, time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.CreateTTL("/ttl", nil, zk.FlagTTL, open, time.Second)))
 		zxid := s.Zxid()
 		s.Stop()
 		time.Sleep(10 * time.Minute)
@@ -172,8 +166,7 @@ func TestNearTheEndOfTheNumbersTheSequenceSticks(t *testing.T) {
 		for _, name := range []string{"b", "c", "d"} {
 			require.Equal(t, "/d/"+name+"-2147483647", create(t, c, "/d/"+name+"-", zk.FlagSequence))
 		}
-		_, err := c.Create("/d/d-", nil, zk.FlagSequence, open)
-		require.ErrorIs(t, err, zk.ErrNodeExists)
+		require.ErrorIs(t, coordtest.Err(c.Create("/d/d-", nil, zk.FlagSequence, open)), zk.ErrNodeExists)
 		require.Error(t, s.SetSequence("/none", 1))
 		require.Error(t, s.SetSequence("/d", -5))
 	})
@@ -186,8 +179,7 @@ func TestRequestsAreCountedByOperationAndSession(t *testing.T) {
 		create(t, c, "/a", 0)
 		_, _, _, err := other.GetW("/a")
 		require.NoError(t, err)
-		_, err = c.Set("/a", nil, -1)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Set("/a", nil, -1)))
 		time.Sleep(T)
 		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpSetData: 1},
 			withoutPings(s.SessionCounts(c.SessionID()).Since(mine)))
@@ -207,9 +199,8 @@ func withoutPings(c zkembed.Counts) zkembed.Counts {
 func TestTheServerShowsItsNodesSessionsAndWatches(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
-		_, err := c.Create("/e", []byte("x"), zk.FlagEphemeral, open)
-		require.NoError(t, err)
-		_, _, _, err = c.GetW("/e")
+		require.NoError(t, coordtest.Err(c.Create("/e", []byte("x"), zk.FlagEphemeral, open)))
+		_, _, _, err := c.GetW("/e")
 		require.NoError(t, err)
 		_, _, _, err = c.ChildrenW("/e")
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -18,8 +19,7 @@ func TestADroppedRequestIsNeverApplied(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
 		require.Equal(t, 1, f.Fired())
 		require.Empty(t, s.Nodes())
 		awaitQuiet(c)
@@ -33,8 +33,7 @@ func TestALostReplyHidesThatTheRequestWasApplied(t *testing.T) {
 		c := client(t, s)
 		id := c.SessionID()
 		f := s.Inject(zkembed.Match{PathPrefix: "/a", Times: 1}, zkembed.LoseReply())
-		_, err := c.Create("/a", nil, zk.FlagEphemeral, open)
-		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, zk.FlagEphemeral, open)), zk.ErrConnectionClosed)
 		<-f.Struck()
 		awaitQuiet(c)
 		ok, stat, err := c.Exists("/a")
@@ -79,8 +78,7 @@ func TestAnErrorInsteadOfAReplyMeansNotApplied(t *testing.T) {
 		c := client(t, s)
 		zxid := s.Zxid()
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(zkembed.CodeNoAuth))
-		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrNoAuth)
 		require.Empty(t, s.Nodes())
 		require.Equal(t, zxid, s.Zxid())
 	})
@@ -91,8 +89,7 @@ func TestAHungRequestLastsUntilTheClientGivesTheConnectionUp(t *testing.T) {
 		c := client(t, s)
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
 		begun := time.Now()
-		_, err := c.Create("/a", nil, 0, open)
-		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
 		require.GreaterOrEqual(t, time.Since(begun), T/3)
 		require.Equal(t, 1, f.Fired())
 		awaitQuiet(c)
@@ -179,8 +176,7 @@ func TestALateRequestOfASessionThatIsOverIsNotCarriedOut(t *testing.T) {
 		c := client(t, s)
 		id := c.SessionID()
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.CarryOutLate(time.Second))
-		_, err := c.Create("/a", nil, zk.FlagEphemeral, open)
-		require.ErrorIs(t, err, zk.ErrConnectionClosed)
+		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, zk.FlagEphemeral, open)), zk.ErrConnectionClosed)
 		require.NoError(t, s.ExpireSession(id))
 		time.Sleep(2 * time.Second)
 		require.Empty(t, s.Nodes())

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -32,8 +33,7 @@ func TestAFollowersSessionReadsAnOldTreeUntilItSyncs(t *testing.T) {
 		create(t, other, "/a", 0)
 		require.False(t, exists(t, c, "/a"))
 		require.Zero(t, time.Since(begun), "a read must not wait")
-		_, err := c.Sync("/")
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Sync("/")))
 		require.Equal(t, lag, time.Since(begun))
 		require.True(t, exists(t, c, "/a"))
 	})
@@ -99,8 +99,7 @@ func TestNothingIsAnsweredBehindALostReplyOfAFollower(t *testing.T) {
 		var all sync.WaitGroup
 		for _, path := range []string{"/a", "/b", "/c"} {
 			all.Go(func() {
-				_, err := c.Create(path, nil, 0, open)
-				require.ErrorIs(t, err, zk.ErrConnectionClosed)
+				require.ErrorIs(t, coordtest.Err(c.Create(path, nil, 0, open)), zk.ErrConnectionClosed)
 			})
 			synctest.Wait()
 		}
@@ -118,8 +117,7 @@ func TestAFollowerRefusesAClientThatHasSeenMore(t *testing.T) {
 		for _, seen := range []int64{f.Zxid(), s.Zxid()} {
 			nc, err := s.Dial("", "", time.Second)
 			require.NoError(t, err)
-			_, err = nc.Write(hello(seen))
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(nc.Write(hello(seen))))
 			_, err = io.ReadFull(nc, make([]byte, 40))
 			require.Equal(t, seen == s.Zxid(), err != nil, "%v", err)
 			require.NoError(t, nc.Close())
@@ -246,8 +244,7 @@ func TestASessionThatWaitedForAFollowerGoesToTheLeaderWhenTheFollowerStops(t *te
 		synctest.Wait() // both wait for the follower, which is cut off
 		f.Stop()
 		for _, c := range []wire{w, fresh} {
-			_, err = c.frame(time.Second)
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(c.frame(time.Second)))
 		}
 		create(t, client(t, s), "/later", 0)
 		w.send(packet(zkembed.OpExists, append(jute("/later"), 1)))
@@ -276,31 +273,25 @@ func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *tes
 		f := s.AddFollower(time.Second, sessionOf(reply))
 		f.Isolate()
 		p.Heal()
-		_, err = w.frame(time.Second)
-		require.Error(t, err, "its follower is cut off")
+		require.Error(t, coordtest.Err(w.frame(time.Second)), "its follower is cut off")
 		f.Rejoin()
-		_, err = w.frame(2 * time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(w.frame(2*time.Second)))
 		f.Isolate()
 		w.send(packet(zkembed.OpSync, jute("/")))
-		_, err = w.frame(time.Second)
-		require.Error(t, err, "the session must be at the follower")
+		require.Error(t, coordtest.Err(w.frame(time.Second)), "the session must be at the follower")
 	})
 }
 
 func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		w := dialled(t, s, hello(0))
-		_, err := w.frame(time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(w.frame(time.Second)))
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Minute))
 		begun := time.Now()
 		w.send(packet(zkembed.OpCloseSession, nil))
-		_, err = w.frame(time.Hour)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(w.frame(time.Hour)))
 		require.Equal(t, time.Minute, time.Since(begun))
-		_, err = w.frame(time.Hour)
-		require.Error(t, err)
+		require.Error(t, coordtest.Err(w.frame(time.Hour)))
 		require.Equal(t, time.Minute, time.Since(begun), "the connection must end behind it")
 	})
 }
@@ -308,8 +299,7 @@ func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
 func TestAPartitionHoldsTheLastRepliesOfAConnectionUntilItHeals(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		w := dialled(t, s, hello(0))
-		_, err := w.frame(time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(w.frame(time.Second)))
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToClient})
 		w.send(packet(zkembed.OpPing, nil))
 		w.send(packet(zkembed.OpCloseSession, nil))
@@ -326,16 +316,14 @@ func TestAClientThatDoesNotReadDoesNotKeepAClosingConnection(t *testing.T) {
 	for _, first := range []zkembed.Op{zkembed.OpPing, zkembed.OpCloseSession} {
 		virtual(t, func(t *testing.T, s *zkembed.Server) {
 			w := dialled(t, s, hello(0))
-			_, err := w.frame(time.Second)
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(w.frame(time.Second)))
 			w.send(packet(first, nil))
 			synctest.Wait()
 			if first == zkembed.OpPing {
 				w.send(packet(zkembed.OpCloseSession, nil))
 			}
 			time.Sleep(time.Minute)
-			_, err = w.nc.Write([]byte{0})
-			require.ErrorIs(t, err, io.ErrClosedPipe)
+			require.ErrorIs(t, coordtest.Err(w.nc.Write([]byte{0})), io.ErrClosedPipe)
 		})
 	}
 }
@@ -344,11 +332,9 @@ func TestAFollowerHoweverFarBehindIsUpToDateWhenItStops(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		f := s.AddFollower(1<<63 - 1)
 		w := dialled(t, s, hello(0))
-		_, err := w.frame(time.Minute)
-		require.Error(t, err, "the follower must not know the session yet")
+		require.Error(t, coordtest.Err(w.frame(time.Minute)), "the follower must not know the session yet")
 		f.Stop()
-		_, err = w.frame(time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(w.frame(time.Second)))
 		require.Equal(t, s.Zxid(), f.Zxid())
 	})
 }
@@ -364,8 +350,7 @@ func TestAConnectionNeedsNoAddress(t *testing.T) {
 		go s.ServeConn(nameless{far})
 		w := wire{t, near}
 		w.send(hello(0))
-		_, err := w.frame(time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(w.frame(time.Second)))
 		require.Equal(t, "unknown", s.Sessions()[0].Remote)
 		for _, word := range []string{"stat", "cons"} {
 			require.Contains(t, fourLetters(t, s, word), "/unknown[1]")

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -81,8 +82,7 @@ func requireAlive(t *testing.T, s *zkembed.Server) {
 	nc, err := s.Dial("", "", time.Second)
 	require.NoError(t, err)
 	defer nc.Close()
-	_, err = nc.Write([]byte("ruok"))
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(nc.Write([]byte("ruok"))))
 	answer, err := io.ReadAll(nc)
 	require.NoError(t, err)
 	require.Equal(t, "imok", string(answer))
@@ -93,12 +93,10 @@ func requireAlive(t *testing.T, s *zkembed.Server) {
 func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
-		_, err := c.Create("/big", make([]byte, 1<<19), 0, open)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Create("/big", make([]byte, 1<<19), 0, open)))
 		nc, err := s.Dial("", "", time.Second)
 		require.NoError(t, err)
-		_, err = nc.Write(hello(0))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(nc.Write(hello(0))))
 		_, err = io.ReadFull(nc, make([]byte, 40))
 		require.NoError(t, err)
 		before := s.Counts()
@@ -126,11 +124,9 @@ func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
 func TestTheLongestACLIsReadAtOnce(t *testing.T) {
 	s := start(t, zkembed.WithAddr(""))
 	w := dialled(t, s, hello(0))
-	_, err := w.frame(time.Minute)
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(w.frame(time.Minute)))
 	w.send(packet(zkembed.OpAuth, append(append(make([]byte, 4), jute("digest")...), jute("u:p")...)))
-	_, err = w.frame(time.Minute)
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(w.frame(time.Minute)))
 	const n = 60_000
 	b := append(jute("/a"), 0xff, 0xff, 0xff, 0xff)
 	b = binary.BigEndian.AppendUint32(b, n)
@@ -140,8 +136,7 @@ func TestTheLongestACLIsReadAtOnce(t *testing.T) {
 	}
 	begun := time.Now()
 	w.send(packet(zkembed.OpCreate, append(b, 0, 0, 0, 0)))
-	_, err = w.frame(time.Minute)
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(w.frame(time.Minute)))
 	require.Less(t, time.Since(begun), 2*time.Second)
 	require.Len(t, s.Nodes()[0].ACL, n)
 }
@@ -159,22 +154,18 @@ func TestCloseEndsEverythingAndCanBeRepeated(t *testing.T) {
 			conns[i], err = s.Dial("", "", time.Second)
 		}
 		require.NoError(t, err)
-		_, err = conns[i].Write(hello(0))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(conns[i].Write(hello(0))))
 	}
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
 	for _, nc := range conns {
-		_, err := nc.Read(make([]byte, 1))
-		require.Error(t, err)
+		require.Error(t, coordtest.Err(nc.Read(make([]byte, 1))))
 		require.NoError(t, nc.Close())
 	}
-	_, err = s.Dial("", "", 0)
-	require.Error(t, err)
+	require.Error(t, coordtest.Err(s.Dial("", "", 0)))
 	near, far := net.Pipe()
 	s.ServeConn(far)
-	_, err = near.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF)
+	require.ErrorIs(t, coordtest.Err(near.Read(make([]byte, 1))), io.EOF)
 }
 
 func TestClientsOverTCPCountTogetherWithoutALoss(t *testing.T) {
@@ -232,8 +223,7 @@ func TestOptionsAreCheckedAtTheStart(t *testing.T) {
 		zkembed.WithSessionTimeouts(2*time.Second, time.Second), zkembed.WithSessionTimeouts(-1, 0),
 		zkembed.WithReaper(-1), zkembed.WithLogger(nil),
 	} {
-		_, err := zkembed.Start(o)
-		require.ErrorContains(t, err, "zkembed: ")
+		require.ErrorContains(t, coordtest.Err(zkembed.Start(o)), "zkembed: ")
 	}
 }
 
@@ -254,12 +244,10 @@ func TestAConnectionThatNeverFinishesAPacketIsClosed(t *testing.T) {
 				nc, err := s.Dial("", "", time.Second)
 				require.NoError(t, err)
 				defer nc.Close()
-				_, err = nc.Write(test.sent)
-				require.NoError(t, err)
+				require.NoError(t, coordtest.Err(nc.Write(test.sent)))
 				begun := time.Now()
 				require.NoError(t, nc.SetReadDeadline(begun.Add(time.Hour)))
-				_, err = io.Copy(io.Discard, nc)
-				require.NoError(t, err) // its end
+				require.NoError(t, coordtest.Err(io.Copy(io.Discard, nc))) // its end
 				require.InDelta(t, test.after, time.Since(begun), float64(time.Second))
 				require.Empty(t, s.Sessions())
 			})
@@ -274,13 +262,11 @@ func TestASlowHandshakeIsWaitedForAsLongAsThereIsMore(t *testing.T) {
 		defer nc.Close()
 		for _, b := range hello(0) {
 			time.Sleep(9 * time.Second)
-			_, err = nc.Write([]byte{b})
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(nc.Write([]byte{b})))
 		}
 		synctest.Wait()
 		require.Len(t, s.Sessions(), 1)
-		_, err = io.ReadFull(nc, make([]byte, 40))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(io.ReadFull(nc, make([]byte, 40))))
 		time.Sleep(9 * time.Second)
 		require.Len(t, s.Sessions(), 1)
 	})
@@ -299,18 +285,15 @@ func multiRead(path string, times int) []byte {
 func TestOneConnectionHasABoundedAmountUnread(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
-		_, err := c.Create("/big", make([]byte, 1e6), 0, open)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Create("/big", make([]byte, 1e6), 0, open)))
 		long := dialled(t, s, hello(0))
-		_, err = long.frame(time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(long.frame(time.Second)))
 		long.send(multiRead("/big", 54))
 		require.Equal(t, zkembed.CodeSystemError, long.code())
 
 		const replies, each = 40, 20 << 20
 		unread := dialled(t, s, hello(0))
-		_, err = unread.frame(time.Second)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(unread.frame(time.Second)))
 		before := s.Counts()
 		go func() {
 			for range replies {

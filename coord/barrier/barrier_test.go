@@ -132,9 +132,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 		b := at(t, coordtest.Open(t, w.Proxy().Addr()), w.Path("barrier"))
 		for name, call := range map[string]func(context.Context) error{"set": b.Set, "remove": b.Remove, "wait": b.Wait} {
 			w.Proxy().Blackhole(1 | 2)
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			require.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
-			cancel()
+			require.ErrorIs(t, call(coordtest.Within(t, 50*time.Millisecond)), context.DeadlineExceeded, name)
 			w.Proxy().Heal()
 		}
 		require.NoError(t, b.Remove(coordtest.Limited(t)))
@@ -157,11 +155,9 @@ func TestBadInputIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := coordtest.Open(t, w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b", "/a/../b", "/a\x00b"} {
-		_, err := barrier.New(c, path)
-		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
+		require.ErrorIs(t, coordtest.Err(barrier.New(c, path)), coord.ErrInvalid, "%q", path)
 	}
-	_, err := barrier.New(nil, "/barrier")
-	require.ErrorIs(t, err, coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(barrier.New(nil, "/barrier")), coord.ErrInvalid)
 }
 
 func TestANodeWithChildrenIsNotRemoved(t *testing.T) {
@@ -191,8 +187,7 @@ func TestWhatIsNoBarrierIsNotTakenForOne(t *testing.T) {
 		refused("container", "has children (1)")
 		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("container/child"), -1))
 		refused("container", "had children")
-		_, err := c.Txn(coordtest.Limited(t), coord.CreateOp(w.Path("ephemeral"), nil, coord.Ephemeral))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Txn(coordtest.Limited(t), coord.CreateOp(w.Path("ephemeral"), nil, coord.Ephemeral))))
 		refused("ephemeral", "session")
 		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("ephemeral"), -1))
 		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("by-hand"), nil))

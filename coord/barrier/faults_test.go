@@ -250,9 +250,7 @@ func TestTheParentOfAnotherBarrierIsNoBarrierAndNoWaitPassesOneThatWasSet(t *tes
 		require.Equal(b, 1, b.Server.Reap())
 		require.NoError(b, job.Set(b.Context()), "now the path is free")
 		require.Zero(b, b.Server.Reap())
-		ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
-		defer cancel()
-		require.ErrorIs(b, job.Wait(ctx), context.DeadlineExceeded)
+		require.ErrorIs(b, job.Wait(b.Within(time.Hour)), context.DeadlineExceeded)
 		require.NoError(b, job.Remove(b.Context()))
 	})
 }

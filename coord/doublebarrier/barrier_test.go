@@ -178,8 +178,7 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 func TestALockAtThePathKeepsNoMemberOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
-		_, err := cs[0].Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/b"), Kind: "lock"}, coord.First)
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(cs[0].Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/b"), Kind: "lock"}, coord.First)))
 		b.leaveAll(nil, b.enter(bs...)...)
 		b.Close(cs...)
 	})
@@ -188,11 +187,9 @@ func TestALockAtThePathKeepsNoMemberOut(t *testing.T) {
 func TestAMembersTransactionsStopWithItsMembership(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 2)...)
-		_, err := members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42")))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(members[0].Txn(t.Context(), coord.CreateOp(w.Path("result"), []byte("42")))))
 		require.NoError(t, members[0].Abandon(t.Context()))
-		_, err = members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))
-		require.ErrorIs(t, err, coord.ErrReleased)
+		require.ErrorIs(t, coordtest.Err(members[0].Txn(t.Context(), coord.SetOp(w.Path("result"), []byte("43"), -1))), coord.ErrReleased)
 		requireMissing(t, members[1].Leave(t.Context()), 0)
 	})
 }
@@ -242,8 +239,7 @@ func TestTheNumberOfMembersCanOnlyBeChangedWhileNoMemberIsThere(t *testing.T) {
 		require.ErrorContains(t, err, "2, not 3")
 		second := entering(t.Context(), two)
 		members := []*doublebarrier.Member{entered(t, first), entered(t, second)}
-		_, err = three.Enter(t.Context())
-		require.ErrorIs(t, err, doublebarrier.ErrSize)
+		require.ErrorIs(t, coordtest.Err(three.Enter(t.Context())), doublebarrier.ErrSize)
 		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
 		members = round(t, three, three, three)
 		require.EqualValues(t, 2, members[0].Round(), "rounds go on")
@@ -281,16 +277,12 @@ func TestABarrierOfAnotherProgramIsRefused(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		b := barrier(t, open(t, w.ConnectString()), w.Path("b"), 2)
 		for _, node := range []string{w.Path(""), w.Path("b"), w.Path("b/ready")} {
-			_, err := w.Admin().Create(node, nil, 0, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(w.Admin().Create(node, nil, 0, zk.WorldACL(zk.PermAll))))
 		}
 		for _, data := range []string{"", "127.0.0.1", "{}", `{"format":2,"size":2}`, `{"format":1,"size":0}`, `{"format":1,"size":2,"round":1,"open":true}`} {
-			_, err := w.Admin().Set(w.Path("b/ready"), []byte(data), -1)
-			require.NoError(t, err)
-			_, err = b.Enter(t.Context())
-			require.ErrorIs(t, err, coord.ErrForeign, "%q", data)
-			_, err = b.Status(t.Context())
-			require.ErrorIs(t, err, coord.ErrForeign, "%q", data)
+			require.NoError(t, coordtest.Err(w.Admin().Set(w.Path("b/ready"), []byte(data), -1)))
+			require.ErrorIs(t, coordtest.Err(b.Enter(t.Context())), coord.ErrForeign, "%q", data)
+			require.ErrorIs(t, coordtest.Err(b.Status(t.Context())), coord.ErrForeign, "%q", data)
 		}
 		children, _, err := w.Admin().Children(w.Path("b"))
 		require.NoError(t, err)
@@ -303,8 +295,7 @@ func TestForeignNodesInTheDirectoryAreNotCounted(t *testing.T) {
 		bs := several(t, w, 2)
 		require.Equal(t, []error{nil, nil}, leaveAll(t, round(t, bs...)...))
 		for _, name := range []string{"garbage", "_c_short", "0123456789abcdef0123456789abcdef", "_c_0123456789abcdef0123456789abcdef-lock-0000000099", "ünïcode"} {
-			_, err := w.Admin().Create(w.Path("b/"+name), nil, 0, zk.WorldACL(zk.PermAll))
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(w.Admin().Create(w.Path("b/"+name), nil, 0, zk.WorldACL(zk.PermAll))))
 		}
 		first := entering(t.Context(), bs[0])
 		waiting(t, bs[1], 1)
@@ -330,10 +321,8 @@ func TestInsideTheDeletionOfReadyIsNoticed(t *testing.T) {
 		cancel()
 		<-entry
 		// What others left there is not overwritten.
-		_, err := w.Admin().Set(w.Path("b/ready"), []byte("mine"), -1)
-		require.NoError(t, err)
-		_, err = other.Enter(t.Context())
-		require.ErrorIs(t, err, coord.ErrForeign)
+		require.NoError(t, coordtest.Err(w.Admin().Set(w.Path("b/ready"), []byte("mine"), -1)))
+		require.ErrorIs(t, coordtest.Err(other.Enter(t.Context())), coord.ErrForeign)
 	})
 }
 
@@ -349,8 +338,7 @@ func TestRemoveDeletesABarrierThatIsNotInUse(t *testing.T) {
 		require.ErrorIs(t, bs[0].Remove(t.Context()), coord.ErrBusy)
 		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))
 		require.NoError(t, bs[0].Remove(t.Context()))
-		_, err := bs[0].Status(t.Context())
-		require.ErrorIs(t, err, coord.ErrNoNode)
+		require.ErrorIs(t, coordtest.Err(bs[0].Status(t.Context())), coord.ErrNoNode)
 		members = round(t, bs...)
 		require.EqualValues(t, 1, members[0].Round())
 		require.Equal(t, []error{nil, nil}, leaveAll(t, members...))

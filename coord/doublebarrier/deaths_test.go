@@ -198,9 +198,7 @@ func there(w *zktest.World, m *doublebarrier.Member) bool {
 func TestALeaveThatTimesOutDoesNotHoldTheOthersUp(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		members := round(t, several(t, w, 3)...)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		err := members[0].Leave(ctx)
+		err := members[0].Leave(coordtest.Within(t, 50*time.Millisecond))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, err, members[0].Leave(t.Context()), "the answer stays")
 		for _, told := range leaveAll(t, members[1:]...) {

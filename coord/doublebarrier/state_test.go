@@ -82,10 +82,8 @@ func TestAChrootCountsForTheSizeOfTheLargestRound(t *testing.T) {
 		require.NoError(b, err)
 		defer func() { require.NoError(b, c.Close(context.Background())) }()
 		path := "/" + strings.Repeat("p", (c.MaxPacket()-otherBytes)/(MaxMembers+1)-bytesPerMember-1-len(chroot))
-		_, err = New(c, path, MaxMembers)
-		require.NoError(b, err)
-		_, err = New(c, path+"p", MaxMembers)
-		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.NoError(b, coordtest.Err(New(c, path, MaxMembers)))
+		require.ErrorIs(b, coordtest.Err(New(c, path+"p", MaxMembers)), coord.ErrInvalid)
 	})
 }
 
@@ -115,10 +113,8 @@ func theOpeningFits(t coordtest.Bubble, c *coord.Client) {
 	packet := c.MaxPacket()
 	for _, n := range []int{1, 200, MaxMembers} {
 		path := "/" + strings.Repeat("p", (packet-otherBytes)/(n+1)-bytesPerMember-1)
-		_, err := New(c, path, n)
-		require.NoError(t, err)
-		_, err = New(c, path+"p", n)
-		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.NoError(t, coordtest.Err(New(c, path, n)))
+		require.ErrorIs(t, coordtest.Err(New(c, path+"p", n)), coord.ErrInvalid)
 		var all []coord.Contender
 		for i := range n {
 			name := fmt.Sprintf("_c_01234567-89ab-cdef-0123-456789abcdef-member-%010d", 2000000000+i)

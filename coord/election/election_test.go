@@ -187,8 +187,7 @@ func TestALockInTheSameDirectoryIsRefused(t *testing.T) {
 		c := coordtest.Open(t, w.ConnectString())
 		lock, _, err := c.Stand(coordtest.Limited(t), coord.Spec{Line: coord.Line{Dir: w.Path("election")}, Kind: "lock"})
 		require.NoError(t, err)
-		_, err = at(t, c, w.Path("election")).Campaign(coordtest.Limited(t), nil)
-		require.ErrorIs(t, err, coord.ErrForeign)
+		require.ErrorIs(t, coordtest.Err(at(t, c, w.Path("election")).Campaign(coordtest.Limited(t), nil)), coord.ErrForeign)
 		require.NoError(t, lock.Release(coordtest.Limited(t)))
 	})
 }
@@ -197,19 +196,16 @@ func TestBadInputIsRefused(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	c := coordtest.Open(t, w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
-		_, err := election.New(c, path)
-		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
+		require.ErrorIs(t, coordtest.Err(election.New(c, path)), coord.ErrInvalid, "%q", path)
 	}
-	_, err := election.New(nil, "/election")
-	require.ErrorIs(t, err, coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(election.New(nil, "/election")), coord.ErrInvalid)
 	e := at(t, c, w.Path("election"))
 	for _, request := range []string{"unlock", "__REVOKE__"} {
 		_, err := e.Campaign(coordtest.Limited(t), []byte(request))
 		require.ErrorIs(t, err, coord.ErrInvalid)
 		require.ErrorContains(t, err, request)
 	}
-	_, err = e.Campaign(coordtest.Limited(t), make([]byte, 2<<20))
-	require.ErrorIs(t, err, coord.ErrTooLarge)
+	require.ErrorIs(t, coordtest.Err(e.Campaign(coordtest.Limited(t), make([]byte, 2<<20))), coord.ErrTooLarge)
 	term := elected(t, e, "fine")
 	require.ErrorIs(t, term.Proclaim(coordtest.Limited(t), []byte("unlock")), coord.ErrInvalid)
 	require.ErrorIs(t, term.Proclaim(coordtest.Limited(t), make([]byte, 2<<20)), coord.ErrTooLarge)
@@ -235,9 +231,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 		}
 		for name, call := range calls {
 			w.Proxy().Blackhole(1 | 2)
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			require.ErrorIs(t, call(ctx), context.DeadlineExceeded, name)
-			cancel()
+			require.ErrorIs(t, call(coordtest.Within(t, 50*time.Millisecond)), context.DeadlineExceeded, name)
 			w.Proxy().Heal()
 		}
 		require.NoError(t, term.Resign(coordtest.Limited(t)))
@@ -291,8 +285,7 @@ func TestARequestToStepDownIsHeededBeforeAProclamationReplacesIt(t *testing.T) {
 func TestRunCampaignsAgainAfterALossWhateverItsFunctionReturns(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		ctx, cancel := context.WithTimeout(b.Context(), 10*T)
-		defer cancel()
+		ctx := b.Within(10 * T)
 		terms := 0
 		enough := errors.New("enough")
 		err := b.at(c).Run(ctx, nil, func(ctx context.Context, term *election.Term) error {
@@ -338,10 +331,8 @@ func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
 		leader, err = second.Leader(b.Context())
 		require.NoError(b, err)
 		require.Contains(b, string(leader.Data), "election.test", "the identity")
-		_, err = second.TryCampaign(b.Context(), nil)
-		require.ErrorIs(b, err, coord.ErrBusy)
-		_, err = second.TryCampaign(b.Context(), []byte("unlock"))
-		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(second.TryCampaign(b.Context(), nil)), coord.ErrBusy)
+		require.ErrorIs(b, coordtest.Err(second.TryCampaign(b.Context(), []byte("unlock"))), coord.ErrInvalid)
 		require.NoError(b, term.Resign(b.Context()))
 		term, err = second.TryCampaign(b.Context(), nil)
 		require.NoError(b, err)

@@ -1,7 +1,6 @@
 package election_test
 
 import (
-	"context"
 	"errors"
 	"path"
 	"slices"
@@ -39,8 +38,7 @@ func TestNothingIsWrittenIntoACandidatesNode(t *testing.T) {
 			}
 			if node != term.Node() {
 				require.ErrorIs(t, inspect.Revoke(coordtest.Limited(t), c, node), errors.ErrUnsupported)
-				_, err := inspect.RevokeAndWait(coordtest.Limited(t), c, node, 0)
-				require.ErrorIs(t, err, errors.ErrUnsupported)
+				require.ErrorIs(t, coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(t), c, node, 0)), errors.ErrUnsupported)
 			}
 			_, stat, err := w.Admin().Get(node)
 			require.NoError(t, err)
@@ -205,10 +203,8 @@ func TestACampaignThatEndsBeforeItHasANoticeLeavesNothing(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		b.Server.Inject(b.notices(), zkembed.Delay(T/10))
-		ctx, cancel := context.WithTimeout(b.Context(), T/20)
-		defer cancel()
-		_, err := b.at(c).Campaign(ctx, nil)
-		require.ErrorIs(t, err, ctx.Err())
+		ctx := b.Within(T / 20)
+		require.ErrorIs(t, coordtest.Err(b.at(c).Campaign(ctx, nil)), ctx.Err())
 		time.Sleep(T)
 		require.Zero(t, b.owned(c.SessionID()))
 	})

@@ -256,8 +256,7 @@ func TestWhatAnElectionCosts(t *testing.T) {
 	require.Equal(t, 1, campaign[zkembed.OpMulti], "the notice")
 	require.LessOrEqual(t, campaign.Total(), 5, "%v", campaign) // a slow machine's hold reads its nodes
 	require.Equal(t, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}, spent(others, func() {
-		_, err := at(t, others, path).Leader(coordtest.Limited(t))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(at(t, others, path).Leader(coordtest.Limited(t))))
 	}))
 	proclaimed := spent(mine, func() { require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte("x"))) })
 	require.Equal(t, 1, proclaimed[zkembed.OpMulti])

@@ -160,8 +160,7 @@ func TestAFunctionThatMayResignItsTermItself(t *testing.T) {
 // A candidate that cannot lead must not keep the others from it.
 func TestTermsThatEndAtOnceFollowOneAnotherMoreAndMoreSlowly(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
-		defer cancel()
+		ctx := b.Within(10 * time.Minute)
 		e, err := election.New(b.Open(), "/election")
 		require.NoError(t, err)
 		n := 0

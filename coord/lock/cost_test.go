@@ -77,8 +77,7 @@ func TestABusyTryIsOneRead(t *testing.T) {
 	w := embedded(t)
 	h := acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("other")))
 	counts := quietly(t, w, func(c *coord.Client) {
-		_, err := mutex(t, c, w.Path("other")).TryAcquire(t.Context())
-		require.ErrorIs(t, err, coord.ErrBusy)
+		require.ErrorIs(t, coordtest.Err(mutex(t, c, w.Path("other")).TryAcquire(t.Context())), coord.ErrBusy)
 	})
 	require.Equal(t, 1, counts.Total(), "%v", counts)
 	require.NoError(t, h.Release(t.Context()))
@@ -136,9 +135,7 @@ func TestAcquiresThatTimeOutAreFourRequestsEachAndLeaveOneWatchInAll(t *testing.
 		watches, nodes := b.Server.WatchCount(), len(b.Server.Nodes())
 		const attempts = 20
 		for range attempts {
-			ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-			_, err := m.Acquire(ctx)
-			cancel()
+			_, err := m.Acquire(b.Within(100 * time.Millisecond))
 			require.ErrorIs(b, err, context.DeadlineExceeded)
 			time.Sleep(100 * time.Millisecond) // the deletion may go on
 		}

@@ -51,10 +51,7 @@ func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 		c := coordtest.Open(t, w.ConnectString())
 		m := mutex(t, c, w.Path("lock"))
 		h := acquire(t, m)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		_, err := m.Acquire(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
 		last := make(chan *coord.Hold, 1)
 		go func() {
 			h, err := m.Acquire(context.Background())
@@ -74,8 +71,7 @@ func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 	c := coordtest.Open(t, w.ConnectString())
 	plain := mutex(t, c, w.Path("lock"))
 	h := acquire(t, plain)
-	_, err := plain.TryAcquire(h.Context(t.Context()))
-	require.ErrorIs(t, err, coord.ErrBusy)
+	require.ErrorIs(t, coordtest.Err(plain.TryAcquire(h.Context(t.Context()))), coord.ErrBusy)
 	require.NoError(t, h.Release(t.Context()))
 }
 
@@ -111,10 +107,8 @@ func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 	require.NoError(t, innermost.Release(t.Context()))
 	require.LessOrEqual(t, w.Embedded().SessionCounts(c.SessionID()).Total()-before, 2, "at most a probe and the own watch")
 
-	_, err = m.TryAcquire(t.Context())
-	require.ErrorIs(t, err, coord.ErrBusy, "a context without the hold is another's")
-	_, err = m.TryAcquire(outer.Context(t.Context()))
-	require.Error(t, err, "that handle was released")
+	require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy, "a context without the hold is another's")
+	require.Error(t, coordtest.Err(m.TryAcquire(outer.Context(t.Context()))), "that handle was released")
 	require.NoError(t, inner.Release(t.Context()))
 	h, err := m.TryAcquire(t.Context())
 	require.NoError(t, err)
@@ -190,19 +184,15 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 		m := mutex(t, c, w.Path("lock"), opts...)
 		shared, _, err := c.Stand(t.Context(), coord.Spec{Line: coord.LockLine(w.Path("lock")), Kind: "read"})
 		require.NoError(t, err)
-		_, err = m.TryAcquire(shared.Context(t.Context()))
-		require.ErrorIs(t, err, coord.ErrUpgrade)
-		_, err = m.Acquire(shared.Context(t.Context()))
-		require.ErrorIs(t, err, coord.ErrUpgrade)
+		require.ErrorIs(t, coordtest.Err(m.TryAcquire(shared.Context(t.Context()))), coord.ErrUpgrade)
+		require.ErrorIs(t, coordtest.Err(m.Acquire(shared.Context(t.Context()))), coord.ErrUpgrade)
 		require.NoError(t, shared.Release(t.Context()))
 	}
 }
 
 func TestNewRefusesWhatCannotBeRight(t *testing.T) {
-	_, err := lock.New(nil, "/lock")
-	require.ErrorIs(t, err, coord.ErrInvalid)
-	_, err = lock.New(&coord.Client{}, "/lock", nil)
-	require.ErrorIs(t, err, coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(lock.New(nil, "/lock")), coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", nil)), coord.ErrInvalid)
 }
 
 func TestMain(m *testing.M) { zktest.Main(m) }
@@ -218,9 +208,7 @@ func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *loc
 
 func acquire(t *testing.T, m *lock.Mutex) *coord.Hold {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	h, err := m.Acquire(ctx)
+	h, err := m.Acquire(coordtest.Within(t, 20*time.Second))
 	require.NoError(t, err)
 	return h
 }
@@ -264,10 +252,9 @@ func TestTryAcquireFailsAtOnceWhenTheLockIsHeld(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
 		h := acquire(t, m)
-		_, err := m.TryAcquire(t.Context())
-		require.ErrorIs(t, err, coord.ErrBusy)
+		require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy)
 		require.NoError(t, h.Release(t.Context()))
-		h, err = m.TryAcquire(t.Context())
+		h, err := m.TryAcquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release(t.Context()))
 		require.ErrorIs(t, h.Err(), coord.ErrReleased)

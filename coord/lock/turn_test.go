@@ -63,10 +63,8 @@ func TestANodeIsGivenUpAfterATransactionOfUnknownOutcome(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		turn, next := inTurn(b, b.Open())
 		b.Server.Inject(zkembed.Match{PathPrefix: "/written", Times: 1}, zkembed.Delay(time.Second))
-		short, cancel := context.WithTimeout(b.Context(), time.Millisecond)
-		defer cancel()
-		_, err := turn.Txn(short, coord.CreateOp("/written", nil))
-		require.ErrorIs(b, err, coord.ErrUnconfirmed)
+		short := b.Within(time.Millisecond)
+		require.ErrorIs(b, coordtest.Err(turn.Txn(short, coord.CreateOp("/written", nil))), coord.ErrUnconfirmed)
 		require.NoError(b, turn.Release(b.Context()))
 		h := <-next
 		_, written, err := b.Open().Exists(b.Context(), "/written")
@@ -136,8 +134,7 @@ func TestAnAcquireInsideOfATurnThatWouldWaitForItIsRefused(t *testing.T) {
 		c := b.Open()
 		turn, next := inTurn(b, c)
 		for _, opts := range [][]lock.Option{nil, {lock.LocalQueue(10, time.Minute)}} {
-			_, err := mutex(b.T, c, "/lock", opts...).Acquire(turn.Context(b.Context()))
-			require.ErrorIs(b, err, coord.ErrInvalid)
+			require.ErrorIs(b, coordtest.Err(mutex(b.T, c, "/lock", opts...).Acquire(turn.Context(b.Context()))), coord.ErrInvalid)
 		}
 		require.NoError(b, turn.Release(b.Context()))
 		require.NoError(b, (<-next).Release(b.Context()))
@@ -158,8 +155,7 @@ func TestF62ATurnDoesNotDecideAboutItsNode(t *testing.T) {
 				for _, h := range []*coord.Hold{turn, inside} {
 					require.ErrorIs(b, h.Attach(b.Context(), "/part", nil), coord.ErrInvalid)
 					require.ErrorIs(b, once.Release(b.Context(), []*coord.Hold{h}, coord.CreateOp("/done", nil)), coord.ErrInvalid)
-					_, err := h.Downgrade(b.Context())
-					require.ErrorIs(b, err, coord.ErrInvalid)
+					require.ErrorIs(b, coordtest.Err(h.Downgrade(b.Context())), coord.ErrInvalid)
 					require.NoError(b, h.Release(b.Context()))
 				}
 				for _, n := range b.Server.Nodes() {
@@ -222,9 +218,7 @@ func TestAMultiLockThatWaitsAcquiresAgainWhatItLosesMeanwhile(t *testing.T) {
 		}
 		b, err := mutex(t, other, "/b").Acquire(t.Context())
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		done := acquireAll(ctx, multi(t, mutex(t, c, "/a"), mutex(t, c, "/b")))
+		done := acquireAll(coordtest.Within(t, time.Hour), multi(t, mutex(t, c, "/a"), mutex(t, c, "/b")))
 		time.Sleep(time.Second)
 		lost := first()
 		require.NoError(t, inspect.Break(t.Context(), other, lost))
@@ -285,14 +279,12 @@ func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		held, err := mutex(b.T, c, "/b").Acquire(b.Context())
 		require.NoError(b, err)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err = multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(ctx)
+		_, err = multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(b.Within(time.Second))
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.Equal(b, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), err)
 		require.NoError(b, held.Release(b.Context()))
 
-		ctx, cancel = context.WithCancel(b.Context())
+		ctx, cancel := context.WithCancel(b.Context())
 		breakIt := func() {
 			for _, n := range b.Server.Nodes() {
 				if strings.HasPrefix(n.Path, "/a/") {
@@ -333,9 +325,7 @@ func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
 				c, other := b.Open(), b.Open()
 				h, err := mutex(b.T, other, met.held).Acquire(b.Context())
 				require.NoError(b, err)
-				ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
-				defer cancel()
-				done := acquireAll(ctx, multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")))
+				done := acquireAll(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")))
 				time.Sleep(time.Second)
 				own := b.Server.Nodes()
 				remove := b.Foreign(met.foreign)

@@ -60,8 +60,7 @@ func TestABatchIsReceivedInOrderAndCostsOneClaimAndOneAck(t *testing.T) {
 		counts = b.Server.SessionCounts(c.SessionID()).Since(before)
 		require.Equal(b, 10, counts[zkembed.OpGetData], "each is read once")
 		require.Equal(b, 4, counts[zkembed.OpMulti], counts)
-		_, err := q.ReceiveBatch(b.Context(), 0)
-		require.ErrorIs(b, err, coord.ErrInvalid)
+		require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Context(), 0)), coord.ErrInvalid)
 	})
 }
 
@@ -142,8 +141,7 @@ func TestWhatDoesNotFitIntoABatchIsInTheNext(t *testing.T) {
 		for range 6 {
 			require.NoError(b, q.Put(b.Context(), make([]byte, 400_000)))
 		}
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
+		ctx := b.Within(time.Minute)
 		for range 3 {
 			items, err := q.ReceiveBatch(ctx, 6)
 			require.NoError(b, err)
@@ -264,10 +262,7 @@ func TestABatchThatIsGivenUpOnTheWayLeavesNoClaim(t *testing.T) {
 		q := b.queue(c)
 		putBatch(b, b.queue(b.Open()), 6)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Second))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
-		defer cancel()
-		_, err := q.ReceiveBatch(ctx, 6)
-		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(b.Within(time.Second/2), 6)), context.DeadlineExceeded)
 		time.Sleep(10 * time.Second)
 		names, err := c.Children(b.Context(), "/q/taken")
 		require.NoError(b, err)
@@ -287,8 +282,7 @@ func TestWhatIsPrefetchedCostsNoRequestAndGoesBackWithClose(t *testing.T) {
 		require.Equal(b, []string{"0", "1", "2", "3"}, texts(items))
 		require.NoError(b, q.AckBatch(b.Context(), items...))
 		require.Equal(b, "4", string(receive(b.T, q).Data))
-		_, err := producer.TryReceive(b.Context())
-		require.ErrorIs(b, err, queue.ErrEmpty, "the last one is claimed ahead")
+		require.ErrorIs(b, coordtest.Err(producer.TryReceive(b.Context())), queue.ErrEmpty, "the last one is claimed ahead")
 		require.NoError(b, q.Close(b.Context()))
 		require.Equal(b, []string{"4", "5"}, []string{string(receive(b.T, producer).Data), string(receive(b.T, producer).Data)})
 	})
@@ -404,8 +398,7 @@ func TestWhatIsLostBeforeItIsReceivedIsNotKept(t *testing.T) {
 		for range 4 {
 			ack(b.T, receive(b.T, other))
 		}
-		_, err := q.TryReceive(b.Context())
-		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
 		require.Equal(b, 1, q.Remembered(), "what its receiver has")
 	})
 }
@@ -427,8 +420,7 @@ func TestABatchThatIsLostOnTheWayIsNotKept(t *testing.T) {
 		}))
 		q := b.queue(c)
 		putBatch(b, b.queue(b.Open()), 3)
-		_, err := q.ReceiveBatch(ctx, 3)
-		require.ErrorIs(b, err, coord.ErrLost)
+		require.ErrorIs(b, coordtest.Err(q.ReceiveBatch(ctx, 3)), coord.ErrLost)
 		require.Equal(b, 2, granted)
 		require.Zero(b, q.Remembered())
 	})

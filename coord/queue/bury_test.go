@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -32,8 +33,7 @@ func TestADeadLetterTellsItsStory(t *testing.T) {
 		},
 		"never answered": func(b bubble, admin *queue.Queue, item *queue.Item) (bool, string) {
 			require.NoError(b, b.Server.ExpireSession(item.Hold().Session()))
-			_, err := admin.TryReceive(b.Context())
-			require.ErrorIs(b, err, queue.ErrEmpty)
+			require.ErrorIs(b, coordtest.Err(admin.TryReceive(b.Context())), queue.ErrEmpty)
 			return false, "delivered 2 times, and its last consumer ended without an answer"
 		},
 		"buried by its consumer": func(b bubble, _ *queue.Queue, item *queue.Item) (bool, string) {
@@ -164,8 +164,7 @@ func TestALostReplyMakesOneDeadLetterWithItsStory(t *testing.T) {
 				case 2:
 					require.NoError(b, b.Server.ExpireSession(receive(b.T, q).Hold().Session()))
 					lost = lose()
-					_, err := q.TryReceive(b.Context())
-					require.ErrorIs(b, err, queue.ErrEmpty)
+					require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
 				}
 				require.Equal(b, 1, lost.Fired())
 			}
@@ -190,8 +189,7 @@ func TestTheStoryOfALetterThatIsGoneIsDeletedAndNoOther(t *testing.T) {
 		}
 		bury("a")
 		bury("b")
-		_, err := dead.Take(b.Context())
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(dead.Take(b.Context())))
 		bury("c")
 		records, err := c.Children(b.Context(), "/q/dead/records")
 		require.NoError(b, err)

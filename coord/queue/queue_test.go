@@ -68,8 +68,7 @@ func TestLowerPrioritiesComeFirstAndBatchesStayTogether(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, string(data))
 		}
-		_, err = q.Peek(t.Context())
-		require.ErrorIs(t, err, queue.ErrEmpty)
+		require.ErrorIs(t, coordtest.Err(q.Peek(t.Context())), queue.ErrEmpty)
 	})
 }
 
@@ -77,14 +76,10 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		t := b.T
 		c := b.Open()
-		_, err := queue.New(c, "relative")
-		require.ErrorIs(t, err, coord.ErrInvalid)
-		_, err = queue.New(c, "/q", queue.WithDeadLetters(0))
-		require.ErrorIs(t, err, coord.ErrInvalid)
-		_, err = queue.New(c, "/q", nil)
-		require.ErrorIs(t, err, coord.ErrInvalid)
-		_, err = queue.New(nil, "/q")
-		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(queue.New(c, "relative")), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(queue.New(c, "/q", queue.WithDeadLetters(0))), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(queue.New(c, "/q", nil)), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(queue.New(nil, "/q")), coord.ErrInvalid)
 		q := b.queue(c)
 		require.ErrorIs(t, q.Put(b.Context(), nil, nil), coord.ErrInvalid)
 		require.ErrorIs(t, q.Put(b.Context(), nil, queue.WithPriority(1000)), coord.ErrInvalid)
@@ -110,9 +105,7 @@ func TestReceiveAndTakeEndWithTheirContext(t *testing.T) {
 			cancel()
 		}
 		cut := b.Server.Partition(zkembed.Cut{})
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		require.ErrorIs(t, q.Put(ctx, nil), context.DeadlineExceeded)
+		require.ErrorIs(t, q.Put(b.Within(time.Second), nil), context.DeadlineExceeded)
 		cut.Heal()
 	})
 }
@@ -248,10 +241,7 @@ func TestAReceiveThatIsCancelledMidWayLeavesNoClaim(t *testing.T) {
 		q := b.queue(c)
 		put(t, q, "a")
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.DelayReply(time.Second))
-		ctx, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
-		defer cancel()
-		_, err := q.Receive(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(q.Receive(b.Within(500*time.Millisecond))), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		time.Sleep(2 * time.Second)
 		item := receive(t, b.queue(b.Open()))
@@ -297,10 +287,7 @@ func TestEntriesOfUnknownShapeAreIgnored(t *testing.T) {
 		item := receive(t, q)
 		require.Equal(t, "a", string(item.Data))
 		ack(t, item)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := q.Receive(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(q.Receive(b.Within(time.Second))), context.DeadlineExceeded)
 	})
 }
 
@@ -318,10 +305,8 @@ func TestCloseGivesItemsBackAndLeavesNothing(t *testing.T) {
 		}
 		require.ErrorIs(t, held.Ack(b.Context()), queue.ErrStale)
 		require.ErrorIs(t, q.Put(b.Context(), nil), queue.ErrClosed)
-		_, err := q.Receive(b.Context())
-		require.ErrorIs(t, err, queue.ErrClosed)
-		_, err = q.Take(b.Context())
-		require.ErrorIs(t, err, queue.ErrClosed)
+		require.ErrorIs(t, coordtest.Err(q.Receive(b.Context())), queue.ErrClosed)
+		require.ErrorIs(t, coordtest.Err(q.Take(b.Context())), queue.ErrClosed)
 		require.NoError(t, q.Close(b.Context()))
 		require.Equal(t, 3, length(t, q))
 	})
@@ -361,8 +346,7 @@ func TestRequestsPerItem(t *testing.T) {
 		}
 		counts = count(func() {
 			for range n {
-				_, err := q.Take(b.Context())
-				require.NoError(t, err)
+				require.NoError(t, coordtest.Err(q.Take(b.Context())))
 			}
 		})
 		require.LessOrEqual(t, counts.Total(), 2*n+n/8+9)

@@ -25,8 +25,7 @@ import (
 // kazooTakes makes a claim as Kazoo does.
 func kazooTakes(t *testing.T, c *coord.Client, path string) {
 	t.Helper()
-	_, err := c.Txn(t.Context(), coord.CreateOp(path, []byte("4f1d5b2c9e"), coord.Ephemeral))
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(c.Txn(t.Context(), coord.CreateOp(path, []byte("4f1d5b2c9e"), coord.Ephemeral))))
 }
 
 // onlyName is the name of the only child of a node.
@@ -140,8 +139,7 @@ func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 		q := newQueue(t, c, w.Path("q"))
 		put(t, q, "small")
 		large := bytes.Repeat([]byte("x"), 0xfffff-200)
-		_, err := c.Txn(t.Context(), coord.CreateOp(w.Path("q/entries")+"/entry-000-", large, coord.Sequential))
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.Txn(t.Context(), coord.CreateOp(w.Path("q/entries")+"/entry-000-", large, coord.Sequential))))
 		for range 2 {
 			item := receive(t, q)
 			require.Equal(t, large, item.Data)
@@ -186,8 +184,7 @@ func TestItemsArePutAgainWhenTheDirectoryWhoseNumbersWereUsedUpIsMadeAnew(t *tes
 		put(b.T, q, "b")
 		require.ErrorIs(b, q.Put(b.Context(), nil), coord.ErrSequenceExhausted)
 		for range 2 {
-			_, err := q.Take(b.Context())
-			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(q.Take(b.Context())))
 		}
 		require.NoError(b, c.Delete(b.Context(), "/q/entries", -1))
 		put(b.T, q, "c")
@@ -206,9 +203,7 @@ func TestADeadLetterForWhichThereIsNoNumberIsReported(t *testing.T) {
 		put(b.T, dead, "b") // the counter sticks from here on
 		put(b.T, q, "c")
 		require.NoError(b, receive(b.T, q).Nack(b.Context(), 0))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
-		_, err := q.TryReceive(ctx)
+		_, err := q.TryReceive(b.Within(time.Minute))
 		require.ErrorIs(b, err, coord.ErrSequenceExhausted)
 		require.ErrorContains(b, err, "/q/dead/entries")
 		require.Equal(b, 1, length(b.T, q), "it stays")
@@ -237,21 +232,17 @@ func TestAWaitingConsumerSurvivesItsSession(t *testing.T) {
 func TestTryFormsFailOnAnEmptyQueue(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		q, other := b.queue(b.Open()), b.queue(b.Open())
-		_, err := q.TryReceive(b.Context())
-		require.ErrorIs(b, err, queue.ErrEmpty)
-		_, err = q.TryTake(b.Context())
-		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrEmpty)
+		require.ErrorIs(b, coordtest.Err(q.TryTake(b.Context())), queue.ErrEmpty)
 		put(b.T, q, "a", "b")
 		held, err := q.TryReceive(b.Context())
 		require.NoError(b, err)
 		data, err := other.TryTake(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, "b", string(data))
-		_, err = other.TryReceive(b.Context())
-		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.ErrorIs(b, coordtest.Err(other.TryReceive(b.Context())), queue.ErrEmpty)
 		require.NoError(b, held.Nack(b.Context(), 0))
-		_, err = other.TryTake(b.Context())
-		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(other.TryTake(b.Context())))
 	})
 }
 
@@ -271,8 +262,7 @@ func TestCloseFreesThoseWhoWait(t *testing.T) {
 			require.ErrorIs(b, err, queue.ErrClosed)
 			require.NotErrorIs(b, err, context.Canceled, "nobody has cancelled the caller")
 		}
-		_, err := q.TryReceive(b.Context())
-		require.ErrorIs(b, err, queue.ErrClosed)
+		require.ErrorIs(b, coordtest.Err(q.TryReceive(b.Context())), queue.ErrClosed)
 	})
 }
 
@@ -283,9 +273,7 @@ func TestAPutThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 		b.Server.Stop()
 		defer b.Server.Resume()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		err := q.Put(ctx, []byte("b"))
+		err := q.Put(b.Within(time.Second), []byte("b"))
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.ErrorIs(b, err, coord.ErrDisconnected)
 		require.NotErrorIs(b, err, coord.ErrUnconfirmed)
@@ -436,8 +424,7 @@ func TestWhatOneConsumerFailsToObtainGoesToAnotherOfTheSameObject(t *testing.T) 
 			producer, c := b.queue(b.Open()), b.Open()
 			q := b.queue(c)
 			put(b.T, producer, "before")
-			_, err := producer.TryTake(b.Context())
-			require.NoError(b, err)
+			require.NoError(b, coordtest.Err(producer.TryTake(b.Context())))
 			refused := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
 				return len(r.Parts) == 4 // the witness, and the three operations of a take
 			}}, zkembed.ReplyError(zkembed.CodeNoAuth))
@@ -473,10 +460,8 @@ func TestACloseWithADeadContextLeavesNothing(t *testing.T) {
 			q := b.queue(c)
 			put(b.T, q, "a")
 			receive(b.T, q)
-			waiting, cancel := context.WithTimeout(b.Context(), time.Second)
-			defer cancel()
-			_, err := q.Receive(waiting)
-			require.ErrorIs(b, err, context.DeadlineExceeded)
+			waiting := b.Within(time.Second)
+			require.ErrorIs(b, coordtest.Err(q.Receive(waiting)), context.DeadlineExceeded)
 			dead, cancel := context.WithCancel(b.Context())
 			cancel()
 			_ = q.Close(dead)

@@ -11,6 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -75,10 +76,7 @@ func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(b.Open(), queue.WithDeadLetters(1))
 		put(b.T, quick, "poison")
 		b.between(c, quick)
-		ctx, cancel := context.WithTimeout(b.Context(), T)
-		defer cancel()
-		_, err := q.Take(ctx)
-		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorIs(b, coordtest.Err(q.Take(b.Within(T))), context.DeadlineExceeded)
 		dead := newQueue(b.T, c, "/q/dead")
 		data, err := dead.Take(b.Context())
 		require.NoError(b, err)
@@ -92,8 +90,7 @@ func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		q, producer := b.queue(c), b.queue(b.Open())
-		_, err := q.TryTake(b.Context())
-		require.ErrorIs(b, err, queue.ErrEmpty)
+		require.ErrorIs(b, coordtest.Err(q.TryTake(b.Context())), queue.ErrEmpty)
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(time.Second))
 		put(b.T, producer, "a")
 		data, err := q.TryTake(b.Context())
@@ -106,8 +103,7 @@ func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 func (b bubble) restricted(perms string) {
 	b.Helper()
 	c := b.Open(coord.WithACL("world:anyone:" + perms))
-	_, err := c.Txn(b.Context(), coord.CreateOp("/q/entries/entry-100-", []byte("secret"), coord.Sequential))
-	require.NoError(b, err)
+	require.NoError(b, coordtest.Err(c.Txn(b.Context(), coord.CreateOp("/q/entries/entry-100-", []byte("secret"), coord.Sequential))))
 }
 
 func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
@@ -174,10 +170,7 @@ func TestAConsumerAloneReceivesInOrderAlsoJustAfterItsSessionWasLost(t *testing.
 	inBubble(t, func(b bubble) {
 		c, former := b.Open(), b.Open()
 		q, p := b.queue(c), b.queue(former)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := q.Receive(ctx)
-		require.ErrorIs(b, err, context.DeadlineExceeded) // has waited, and so has a node
+		require.ErrorIs(b, coordtest.Err(q.Receive(b.Within(time.Second))), context.DeadlineExceeded) // has waited, and so has a node
 		own := "/q/consumers/" + onlyName(b.T, c, "/q/consumers")
 		put(b.T, p, "claimed in the former session", "a", "b", "c", "d", "e", "f", "g", "h")
 		entries, err := c.Children(b.Context(), "/q/entries")

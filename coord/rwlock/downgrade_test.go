@@ -127,8 +127,7 @@ func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 		zktest.Receive(s, coordtest.Soon, old.Done(), "the old context's end")
 		require.ErrorIs(s, context.Cause(old), coord.ErrReleased)
 		require.NoError(s, h.Release(coordtest.Limited(s.T)), "a deferred release of the old hold does no harm")
-		_, err = h.Downgrade(coordtest.Limited(s.T))
-		require.ErrorIs(s, err, coord.ErrReleased)
+		require.ErrorIs(s, coordtest.Err(h.Downgrade(coordtest.Limited(s.T))), coord.ErrReleased)
 
 		require.Equal(s, h.Session(), r.Session())
 		carried, ok := coord.HeldIn(r.Context(coordtest.Limited(s.T)), c, s.path)
@@ -150,8 +149,7 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 		release(s.T, reader)
 
 		m := hold(s.T, mutex(s.T, c, s.path))
-		_, err = m.Downgrade(coordtest.Limited(s.T))
-		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorIs(s, coordtest.Err(m.Downgrade(coordtest.Limited(s.T))), coord.ErrInvalid)
 		release(s.T, m)
 
 		side := rw(s.T, c, s.path, rwlock.Reentrant()).WriteSide()

@@ -25,8 +25,7 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 			require.ErrorIs(s, err, coord.ErrUpgrade)
 			require.ErrorContains(s, err, s.path)
 			require.ErrorContains(s, err, "release it first")
-			_, err = l.TryAcquireWrite(inside)
-			require.ErrorIs(s, err, coord.ErrUpgrade)
+			require.ErrorIs(s, coordtest.Err(l.TryAcquireWrite(inside)), coord.ErrUpgrade)
 			require.Len(s, s.line(), 1, "no other claim has joined")
 			require.NoError(s, r.Err())
 			release(s.T, r)
@@ -42,8 +41,7 @@ func TestAnUpgradeAfterADowngradeIsRefusedToo(t *testing.T) {
 		l := s.lock(rwlock.Reentrant())
 		r, err := hold(s.T, l.WriteSide()).Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
-		_, err = l.AcquireWrite(r.Context(coordtest.Limited(s.T)))
-		require.ErrorIs(s, err, coord.ErrUpgrade)
+		require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrUpgrade)
 		release(s.T, r)
 	})
 }
@@ -77,10 +75,9 @@ func TestWithoutTheOptionWhatWouldWaitForItselfIsRefused(t *testing.T) {
 		l := s.lock()
 		h := hold(s.T, l.WriteSide())
 		inside := h.Context(coordtest.Limited(s.T))
-		_, err := l.TryAcquireRead(inside)
-		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(inside)), coord.ErrBusy)
 		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
-			_, err = side.Acquire(inside)
+			_, err := side.Acquire(inside)
 			require.ErrorIs(s, err, coord.ErrInvalid)
 			require.ErrorContains(s, err, h.Node())
 			require.ErrorContains(s, err, "wait for ever")
@@ -121,8 +118,7 @@ func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
 		l, other := s.lock(), s.lock()
 		err := l.DoWrite(coordtest.Limited(s.T), func(ctx context.Context, h *coord.Hold) error {
 			require.Positive(s, h.Token())
-			_, err := other.TryAcquireRead(ctx)
-			require.ErrorIs(s, err, coord.ErrBusy)
+			require.ErrorIs(s, coordtest.Err(other.TryAcquireRead(ctx)), coord.ErrBusy)
 			r, err := h.Downgrade(ctx)
 			require.NoError(s, err)
 			require.NoError(s, other.DoRead(coordtest.Limited(s.T), func(context.Context, *coord.Hold) error { return nil }))
@@ -222,8 +218,6 @@ func TestWhatCannotBeRightIsRefusedAtOnce(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrInvalid, "%q", path)
 		require.ErrorContains(t, err, message, "%q", path)
 	}
-	_, err := rwlock.New(nil, "/lock")
-	require.ErrorIs(t, err, coord.ErrInvalid)
-	_, err = rwlock.New(c, "/lock", nil)
-	require.ErrorIs(t, err, coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(rwlock.New(nil, "/lock")), coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(rwlock.New(c, "/lock", nil)), coord.ErrInvalid)
 }

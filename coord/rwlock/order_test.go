@@ -238,8 +238,7 @@ func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 		m := hold(s.T, s.mutex())
 		require.Positive(s, m.Token())
 		for _, side := range []acquirer{s.lock().ReadSide(), s.lock().WriteSide(), s.mutex()} {
-			_, err := side.TryAcquire(coordtest.Limited(s.T))
-			require.ErrorIs(s, err, coord.ErrBusy)
+			require.ErrorIs(s, coordtest.Err(side.TryAcquire(coordtest.Limited(s.T))), coord.ErrBusy)
 		}
 		reader := s.joins(s.lock().ReadSide())
 		late := s.joins(s.mutex())
@@ -270,12 +269,10 @@ func TestATryNeverWaitsAndLeavesNothing(t *testing.T) {
 		require.ErrorContains(s, err, s.path)
 
 		writer := s.joins(s.lock().WriteSide())
-		_, err = l.TryAcquireRead(coordtest.Limited(s.T))
-		require.ErrorIs(s, err, coord.ErrBusy, "a writer waits that came earlier")
+		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy, "a writer waits that came earlier")
 		release(s.T, r, again)
 		writes := turn(s.T, writer)
-		_, err = l.TryAcquireRead(coordtest.Limited(s.T))
-		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(coordtest.Limited(s.T))), coord.ErrBusy)
 		release(s.T, writes)
 		require.Empty(s, s.line())
 		writes, err = l.TryAcquireWrite(coordtest.Limited(s.T))

@@ -61,8 +61,7 @@ func TestWhatASemaphoreCosts(t *testing.T) {
 	group, err := s.client(5).AcquireN(coordtest.Limited(s), 5)
 	require.NoError(s, err)
 	counts = spent(c, func() {
-		_, err := sem.TryAcquire(coordtest.Limited(s))
-		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
 	})
 	require.Equal(s, zkembed.Counts{zkembed.OpGetChildren2: 1}, counts)
 	s.release(group)

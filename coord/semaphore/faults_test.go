@@ -189,9 +189,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 			"contenders": func(ctx context.Context) error { _, err := other.Contenders(ctx); return err },
 		} {
 			s.w.Proxy().Blackhole(proxy.Both)
-			ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
-			require.ErrorIs(s, call(ctx), context.DeadlineExceeded, name)
-			cancel()
+			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
 			s.w.Proxy().Heal()
 		}
 		s.nodes(s.queue(), 0)
@@ -235,10 +233,8 @@ func TestLeasesAreRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 	sem := s.client(3)
 	s.release(s.acquire(sem))
 	require.NoError(s, s.w.Embedded().SetSequence(s.leases(), 2147483600))
-	_, err := sem.AcquireN(coordtest.Limited(s), 2)
-	require.ErrorIs(s, err, coord.ErrSequenceExhausted)
-	_, err = sem.TryAcquire(coordtest.Limited(s))
-	require.ErrorIs(s, err, coord.ErrSequenceExhausted)
+	require.ErrorIs(s, coordtest.Err(sem.AcquireN(coordtest.Limited(s), 2)), coord.ErrSequenceExhausted)
+	require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrSequenceExhausted)
 	s.nodes(s.leases(), 0)
 	s.nodes(s.queue(), 0)
 }

@@ -226,8 +226,7 @@ func TestAnAcquireOfManyIsNotOvertakenByAcquiresOfFew(t *testing.T) {
 		held := []*coord.Hold{s.acquire(sem), s.acquire(sem), s.acquire(sem)}
 		many := s.wait(s.Context(), s.client(4), 3, 1)
 		few := s.wait(s.Context(), sem, 1, 2)
-		_, err := sem.TryAcquire(coordtest.Limited(s))
-		require.ErrorIs(s, err, coord.ErrBusy, "a lease is free, but it is waited for")
+		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy, "a lease is free, but it is waited for")
 		s.release(held[2])
 		require.Empty(s, few)
 		s.release(held[0])
@@ -268,16 +267,14 @@ func TestATryFindsItBusyWithoutAWrite(t *testing.T) {
 		require.NoError(s, err)
 		_, before, err := s.w.Admin().Children(s.leases())
 		require.NoError(s, err)
-		_, err = s.client(2).TryAcquire(coordtest.Limited(s))
-		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorIs(s, coordtest.Err(s.client(2).TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
 		_, after, err := s.w.Admin().Children(s.leases())
 		require.NoError(s, err)
 		require.Equal(s, before.Cversion, after.Cversion)
 		s.release(held.Holds()[0])
 		one, err := sem.TryAcquire(coordtest.Limited(s))
 		require.NoError(s, err)
-		_, err = sem.TryAcquireN(coordtest.Limited(s), 2)
-		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorIs(s, coordtest.Err(sem.TryAcquireN(coordtest.Limited(s), 2)), coord.ErrBusy)
 		s.release(one, held)
 	})
 }
@@ -322,8 +319,7 @@ func TestEveryChildCountsAsALease(t *testing.T) {
 		h := s.acquire(sem)
 		c := s.open(s.w.ConnectString())
 		require.NoError(s, c.Create(coordtest.Limited(s), s.leases()+"/whatever this is", nil))
-		_, err := sem.TryAcquire(coordtest.Limited(s))
-		require.ErrorIs(s, err, coord.ErrBusy)
+		require.ErrorIs(s, coordtest.Err(sem.TryAcquire(coordtest.Limited(s))), coord.ErrBusy)
 		granted := s.wait(s.Context(), sem, 1, 1)
 		require.Empty(s, granted)
 		require.NoError(s, c.Delete(coordtest.Limited(s), s.leases()+"/whatever this is", -1))
@@ -436,11 +432,9 @@ func TestBadInputIsRefused(t *testing.T) {
 	s := scene{t, zktest.New(t, zktest.Embedded), coord.Curator}
 	c := s.open(s.w.ConnectString())
 	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
-		_, err := semaphore.New(c, path, 1)
-		require.ErrorIs(s, err, coord.ErrInvalid, "%q", path)
+		require.ErrorIs(s, coordtest.Err(semaphore.New(c, path, 1)), coord.ErrInvalid, "%q", path)
 	}
-	_, err := semaphore.New(nil, "/semaphore", 1)
-	require.ErrorIs(s, err, coord.ErrInvalid)
+	require.ErrorIs(s, coordtest.Err(semaphore.New(nil, "/semaphore", 1)), coord.ErrInvalid)
 	for _, limit := range []int{0, -1, 1 << 31} {
 		_, err := semaphore.New(c, s.path(), limit)
 		require.ErrorIs(s, err, coord.ErrInvalid)
@@ -451,8 +445,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		_, err := sem.AcquireN(coordtest.Limited(s), n)
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, fmt.Sprint(n))
-		_, err = sem.TryAcquireN(coordtest.Limited(s), n)
-		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorIs(s, coordtest.Err(sem.TryAcquireN(coordtest.Limited(s), n)), coord.ErrInvalid)
 	}
 	for _, limit := range []int{0, -5, 1 << 31} {
 		require.ErrorIs(s, sem.SetLimit(coordtest.Limited(s), limit), coord.ErrInvalid)

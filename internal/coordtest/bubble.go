@@ -47,9 +47,7 @@ func InBubble(t *testing.T, f func(b Bubble), opts ...zkembed.Option) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, server.Close()) })
 		t.Cleanup(func() { leftover(t, server) })
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		t.Cleanup(cancel)
-		f(Bubble{t, server, ctx})
+		f(Bubble{t, server, Within(t, patience)})
 	})
 }
 
@@ -67,6 +65,9 @@ func leftover(t *testing.T, server *zkembed.Server) {
 
 // Context ends when the test does, or when its patience does.
 func (b Bubble) Context() context.Context { return b.ctx }
+
+// Within returns a context that ends like [Bubble.Context], and after a time.
+func (b Bubble) Within(d time.Duration) context.Context { return Within(b, d) }
 
 // Open returns a client of the bubble's server that is closed with the test.
 func (b Bubble) Open(opts ...coord.Option) *coord.Client {

@@ -17,7 +17,13 @@ const Soon = 20 * time.Second
 // Limited returns a context in which what must happen has to happen.
 func Limited(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Soon)
+	return Within(t, Soon)
+}
+
+// Within returns a context that ends with the test, and after a time.
+func Within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -34,3 +40,6 @@ func Open(t testing.TB, servers string, opts ...coord.Option) *coord.Client {
 	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
 	return c
 }
+
+// Err returns the error alone of a call that returns something else, too.
+func Err[V any](_ V, err error) error { return err }

@@ -113,11 +113,8 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	one, two := all[0], all[1]
 	one.must(t, "acquire 60000", "held")
 	two.must(t, "acquire 300", "busy")
-	_, err := own.TryAcquire(patient(t))
-	require.ErrorIs(t, err, coord.ErrBusy)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	_, err = own.Acquire(ctx)
-	cancel()
+	require.ErrorIs(t, coordtest.Err(own.TryAcquire(patient(t))), coord.ErrBusy)
+	_, err := own.Acquire(coordtest.Within(t, 300*time.Millisecond))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	two.Send("acquire 60000") // the peer waits for Go
@@ -154,8 +151,7 @@ func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, ow
 	working.Wait()
 
 	one.must(t, "acquire 60000", "held")
-	_, err = own.TryAcquireN(patient(t), leases)
-	require.ErrorIs(t, err, coord.ErrBusy)
+	require.ErrorIs(t, coordtest.Err(own.TryAcquireN(patient(t), leases)), coord.ErrBusy)
 	one.Kill()
 	everything, err := own.AcquireN(patient(t), leases) // when its session has ended
 	require.NoError(t, err)
@@ -199,9 +195,7 @@ func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
 			p.must(t, "wait 60000", "open")
 			p.must(t, "set", "set")
 			require.NoError(t, b.Set(patient(t)), "it is set already")
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			require.ErrorIs(t, b.Wait(ctx), context.DeadlineExceeded)
-			cancel()
+			require.ErrorIs(t, b.Wait(coordtest.Within(t, 300*time.Millisecond)), context.DeadlineExceeded)
 			passed := make(chan error, 1)
 			go func() { passed <- b.Wait(patient(t)) }()
 			p.must(t, "remove", "removed")

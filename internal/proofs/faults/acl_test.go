@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -20,10 +21,8 @@ import (
 func (s scene) makeDir(perms int32) {
 	s.Helper()
 	admin := s.admin()
-	_, err := admin.Create(s.w.Path(""), nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(s, err)
-	_, err = admin.Create(s.dir(), nil, 0, zk.WorldACL(perms))
-	require.NoError(s, err)
+	require.NoError(s, coordtest.Err(admin.Create(s.w.Path(""), nil, 0, zk.WorldACL(zk.PermAll))))
+	require.NoError(s, coordtest.Err(admin.Create(s.dir(), nil, 0, zk.WorldACL(perms))))
 }
 
 func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
@@ -72,8 +71,7 @@ func TestF42ADirectoryThatMayNotBeListedIsReportedAndNothingIsLeft(t *testing.T)
 	each(t, func(s scene) {
 		s.makeDir(zk.PermCreate | zk.PermDelete)
 		creates := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.Watch})
-		_, err := s.mutex(s.behind()).Acquire(context.Background())
-		require.ErrorIs(s, err, coord.ErrNoAuth)
+		require.ErrorIs(s, coordtest.Err(s.mutex(s.behind()).Acquire(context.Background())), coord.ErrNoAuth)
 		require.Equal(s, 1, creates.Fired(), "a node was made, and must go again")
 		stat := func() *zk.Stat {
 			_, stat, err := s.admin().Exists(s.dir())
@@ -148,12 +146,10 @@ func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T)
 		waiter := s.start(context.Background(), c)
 		s.awaitChildren(children + 2)
 		tooLarge := make([]byte, 1_153_434) // 1.1 MiB
-		_, err := c.Set(s.Context(), h.Node(), tooLarge, -1)
+		require.ErrorIs(s, coordtest.Err(c.Set(s.Context(), h.Node(), tooLarge, -1)), coord.ErrTooLarge)
+		_, _, err := c.Stand(s.Context(), coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge})
 		require.ErrorIs(s, err, coord.ErrTooLarge)
-		_, _, err = c.Stand(s.Context(), coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge})
-		require.ErrorIs(s, err, coord.ErrTooLarge)
-		_, err = h.Txn(s.Context(), coord.SetOp(s.dir(), tooLarge, -1))
-		require.ErrorIs(s, err, coord.ErrTooLarge)
+		require.ErrorIs(s, coordtest.Err(h.Txn(s.Context(), coord.SetOp(s.dir(), tooLarge, -1))), coord.ErrTooLarge)
 		begun := time.Now()
 		names, err := c.Children(s.Context(), s.dir())
 		require.NoError(s, err)
@@ -184,8 +180,7 @@ func (s scene) crowd(n int) {
 			for i := range 1000 {
 				batch = append(batch, request(s.foreignName(done+i)))
 			}
-			_, err := s.admin().Multi(batch...)
-			require.NoError(s, err)
+			require.NoError(s, coordtest.Err(s.admin().Multi(batch...)))
 		}
 	}
 	inBatches(func(path string) any { return &zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)} })

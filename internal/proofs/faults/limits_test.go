@@ -20,6 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -98,11 +99,9 @@ func TestF24AQuotaThatIsUsedUpIsReportedAtOnce(t *testing.T) {
 			{limits + "/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"},
 			{limits + "/zookeeper_stats", "count=1,bytes=0"},
 		} {
-			_, err := s.admin().Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll))
-			require.NoError(s, err)
+			require.NoError(s, coordtest.Err(s.admin().Create(node.path, []byte(node.data), 0, zk.WorldACL(zk.PermAll))))
 		}
-		_, err := s.mutex(c).Acquire(s.Context())
-		require.ErrorIs(s, err, coord.ErrQuota)
+		require.ErrorIs(s, coordtest.Err(s.mutex(c).Acquire(s.Context())), coord.ErrQuota)
 		require.NoError(s, s.admin().Delete(limits+"/zookeeper_limits", -1))
 		s.release(s.acquire(c))
 	}, zktest.WithProperty("zookeeper.enforceQuota", "true"))
@@ -139,8 +138,7 @@ func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 		var ms, attempts int
 		var text string
 		line := c.Line(patience)
-		_, err := fmt.Sscan(line, &ms, &attempts, &text)
-		require.NoError(s, err)
+		require.NoError(s, coordtest.Err(fmt.Sscan(line, &ms, &attempts, &text)))
 		require.Contains(s, line, context.DeadlineExceeded.Error())
 		s.Logf("%d ms of processor time, %d attempts in 3 s", ms, attempts)
 		require.Greater(s, attempts, 2)
@@ -246,8 +244,7 @@ func deleteAll(s scene, watches bool) (waiter <-chan result, c *coord.Client, h 
 		all = append(all, &zk.DeleteRequest{Path: s.dir() + "/" + name, Version: -1})
 	}
 	ended, deleted := s.endOf(h), time.Now()
-	_, err := s.admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)
-	require.NoError(s, err)
+	require.NoError(s, coordtest.Err(s.admin().Multi(append(all, &zk.DeleteRequest{Path: s.dir(), Version: -1})...)))
 	s.ends(ended)
 	require.ErrorIs(s, h.Err(), coord.ErrLost)
 	require.ErrorIs(s, h.Err(), coord.ErrNodeDeleted)

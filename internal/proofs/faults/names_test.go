@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -33,8 +34,7 @@ func (s scene) foreign(name string) {
 	}
 	_, err := s.admin().Create(s.dir(), nil, 0, acl)
 	require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
-	_, err = s.admin().Create(s.dir()+"/"+name, nil, 0, acl)
-	require.NoError(s, err)
+	require.NoError(s, coordtest.Err(s.admin().Create(s.dir()+"/"+name, nil, 0, acl)))
 }
 
 // foreignName is one of many names of no known shape.
@@ -77,8 +77,7 @@ func TestF40AContenderOfTheOtherDialectThatCameFirstIsRefused(t *testing.T) {
 		_, err := s.mutex(s.client()).Acquire(context.Background())
 		require.ErrorIs(s, err, coord.ErrForeign)
 		require.ErrorContains(s, err, h.Node()[len(s.dir())+1:])
-		_, err = s.mutex(s.client()).TryAcquire(context.Background())
-		require.ErrorIs(s, err, coord.ErrForeign)
+		require.ErrorIs(s, coordtest.Err(s.mutex(s.client()).TryAcquire(context.Background())), coord.ErrForeign)
 		s.awaitNodes(1)
 		s.release(h)
 	})
@@ -93,8 +92,7 @@ func TestF41TheSequenceCounterIsNearItsEnd(t *testing.T) {
 		clients := s.clients(3)
 		for range 3 {
 			for _, c := range clients {
-				_, err := s.mutex(c).Acquire(s.Context())
-				require.ErrorIs(s, err, coord.ErrSequenceExhausted)
+				require.ErrorIs(s, coordtest.Err(s.mutex(c).Acquire(s.Context())), coord.ErrSequenceExhausted)
 			}
 		}
 		require.Empty(s, s.nodes())
@@ -111,8 +109,7 @@ func TestF41TheLastNumbersThatAreSafeAreUsed(t *testing.T) {
 		c := s.client()
 		h := s.acquire(c)
 		require.Equal(s, 1<<31-1<<16-1, sequence(s, h.Node()))
-		_, err := s.mutex(c).Acquire(s.Context())
-		require.ErrorIs(s, err, coord.ErrSequenceExhausted)
+		require.ErrorIs(s, coordtest.Err(s.mutex(c).Acquire(s.Context())), coord.ErrSequenceExhausted)
 		s.isSoleHolder(h)
 		s.release(h)
 	}, withoutDigest)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -67,8 +68,7 @@ func (s scene) contender(timeout time.Duration) *zktest.ChildProcess {
 func (s scene) token(p *zktest.ChildProcess) (token int64) {
 	s.Helper()
 	var node string
-	_, err := fmt.Sscan(strings.TrimPrefix(p.Line(patience), "token "), &token, &node)
-	require.NoError(s, err)
+	require.NoError(s, coordtest.Err(fmt.Sscan(strings.TrimPrefix(p.Line(patience), "token "), &token, &node)))
 	return token
 }
 
@@ -82,8 +82,7 @@ func (s scene) holder(timeout time.Duration) (p *zktest.ChildProcess, token int6
 // held reads a holder's answer: its token, and whether it holds the lock.
 func (s scene) held(p *zktest.ChildProcess) (token int64, held bool) {
 	s.Helper()
-	_, err := fmt.Sscan(p.Line(patience), &token, &held)
-	require.NoError(s, err)
+	require.NoError(s, coordtest.Err(fmt.Sscan(p.Line(patience), &token, &held)))
 	return token, held
 }
 
@@ -243,8 +242,7 @@ func TestF30AHolderWithoutAProcessorToItselfIsHonest(t *testing.T) {
 				spans = append(spans, one)
 				continue
 			}
-			_, err := fmt.Sscanf(line, "turns %d", &turns)
-			require.NoError(s, err, line)
+			require.NoError(s, coordtest.Err(fmt.Sscanf(line, "turns %d", &turns)), line)
 		}
 		require.NotEmpty(s, spans)
 		require.Positive(s, turns, "the process was not busy")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -62,8 +63,7 @@ func TestF31CloseIsPromptWhateverTheClientDoes(t *testing.T) {
 				require.NoError(s, c.Close(context.Background()))
 				s.onTime("closed", closed, 2*time.Second, time.Now())
 				require.Empty(s, s.drained(prompt, func() []string { return goroutines(s.Name() + " closed") }), "goroutines are left")
-				_, err := s.mutex(c).Acquire(context.Background())
-				require.ErrorIs(s, err, coord.ErrClosed)
+				require.ErrorIs(s, coordtest.Err(s.mutex(c).Acquire(context.Background())), coord.ErrClosed)
 				if other != nil {
 					s.release(other)
 				}
@@ -199,7 +199,6 @@ func TestF38AnAdminDeletesAWaitersNode(t *testing.T) {
 
 func sequence(s scene, node string) (n int) {
 	s.Helper()
-	_, err := fmt.Sscanf(node[len(node)-10:], "%d", &n)
-	require.NoError(s, err)
+	require.NoError(s, coordtest.Err(fmt.Sscanf(node[len(node)-10:], "%d", &n)))
 	return n
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // patience bounds every wait for a server.
@@ -77,8 +79,7 @@ func dialTCP(t testing.TB, addr string) *raw {
 func connect(t testing.TB, addr string) *raw {
 	t.Helper()
 	c := dialTCP(t, addr)
-	_, err := c.hello(hello{timeout: 600_000})
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(c.hello(hello{timeout: 600_000})))
 	require.NotZero(t, c.session)
 	return c
 }
@@ -87,8 +88,7 @@ func connect(t testing.TB, addr string) *raw {
 func (c *raw) again(t testing.TB) *raw {
 	t.Helper()
 	n := dialTCP(t, c.nc.RemoteAddr().String())
-	_, err := n.hello(hello{timeout: c.timeout, session: c.session, passwd: c.passwd, seen: c.zxid})
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(n.hello(hello{timeout: c.timeout, session: c.session, passwd: c.passwd, seen: c.zxid})))
 	return n
 }
 

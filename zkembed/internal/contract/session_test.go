@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -27,8 +28,7 @@ func TestSessionTimeoutsAreKeptWithinTheServersBounds(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		for asked, got := range map[int32]int32{0: 200, -1: 200, 5000: 5000, 1 << 30: 600_000} {
 			c := dialTCP(t, s.addr)
-			_, err := c.hello(hello{timeout: asked})
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(c.hello(hello{timeout: asked})))
 			require.Equal(t, got, c.timeout)
 			c.must(t, opClose, nil)
 		}
@@ -51,8 +51,7 @@ func TestAnUnknownOrClosedSessionOrAWrongPasswordIsTurnedAway(t *testing.T) {
 			require.Zero(t, c.session)
 			require.Zero(t, c.timeout)
 			require.Equal(t, make([]byte, 16), c.passwd)
-			_, err = c.frame()
-			require.Error(t, err, "the connection must be closed")
+			require.Error(t, coordtest.Err(c.frame()), "the connection must be closed")
 		}
 	})
 }
@@ -60,8 +59,7 @@ func TestAnUnknownOrClosedSessionOrAWrongPasswordIsTurnedAway(t *testing.T) {
 func TestAClientThatHasSeenMoreThanTheServerGetsNoAnswer(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		c := dialTCP(t, s.addr)
-		_, err := c.hello(hello{timeout: 1000, seen: 1 << 60})
-		require.Error(t, err)
+		require.Error(t, coordtest.Err(c.hello(hello{timeout: 1000, seen: 1 << 60})))
 	})
 }
 
@@ -72,8 +70,7 @@ func TestAReconnectTakesUpTheSessionAndClosesTheOlderConnection(t *testing.T) {
 		c := old.again(t)
 		require.Equal(t, old.session, c.session)
 		require.Equal(t, old.passwd, c.passwd)
-		_, err := old.frame()
-		require.Error(t, err, "the older connection must be closed")
+		require.Error(t, coordtest.Err(old.frame()), "the older connection must be closed")
 		require.Equal(t, c.session, c.stat(t, s.path("e")).owner)
 		c.must(t, opClose, nil)
 	})
@@ -95,8 +92,7 @@ func TestAConnectionThatTheServerDropsLeavesTheSessionAlone(t *testing.T) {
 		c := s.connect()
 		c.create(t, s.path("e"), ephemeral)
 		require.NoError(t, s.drop(c.session))
-		_, err := c.frame()
-		require.Error(t, err)
+		require.Error(t, coordtest.Err(c.frame()))
 		n := c.again(t)
 		require.Equal(t, c.session, n.stat(t, s.path("e")).owner)
 		n.must(t, opClose, nil)
@@ -114,8 +110,7 @@ func TestClosingASessionDeletesAllItsNodesUnderOneZxidAndThenTheConnection(t *te
 		r, err := c.call(opClose, nil)
 		require.NoError(t, err)
 		require.Zero(t, r.code)
-		_, err = c.frame()
-		require.Error(t, err)
+		require.Error(t, coordtest.Err(c.frame()))
 		for _, dir := range []string{"a", "b"} {
 			st := other.stat(t, s.path(dir))
 			require.Zero(t, st.children)
@@ -130,8 +125,7 @@ func TestASessionThatIsNotHeardOfExpiresWithItsNodes(t *testing.T) {
 		other := s.connect()
 		c := dialTCP(t, s.addr)
 		begun := time.Now()
-		_, err := c.hello(hello{timeout: 600})
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.hello(hello{timeout: 600})))
 		c.create(t, s.path("e"), ephemeral)
 		other.must(t, opExists, watched(s.path("e"), true))
 		for len(other.events) == 0 {
@@ -140,11 +134,9 @@ func TestASessionThatIsNotHeardOfExpiresWithItsNodes(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, time.Since(begun), 600*time.Millisecond)
 		require.Equal(t, []event{{deleted, s.path("e")}}, other.takeEvents())
-		_, err = c.frame()
-		require.Error(t, err, "the server must close the connection of an expired session")
+		require.Error(t, coordtest.Err(c.frame()), "the server must close the connection of an expired session")
 		n := dialTCP(t, s.addr)
-		_, err = n.hello(hello{timeout: 600, session: c.session, passwd: c.passwd})
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(n.hello(hello{timeout: 600, session: c.session, passwd: c.passwd})))
 		require.Zero(t, n.session)
 	})
 }
@@ -152,8 +144,7 @@ func TestASessionThatIsNotHeardOfExpiresWithItsNodes(t *testing.T) {
 func TestAPingKeepsTheSessionAlive(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		c := dialTCP(t, s.addr)
-		_, err := c.hello(hello{timeout: 1000})
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(c.hello(hello{timeout: 1000})))
 		c.create(t, s.path("e"), ephemeral)
 		beat := time.NewTicker(50 * time.Millisecond)
 		defer beat.Stop()
@@ -174,8 +165,7 @@ func TestExpiringASessionByHandIsTheSameAsItsExpiry(t *testing.T) {
 			return other.code(t, opExists, watched(s.path("e"), false)) == errNoNode
 		}, "the ephemeral node goes")
 		n := dialTCP(t, s.addr)
-		_, err := n.hello(hello{timeout: 600, session: c.session, passwd: c.passwd})
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(n.hello(hello{timeout: 600, session: c.session, passwd: c.passwd})))
 		require.Zero(t, n.session)
 	})
 }

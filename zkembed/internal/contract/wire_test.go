@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 func TestRequestsInOnePieceAreAnsweredInOrder(t *testing.T) {
@@ -14,8 +16,7 @@ func TestRequestsInOnePieceAreAnsweredInOrder(t *testing.T) {
 		c := s.connect()
 		const n = 500
 		for range n {
-			_, err := c.send(opCreate, create(s.path("n-"), nil, open, sequential))
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(c.send(opCreate, create(s.path("n-"), nil, open, sequential))))
 		}
 		for i := range int32(n) {
 			xid, r, err := c.receive()
@@ -31,10 +32,8 @@ func TestAPacketBeyondTheLimitEndsTheConnection(t *testing.T) {
 	each(t, func(t *testing.T, s target) {
 		for _, length := range []int32{-1, 0xfffff + 1<<20, 1 << 30} {
 			c := s.connect()
-			_, err := c.nc.Write(enc{}.i32(length))
-			require.NoError(t, err)
-			_, err = c.frame()
-			require.Error(t, err, "%d", length)
+			require.NoError(t, coordtest.Err(c.nc.Write(enc{}.i32(length))))
+			require.Error(t, coordtest.Err(c.frame()), "%d", length)
 		}
 	})
 }
@@ -63,8 +62,7 @@ func TestAnUnknownOperationIsNotImplemented(t *testing.T) {
 func word(t *testing.T, s target, w string) string {
 	t.Helper()
 	c := dialTCP(t, s.addr)
-	_, err := c.nc.Write([]byte(w))
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(c.nc.Write([]byte(w))))
 	b, err := io.ReadAll(c.r)
 	require.NoError(t, err)
 	return string(b)
@@ -297,8 +295,7 @@ func TestACredentialThatIsNullIsRefusedAsADigest(t *testing.T) {
 		c := s.connect()
 		c.must(t, opAuth, enc{}.i32(0).str("ip").null())
 		require.EqualValues(t, errAuthFailed, c.code(t, opAuth, enc{}.i32(0).str("digest").null()))
-		_, err := c.frame()
-		require.ErrorIs(t, err, io.EOF)
+		require.ErrorIs(t, coordtest.Err(c.frame()), io.EOF)
 	})
 }
 
