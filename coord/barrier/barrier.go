@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // ErrNoBarrier: the node at the path is no barrier, and would not keep it shut.
@@ -74,6 +77,21 @@ func other(stat coord.Stat) error {
 func (b *Barrier) Closed(ctx context.Context) (bool, error) {
 	_, closed, err := b.client.Exists(ctx, b.path)
 	return closed, err
+}
+
+// SetBy returns who closed the barrier, and when by the server's clock: the
+// [coord.Client.Identity] of a client of this library, or the address that
+// Curator's DistributedBarrier writes. A node that does not say so, or that Set
+// would refuse, fails with [ErrNoBarrier]. One request.
+func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error) {
+	data, stat, err := b.client.Get(ctx, b.path)
+	if err == nil {
+		err = other(stat)
+	}
+	if _, none := netip.ParseAddr(string(data)); err == nil && none != nil && !inspect.NamesOwner(data) {
+		err = fmt.Errorf("%w: its data name no client", ErrNoBarrier)
+	}
+	return string(data), stat.Created, b.client.Failure("read", b.path, err)
 }
 
 // Remove opens the barrier; one that is open stays so. All waiters go on. It

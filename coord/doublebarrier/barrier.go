@@ -16,8 +16,13 @@ const MaxMembers = 4000
 // create: a request more for each, and one round trip less for all.
 const small = 32
 
-// kind is the part of a node's name that marks a member.
-const kind string = "member"
+// Kind is the kind of a member: what marks its node's name.
+const Kind string = "member"
+
+// Parts are the names of the nodes below a barrier's path that are no members.
+func Parts() []string { return []string{ready} }
+
+const ready = "ready"
 
 // Barrier is a double barrier for n members on a path. It is configuration, not
 // state: what takes part is the [Member] that Enter returns. It is safe for
@@ -60,9 +65,9 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
-		client: client, path: path, ready: record{client, path + "/ready"}, size: n,
+		client: client, path: path, ready: record{client, path + "/" + ready}, size: n,
 		// Both, so that all clients can meet: no other recipe has the path.
-		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{kind}, AnyDialect: true}, Kind: kind, Unlisted: n > small},
+		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
 		return nil, err

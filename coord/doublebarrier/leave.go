@@ -19,6 +19,10 @@ const hurry = 100 * time.Millisecond
 // done is what a member's data end with once it has finished.
 const done = "\ndone"
 
+// ParseOwner splits a member's data into who it is and whether it has finished
+// and waits for the others.
+func ParseOwner(data string) (owner string, finished bool) { return strings.CutSuffix(data, done) }
+
 func hasFinished(data []byte) bool { return strings.HasSuffix(string(data), done) }
 
 // leaver is a member that has finished and waits for the others. The first of

@@ -53,13 +53,27 @@ func Contenders(ctx context.Context, c *coord.Client, dir string, kinds ...strin
 	}
 	line := coord.Line{Dir: dir, Kinds: kinds, AnyDialect: true}
 	infos, err := Describe(ctx, c, dir, line.Order(names, c.Dialect()))
-	last := map[coord.Dialect]Contender{} // one dialect does not see the other
+	there := make([]coord.Contender, len(infos))
 	for i, info := range infos {
-		before, waits := last[info.Dialect]
-		infos[i].Holds = !waits || info.Kind == dialect.Read && before.Holds && before.Kind == dialect.Read
-		last[info.Dialect] = infos[i]
+		there[i] = info.Contender
+	}
+	for i, holds := range Granted(there) {
+		infos[i].Holds = holds
 	}
 	return infos, err
+}
+
+// Granted says which contenders of a line, the oldest first, hold by the rules
+// of locks: of each dialect, which does not see the other, the first, and the
+// readers behind a reader that holds.
+func Granted(line []coord.Contender) []bool {
+	holds, last := make([]bool, len(line)), map[coord.Dialect]int{}
+	for i, c := range line {
+		before, waits := last[c.Dialect]
+		holds[i] = !waits || c.Kind == dialect.Read && line[before].Kind == dialect.Read && holds[before]
+		last[c.Dialect] = i
+	}
+	return holds
 }
 
 // Describe reads the nodes of contenders in dir: one request for each. Nodes
@@ -269,6 +283,9 @@ func awaitGone(ctx context.Context, c *coord.Client, node string, czxid int64) e
 // as the first line, before the data that the claim had. No claim of your own
 // may have such data.
 func IsRevocation(data []byte) bool { return dialect.IsRequest(data) }
+
+// NamesOwner reports whether data begin with a [coord.Client.Identity].
+func NamesOwner(data []byte) bool { return dialect.NamesOwner(data) }
 
 // OwnData returns the data that a claim was made with, also where they stand
 // behind a request to give up. Nil: the request took their place. The line that

@@ -39,8 +39,7 @@ type record struct {
 	Reason     string `json:"reason"`
 }
 
-func (l layout) dead() layout    { return layout{l.client, l.path + "/dead"} }
-func (l layout) records() string { return l.path + "/records" }
+func (l layout) dead() layout { return newLayout(l.client, l.at.Dead) }
 
 // Bury moves the item to the dead letters, with or without [WithDeadLetters],
 // and notes the reason, of up to [MaxReason] bytes: for an item that cannot be
@@ -132,7 +131,7 @@ func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ..
 	for {
 		err := remove(
 			coord.CreateOp(dead.entry(e.name[:dash+1]), e.data, coord.Sequential),
-			coord.CreateOp(dead.records()+"/", about, coord.Sequential))
+			coord.CreateOp(dead.at.Records+"/", about, coord.Sequential))
 		var refused *coord.TxnError
 		switch {
 		case err == nil:
@@ -141,7 +140,7 @@ func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ..
 		case !errors.As(err, &refused) || !strings.HasPrefix(refused.Path, dead.path+"/"):
 			return err
 		case errors.Is(err, coord.ErrNoNode):
-			if err := dead.ensure(ctx, dead.records()); err != nil {
+			if err := dead.ensure(ctx, dead.at.Records); err != nil {
 				return err
 			}
 		case errors.Is(err, coord.ErrNodeExists): // the counter sticks
@@ -196,8 +195,8 @@ func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 // first: one whose letter is not there then has outlived it.
 func (q *Queue) readDead(ctx context.Context) (records, letters []entry, err error) {
 	dead := q.dead()
-	if records, err = q.readAll(ctx, dead.records(), func(string) bool { return true }); err == nil {
-		letters, err = q.readAll(ctx, dead.entries(), isEntry)
+	if records, err = q.readAll(ctx, dead.at.Records, func(string) bool { return true }); err == nil {
+		letters, err = q.readAll(ctx, dead.at.Entries, isEntry)
 	}
 	return records, letters, err
 }
@@ -208,9 +207,18 @@ func (l layout) readAll(ctx context.Context, dir string, is func(name string) bo
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !is(name) })
 	slices.Sort(names)
-	all, reads := make([]entry, len(names)), []func() error{func() error { return err }}
+	return l.readEach(ctx, dir, names)
+}
+
+// readEach reads the nodes of these names in a directory, and leaves out those
+// that are gone.
+func (l layout) readEach(ctx context.Context, dir string, names []string) ([]entry, error) {
+	all, reads := make([]entry, len(names)), []func() error{}
 	for i, name := range names {
 		reads = append(reads, func() error {
 			data, stat, err := l.client.Get(ctx, dir+"/"+name)
@@ -222,7 +230,7 @@ func (l layout) readAll(ctx context.Context, dir string, is func(name string) bo
 			return err
 		})
 	}
-	err = together(reads...)
+	err := together(reads...)
 	return slices.DeleteFunc(all, func(e entry) bool { return e.name == "" }), err
 }
 
@@ -231,8 +239,8 @@ func (l layout) readAll(ctx context.Context, dir string, is func(name string) bo
 func (q *Queue) sweep(ctx context.Context) {
 	var records, letters coord.Stat
 	err := together(
-		func() (err error) { records, _, err = q.client.Exists(ctx, q.dead().records()); return err },
-		func() (err error) { letters, _, err = q.client.Exists(ctx, q.dead().entries()); return err },
+		func() (err error) { records, _, err = q.client.Exists(ctx, q.dead().at.Records); return err },
+		func() (err error) { letters, _, err = q.client.Exists(ctx, q.dead().at.Entries); return err },
 	)
 	if err != nil || records.Children <= letters.Children {
 		return
@@ -244,7 +252,7 @@ func (q *Queue) sweep(ctx context.Context) {
 	var deletes []func() error
 	for _, r := range all {
 		if !slices.ContainsFunc(left, func(e entry) bool { return e.stat.Czxid == r.stat.Czxid }) {
-			deletes = append(deletes, func() error { return q.client.Delete(ctx, q.dead().records()+"/"+r.name, -1) })
+			deletes = append(deletes, func() error { return q.client.Delete(ctx, q.dead().at.Records+"/"+r.name, -1) })
 		}
 	}
 	_ = together(deletes...)

@@ -41,7 +41,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 		}
 		var names []string
 		err := c.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
-			names, _, err = v.Children(c.consumers())
+			names, _, err = v.Children(c.at.Consumers)
 			return true, err
 		})
 		if !errors.Is(err, coord.ErrNoNode) {
@@ -54,7 +54,7 @@ func (c *census) count(ctx context.Context) (share, error) {
 // join makes the own node, unless there is one.
 func (c *census) join(ctx context.Context) error {
 	for c.own == nil || c.own.Err() != nil {
-		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.consumers() + "/" + c.id + "-" + rand.Text()})
+		own, err := c.client.AcquireName(ctx, coord.NameSpec{Path: c.at.Consumers + "/" + c.id + "-" + rand.Text()})
 		switch {
 		case err == nil:
 			c.own = own
@@ -69,7 +69,7 @@ func (c *census) join(ctx context.Context) error {
 // servers have not ended yet, is no other consumer; and a server that lags
 // behind does not show the own one.
 func (c *census) find(names []string) share {
-	own := c.own.Node()[len(c.consumers())+1:]
+	own := c.own.Node()[len(c.at.Consumers)+1:]
 	names = slices.DeleteFunc(names, func(name string) bool { return name != own && strings.HasPrefix(name, c.id) })
 	slices.Sort(names)
 	rank, found := slices.BinarySearch(names, own)

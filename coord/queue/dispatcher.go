@@ -126,8 +126,8 @@ func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err err
 	d.mu.Unlock()
 	begun := time.Now()
 	var entries, claims dir
-	listClaims := func() (err error) { claims, err = d.children(ctx, v, d.taken()); return err }
-	parts := []func() error{func() (err error) { entries, err = d.children(ctx, v, d.entries()); return err }}
+	listClaims := func() (err error) { claims, err = d.children(ctx, v, d.at.Taken); return err }
+	parts := []func() error{func() (err error) { entries, err = d.children(ctx, v, d.at.Entries); return err }}
 	if contended {
 		parts = append(parts, listClaims, func() error { return d.countConsumers(ctx) })
 	}

@@ -45,7 +45,7 @@ func (r *receiver) candidate(ctx context.Context) (e entry, err error) {
 			// The news of an item may be on its way to this process. It comes
 			// before the answer to any request.
 			r.looked = true
-			_, _, err = r.client.Exists(ctx, r.entries())
+			_, _, err = r.client.Exists(ctx, r.at.Entries)
 		}
 		if err != nil {
 			return e, err
@@ -92,7 +92,7 @@ func (r *receiver) stand(ctx context.Context) error {
 	waiting, end := r.untilOffered(ctx)
 	defer end()
 	if waiting.Err() == nil {
-		spec := coord.Spec{Line: coord.Line{Dir: r.waiting()}, Kind: "wait"}
+		spec := coord.Spec{Line: r.at.Waiting, Kind: "wait"}
 		r.place, err = r.client.Acquire(waiting, spec, r.rule)
 		r.stands = err == nil
 	}
@@ -134,7 +134,7 @@ func (r *receiver) givesWay(v *coord.View) (bool, error) {
 		r.mu.Unlock()
 	}
 	if time.Now().Before(r.turn) {
-		_, _, err := v.Get(r.waiting() + "/" + r.first)
+		_, _, err := v.Get(r.at.Waiting.Dir + "/" + r.first)
 		if !errors.Is(err, coord.ErrNoNode) {
 			v.At(r.turn)
 			return true, err

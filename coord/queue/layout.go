@@ -11,31 +11,54 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-// layout is where a queue has its nodes.
+// Layout is where a queue has its nodes, for programs that look at one.
+type Layout struct {
+	Entries   string     // the items
+	Taken     string     // the claims on items, with the items' names
+	Producers string     // what finds out about lost replies
+	Consumers string     // the consumers that share the queue or wait
+	Waiting   coord.Line // the idle consumers
+	Dead      string     // the queue of the dead letters
+	Records   string     // in a queue of dead letters: their stories
+}
+
+// LayoutOf returns the layout of the queue at path. Dialects do not mix in a
+// line, but they may in a queue: only the line of the idle consumers differs.
+func LayoutOf(d coord.Dialect, path string) Layout {
+	waiting := path + "/waiting"
+	if d == coord.Kazoo {
+		waiting += "-kazoo"
+	}
+	return Layout{
+		path + "/entries", path + "/taken", path + "/producers", path + "/consumers",
+		coord.Line{Dir: waiting},
+		path + "/dead", path + "/records",
+	}
+}
+
+// Parts are the names of the nodes below a queue's path.
+func Parts() []string {
+	return []string{"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records"}
+}
+
+// layout is where a client's queue has its nodes.
 type layout struct {
 	client *coord.Client
 	path   string
+	at     Layout
 }
 
-func (l layout) entries() string          { return l.path + "/entries" }
-func (l layout) taken() string            { return l.path + "/taken" }
-func (l layout) consumers() string        { return l.path + "/consumers" }
-func (l layout) entry(name string) string { return l.entries() + "/" + name }
-func (l layout) claim(name string) string { return l.taken() + "/" + name }
-
-// waiting is the line of the idle consumers. Dialects do not mix in a line, but
-// they may in a queue.
-func (l layout) waiting() string {
-	if l.client.Dialect() == coord.Kazoo {
-		return l.path + "/waiting-kazoo"
-	}
-	return l.path + "/waiting"
+func newLayout(c *coord.Client, path string) layout {
+	return layout{c, path, LayoutOf(c.Dialect(), path)}
 }
+
+func (l layout) entry(name string) string { return l.at.Entries + "/" + name }
+func (l layout) claim(name string) string { return l.at.Taken + "/" + name }
 
 // ensure makes the queue's directories, and others, which are persistent, as
 // Kazoo makes them: an empty queue stays.
 func (l layout) ensure(ctx context.Context, others ...string) error {
-	for _, dir := range append(others, l.entries(), l.taken()) {
+	for _, dir := range append(others, l.at.Entries, l.at.Taken) {
 		err := l.client.Retry(ctx, func(ctx context.Context) error { return l.client.Create(ctx, dir, []byte{}) })
 		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 			return err
@@ -78,13 +101,18 @@ func (l layout) children(ctx context.Context, v *coord.View, path string) (dir, 
 	}
 }
 
-// free lists the items that no consumer has, without a watch.
-func (l layout) free(ctx context.Context) ([]string, error) {
-	var entries, claims []string
-	err := together(
-		func() (err error) { entries, err = l.client.Children(ctx, l.entries()); return err },
-		func() (err error) { claims, err = l.client.Children(ctx, l.taken()); return err },
+// list lists the entries and the claims, without a watch.
+func (l layout) list(ctx context.Context) (entries, claims []string, err error) {
+	err = together(
+		func() (err error) { entries, err = l.client.Children(ctx, l.at.Entries); return err },
+		func() (err error) { claims, err = l.client.Children(ctx, l.at.Taken); return err },
 	)
+	return entries, claims, err
+}
+
+// free lists the items that no consumer has.
+func (l layout) free(ctx context.Context) ([]string, error) {
+	entries, claims, err := l.list(ctx)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil // never used
 	}

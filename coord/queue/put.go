@@ -83,7 +83,7 @@ func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 			}
 		default:
 			for _, m := range made {
-				if name := m.Path[len(q.entries())+1:]; !isEntry(name) || sequence(name) >= sequenceLimit {
+				if name := m.Path[len(q.at.Entries)+1:]; !isEntry(name) || sequence(name) >= sequenceLimit {
 					_ = q.noteUsedUp(ctx) // for the next, which finds out itself if this fails
 					break
 				}
@@ -95,7 +95,7 @@ func (q *Queue) send(ctx context.Context, ops []coord.Op) error {
 
 // noteUsedUp notes that the entries' directory has no sequence number left.
 func (q *Queue) noteUsedUp(ctx context.Context) error {
-	stat, _, err := q.client.Exists(ctx, q.entries())
+	stat, _, err := q.client.Exists(ctx, q.at.Entries)
 	if err == nil {
 		q.usedUp.Store(stat.Czxid)
 	}
@@ -109,12 +109,12 @@ func (q *Queue) room(ctx context.Context) error {
 	if noted == 0 {
 		return nil
 	}
-	stat, there, err := q.client.Exists(ctx, q.entries())
+	stat, there, err := q.client.Exists(ctx, q.at.Entries)
 	if err != nil {
 		return err
 	}
 	if there && stat.Czxid == noted {
-		return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, q.entries())
+		return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, q.at.Entries)
 	}
 	q.usedUp.CompareAndSwap(noted, 0)
 	return nil

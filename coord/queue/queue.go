@@ -92,11 +92,12 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	sends, err := client.ExactlyOnce(path + "/producers")
+	at := newLayout(client, path)
+	sends, err := client.ExactlyOnce(at.at.Producers)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{layout: layout{client, path}, sends: sends, owner: client.Identity()}
+	q := &Queue{layout: at, sends: sends, owner: client.Identity()}
 	q.dispatcher.init(q.layout)
 	q.closing, q.close = context.WithCancelCause(context.Background())
 	if err := coord.Configure(q, path, opts); err != nil {
@@ -108,7 +109,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 // Len returns how many items are in the queue, those counted that were received
 // and not acknowledged yet. One request.
 func (q *Queue) Len(ctx context.Context) (int, error) {
-	stat, _, err := q.client.Exists(ctx, q.entries())
+	stat, _, err := q.client.Exists(ctx, q.at.Entries)
 	return int(stat.Children), err
 }
 
@@ -127,21 +128,14 @@ func (q *Queue) Peek(ctx context.Context) (*Peeked, error) {
 		for _, name := range names {
 			e, err := q.get(ctx, name)
 			if err == nil {
-				return &Peeked{Name: name, Data: e.data, Priority: priority(name), Deliveries: int(e.stat.Version)}, nil
+				item := e.peeked()
+				return &item, nil
 			}
 			if !errors.Is(err, coord.ErrNoNode) {
 				return nil, q.explain("peek", err)
 			}
 		}
 	}
-}
-
-// Peeked is an item as [Queue.Peek] saw it.
-type Peeked struct {
-	Name       string // of its node
-	Data       []byte
-	Priority   int
-	Deliveries int // so far
 }
 
 // Close gives back what the queue object holds in ZooKeeper: items received and

@@ -53,7 +53,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) ([]*coord.Hold
 	}
 	var queue *coord.Hold
 	if !try || s.layout.kazoo {
-		queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)
+		queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock"}, coord.First)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (s *Semaphore) await(ctx context.Context, queue *coord.Hold, leases []*coor
 			return false, coord.ErrBusy
 		}
 		v.Until(queue.Done())
-		if names, err = v.Dir(s.layout.leases.Dir); err != nil {
+		if names, err = v.Dir(s.layout.Leases.Dir); err != nil {
 			return false, err
 		}
 		if room, err := s.room(leases, names, limit); room || err != nil {
@@ -162,7 +162,7 @@ func (s *Semaphore) room(leases []*coord.Hold, names []string, limit int) (bool,
 			return false, fmt.Errorf("lease %s: %w", own, coord.ErrNodeDeleted)
 		}
 	}
-	line, younger := s.layout.leases.Order(names, s.client.Dialect()), 0
+	line, younger := s.layout.Leases.Order(names, s.client.Dialect()), 0
 	if i := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Name == own }); i >= 0 {
 		younger = len(line) - 1 - i // Kazoo's leases have no order
 	}

@@ -15,40 +15,57 @@ import (
 // a lease beyond that belongs to the first in the queue, which waits for room.
 // Two listings, a read of the limit, and one of each.
 func (s *Semaphore) Contenders(ctx context.Context) ([]inspect.Contender, error) {
-	limit, err := s.Limit(ctx)
-	if err != nil && !errors.Is(err, ErrLimit) {
-		return nil, err
+	seen, err := s.layout.Look(ctx, s.client)
+	return seen.Contenders, err
+}
+
+// Sight is a semaphore as one look shows it.
+type Sight struct {
+	Exists     bool                // the directory of the leases does
+	Limit      int                 // 0: none is stored, or it is not for this client to read
+	Contenders []inspect.Contender // as [Semaphore.Contenders] lists them
+}
+
+// Look reads a semaphore of either dialect: two listings, a read of the limit,
+// and one of each contender. Without a limit, all leases are said to hold but
+// one, which the first in the queue may have made and waits for.
+func (l Layout) Look(ctx context.Context, c *coord.Client) (seen Sight, err error) {
+	names, err := c.Children(ctx, l.Leases.Dir)
+	seen.Exists = err == nil
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return seen, err
 	}
-	names, err := s.leases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	line := s.layout.leases.Order(names, s.client.Dialect())
+	line := l.Order(names)
 	for _, name := range names {
-		if !slices.ContainsFunc(line, func(c coord.Contender) bool { return c.Name == name }) {
-			line = append(line, coord.Contender{Name: name, Kind: "lease", Dialect: s.client.Dialect()})
+		if !l.kazoo && !slices.ContainsFunc(line, func(c coord.Contender) bool { return c.Name == name }) {
+			line = append(line, coord.Contender{Name: name, Kind: Kind, Dialect: coord.Curator})
 		}
 	}
-	leases, err := inspect.Describe(ctx, s.client, s.layout.leases.Dir, line)
+	leases, err := inspect.Describe(ctx, c, l.Leases.Dir, line)
 	if err != nil {
-		return nil, err
+		return seen, err
 	}
-	// The names of Kazoo's leases do not show their age.
 	slices.SortFunc(leases, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
-	queue, err := inspect.Contenders(ctx, s.client, s.layout.queue.Dir, s.layout.queue.Kinds...)
-	if err != nil {
-		return nil, err
+	data, _, err := c.Get(ctx, l.Limit)
+	if err != nil && !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNoAuth) {
+		return seen, err
 	}
-	all := append(leases, queue...)
-	for i := range all { // the first in the queue holds the right to make leases, and no lease
-		all[i].Holds = i < min(limit, len(leases))
+	seen.Limit, _ = l.decode(data)
+	queue, err := inspect.Contenders(ctx, c, l.Queue.Dir, l.Queue.Kinds...)
+	holding := seen.Limit
+	if holding == 0 {
+		holding = len(leases) - min(1, len(queue))
 	}
-	return all, nil
+	seen.Contenders = append(leases, queue...)
+	for i := range seen.Contenders { // the first in the queue holds the right to make leases, and no lease
+		seen.Contenders[i].Holds = i < min(holding, len(leases))
+	}
+	return seen, err
 }
 
 // leases lists the names of the leases.
 func (s *Semaphore) leases(ctx context.Context) ([]string, error) {
-	names, err := s.client.Children(ctx, s.layout.leases.Dir)
+	names, err := s.client.Children(ctx, s.layout.Leases.Dir)
 	if errors.Is(err, coord.ErrNoNode) {
 		return nil, nil
 	}

@@ -41,7 +41,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 }
 
 // record is where the limit stands.
-func (s *Semaphore) record() coord.Record { return s.client.Record(s.layout.limit) }
+func (s *Semaphore) record() coord.Record { return s.client.Record(s.layout.Limit) }
 
 // agree returns the limit in force for a claim to so many leases. The first
 // program stores its own.
@@ -68,7 +68,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 		case err != nil:
 			return 0, err
 		case limit == 0 && s.limit == Stored:
-			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.limit)
+			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.Limit)
 		case limit == 0: // Kazoo has made the node and left it empty
 			err = s.record().Change(ctx, s.client, func(data []byte, _ coord.Stat) ([]byte, error) {
 				if len(data) > 0 {
@@ -80,7 +80,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 				return 0, err
 			}
 		case s.limit != Stored && s.limit != limit:
-			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.limit, limit, s.limit)
+			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.Limit, limit, s.limit)
 		case want > limit:
 			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
 		default:

@@ -18,7 +18,7 @@ type Semaphore struct {
 	client *coord.Client
 	path   string
 	limit  int
-	layout layout
+	layout Layout
 }
 
 // New returns the semaphore at path, of which at most limit leases are held at
@@ -33,7 +33,7 @@ func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 		err := fmt.Errorf("%w: limit %d: it must be at least 1, or semaphore.Stored", coord.ErrInvalid, limit)
 		return nil, &coord.OpError{Op: "new", Path: path, Err: err}
 	}
-	return &Semaphore{client, path, limit, layoutOf(client.Dialect(), path)}, nil
+	return &Semaphore{client, path, limit, LayoutOf(client.Dialect(), path)}, nil
 }
 
 // Acquire waits for a lease until ctx ends. ctx bounds the waiting, not the

@@ -3,14 +3,14 @@ package main
 // semaphore is the semaphore with all its watches.
 var semaphore = []mutant{
 	off("semaphore: the watch on the leases", in(sema, "TestALeaseThatIsReleased"),
-		"Semaphore.await", `names, err = v.Dir(s.layout.leases.Dir)`, `names, err = s.client.Children(ctx, s.layout.leases.Dir)`),
+		"Semaphore.await", `names, err = v.Dir(s.layout.Leases.Dir)`, `names, err = s.client.Children(ctx, s.layout.Leases.Dir)`),
 	off("semaphore: the watch on the limit", in(sema, "TestAWaiterHearsThatTheLimit"),
 		"Semaphore.await", `s.look(ctx, v, len(leases))`, `s.agree(ctx, len(leases))`),
 	off("semaphore: leases are counted again after the own was made", in(sema, "TestALeaseThatIsReleased"),
 		"Semaphore.room", `return len(names)-younger <= limit, nil`, `return len(names)-younger <= limit || true, nil`),
 	off("semaphore: the queue", in(sema, "TestTwoThatWantAllLeases"),
-		"Semaphore.attempt", `queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, coord.First)`,
-		`queue, err = enter(ctx, coord.Spec{Line: s.layout.queue, Kind: "lock"}, nil)`),
+		"Semaphore.attempt", `queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock"}, coord.First)`,
+		`queue, err = enter(ctx, coord.Spec{Line: s.layout.Queue, Kind: "lock"}, nil)`),
 	off("semaphore: programs that disagree about the limit are refused", in(sema, "TestProgramsThatDisagree"),
 		"Semaphore.look", `case s.limit != Stored && s.limit != limit:`, `case false:`),
 	off("semaphore: the place in the queue lasts until Kazoo can count the lease", in(sema, "TestAPlaceInTheQueueThatWasLost"),

@@ -5,7 +5,10 @@ import (
 	"math"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 // Report is what inspect tells about a path.
@@ -87,14 +90,14 @@ func family(k string) string {
 		return "rwlock"
 	}
 	switch k {
-	case "lease":
+	case semaphore.Kind:
 		return SlotsKind
-	case memberKind:
+	case doublebarrier.Kind:
 		return roundsKind
-	case consumerKind:
+	case queue.ConsumerKind:
 		return QueueKind
 	}
-	return string(k)
+	return k
 }
 
 // common is what all contenders so far have, given what the next one has.

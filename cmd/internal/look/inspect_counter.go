@@ -3,8 +3,11 @@ package look
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 // fewLeft is from when on it is told that a directory's sequence numbers come
@@ -26,11 +29,19 @@ func (r *Report) Count(ctx context.Context, client *coord.Client) error {
 	directories := []string{r.Path}
 	switch r.Kind {
 	case SlotsKind:
-		directories = append(directories, r.Path+"/leases", r.Path+"/locks", r.Path+"-__lock__")
+		for _, d := range dialects {
+			l := semaphore.LayoutOf(d, r.Path)
+			directories = append(directories, l.Leases.Dir, l.Queue.Dir)
+		}
 	case QueueKind:
-		directories = []string{r.Path + "/entries", r.Path + "/waiting", r.Path + "/waiting-kazoo"}
+		directories = nil
+		for _, d := range dialects {
+			l := queue.LayoutOf(d, r.Path)
+			directories = append(directories, l.Entries, l.Waiting.Dir)
+		}
 	}
-	for _, dir := range directories {
+	slices.Sort(directories)
+	for _, dir := range slices.Compact(directories) {
 		stat, there, err := client.Exists(ctx, dir)
 		if err != nil {
 			return err

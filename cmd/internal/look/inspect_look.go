@@ -3,8 +3,6 @@ package look
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +10,11 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 // mostLooks is how often inspect looks again when something has changed while
@@ -64,7 +66,7 @@ func lookAt(ctx context.Context, client *coord.Client, path conn.NodePath, names
 	}
 	changed = len(line) < len(members)
 	line = complete(string(path), members, line)
-	if len(line) == 0 || line[0].Kind == memberKind {
+	if len(line) == 0 || line[0].Kind == doublebarrier.Kind {
 		var moved bool
 		line, moved, err = r.special(ctx, client, path, names, line)
 		changed = changed || moved
@@ -91,22 +93,10 @@ func LineOf(names []string) []coord.Contender {
 	return coord.Line{AnyDialect: true}.Order(names, coord.Curator)
 }
 
-// Grants says which contenders of a line hold: of each dialect, which does not
-// see the other, the first, and readers behind readers.
-func Grants(line []coord.Contender) []bool {
-	holds, last := make([]bool, len(line)), map[coord.Dialect]int{}
-	for i, c := range line {
-		before, found := last[c.Dialect]
-		holds[i] = !found || c.Kind == "read" && line[before].Kind == "read" && holds[before]
-		last[c.Dialect] = i
-	}
-	return holds
-}
-
 // complete puts those back into a line whose nodes were gone before they were
 // read, and says who held it then.
 func complete(dir string, members []coord.Contender, read []inspect.Contender) []inspect.Contender {
-	line, holds := make([]inspect.Contender, 0, len(members)), Grants(members)
+	line, holds := make([]inspect.Contender, 0, len(members)), inspect.Granted(members)
 	for i, m := range members {
 		info := inspect.Contender{Contender: m, Node: dir + "/" + m.Name}
 		if len(read) > 0 && read[0].Name == m.Name {
@@ -118,27 +108,23 @@ func complete(dir string, members []coord.Contender, read []inspect.Contender) [
 	return line
 }
 
-// parts are the children of a path that belong to a recipe, beside its
+// parts are the children of a path that belong to a recipe, except its
 // contenders.
-var parts = map[string][]string{
-	roundsKind: {"ready"},
-	SlotsKind:  {"leases", "locks", "limit"},
-	QueueKind:  {"entries", "taken", "consumers", "waiting", "waiting-kazoo", "producers", "dead", "records"},
+var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts()}
+
+// isOwn reports whether the node of that name is the recipe's own.
+func (r *Report) isOwn(name string) bool {
+	return isContender(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.Contains(parts[r.Kind], name)
 }
+
+// isContender reports whether a node's name is a claim's, of either dialect.
+func isContender(name string) bool { return len(LineOf([]string{name})) > 0 }
 
 // others counts the names in a listing of the path that belong to nothing that
 // was found there.
 func (r *Report) others(names []string) (n int) {
-	known := map[string]bool{}
-	for _, c := range r.Contenders {
-		known[strings.TrimPrefix(c.Node, r.Path+"/")] = true
-	}
-	for _, part := range parts[r.Kind] {
-		known[part] = true
-	}
 	for _, name := range names {
-		isLease := r.Kind == SlotsKind && IsKazooLease(name)
-		if !known[name] && !isLease && !isNotice(name) {
+		if !r.isOwn(name) && !isNotice(name) {
 			n++
 		}
 	}
@@ -148,13 +134,13 @@ func (r *Report) others(names []string) (n int) {
 // isNotice reports whether a node is a leader's notice, whose name is that of
 // the leader's node without its number.
 func isNotice(name string) bool {
-	return len(LineOf([]string{name + "0000000000"})) > 0 && inspect.Notice("/"+name+"0000000000") == "/"+name
+	return isContender(name+"0000000000") && inspect.Notice("/"+name+"0000000000") == "/"+name
 }
 
 // special looks for what is more than a line: a double barrier, a semaphore, a
 // queue. It reports whether one of its parts has changed meanwhile.
 func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
-	nodes := []string{string(path), string(path) + "-__lock__"}
+	nodes := []string{string(path), semaphore.LayoutOf(coord.Kazoo, string(path)).Queue.Dir}
 	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind]) {
 		if slices.Contains(names, part) {
 			nodes = append(nodes, string(path)+"/"+part)
@@ -200,25 +186,24 @@ func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.Nod
 	return nil, r.asBarrier(ctx, client, path)
 }
 
-// identity is how this package's clients name themselves: name, host, process.
-var identity = regexp.MustCompile(`^[^\n]+ [^\s]+ [0-9]+$`)
-
-// asBarrier looks whether the node itself says who made it. A barrier does
-// that, as this package or Curator makes it, which writes an address; it has
-// never had a child.
+// asBarrier looks whether the node itself is a closed barrier.
 func (r *Report) asBarrier(ctx context.Context, client *coord.Client, path conn.NodePath) error {
-	data, stat, err := client.Get(ctx, string(path))
-	if err != nil || stat.Cversion != 0 || stat.Owner != 0 {
+	b, err := barrier.New(client, string(path))
+	if err != nil {
 		return err
 	}
-	if _, none := netip.ParseAddr(string(data)); none != nil && !identity.Match(data) {
+	by, at, err := b.SetBy(ctx)
+	if errors.Is(err, barrier.ErrNoBarrier) {
 		return nil
 	}
-	r.Kind = "barrier"
-	r.Closed = &Closing{By: strings.ToValidUTF8(string(data), "�"), Age: term.Seconds(max(0, time.Since(stat.Created)))}
-	return nil
+	if err == nil {
+		r.Kind = "barrier"
+		r.Closed = &Closing{By: strings.ToValidUTF8(by, "�"), Age: term.Seconds(max(0, time.Since(at)))}
+	}
+	return err
 }
 
+// Children lists what it may; a missing directory is empty.
 func Children(ctx context.Context, client *coord.Client, path string) ([]string, error) {
 	names, err := client.Children(ctx, path)
 	if errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrNoAuth) {

@@ -3,7 +3,6 @@ package look
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,12 +14,11 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
 const (
 	QueueKind = "queue"
-	// consumerKind is the kind of a queue's consumers.
-	consumerKind string = "consumer"
 	// mostShown is how many items in hand are shown, and how many of those that
 	// come next.
 	mostShown = 10
@@ -41,16 +39,10 @@ type QueueReport struct {
 	Dead      int          `json:"dead"`      // in the queue below, at dead
 	First     []ItemReport `json:"first"`     // some in hand, and those that come next
 
-	taken  []string         // the names of the items in hand
-	claims map[string]claim // of those that were looked at
-	owners map[int64]string // of the consumers' sessions
-}
-
-// claim is a consumer's node for an item in its hand.
-type claim struct {
-	coord.Stat
-	owner   string // "" if it does not tell
-	revoked bool
+	queue  *queue.Queue
+	taken  []string                     // the names of the items in hand
+	claims map[string]inspect.Contender // of those that were looked at, by the items' names
+	owners map[int64]string             // of the consumers' sessions
 }
 
 type ItemReport struct {
@@ -73,60 +65,71 @@ type ItemReport struct {
 // inQueue finds out whether there is a queue at path, and returns its
 // consumers.
 func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.NodePath) ([]inspect.Contender, error) {
-	at := string(path)
-	entries, err := client.Children(ctx, at+"/entries")
+	q, err := newQueueReport(client, string(path))
 	if err != nil {
 		return nil, err
 	}
-	taken, err := Children(ctx, client, at+"/taken")
+	items, taken, err := q.queue.Items(ctx)
 	if err != nil {
 		return nil, err
 	}
-	entries = slices.DeleteFunc(entries, func(name string) bool { return !strings.HasPrefix(name, "entry-") })
-	slices.Sort(entries)
-	slices.Sort(taken)
-	q := &QueueReport{
-		Items: len(entries), InHand: len(taken), First: []ItemReport{},
-		taken: taken, claims: map[string]claim{}, owners: map[int64]string{},
-	}
+	q.Items, q.InHand, q.taken = len(items), len(taken), taken
 	r.Kind, r.Queue = QueueKind, q
-	if dead, found, err := client.Exists(ctx, at+"/dead/entries"); err == nil && found {
-		q.Dead = int(dead.Children)
+	dead := queue.LayoutOf(client.Dialect(), queue.LayoutOf(client.Dialect(), string(path)).Dead)
+	if stat, found, err := client.Exists(ctx, dead.Entries); err == nil && found {
+		q.Dead = int(stat.Children)
 	}
-	q.look(ctx, client, at, taken[:min(len(taken), mostClaims)])
-	consumers, err := q.consumers(ctx, client, at)
+	if err := q.look(ctx, taken[:min(len(taken), mostClaims)]); err != nil {
+		return nil, err
+	}
+	consumers, err := q.queue.Consumers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, inHand := range []bool{true, false} {
-		if err := q.list(ctx, client, at, entries, taken, inHand); err != nil {
+	q.Consumers = len(consumers)
+	for _, c := range consumers {
+		q.owners[c.Session] = c.Owner
+	}
+	var shown [2][]string // in hand, and not
+	for _, name := range items {
+		which := 1
+		if _, found := slices.BinarySearch(taken, name); found {
+			which = 0
+		}
+		if len(shown[which]) < mostShown {
+			shown[which] = append(shown[which], name)
+		}
+	}
+	for _, names := range shown {
+		first, err := q.queue.PeekAt(ctx, names...)
+		if err != nil {
 			return nil, err
+		}
+		for _, item := range first {
+			q.First = append(q.First, q.item(item))
 		}
 	}
 	return consumers, nil
 }
 
-// look reads the claims on items. Their data begin with a line that names the
-// consumer; those of other programs do not.
-func (q *QueueReport) look(ctx context.Context, client *coord.Client, path string, taken []string) {
-	for _, name := range taken {
-		data, stat, err := client.Get(ctx, path+"/taken/"+name)
-		if err != nil {
-			continue // it is done, or need not be known
-		}
-		owner, _, named := strings.Cut(string(inspect.OwnData(data)), "\n")
-		c := claim{Stat: stat, revoked: inspect.IsRevocation(data)}
-		if named {
-			c.owner = owner
-		}
-		q.claims[name] = c
+func newQueueReport(client *coord.Client, path string) (*QueueReport, error) {
+	all, err := queue.New(client, path)
+	return &QueueReport{queue: all, First: []ItemReport{}, claims: map[string]inspect.Contender{}, owners: map[int64]string{}}, err
+}
+
+// look reads the claims on items.
+func (q *QueueReport) look(ctx context.Context, items []string) error {
+	claims, err := q.queue.Claims(ctx, items...)
+	for _, c := range claims {
+		q.claims[c.Name] = c
 	}
+	return err
 }
 
 // orphans counts the items in the hand of no session.
 func (q *QueueReport) orphans() (n int) {
 	for _, claim := range q.claims {
-		if isNoSession(claim.Owner) {
+		if !claim.Since.IsZero() && isNoSession(claim.Session) {
 			n++
 		}
 	}
@@ -147,110 +150,62 @@ func (q *QueueReport) often() (n int) {
 // Claimants are the consumers with an item in hand, as contenders: all of them,
 // or if node is not "", that of an item or of its claim, which it names, or
 // those of a consumer that it names.
-func (q *QueueReport) Claimants(ctx context.Context, client *coord.Client, r Report, node string) (found []Contender) {
-	q.look(ctx, client, r.Path, q.taken[min(len(q.taken), mostClaims):])
+func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (found []Contender, err error) {
+	err = q.look(ctx, q.taken[min(len(q.taken), mostClaims):])
 	session := "" // of that consumer
 	for _, c := range r.Contenders {
 		if c.IsNamed(r.Path, node) {
 			session = c.Session
 		}
 	}
+	entries := queue.LayoutOf(coord.Curator, r.Path).Entries + "/"
 	for _, name := range q.taken {
 		claim, known := q.claims[name]
-		c := Contender{
-			Holds: true, Owner: q.ownerOf(claim), Session: SessionName(claim.Owner),
-			Age: term.SinceThen(claim.Created), HeldFor: term.SinceThen(claim.Created), Node: r.Path + "/taken/" + name, Revoked: claim.revoked,
-		}
-		if known && (node == "" || node == name || node == c.Node || node == r.Path+"/entries/"+name || session == c.Session) {
+		c := r.contender(0, claim)
+		if known && (node == "" || node == name || node == c.Node || node == entries+name || session == c.Session) {
+			c.Owner, c.HeldFor = q.ownerOf(claim), c.Age
 			found = append(found, c)
 		}
 	}
-	return found
+	return found, err
 }
 
 // Workers are those with the items in hand.
-func Workers(ctx context.Context, client *coord.Client, path string, taken []string) []Contender {
-	q := &QueueReport{taken: taken, claims: map[string]claim{}}
-	q.look(ctx, client, path, taken)
-	all := append([]Contender{}, q.Claimants(ctx, client, Report{Path: path}, "")...)
-	for i := range all {
-		all[i].Position, all[i].State, all[i].Kind = i+1, "works", consumerKind
+func Workers(ctx context.Context, q *queue.Queue, taken []string) ([]Contender, error) {
+	claims, err := q.Claims(ctx, taken...)
+	all := []Contender{}
+	for i, claim := range claims {
+		c := (&Report{}).contender(i+1, claim)
+		c.State, c.HeldFor = "works", c.Age
+		all = append(all, c)
 	}
-	return all
+	return all, err
 }
 
 // ownerOf is the consumer with that claim, as the claim tells, or its session.
-func (q *QueueReport) ownerOf(c claim) string { return cmp.Or(c.owner, q.owners[c.Owner]) }
-
-// consumers lists the consumers that share the queue or wait, by age.
-func (q *QueueReport) consumers(ctx context.Context, client *coord.Client, path string) ([]inspect.Contender, error) {
-	dir := path + "/consumers"
-	names, err := Children(ctx, client, dir)
-	if err != nil {
-		return nil, err
-	}
-	var all []inspect.Contender
-	for _, name := range names {
-		data, stat, err := client.Get(ctx, dir+"/"+name)
-		if err != nil {
-			continue // it is gone, or need not be known
-		}
-		owner := string(inspect.OwnData(data))
-		q.owners[stat.Owner] = owner
-		all = append(all, inspect.Contender{
-			Contender: coord.Contender{Name: name, Kind: consumerKind, Dialect: client.Dialect()},
-			Node:      dir + "/" + name, Owner: owner, Session: stat.Owner, Since: stat.Created, Token: stat.Czxid,
-			Revoked: inspect.IsRevocation(data),
-		})
-	}
-	q.Consumers = len(all)
-	slices.SortFunc(all, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
-	return all, nil
+func (q *QueueReport) ownerOf(c inspect.Contender) string {
+	return cmp.Or(c.Owner, q.owners[c.Session])
 }
 
 // place reports whether a consumer has something to do.
 func (q *QueueReport) place(c *Contender) {
 	for _, claim := range q.claims {
-		if SessionName(claim.Owner) == c.Session {
+		if SessionName(claim.Session) == c.Session {
 			c.State = "works"
 		}
 	}
 }
 
-// list adds the first items that are in hand, or those that are not.
-func (q *QueueReport) list(ctx context.Context, client *coord.Client, path string, entries, taken []string, inHand bool) error {
-	shown := 0
-	for _, name := range entries {
-		if shown == mostShown {
-			return nil
-		}
-		if _, found := slices.BinarySearch(taken, name); found != inHand {
-			continue
-		}
-		data, stat, err := client.Get(ctx, path+"/entries/"+name)
-		if errors.Is(err, coord.ErrNoNode) {
-			continue // it is done
-		}
-		if err != nil {
-			return err
-		}
-		q.First = append(q.First, q.item(name, data, stat))
-		shown++
-	}
-	return nil
-}
-
-func (q *QueueReport) item(name string, data []byte, stat coord.Stat) ItemReport {
+func (q *QueueReport) item(i queue.Peeked) ItemReport {
 	item := ItemReport{
-		Name: name, Deliveries: int(stat.Version), Age: term.Seconds(max(0, time.Since(stat.Created))),
-		Size: len(data), Data: Beginning(data), DataBase64: term.NotText(data),
+		Name: i.Name, Priority: i.Priority, Deliveries: i.Deliveries, Age: term.Seconds(max(0, time.Since(i.Put))),
+		Size: len(i.Data), Data: Beginning(i.Data), DataBase64: term.NotText(i.Data),
 	}
 	item.DataBase64 = item.DataBase64[:min(len(item.DataBase64), mostData)]
-	_, _ = fmt.Sscanf(name, "entry-%03d-", &item.Priority)
-	if claim, found := q.claims[name]; found {
-		item.InHand, item.Held = true, term.Seconds(max(0, time.Since(claim.Created)))
-		item.Session, item.Orphan = SessionName(claim.Owner), isNoSession(claim.Owner)
-		item.Owner, item.Revoked = q.ownerOf(claim), claim.revoked
+	if claim, found := q.claims[i.Name]; found {
+		item.InHand, item.Held = true, term.Seconds(max(0, time.Since(claim.Since)))
+		item.Session, item.Orphan = SessionName(claim.Session), isNoSession(claim.Session)
+		item.Owner, item.Revoked = q.ownerOf(claim), claim.Revoked
 	}
 	return item
 }

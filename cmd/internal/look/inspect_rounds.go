@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/coord"
@@ -13,14 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
-const (
-	// memberKind is the kind of a double barrier's members.
-	memberKind string = "member"
-	// finishedMark is what a member's data end with when it has finished and
-	// waits for the others.
-	finishedMark = "\ndone"
-	roundsKind   = "doublebarrier"
-)
+const roundsKind = "doublebarrier"
 
 // RoundReport is what inspect tells about a double barrier.
 type RoundReport struct {
@@ -61,7 +53,7 @@ func RoundOf(status doublebarrier.Status) *Report {
 
 // place returns where in the barrier a member is, and counts it.
 func (r *RoundReport) place(c *Contender) {
-	owner, finished := strings.CutSuffix(c.Owner, finishedMark)
+	owner, finished := doublebarrier.ParseOwner(c.Owner)
 	c.Owner, c.Holds = owner, r.Open && slices.Contains(r.inside, c.Node)
 	switch {
 	case c.Holds && finished:

@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 // Surveyed is where a survey looks, and how far.
@@ -114,6 +115,9 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 		return nil, err
 	}
 	r := newReport(path)
+	if path == "/" { // which is no place for a recipe
+		return beneath(client, path, names), nil
+	}
 	if mayBeRecipe(names) {
 		r, err = examineListed(ctx, client, conn.NodePath(path), names)
 		names = slices.DeleteFunc(names, r.isOwn)
@@ -134,48 +138,31 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 // beneath are the paths of the names below path, without the servers' own.
 func beneath(client *coord.Client, path string, names []string) []string {
 	var paths []string
+	queues := map[string]bool{} // of Kazoo's semaphores
 	for _, name := range names {
 		below := strings.TrimSuffix(path, "/") + "/" + name
-		queue, isQueue := strings.CutSuffix(name, "-__lock__") // of one of Kazoo's semaphores
-		if below == "/zookeeper" && client.Chroot() == "" || isQueue && slices.Contains(names, queue) {
-			continue
-		}
 		paths = append(paths, below)
+		queues[semaphore.LayoutOf(coord.Kazoo, below).Queue.Dir] = true
 	}
-	return paths
-}
-
-// ownNodes are the names of the nodes that a recipe has below its path, beside
-// its contenders.
-var ownNodes = map[string][]string{
-	QueueKind:  {"entries", "taken", "producers", "consumers", "waiting", "dead", "records"},
-	SlotsKind:  {"leases", "locks", "limit"},
-	roundsKind: {"ready"},
+	return slices.DeleteFunc(paths, func(path string) bool {
+		return path == "/zookeeper" && client.Chroot() == "" || queues[path]
+	})
 }
 
 // mayBeRecipe reports whether a node with these names below it may be a
 // recipe's.
 func mayBeRecipe(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return isContender(name) || IsKazooLease(name) || name == "entries" || name == "leases" || name == "ready"
+		isFirst := func(kind string) bool { return name == parts[kind][0] }
+		return isContender(name) || isKazooLease(name) || isFirst(QueueKind) || isFirst(SlotsKind) || isFirst(roundsKind)
 	})
-}
-
-// isOwn reports whether the node of that name is the recipe's own.
-func (r Report) isOwn(name string) bool {
-	return isContender(name) || r.Kind == SlotsKind && IsKazooLease(name) || slices.Contains(ownNodes[r.Kind], name)
-}
-
-// isContender reports whether a node's name is a claim's, of either dialect.
-func isContender(name string) bool {
-	return len(LineOf([]string{name})) > 0
 }
 
 // Waits reports whether a contender waits for others. What waits for a lease at
 // a semaphore is the place in its queue, not the lease that the first there has
 // made.
 func (r Report) Waits(c Contender) bool {
-	return c.State == "waits" && (r.Kind != SlotsKind || c.Kind != "lease")
+	return c.State == "waits" && (r.Kind != SlotsKind || c.Kind != semaphore.Kind)
 }
 
 // Date tells of all holders for how long they hold, as far as earlier looks

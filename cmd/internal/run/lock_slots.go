@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
@@ -16,7 +15,7 @@ import (
 // of slots first, if that is wanted, and says what to do when it is another.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer, error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
-	return apart(client, path, foreignAt, unlessNested(client, path, look.SlotsDir(client, path), *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
+	return apart(client, path, foreignAt, unlessNested(client, path, semaphore.LayoutOf(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {
 		if v.Resize {
 			if err := sem.SetLimit(ctx, *v.Slots); err != nil {
 				return nil, err
@@ -65,16 +64,18 @@ func apart(client *coord.Client, path conn.NodePath, others finder, acquire acqu
 
 // locksAt finds a contender in the line of a lock without slots.
 func locksAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	return standing(ctx, client, path, "lock", "read", "write")
+	line := coord.LockLine(path)
+	line.AnyDialect = true
+	return firstOf(ctx, client, path, func(names []string) []coord.Contender { return line.Order(names, client.Dialect()) })
 }
 
 // slotsAt finds a slot that is held, or waited for, in either dialect.
 func slotsAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	node, err := curatorSlotAt(ctx, client, path)
+	node, err := slotAt(ctx, client, path, coord.Curator)
 	if err != nil || node != "" {
 		return node, err
 	}
-	return kazooSlotAt(ctx, client, path)
+	return slotAt(ctx, client, path, coord.Kazoo)
 }
 
 // foreignAt finds a contender that holders of slots in this client's dialect do
@@ -85,30 +86,20 @@ func foreignAt(ctx context.Context, client *coord.Client, path string) (string, 
 	case err != nil || node != "":
 		return node, err
 	case client.Dialect() == coord.Kazoo:
-		return curatorSlotAt(ctx, client, path)
+		return slotAt(ctx, client, path, coord.Curator)
 	}
-	return kazooSlotAt(ctx, client, path)
+	return slotAt(ctx, client, path, coord.Kazoo)
 }
 
-func curatorSlotAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	return standing(ctx, client, path+"/leases", "lease")
+func slotAt(ctx context.Context, client *coord.Client, path string, d coord.Dialect) (string, error) {
+	at := semaphore.LayoutOf(d, path)
+	return firstOf(ctx, client, at.Leases.Dir, at.Order)
 }
 
-// kazooSlotAt finds one of Kazoo's, which are children of the path without a
-// number.
-func kazooSlotAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	names, err := look.Children(ctx, client, path)
-	if i := slices.IndexFunc(names, look.IsKazooLease); i >= 0 {
-		return path + "/" + names[i], nil
-	}
-	return "", err
-}
-
-// standing finds a claim of some kind in a directory, in either dialect.
-func standing(ctx context.Context, client *coord.Client, dir string, kinds ...string) (string, error) {
+// firstOf finds the first contender in a directory.
+func firstOf(ctx context.Context, client *coord.Client, dir string, order func(names []string) []coord.Contender) (string, error) {
 	names, err := look.Children(ctx, client, dir)
-	line := coord.Line{Dir: dir, Kinds: kinds, AnyDialect: true}
-	if found := line.Order(names, client.Dialect()); len(found) > 0 {
+	if found := order(names); len(found) > 0 {
 		return dir + "/" + found[0].Name, err
 	}
 	return "", err

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
 // look says who holds the lock, of several the one that is waited for, and the
@@ -50,28 +54,19 @@ func (t *turn) parties(ctx context.Context, client *coord.Client, path conn.Node
 	}
 	found, err := look.Children(ctx, client, string(path))
 	line = slices.DeleteFunc(look.LineOf(found), func(c coord.Contender) bool { return c.Dialect != client.Dialect() })
-	n := slices.Index(append(look.Grants(line), false), false)
+	n := slices.Index(append(inspect.Granted(line), false), false)
 	return string(path), line[:n], line[n:], err
 }
 
 func (t *turn) slotParties(ctx context.Context, client *coord.Client, path conn.NodePath) (dir string, holders, line []coord.Contender, err error) {
-	dir = look.SlotsDir(client, path)
-	found, err := look.Children(ctx, client, dir)
+	at := semaphore.LayoutOf(client.Dialect(), string(path))
+	found, err := look.Children(ctx, client, at.Leases.Dir)
 	if err != nil {
-		return dir, nil, nil, err
+		return at.Leases.Dir, nil, nil, err
 	}
-	queue := string(path) + "/locks"
-	holders = look.LineOf(found)
-	if client.Dialect() == coord.Kazoo {
-		queue, holders = string(path)+"-__lock__", nil
-		for _, name := range found {
-			if look.IsKazooLease(name) {
-				holders = append(holders, coord.Contender{Name: name, Kind: "lease", Dialect: coord.Kazoo})
-			}
-		}
-	}
-	found, err = look.Children(ctx, client, queue)
-	return dir, holders[:min(*t.slots, len(holders))], look.LineOf(found), err
+	holders = at.Order(found)
+	found, err = look.Children(ctx, client, at.Queue.Dir)
+	return at.Leases.Dir, holders[:min(*t.slots, len(holders))], look.LineOf(found), err
 }
 
 // look says how many have come, or are in the round that is under way.
@@ -109,28 +104,27 @@ func (p *place) look(ctx context.Context, client *coord.Client, own look.Names) 
 // look says what is in the queue, who has items of it in hand, and the place in
 // the line of the idle.
 func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
-	at, idle := string(d.verb.Path), "/waiting"
-	if client.Dialect() == coord.Kazoo {
-		idle = "/waiting-kazoo"
+	q, err := queue.New(client, string(d.verb.Path))
+	if err != nil {
+		return look.Situation{}, err
 	}
-	var lists [3][]string
-	for i, dir := range []string{"/entries", "/taken", idle} {
-		var err error
-		if lists[i], err = look.Children(ctx, client, at+dir); err != nil {
-			return look.Situation{}, err
-		}
+	items, taken, err := q.Items(ctx)
+	if err != nil && !errors.Is(err, coord.ErrNoNode) {
+		return look.Situation{}, err
 	}
-	items, taken := len(lists[0]), lists[1]
-	slices.Sort(taken)
-	first := look.Workers(ctx, client, at, taken[:min(look.MostNamed, len(taken))])
+	idle, err := look.Children(ctx, client, queue.LayoutOf(client.Dialect(), string(d.verb.Path)).Waiting.Dir)
+	if err != nil {
+		return look.Situation{}, err
+	}
+	first, err := look.Workers(ctx, q, taken[:min(look.MostNamed, len(taken))])
 	s := look.Situation{
-		Text:   fmt.Sprintf("%s, %d in hand", term.Plural(items, "item", "items"), len(taken)),
-		Fields: map[string]any{"items": items, "in_hand": len(taken), "holders": first},
+		Text:   fmt.Sprintf("%s, %d in hand", term.Plural(len(items), "item", "items"), len(taken)),
+		Fields: map[string]any{"items": len(items), "in_hand": len(taken), "holders": first},
 	}
 	if len(first) > 0 {
 		s.Text += ", " + look.HeldBy(first, len(taken))
 	}
-	s.Key = fmt.Sprint(items, len(taken), look.KeyOf(first))
-	s.StandIn(look.LineOf(lists[2]), 0, own)
-	return s, nil
+	s.Key = fmt.Sprint(len(items), len(taken), look.KeyOf(first))
+	s.StandIn(look.LineOf(idle), 0, own)
+	return s, err
 }

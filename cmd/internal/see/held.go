@@ -166,7 +166,9 @@ func askOutside(ctx context.Context, client *coord.Client, h *probed) error {
 	}
 	found := r.Contenders
 	if r.Queue != nil {
-		found = r.Queue.Claimants(ctx, client, r, h.Node)
+		if found, err = r.Queue.Claimants(ctx, r, h.Node); err != nil {
+			return err
+		}
 	}
 	h.why = "there is no such holder"
 	for _, c := range found {

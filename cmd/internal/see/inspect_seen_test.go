@@ -188,7 +188,7 @@ func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)
 	cmdtest.PutItems(t, w, "item")
-	for _, path := range []string{"q2", "q2/entries", "q2/waiting"} {
+	for _, path := range []string{"q2", "q2/entries", "q2/taken", "q2/waiting"} {
 		cmdtest.ByHand(t, w, w.Path(path), "")
 	}
 	require.Zero(t, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "true")...).Exit())

@@ -53,6 +53,17 @@ func TestLsListsEveryRecipeBelow(t *testing.T) {
 	})
 }
 
+func TestLsListsWhatIsBelowARootWithTheNamesOfARecipe(t *testing.T) {
+	t.Parallel()
+	w := zktest.New(t, zktest.Embedded)
+	for _, name := range []string{"", "/ready", "/entries", "/leases", "/leases/gate"} {
+		cmdtest.ByHand(t, w, cmdtest.Below(w)+name, "")
+	}
+	p := cmdtest.Start(t, "--zk", w.ConnectString()+cmdtest.Below(w), "ls")
+	require.Equal(t, 0, p.Exit())
+	require.Contains(t, p.Output(), "5 nodes were looked at")
+}
+
 func TestLsTellsWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
 	w := zktest.New(t, zktest.Embedded)

@@ -105,7 +105,9 @@ func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node
 	case err != nil:
 		return nil, err
 	case r.Queue != nil:
-		found = r.Queue.Claimants(ctx, client, r, node)
+		if found, err = r.Queue.Claimants(ctx, r, node); err != nil {
+			return nil, err
+		}
 	case node == "":
 		found = r.Holders()
 	default:

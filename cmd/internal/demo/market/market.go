@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/queue"
 )
 
 // countWithin bounds the look at what is left in the queue.
@@ -165,7 +166,9 @@ func (m *Market) kill(victim *crew.Member, item string) error {
 func (m *Market) count() error {
 	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
 	defer cancel()
-	stat, _, err := m.Client.Exists(ctx, m.Path+"/entries")
-	m.result.Left = int(stat.Children)
+	q, err := queue.New(m.Client, m.Path)
+	if err == nil {
+		m.result.Left, err = q.Len(ctx)
+	}
 	return err
 }

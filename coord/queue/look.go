@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+)
+
+// Peeked is an item as [Queue.Peek] saw it.
+type Peeked struct {
+	Name       string // of its node
+	Data       []byte
+	Priority   int
+	Deliveries int       // so far
+	Put        time.Time // by the server's clock
+}
+
+func (e entry) peeked() Peeked {
+	return Peeked{e.name, e.data, priority(e.name), int(e.stat.Version), e.stat.Created}
+}
+
+// Items lists the names of all items in the queue's order, and of the items
+// that consumers have. It fails with [coord.ErrNoNode] for a queue that was
+// never used. Two requests, in one round trip.
+func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
+	entries, claims, err := q.list(ctx)
+	slices.Sort(claims)
+	return unclaimed(entries, nil), claims, q.client.Failure("list", q.path, err)
+}
+
+// PeekAt reads the items of these names, and leaves out those that are gone.
+// One request for each, all together.
+func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
+	entries, err := q.readEach(ctx, q.at.Entries, names)
+	items := make([]Peeked, len(entries))
+	for i, e := range entries {
+		items[i] = e.peeked()
+	}
+	return items, q.client.Failure("peek", q.path, err)
+}
+
+// ConsumerKind is the kind of the contenders that [Queue.Claims] and
+// [Queue.Consumers] return.
+const ConsumerKind string = "consumer"
+
+// Claims reads who has the items of these names, and leaves out those that
+// nobody has. The claims have the items' names. One request for each.
+func (q *Queue) Claims(ctx context.Context, names ...string) ([]inspect.Contender, error) {
+	claims, err := q.describe(ctx, q.at.Taken, names)
+	for i, c := range claims {
+		owner, _, named := strings.Cut(c.Owner, "\n")
+		if claims[i].Owner = owner; !named {
+			claims[i].Owner = "" // of a claim of another program
+		}
+		claims[i].Holds = true
+	}
+	return claims, err
+}
+
+// Consumers lists the consumers that share the queue or wait, by age. A
+// consumer alone that has enough to do is not among them. One listing, and one
+// read for each.
+func (q *Queue) Consumers(ctx context.Context) ([]inspect.Contender, error) {
+	names, err := q.client.Children(ctx, q.at.Consumers)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := q.describe(ctx, q.at.Consumers, names)
+	slices.SortFunc(all, func(a, b inspect.Contender) int { return cmp.Compare(a.Token, b.Token) })
+	return all, err
+}
+
+func (q *Queue) describe(ctx context.Context, dir string, names []string) ([]inspect.Contender, error) {
+	line := make([]coord.Contender, len(names))
+	for i, name := range names {
+		line[i] = coord.Contender{Name: name, Kind: ConsumerKind, Dialect: q.client.Dialect()}
+	}
+	return inspect.Describe(ctx, q.client, dir, line)
+}
