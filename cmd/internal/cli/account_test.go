@@ -4,13 +4,14 @@ package cli
 
 import (
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
-	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
@@ -60,8 +61,7 @@ func TestACommandLineThatIsWrongIsToldInJSONToo(t *testing.T) {
 }
 
 func TestWhatFailsHalfWayIsToldInOneObject(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("q"), "one", "two", strings.Repeat("x", 100))...)
 	require.Zero(t, p.Exit())
 	cmdtest.Private(t, w, "someone", "secret")
@@ -97,4 +97,38 @@ func TestTheObjectOfAnElectionThatFailsLeavesTheOutputToTheCommand(t *testing.T)
 		}
 		require.EqualValues(t, p.Exit(), cmdtest.TheObject(t, p, place)["status"], verb)
 	}
+}
+
+func TestTheServerServesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--tick", "100ms")
+		address := server.Line()
+		require.Equal(t, 3, cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "sh", "-c", "exit 3").Exit())
+		server.Signal(s)
+		require.Empty(t, server.Gives(0))
+	}
+}
+
+func TestTheServerTellsItsAddressInJSON(t *testing.T) {
+	t.Parallel()
+	server := cmdtest.Start(t, "--json", "server", "--addr", "127.0.0.1:0")
+	address := cmdtest.Parse[map[string]string](t, server.Line())["connect"]
+	require.Equal(t, 0, cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "true").Exit())
+	server.EndsBy(syscall.SIGINT, 0)
+}
+
+func TestTheServersTickBoundsItsSessions(t *testing.T) {
+	t.Parallel()
+	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--tick", "100ms")
+	// 20 ticks at most, so that two seconds do not fit into a third of it.
+	cmdtest.Start(t, "--zk", server.Line(), "--session-timeout", "1h", "lock", "--kill-after", "2s", "/l", "--", "true").Ends(term.ExitUsage, (2 * time.Second).String())
+	server.EndsBy(syscall.SIGINT, 0)
+}
+
+func TestAServerThatCannotListenSaysWhy(t *testing.T) {
+	t.Parallel()
+	taken := cmdtest.SilentServer(t)
+	cmdtest.Start(t, "server", "--addr", taken).Ends(term.ExitFailed, taken)
+	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "server", "--tick", "0").Exit())
 }

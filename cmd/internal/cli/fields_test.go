@@ -149,8 +149,7 @@ func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
 }
 
 func TestExitStatusesOfVerbsThatLook(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, cmdtest.Below(w), nil)
 	secret := w.Path("secret")
 	_, err := w.Admin().Create(secret, nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))

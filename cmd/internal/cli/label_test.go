@@ -18,11 +18,9 @@ import (
 )
 
 func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("l")
-		holder := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...)
-		holder.Line()
+		holder := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...).Begun()
 		waiter := cmdtest.On(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...)
 		cmdtest.AwaitContenders(t, w.Admin(), path, 2)
 		shown := func() look.Report {
@@ -47,15 +45,13 @@ func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
 		l := cmdtest.Parse[see.Listing](t, cmdtest.On(t, w, "--json", "ls", path).Line())
 		require.True(t, strings.HasPrefix(l.Recipes[0].Holders[0], "nightly"))
 
-		require.NoError(t, holder.In.Close())
-		require.Equal(t, 5, holder.Exit())
+		holder.LetGo(5)
 		require.Equal(t, 0, waiter.Exit())
 	})
 }
 
 func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
 		for name, verb := range map[string][]string{
 			"l": cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "2"),
@@ -63,16 +59,13 @@ func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
 			"e": cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF),
 			"b": {"doublebarrier", "-n", "1", w.Path("b"), "--", "sh", "-c", cmdtest.UntilEOF},
 		} {
-			p := cmdtest.On(t, w, append([]string{verb[0], "--label", "our " + name}, verb[1:]...)...)
-			p.Line()
+			p := cmdtest.On(t, w, append([]string{verb[0], "--label", "our " + name}, verb[1:]...)...).Begun()
 			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(name)).Line())
 			require.Len(t, r.Contenders, 1)
 			require.True(t, strings.HasPrefix(r.Contenders[0].Owner, "our "+name+" "), r.Contenders[0].Owner)
-			require.NoError(t, p.In.Close())
-			require.Equal(t, 5, p.Exit())
+			p.LetGo(5)
 		}
-		p := cmdtest.On(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy)
-		p.Line()
+		p := cmdtest.On(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy).Begun()
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
 		require.True(t, strings.HasPrefix(r.Queue.First[0].Owner, "our q "), r.Queue.First[0].Owner)
 		taker := cmdtest.On(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q"))
@@ -88,24 +81,20 @@ func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
 		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", "--label", "our gate", w.Path("gate")).Exit())
 		r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("gate")).Line())
 		require.True(t, strings.HasPrefix(r.Closed.By, "our gate "), r.Closed.By)
-		p.Signal(syscall.SIGTERM)
-		require.Equal(t, 128+15, p.Exit())
+		p.EndsBy(syscall.SIGTERM, 128+15)
 	})
 }
 
 // A name that is no label is not shown.
 func TestWithoutALabelTheCommandsNameIsShown(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	strange := filepath.Join(t.TempDir(), "two\nlines")
 	zktest.WriteProgram(t, strange, []byte("#!/bin/sh\n"+cmdtest.UntilEOF), 0o700)
 	for command, want := range map[string]string{"/bin/sh": "sh ", strange: "coorddemo "} {
-		p := cmdtest.On(t, w, "lock", w.Path("l"), "--", command, "-c", cmdtest.UntilEOF)
-		p.Line()
+		p := cmdtest.On(t, w, "lock", w.Path("l"), "--", command, "-c", cmdtest.UntilEOF).Begun()
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		require.True(t, strings.HasPrefix(r.Contenders[0].Owner, want), r.Contenders[0].Owner)
-		require.NoError(t, p.In.Close())
-		require.Equal(t, 5, p.Exit())
+		p.LetGo(5)
 	}
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("gate")).Exit())
 	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("gate")).Line())
@@ -126,16 +115,12 @@ func TestALabelIsOneLineAndNotTooLong(t *testing.T) {
 			require.Contains(t, says, message)
 		}
 	}
-	p := cmdtest.Start(t, "lock", "--label", "two\nlines", "/l", "--", "true")
-	require.Equal(t, term.ExitUsage, p.Exit())
-	require.Contains(t, p.Stderr.String(), "must be one line")
+	cmdtest.Start(t, "lock", "--label", "two\nlines", "/l", "--", "true").Ends(term.ExitUsage, "must be one line")
 	w := zktest.New(t, zktest.Embedded)
 	require.Equal(t, 0, cmdtest.On(t, w, "lock", "--label", strings.Repeat("x", 256), w.Path("l"), "--", "true").Exit())
 	for _, args := range [][]string{
 		{"elect", "--data", "x", "--label", "y", "/e", "--", "true"}, {"elect", "--who", "--label", "y", "/e"},
 	} {
-		p := cmdtest.Start(t, args...)
-		require.Equal(t, term.ExitUsage, p.Exit())
-		require.Contains(t, p.Stderr.String(), "--label")
+		cmdtest.Start(t, args...).Ends(term.ExitUsage, "--label")
 	}
 }

@@ -56,8 +56,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		"--kill -1: it must not be negative":                 "demo stock --kill -1",
 	} {
 		p := cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...)
-		require.Equal(t, term.ExitUsage, p.Exit(), args)
-		require.Contains(t, p.Stderr.String(), says, args)
+		p.Ends(term.ExitUsage, says)
 		require.LessOrEqual(t, strings.Count(p.Stderr.String(), "\n"), 3, "%s: %s", args, p.Stderr.String())
 		require.Empty(t, p.Output(), args)
 		require.NotRegexp(t, `With[A-Z]|semaphore\.`, p.Stderr.String(), "names of the library")
@@ -76,8 +75,7 @@ func TestTheProgramGoesByTheNameItWasCalledBy(t *testing.T) {
 }
 
 func TestBothProgramsAreTheSameAndSpeakOfThemselvesByTheirNames(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	dir := cmdtest.Built(t)
 	for name, other := range map[string]string{"zkcoord": "coorddemo", "coorddemo": "zkcoord"} {
 		call := func(args ...string) (told string, status int) {
@@ -117,42 +115,32 @@ func TestBothProgramsAreTheSameAndSpeakOfThemselvesByTheirNames(t *testing.T) {
 
 func TestWithoutAnythingToDoTheHelpIsShown(t *testing.T) {
 	t.Parallel()
-	p := cmdtest.Start(t)
-	require.Equal(t, term.ExitUsage, p.Exit())
-	require.Contains(t, p.Stderr.String(), "Usage: coorddemo")
-	require.Contains(t, p.Stderr.String(), "doublebarrier")
+	cmdtest.Start(t).Ends(term.ExitUsage, "Usage: coorddemo", "doublebarrier")
 }
 
 func TestNumbersBelowZeroBelongToTheCommandAfterTheSeparator(t *testing.T) {
 	t.Parallel()
-	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0")
-	p := cmdtest.Start(t, "--zk", server.Line(), "lock", "/l", "--", "echo", "--nice", "-5")
-	require.Equal(t, 0, p.Exit())
-	require.Equal(t, "--nice -5", p.Output())
+	p := cmdtest.Start(t, "--zk", cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "lock", "/l", "--", "echo", "--nice", "-5")
+	require.Equal(t, "--nice -5", p.Gives(0))
 }
 
 func TestHelpIsNoError(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"lock", "--help"}, {"demo", "stock", "--help"}} {
-		p := cmdtest.Start(t, args...)
-		require.Equal(t, 0, p.Exit())
-		text := p.Output()
+		text := cmdtest.Start(t, args...).Gives(0)
 		require.Contains(t, text, "Usage: coorddemo")
 		require.NotContains(t, text, "__guard")
 	}
 }
 
 func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, verb := range []string{"lock", "queue put", "barrier set"} {
 			args := append(strings.Fields(verb), w.Path("parent/key\U0001f511"))
 			if verb == "lock" {
 				args = append(args, "--", "true")
 			}
-			p := cmdtest.On(t, w, args...)
-			require.Equal(t, term.ExitUsage, p.Exit(), verb)
-			require.Contains(t, p.Stderr.String(), "U+1F511", verb)
+			cmdtest.On(t, w, args...).Ends(term.ExitUsage, "U+1F511")
 			made, _, err := w.Admin().Exists(w.Path("parent"))
 			require.NoError(t, err)
 			require.False(t, made, "%s has made the parent", verb)
@@ -162,17 +150,66 @@ func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
 
 func TestServersHaveNoScheme(t *testing.T) {
 	t.Parallel()
-	p := cmdtest.Start(t, "--zk", "http://a:1/chroot", "inspect", "/l")
-	require.Equal(t, term.ExitUsage, p.Exit())
-	require.Contains(t, p.Stderr.String(), "no scheme: host:port")
+	cmdtest.Start(t, "--zk", "http://a:1/chroot", "inspect", "/l").Ends(term.ExitUsage, "no scheme: host:port")
 }
 
 func TestServersThatAreSeparatedByBlanksAreToldApartFromIPv6(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []string{"a:1 b:2", "a:1;b:2"} {
 		p := cmdtest.Start(t, "--zk", servers, "inspect", "/l")
-		require.Equal(t, term.ExitUsage, p.Exit(), servers)
-		require.Contains(t, p.Stderr.String(), "separated by commas", servers)
+		p.Ends(term.ExitUsage, "separated by commas")
 		require.NotContains(t, p.Stderr.String(), "IPv6", servers)
 	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	p := cmdtest.Start(t, "version")
+	told := p.Gives(0)
+	require.Contains(t, told, "coorddemo")
+	require.Equal(t, told, cmdtest.Start(t, "--version").Output())
+	p = cmdtest.Start(t, "version", "--json")
+	require.Equal(t, 0, p.Exit())
+	require.Contains(t, cmdtest.Parse[map[string]string](t, p.Line())["go"], "go1")
+}
+
+// Behind the command of a lock, paths are no longer meant.
+func TestEachOfSeveralPathsIsCompleted(t *testing.T) {
+	w := cmdtest.World(t)
+	require.Zero(t, cmdtest.On(t, w, "barrier", "set", w.Path("gate")).Exit())
+	for line, want := range map[string]string{
+		"coorddemo lock --timeout 5 /a /b " + w.Path("ga"): w.Path("gate"),
+		"coorddemo exporter /a " + w.Path("ga"):            w.Path("gate"),
+		"coorddemo lock /a -- " + w.Path("ga"):             "",
+	} {
+		cmd := exec.Command(cmdtest.Coorddemo(t))
+		cmd.Env = []string{"COMP_LINE=" + line, "ZK_SERVERS=" + w.ConnectString()}
+		require.Equal(t, want, strings.TrimSpace(cmdtest.StartAs(t, cmd).Output()), line)
+	}
+}
+
+func TestTheManualHasTheCommandLinesOfTheHelp(t *testing.T) {
+	t.Parallel()
+	page := cmdtest.Start(t, "__manual").Output()
+	require.Contains(t, page, `\fBlock [flags] <path> \&.\&.\&. -- <cmd> \&.\&.\&.\fP`+"\n.br\nCMD runs while")
+	require.Contains(t, page, `\fBinspect [flags] <path>\fP`)
+	require.Contains(t, page, `--command=STRING`)
+	for section, line := range map[string]string{
+		"EXIT STATUS": "75: with --try", "ENVIRONMENT": "ZK_SERVERS", "EXAMPLES": "coorddemo lock --try /locks/report", "SEE ALSO": "flock(1)",
+	} {
+		_, text, found := strings.Cut(page, "\n.SH "+section+"\n")
+		require.True(t, found, section)
+		text, _, _ = strings.Cut(text, "\n.SH ")
+		require.Contains(t, strings.ReplaceAll(text, `\-`, "-"), line)
+	}
+}
+
+// A completer may start the program, too. Its command lines are what they say.
+func TestACommandLineIsCarriedOutWhereAShellCompletes(t *testing.T) {
+	w := cmdtest.World(t)
+	cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "lock", w.Path("l"), "--", "echo", "held")...)
+	cmd.Env = []string{"COMP_LINE=zkcoord lo"}
+	p := cmdtest.StartAs(t, cmd)
+	require.Equal(t, "held", p.Line())
+	require.Equal(t, 0, p.Exit())
 }

@@ -222,6 +222,44 @@ func (p *Process) Exit() int {
 	return state.ExitStatus()
 }
 
+// Ends waits for the process's end, with this status and such words on its
+// standard error.
+func (p *Process) Ends(status int, says ...string) {
+	p.t.Helper()
+	require.Equal(p.t, status, p.Exit(), "%q", p.cmd.Args[1:])
+	for _, text := range says {
+		require.Contains(p.t, p.Stderr.String(), text, "%q", p.cmd.Args[1:])
+	}
+}
+
+// Gives is the output of a process that ends with this status.
+func (p *Process) Gives(status int) string {
+	p.t.Helper()
+	p.Ends(status)
+	return p.Output()
+}
+
+// Begun waits until the command writes a line.
+func (p *Process) Begun() *Process {
+	p.t.Helper()
+	p.Line()
+	return p
+}
+
+// EndsBy sends a signal, and waits for the end with this status.
+func (p *Process) EndsBy(s syscall.Signal, status int) {
+	p.t.Helper()
+	p.Signal(s)
+	p.Ends(status)
+}
+
+// LetGo ends the input, and with it a command that reads until then.
+func (p *Process) LetGo(status int) {
+	p.t.Helper()
+	require.NoError(p.t, p.In.Close())
+	p.Ends(status)
+}
+
 func (p *Process) Signal(s syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))

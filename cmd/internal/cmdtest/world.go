@@ -23,6 +23,27 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
+// World is one on the embedded server, of a test beside which others run.
+func World(t *testing.T) *zktest.World {
+	t.Helper()
+	t.Parallel()
+	return zktest.New(t, zktest.Embedded)
+}
+
+// Each runs a test on each kind of server, beside others.
+func Each(t *testing.T, test func(t *testing.T, w *zktest.World)) {
+	t.Helper()
+	t.Parallel()
+	zktest.Each(t, test)
+}
+
+// EachPrivate is Each on servers of the test's own.
+func EachPrivate(t *testing.T, test func(t *testing.T, w *zktest.World), backends ...zktest.Backend) {
+	t.Helper()
+	t.Parallel()
+	zktest.EachPrivate(t, test, backends...)
+}
+
 // Contend puts nodes of other programs' contenders into a directory.
 func Contend(t *testing.T, w *zktest.World, dir string, nodes map[string]string) {
 	t.Helper()

@@ -28,24 +28,18 @@ import (
 )
 
 func TestCredentialsOpenWhatTheirACLProtects(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.Private(t, w, "someone", "a:secret")
 		lock := []string{"lock", w.Path("private/l"), "--", "sh", "-c", "exit 4"}
 
-		without := cmdtest.On(t, w, lock...)
-		require.Equal(t, term.ExitOwnFault, without.Exit())
-		require.Contains(t, without.Stderr.String(), "not permitted")
-		require.Contains(t, without.Stderr.String(), "--auth")
-		wrong := cmdtest.On(t, w, append([]string{"--auth", "digest:someone:else"}, lock...)...)
-		require.Equal(t, term.ExitOwnFault, wrong.Exit())
+		cmdtest.On(t, w, lock...).Ends(term.ExitOwnFault, "not permitted", "--auth")
+		require.Equal(t, term.ExitOwnFault, cmdtest.On(t, w, append([]string{"--auth", "digest:someone:else"}, lock...)...).Exit())
 
 		require.Equal(t, 4, cmdtest.On(t, w, append([]string{"--auth", "digest:someone:a:secret"}, lock...)...).Exit())
 		byEnvironment := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), lock...)...)
 		byEnvironment.Env = []string{"ZK_AUTH=digest:other:x\ndigest:someone:a:secret"}
 		require.Equal(t, 4, cmdtest.StartAs(t, byEnvironment).Exit())
-		queue := cmdtest.On(t, w, "--auth", "digest:someone:a:secret", "queue", "put", w.Path("private/q"), "item")
-		require.Equal(t, 0, queue.Exit())
+		require.Equal(t, 0, cmdtest.On(t, w, "--auth", "digest:someone:a:secret", "queue", "put", w.Path("private/q"), "item").Exit())
 	})
 }
 
@@ -53,8 +47,7 @@ func TestCredentialsOpenWhatTheirACLProtects(t *testing.T) {
 // directory protects the node from being deleted, and only the node's own ACL
 // from the request.
 func TestAStrangerRevokesNoCommandWhoseNodesHaveAnACL(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		const owner, acl = "digest:someone:secret", "auth::cdrwa,world:anyone:r"
 		cmdtest.Private(t, w, "someone", "secret", zk.WorldACL(zk.PermRead)...)
 		asked := func(args ...string) (told string, status int) {
@@ -84,8 +77,7 @@ func TestAStrangerRevokesNoCommandWhoseNodesHaveAnACL(t *testing.T) {
 		require.Zero(t, status, told)
 		require.Equal(t, 143, p.Exit())
 
-		open := cmdtest.On(t, w, append([]string{"--auth", owner}, cmdtest.Sh(w.Path("private/l"), cmdtest.Busy)...)...)
-		open.Line()
+		open := cmdtest.On(t, w, append([]string{"--auth", owner}, cmdtest.Sh(w.Path("private/l"), cmdtest.Busy)...)...).Begun()
 		_, status = asked("revoke")
 		require.Zero(t, status, "without --acl everybody may ask")
 		require.Equal(t, 143, open.Exit())
@@ -93,8 +85,7 @@ func TestAStrangerRevokesNoCommandWhoseNodesHaveAnACL(t *testing.T) {
 }
 
 func TestTheACLIsThatOfAllNodesThatAreMade(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	require.NoError(t, w.Admin().AddAuth("digest", []byte("someone:secret"))) // to clear up
 	args := []string{"--auth", "digest:someone:secret", "--acl", "auth::cdrwa", "--acl", "world:anyone:r"}
 	require.Equal(t, 0, cmdtest.On(t, w, append(args, "queue", "put", w.Path("a/q"), "item")...).Exit())
@@ -116,8 +107,7 @@ func TestACLsAreSeparatedByCommasWhichTheirIdentitiesMayHaveToo(t *testing.T) {
 }
 
 func TestTheProcessesOfADemoHaveTheACL(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	c := Connection{ZK: w.ConnectString(), ACL: []string{"auth::cdrwa", "world:anyone:r"}}
 	child, err := c.Child("version")
 	require.NoError(t, err)
@@ -130,14 +120,10 @@ func TestAnACLThatCannotBeIsRefused(t *testing.T) {
 		"scheme:id:permissions": "cdrwa",
 		"letters out of cdrwa":  "world:anyone:r,world:anyone:all",
 	} {
-		p := cmdtest.Start(t, "--zk", "127.0.0.1:1", "--acl", acl, "inspect", "/l")
-		require.Equal(t, term.ExitUsage, p.Exit())
-		require.Contains(t, p.Stderr.String(), says)
+		cmdtest.Start(t, "--zk", "127.0.0.1:1", "--acl", acl, "inspect", "/l").Ends(term.ExitUsage, says)
 	}
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		nobody := cmdtest.On(t, w, "--acl", "auth::cdrwa", "lock", w.Path("l"), "--", "true")
-		require.Equal(t, term.ExitUsage, nobody.Exit(), "auth is whoever is presented, and that is none")
-		require.Contains(t, nobody.Stderr.String(), "refuses this ACL")
+		cmdtest.On(t, w, "--acl", "auth::cdrwa", "lock", w.Path("l"), "--", "true").Ends(term.ExitUsage, "refuses this ACL")
 	})
 }
 
@@ -170,15 +156,13 @@ func TestCredentialsThatCannotBeAreRefusedWithoutShowingThem(t *testing.T) {
 		"secret": "SCHEME:CREDENTIALS", ":secret": "SCHEME:CREDENTIALS", "digest:secret": "a password is missing",
 	} {
 		p := cmdtest.Start(t, "--zk", "127.0.0.1:1", "--auth", auth, "inspect", "/l")
-		require.Equal(t, term.ExitUsage, p.Exit())
-		require.Contains(t, p.Stderr.String(), says)
+		p.Ends(term.ExitUsage, says)
 		require.NotContains(t, p.Stderr.String(), "secret")
 	}
 }
 
 func TestATimeOutThatTheServersChangeIsTold(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for asked, told := range map[string]bool{"20m": true, zktest.SessionTimeout.String(): false, "": false} {
 			args := []string{"--zk", w.ConnectString(), "inspect", w.Path("l")}
 			if asked != "" {
@@ -277,8 +261,7 @@ func relay(client net.Conn, server string) {
 }
 
 func TestLocksAndDemosWorkOverTLS(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	a := newAuthority(t)
 	addr := a.terminate(w.ConnectString(), tls.NoClientCert)
 	args := []string{"--zk", addr, "--session-timeout", "2s", "--tls-ca", a.file("ca.pem")}
@@ -288,8 +271,7 @@ func TestLocksAndDemosWorkOverTLS(t *testing.T) {
 }
 
 func TestTheServersCanDemandACertificate(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	a := newAuthority(t)
 	addr := a.terminate(w.ConnectString(), tls.RequireAndVerifyClientCert)
 	a.issue("client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -301,8 +283,7 @@ func TestTheServersCanDemandACertificate(t *testing.T) {
 }
 
 func TestAServerThatCannotBeTrustedIsRefused(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	a, other := newAuthority(t), newAuthority(t)
 	addr := a.terminate(w.ConnectString(), tls.NoClientCert)
 	for says, args := range map[string][]string{
@@ -311,9 +292,7 @@ func TestAServerThatCannotBeTrustedIsRefused(t *testing.T) {
 		"do servers run":    {},
 	} {
 		args = append([]string{"--zk", addr, "--connect-timeout", "1s", "inspect", "/l"}, args...)
-		p := cmdtest.Start(t, args...)
-		require.Equal(t, term.ExitUnavailable, p.Exit())
-		require.Contains(t, p.Stderr.String(), says)
+		cmdtest.Start(t, args...).Ends(term.ExitUnavailable, says)
 	}
 }
 
@@ -326,15 +305,12 @@ func TestTLSFilesThatCannotBeAreRefused(t *testing.T) {
 		"--tls-cert":     {"--tls-key", a.file("ca.key")},
 		"--tls-key":      {"--tls-cert", a.file("ca.pem")},
 	} {
-		p := cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1", "inspect", "/l"}, args...)...)
-		require.Equal(t, term.ExitUsage, p.Exit())
-		require.Contains(t, p.Stderr.String(), says)
+		cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1", "inspect", "/l"}, args...)...).Ends(term.ExitUsage, says)
 	}
 }
 
 func TestAChrootThatDoesNotExistIsWarnedOfOrRefused(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	chroot := w.Path("app")
 	run := func(args ...string) (status int, told string) {
 		t.Helper()
@@ -364,4 +340,11 @@ func TestAChrootThatDoesNotExistIsWarnedOfOrRefused(t *testing.T) {
 	status, told = run("inspect", "/l")
 	require.Zero(t, status)
 	require.NotContains(t, told, "chroot", "it is there now")
+}
+
+func TestAddressesOfServers(t *testing.T) {
+	t.Parallel()
+	addresses, chroot := AddressesOf("zk1, zk2:2182,[::1]/app/a")
+	require.Equal(t, []string{"zk1:2181", "zk2:2182", "[::1]:2181"}, addresses)
+	require.Equal(t, "/app/a", chroot)
 }

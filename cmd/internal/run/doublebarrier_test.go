@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestCommandsStartTogetherAndFinishTogether(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		const script = `echo $COORD_ROUND $COORD_MEMBERS $COORD_INDEX; cat >/dev/null`
 		for round := range 2 {
 			first, second := cmdtest.Member(t, w, 3, script), cmdtest.Member(t, w, 3, script)
@@ -48,23 +49,20 @@ func TestCommandsStartTogetherAndFinishTogether(t *testing.T) {
 }
 
 func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		bad := cmdtest.Member(t, w, 3, "exit 7")
 		cmdtest.InBarrier(t, w, 1)
 		good := []*cmdtest.Process{cmdtest.Member(t, w, 3, "exit 0", "--timeout", "30"), cmdtest.Member(t, w, 3, "exit 0")}
 		require.Equal(t, 7, bad.Exit())
 		for _, p := range good {
-			require.Equal(t, exitMissing, p.Exit())
-			require.Contains(t, p.Stderr.String(), "1 of 3 members missing: [0]")
+			p.Ends(exitMissing, "1 of 3 members missing: [0]")
 		}
 		cmdtest.InBarrier(t, w, 0)
 	})
 }
 
 func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		victim := cmdtest.Mortal(t, w, cmdtest.Round(w, 2, cmdtest.Stubborn)...)
 		other := cmdtest.Member(t, w, 2, "exit 0")
 		pid := victim.Number()
@@ -75,8 +73,7 @@ func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T
 }
 
 func TestAPlaceThatIsLostEndsTheCommand(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		victim := cmdtest.Member(t, w, 2, `echo $COORD_NODE; `+cmdtest.Stubborn)
 		other := cmdtest.Member(t, w, 2, "exit 0")
 		_, stat, err := w.Admin().Exists(victim.Line())
@@ -90,14 +87,12 @@ func TestAPlaceThatIsLostEndsTheCommand(t *testing.T) {
 }
 
 func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		first, second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
 		first.Line()
 		second.Line()
 		late := cmdtest.Member(t, w, 2, "echo never")
-		require.Equal(t, term.ExitBusy, late.Exit())
-		require.Empty(t, late.Output())
+		require.Empty(t, late.Gives(term.ExitBusy))
 		require.Contains(t, late.Stderr.String(), "--next")
 		next := cmdtest.Member(t, w, 2, "echo $COORD_ROUND", "--next")
 		cmdtest.InBarrier(t, w, 3)
@@ -113,8 +108,7 @@ func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
 }
 
 func TestADoubleBarriersTimeOutAndSignalsEndTheWaitAndLeaveNothing(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 			return cmdtest.Member(t, w, 2, "echo never", "--timeout", timeout)
 		})
@@ -122,28 +116,24 @@ func TestADoubleBarriersTimeOutAndSignalsEndTheWaitAndLeaveNothing(t *testing.T)
 		p := cmdtest.Member(t, w, 2, "echo never")
 		cmdtest.InBarrier(t, w, 1)
 		p.Signal(syscall.SIGTERM)
-		require.Equal(t, 128+int(syscall.SIGTERM), p.Exit())
-		require.Empty(t, p.Output())
+		require.Empty(t, p.Gives(128+int(syscall.SIGTERM)))
 		cmdtest.InBarrier(t, w, 0)
 	})
 }
 
 func TestASignalEndsTheWaitForTheOthersToFinish(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		hasty, other := cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
 		other.Line()
 		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
-		hasty.Signal(syscall.SIGINT)
-		require.Equal(t, 128+int(syscall.SIGINT), hasty.Exit())
+		hasty.EndsBy(syscall.SIGINT, 128+int(syscall.SIGINT))
 		require.NoError(t, other.In.Close())
 		require.Equal(t, exitMissing, other.Exit())
 	})
 }
 
 func TestDoubleBarrierTellsItsStoryInJSON(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "--json", "doublebarrier", "-n", "1", w.Path("b"), "--", "true")
 	require.Equal(t, 0, p.Exit())
 	story := cmdtest.Parse[map[string]any](t, strings.TrimSpace(p.Stderr.String()))
@@ -157,8 +147,7 @@ func TestDoubleBarrierTellsItsStoryInJSON(t *testing.T) {
 }
 
 func TestDoubleBarrierRefusesWhatCannotBeRight(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for says, args := range map[string][]string{
 		"--members":         {"/b", "--", "true"},
 		"no command":        {"-n", "2", "/b", "--"},
@@ -176,5 +165,96 @@ func TestDoubleBarrierRefusesWhatCannotBeRight(t *testing.T) {
 	}
 	for command, want := range map[string]int{"/no/such/file": 127, "/": 126} {
 		require.Equal(t, want, cmdtest.On(t, w, "doublebarrier", "-n", "1", w.Path("b"), "--", command).Exit(), fmt.Sprint(command))
+	}
+}
+
+// tidies tells its process id, and ends in order by TERM.
+const tidies = `trap 'exit 0' TERM; ` + cmdtest.Busy
+
+func TestAPlaceThatIsAskedForIsGivenUpAndMissing(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		done := cmdtest.Member(t, w, 3, "exit 0")
+		cmdtest.InBarrier(t, w, 1)
+		asked := cmdtest.Member(t, w, 3, `trap 'exit 9' TERM; `+cmdtest.Busy)
+		cmdtest.InBarrier(t, w, 2)
+		tidy := cmdtest.Member(t, w, 3, tidies, "--on-revoke", "term")
+		asked.Number()
+		tidy.Number()
+		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "one has finished")
+		require.Equal(t, 3, strings.Count(cmdtest.On(t, w, "revoke", w.Path("b")).Gives(0), "asked"))
+		require.Equal(t, 9, asked.Exit(), "nothing was lost, so the command's status counts")
+		tidy.Ends(term.ExitLost, "another client asked for the place before the command ended")
+		done.Ends(exitMissing, "2 of 3 members missing: [1 2]")
+		cmdtest.InBarrier(t, w, 0)
+	})
+}
+
+func TestAPlaceMayBeKeptThoughItIsAskedFor(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.Member(t, w, 1, `trap 'exit 9' TERM; echo $COORD_NODE; cat >/dev/null`, "--on-revoke", "ignore")
+		node := p.Line()
+		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("b")).Exit())
+		data, _, err := w.Admin().Get(node)
+		require.NoError(t, err)
+		require.True(t, inspect.IsRevocation(data), "%q", data)
+		p.LetGo(0)
+	})
+}
+
+func TestAWaitAtABarrierEndsWhenItIsRemoved(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("jobs/barrier")
+		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "wait", path).Exit(), "it was never set")
+		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", path).Exit())
+		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", path).Exit(), "set twice")
+		one, two := cmdtest.On(t, w, "barrier", "wait", path), cmdtest.On(t, w, "--json", "barrier", "wait", path)
+		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+			return cmdtest.On(t, w, "barrier", "wait", "--timeout", timeout, path)
+		})
+		require.False(t, ended(one) || ended(two), "passed a closed barrier")
+		require.Equal(t, map[string]any{"path": path, "set": false}, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "barrier", "remove", path).Line()))
+		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "remove", path).Exit(), "removed twice")
+		require.Equal(t, 0, one.Exit())
+		require.Contains(t, cmdtest.Parse[map[string]any](t, two.Line()), "waited")
+		require.Equal(t, 0, two.Exit())
+	})
+}
+
+func TestABarrierThatCannotBe(t *testing.T) {
+	w := cmdtest.World(t)
+	require.Equal(t, term.ExitUsage, cmdtest.On(t, w, "barrier", "set", "nowhere").Exit())
+	require.Equal(t, term.ExitUsage, cmdtest.On(t, w, "barrier", "wait", "--timeout", "-1s", w.Path("b")).Exit())
+	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "barrier", "wait", "/b").Exit(), "no servers are named")
+	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.ClosedPort(t), "--connect-timeout", "0.3", "barrier", "set", "/b").Exit())
+	require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "barrier", "wait", "--timeout", "0.3", "/b").Exit())
+}
+
+func TestTheDirectoryOfAQueueIsNoBarrier(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		cmdtest.On(t, w, "barrier", "set", w.Path("q")).Ends(term.ExitUsage, "no barrier: it has children")
+		require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("q/entries/barrier")).Exit())
+	})
+}
+
+func ended(p *cmdtest.Process) bool {
+	select {
+	case <-p.Exited:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestWhoClosedABarrierIsWholeInJSON(t *testing.T) {
+	w := cmdtest.World(t)
+	label := "the nightly " + strings.Repeat("x", 200)
+	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", "--label", label, w.Path("gate")).Exit())
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("gate"))
+	require.True(t, strings.HasPrefix(r.Closed.By, label+" "), r.Closed.By)
+	for _, text := range []string{text, cmdtest.On(t, w, "ls", w.Path("gate")).Output()} {
+		require.Contains(t, text, `"the nightly xxxx`)
+		require.NotContains(t, text, label)
+		require.Contains(t, text, r.Closed.By[len(r.Closed.By)-8:]+`"`, "shortened in the middle")
 	}
 }

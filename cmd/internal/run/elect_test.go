@@ -3,8 +3,13 @@
 package run
 
 import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,36 +19,31 @@ import (
 )
 
 func TestElectRunsItsCommandWhileItLeads(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("e")
 		observer := cmdtest.On(t, w, "elect", "--observe", path)
 		require.Equal(t, "nobody leads", observer.Line())
 		require.Equal(t, term.ExitFailed, cmdtest.On(t, w, "elect", "--who", path).Exit())
-		one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "one:80")...)
-		one.Line()
+		one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "one:80")...).Begun()
 		require.Equal(t, "one:80", observer.Line())
 		two := cmdtest.On(t, w, cmdtest.Elect(path, `echo $COORD_TOKEN; exit 9`, "--data", "two:80")...)
 		cmdtest.AwaitContenders(t, w.Admin(), path, 2)
 		who := cmdtest.Parse[leaderNews](t, cmdtest.On(t, w, "--json", "elect", "--who", path).Line())
 		require.True(t, who.Leads)
 		require.Equal(t, "one:80", *who.Data)
-		require.NoError(t, one.In.Close())
-		require.Equal(t, 5, one.Exit())
+		one.LetGo(5)
 		require.Greater(t, int64(two.Number()), who.Token)
 		require.Equal(t, 9, two.Exit())
 		if line := observer.Line(); line != "nobody leads" { // it sees the latest; two was quick
 			require.Equal(t, "two:80", line)
 			require.Equal(t, "nobody leads", observer.Line())
 		}
-		observer.Signal(syscall.SIGTERM)
-		require.Equal(t, 0, observer.Exit())
+		observer.EndsBy(syscall.SIGTERM, 0)
 	})
 }
 
 func TestALeaderThatIsLostExitsOrStandsAgain(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("e")
 		once := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy)...)
 		cmd := once.Number()
@@ -57,8 +57,7 @@ func TestALeaderThatIsLostExitsOrStandsAgain(t *testing.T) {
 		second := again.Number()
 		require.NotEqual(t, first, second)
 		cmdtest.RequireGone(t, first)
-		again.Signal(syscall.SIGTERM)
-		require.Equal(t, 143, again.Exit())
+		again.EndsBy(syscall.SIGTERM, 143)
 		cmdtest.RequireGone(t, second)
 		cmdtest.AwaitContenders(t, w.Admin(), path, 0)
 	})
@@ -74,17 +73,14 @@ func deleteLeader(t *testing.T, w *zktest.World, path string) {
 }
 
 func TestALeaderIsAskedToStepDown(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.Busy)...)
-	p.Line()
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.Busy)...).Begun()
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("e"), "--wait").Exit())
 	require.Equal(t, 143, p.Exit())
 }
 
 func TestElectThatCannotBe(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, args := range [][]string{
 		{w.Path("e")},
 		{"--who", "--observe", w.Path("e")},
@@ -95,11 +91,47 @@ func TestElectThatCannotBe(t *testing.T) {
 	} {
 		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, append([]string{"elect"}, args...)...).Exit(), "%v", args)
 	}
-	leader := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...)
-	leader.Line()
+	leader := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun()
 	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 		return cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), "echo never", "--timeout", timeout)...)
 	})
-	require.NoError(t, leader.In.Close())
-	require.Equal(t, 5, leader.Exit())
+	leader.LetGo(5)
+}
+
+// A start that takes as long as the wait is no reason for systemd to kill it.
+func TestAStandbyTellsItsServiceManagerThatItWaits(t *testing.T) {
+	w := cmdtest.World(t)
+	dir, err := os.MkdirTemp("", "") // the name of a socket is short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = manager.Close() })
+	told := make(chan string, 16)
+	go func() {
+		defer close(told)
+		for packet := make([]byte, 4096); ; {
+			n, err := manager.Read(packet)
+			if err != nil {
+				return
+			}
+			told <- string(packet[:n])
+		}
+	}()
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).Begun()
+
+	cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), "echo ready; "+cmdtest.UntilEOF)...)...)
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+manager.LocalAddr().String(), "WATCHDOG_USEC=200000")
+	standby := cmdtest.StartAs(t, cmd)
+	for range 3 { // also again and again
+		select {
+		case packet := <-told:
+			require.Equal(t, "EXTEND_TIMEOUT_USEC=60000000\nWATCHDOG=1\n", packet)
+		case <-time.After(cmdtest.Soon):
+			require.FailNow(t, "the service manager is told nothing")
+		}
+	}
+	require.NoError(t, holder.In.Close())
+	require.Equal(t, "ready", standby.Line())
+	standby.LetGo(5)
 }

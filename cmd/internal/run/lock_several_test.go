@@ -28,8 +28,7 @@ func several(w *zktest.World, names, script string, options ...string) []string 
 }
 
 func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		script := `echo $COORD_PATH_1 $COORD_NODE_1 $COORD_TOKEN_1; echo $COORD_PATH_2 $COORD_NODE_2 $COORD_TOKEN_2; ` +
 			`echo $COORD_HELD; echo "none: $COORD_PATH$COORD_NODE$COORD_TOKEN"; cat; exit 3`
 		p := cmdtest.On(t, w, append([]string{"--json"}, several(w, "z a", script)...)...)
@@ -48,8 +47,7 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 		require.Greater(t, tokens[0], tokens[1], "a was acquired before z")
 		require.Equal(t, path.Base(nodes[0])+" "+path.Base(nodes[1]), p.Line())
 		require.Equal(t, "none: ", p.Line(), "of several, no single one is told")
-		require.NoError(t, p.In.Close())
-		require.Equal(t, 3, p.Exit())
+		p.LetGo(3)
 		story := cmdtest.Parse[struct {
 			Paths, Nodes []string
 			Tokens       []int64
@@ -68,16 +66,13 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 }
 
 func TestACommandUnderOneLockKnowsNothingOfTheSeveralAroundIt(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("l"), []string{"lock PATH/a PATH/b", "lock PATH/c"}, "sh", "-c", `env | grep -c ^COORD_; echo $COORD_HELD | wc -w`)...)
-	require.Zero(t, p.Exit())
-	require.Equal(t, "5\n3", p.Output(), "path, node, token, since when, and what is held: three nodes")
+	require.Equal(t, "5\n3", p.Gives(0), "path, node, token, since when, and what is held: three nodes")
 }
 
 func TestSeveralLocksInAnyOrderDoNotWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		var all []*cmdtest.Process
 		inside := filepath.Join(t.TempDir(), "inside") // is there while a command runs
 		for range 3 {
@@ -86,23 +81,20 @@ func TestSeveralLocksInAnyOrderDoNotWaitForEachOther(t *testing.T) {
 			}
 		}
 		for _, p := range all {
-			require.Zero(t, p.Exit())
-			require.Equal(t, "done", p.Output())
+			require.Equal(t, "done", p.Gives(0))
 		}
 	})
 }
 
 func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("b"), cmdtest.UntilEOF)...)
 	holder.Number()
 	for option, status := range map[string]int{"--try": term.ExitBusy, "--timeout=": term.ExitTimeout} {
 		cmdtest.AwaitOutcome(t, option == "--timeout=", func(timeout string) *cmdtest.Process {
 			return cmdtest.On(t, w, append([]string{"--json"}, several(w, "c b a", "echo never", option+timeout)...)...)
 		}, func(p *cmdtest.Process) bool {
-			require.Equal(t, status, p.Exit())
-			require.Empty(t, p.Output())
+			require.Empty(t, p.Gives(status))
 			object := cmdtest.Told(t, p.Stderr.String())[0]
 			require.EqualValues(t, status, object["status"])
 			require.Equal(t, []any{w.Path("c"), w.Path("b"), w.Path("a")}, object["paths"])
@@ -120,12 +112,10 @@ func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 	}, "it tells which of the locks it waits for")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("b"), 2)
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 1)
-	waiter.Signal(syscall.SIGTERM)
-	require.Equal(t, 128+15, waiter.Exit())
+	waiter.EndsBy(syscall.SIGTERM, 128+15)
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 0)
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("b"), 1)
-	require.NoError(t, holder.In.Close())
-	require.Equal(t, 5, holder.Exit())
+	holder.LetGo(5)
 }
 
 func TestSeveralLocksRefuseWhatCannotBeRight(t *testing.T) {
@@ -138,32 +128,26 @@ func TestSeveralLocksRefuseWhatCannotBeRight(t *testing.T) {
 		"/b is neither beside the other": "lock /a --try /b -- true",
 		"no command to run":              "lock /a /bin/true",
 	} {
-		p := cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...)
-		require.Equal(t, term.ExitUsage, p.Exit(), args)
-		require.Contains(t, p.Stderr.String(), says, args)
+		cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...).Ends(term.ExitUsage, says)
 	}
 	w := zktest.New(t, zktest.Embedded)
 	p := cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("l"), []string{"lock PATH/b", "lock PATH/a PATH/b"}, "echo", "ran")...)
-	require.Equal(t, term.ExitOwnFault, p.Exit())
-	require.Contains(t, p.Stderr.String(), "this process runs under "+w.Path("l/b")+" already")
+	p.Ends(term.ExitOwnFault, "this process runs under "+w.Path("l/b")+" already")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l/a"), 0)
 }
 
 func TestSeveralSharedLocksAreHeldTogetherWithOthers(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	first := cmdtest.On(t, w, append([]string{"--json"}, several(w, "a b", cmdtest.UntilEOF, "--shared")...)...)
 	first.Number()
 	require.Zero(t, cmdtest.On(t, w, several(w, "b a", "true", "--shared", "--try")...).Exit())
 	require.Equal(t, term.ExitBusy, cmdtest.On(t, w, several(w, "b", "true", "--try")...).Exit())
-	require.NoError(t, first.In.Close())
-	require.Equal(t, 5, first.Exit())
+	first.LetGo(5)
 	require.NotContains(t, cmdtest.Told(t, first.Stderr.String())[0], "tokens", "shared ones have none")
 }
 
 func TestTheLossOfOneOfSeveralLocksEndsTheCommandAndAll(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.On(t, w, append([]string{"--json"}, several(w, "b a", cmdtest.Stubborn)...)...)
 		pid := p.Number()
 		require.Zero(t, cmdtest.On(t, w, "break", "--yes", w.Path("b")).Exit())
@@ -176,19 +160,16 @@ func TestTheLossOfOneOfSeveralLocksEndsTheCommandAndAll(t *testing.T) {
 }
 
 func TestARequestForOneOfSeveralLocksEndsTheCommand(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	script := `trap 'echo tidied; exit 4' TERM; echo ready; while :; do sleep 0.2; done`
 	p := cmdtest.On(t, w, several(w, "b a", script)...)
 	require.Equal(t, "ready", p.Line())
 	require.Zero(t, cmdtest.On(t, w, "revoke", "--wait", w.Path("b")).Exit())
-	require.Equal(t, 4, p.Exit())
-	require.Equal(t, "tidied", p.Output())
+	require.Equal(t, "tidied", p.Gives(4))
 	ignores := cmdtest.On(t, w, several(w, "b a", cmdtest.UntilEOF, "--on-revoke=ignore")...)
 	ignores.Number()
 	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("b")).Exit())
-	require.NoError(t, ignores.In.Close())
-	require.Equal(t, 5, ignores.Exit())
+	ignores.LetGo(5)
 }
 
 // untilAllStand is for an owner that is to hold until all its successors stand
@@ -228,8 +209,7 @@ func TestOfSeveralLocksNoneIsGivenToAnotherBeforeTheCommandIsDead(t *testing.T) 
 				}
 				cmdtest.RequireGone(t, pid)
 				for _, n := range next {
-					require.Equal(t, 4, n.Exit())
-					require.Empty(t, n.Output(), "the command lived on while another held one of its locks")
+					require.Empty(t, n.Gives(4), "the command lived on while another held one of its locks")
 				}
 			})
 		})
@@ -237,8 +217,7 @@ func TestOfSeveralLocksNoneIsGivenToAnotherBeforeTheCommandIsDead(t *testing.T) 
 }
 
 func TestAFrozenOwnersCommandIsDeadBeforeAnotherHoldsOneOfItsLocks(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.Mortal(t, w, append(untilAllStand, several(w, "b a", cmdtest.Stubborn)...)...)
 		pid := p.Number()
 		var next []*cmdtest.Process
@@ -250,17 +229,14 @@ func TestAFrozenOwnersCommandIsDeadBeforeAnotherHoldsOneOfItsLocks(t *testing.T)
 		}
 		p.Signal(syscall.SIGSTOP)
 		for _, n := range next {
-			require.Equal(t, 4, n.Exit())
-			require.Empty(t, n.Output())
+			require.Empty(t, n.Gives(4))
 		}
-		p.Signal(syscall.SIGCONT)
-		require.Equal(t, term.ExitLost, p.Exit())
+		p.EndsBy(syscall.SIGCONT, term.ExitLost)
 	})
 }
 
 func TestWhenTheServersGoTheCommandEndsBeforeOneOfSeveralLocksIsLost(t *testing.T) {
-	t.Parallel()
-	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
 			p := cmdtest.Mortal(t, w, several(w, "b a", cmdtest.Stubborn)...)
 			pid := p.Number()

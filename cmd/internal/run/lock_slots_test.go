@@ -37,44 +37,35 @@ func TestAsManyHoldASlotAsThereAre(t *testing.T) {
 				require.Equal(t, 5, two.Exit())
 				require.Equal(t, "three", three.Line())
 				require.Equal(t, 0, three.Exit())
-				require.NoError(t, one.In.Close())
-				require.Equal(t, 5, one.Exit())
+				one.LetGo(5)
 			})
 		})
 	}
 }
 
 func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "2")...).Exit())
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "3")...)
-		require.Equal(t, term.ExitOwnFault, p.Exit())
-		require.Contains(t, p.Stderr.String(), "has 2 slots; say --slots 2, or --slots 3 --resize")
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "3")...).Ends(term.ExitOwnFault, "has 2 slots; say --slots 2, or --slots 3 --resize")
 		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--resize")...).Exit())
 		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "3", "--try")...).Exit())
 	})
 }
 
 func TestAWaiterWithTheOldNumberOfSlotsFailsAndAHolderGoesOn(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...)
-	holder.Line()
+	w := cmdtest.World(t)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...).Begun()
 	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--slots", "1")...)
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
 		return len(cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line()).Contenders) == 3 // the holder, the slot that is waited for, the queue for it
 	}, "the other waits")
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--slots", "2", "--resize")...).Exit())
-	require.Equal(t, term.ExitOwnFault, waiter.Exit())
-	require.Empty(t, waiter.Output())
-	require.NoError(t, holder.In.Close())
-	require.Equal(t, 5, holder.Exit())
+	require.Empty(t, waiter.Gives(term.ExitOwnFault))
+	holder.LetGo(5)
 }
 
 func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...)
 	require.Positive(t, p.Number())
 	p = cmdtest.On(t, w, cmdtest.Sh(w.Path("two"), `echo ${COORD_TOKEN-none}`, "--slots", "2")...)
@@ -90,15 +81,12 @@ func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
 				for _, kinds := range [][2][]string{
 					{{}, {"--slots", "2"}}, {{"--shared"}, {"--slots", "2"}}, {{"--slots", "2"}, {}}, {{"--slots", "2"}, {"--shared"}},
 				} {
-					first := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, append(kinds[0], "--dialect", dialect)...)...)
-					first.Line()
+					first := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, append(kinds[0], "--dialect", dialect)...)...).Begun()
 					for _, way := range [][]string{{}, {"--try"}} {
 						p := cmdtest.On(t, w, cmdtest.Sh(path, "echo never", append(append(kinds[1], way...), "--dialect", dialect)...)...)
-						require.Equal(t, term.ExitOwnFault, p.Exit(), "%v after %v", kinds[1], kinds[0])
-						require.Contains(t, p.Stderr.String(), "a path is used either with --slots or without")
+						p.Ends(term.ExitOwnFault, "a path is used either with --slots or without")
 					}
-					require.NoError(t, first.In.Close())
-					require.Equal(t, 5, first.Exit())
+					first.LetGo(5)
 				}
 			})
 		})
@@ -106,29 +94,24 @@ func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
 }
 
 func TestSlotsOfOneDialectAreShownInTheOtherAndRefusedThere(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for dialect, other := range map[string]string{"kazoo": "curator", "curator": "kazoo"} {
 		path := w.Path(dialect)
-		holder := cmdtest.On(t, w, append([]string{"--dialect", dialect}, cmdtest.Sh(path, cmdtest.UntilEOF, "--slots", "2")...)...)
-		holder.Line()
+		holder := cmdtest.On(t, w, append([]string{"--dialect", dialect}, cmdtest.Sh(path, cmdtest.UntilEOF, "--slots", "2")...)...).Begun()
 		refused := cmdtest.On(t, w, append([]string{"--dialect", other}, cmdtest.Sh(path, "echo never", "--slots", "2")...)...)
-		require.Equal(t, term.ExitOwnFault, refused.Exit())
-		require.Contains(t, refused.Stderr.String(), "in one dialect")
+		refused.Ends(term.ExitOwnFault, "in one dialect")
 		require.Empty(t, refused.Output())
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "--dialect", other, "inspect", path).Line())
 		require.Equal(t, look.SlotsKind, r.Kind)
 		require.Equal(t, dialect, r.Dialect)
 		require.Len(t, r.Holders(), 1)
 		require.Contains(t, r.Holders()[0].Owner, strconv.Itoa(holder.Pid()))
-		require.NoError(t, holder.In.Close())
-		require.Equal(t, 5, holder.Exit())
+		holder.LetGo(5)
 	}
 }
 
 func TestSlotsThatCannotBe(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, options := range [][]string{{"--slots", "-1"}, {"--slots", "x"}, {"--resize"}, {"--slots", "2", "--shared"}} {
 		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", options...)...).Exit(), "%v", options)
 	}
@@ -136,20 +119,15 @@ func TestSlotsThatCannotBe(t *testing.T) {
 
 // A lock below a lock is not a slot of it.
 func TestLocksMayHaveLocksBelowThem(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	inner := cmdtest.On(t, w, cmdtest.Sh(w.Path("l/leases"), cmdtest.UntilEOF)...)
-	inner.Line()
+	w := cmdtest.World(t)
+	inner := cmdtest.On(t, w, cmdtest.Sh(w.Path("l/leases"), cmdtest.UntilEOF)...).Begun()
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).Exit())
-	require.NoError(t, inner.In.Close())
-	require.Equal(t, 5, inner.Exit())
+	inner.LetGo(5)
 }
 
 func TestInspectShowsWhoHasASlotAndWhoWaitsForOne(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...)
-	first.Line()
+	w := cmdtest.World(t)
+	first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...).Begun()
 	second := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...)
 	var r look.Report
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
@@ -161,8 +139,7 @@ func TestInspectShowsWhoHasASlotAndWhoWaitsForOne(t *testing.T) {
 	require.False(t, r.Contenders[1].Holds)
 	require.NoError(t, first.In.Close())
 	second.Line()
-	require.NoError(t, second.In.Close())
-	require.Equal(t, 5, second.Exit())
+	second.LetGo(5)
 }
 
 func TestSlotsAreShownAndAskedFor(t *testing.T) {
@@ -186,12 +163,72 @@ func TestSlotsAreShownAndAskedFor(t *testing.T) {
 				require.Len(t, shown.Holders(), 2)
 				require.Equal(t, 0, cmdtest.On(t, w, "revoke", "--node", shown.Holders()[0].Node, "--wait", path, "--dialect", dialect).Exit())
 				three.Line()
-				require.NoError(t, three.In.Close())
-				require.Equal(t, 5, three.Exit())
+				three.LetGo(5)
 				require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", path, "--dialect", dialect).Exit())
 				codes := []int{one.Exit(), two.Exit()}
 				require.ElementsMatch(t, []int{143, term.ExitLost}, codes)
 			})
 		})
 	}
+}
+
+func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared")...)
+		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared", "--try")...)
+		one.Line()
+		two.Line()
+		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
+		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 3)
+		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--try")...).Exit(), "a plain one waits that came earlier")
+		late := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo late", "--shared")...)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 4)
+		for _, p := range []*cmdtest.Process{one, two} {
+			p.LetGo(5)
+		}
+		plain.Line()
+		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--timeout", timeout)...)
+		})
+		plain.LetGo(5)
+		require.Equal(t, "late", late.Line())
+		require.Equal(t, 0, late.Exit())
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+	})
+}
+
+func TestASharedLockHasNoToken(t *testing.T) {
+	w := cmdtest.World(t)
+	inner := cmdtest.Sh(w.Path("shared"), `echo $COORD_PATH; echo ${COORD_TOKEN-none}`, "--shared")
+	script := `echo ${COORD_TOKEN-none}; exec "$0" "$@"`
+	outer := append(append([]string{"lock", w.Path("plain"), "--", "sh", "-c", script}, cmdtest.Coorddemo(t)), append(cmdtest.Target(w), inner...)...)
+	p := cmdtest.On(t, w, outer...)
+	require.NotEqual(t, "none", p.Line())
+	require.Equal(t, w.Path("shared"), p.Line())
+	require.Equal(t, "none", p.Line(), "neither one of its own nor that of the lock outside")
+	require.Equal(t, 0, p.Exit())
+
+	p = cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3", "--shared")...)...)
+	require.Equal(t, 3, p.Exit())
+	story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
+	require.NotContains(t, story, "token")
+	require.Contains(t, story["node"], "__READ__")
+}
+
+func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...), cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...)
+		one.Line()
+		two.Line()
+		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 3)
+		shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
+		require.Equal(t, "rwlock", shown.Kind)
+		require.Len(t, shown.Holders(), 2)
+		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Exit())
+		require.Equal(t, 143, one.Exit())
+		require.Equal(t, 143, two.Exit())
+		require.Equal(t, 0, plain.Exit())
+	})
 }

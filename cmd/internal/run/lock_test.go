@@ -20,8 +20,7 @@ import (
 )
 
 func TestLockExitsWithTheStatusOfItsCommand(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 76": 76, "kill -TERM $$": 143, "kill -KILL $$": 137} {
 			require.Equal(t, want, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script)...).Exit(), script)
 		}
@@ -30,14 +29,11 @@ func TestLockExitsWithTheStatusOfItsCommand(t *testing.T) {
 }
 
 func TestLockExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	for command, want := range map[string]int{"/no/such/file": 127, "no-such-command": 127, plain: 126, os.TempDir(): 126} {
-		p := cmdtest.On(t, w, "lock", w.Path("l"), "--", command)
-		require.Equal(t, want, p.Exit(), command)
-		require.Contains(t, p.Stderr.String(), command)
+		cmdtest.On(t, w, "lock", w.Path("l"), "--", command).Ends(want, command)
 	}
 	exists, _, err := w.Admin().Exists(w.Path("l"))
 	require.NoError(t, err)
@@ -45,20 +41,17 @@ func TestLockExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
 }
 
 func TestLockPassesInputOutputAndArgumentsThrough(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "lock", w.Path("l"), "--", "sh", "-c", `cat; echo "$0 $1 $2" >&2`, "--json", "-x", "two words")
 	_, err := io.WriteString(p.In, "from standard input\n")
 	require.NoError(t, err)
-	require.NoError(t, p.In.Close())
-	require.Equal(t, 0, p.Exit())
+	p.LetGo(0)
 	require.Equal(t, "from standard input", p.Output())
 	require.Equal(t, "--json -x two words\n", p.Stderr.String())
 }
 
 func TestLockTellsTheCommandWhatItHolds(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	token := int64(0)
 	for range 2 {
 		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_PATH; echo $COORD_NODE; echo $COORD_TOKEN; cat`)...)
@@ -71,16 +64,13 @@ func TestLockTellsTheCommandWhatItHolds(t *testing.T) {
 		require.Equal(t, stat.Czxid, got)
 		require.Greater(t, got, token, "a later holder's token is higher")
 		token = got
-		require.NoError(t, p.In.Close())
-		require.Equal(t, 0, p.Exit())
+		p.LetGo(0)
 	}
 }
 
 func TestLockExcludes(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-		first.Line()
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
 		waited := cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", timeout)...)
@@ -88,8 +78,7 @@ func TestLockExcludes(t *testing.T) {
 		require.Empty(t, waited.Output())
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo next", "--timeout", "1h")...)
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
-		require.NoError(t, first.In.Close())
-		require.Equal(t, 5, first.Exit())
+		first.LetGo(5)
 		require.Equal(t, "next", next.Line())
 		require.Equal(t, 0, next.Exit())
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
@@ -97,14 +86,12 @@ func TestLockExcludes(t *testing.T) {
 }
 
 func TestATriedLockThatIsFreeIsTaken(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--try")...).Exit())
 }
 
 func TestLockRefusesWhatCannotBeRight(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, c := range []struct {
 		args []string
 		says string
@@ -125,21 +112,16 @@ func TestLockRefusesWhatCannotBeRight(t *testing.T) {
 		{[]string{"no-such-verb"}, "no-such-verb"},
 		{nil, "expected"},
 	} {
-		p := cmdtest.On(t, w, c.args...)
-		require.Equal(t, term.ExitUsage, p.Exit(), "%q", c.args)
-		require.Contains(t, p.Stderr.String(), c.says, "%q", c.args)
+		cmdtest.On(t, w, c.args...).Ends(term.ExitUsage, c.says)
 	}
 	exists, _, err := w.Admin().Exists("/l")
 	require.NoError(t, err)
 	require.False(t, exists, "something has been done")
-	p := cmdtest.Start(t, "lock", "/l", "--", "true")
-	require.Equal(t, term.ExitUsage, p.Exit())
-	require.Contains(t, p.Stderr.String(), "ZK_SERVERS")
+	cmdtest.Start(t, "lock", "/l", "--", "true").Ends(term.ExitUsage, "ZK_SERVERS")
 }
 
 func TestTheServersMayBeNamedByTheEnvironment(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmd := exec.Command(cmdtest.Coorddemo(t), "lock", w.Path("l"), "--", "sh", "-c", "exit 3")
 	cmd.Env = []string{"ZK_SERVERS=" + w.ConnectString()}
 	require.Equal(t, 3, cmdtest.StartAs(t, cmd).Exit())
@@ -171,12 +153,10 @@ func TestWithoutAServerLockEndsWithinASecondOfItsTimeOut(t *testing.T) {
 }
 
 func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.T) {
-	t.Parallel()
-	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
 		const patience = 4 * time.Second
 		cmdtest.InTime(t, patience+time.Second, func() time.Duration {
-			holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-			holder.Line()
+			holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 			waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", patience.String())...)
 			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
 			joined := time.Now() // the time-out runs by then
@@ -192,22 +172,18 @@ func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.
 }
 
 func TestOneLineHasOneDialect(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000000": "a Python program"})
 	p := cmdtest.On(t, w, "lock", w.Path("l"), "--", "echo", "never")
-	require.Equal(t, term.ExitOwnFault, p.Exit())
-	require.Contains(t, p.Stderr.String(), "dialect")
+	p.Ends(term.ExitOwnFault, "dialect")
 	require.Empty(t, p.Output())
 	require.Equal(t, term.ExitBusy, cmdtest.On(t, w, "--dialect", "kazoo", "lock", "--try", w.Path("l"), "--", "echo", "never").Exit())
 }
 
 func TestLockTellsItsStoryInJSON(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3")...)...)
-	require.Equal(t, 3, p.Exit())
-	require.Empty(t, p.Output(), "standard output belongs to the command")
+	require.Empty(t, p.Gives(3), "standard output belongs to the command")
 	story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
 	require.Equal(t, w.Path("l"), story["path"])
 	require.EqualValues(t, 3, story["status"])

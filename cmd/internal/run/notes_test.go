@@ -3,10 +3,12 @@
 package run
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -31,8 +34,7 @@ func withStderr(t *testing.T, w *zktest.World, stderr *os.File, options ...strin
 }
 
 func TestANoteThatIsNotReadDoesNotEndTheProcess(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	p := withStderr(t, w, write)
@@ -44,8 +46,7 @@ func TestANoteThatIsNotReadDoesNotEndTheProcess(t *testing.T) {
 }
 
 func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	full := make([]byte, 4096)
@@ -64,8 +65,7 @@ func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
 }
 
 func TestAFullDiskIsNoDelivery(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
 	receiveIn := func(dir string) *cmdtest.Process {
 		cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "queue", "receive", "--dead", "1", "--timeout", "10s",
@@ -78,18 +78,14 @@ func TestAFullDiskIsNoDelivery(t *testing.T) {
 		require.Equal(t, term.ExitOwnFault, p.Exit())
 		p = receiveIn(t.TempDir())
 	}
-	require.Equal(t, 3, p.Exit(), p.Stderr.String())
-	require.Equal(t, "item 1", p.Output())
+	require.Equal(t, "item 1", p.Gives(3))
 }
 
 func TestTheCommandsNameAndArgumentsAreBytes(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	name := filepath.Join(t.TempDir(), "caf\xe9")
 	zktest.WriteProgram(t, name, []byte("#!/bin/sh\nprintf %s \"$1\" | od -An -tx1\n"), 0o700)
-	p := cmdtest.On(t, w, "lock", w.Path("l"), "--", name, "\xff\xe9")
-	require.Equal(t, 0, p.Exit())
-	require.Equal(t, " ff e9", p.Output())
+	require.Equal(t, " ff e9", cmdtest.On(t, w, "lock", w.Path("l"), "--", name, "\xff\xe9").Gives(0))
 	require.Equal(t, 0, cmdtest.On(t, w, "queue", "put", w.Path("q"), "\xff\xe9").Exit())
 	require.Equal(t, "\xff\xe9", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
 }
@@ -126,6 +122,34 @@ func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
 	}
 	require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
 	p.Number()
-	p.Signal(syscall.SIGTERM)
-	require.Equal(t, 143, p.Exit())
+	p.EndsBy(syscall.SIGTERM, 143)
+}
+
+func TestTheObjectHasRoomBesideNotesThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	for _, end := range []func(*term.Streams){
+		func(s *term.Streams) { s.Tell(map[string]any{"status": 7}) },
+		func(s *term.Streams) { s.Finish(term.Silently(7), func(error) string { return "" }) },
+	} {
+		read, write, err := os.Pipe()
+		require.NoError(t, err)
+		told := term.NewNotes(write)
+		s := &term.Streams{Err: told, JSON: true, Account: term.Account{Runs: true}}
+		n := newNarrator(s, &job{Verbose: true, Paths: conn.NodePaths{"/l"}})
+		for range 2 * term.MostNotes / len(`{"event":"confirmed"}`) {
+			n.tell("confirmed", nil, "confirmed")
+		}
+		end(s)
+		text := make(chan string)
+		go func() {
+			all, _ := io.ReadAll(read)
+			text <- string(all)
+		}()
+		told.Flush()
+		require.NoError(t, write.Close())
+		lines := strings.Split(strings.TrimSpace(<-text), "\n")
+		require.NoError(t, read.Close())
+		require.EqualValues(t, 7, cmdtest.Parse[map[string]any](t, lines[len(lines)-1])["status"])
+		require.Greater(t, len(lines), 100)
+	}
 }

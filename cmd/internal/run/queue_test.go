@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,19 +16,18 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestQueueVerbsPutTakeReceiveCountAndPeek(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		q := w.Path("q")
 		ask := func(status int, args ...string) string {
 			t.Helper()
 			p := cmdtest.On(t, w, append([]string{"queue"}, args...)...)
 			require.NoError(t, p.In.Close())
-			require.Equal(t, status, p.Exit(), "%q", args)
-			return p.Output()
+			return p.Gives(status)
 		}
 		ask(0, "put", q, "a", "b", "c")
 		ask(0, "put", q, "urgent", "--priority", "5")
@@ -53,25 +54,21 @@ func TestQueueVerbsPutTakeReceiveCountAndPeek(t *testing.T) {
 }
 
 func TestQueuePutReadsLines(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "queue", "put", w.Path("q"))
 	_, err := p.In.Write([]byte("first line\nsecond line\n"))
 	require.NoError(t, err)
-	require.NoError(t, p.In.Close())
-	require.Zero(t, p.Exit())
+	p.LetGo(0)
 	require.Equal(t, "first line", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
 }
 
 func TestItemsThatAreNoTextAreGivenInBase64(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	data := []byte("\xff\x00\xfe")
 	p := cmdtest.On(t, w, "queue", "put", w.Path("q"))
 	_, err := p.In.Write(append(data, "\ntext\n\n"...))
 	require.NoError(t, err)
-	require.NoError(t, p.In.Close())
-	require.Equal(t, 0, p.Exit())
+	p.LetGo(0)
 	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
 	require.Equal(t, data, r.Queue.First[0].DataBase64)
 	require.Equal(t, "text", r.Queue.First[1].Data)
@@ -111,23 +108,187 @@ func TestATakenItemThatCannotBeWrittenIsReported(t *testing.T) {
 }
 
 func TestLinesArePutAsTheyComeUnlessTogether(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "queue", "put", w.Path("q"))
 	_, err := p.In.Write([]byte("first\nsec"))
 	require.NoError(t, err)
 	require.Equal(t, "first", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
 	_, err = p.In.Write([]byte("ond\n"))
 	require.NoError(t, err)
-	require.NoError(t, p.In.Close())
-	require.Equal(t, 0, p.Exit())
+	p.LetGo(0)
 
 	long := strings.Repeat("x", 1_000_002)
 	p = cmdtest.On(t, w, "queue", "put", w.Path("r"), "--together")
 	_, err = p.In.Write([]byte("first\n" + long + "\n"))
 	require.NoError(t, err)
-	require.Equal(t, term.ExitFailed, p.Exit())
-	require.Contains(t, p.Stderr.String(), "too long")
-	require.Contains(t, p.Stderr.String(), "0 items were put")
+	p.Ends(term.ExitFailed, "too long", "0 items were put")
 	require.Equal(t, "0", cmdtest.On(t, w, "queue", "len", w.Path("r")).Output())
+}
+
+func TestOneItemIsBuriedOrDropped(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		q := w.Path("q")
+		ask := func(status int, args ...string) *cmdtest.Process {
+			t.Helper()
+			p := cmdtest.On(t, w, append([]string{"--json", "queue"}, args...)...)
+			require.NoError(t, p.In.Close())
+			require.Equal(t, status, p.Exit(), "%q", args)
+			return p
+		}
+		name := func() string {
+			t.Helper()
+			return cmdtest.Parse[queueItem](t, ask(0, "peek", q).Line()).Name
+		}
+		require.Equal(t, "no dead letters", cmdtest.On(t, w, "queue", "dead", q).Output())
+		ask(0, "put", q, "poison", "useless", "good")
+		ask(7, "receive", q, "--", "sh", "-c", "exit 7")
+		poison := name()
+		ask(0, "bury", q, poison, "--reason", "no such customer")
+		ask(0, "drop", q, name())
+		require.Equal(t, "good", cmdtest.On(t, w, "queue", "peek", q).Output())
+
+		ask(term.ExitFailed, "bury", q, poison)
+		ask(term.ExitUsage, "drop", q, "poison")
+		item := cmdtest.Must(cmdtest.Must(queue.New(cmdtest.Open(t, w), q)).Receive(t.Context()))
+		taken := item.Hold().Node()
+		ask(term.ExitBusy, "drop", q, taken[len(q+"/taken/"):])
+
+		letters := cmdtest.Parse[struct{ Dead []deadLetter }](t, ask(0, "dead", q).Line()).Dead
+		require.Len(t, letters, 1)
+		require.Equal(t, "poison", *letters[0].Data)
+		require.Equal(t, []any{1, poison, "no such customer"}, []any{letters[0].Deliveries, letters[0].Item, letters[0].Reason})
+		require.NotEmpty(t, letters[0].By)
+		require.Regexp(t, `(?m)^LETTER .*REASON\n.*"poison" .*no such customer`, cmdtest.On(t, w, "queue", "dead", q).Output())
+		r, _ := cmdtest.Seen[look.Report](t, w, q+"/dead")
+		require.Zero(t, r.Others)
+		require.NotContains(t, cmdtest.On(t, w, "ls", q).Output(), "records")
+		ask(0, "receive", q+"/dead", "--", "true")
+	})
+}
+
+func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
+	w := cmdtest.World(t)
+	q := cmdtest.Must(queue.New(cmdtest.Open(t, w), w.Path("q")))
+	require.NoError(t, q.PutBatch(t.Context(), [][]byte{[]byte("poison"), []byte("good")}))
+	deliver := func() {
+		t.Helper()
+		item := cmdtest.Must(q.Receive(t.Context()))
+		require.Equal(t, "poison", string(item.Data))
+		require.NoError(t, item.Nack(t.Context(), 0))
+	}
+	for range look.TooOften - 1 {
+		deliver()
+	}
+	r, _ := cmdtest.Seen[look.Report](t, w, w.Path("q"))
+	require.Empty(t, r.Odd)
+	deliver()
+	r, _ = cmdtest.Seen[look.Report](t, w, w.Path("q"))
+	require.Equal(t, []string{"1 item was delivered 10 times or more"}, r.Odd)
+	p := cmdtest.On(t, w, "doctor", cmdtest.Below(w))
+	require.Contains(t, p.Output(), "1 item was delivered 10 times or more")
+	require.Equal(t, term.ExitFailed, p.Exit())
+}
+
+func TestACommandWhoseItemIsLostIsKilled(t *testing.T) {
+	w := cmdtest.World(t)
+	require.Zero(t, cmdtest.On(t, w, "queue", "put", w.Path("q"), "item").Exit())
+	p := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo $$; exec sleep 600")
+	pid := p.Number()
+	var claims []string
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		claims, _, _ = w.Admin().Children(w.Path("q/taken"))
+		return len(claims) == 1
+	}, "the item is not taken")
+	require.NoError(t, w.Admin().Delete(w.Path("q/taken/"+claims[0]), -1))
+	require.Equal(t, term.ExitLost, p.Exit())
+	cmdtest.RequireGone(t, pid)
+}
+
+func TestAKilledReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		victim := cmdtest.Mortal(t, w, cmdtest.Receiving(w, cmdtest.Stubborn)...)
+		pid := victim.Number()
+		next := cmdtest.Receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
+		victim.Signal(syscall.SIGKILL)
+		require.Equal(t, "item", next.Gives(0))
+		cmdtest.RequireGone(t, pid)
+	})
+}
+
+func TestAFrozenReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		frozen := cmdtest.Mortal(t, w, cmdtest.Receiving(w, cmdtest.Stubborn)...)
+		pid := frozen.Number()
+		next := cmdtest.Receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
+		frozen.Signal(syscall.SIGSTOP)
+		require.Equal(t, "item", next.Gives(0))
+		frozen.EndsBy(syscall.SIGCONT, term.ExitLost)
+	})
+}
+
+func TestACommandGetsTheWholeItem(t *testing.T) {
+	w := cmdtest.World(t)
+	line := strings.Repeat("0123456789", 50_000) // more than a pipe holds
+	p := cmdtest.On(t, w, "queue", "put", w.Path("q"))
+	_, err := p.In.Write([]byte(line))
+	require.NoError(t, err)
+	p.LetGo(0)
+	require.Equal(t, "500000", strings.TrimSpace(cmdtest.Receive(t, w, "wc -c").Output()))
+	require.Equal(t, 0, cmdtest.On(t, w, "queue", "len", w.Path("q")).Exit())
+}
+
+func TestASignalEndsTheWaitForAnItem(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, args := range [][]string{{"take", w.Path("q")}, {"receive", w.Path("q"), "--", "true"}} {
+			p := cmdtest.On(t, w, append([]string{"queue"}, args...)...)
+			cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+			p.Signal(syscall.SIGINT)
+			require.Equal(t, 128+int(syscall.SIGINT), p.Exit(), "%q", args)
+			require.Empty(t, p.Stderr.String(), "%q", args)
+		}
+	})
+}
+
+func TestASignalEndsTheDelayOfAFailedItem(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		p := cmdtest.Receive(t, w, "echo failed; exit 3", "--delay", "10m")
+		require.Equal(t, "failed", p.Line())
+		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+			return cmdtest.Receive(t, w, "cat", "--timeout", timeout)
+		})
+		p.EndsBy(syscall.SIGTERM, 3)
+		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())
+	})
+}
+
+func TestReceiveTellsItsStoryInJSON(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	p := cmdtest.Receive(t, w, "exit 7", "--json")
+	require.Equal(t, 7, p.Exit())
+	story := cmdtest.Parse[map[string]any](t, strings.TrimSpace(p.Stderr.String()))
+	require.Equal(t, w.Path("q"), story["path"])
+	require.EqualValues(t, 7, story["status"])
+	require.EqualValues(t, 1, story["deliveries"])
+	require.Equal(t, false, story["lost"])
+}
+
+func TestACommandThatCannotBeRunIsNoDelivery(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	for command, want := range map[string]int{"no-such-command": 127, "/no/such/file": 127, plain: 126} {
+		for range 2 {
+			p := cmdtest.On(t, w, "--json", "queue", "receive", "--dead", "1", w.Path("q"), "--", command)
+			require.Equal(t, want, p.Exit())
+			story := cmdtest.Parse[map[string]any](t, strings.SplitN(p.Stderr.String(), "\n", 2)[0])
+			require.EqualValues(t, want, story["status"])
+			require.Contains(t, story["error"], command)
+		}
+	}
+	require.Equal(t, "item 1", cmdtest.Receive(t, w, "echo $(cat) $COORD_DELIVERIES", "--dead", "1").Output())
 }

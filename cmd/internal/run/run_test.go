@@ -61,23 +61,19 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 }
 
 func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, append([]string{"--zk", w.ProxyConnectString()}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...)
-		p.Line()
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.On(t, w, append([]string{"--zk", w.ProxyConnectString()}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...).Begun()
 		cut := 0
 		for _, proxy := range w.Proxies() {
 			cut += proxy.CutAll()
 		}
 		require.Positive(t, cut, "nothing was cut, and this test proves nothing")
-		require.NoError(t, p.In.Close())
-		require.Equal(t, 5, p.Exit())
+		p.LetGo(5)
 	})
 }
 
 func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
 		pid := p.Number()
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...)
@@ -90,8 +86,7 @@ func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
 }
 
 func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
 		pid := p.Number()
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...)
@@ -99,14 +94,12 @@ func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
 		p.Signal(syscall.SIGSTOP)
 		require.Equal(t, 4, next.Exit())
 		require.Empty(t, next.Output(), "the command lived on while the next one held the lock")
-		p.Signal(syscall.SIGCONT)
-		require.Equal(t, term.ExitLost, p.Exit())
+		p.EndsBy(syscall.SIGCONT, term.ExitLost)
 	})
 }
 
 func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
-	t.Parallel()
-	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 		pid := p.Number()
 		p.Signal(syscall.SIGSTOP)
@@ -114,26 +107,21 @@ func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
 		require.NoError(t, p.In.Close())
 		cmdtest.RequireGone(t, pid)
 		<-time.After(cmdtest.Short) // so that the trust window is over when it wakes: that is the case here
-		p.Signal(syscall.SIGCONT)
-		require.Equal(t, 5, p.Exit())
+		p.EndsBy(syscall.SIGCONT, 5)
 		w.Recover()
 	}, zktest.Embedded, zktest.Real)
 }
 
 func TestAShortFreezeDoesNotEndTheCommand(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	p.Line()
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	p.Signal(syscall.SIGSTOP)
 	p.Signal(syscall.SIGCONT)
-	require.NoError(t, p.In.Close())
-	require.Equal(t, 5, p.Exit())
+	p.LetGo(5)
 }
 
 func TestALockWhoseSessionExpiresIsLost(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; `+cmdtest.Stubborn)...)
 		_, stat, err := w.Admin().Exists(p.Line())
 		require.NoError(t, err)
@@ -146,13 +134,11 @@ func TestALockWhoseSessionExpiresIsLost(t *testing.T) {
 }
 
 func TestSignalsAreForwardedToTheCommand(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for s, want := range map[syscall.Signal]string{
 		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
 	} {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `for s in TERM INT HUP QUIT USR1 USR2; do trap "echo $s; exit 9" $s; done; `+cmdtest.Busy)...)
-		p.Line()
+		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `for s in TERM INT HUP QUIT USR1 USR2; do trap "echo $s; exit 9" $s; done; `+cmdtest.Busy)...).Begun()
 		p.Signal(s)
 		require.Equal(t, want, p.Line())
 		require.Equal(t, 9, p.Exit(), "the command's status is what counts, not the signal")
@@ -161,19 +147,15 @@ func TestSignalsAreForwardedToTheCommand(t *testing.T) {
 }
 
 func TestASignalEndsTheWaitAndLeavesTheLine(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-		holder.Line()
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never")...)
 			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
-			p.Signal(s)
-			require.Equal(t, 128+int(s), p.Exit())
+			p.EndsBy(s, 128+int(s))
 			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1)
 		}
-		require.NoError(t, holder.In.Close())
-		require.Equal(t, 5, holder.Exit())
+		holder.LetGo(5)
 	})
 }
 
@@ -181,8 +163,7 @@ func TestASignalEndsTheAttemptToConnect(t *testing.T) {
 	t.Parallel()
 	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
-	p.Signal(syscall.SIGTERM)
-	require.Equal(t, 128+15, p.Exit())
+	p.EndsBy(syscall.SIGTERM, 128+15)
 }
 
 // handles reports whether a process has a handler for a signal. Where that
@@ -206,8 +187,7 @@ func mask(status, name string) uint64 {
 }
 
 func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; `+cmdtest.Stubborn)...)
 	guard := p.Number()
 	pid := p.Number()
@@ -218,8 +198,7 @@ func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
 }
 
 func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; `+cmdtest.Stubborn)...)
 	guard := p.Number()
 	pid := p.Number()

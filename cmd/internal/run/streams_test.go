@@ -17,10 +17,8 @@ import (
 )
 
 func TestAWaitInVainIsReportedInJSON(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	holder.Line()
+	w := cmdtest.World(t)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("b")).Exit())
 	for _, c := range []struct {
 		status int
@@ -55,13 +53,11 @@ func TestAWaitInVainIsReportedInJSON(t *testing.T) {
 			return true
 		})
 	}
-	require.NoError(t, holder.In.Close())
-	require.Equal(t, 5, holder.Exit())
+	holder.LetGo(5)
 }
 
 func TestAnInterruptedWaitIsReportedInJSON(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, args := range [][]string{
 		{"queue", "take", w.Path("q")},
 		{"queue", "receive", w.Path("q"), "--", "true"},
@@ -81,8 +77,7 @@ func TestAnInterruptedWaitIsReportedInJSON(t *testing.T) {
 
 func requireInterruptTold(t *testing.T, p *cmdtest.Process) {
 	t.Helper()
-	p.Signal(syscall.SIGINT)
-	require.Equal(t, 130, p.Exit())
+	p.EndsBy(syscall.SIGINT, 130)
 	story := cmdtest.Parse[map[string]any](t, p.Output()+p.Stderr.String())
 	require.EqualValues(t, 130, story["status"])
 	require.Contains(t, story["error"], "interrupt")
@@ -91,26 +86,22 @@ func requireInterruptTold(t *testing.T, p *cmdtest.Process) {
 
 // A daemon opens the null device once, for all three.
 func TestAnOutputThatIsClosedIsClosedForTheCommand(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	lock := strings.Join(append([]string{cmdtest.Coorddemo(t)}, append(cmdtest.Target(w), "lock", w.Path("l"), "--", "sh", "-c")...), " ")
 	for how, status := range map[string]int{
 		">&-": 4, "2>&-": 5, ">&- 2>&-": 4, "<&- >&- 2>&-": 4,
 		"": 6, ">/dev/null 2>/dev/null": 6, "<&-": 6, "<>/dev/null >&0 2>&0": 6,
 	} {
-		p := cmdtest.StartAs(t, exec.Command("sh", "-c", lock+` '(: 3>&1) || exit 4; (: 3>&2) || exit 5; exit 6' `+how))
-		require.Equal(t, status, p.Exit(), how)
+		require.Equal(t, status, cmdtest.StartAs(t, exec.Command("sh", "-c", lock+` '(: 3>&1) || exit 4; (: 3>&2) || exit 5; exit 6' `+how)).Exit(), how)
 	}
 }
 
 func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
 	take := strings.Join(append([]string{cmdtest.Coorddemo(t)}, append(cmdtest.Target(w), "queue", "take", "--timeout", "20", w.Path("q"))...), " ")
 	closed := cmdtest.StartAs(t, exec.Command("sh", "-c", take+" >&-"))
-	require.Equal(t, term.ExitUsage, closed.Exit())
-	require.Contains(t, closed.Stderr.String(), "standard output is closed")
+	closed.Ends(term.ExitUsage, "standard output is closed")
 	require.Equal(t, "1", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
 	require.Zero(t, cmdtest.StartAs(t, exec.Command("sh", "-c", take+" >/dev/null")).Exit(), "that is wanted")
 	require.Equal(t, "0", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())

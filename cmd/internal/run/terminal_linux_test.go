@@ -20,8 +20,7 @@ import (
 // is stopped before it runs its program, the kernel does not stop the shell.
 
 func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.2; done'; echo done-$?` + "\n")
 	tty.Sees("ready")
@@ -30,23 +29,19 @@ func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
 }
 
 func TestAnEndOfInputAtAQuestionEndsItsLine(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	holder.Line()
+	w := cmdtest.World(t)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T break ` + w.Path("l") + `; echo done-$?` + "\n")
 	tty.Sees("[y/N] ")
 	tty.Press("\x04")
 	tty.Sees("[y/N] \r\ncoorddemo: nothing was broken")
 	tty.Sees("done-1")
-	require.NoError(t, holder.In.Close())
-	require.Equal(t, 5, holder.Exit())
+	holder.LetGo(5)
 }
 
 func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
 	tty.Sees("ready")
@@ -58,8 +53,7 @@ func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
 }
 
 func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
 	tty.Sees("ready")
@@ -78,8 +72,7 @@ func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
 }
 
 func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'` + "\n")
 	tty.Sees("ready")
@@ -96,8 +89,7 @@ func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 }
 
 func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?` + "\n")
 	tty.Sees("ready")
@@ -106,24 +98,19 @@ func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T
 }
 
 func TestWhatNodesHoldIsQuotedOnATerminal(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	leader := cmdtest.On(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
-	leader.Line()
+	w := cmdtest.World(t)
+	leader := cmdtest.On(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c", "echo leads; cat").Begun()
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press("$D elect --who " + w.Path("e") + "; echo done-$?\n")
 	tty.Sees(`"x\x1b[2J\nnobody leads"`)
 	tty.Sees("done-0")
-	require.NoError(t, leader.In.Close())
-	require.Equal(t, 0, leader.Exit())
+	leader.LetGo(0)
 }
 
 func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	other := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
-	other.Line()
+	other := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat").Begun()
 	tty.Press(`$D $T elect --again ` + w.Path("e") + ` -- sh -c 'echo pid-$PPID; exec sleep 1000'` + "\n")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
 	tty.Press(cmdtest.Stop)
@@ -148,8 +135,7 @@ func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
 
 // Nothing could continue it there.
 func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "sh", "-c", "echo ready; read x; echo got-$x")
 	tty.Sees("ready")
 	tty.Press(cmdtest.Stop)
@@ -160,8 +146,7 @@ func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 }
 
 func TestALockThatStaysStoppedIsLost(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D --session-timeout 6s lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; exec cat'` + "\n")
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return pidOn(tty) != 0 }, "the command tells its process id")
@@ -184,8 +169,7 @@ func pidOn(tty *cmdtest.Terminal) (pid int) {
 }
 
 func TestInTheBackgroundTheCommandDoesNotTakeTheTerminal(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; sleep 0.1; echo fin""ished' &` + "\n")
 	tty.Sees("ready")
@@ -197,8 +181,7 @@ func TestInTheBackgroundTheCommandDoesNotTakeTheTerminal(t *testing.T) {
 }
 
 func TestALockBroughtToTheForegroundHandsTheTerminalOn(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'read x; echo got-$x' &` + "\n")
 	tty.Sees("goes on holding") // it read from the terminal in the background, and was stopped for that
@@ -210,10 +193,8 @@ func TestALockBroughtToTheForegroundHandsTheTerminalOn(t *testing.T) {
 }
 
 func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...)
-	p.Line()
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...).Begun()
 	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
 	tty.Press("$D break " + w.Path("l") + "; echo done-$?\n")
 	tty.Sees("[y/N]")
@@ -229,10 +210,8 @@ func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 }
 
 func TestAPersonThatWaitsSeesTheHolder(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	p.Line()
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "echo", "my turn")
 	tty.Sees("waiting for " + w.Path("l") + ", held by")
 	require.NoError(t, p.In.Close())
@@ -241,8 +220,7 @@ func TestAPersonThatWaitsSeesTheHolder(t *testing.T) {
 }
 
 func TestADemoShowsItsProgressOnATerminal(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "demo", "stock", "--unsafe", "--workers", "2", "--stock", "100", "--kill", "0")
 	tty.Sees("of 100")
 	tty.Sees(`"demo":"stock"`)

@@ -66,8 +66,7 @@ func TestACommandThatChangesItsUserIsReportedAtOnceAndInJSON(t *testing.T) {
 	pid := p.Number()
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "runs as another user") }, "the message")
 	require.True(t, cmdtest.Alive(pid))
-	require.NoError(t, p.In.Close())
-	require.Equal(t, 0, p.Exit())
+	p.LetGo(0)
 	require.EqualValues(t, []any{float64(pid)}, storyOf(t, p)["unstoppable"])
 }
 
@@ -86,14 +85,12 @@ func storyOf(t *testing.T, p *cmdtest.Process) map[string]any {
 func TestACommandOfAnotherUserIsReportedBeforeTheWait(t *testing.T) {
 	t.Parallel()
 	o, w := newOrdinary(t), zktest.New(t, zktest.Embedded)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...)
-	holder.Line()
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...).Begun()
 	p := o.lock(t, w, o.su, "--reuid=0", "echo", "never")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
 	require.Contains(t, p.Stderr.String(), "runs as another user")
 	p.Signal(syscall.SIGTERM)
-	require.Equal(t, 143, p.Exit())
-	require.Empty(t, p.Output())
+	require.Empty(t, p.Gives(143))
 }
 
 func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
@@ -113,8 +110,7 @@ func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
 }
 
 func TestTheProcessesThatGuardHaveNamesAndGroupsOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; cat`)...)
 	name := filepath.Base(cmdtest.Coorddemo(t))
 	for range 2 {
@@ -130,6 +126,5 @@ func TestTheProcessesThatGuardHaveNamesAndGroupsOfTheirOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, pid, group)
 	}
-	require.NoError(t, p.In.Close())
-	require.Equal(t, 0, p.Exit())
+	p.LetGo(0)
 }

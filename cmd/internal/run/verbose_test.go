@@ -4,6 +4,7 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -48,8 +51,7 @@ func owners(all any) (names []string) {
 }
 
 func TestAWaitInVainSaysWhoHolds(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for kind, verb := range map[string]string{
 			"plain": "lock", "try": "lock", "shared": "lock --shared", "slots": "lock --slots 1", "election": "elect",
 			"kazoo": "--dialect kazoo lock --slots 1",
@@ -60,8 +62,7 @@ func TestAWaitInVainSaysWhoHolds(t *testing.T) {
 			if kind == "shared" {
 				held = cmdtest.Sh(path, cmdtest.UntilEOF)
 			}
-			holder := cmdtest.On(t, w, held...)
-			holder.Line()
+			holder := cmdtest.On(t, w, held...).Begun()
 			waiter := cmdtest.On(t, w, script("echo never")...)
 			lines := map[string]string{"slots": path + "/locks", "kazoo": path + "-__lock__"}
 			line, special := lines[kind]
@@ -81,17 +82,14 @@ func TestAWaitInVainSaysWhoHolds(t *testing.T) {
 			require.EqualValues(t, 1, object["holding"], kind)
 			require.EqualValues(t, 1, object["waiting"], kind)
 			require.NotContains(t, object, "place", kind)
-			waiter.Signal(15)
-			require.Equal(t, 143, waiter.Exit())
-			require.NoError(t, holder.In.Close())
-			require.Equal(t, 5, holder.Exit())
+			waiter.EndsBy(15, 143)
+			holder.LetGo(5)
 		}
 	})
 }
 
 func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		first := cmdtest.Member(t, w, 3, "echo in; "+cmdtest.UntilEOF)
 		cmdtest.InBarrier(t, w, 1)
 		round := func(options ...string) []string {
@@ -106,18 +104,15 @@ func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
 		object = inVain(t, w, term.ExitBusy, []string{"--next", "round 1 is under way: 3 of its 3 members are there, first"}, round()...)
 		require.EqualValues(t, 1, object["round"])
 		for _, p := range []*cmdtest.Process{first, second, third} {
-			require.NoError(t, p.In.Close())
-			require.Equal(t, 5, p.Exit())
+			p.LetGo(5)
 		}
 	})
 }
 
 func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
-		worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy)
-		worker.Line()
+		worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy).Begun()
 		object := inVain(t, w, term.ExitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
 			"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
 		require.EqualValues(t, 1, object["items"])
@@ -129,8 +124,7 @@ func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
 }
 
 func TestVerboseTellsThePlaceInTheLineAndTheHold(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		var all []*cmdtest.Process
 		for i, verb := range []string{"lock", "lock -v", "lock --verbose --timeout 1h"} {
 			all = append(all, cmdtest.On(t, w, append(strings.Fields(verb), w.Path("l"), "--", "sh", "-c", cmdtest.UntilEOF)...))
@@ -146,36 +140,30 @@ func TestVerboseTellsThePlaceInTheLineAndTheHold(t *testing.T) {
 		all[1].Tells("holds " + w.Path("l") + " after ")
 		all[2].Tells("; place 2 in the line")
 		for _, p := range all[1:] {
-			require.NoError(t, p.In.Close())
-			require.Equal(t, 5, p.Exit())
+			p.LetGo(5)
 		}
 		require.Empty(t, all[0].Stderr.String(), "without --verbose")
 	})
 }
 
 func TestVerboseTellsOfARoundAndOfAQueue(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	first := cmdtest.Member(t, w, 2, "true", "-v")
 	first.Tells("waiting for " + w.Path("b") + ", 1 of 2 have come")
 	second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF)
 	first.Tells("holds the place in round 1")
 	first.Tells("waiting for " + w.Path("b") + ", round 1 is under way: 2 of its 2 members are there")
-	require.NoError(t, second.In.Close())
-	require.Equal(t, 5, second.Exit())
+	second.LetGo(5)
 	require.Equal(t, exitMissing, first.Exit())
 	worker := cmdtest.On(t, w, "queue", "receive", "-v", w.Path("q"), "--", "cat")
 	worker.Tells("waiting for " + w.Path("q") + ", 0 items, 0 in hand")
 	cmdtest.PutItems(t, w, "item")
-	require.Equal(t, 0, worker.Exit())
-	require.Contains(t, worker.Stderr.String(), "holds the item after ")
+	worker.Ends(0, "holds the item after ")
 }
 
 func TestVerboseInJSONIsObjects(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	holder.Line()
+	w := cmdtest.World(t)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3", "-v")...)...)
 	p.Tells(`"event":"waiting"`)
 	require.NoError(t, holder.In.Close())
@@ -195,10 +183,8 @@ func TestVerboseInJSONIsObjects(t *testing.T) {
 }
 
 func TestVerboseTellsOfOutages(t *testing.T) {
-	t.Parallel()
-	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--verbose")...)...)
-		p.Line()
+	cmdtest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--verbose")...)...).Begun()
 		w.Crash()
 		p.Tells(`"connection lost"`)
 		w.Recover()
@@ -228,8 +214,7 @@ func TestAHoldThatIsNotConfirmedIsToldOfBeforeItIsLost(t *testing.T) {
 	t.Parallel()
 	w := zktest.NewPrivate(t, zktest.Embedded)
 	zktest.Eventually(t, cmdtest.Soon, func() bool { // a busy machine may miss the moment
-		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "-v")...)
-		p.Line()
+		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "-v")...).Begun()
 		w.Freeze()
 		require.Equal(t, term.ExitLost, p.Exit())
 		w.Thaw()
@@ -240,8 +225,30 @@ func TestAHoldThatIsNotConfirmedIsToldOfBeforeItIsLost(t *testing.T) {
 func TestVerboseGoesWithACommand(t *testing.T) {
 	t.Parallel()
 	for _, question := range []string{"--who", "--observe"} {
-		p := cmdtest.Start(t, "--zk", "127.0.0.1:1", "elect", question, "-v", "/e")
-		require.Equal(t, term.ExitUsage, p.Exit())
-		require.Contains(t, p.Stderr.String(), "--verbose")
+		cmdtest.Start(t, "--zk", "127.0.0.1:1", "elect", question, "-v", "/e").Ends(term.ExitUsage, "--verbose")
 	}
+}
+
+// A look may return when the wait is over: nobody waits for it.
+func TestALookThatReturnsLateTellsNothing(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	n := newNarrator(&term.Streams{Err: &text}, &job{Verbose: true, Paths: conn.NodePaths{"/l"}})
+	looking, late, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	waiting, over := n.wait(context.Background())
+	go func() {
+		defer close(done)
+		n.accompany(waiting, nil, func(context.Context, *coord.Client, look.Names) (look.Situation, error) {
+			close(looking)
+			<-late
+			return look.Situation{Text: "held by another", Key: "x"}, nil
+		})
+	}()
+	n.joined <- struct{}{}
+	<-looking
+	over()
+	n.tell("holds", nil, "holds it")
+	close(late)
+	<-done
+	require.Equal(t, term.Program+": holds it\n", text.String())
 }

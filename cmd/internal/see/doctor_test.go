@@ -3,7 +3,10 @@
 package see
 
 import (
+	"context"
+	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -13,12 +16,13 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestTheDoctorFindsNothing(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.EveryRecipe(t, w)
 		p := cmdtest.On(t, w, "doctor", cmdtest.Below(w))
 		text := p.Output()
@@ -38,8 +42,7 @@ func TestTheDoctorFindsNothing(t *testing.T) {
 }
 
 func TestTheDoctorTellsATangle(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Tangle(t, w)
 	_, err := w.Admin().Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
@@ -66,12 +69,10 @@ func TestTheDoctorTellsATangle(t *testing.T) {
 }
 
 func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	gone := cmdtest.ClosedPort(t)
 	p := cmdtest.Start(t, "--zk", w.ConnectString()+","+gone, "--connect-timeout", "5s", "doctor", cmdtest.Below(w))
-	require.Equal(t, term.ExitFailed, p.Exit())
-	text := p.Output()
+	text := p.Gives(term.ExitFailed)
 	require.Regexp(t, `(?m)^WRONG +`+gone+` +\S`, text)
 	require.Contains(t, text, "which sessions are connected is not known: "+gone)
 
@@ -80,8 +81,7 @@ func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {
 	require.Equal(t, 2, cmdtest.Parse[Diagnosis](t, p.Line()).Wrong, "the server, and no session at all")
 
 	p = cmdtest.Start(t, "--zk", w.ConnectString()+"/nowhere", "doctor")
-	require.Equal(t, term.ExitFailed, p.Exit())
-	require.Contains(t, p.Output(), "there is no chroot /nowhere")
+	require.Contains(t, p.Gives(term.ExitFailed), "there is no chroot /nowhere")
 }
 
 func TestTheDoctorSeesASessionThatIsConnectedToNoServer(t *testing.T) {
@@ -97,30 +97,130 @@ func TestTheDoctorSeesASessionThatIsConnectedToNoServer(t *testing.T) {
 }
 
 func TestOneServerUnderTwoNamesIsNotSeveralEnsembles(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		addresses, _ := conn.AddressesOf(w.ConnectString())
 		_, port, err := net.SplitHostPort(addresses[0])
 		require.NoError(t, err)
 		p := cmdtest.Start(t, "--zk", w.ConnectString()+",localhost:"+port, "doctor", cmdtest.Below(w))
-		require.Zero(t, p.Exit(), "%s", p.Stderr.String())
-		require.NotContains(t, p.Output(), "several ensembles")
+		require.NotContains(t, p.Gives(0), "several ensembles")
 
-		other := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0")
-		p = cmdtest.Start(t, "--zk", w.ConnectString()+","+other.Line(), "doctor", cmdtest.Below(w))
-		require.Equal(t, term.ExitFailed, p.Exit())
-		require.Contains(t, p.Output(), "several ensembles")
+		p = cmdtest.Start(t, "--zk", w.ConnectString()+","+cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "doctor", cmdtest.Below(w))
+		require.Contains(t, p.Gives(term.ExitFailed), "several ensembles")
 	})
 }
 
 // One server that does not answer takes no time from the others.
 func TestTheDoctorLooksAtEachServerByItself(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t)+","+w.ConnectString(), "--connect-timeout", "1s", "--json", "doctor", cmdtest.Below(w))
 	for _, f := range cmdtest.Parse[Diagnosis](t, p.Line()).Findings {
 		require.False(t, f.Wrong && f.Where == w.ConnectString(), f.Found)
 	}
 	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", "a b", "doctor").Exit())
 	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", w.ConnectString()+"/none", "--require-chroot", "doctor").Exit())
+}
+
+// embrace has two processes hold a lock each, and wait for the other's in a
+// command of its own.
+func embrace(t *testing.T, w *zktest.World) (a, b *cmdtest.Process) {
+	within := func(outer, inner string) *cmdtest.Process {
+		again := strings.Join(append(append([]string{cmdtest.Coorddemo(t)}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")
+		p := cmdtest.On(t, w, "lock", w.Path(outer), "--", "sh", "-c", "echo holds; read go; "+again)
+		require.Equal(t, "holds", p.Line())
+		return p
+	}
+	a, b = within("a", "b"), within("b", "a")
+	for i, p := range []*cmdtest.Process{a, b} {
+		_, err := io.WriteString(p.In, "\n")
+		require.NoError(t, err)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path([]string{"b", "a"}[i]), 2)
+	}
+	return a, b
+}
+
+func TestADeadlockOfCommandsWithinCommandsIsFound(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		first, second := embrace(t, w)
+		p := cmdtest.On(t, w, "graph", cmdtest.Below(w))
+		text := p.Gives(term.ExitFailed)
+		require.Contains(t, text, "circle 1: these wait for each other, for ever\n")
+		require.Contains(t, text, "2 waits, 1 circle; ")
+		require.Regexp(t, `(?m) `+w.Path("b")+` +\S+ +`+w.Path("a")+` +".*" +0x\w+ +holds$`, text, "who waits at b runs under a")
+		g := cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Line())
+		require.Len(t, g.Circles, 1)
+		require.Len(t, g.Circles[0], 4, "each lock has a session")
+		require.Empty(t, g.Possible)
+		for _, x := range g.Waits {
+			require.Len(t, x.Under, 1)
+		}
+		text = cmdtest.On(t, w, "graph", "--dot", cmdtest.Below(w)).Output()
+		require.Equal(t, 4, strings.Count(text, "color=red"))
+		require.Equal(t, 2, strings.Count(text, "style=dashed"))
+
+		deadlock := "deadlock: a circle over " + w.Path("a") + ", " + w.Path("b")
+		p = cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w))
+		require.Equal(t, term.ExitFailed, p.Exit())
+		var wrong []string
+		for _, f := range cmdtest.Parse[Diagnosis](t, p.Line()).Findings {
+			if f.Wrong {
+				require.Contains(t, f.Do, "break one of its locks")
+				require.Equal(t, deadlock, f.Found)
+				wrong = append(wrong, f.Where)
+			}
+		}
+		require.Equal(t, []string{w.Path("a"), w.Path("b")}, wrong)
+		for _, r := range cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line()).Recipes {
+			require.Equal(t, []string{deadlock}, r.Odd)
+		}
+		seen := sightAt(t, cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w)).Line())["url"])
+		require.Len(t, seen.Circles, 1)
+		require.Empty(t, seen.Possible)
+
+		require.Zero(t, cmdtest.On(t, w, "break", "--yes", w.Path("a")).Exit())
+		require.Zero(t, second.Exit(), "it goes on")
+		require.NotZero(t, first.Exit(), "its lock was broken")
+		require.Zero(t, cmdtest.On(t, w, "graph", cmdtest.Below(w)).Exit())
+	})
+}
+
+// Of each of two clients, one goroutine holds, and another waits for what the
+// other client's first one holds. None waits under a hold.
+func TestGoroutinesOfHealthyClientsAreNotCalledWrong(t *testing.T) {
+	w := cmdtest.World(t)
+	clients := []*coord.Client{cmdtest.Open(t, w), cmdtest.Open(t, w)}
+	paths := []string{w.Path("a"), w.Path("b")}
+	for i, c := range clients {
+		cmdtest.Must(cmdtest.Must(lock.New(c, paths[i])).Acquire(t.Context()))
+	}
+	for i, c := range clients {
+		cmdtest.Waits(t, w, paths[1-i], 2, cmdtest.Must(lock.New(c, paths[1-i])).Acquire)
+	}
+	for _, verb := range []string{"graph", "doctor"} {
+		text := strings.Join(strings.Fields(cmdtest.On(t, w, verb, cmdtest.Below(w)).Gives(0)), " ")
+		require.Contains(t, text, "for ever if each is one thread", verb)
+		require.Contains(t, text, "their claims do not tell under which holds they were made", verb)
+		require.NotContains(t, text, "break", verb)
+	}
+	for _, r := range cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line()).Recipes {
+		require.Empty(t, r.Odd)
+	}
+}
+
+// Holds are told by the contexts of the calls.
+func TestADeadlockWithinOneProgramIsFoundByItsContexts(t *testing.T) {
+	w := cmdtest.World(t)
+	paths := []string{w.Path("a"), w.Path("b")}
+	c := cmdtest.Open(t, w)
+	var holds []*coord.Hold
+	for _, path := range paths {
+		holds = append(holds, cmdtest.Must(cmdtest.Must(lock.New(c, path)).Acquire(t.Context())))
+	}
+	for i, h := range holds {
+		cmdtest.Waits(t, w, paths[1-i], 2, func(ctx context.Context) (*coord.Hold, error) {
+			return cmdtest.Must(lock.New(c, paths[1-i])).Acquire(h.Context(ctx))
+		})
+	}
+	p := cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w))
+	require.Equal(t, term.ExitFailed, p.Exit())
+	require.Len(t, cmdtest.Parse[WaitGraph](t, p.Line()).Circles, 1)
 }

@@ -22,8 +22,7 @@ import (
 )
 
 func TestTheExporterTellsWhatOthersHold(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.EveryRecipe(t, w)
 	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w), w.Path("app/jobs"), cmdtest.Below(w))
 	text := scrape(t, p.Line())
@@ -42,18 +41,15 @@ func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 	}
 	require.Regexp(t, `zkcoord_path_holder_there_seconds\{kind="lock",path="[^"]*"\} \d*\.?\d*[1-9]`, text)
 
-	p.Signal(syscall.SIGTERM)
-	require.Equal(t, 0, p.Exit())
+	p.EndsBy(syscall.SIGTERM, 0)
 	require.Equal(t, term.ExitUsage, cmdtest.On(t, w, "exporter", "relative").Exit())
 }
 
 // The age of a node has its wait in it: a lock that was granted a moment ago is
 // not told to be held for as long as its holder waited.
 func TestALockIsHeldSinceItsGrant(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
-	holder.Line()
+	w := cmdtest.World(t)
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).Begun()
 	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
 	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
@@ -76,10 +72,8 @@ func TestALockIsHeldSinceItsGrant(t *testing.T) {
 }
 
 func TestTheExporterOutlastsTheServers(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, "exporter", "--connect-timeout", "1s", "--listen", "127.0.0.1:0", cmdtest.Below(w))
-	at := p.Line()
+	w := cmdtest.World(t)
+	at := cmdtest.On(t, w, "exporter", "--connect-timeout", "1s", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
 	w.Embedded().Stop()
 	require.Contains(t, scrape(t, at), `zkcoord_path_up{place="`+cmdtest.Below(w)+`"} 0`+"\n")
 	w.Embedded().Resume()
@@ -91,34 +85,29 @@ func TestTheExporterOutlastsTheServers(t *testing.T) {
 // SIGPIPE comes also when a scraper, or a server, closes a connection that is
 // written to.
 func TestAConnectionThatBreaksDoesNotEndTheExporter(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w))
 	at := p.Line()
 	for range 20 {
 		p.Signal(syscall.SIGPIPE)
 		require.Contains(t, scrape(t, at), "zkcoord_path_up")
 	}
-	p.Signal(syscall.SIGTERM)
-	require.Equal(t, 0, p.Exit())
+	p.EndsBy(syscall.SIGTERM, 0)
 }
 
 // What must not be listed is told, and is no reason to fail.
 func TestTheExporterTellsWhatItMustNotList(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), nil)
 	_, err := w.Admin().Create(w.Path("l/secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
-	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("l"))
-	text := scrape(t, p.Line())
+	text := scrape(t, cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("l")).Line())
 	require.Contains(t, text, `zkcoord_path_up{place="`+w.Path("l")+`"} 1`+"\n")
 	require.Contains(t, text, `zkcoord_path_hidden_nodes{place="`+w.Path("l")+`"} 1`+"\n")
 }
 
 func TestTheRootOfTheExporterLeadsToTheMetrics(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
 	root := strings.TrimSuffix(at, "metrics")
 	require.Contains(t, scrape(t, root), `href="metrics"`)
@@ -129,8 +118,7 @@ func TestTheRootOfTheExporterLeadsToTheMetrics(t *testing.T) {
 }
 
 func TestScrapesShareALookAndThereIsALimit(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), nil)
 	at := cmdtest.On(t, w, "exporter", "--connect-timeout", "20s", "--listen", "127.0.0.1:0", w.Path("l")).Line()
 	asked := func() *zkembed.Fault {
@@ -179,4 +167,23 @@ func scrape(t *testing.T, at string) string {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
 	return string(body)
+}
+
+// The samples of a metric stand in one group, as Prometheus wants them, and no
+// path breaks the format.
+func TestAScrapeIsInPrometheusFormat(t *testing.T) {
+	t.Parallel()
+	up, held := metric("up", "Whether.", "place"), ofRecipe("held_seconds", "How long.")
+	e := newExposition()
+	e.sample(up, 1, "/a")
+	e.sample(held, 1.5e9, "lock", "/a")
+	e.sample(up, 0, "/b\"\\\n\xff")
+	require.Equal(t, `# HELP zkcoord_path_up Whether.
+# TYPE zkcoord_path_up gauge
+zkcoord_path_up{place="/a"} 1
+zkcoord_path_up{place="/b\"\\\n`+"\ufffd"+`"} 0
+# HELP zkcoord_path_held_seconds How long.
+# TYPE zkcoord_path_held_seconds gauge
+zkcoord_path_held_seconds{kind="lock",path="/a"} 1.5e+09
+`, e.String())
 }

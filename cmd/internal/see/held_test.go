@@ -25,19 +25,16 @@ func probing(t *testing.T, w *zktest.World) string {
 }
 
 func TestInsideOfTheCommandHeldTellsWhetherItIs(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for verb, at := range map[string]string{
 			"lock": w.Path("l"), "lock --shared": w.Path("s"), "lock --slots 2": w.Path("n"), "elect": w.Path("e"),
 			"doublebarrier -n 1": w.Path("b"), "--dialect kazoo lock": w.Path("k"),
 		} {
-			p := cmdtest.On(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", probing(t, w))...)
-			p.Line()
+			p := cmdtest.On(t, w, append(strings.Fields(verb), at, "--", "sh", "-c", probing(t, w))...).Begun()
 			says, status := p.Ask()
 			require.Equal(t, "0", status, verb)
 			require.Contains(t, says, "held: "+at+", for ", verb)
-			require.NoError(t, p.In.Close())
-			require.Equal(t, 0, p.Exit(), verb)
+			p.LetGo(0)
 		}
 	})
 }
@@ -51,8 +48,7 @@ func asInside(t *testing.T, w *zktest.World, variables []string, args ...string)
 }
 
 func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; echo $COORD_TOKEN; `+cmdtest.UntilEOF)...)
 		node, token := holder.Line(), holder.Number()
 		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
@@ -91,8 +87,7 @@ func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
 		ask(term.ExitLost, nil, "--token", "1", w.Path("nothing"))
 		require.Equal(t, term.ExitLost, holder.Exit())
 		waiter.Line()
-		require.NoError(t, waiter.In.Close())
-		require.Equal(t, 5, waiter.Exit())
+		waiter.LetGo(5)
 	})
 }
 
@@ -105,8 +100,7 @@ func stat(t *testing.T, w *zktest.World, node string) int64 {
 }
 
 func TestHeldAsksForAllOfSeveralHolds(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("1"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...), cmdtest.On(t, w, cmdtest.Sh(w.Path("2"), `echo $COORD_NODE; `+cmdtest.UntilEOF)...)
 		nodes := []string{one.Line(), two.Line()}
 		var inside []string
@@ -119,14 +113,12 @@ func TestHeldAsksForAllOfSeveralHolds(t *testing.T) {
 		require.Equal(t, term.ExitLost, asInside(t, w, inside, w.Path("2")).Exit())
 		require.Equal(t, 0, asInside(t, w, inside, w.Path("1")).Exit())
 		require.Equal(t, term.ExitLost, two.Exit())
-		require.NoError(t, one.In.Close())
-		require.Equal(t, 5, one.Exit())
+		one.LetGo(5)
 	})
 }
 
 func TestHeldFindsSlotsMembersAndItems(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "item")
 		const script = `echo $COORD_NODE; cat >/dev/null; ` + cmdtest.Busy
 		for verb, at := range map[string]string{
@@ -184,8 +176,6 @@ func TestHeldHasToKnowWhatToAskFor(t *testing.T) {
 	} {
 		cmd := exec.Command(cmdtest.Coorddemo(t), append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(c.args)...)...)
 		cmd.Env = c.variables
-		p := cmdtest.StartAs(t, cmd)
-		require.Equal(t, term.ExitUsage, p.Exit(), c.args)
-		require.Contains(t, p.Stderr.String(), c.says, c.args)
+		cmdtest.StartAs(t, cmd).Ends(term.ExitUsage, c.says)
 	}
 }

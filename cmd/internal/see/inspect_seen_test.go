@@ -20,8 +20,7 @@ import (
 )
 
 func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 			client := cmdtest.Open(t, w, coord.WithDialect(dialect))
 			path := w.Path(string(dialect))
@@ -45,8 +44,7 @@ func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
 // Curator's semaphore with a number of its own stores none: the leases tell who
 // holds, but for the last where the first in the queue may wait for it.
 func TestLeasesWithoutALimitAreHeld(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("s/leases"), map[string]string{"_c_" + cmdtest.Guid1 + "-lease-0000000001": "a", "_c_" + cmdtest.Guid2 + "-lease-0000000002": "b"})
 	r, text := cmdtest.Seen[look.Report](t, w, w.Path("s"))
 	require.Len(t, r.Holders(), 2)
@@ -61,8 +59,7 @@ func TestLeasesWithoutALimitAreHeld(t *testing.T) {
 }
 
 func TestInspectTellsTheAddressesOfClients(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		tellsAddresses(t, w)
 	})
 }
@@ -80,8 +77,7 @@ func TestInspectTellsTheAddressesOfClientsByWhatTheServerAllows(t *testing.T) {
 
 func tellsAddresses(t *testing.T, w *zktest.World) {
 	t.Helper()
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--on-revoke", "ignore")...)
-	holder.Line()
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--on-revoke", "ignore")...).Begun()
 	cmdtest.Contend(t, w, w.Path("l"), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000009": "other"})
 	address := ""
 	for range 2 { // the second time it has been asked to give up
@@ -100,29 +96,23 @@ func tellsAddresses(t *testing.T, w *zktest.World) {
 		address = r.Contenders[0].Address
 		require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("l")).Exit())
 	}
-	top := cmdtest.On(t, w, "--json", "top", w.Path("l"))
-	require.Equal(t, address, cmdtest.Parse[look.Report](t, top.Line()).Contenders[0].Address)
-	require.NoError(t, holder.In.Close())
-	require.Equal(t, 5, holder.Exit())
+	require.Equal(t, address, cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "top", w.Path("l")).Line()).Contenders[0].Address)
+	holder.LetGo(5)
 }
 
 func TestInspectTellsTheAddressOfAQueuesConsumer(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item", "next")
-	consumer := cmdtest.Receive(t, w, `echo $$; exec sleep 600`)
-	consumer.Line()
+	consumer := cmdtest.Receive(t, w, `echo $$; exec sleep 600`).Begun()
 	r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
 	require.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Queue.First[0].Address)
 	require.Contains(t, text, `" at `+r.Queue.First[0].Address)
 	require.Empty(t, r.Queue.First[1].Address, "nobody has it")
-	consumer.Signal(syscall.SIGTERM)
-	require.Equal(t, 143, consumer.Exit())
+	consumer.EndsBy(syscall.SIGTERM, 143)
 }
 
 func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.Contend(t, w, w.Path("l"), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000002": "waits"})
 		cmdtest.ByHand(t, w, w.Path("l/_c_"+cmdtest.Guid2+"-lock-0000000001"), "by hand")
 		r, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
@@ -153,8 +143,7 @@ func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
 }
 
 func TestInspectTellsForeignContenders(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), map[string]string{
 		"_c_" + cmdtest.Guid1 + "-lock-0000000001": "java", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "python",
 	})
@@ -166,8 +155,7 @@ func TestInspectTellsForeignContenders(t *testing.T) {
 }
 
 func TestInspectTellsHowFarTheCounterIsFromItsEnd(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, script := range []string{"true", "true", "true"} {
 			require.Zero(t, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script)...).Exit())
 		}
@@ -175,18 +163,15 @@ func TestInspectTellsHowFarTheCounterIsFromItsEnd(t *testing.T) {
 		require.Empty(t, r.Contenders)
 		require.EqualValues(t, math.MaxInt32-2, r.Left, "of three numbers, the last is 2")
 		require.NotContains(t, text, "sequence numbers")
-		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-		holder.Line()
+		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 		r, _ = cmdtest.Seen[look.Report](t, w, w.Path("l"))
 		require.EqualValues(t, math.MaxInt32-3, r.Left)
-		require.NoError(t, holder.In.Close())
-		require.Equal(t, 5, holder.Exit())
+		holder.LetGo(5)
 	})
 }
 
 func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
 	for _, path := range []string{"q2", "q2/entries", "q2/taken", "q2/waiting"} {
 		cmdtest.ByHand(t, w, w.Path(path), "")
@@ -205,8 +190,7 @@ func TestInspectTellsThatACounterIsNearItsEnd(t *testing.T) {
 // A process that is stopped keeps its connection, and its lock, until the
 // session ends.
 func TestAHolderThatIsSilentIsTold(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
 		require.Equal(t, "holds", holder.Line())
 		_, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
@@ -216,9 +200,7 @@ func TestAHolderThatIsSilentIsTold(t *testing.T) {
 			text := cmdtest.On(t, w, "inspect", w.Path("l")).Output()
 			return strings.Contains(text, "holds, silent for ") && strings.Contains(text, " of "+cmdtest.Short.String())
 		}, "inspect does not tell that the holder is silent")
-		d := cmdtest.On(t, w, "doctor", cmdtest.Below(w))
-		require.Zero(t, d.Exit(), "it may be heard of again")
-		require.Contains(t, strings.Join(strings.Fields(d.Output()), " "), "holds, and its session is silent for ")
+		require.Contains(t, strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Gives(0)), " "), "holds, and its session is silent for ")
 		holder.Signal(syscall.SIGCONT)
 		require.NoError(t, holder.In.Close())
 		holder.Exit()

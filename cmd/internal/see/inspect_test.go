@@ -3,9 +3,11 @@
 package see
 
 import (
+	"context"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -13,14 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestInspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE $COORD_TOKEN; `+cmdtest.UntilEOF)...)
 		told := strings.Fields(holder.Line())
 		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...)
@@ -45,40 +50,32 @@ func TestInspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		require.Equal(t, false, second["holds"])
 		require.EqualValues(t, 2, second["position"])
 
-		table := cmdtest.On(t, w, "inspect", w.Path("l"))
-		require.Equal(t, 0, table.Exit())
-		text := table.Output()
+		text := cmdtest.On(t, w, "inspect", w.Path("l")).Gives(0)
 		require.Regexp(t, `(?m)^1 +holds +lock .* `+path.Base(told[0])+`$`, text)
 		require.Regexp(t, `(?m)^2 +waits +lock `, text)
 
-		require.NoError(t, holder.In.Close())
-		require.Equal(t, 5, holder.Exit())
+		holder.LetGo(5)
 		require.Equal(t, 0, waiter.Exit())
 	})
 }
 
 func TestAnEmptyLineIsNoError(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "--json", "inspect", w.Path("none"))
 	require.Equal(t, 0, p.Exit())
 	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","exists":false,"others":0,"sequence_left":2147483647,"odd":[],"contenders":[]}`, p.Line())
 	p = cmdtest.On(t, w, "inspect", w.Path("none"))
-	require.Equal(t, 0, p.Exit())
-	require.Equal(t, w.Path("none")+": there is nothing", p.Output())
+	require.Equal(t, w.Path("none")+": there is nothing", p.Gives(0))
 }
 
 func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, name := range []string{"dir/a", "dir/b"} {
 			require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path(name)).Exit())
 		}
 		_, err := w.Admin().Create(w.Path("empty"), nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
-		p := cmdtest.On(t, w, "inspect", w.Path("dir"))
-		require.Equal(t, 0, p.Exit())
-		require.Contains(t, p.Output(), "nobody waits; 2 other nodes are below it")
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("dir")).Gives(0), "nobody waits; 2 other nodes are below it")
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("dir")).Line())
 		require.True(t, r.Exists)
 		require.Equal(t, 2, r.Others)
@@ -87,8 +84,7 @@ func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
 }
 
 func TestInspectRecognisesKindsAndDialects(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, c := range []struct {
 		nodes         map[string]string
 		kind, dialect string
@@ -121,8 +117,7 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 }
 
 func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		glance := func() (r look.Report, text string) {
 			text = cmdtest.On(t, w, "inspect", w.Path("b")).Output()
 			r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line())
@@ -137,8 +132,7 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		require.Empty(t, r.Holders())
 		require.Contains(t, text, "double barrier of 2, no round yet; 1 of 2 have come")
 
-		second := cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
-		second.Line()
+		second := cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`).Begun()
 		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "the first has finished")
 		late := cmdtest.Member(t, w, 2, "exit 0", "--next")
 		cmdtest.InBarrier(t, w, 3)
@@ -158,8 +152,7 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		require.NoError(t, second.In.Close())
 		require.Equal(t, 0, first.Exit())
 		require.Equal(t, 0, second.Exit())
-		late.Signal(syscall.SIGTERM)
-		require.Equal(t, 128+int(syscall.SIGTERM), late.Exit())
+		late.EndsBy(syscall.SIGTERM, 128+int(syscall.SIGTERM))
 		r, text = glance()
 		require.Equal(t, &look.RoundReport{Number: 1, Members: 2}, r.Round)
 		require.Empty(t, r.Contenders)
@@ -168,11 +161,9 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 }
 
 func TestInspectShowsWhatIsInAQueue(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "first", strings.Repeat("ü", 100), "third")
-		consumer := cmdtest.Receive(t, w, `echo $$; sleep 600`)
-		consumer.Line()
+		consumer := cmdtest.Receive(t, w, `echo $$; sleep 600`).Begun()
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
 		require.Equal(t, "queue", r.Kind)
 		require.Empty(t, r.Contenders, "it has never waited")
@@ -192,14 +183,12 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 		text := cmdtest.On(t, w, "inspect", w.Path("q")).Output()
 		require.Contains(t, text, "queue of 3 items, 1 in hand")
 		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"sh \S+ `+strconv.Itoa(consumer.Pid())+`"`, text)
-		consumer.Signal(syscall.SIGTERM)
-		require.Equal(t, 143, consumer.Exit())
+		consumer.EndsBy(syscall.SIGTERM, 143)
 	})
 }
 
 func TestInspectShowsWhoConsumes(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.PutItems(t, w, "item")
 	require.Equal(t, 0, cmdtest.Receive(t, w, "true").Exit())
 	one, two := cmdtest.Receive(t, w, "echo works; exec sleep 600"), cmdtest.Receive(t, w, "echo works; exec sleep 600")
@@ -232,13 +221,11 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 	}
 	require.NoError(t, w.Admin().Delete(w.Path("q/taken/"+r.Queue.First[0].Name), -1))
 	require.Equal(t, term.ExitLost, worker.Exit())
-	idle.Signal(syscall.SIGTERM)
-	require.Equal(t, 143, idle.Exit())
+	idle.EndsBy(syscall.SIGTERM, 143)
 }
 
 func TestInspectShowsAClosedBarrier(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("b")).Exit())
 	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "a closed barrier")
 	require.Equal(t, "barrier", cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line()).Kind)
@@ -249,11 +236,114 @@ func TestInspectShowsAClosedBarrier(t *testing.T) {
 func TestVerbsThatAskSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"inspect", "revoke"} {
-		p := cmdtest.Start(t, verb, "/l")
-		require.Equal(t, term.ExitUsage, p.Exit())
-		require.Contains(t, p.Stderr.String(), "ZK_SERVERS")
+		cmdtest.Start(t, verb, "/l").Ends(term.ExitUsage, "ZK_SERVERS")
 		require.Equal(t, term.ExitUsage, cmdtest.Start(t, verb).Exit(), "no path")
 		require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", "127.0.0.1:1", verb, "relative").Exit())
 		require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.ClosedPort(t), "--connect-timeout", "0.2", verb, "/l").Exit())
 	}
+}
+
+func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		client := cmdtest.Open(t, w)
+		path := w.Path("l")
+		working, stop := context.WithCancel(t.Context())
+		var workers sync.WaitGroup
+		defer workers.Wait()
+		defer stop()
+		for range 3 {
+			m, err := lock.New(client, path)
+			require.NoError(t, err)
+			workers.Go(func() {
+				for working.Err() == nil {
+					_ = m.Do(working, func(context.Context, *coord.Hold) error { return nil })
+				}
+			})
+		}
+		seen := 0
+		for range 150 {
+			r, err := look.Examine(coordtest.Limited(t), client, conn.NodePath(path))
+			require.NoError(t, err)
+			require.Zero(t, r.Others)
+			if len(r.Contenders) > 0 {
+				seen++
+				require.Len(t, r.Holders(), 1)
+				require.True(t, r.Contenders[0].Holds)
+			}
+		}
+		require.Positive(t, seen)
+	})
+}
+
+func TestInspectCountsOtherNodesBesideAHolder(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
+	_, err := w.Admin().Create(w.Path("l/by hand"), nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
+	require.Len(t, r.Holders(), 1)
+	require.Equal(t, 1, r.Others)
+	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("l")).Output(), "lock, curator dialect; 1 other node is below it")
+	p.LetGo(5)
+}
+
+func TestPartsOfARecipeAreNoOtherNodes(t *testing.T) {
+	w := cmdtest.World(t)
+	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
+	slot := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...)
+	slot.Line()
+	kazoo := cmdtest.On(t, w, append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)...).Begun()
+	cmdtest.PutItems(t, w, "item")
+	require.Zero(t, cmdtest.Receive(t, w, "true").Exit())
+	for path, kind := range map[string]string{"e": "latch", "s": look.SlotsKind, "k": look.SlotsKind, "q": look.QueueKind} {
+		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(path)).Line())
+		require.Equal(t, kind, r.Kind, path)
+		require.Zero(t, r.Others, path)
+	}
+	for _, p := range []*cmdtest.Process{leader, slot, kazoo} {
+		p.LetGo(5)
+	}
+}
+
+func TestOnlyABarrierIsTakenForOne(t *testing.T) {
+	w := cmdtest.World(t)
+	slot := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...).Begun()
+	for name, data := range map[string]string{"text": "hello", "number": "3", "empty": "", "lines": "a b 1\nc"} {
+		_, err := w.Admin().Create(w.Path(name), []byte(data), 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	for _, name := range []string{"s/limit", "text", "number", "empty", "lines"} {
+		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(name)).Line())
+		require.Empty(t, r.Kind, name)
+		require.Nil(t, r.Closed, name)
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path(name)).Output(), "nobody holds it, nobody waits", name)
+	}
+	_, err := w.Admin().Create(w.Path("curator"), []byte("10.1.2.3"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("curator")).Line())
+	require.Equal(t, "barrier", r.Kind)
+	require.Equal(t, "10.1.2.3", r.Closed.By)
+	slot.LetGo(5)
+}
+
+func TestARoundWhoseMembersAllDiedIsNotReportedAsOpen(t *testing.T) {
+	w := cmdtest.World(t)
+	dying := func() *cmdtest.Process {
+		return cmdtest.Mortal(t, w, cmdtest.Round(w, 2, "echo $$; exec sleep 600")...)
+	}
+	first, second := dying(), dying()
+	first.Line()
+	second.Line()
+	first.Signal(syscall.SIGKILL)
+	second.Signal(syscall.SIGKILL)
+	cmdtest.InBarrier(t, w, 0)
+	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line())
+	require.Equal(t, &look.RoundReport{Number: 1, Members: 2}, r.Round)
+	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "round 1 broke off: all its members are gone; nobody waits")
+
+	again := []*cmdtest.Process{cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, "exit 0")}
+	for _, p := range again {
+		require.Zero(t, p.Exit())
+	}
+	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "round 2 is over")
 }

@@ -20,8 +20,7 @@ import (
 )
 
 func TestLsListsEveryRecipeBelow(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.EveryRecipe(t, w)
 		p := cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w))
 		require.Equal(t, 0, p.Exit())
@@ -43,8 +42,7 @@ func TestLsListsEveryRecipeBelow(t *testing.T) {
 		require.Equal(t, 2, *l.Recipes[2].Items)
 		require.Zero(t, l.Left)
 
-		table := cmdtest.On(t, w, "ls", cmdtest.Below(w))
-		text := table.Output()
+		text := cmdtest.On(t, w, "ls", cmdtest.Below(w)).Output()
 		require.Regexp(t, `(?m)^PATH +KIND +HOLDER +HELD +WAIT +ODD$`, text)
 		require.Regexp(t, `(?m)^`+w.Path("app/lock")+` +lock +".*holder.*" +there for \S+ +1 *$`, text)
 		require.Regexp(t, `(?m)^`+w.Path("app/shared")+` +rwlock +".*" and 1 more +there for \S+ +1 *$`, text)
@@ -65,8 +63,7 @@ func TestLsListsWhatIsBelowARootWithTheNamesOfARecipe(t *testing.T) {
 }
 
 func TestLsTellsWhatItLeavesOut(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, name := range []string{"a", "b", "c", "a/deep"} {
 		cmdtest.Contend(t, w, w.Path(name), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x"})
 	}
@@ -89,13 +86,11 @@ func TestLsTellsWhatItLeavesOut(t *testing.T) {
 		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, args...).Exit())
 	}
 	p = cmdtest.On(t, w, "ls", w.Path("none"))
-	require.Equal(t, 0, p.Exit())
-	require.Contains(t, p.Output(), "0 recipes")
+	require.Contains(t, p.Gives(0), "0 recipes")
 }
 
 func TestATangleIsSeen(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		a, b := cmdtest.Tangle(t, w)
 		p := cmdtest.On(t, w, "ls", cmdtest.Below(w))
 		text := p.Output()
@@ -104,8 +99,7 @@ func TestATangleIsSeen(t *testing.T) {
 		require.Regexp(t, `(?m)^`+w.Path("kazoo")+` +lock, kazoo +"orphan" .* 1 contender belongs to no session, and will never go by itself; 2100000002 of 2147483647 sequence numbers`, text)
 
 		p = cmdtest.On(t, w, "graph", cmdtest.Below(w))
-		require.Zero(t, p.Exit(), "goroutines that need not be the same wait for each other")
-		text = p.Output()
+		text = p.Gives(0)
 		require.Contains(t, text, "possible circle 1: ")
 		require.NotContains(t, text, "circle 2: ")
 		require.Contains(t, text, "3 waits, 0 circles, 1 possible one; ")
@@ -128,8 +122,7 @@ func TestATangleIsSeen(t *testing.T) {
 }
 
 func TestAGraphWithoutACircle(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	holder, other := cmdtest.EveryRecipe(t, w)
 	p := cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w))
 	require.Equal(t, 0, p.Exit())
@@ -145,8 +138,7 @@ func TestAGraphWithoutACircle(t *testing.T) {
 
 // The names of a recipe's own nodes do not hide the recipes of others.
 func TestPathsThatAreNamedLikePartsOfARecipe(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	paths := []string{"app/leases/b", "app/locks/a", "svc/ready/z"}
 	for _, path := range paths {
 		cmdtest.Contend(t, w, w.Path(path), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x"})
@@ -160,8 +152,7 @@ func TestPathsThatAreNamedLikePartsOfARecipe(t *testing.T) {
 }
 
 func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), nil)
 	_, err := w.Admin().Create(w.Path("l")+"/_c_"+cmdtest.Guid1+"-lock-0000000001", nil, zk.FlagEphemeral, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
@@ -172,8 +163,7 @@ func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
 
 // A candidate stands by: two that lead what the other stands for are no circle.
 func TestCandidatesAreNoCircle(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	a, b := cmdtest.Open(t, w), cmdtest.Open(t, w)
 	for path, clients := range map[string][]*coord.Client{w.Path("x"): {a, b}, w.Path("y"): {b, a}} {
 		cmdtest.Must(cmdtest.Must(election.New(clients[0], path)).Campaign(t.Context(), nil))
@@ -186,8 +176,7 @@ func TestCandidatesAreNoCircle(t *testing.T) {
 
 // What could not be looked at in time is left out, and said to be.
 func TestASurveyThatTakesTooLong(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, path := range []string{"a", "b"} {
 		cmdtest.Contend(t, w, w.Path(path), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x"})
 	}

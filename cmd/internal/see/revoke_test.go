@@ -3,7 +3,11 @@
 package see
 
 import (
+	"os"
 	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,60 +20,47 @@ import (
 )
 
 func TestARevokedCommandEndsByTerm(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `trap 'exit 9' TERM; `+cmdtest.Busy)...)
-		p.Line()
-		r := cmdtest.On(t, w, "revoke", w.Path("l"), "--wait")
-		require.Equal(t, 0, r.Exit())
-		require.Contains(t, r.Output(), "asked")
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `trap 'exit 9' TERM; `+cmdtest.Busy)...).Begun()
+		require.Contains(t, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Gives(0), "asked")
 		require.Equal(t, 9, p.Exit(), "the lock was not lost, so the command's status counts")
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 	})
 }
 
 func TestARevokedCommandThatIgnoresTermIsKilled(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn, "--kill-after", "100ms")...)
-	p.Line()
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn, "--kill-after", "100ms")...).Begun()
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l")).Exit())
 	require.Equal(t, 137, p.Exit())
 }
 
 func TestRevocationMayBeIgnoredAndForced(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--on-revoke", "ignore")...)
 	pid := p.Number()
 	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 		return cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", timeout)
 	})
 	require.True(t, cmdtest.Alive(pid))
-	shown := cmdtest.On(t, w, "inspect", w.Path("l"))
-	require.Contains(t, shown.Output(), "asked to give up")
+	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("l")).Output(), "asked to give up")
 	forced := cmdtest.On(t, w, "revoke", w.Path("l"), "--force-after", "0.1")
-	require.Equal(t, 0, forced.Exit())
-	require.Regexp(t, "deleted by force: "+w.Path("l")+"/.*; the former holder may still act", forced.Output())
+	require.Regexp(t, "deleted by force: "+w.Path("l")+"/.*; the former holder may still act", forced.Gives(0))
 	require.Equal(t, term.ExitLost, p.Exit())
 	cmdtest.RequireGone(t, pid)
 
-	p = cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--on-revoke", "ignore")...)
-	p.Line()
+	p = cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--on-revoke", "ignore")...).Begun()
 	forced = cmdtest.On(t, w, "--json", "revoke", w.Path("l"), "--force-after", "0.1")
 	require.Equal(t, true, cmdtest.Parse[map[string]any](t, forced.Line())["forced"])
 	require.Equal(t, term.ExitLost, p.Exit())
 }
 
 func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-	first.Line()
+	w := cmdtest.World(t)
+	first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...)
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
-	p := cmdtest.On(t, w, "--json", "inspect", w.Path("l"))
-	node := cmdtest.Parse[look.Report](t, p.Line()).Contenders[1].Node
+	node := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line()).Contenders[1].Node
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--node", path.Base(node)).Exit())
 	require.NoError(t, first.In.Close())
 	require.Equal(t, 5, first.Exit(), "the holder was not asked")
@@ -77,11 +68,9 @@ func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
 }
 
 func TestNoHolderToAskIsNoError(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, "revoke", w.Path("l"), "--wait")
-	require.Equal(t, 0, p.Exit())
-	require.Contains(t, p.Output(), "nobody holds")
+	require.Contains(t, p.Gives(0), "nobody holds")
 	p = cmdtest.On(t, w, "--json", "revoke", w.Path("l"))
 	require.Equal(t, 0, p.Exit())
 	require.JSONEq(t, `{"path":"`+w.Path("l")+`","asked":[],"gone":false,"forced":false}`, p.Line())
@@ -96,10 +85,8 @@ func TestRevokeRefusesImpossibleTimes(t *testing.T) {
 }
 
 func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
-	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF)
-	leader.Line()
+	w := cmdtest.World(t)
+	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
 	waiter := cmdtest.On(t, w, "elect", w.Path("e"), "--", "true")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
 	node := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("e")).Line()).Contenders[1].Node
@@ -107,30 +94,167 @@ func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
 	require.Equal(t, term.ExitFailed, asked.Exit())
 	require.EqualValues(t, term.ExitFailed, cmdtest.Parse[map[string]any](t, asked.Line())["status"])
 	for _, verb := range [][]string{{"revoke"}, {"break", "--yes"}} {
-		none := cmdtest.On(t, w, append(verb, "--node", "nobody", w.Path("e"))...)
-		require.Equal(t, term.ExitFailed, none.Exit(), verb)
-		require.Contains(t, none.Stderr.String(), "there is no contender nobody", verb)
+		cmdtest.On(t, w, append(verb, "--node", "nobody", w.Path("e"))...).Ends(term.ExitFailed, "there is no contender nobody")
 	}
-	require.NoError(t, leader.In.Close())
-	require.Equal(t, 5, leader.Exit())
+	leader.LetGo(5)
 	require.Zero(t, waiter.Exit())
 }
 
 // Holders are waited for at the same time, not one after the other.
 func TestAllHoldersHaveTheSameTimeToGiveUp(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	const each = time.Second
 	cmdtest.InTime(t, 3*each, func() time.Duration {
 		cmdtest.Contend(t, w, w.Path("l"), map[string]string{
 			"_c_" + cmdtest.Guid1 + "-__READ__0000000001": "x", "_c_" + cmdtest.Guid2 + "-__READ__0000000002": "y", "_c_" + cmdtest.Guid3 + "-__READ__0000000003": "z",
 		})
 		begun := time.Now()
-		p := cmdtest.On(t, w, "revoke", w.Path("l"), "--force-after", each.String())
-		require.Equal(t, 0, p.Exit())
+		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--force-after", each.String()).Exit())
 		names, _, err := w.Admin().Children(w.Path("l"))
 		require.NoError(t, err)
 		require.Empty(t, names)
 		return time.Since(begun)
+	})
+}
+
+// inHand is what inspect tells of the items that consumers have.
+func inHand(t *testing.T, w *zktest.World) (items []look.ItemReport) {
+	t.Helper()
+	for _, item := range cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line()).Queue.First {
+		if item.InHand {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+func TestALoneConsumersItemIsTracedAndFreed(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		stuck := cmdtest.Receive(t, w, cmdtest.Busy).Begun()
+		items := inHand(t, w)
+		require.Len(t, items, 1)
+		require.Contains(t, items[0].Owner, " "+strconv.Itoa(stuck.Pid()), "the process that has it")
+
+		asked := cmdtest.On(t, w, "--json", "revoke", "--wait", w.Path("q"))
+		require.Zero(t, asked.Exit())
+		object := cmdtest.Parse[map[string]any](t, asked.Line())
+		require.Equal(t, []any{w.Path("q/taken/" + items[0].Name)}, object["asked"])
+		require.Equal(t, true, object["gone"])
+		require.Equal(t, false, object["forced"])
+		stuck.Ends(143, "another client asked for")
+		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Gives(0), "the item went back")
+	})
+}
+
+func TestACommandThatSucceedsWhenItsItemIsAskedForGivesTheItemBack(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	tidy := cmdtest.Receive(t, w, `trap 'exit 0' TERM; `+cmdtest.Busy).Begun()
+	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
+	tidy.Ends(term.ExitLost, "asked for the item")
+	require.Equal(t, "1", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
+
+	end := filepath.Join(t.TempDir(), "end")
+	deaf := cmdtest.Receive(t, w, "echo $$; until test -e "+end+"; do sleep 0.2; done", "--on-revoke", "ignore").Begun()
+	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
+	require.NoError(t, os.WriteFile(end, nil, 0o600))
+	require.Zero(t, deaf.Exit())
+	require.Equal(t, "0", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
+}
+
+func TestBreakTakesAnItemFromItsConsumer(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		stuck := cmdtest.Receive(t, w, cmdtest.Stubborn)
+		pid := stuck.Number()
+		b := cmdtest.On(t, w, "--json", "break", "--yes", w.Path("q"))
+		require.Zero(t, b.Exit())
+		require.Len(t, cmdtest.Parse[map[string]any](t, b.Line())["broken"], 1)
+		require.Equal(t, term.ExitLost, stuck.Exit())
+		cmdtest.RequireGone(t, pid)
+		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())
+	})
+}
+
+func TestAnItemInHandIsNamedInSeveralWays(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "first")
+	first := cmdtest.Receive(t, w, cmdtest.Busy).Begun()
+	item := inHand(t, w)[0].Name
+	for _, name := range []string{item, w.Path("q/taken/" + item), w.Path("q/entries/" + item)} {
+		cmdtest.PutItems(t, w, "second")
+		second := cmdtest.Receive(t, w, cmdtest.Busy, "--on-revoke", "ignore").Begun()
+		p := cmdtest.On(t, w, "--json", "break", "--yes", "--node", inHand(t, w)[1].Name, w.Path("q"))
+		require.Zero(t, p.Exit())
+		require.Equal(t, term.ExitLost, second.Exit(), "only the one that was named")
+		require.Equal(t, "second", cmdtest.Receive(t, w, "cat").Output())
+		p = cmdtest.On(t, w, "--json", "revoke", "--node", name, w.Path("q"))
+		require.Zero(t, p.Exit(), name)
+		require.Equal(t, []any{w.Path("q/taken/" + item)}, cmdtest.Parse[map[string]any](t, p.Line())["asked"], name)
+		require.Equal(t, 143, first.Exit())
+		first = cmdtest.Receive(t, w, cmdtest.Busy).Begun()
+	}
+	cmdtest.On(t, w, "revoke", "--node", "entry-100-0000009999", w.Path("q")).Ends(term.ExitFailed, "there is no contender")
+	require.Len(t, inHand(t, w), 1, "nobody was asked")
+	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
+	require.Equal(t, 143, first.Exit())
+	nobody := cmdtest.On(t, w, "revoke", w.Path("q"))
+	require.Zero(t, nobody.Exit())
+	require.Contains(t, nobody.Output(), "nobody holds")
+}
+
+func TestAConsumerIsAskedForAllThatItHas(t *testing.T) {
+	w := cmdtest.World(t)
+	one, two := cmdtest.Receive(t, w, cmdtest.Busy), cmdtest.Receive(t, w, cmdtest.Busy)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 2)
+	cmdtest.PutItems(t, w, "a", "b")
+	one.Line()
+	two.Line()
+	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+	for _, c := range r.Contenders {
+		if strings.HasSuffix(c.Owner, " "+strconv.Itoa(two.Pid())) {
+			require.Zero(t, cmdtest.On(t, w, "revoke", "--node", c.Node, w.Path("q")).Exit())
+		}
+	}
+	require.Equal(t, 143, two.Exit())
+	require.True(t, cmdtest.Alive(one.Pid()))
+	require.Zero(t, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
+	require.Equal(t, 143, one.Exit())
+}
+
+func TestBreakTakesTheLockFromItsHolder(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn, "--kill-after", "100ms")...)
+		pid := p.Number()
+		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 4")...)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+		b := cmdtest.On(t, w, "--json", "break", "--yes", w.Path("l"))
+		require.Equal(t, 0, b.Exit())
+		require.Len(t, cmdtest.Parse[map[string]any](t, b.Line())["broken"], 1)
+		require.Equal(t, 4, next.Exit())
+		require.Equal(t, term.ExitLost, p.Exit())
+		cmdtest.RequireGone(t, pid)
+	})
+}
+
+func TestBreakWithoutATerminalNeedsAYes(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
+	cmdtest.On(t, w, "break", w.Path("l")).Ends(term.ExitUsage, "--yes")
+	p.LetGo(5)
+}
+
+func TestBreakingAFreeLockIsNoError(t *testing.T) {
+	w := cmdtest.World(t)
+	require.Contains(t, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Gives(0), "nobody holds")
+}
+
+func TestBreakSaysWhenNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	cmdtest.InTime(t, 1500*time.Millisecond, func() time.Duration {
+		begin := time.Now()
+		require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "0.5", "break", "--yes", "/l").Exit())
+		return time.Since(begin)
 	})
 }

@@ -74,8 +74,7 @@ const (
 )
 
 func TestThreeVerbsTellAllOfATangle(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		alice, bob, dead := scene(t, w)
 		t.Run("ls", func(t *testing.T) { lsTellsTheScene(t, w) })
 		t.Run("graph", func(t *testing.T) { graphTellsTheScene(t, w, alice, bob, dead) })

@@ -15,30 +15,25 @@ import (
 )
 
 func TestTopShowsHowTheLineChangesUntilItIsInterrupted(t *testing.T) {
-	t.Parallel()
-	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		top := cmdtest.On(t, w, "--json", "top", "--every", "20ms", w.Path("l"))
 		require.Empty(t, cmdtest.Parse[look.Report](t, top.Line()).Contenders)
-		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-		holder.Line()
+		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 		for len(cmdtest.Parse[look.Report](t, top.Line()).Holders()) == 0 {
 		}
 		require.NoError(t, holder.In.Close())
 		for len(cmdtest.Parse[look.Report](t, top.Line()).Holders()) > 0 {
 		}
-		top.Signal(syscall.SIGINT)
-		require.Equal(t, 0, top.Exit())
+		top.EndsBy(syscall.SIGINT, 0)
 	})
 }
 
 func TestTopTellsTheTimeAndTheTable(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	top := cmdtest.On(t, w, "top", w.Path("l"))
 	require.Regexp(t, `^\d\d:\d\d:\d\d$`, top.Line())
 	require.Contains(t, top.Line(), "there is nothing")
-	top.Signal(syscall.SIGTERM)
-	require.Equal(t, 0, top.Exit())
+	top.EndsBy(syscall.SIGTERM, 0)
 }
 
 func TestATextIsCutToTheScreen(t *testing.T) {
@@ -46,4 +41,15 @@ func TestATextIsCutToTheScreen(t *testing.T) {
 	require.Equal(t, "äbc…\nabcd\n", fitted("äbcdef\nabcd\n", 4, 10))
 	require.Equal(t, 4, strings.Count(fitted(strings.Repeat("x\n", 100), 80, 5), "\n"))
 	require.NotPanics(t, func() { fitted("text\nmore", 0, 0) })
+}
+
+func TestConnectionsThatBreakHideNoTerm(t *testing.T) {
+	w := cmdtest.World(t)
+	for range 20 {
+		p := cmdtest.On(t, w, "ui", cmdtest.Below(w)).Begun()
+		for range 200 {
+			p.Signal(syscall.SIGPIPE)
+		}
+		p.EndsBy(syscall.SIGTERM, 0)
+	}
 }

@@ -3,6 +3,7 @@
 package see
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/cmd/internal/ui"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
@@ -68,12 +70,10 @@ func act(t *testing.T, at, name, path, node, session string) (status int, told s
 }
 
 func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.EveryRecipe(t, w)
 	cmdtest.Tangle(t, w)
-	p := cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w))
-	told := cmdtest.Parse[map[string]string](t, p.Line())
+	told := cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w)).Line())
 	require.Len(t, told, 1)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/[A-Z2-7]{26}/$`, told["url"])
 	seen := sightAt(t, told["url"])
@@ -94,15 +94,13 @@ func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		other := cmdtest.On(t, w, "ui")
 		require.Regexp(t, `^http://`, other.Line())
-		other.Signal(sig)
-		require.Equal(t, 0, other.Exit())
+		other.EndsBy(sig, 0)
 		require.Empty(t, other.Stderr.String())
 	}
 }
 
 func TestThePageIsToldOfServersThatCannotBeReached(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x"})
 	at := cmdtest.On(t, w, "--connect-timeout", "5s", "ui", "--every", "100ms", cmdtest.Below(w)).Line()
 	require.Len(t, sightAt(t, at).Recipes, 1)
@@ -116,8 +114,7 @@ func TestThePageIsToldOfServersThatCannotBeReached(t *testing.T) {
 }
 
 func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	client := cmdtest.Open(t, w, coord.WithIdentity("holder"))
 	other := cmdtest.Open(t, w, coord.WithIdentity("other"))
 	hold := cmdtest.Must(cmdtest.Must(lock.New(client, w.Path("here/l"))).Acquire(t.Context()))
@@ -159,26 +156,47 @@ func TestThePageRevokesAndBreaksWhatItShowedAndNothingElse(t *testing.T) {
 }
 
 func TestThePageIsServedOnLoopbackUnlessToldOtherwise(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "[::]:0"} {
-		p := cmdtest.On(t, w, "ui", "--listen", listen)
-		require.Equal(t, term.ExitUsage, p.Exit(), listen)
-		require.Contains(t, p.Stderr.String(), "--allow-remote", listen)
+		cmdtest.On(t, w, "ui", "--listen", listen).Ends(term.ExitUsage, "--allow-remote")
 	}
 	p := cmdtest.On(t, w, "ui", "--allow-remote", "--listen", "0.0.0.0:0")
 	u, err := url.Parse(p.Line())
 	require.NoError(t, err)
 	sightAt(t, "http://127.0.0.1:"+u.Port()+u.Path)
 	p.Signal(syscall.SIGTERM)
-	require.Equal(t, 0, p.Exit())
-	require.Contains(t, p.Stderr.String(), "not encrypted")
+	p.Ends(0, "not encrypted")
 	require.NotContains(t, p.Stderr.String(), u.Path[1:27], "the token goes where it is wanted")
 
-	first := cmdtest.On(t, w, "ui")
-	u, err = url.Parse(first.Line())
+	u, err = url.Parse(cmdtest.On(t, w, "ui").Line())
 	require.NoError(t, err)
 	taken := cmdtest.On(t, w, "--json", "ui", "--listen", u.Host)
 	require.Equal(t, term.ExitFailed, taken.Exit())
 	require.Contains(t, cmdtest.TheObject(t, taken, "ui")["error"], "--listen")
+}
+
+// The claims on an item have the same name, whoever has it in hand.
+func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
+	w := cmdtest.World(t)
+	client := cmdtest.Open(t, w)
+	first, second := cmdtest.Open(t, w), cmdtest.Open(t, w)
+	theirs, others := cmdtest.Must(queue.New(first, w.Path("q"))), cmdtest.Must(queue.New(second, w.Path("q")))
+	for _, data := range []string{"one", "two"} {
+		require.NoError(t, theirs.Put(t.Context(), []byte(data)))
+	}
+	items := []*queue.Item{cmdtest.Must(theirs.Receive(t.Context())), cmdtest.Must(theirs.Receive(t.Context()))}
+	acted := []string{}
+	act := (&UIVerb{Path: "/"}).act(client, func(ctx context.Context, _ *coord.Client, node string) error {
+		acted = append(acted, node)
+		for _, item := range items {
+			if item.Hold().Node() != node {
+				require.NoError(t, item.Nack(ctx, 0))
+				items = append(items, cmdtest.Must(others.Receive(ctx)))
+			}
+		}
+		return nil
+	})
+	err := act(t.Context(), ui.Target{Path: w.Path("q"), Session: look.SessionName(first.SessionID())})
+	require.ErrorContains(t, err, "another session")
+	require.Len(t, acted, 1)
 }

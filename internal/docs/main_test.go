@@ -1,9 +1,0 @@
-package docs
-
-import (
-	"testing"
-
-	"github.com/zkcoord/zkcoord/internal/zktest"
-)
-
-func TestMain(m *testing.M) { zktest.Main(m) }
