@@ -26,10 +26,9 @@ func TestTheUnitsInTheDocumentsAreValid(t *testing.T) {
 	require.NoError(t, err)
 	shown := 0
 	for _, doc := range documents {
-		text, err := os.ReadFile(doc)
-		require.NoError(t, err)
-		shown += strings.Count(string(text), "\n```ini\n")
-		for _, unit := range unitBlock.FindAllStringSubmatch(string(text), -1) {
+		text := read(t, doc)
+		shown += strings.Count(text, "\n```ini\n")
+		for _, unit := range unitBlock.FindAllStringSubmatch(text, -1) {
 			// The program that is named has to be there.
 			body := strings.ReplaceAll(unit[2], "/usr/bin/zkcoord", "/usr/bin/env")
 			require.NoError(t, os.WriteFile(dir+"/"+unit[1], []byte(body), 0o600))
@@ -56,26 +55,22 @@ func TestTheAlertsAreValidAndFire(t *testing.T) {
 	}
 	script(t, "../contrib/prom", promtool+" check rules alerts.yml; "+promtool+" test rules alerts_test.yml")
 
-	rules, err := os.ReadFile("../contrib/prom/alerts.yml")
-	require.NoError(t, err)
-	program, err := os.ReadFile("../contrib/prom/prom.go")
-	require.NoError(t, err)
-	exporter, err := os.ReadFile("../cmd/internal/see/exporter.go")
-	require.NoError(t, err)
-	operations, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	for _, name := range metricName.FindAllString(string(rules), -1) {
+	rules := read(t, "../contrib/prom/alerts.yml")
+	program := read(t, "../contrib/prom/prom.go")
+	exporter := read(t, "../cmd/internal/see/exporter.go")
+	operations := read(t, "../docs/operations.md")
+	for _, name := range metricName.FindAllString(rules, -1) {
 		if ofPath, ok := strings.CutPrefix(name, "zkcoord_path_"); ok {
-			require.Contains(t, string(exporter), `("`+ofPath+`", "`)
+			require.Contains(t, exporter, `("`+ofPath+`", "`)
 		} else {
-			require.Contains(t, string(program), `"`+name+`"`)
+			require.Contains(t, program, `"`+name+`"`)
 		}
 	}
-	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
-		require.Contains(t, string(operations), "| `"+alert[1]+"` |")
+	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
+		require.Contains(t, operations, "| `"+alert[1]+"` |")
 	}
-	for _, to := range regexp.MustCompile(`runbook: docs/operations.md#(\S+)`).FindAllStringSubmatch(string(rules), -1) {
-		require.Contains(t, strings.ToLower(string(operations)), "### "+strings.ReplaceAll(to[1], "-", " ")+"\n")
+	for _, to := range regexp.MustCompile(`runbook: docs/operations.md#(\S+)`).FindAllStringSubmatch(rules, -1) {
+		require.Contains(t, strings.ToLower(operations), "### "+strings.ReplaceAll(to[1], "-", " ")+"\n")
 	}
 }
 

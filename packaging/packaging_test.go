@@ -50,11 +50,8 @@ func TestTheDebianPackage(t *testing.T) {
 	built, err := filepath.Glob(dir + "/*.deb")
 	require.NoError(t, err)
 	require.Len(t, built, 1)
-	first, err := os.ReadFile(built[0])
-	require.NoError(t, err)
-	second, err := os.ReadFile(filepath.Join(again, filepath.Base(built[0])))
-	require.NoError(t, err)
-	require.Equal(t, first, second, "the same commit makes another package")
+	first := read(t, built[0])
+	require.Equal(t, first, read(t, filepath.Join(again, filepath.Base(built[0]))), "the same commit makes another package")
 
 	script(t, root, "mkdir -p var/lib/dpkg/info var/lib/dpkg/updates; touch var/lib/dpkg/status var/lib/dpkg/available")
 	dpkg := "dpkg --force-not-root --root=" + root + " "
@@ -106,6 +103,13 @@ func TestAReleaseTakesThePlaceOfOlderOnes(t *testing.T) {
 	require.NotContains(t, script(t, dir, "cat *.cdx.json"), "(devel)")
 }
 
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
 func lay(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -119,9 +123,7 @@ func texts(t *testing.T, dir string, names map[string]string) map[string]string 
 	t.Helper()
 	found := map[string]string{}
 	for name := range names {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		require.NoError(t, err)
-		found[name] = string(text)
+		found[name] = read(t, filepath.Join(dir, name))
 	}
 	return found
 }
@@ -173,11 +175,10 @@ func TestShellsComplete(t *testing.T) {
 
 func TestTheUnitIsValid(t *testing.T) {
 	needsDebian(t)
-	unit, err := os.ReadFile("zkcoord-elect@.service")
-	require.NoError(t, err)
+	unit := read(t, "zkcoord-elect@.service")
 	file := t.TempDir() + "/zkcoord-elect@.service"
 	// The program that is named has to be there.
-	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(unit), "/usr/bin/zkcoord", "/usr/bin/env")), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(unit, "/usr/bin/zkcoord", "/usr/bin/env")), 0o600))
 	require.NotContains(t, script(t, ".", "systemd-analyze verify --man=no "+file), "zkcoord-elect")
 }
 

@@ -312,13 +312,11 @@ var inline = regexp.MustCompile("`((?:make|zkcoord|coorddemo) [^`]*)`")
 // The changelog tells of former ones, too.
 func (d *desk) checkText(t *testing.T) {
 	checked := 0
-	for _, path := range files(t, "*.md") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+	for path, text := range texts(t, "*.md") {
 		if filepath.Base(path) == "CHANGELOG.md" {
 			continue
 		}
-		for _, found := range inline.FindAllStringSubmatch(string(text), -1) {
+		for _, found := range inline.FindAllStringSubmatch(text, -1) {
 			line := strings.Replace(found[1], "coorddemo", "zkcoord", 1)
 			checked++
 			if strings.HasPrefix(line, "zkcoord -") || strings.Contains(line, "VERB") {
@@ -326,10 +324,9 @@ func (d *desk) checkText(t *testing.T) {
 			}
 			if strings.HasPrefix(line, "make ") {
 				target := regexp.MustCompile(`^make( -\w)*( [A-Z]+=\S+)* ([a-z-]+)`).FindStringSubmatch(line)
-				makefile, err := os.ReadFile(root + "/Makefile")
-				require.NoError(t, err)
+				makefile := read(t, root+"/Makefile")
 				require.NotNil(t, target, "%s: %s", path, line)
-				require.Regexp(t, `(?m)^`+target[3]+`:`, string(makefile), "%s: %s", path, line)
+				require.Regexp(t, `(?m)^`+target[3]+`:`, makefile, "%s: %s", path, line)
 				continue
 			}
 			require.NoError(t, d.understood(line), "%s: %s", path, line)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,15 +38,31 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
+// texts are what those files say, by their paths.
+func texts(t *testing.T, pattern string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, path := range files(t, pattern) {
+			if !yield(path, read(t, path)) {
+				return
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
 // What a reader copies compiles outside of this module.
 func TestExamplesOfTheLibraryImportNoInternalPackage(t *testing.T) {
 	for _, path := range files(t, "*example*_test.go") {
 		if strings.Contains(path, "/internal/") {
 			continue // of the command
 		}
-		source, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.NotContains(t, string(source), `"github.com/zkcoord/zkcoord/internal/`, path)
+		require.NotContains(t, read(t, path), `"github.com/zkcoord/zkcoord/internal/`, path)
 	}
 }
 
@@ -67,16 +84,12 @@ var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 // indentation, in a test file.
 func TestTheExamplesInTheDocumentsAreCompiled(t *testing.T) {
 	var compiled strings.Builder
-	for _, path := range files(t, "*_test.go") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		compiled.WriteString(squeezed(string(text)))
+	for _, text := range texts(t, "*_test.go") {
+		compiled.WriteString(squeezed(text))
 	}
 	blocks := 0
-	for _, path := range files(t, "*.md") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
+	for path, text := range texts(t, "*.md") {
+		for _, block := range goBlock.FindAllStringSubmatch(text, -1) {
 			blocks++
 			if !strings.Contains(compiled.String(), squeezed(block[1])) {
 				t.Errorf("%s: no test compiles this example:\n%s", path, block[1])
@@ -95,9 +108,7 @@ var (
 // anchors are the names by which GitHub knows the headings of a document.
 func anchors(t *testing.T, path string) (names []string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for _, found := range headline.FindAllStringSubmatch(string(text), -1) {
+	for _, found := range headline.FindAllStringSubmatch(read(t, path), -1) {
 		name := noAnchor.ReplaceAllString(strings.ToLower(found[1]), "")
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
@@ -105,10 +116,8 @@ func anchors(t *testing.T, path string) (names []string) {
 }
 
 func TestTheLinksBetweenTheDocumentsLeadToFilesAndHeadings(t *testing.T) {
-	for _, path := range files(t, "*.md") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+	for path, text := range texts(t, "*.md") {
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			to := path
 			if found[1] != "" {
 				to = filepath.Join(filepath.Dir(path), found[1])
@@ -134,10 +143,8 @@ var (
 // pattern.
 func TestTheTestsThatTheDocumentsNameExist(t *testing.T) {
 	tests := map[string]bool{}
-	for _, path := range files(t, "*_test.go") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, found := range declared.FindAllStringSubmatch(string(text), -1) {
+	for _, text := range texts(t, "*_test.go") {
+		for _, found := range declared.FindAllStringSubmatch(text, -1) {
 			tests[found[1]] = true
 		}
 	}
@@ -150,21 +157,19 @@ func TestTheTestsThatTheDocumentsNameExist(t *testing.T) {
 		return false
 	}
 	checked := 0
-	for _, path := range files(t, "*.md") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, name := range named.FindAllString(string(text), -1) {
+	for path, text := range texts(t, "*.md") {
+		for _, name := range named.FindAllString(text, -1) {
 			checked++
 			if begin, cut := strings.CutSuffix(name, "…"); !tests[name] && !(cut && exists(strings.HasPrefix, begin)) {
 				t.Errorf("%s names %s, and there is no such test", path, name)
 			}
 		}
-		for _, number := range scenario.FindAllString(string(text), -1) {
+		for _, number := range scenario.FindAllString(text, -1) {
 			if !exists(strings.HasPrefix, "Test"+number) {
 				t.Errorf("%s names %s, and there is no such scenario", path, number)
 			}
 		}
-		for _, found := range run.FindAllStringSubmatch(string(text), -1) {
+		for _, found := range run.FindAllStringSubmatch(text, -1) {
 			if !exists(strings.Contains, found[1]) {
 				t.Errorf("%s says %q, and no test is run by that", path, found[0])
 			}
@@ -174,18 +179,14 @@ func TestTheTestsThatTheDocumentsNameExist(t *testing.T) {
 }
 
 func TestTheReadmeFitsOnThreeScreens(t *testing.T) {
-	text, err := os.ReadFile(root + "/README.md")
-	require.NoError(t, err)
-	require.LessOrEqual(t, strings.Count(string(text), "\n"), 150)
+	require.LessOrEqual(t, strings.Count(read(t, root+"/README.md"), "\n"), 150)
 }
 
 // A tab counts 4. What is preformatted, an example's output and a single long
 // word are as long as they are.
 func TestCommentsEndAtColumn80(t *testing.T) {
-	for _, path := range files(t, "*.go") {
-		source, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for i, line := range strings.Split(string(source), "\n") {
+	for path, source := range texts(t, "*.go") {
+		for i, line := range strings.Split(source, "\n") {
 			comment, ok := strings.CutPrefix(strings.TrimSpace(line), "// ")
 			long := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) > 80
 			if ok && long && strings.Contains(strings.TrimSpace(comment), " ") &&
@@ -206,10 +207,9 @@ func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
 		if filepath.Base(path) == "CHANGELOG.md" {
 			continue // an entry is a line
 		}
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+		text := read(t, path)
 		fence, written := false, false
-		for i, line := range strings.Split(string(text), "\n") {
+		for i, line := range strings.Split(text, "\n") {
 			switch {
 			case strings.HasPrefix(line, "```"):
 				fence = !fence
@@ -226,10 +226,8 @@ func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
 // See coordtest.Virtual for what happens elsewhere under the race detector.
 func TestBubblesAreMadeInOnePlace(t *testing.T) {
 	call := "synctest" + ".Test("
-	for _, path := range files(t, "*.go") {
-		source, err := os.ReadFile(path)
-		require.NoError(t, err)
-		made := strings.Contains(string(source), call)
+	for path, source := range texts(t, "*.go") {
+		made := strings.Contains(source, call)
 		require.Equal(t, strings.HasSuffix(path, "coordtest/bubble.go"), made, "%s: %s", path, call)
 	}
 }
@@ -267,12 +265,10 @@ var kinds = map[string]string{
 // blocks returns all blocks of all documents.
 func blocks(t *testing.T) (all []block) {
 	t.Helper()
-	for _, path := range files(t, "*.md") {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
+	for path, text := range texts(t, "*.md") {
 		doc, err := filepath.Rel(root, path)
 		require.NoError(t, err)
-		all = append(all, blocksOf(t, doc, string(text))...)
+		all = append(all, blocksOf(t, doc, text)...)
 	}
 	return all
 }
@@ -330,9 +326,7 @@ func TestEveryBlockInTheDocumentsIsOfAKnownKind(t *testing.T) {
 // numbers of a column by contender, without the ratios.
 func measured(t *testing.T, heading, column string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/benchmarks.md")
-	require.NoError(t, err)
-	_, below, found := strings.Cut(string(text), "### "+heading+"\n")
+	_, below, found := strings.Cut(read(t, root+"/docs/benchmarks.md"), "### "+heading+"\n")
 	require.True(t, found, heading)
 	at, figures := 0, map[string]string{}
 	for line := range strings.Lines(below) {
@@ -358,8 +352,7 @@ func measured(t *testing.T, heading, column string) map[string]string {
 }
 
 func TestTheFiguresOfTheComparisonAreThoseOfTheBenchmarks(t *testing.T) {
-	text, err := os.ReadFile(root + "/README.md")
-	require.NoError(t, err)
+	text := read(t, root+"/README.md")
 	peers := []string{"zkcoord", "Curator", "Kazoo", "zk.Lock", "etcd"}
 	cycle := measured(t, "Uncontended acquire and release: one server, loopback", "median, µs")
 	for row, figures := range map[string]map[string]string{
@@ -371,7 +364,7 @@ func TestTheFiguresOfTheComparisonAreThoseOfTheBenchmarks(t *testing.T) {
 		for _, peer := range peers {
 			want += " | " + figures[peer]
 		}
-		require.Contains(t, string(text), want+" |\n")
+		require.Contains(t, text, want+" |\n")
 	}
-	require.Contains(t, string(text), "faster ("+cycle["Redis (weaker)"]+" µs)")
+	require.Contains(t, text, "faster ("+cycle["Redis (weaker)"]+" µs)")
 }

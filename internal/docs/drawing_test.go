@@ -157,9 +157,8 @@ var drawn = regexp.MustCompile("(?ms)^```mermaid\n(.*?)^```$")
 
 func TestTheDrawingOfThePackagesShowsTheirImports(t *testing.T) {
 	const name = root + "/docs/design.md"
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	at := drawn.FindSubmatchIndex(text)
+	text := read(t, name)
+	at := drawn.FindStringSubmatchIndex(text)
 	require.NotNil(t, at, "docs/design.md has no drawing")
 	is, want := string(text[at[2]:at[3]]), drawing(imports(t))
 	if is == want {

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -99,9 +98,7 @@ func TestTheNamesInTheDocumentsAreDeclared(t *testing.T) {
 		if filepath.Base(path) == "CHANGELOG.md" {
 			continue
 		}
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, found := range inTicks.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+		for _, found := range inTicks.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, path), ""), -1) {
 			name := qualified.FindStringSubmatch(found[1])
 			if name == nil || !owners[name[1]] || name[2] == strings.ToUpper(name[2]) { // those are Java's
 				continue

@@ -38,9 +38,7 @@ func TestTheWholeProgramInTheDocumentsRuns(t *testing.T) {
 	for name, kind := range map[string]string{"main.go": "go main.go", "go.mod": "go.mod"} {
 		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(blocksOfKind(t, kind)[0].text), 0o600))
 	}
-	sums, err := os.ReadFile(root + "/go.sum")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(dir+"/go.sum", sums, 0o600))
+	require.NoError(t, os.WriteFile(dir+"/go.sum", []byte(read(t, root+"/go.sum")), 0o600))
 	command := func(name string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0")

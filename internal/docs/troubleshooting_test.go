@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,10 +24,9 @@ var foreign = []string{
 // begin with this header.
 func tableRows(t *testing.T, doc, header string) (rows [][]string) {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/" + doc)
-	require.NoError(t, err)
+	text := read(t, root+"/docs/"+doc)
 	inside := false
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
 		case !strings.HasPrefix(line, "|"):
