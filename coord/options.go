@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -38,8 +39,8 @@ type Option func(*options) error
 func defaults() options {
 	return options{
 		Config: session.Config{
+			Config:  servers.Config{Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost},
 			Timeout: defaultSessionTimeout, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
-			Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost,
 		},
 		acl:      []wire.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
 		dialect:  Curator,

@@ -7,6 +7,7 @@ const (
 	coord   = "./coord"
 	inside  = "./coord/internal/session"
 	network = "./coord/internal/wire"
+	reached = "./coord/internal/servers"
 	trusted = "./coord/internal/window"
 	lock    = "./coord/lock"
 	rwlock  = "./coord/rwlock"

@@ -1,12 +1,10 @@
 package session
 
 import (
-	"context"
-	"crypto/tls"
 	"log/slog"
-	"net"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -19,14 +17,9 @@ type Auth struct {
 
 // Config says how to reach the servers and what session to ask for.
 type Config struct {
-	Servers []string      // host:port each, tried in this order from a random start
+	servers.Config
 	Timeout time.Duration // the session time-out to ask for
 	Tick    time.Duration // the servers' tickTime; 0 = unknown
-	// Lookup resolves a server's name; each of its addresses counts as a
-	// server. nil leaves that to Dial.
-	Lookup func(ctx context.Context, host string) ([]string, error)
-	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	TLS    *tls.Config // over what Dial returns; nil = none
 	// MaxPacket is the largest packet that the servers accept.
 	MaxPacket int
 	sizes     *wire.Sizes
@@ -66,14 +59,4 @@ const (
 	// How long the client waits for a server's answer to the closing of a
 	// session, at most.
 	closeLimit = time.Second
-
-	// How long to wait before a connection that may fail again, at first.
-	backOff = 25 * time.Millisecond
-
-	// An attempt to connect keeps the next server waiting for dialLimit. Then
-	// it goes on while others are tried, each of its steps (name server, TCP,
-	// TLS) for dialPatience, and at most dialsAtOnce attempts for each server.
-	dialLimit    = time.Second
-	dialPatience = 10 * time.Second
-	dialsAtOnce  = 4
 )

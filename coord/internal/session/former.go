@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -28,29 +29,24 @@ func (k *Keeper) closeFormer(s *Session) {
 	// If no server answers by then, the session has expired anyway.
 	ctx, cancel := context.WithTimeout(k.stop, timeout)
 	defer cancel()
-	hosts := newHosts(k.cfg.Servers)
+	list := servers.NewList(k.cfg.Config)
 	for ctx.Err() == nil {
-		server, _ := hosts.Next()
-		err := k.closeOn(ctx, hosts, server, wire.Welcome{ID: id, Timeout: timeout, Passwd: passwd})
+		server, _ := list.Next()
+		err := closeOn(ctx, list, server, wire.Welcome{ID: id, Timeout: timeout, Passwd: passwd})
 		if err == nil {
 			return
 		}
 		k.cfg.Log.Debug("cannot close the former session yet", "server", server, "err", err)
-		pause := time.NewTimer(timeout/40 + rand.N(timeout/40))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-		}
+		pause(ctx, timeout/40+rand.N(timeout/40))
 	}
 }
 
 // closeOn closes a session over a connection of its own, or finds out that the
 // server has expired it.
-func (k *Keeper) closeOn(ctx context.Context, hosts *hosts, server string, former wire.Welcome) error {
+func closeOn(ctx context.Context, list *servers.List, server string, former wire.Welcome) error {
 	ctx, cancel := context.WithTimeout(ctx, former.Timeout/handshakeShare)
 	defer cancel()
-	conn, err := k.cfg.connect(ctx, hosts, "tcp", server)
+	conn, err := list.Connect(ctx, "tcp", server)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (k *Keeper) run() {
 		former := s
 		k.running.Go(func() { k.closeFormer(former) })
 		if errors.Is(s.Err(), wire.ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
-			k.pause(k.cfg.Timeout / 10)
+			pause(k.stop, min(k.cfg.Timeout/10, time.Second))
 		}
 		if k.stop.Err() != nil {
 			return
@@ -74,12 +74,10 @@ func (k *Keeper) run() {
 	}
 }
 
-func (k *Keeper) pause(d time.Duration) {
-	timer := time.NewTimer(min(d, time.Second))
-	defer timer.Stop()
+func pause(ctx context.Context, d time.Duration) {
 	select {
-	case <-timer.C:
-	case <-k.stop.Done():
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -83,11 +84,11 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 		defer server.Close()
 		l := &liar{}
 		k, err := session.NewKeeper(session.Config{
-			Servers: []string{server.Addr()}, Timeout: 10 * time.Second, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
-			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			Timeout: 10 * time.Second, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler),
+			Config: servers.Config{Servers: []string{server.Addr()}, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				conn, err := server.DialContext(ctx, network, addr)
 				return &liarConn{Conn: conn, liar: l, in: bufio.NewReader(conn), asked: map[int32]int32{}}, err
-			},
+			}},
 			Notify: func(session.Change, *session.Session) {},
 		})
 		require.NoError(t, err)

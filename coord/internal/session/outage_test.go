@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 )
 
 // A connection that is gone before the Keeper has looked was a connection: the
@@ -17,7 +19,8 @@ func TestAConnectionThatIsGoneBeforeItWasSeenIsNoFirstConnectionThatTakesLong(t 
 	log := slog.New(slog.NewTextHandler(&written, nil))
 	opened := time.Now()
 	lost := opened.Add(time.Millisecond)
-	s := &Session{cfg: &Config{Waiting: log}, log: log, opened: opened, downSince: lost}
+	search := servers.NewSearch(t.Context(), servers.Config{Servers: []string{"zk:2181"}}, nil)
+	s := &Session{cfg: &Config{Waiting: log}, log: log, search: search, opened: opened, downSince: lost}
 	out := new(outage)
 	require.Equal(t, warnAfter-warnFirst, out.attend(s, lost.Add(warnFirst)))
 	require.Empty(t, written.String())

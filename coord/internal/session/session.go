@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/window"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -29,7 +29,7 @@ type Session struct {
 	ending context.Context // ends with the session; its cause says why
 	end    context.CancelCauseFunc
 	kick   chan struct{} // wakes the supervisor
-	hosts  *hosts
+	search *servers.Search
 
 	claims atomic.Int64  // while there are any, the supervisor probes
 	asked  atomic.Uint32 // requests so far
@@ -40,11 +40,8 @@ type Session struct {
 	id        int64 // 0 until the first handshake
 	timeout   time.Duration
 	passwd    []byte
-	attempts  int              // dials since a server answered
-	server    string           // which the connection is to
-	trouble   map[string]error // why the last of them failed, for each server
-	hunt      *hunt            // for a connection; nil while there is one
-	busy      bool             // the last connection ended because a request was not answered
+	server    string // which the connection is to
+	busy      bool   // the last connection ended because a request was not answered
 	wire      *wire.Conn
 	up        chan struct{} // closed while requests can be sent
 	isUp      bool
@@ -70,18 +67,19 @@ func start(cfg *Config) (*Session, error) {
 	s := &Session{
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
 		clock: window.Clock{Suspended: cfg.Suspended},
-		kick:  make(chan struct{}, 1), up: make(chan struct{}), hosts: newHosts(cfg.Servers),
+		kick:  make(chan struct{}, 1), up: make(chan struct{}),
 		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1),
-		trouble: map[string]error{}, watches: map[armed]*Watch{}, listers: map[string]*lister{},
+		watches: map[armed]*Watch{}, listers: map[string]*lister{},
 	}
+	s.search = servers.NewSearch(ending, cfg.Config, s.Go)
 	s.noContainers.Store(cfg.NoContainers)
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,
-		zk.WithDialer(func(network, addr string, limit time.Duration) (net.Conn, error) {
+		zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
 			<-ready
-			return s.dial(network, addr, limit)
+			return s.dial(network, addr)
 		}),
-		zk.WithHostProvider(s.hosts),
+		zk.WithHostProvider(s.search),
 		zk.WithLogger(quiet{cfg.Log}),
 		zk.WithLogInfo(false))
 	if err != nil {
@@ -127,26 +125,7 @@ func (s *Session) Deadline() time.Time {
 
 // Trouble returns why the last attempt to connect to each server failed, or
 // nil.
-func (s *Session) Trouble() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all error
-	for _, server := range s.cfg.Servers {
-		err := s.trouble[server]
-		switch {
-		case err == nil:
-			continue
-		case !strings.Contains(err.Error(), server):
-			err = fmt.Errorf("%s: %w", server, err)
-		}
-		if all == nil {
-			all = err
-		} else {
-			all = fmt.Errorf("%w; %w", all, err)
-		}
-	}
-	return all
-}
+func (s *Session) Trouble() error { return s.search.Trouble() }
 
 // Connected reports whether requests can be sent at the moment.
 func (s *Session) Connected() bool {
@@ -195,16 +174,33 @@ func (s *Session) setDown() bool {
 	return true
 }
 
-// adopt makes c the session's connection, and begins to write what is asked on
-// it, unless the session is over.
-func (s *Session) adopt(c *wire.Conn, server string) bool {
+// dial is the client library's dialer.
+func (s *Session) dial(network, addr string) (net.Conn, error) {
+	if s.ending.Err() != nil {
+		near, far := net.Pipe()
+		s.parting.Go(func() { wire.Part(far, s.parted) })
+		return near, nil
+	}
+	s.mu.Lock()
+	timeout, brief := s.timeout, s.brief
+	s.mu.Unlock()
+	raw, err := s.search.Find(network, addr, timeout, brief)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending.Err() != nil {
-		return false
+		_ = raw.Close()
+		return nil, s.Err()
 	}
-	s.wire, s.server = c, server
-	return s.begin(c.Send) == nil
+	s.server, s.wire = raw.Server, wire.New(raw.Conn, tap{s}, wire.Options{
+		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked, Sizes: s.cfg.sizes,
+		// In the first round a hung server must not keep the others waiting;
+		// later the network may be what is slow.
+		Limit: min(timeout/2, time.Duration(1+raw.Round)*timeout/handshakeShare),
+	})
+	return s.wire, s.begin(s.wire.Send)
 }
 
 // tap is what the session hears from its connections.
@@ -258,7 +254,7 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 		return
 	}
 	now := time.Now()
-	s.brief = now.Sub(s.opened) < backOff
+	s.brief = now.Sub(s.opened) < servers.BackOff
 	s.isUp, s.passwd, s.opened = true, w.Passwd, now
 	close(s.up)
 	s.mu.Unlock()
@@ -282,10 +278,10 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 		// the request at full speed.
 		s.over(fmt.Errorf("%w: the server has expired it", wire.ErrExpired))
 	}
+	s.search.Answered()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts, s.busy, s.seen = 0, false, max(s.seen, zxid)
-	clear(s.trouble)
+	s.busy, s.seen = false, max(s.seen, zxid)
 }
 
 // Failed fires the watches that were set on the connection, too: no wait relies
@@ -293,11 +289,8 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 // wake before the session knows that the connection is gone.
 func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	s.mu.Lock()
-	if !open {
-		s.trouble[s.server] = err
-	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.busy = true
-	}
+	server := s.server
+	s.busy = s.busy || open && errors.Is(err, os.ErrDeadlineExceeded)
 	changed := s.wire == c && s.setDown()
 	var lost []armed
 	for key, w := range s.watches {
@@ -306,6 +299,9 @@ func (s tap) Failed(c *wire.Conn, open bool, err error) {
 		}
 	}
 	s.mu.Unlock()
+	if !open {
+		s.search.Failed(server, err)
+	}
 	if changed {
 		s.cfg.Notify(Down, s.Session)
 	}

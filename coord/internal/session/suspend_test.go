@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -23,7 +24,7 @@ func TestF51SuspendsThatAreShortEachEndTheWindowWithinTheTimeoutOfRealTime(t *te
 		defer server.Close()
 		var slept atomic.Int64
 		k, err := session.NewKeeper(session.Config{
-			Servers: []string{server.Addr()}, Timeout: T, Dial: server.DialContext, Log: slog.New(slog.DiscardHandler),
+			Config: servers.Config{Servers: []string{server.Addr()}, Dial: server.DialContext}, Timeout: T, Log: slog.New(slog.DiscardHandler),
 			Notify: func(session.Change, *session.Session) {}, Suspended: func() time.Duration { return time.Duration(slept.Load()) },
 		})
 		require.NoError(t, err)

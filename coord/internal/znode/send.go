@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -95,12 +94,4 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 
 // Pause waits a moment before a request is repeated that would fare no better
 // now.
-func Pause(ctx context.Context, s *session.Session) {
-	timer := time.NewTimer(s.Timeout() / 50)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-s.Done():
-	}
-}
+func Pause(ctx context.Context, s *session.Session) { _ = s.Pause(ctx, s.Timeout()/50) }

@@ -1,4 +1,4 @@
-package session
+package servers
 
 import (
 	"context"
@@ -25,12 +25,13 @@ func TestEachAddressOfANameIsAServer(t *testing.T) {
 			return nil, errors.New("refused")
 		},
 	}
-	h := newHosts([]string{"zk:2181", "other:2181"})
-	require.Equal(t, 2, h.count())
+	cfg.Servers = []string{"zk:2181", "other:2181"}
+	l := NewList(cfg)
+	require.Equal(t, 2, l.count())
 	for range 3 {
-		_, err := cfg.connect(t.Context(), h, "tcp", "zk:2181")
+		_, err := l.Connect(t.Context(), "tcp", "zk:2181")
 		require.Error(t, err)
 	}
 	require.Equal(t, map[string]int{"10.0.0.1:2181": 1, "10.0.0.2:2181": 1, "[::1]:2181": 1}, dialled)
-	require.Equal(t, 4, h.count(), "the other was not looked up")
+	require.Equal(t, 4, l.count(), "the other was not looked up")
 }

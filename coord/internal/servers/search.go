@@ -1,0 +1,185 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// BackOff is how long to wait before a connection that may fail again, at
+	// first.
+	BackOff = 25 * time.Millisecond
+
+	// An attempt to connect keeps the next server waiting for dialLimit. Then
+	// it goes on while others are tried, each of its steps (name server, TCP,
+	// TLS) for dialPatience, and at most dialsAtOnce attempts for each server.
+	dialLimit    = time.Second
+	dialPatience = 10 * time.Second
+	dialsAtOnce  = 4
+)
+
+// Search is a session's search for a server.
+type Search struct {
+	*List
+	ctx   context.Context    // ends with the session
+	begin func(func()) error // runs a goroutine of the session
+
+	mu       sync.Mutex
+	attempts int              // since a server answered
+	trouble  map[string]error // why the last of them failed, for each server
+	hunt     *hunt            // for a connection; nil while there is one
+}
+
+// hunt is the search for one connection: the attempts under way, of which the
+// first that succeeds ends the others.
+type hunt struct {
+	ctx     context.Context
+	end     context.CancelFunc
+	reached chan Reached
+	running int // guarded by Search.mu
+}
+
+// Reached is a connection to a server, found when each server was tried Round
+// times before.
+type Reached struct {
+	net.Conn
+	Server string
+	Round  int
+}
+
+// NewSearch returns a search that ends with ctx, and whose attempts begin runs.
+func NewSearch(ctx context.Context, c Config, begin func(task func()) error) *Search {
+	return &Search{List: NewList(c), ctx: ctx, begin: begin, trouble: map[string]error{}}
+}
+
+// Find connects to addr, or to a server that was tried before, and was slower
+// to accept it. It waits as long as the others need not be kept waiting: a
+// sixth of timeout. An attempt that takes longer goes on while the next ones
+// are made. brief says that the connections before did not last.
+func (s *Search) Find(network, addr string, timeout time.Duration, brief bool) (Reached, error) {
+	round, err := s.pace(timeout, brief)
+	if err != nil {
+		return Reached{}, err
+	}
+	failed := make(chan error, 1)
+	h, err := s.attempt(network, addr, failed)
+	if err != nil {
+		return Reached{}, err
+	}
+	select {
+	case r := <-h.reached:
+		s.mu.Lock()
+		s.hunt = nil
+		s.mu.Unlock()
+		h.end()
+		r.Round = round
+		return r, nil
+	case err := <-failed:
+		return Reached{}, err // the client library tells the log
+	case <-time.After(min(dialLimit, timeout/6)):
+		err := fmt.Errorf("%s has not accepted a connection yet", addr)
+		s.Failed(addr, err)
+		return Reached{}, err
+	case <-s.ctx.Done():
+		return Reached{}, context.Cause(s.ctx)
+	}
+}
+
+// pace lets the first attempt at each server through immediately, unless
+// connections do not last. Then it backs off, up to a second or a fortieth of
+// the time-out, until a server has answered a request: little of a window must
+// be spent waiting for a server that is back. It returns how often every server
+// was tried before.
+func (s *Search) pace(timeout time.Duration, brief bool) (round int, err error) {
+	s.mu.Lock()
+	round = s.attempts / s.count()
+	s.attempts++
+	s.mu.Unlock()
+	if round == 0 && !brief {
+		return round, nil
+	}
+	pause := min(BackOff<<min(round, 6), time.Second, timeout/40)
+	select {
+	case <-time.After(pause/2 + rand.N(pause/2+1)):
+		return round, nil
+	case <-s.ctx.Done():
+		return round, context.Cause(s.ctx)
+	}
+}
+
+// attempt begins to connect to addr, unless enough attempts are under way.
+func (s *Search) attempt(network, addr string, failed chan<- error) (*hunt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hunt
+	if h == nil {
+		h = &hunt{reached: make(chan Reached)}
+		h.ctx, h.end = context.WithCancel(s.ctx)
+		s.hunt = h
+	}
+	if h.running >= dialsAtOnce*s.count() {
+		return h, nil
+	}
+	h.running++
+	return h, s.begin(func() {
+		raw, err := s.Connect(h.ctx, network, addr)
+		s.mu.Lock()
+		h.running--
+		s.mu.Unlock()
+		if err != nil {
+			if h.ctx.Err() == nil {
+				s.Failed(addr, err)
+			}
+			failed <- err
+			return
+		}
+		select {
+		case h.reached <- Reached{Conn: raw, Server: addr}:
+		case <-h.ctx.Done():
+			_ = raw.Close()
+		}
+	})
+}
+
+// Failed notes why the last attempt to connect to a server failed.
+func (s *Search) Failed(server string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble[server] = err
+}
+
+// Answered notes that a server has answered a request.
+func (s *Search) Answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts = 0
+	clear(s.trouble)
+}
+
+// Trouble returns why the last attempt to connect to each server failed, or
+// nil.
+func (s *Search) Trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all error
+	for _, server := range s.Servers {
+		err := s.trouble[server]
+		switch {
+		case err == nil:
+			continue
+		case !strings.Contains(err.Error(), server):
+			err = fmt.Errorf("%s: %w", server, err)
+		}
+		if all == nil {
+			all = err
+		} else {
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
