@@ -85,8 +85,8 @@ func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *cl
 func (cl *claim) makeNode(ctx context.Context) error {
 	begun := cl.shape.begin(cl)
 	if begun != nil {
-		if !cl.shape.Unlisted && cl.sess.SharersBefore(cl.node.Spec.Dir, math.MaxInt32, near) == nil {
-			cl.view, _ = cl.sess.List(ctx, cl.node.Spec.Dir)
+		if !cl.shape.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Spec.Dir, math.MaxInt32, near) == nil {
+			cl.view, _ = cl.sess.Listings.Get(ctx, cl.node.Spec.Dir)
 		}
 		select {
 		case <-begun.Done():

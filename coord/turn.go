@@ -49,7 +49,7 @@ func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 			return nil, ErrBusy
 		}
 		own := session.Sharer{Place: cl.own().Sequence, Name: cl.node.Name()}
-		defer cl.sess.ShareListings(cl.node.Spec.Dir, own)()
+		defer cl.sess.Listings.Share(cl.node.Spec.Dir, own)()
 		waiting := w // which is on the heap from here on
 		waiting.waits = true
 		err = waiting.blame(cl.client.waitIn(ctx, cl.sess, waiting.look))
@@ -83,7 +83,7 @@ func (w *waiter) followOwn() bool {
 	if cl.view != nil {
 		return false
 	}
-	names := cl.sess.SharersBefore(cl.node.Spec.Dir, own.Sequence, near)
+	names := cl.sess.Listings.SharersBefore(cl.node.Spec.Dir, own.Sequence, near)
 	if names == nil {
 		return false
 	}
@@ -148,7 +148,7 @@ func (w *waiter) blame(err error) error {
 	if name := path.Base(node); len(w.ahead) > 0 && w.ahead[0].Name == name {
 		role = "held by"
 	}
-	if watch := w.cl.sess.Watching(session.Data, w.cl.client.full(node)); watch != nil {
+	if watch := w.cl.sess.Watches.Get(session.Data, w.cl.client.full(node)); watch != nil {
 		if owner := dialect.Own(watch.Data); len(owner) > 0 && len(owner) <= longestOwner {
 			who = strconv.Quote(string(owner))
 		}
@@ -235,7 +235,7 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	}
 	wait, granted := w.rule(ahead)
 	unwatched := func(at int) bool {
-		return w.cl.sess.Watching(session.Data, znode.Join(w.cl.node.Spec.Dir, ahead[at].Name)) == nil
+		return w.cl.sess.Watches.Get(session.Data, znode.Join(w.cl.node.Spec.Dir, ahead[at].Name)) == nil
 	}
 	if !granted && slices.ContainsFunc(wait, unwatched) {
 		return false, false // it may have gone
@@ -250,7 +250,7 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 // gone are left out from now on.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
-	names := cl.sess.NewestListing(cl.node.Spec.Dir)
+	names := cl.sess.Listings.Newest(cl.node.Spec.Dir)
 	if names == nil || !cl.node.Known() {
 		return nil
 	}
@@ -287,7 +287,7 @@ func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 		return nil
 	}
 	cl.view, err = znode.Read(ctx, cl.sess, func() (*session.Listing, error) {
-		return cl.sess.List(ctx, cl.node.Spec.Dir)
+		return cl.sess.Listings.Get(ctx, cl.node.Spec.Dir)
 	})
 	switch {
 	case errors.Is(err, ErrNoNode), err == nil && !shows(cl.view):

@@ -97,7 +97,7 @@ func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {
 		return nil, Stat{}, false
 	}
-	w := s.Watching(session.Data, v.client.full(path))
+	w := s.Watches.Get(session.Data, v.client.full(path))
 	if w == nil {
 		return nil, Stat{}, false
 	}
@@ -167,7 +167,7 @@ func (v *View) Ahead(paths ...string) {
 			if v.ahead == nil {
 				v.ahead = map[watched]begun{}
 			}
-			v.ahead[key] = begun{s, s.Begin(key.kind, v.client.full(path))}
+			v.ahead[key] = begun{s, s.Watches.Begin(key.kind, v.client.full(path))}
 		}
 		v.mu.Unlock()
 	}
@@ -203,10 +203,10 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	}
 	await := func(s *session.Session, full string) (*session.Watch, error) {
 		if early.session != s {
-			early.attempt = s.Begin(kind, full)
+			early.attempt = s.Watches.Begin(kind, full)
 		}
 		early.session = nil
-		return s.Await(v.ctx, early.attempt)
+		return s.Watches.Await(v.ctx, early.attempt)
 	}
 	if v.sess != nil {
 		w, err = znode.Read(v.ctx, v.sess, func() (*session.Watch, error) { return await(v.sess, v.client.full(path)) })

@@ -4,7 +4,7 @@ package main
 // answers, and which caller is told what.
 var calls = []mutant{
 	off("watches: a failure that is older than the call is no answer to it", in(coord, "TestAWatchSeesWhat"),
-		"Session.Await", `if a.watch.err != nil && a.shared {`, `if false {`),
+		"Watches.Await", `if a.watch.err != nil && a.shared {`, `if false {`),
 	off("window: a tick that is told is believed", in(coord, "TestALongTickIsBelieved"),
 		"Lag", `if tick == 0 {`, `if true {`),
 	off("losses: all holds are told before the observer is", in(coord, "TestAllHoldsEndBeforeTheObserverHearsOfALoss"),

@@ -5,7 +5,7 @@ var waits = []mutant{
 	off("a wait is woken by what its look has read", in(coord, "TestALookIsCalledAgainWhenWhatItRead"),
 		"View.wakers", `wake = append(wake, r.watch.Done())`, `wake = append(wake, r.watch.Done())[:len(wake)]`),
 	off("a node that is missing is watched for", in(coord, "TestALookIsCalledAgainWhenWhatItRead"),
-		"tap.Fired", `s.fire(armed{path, Absence}, fired)`, ""),
+		"Watches.tell", `ws.fire(armed{path, Absence}, fired)`, ""),
 	off("a deletion that a watch has told of is one answer", in(coord, "TestANodeThatWasDeletedAndMadeAnew"),
 		"View.watch", `	delete(v.last, key)`, ""),
 	off("what a look has only peeked at wakes it", in(coord, "TestAPeekIsWatched"),

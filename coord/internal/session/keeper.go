@@ -243,12 +243,9 @@ func (s *Session) closeInOrder() {
 // connection: between two its loop may end without an answer to the request of
 // Close.
 func (s *Session) conclude() {
-	s.mu.Lock()
-	s.concluded = true
-	s.mu.Unlock()
 	<-s.parted
 	s.conn.Close()
-	s.tasks.Wait()
+	s.tasks.conclude()
 	for range s.closing {
 	}
 	s.parting.Wait()

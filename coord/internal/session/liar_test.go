@@ -122,8 +122,8 @@ func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *te
 			{"exists", 3, func() error { _, err := s.Exists(ctx, "/"); return err }},
 			{"get", 4, func() error { _, err := s.Get(ctx, "/zookeeper"); return err }},
 			{"list", 12, func() error { _, err := s.Children(ctx, "/"); return err }},
-			{"watch", 4, func() error { return gone(s.WatchData(ctx, "/zookeeper/quota")) }},
-			{"watch the list", 12, func() error { return gone(s.WatchChildren(ctx, "/zookeeper")) }},
+			{"watch", 4, func() error { return gone(s.Watches.Data(ctx, "/zookeeper/quota")) }},
+			{"watch the list", 12, func() error { return gone(s.Watches.Await(ctx, s.Watches.Begin(session.Children, "/zookeeper"))) }},
 			{"transaction", 14, func() error { _, err := s.Txn(ctx, ops); return err }},
 			{"refused transaction", 14, func() error {
 				_, err := s.Txn(ctx, append(ops, wire.Op{Kind: wire.OpCheck, Path: "/none"}))

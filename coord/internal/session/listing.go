@@ -44,21 +44,29 @@ type lister struct {
 	newest  *Listing // kept while there are several sharers
 }
 
+// Listings are the directories that a session lists, or has listed.
+type Listings struct {
+	s *Session
+
+	mu sync.Mutex
+	of map[string]*lister
+}
+
 // listingsAhead is how many listings of a directory are under way at a time.
 // Callers that ask meanwhile share the next one: thousands need a few, and a
 // single caller does not wait for others.
 const listingsAhead = 2
 
-// List lists a node's children. The listing is begun after the call: all that
+// Get lists a node's children. The listing is begun after the call: all that
 // the server has answered or was asked before is in it.
-func (s *Session) List(ctx context.Context, path string) (*Listing, error) {
-	s.mu.Lock()
-	l, err := s.nextListing(path)
-	s.mu.Unlock()
+func (ls *Listings) Get(ctx context.Context, path string) (*Listing, error) {
+	ls.mu.Lock()
+	l, err := ls.next(path)
+	ls.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if err := await(ctx, s, l.ready); err != nil {
+	if err := await(ctx, ls.s, l.ready); err != nil {
 		return nil, err
 	}
 	if l.err != nil {
@@ -67,9 +75,9 @@ func (s *Session) List(ctx context.Context, path string) (*Listing, error) {
 	return l, nil
 }
 
-// nextListing returns the listing that is not begun yet; s.mu is held.
-func (s *Session) nextListing(path string) (*Listing, error) {
-	of := s.listers[path]
+// next returns the listing that is not begun yet; ls.mu is held.
+func (ls *Listings) next(path string) (*Listing, error) {
+	of := ls.of[path]
 	if of == nil {
 		of = &lister{}
 	}
@@ -79,30 +87,30 @@ func (s *Session) nextListing(path string) (*Listing, error) {
 	of.next = &Listing{ready: make(chan struct{})}
 	of.waiting = of.flying == listingsAhead
 	if !of.waiting {
-		if err := s.begin(func() { s.list(path, of) }); err != nil {
+		if err := ls.s.Go(func() { ls.list(path, of) }); err != nil {
 			return nil, err
 		}
 		of.flying++
 	}
-	s.listers[path] = of
+	ls.of[path] = of
 	return of.next, nil
 }
 
 // list lists until no caller waits for another listing. It is not bound to the
 // context of the first caller.
-func (s *Session) list(path string, of *lister) {
+func (ls *Listings) list(path string, of *lister) {
 	for again := true; again; {
-		err := s.awaitUp(context.Background())
-		s.mu.Lock()
+		err := ls.s.awaitUp(context.Background())
+		ls.mu.Lock()
 		l := of.next
 		of.next, of.waiting = nil, false
-		s.mu.Unlock()
+		ls.mu.Unlock()
 		if err == nil {
-			l.Names, err = s.Children(context.Background(), path)
+			l.Names, err = ls.s.Children(context.Background(), path)
 		}
 		l.err = err
 		close(l.ready)
-		s.mu.Lock()
+		ls.mu.Lock()
 		if err == nil {
 			of.newest = l
 		}
@@ -111,18 +119,18 @@ func (s *Session) list(path string, of *lister) {
 		if !again {
 			of.flying--
 		}
-		s.tidyLister(path, of)
-		s.mu.Unlock()
+		ls.tidy(path, of)
+		ls.mu.Unlock()
 	}
 }
 
-// tidyLister forgets what is of no use; s.mu is held.
-func (s *Session) tidyLister(path string, of *lister) {
+// tidy forgets what is of no use; ls.mu is held.
+func (ls *Listings) tidy(path string, of *lister) {
 	if len(of.sharers) < 2 {
 		of.newest = nil
 	}
 	if of.flying == 0 && of.next == nil && len(of.sharers) == 0 {
-		delete(s.listers, path)
+		delete(ls.of, path)
 	}
 }
 
@@ -134,35 +142,35 @@ type Sharer struct {
 
 func (s Sharer) compare(place int32) int { return cmp.Compare(s.Place, place) }
 
-// ShareListings has the newest listing of a directory kept, for
-// [Session.NewestListing], while several callers share it, which each ends by
+// Share has the newest listing of a directory kept, for
+// [Listings.Newest], while several callers share it, which each ends by
 // done.
-func (s *Session) ShareListings(path string, sharer Sharer) (done func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.listers[path]
+func (ls *Listings) Share(path string, sharer Sharer) (done func()) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	of := ls.of[path]
 	if of == nil {
 		of = &lister{}
-		s.listers[path] = of
+		ls.of[path] = of
 	}
 	at, _ := slices.BinarySearchFunc(of.sharers, sharer.Place, Sharer.compare)
 	of.sharers = slices.Insert(of.sharers, at, sharer)
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
 		at, _ := slices.BinarySearchFunc(of.sharers, sharer.Place, Sharer.compare)
 		of.sharers = slices.Delete(of.sharers, at, at+1)
-		s.tidyLister(path, of)
+		ls.tidy(path, of)
 	}
 }
 
 // SharersBefore returns the names of the n sharers that are nearest before a
 // place, or nil if there are not so many, or if more than a third of those in
 // the newest listing are others.
-func (s *Session) SharersBefore(path string, place int32, n int) (names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	of := s.listers[path]
+func (ls *Listings) SharersBefore(path string, place int32, n int) (names []string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	of := ls.of[path]
 	if of == nil || of.newest == nil || len(of.newest.Names) > len(of.sharers)*3/2 {
 		return nil
 	}
@@ -176,11 +184,11 @@ func (s *Session) SharersBefore(path string, place int32, n int) (names []string
 	return names
 }
 
-// NewestListing returns the listing that is kept, or nil.
-func (s *Session) NewestListing(path string) *Listing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if of := s.listers[path]; of != nil {
+// Newest returns the listing that is kept, or nil.
+func (ls *Listings) Newest(path string) *Listing {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if of := ls.of[path]; of != nil {
 		return of.newest
 	}
 	return nil

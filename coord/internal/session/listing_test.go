@@ -8,12 +8,12 @@ import (
 
 // A listing of thousands is not kept for one waiter.
 func TestAListingIsKeptOnlyWhileSeveralShareIt(t *testing.T) {
-	s := &Session{listers: map[string]*lister{}}
-	one, two := s.ShareListings("/line", Sharer{1, "a"}), s.ShareListings("/line", Sharer{2, "b"})
-	s.listers["/line"].newest = &Listing{}
-	require.NotNil(t, s.NewestListing("/line"))
+	ls := &Listings{of: map[string]*lister{}}
+	one, two := ls.Share("/line", Sharer{1, "a"}), ls.Share("/line", Sharer{2, "b"})
+	ls.of["/line"].newest = &Listing{}
+	require.NotNil(t, ls.Newest("/line"))
 	one()
-	require.Nil(t, s.NewestListing("/line"))
+	require.Nil(t, ls.Newest("/line"))
 	two()
-	require.Empty(t, s.listers)
+	require.Empty(t, ls.of)
 }

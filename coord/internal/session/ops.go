@@ -25,36 +25,21 @@ func (s *Session) awaitUp(ctx context.Context) error {
 
 // Go runs task in a goroutine that the session's end waits for. It returns an
 // error when the session is over.
-func (s *Session) Go(task func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.begin(task)
-}
+func (s *Session) Go(task func()) error { return s.tasks.begin(task) }
 
-// begin is Go with s.mu held.
-func (s *Session) begin(task func()) error {
-	if s.concluded {
-		return s.Err()
-	}
-	s.tasks.Go(task)
-	return nil
-}
+// Enqueue is [Session.Go] for tasks that may come in large numbers: they run in
+// the order of the calls, in a bounded number of goroutines.
+func (s *Session) Enqueue(task func()) error { return s.chores.enqueue(task) }
 
 // Create makes a node and returns its path and czxid. It blocks until the
 // server has answered or the session is over, so a caller with a context calls
 // it in a goroutine; and the caller must find out the outcome if it is unknown
 // ([wire.ErrConnection]).
-func (s *Session) Create(path string, data []byte, flags int32, acl []wire.ACL) (string, int64, error) {
-	if err := s.awaitUp(context.Background()); err != nil {
-		return "", 0, err
-	}
-	c, err := s.create(path, data, flags, acl, func(r wire.Request, fields func([]byte) []byte) error {
-		return s.post(context.Background(), r, fields)
-	})
-	if err != nil {
-		return "", 0, s.translate(err)
-	}
-	return c.Outcome()
+func (s *Session) Create(path string, data []byte, flags int32, acl []wire.ACL) (made string, czxid int64, err error) {
+	r := wire.Request{Op: wire.OpCreate, Tell: func(zxid int64, _ error) { czxid = zxid }}
+	fields := wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append
+	made, err = roundTrip(context.Background(), s, r, fields, func(d *wire.Decoder) string { return d.Created(path) })
+	return made, czxid, err
 }
 
 // Creation is a create that was sent.
@@ -79,16 +64,8 @@ func (c *Creation) Outcome() (path string, czxid int64, err error) {
 // cannot be sent immediately. What is asked next travels with it, and is
 // answered after it.
 func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []wire.ACL) *Creation {
-	c, err := s.create(path, data, flags, acl, s.ask)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
-func (s *Session) create(path string, data []byte, flags int32, acl []wire.ACL, ask func(wire.Request, func([]byte) []byte) error) (*Creation, error) {
 	c := &Creation{sess: s, done: make(chan struct{})}
-	return c, ask(wire.Request{
+	err := s.ask(wire.Request{
 		Op:   wire.OpCreate,
 		Read: func(d *wire.Decoder) { c.path = d.Created(path) },
 		Tell: func(zxid int64, err error) {
@@ -96,6 +73,10 @@ func (s *Session) create(path string, data []byte, flags int32, acl []wire.ACL, 
 			close(c.done)
 		},
 	}, wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append)
+	if err != nil {
+		return nil
+	}
+	return c
 }
 
 // Children lists a node's children.

@@ -30,6 +30,11 @@ type Session struct {
 	end    context.CancelCauseFunc
 	kick   chan struct{} // wakes the supervisor
 	search *servers.Search
+	tasks  *tasks // begun on behalf of callers
+	chores pool   // see Enqueue
+
+	Watches  Watches
+	Listings Listings
 
 	claims atomic.Int64  // while there are any, the supervisor probes
 	asked  atomic.Uint32 // requests so far
@@ -50,12 +55,6 @@ type Session struct {
 	downSince time.Time
 	probed    time.Time // when the newest probe on this connection began
 	seen      int64     // the newest change that an answer has told of
-	watches   map[armed]*Watch
-	arming    pool // sets watches on nodes
-	chores    pool // see Enqueue
-	listers   map[string]*lister
-	tasks     sync.WaitGroup // goroutines begun on behalf of callers
-	concluded bool           // no more of them
 
 	parting sync.WaitGroup  // what talks to the client library after the end
 	parted  chan struct{}   // hears that it does
@@ -68,9 +67,11 @@ func start(cfg *Config) (*Session, error) {
 		cfg: cfg, log: cfg.Log, ending: ending, end: end,
 		clock: window.Clock{Suspended: cfg.Suspended},
 		kick:  make(chan struct{}, 1), up: make(chan struct{}),
-		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1),
-		watches: map[armed]*Watch{}, listers: map[string]*lister{},
+		timeout: cfg.Timeout, downSince: time.Now(), parted: make(chan struct{}, 1), tasks: &tasks{ending: ending},
 	}
+	s.chores.tasks = s.tasks
+	s.Watches = Watches{s: s, set: map[armed]*Watch{}, arming: pool{tasks: s.tasks}}
+	s.Listings = Listings{s: s, of: map[string]*lister{}}
 	s.search = servers.NewSearch(ending, cfg.Config, s.Go)
 	s.noContainers.Store(cfg.NoContainers)
 	ready := make(chan struct{})
@@ -200,7 +201,7 @@ func (s *Session) dial(network, addr string) (net.Conn, error) {
 		// later the network may be what is slow.
 		Limit: min(timeout/2, time.Duration(1+raw.Round)*timeout/handshakeShare),
 	})
-	return s.wire, s.begin(s.wire.Send)
+	return s.wire, s.tasks.begin(s.wire.Send)
 }
 
 // tap is what the session hears from its connections.
@@ -292,12 +293,6 @@ func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	server := s.server
 	s.busy = s.busy || open && errors.Is(err, os.ErrDeadlineExceeded)
 	changed := s.wire == c && s.setDown()
-	var lost []armed
-	for key, w := range s.watches {
-		if w.armed {
-			lost = append(lost, key)
-		}
-	}
 	s.mu.Unlock()
 	if !open {
 		s.search.Failed(server, err)
@@ -305,10 +300,10 @@ func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	if changed {
 		s.cfg.Notify(Down, s.Session)
 	}
-	for _, key := range lost {
-		s.fire(key, Stale)
-	}
+	s.Watches.lose()
 }
+
+func (s tap) Fired(event int32, path string) { s.Watches.tell(event, path) }
 
 // quiet turns the client library's lines into debug records.
 type quiet struct{ log *slog.Logger }

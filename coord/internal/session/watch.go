@@ -28,7 +28,7 @@ type Watch struct {
 	Children []string
 	Stat     wire.Stat
 
-	// Session.mu guards these. ready is closed when the fields above, or err,
+	// Watches.mu guards these. ready is closed when the fields above, or err,
 	// are set, and nil from then on.
 	ready chan struct{}
 	err   error
@@ -88,35 +88,21 @@ const (
 	Absence
 )
 
-// WatchData reads a node and watches it: one request, or none when it is
-// watched already. A missing node answers [wire.ErrNoNode] and leaves no watch.
-// A node whose data may not be read is watched without its data, by the changes
-// of its parent's children.
-func (s *Session) WatchData(ctx context.Context, path string) (*Watch, error) {
-	return s.Await(ctx, s.Begin(Data, path))
+// Watches are what a session watches.
+type Watches struct {
+	s      *Session
+	arming pool // sets watches on nodes
+
+	mu  sync.Mutex
+	set map[armed]*Watch
 }
 
-// WatchChildren lists a node's children and watches the list.
-func (s *Session) WatchChildren(ctx context.Context, path string) (*Watch, error) {
-	return s.Await(ctx, s.Begin(Children, path))
-}
-
-// Watched is a watch, or why there is none.
-type Watched struct {
-	*Watch
-	Err error
-}
-
-// WatchAll is [Session.WatchData] for several nodes, in one round trip.
-func (s *Session) WatchAll(ctx context.Context, paths ...string) []Watched {
-	begun, all := make([]Attempt, len(paths)), make([]Watched, len(paths))
-	for i, path := range paths {
-		begun[i] = s.Begin(Data, path)
-	}
-	for i := range paths {
-		all[i].Watch, all[i].Err = s.Await(ctx, begun[i])
-	}
-	return all
+// Data reads a node and watches it: one request, or none when it is watched
+// already. A missing node answers [wire.ErrNoNode] and leaves no watch. A node
+// whose data may not be read is watched without its data, by the changes of its
+// parent's children.
+func (ws *Watches) Data(ctx context.Context, path string) (*Watch, error) {
+	return ws.Await(ctx, ws.Begin(Data, path))
 }
 
 // armed names a watch.
@@ -125,11 +111,11 @@ type armed struct {
 	kind Kind
 }
 
-// Watching returns the watch that is set, or nil.
-func (s *Session) Watching(kind Kind, path string) *Watch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.watches[armed{path, kind}]; w != nil && w.ready == nil {
+// Get returns the watch that is set, or nil.
+func (ws *Watches) Get(kind Kind, path string) *Watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w := ws.set[armed{path, kind}]; w != nil && w.ready == nil {
 		return w
 	}
 	return nil
@@ -145,23 +131,23 @@ type Attempt struct {
 
 // Begin returns the watch that there is, or begins to set one. What is begun
 // together travels together.
-func (s *Session) Begin(kind Kind, path string) Attempt {
+func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	key := armed{path, kind}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w, shared := s.watches[key]; shared {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w, shared := ws.set[key]; shared {
 		return Attempt{key, w, w.ready, true}
 	}
 	w := &Watch{ready: make(chan struct{})}
-	arm := func() { s.arm(key, w) }
+	arm := func() { ws.arm(key, w) }
 	var err error
 	if kind == Data {
-		err = s.enqueue(&s.arming, arm)
+		err = ws.arming.enqueue(arm)
 	} else { // Children may be what an unreadable node is watched by: see armByParent
-		err = s.begin(arm)
+		err = ws.s.Go(arm)
 	}
 	if err == nil {
-		s.watches[key] = w
+		ws.set[key] = w
 	} else {
 		w.ready, w.err = nil, err
 	}
@@ -172,46 +158,46 @@ func (s *Session) Begin(kind Kind, path string) Attempt {
 // that failed may be older than the call. No watch then shows what has happened
 // since: the node may be there by now. The next attempt was begun after that
 // failure, and so after the call.
-func (s *Session) Await(ctx context.Context, a Attempt) (*Watch, error) {
+func (ws *Watches) Await(ctx context.Context, a Attempt) (*Watch, error) {
 	if a.ready != nil {
-		if err := await(ctx, s, a.ready); err != nil {
+		if err := await(ctx, ws.s, a.ready); err != nil {
 			return nil, err
 		}
 	}
 	if a.watch.err != nil && a.shared {
-		again := s.Begin(a.key.kind, a.key.path)
+		again := ws.Begin(a.key.kind, a.key.path)
 		again.shared = false
-		return s.Await(ctx, again)
+		return ws.Await(ctx, again)
 	}
 	return a.watch, a.watch.err
 }
 
 // arm sets the watch. It is not bound to the context of the first caller, since
 // others may wait for the same watch by now.
-func (s *Session) arm(key armed, w *Watch) {
-	if w.err = s.awaitUp(context.Background()); w.err == nil {
-		w.err = s.read(key, w)
+func (ws *Watches) arm(key armed, w *Watch) {
+	if w.err = ws.s.awaitUp(context.Background()); w.err == nil {
+		w.err = ws.read(key, w)
 	}
 	if errors.Is(w.err, wire.ErrNoAuth) && key.kind == Data {
-		w.err = s.armByParent(key, w)
+		w.err = ws.armByParent(key, w)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.err != nil && s.watches[key] == w {
-		delete(s.watches, key)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.err != nil && ws.set[key] == w {
+		delete(ws.set, key)
 	}
 	close(w.ready)
 	w.ready = nil
 }
 
-func (s *Session) read(key armed, w *Watch) error {
+func (ws *Watches) read(key armed, w *Watch) error {
 	r := wire.Request{Op: map[Kind]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[key.kind]}
 	r.Tell = func(_ int64, err error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
 		w.armed = err == nil || key.kind == Absence && err == wire.ErrNoNode
 	}
-	_, err := roundTrip(context.Background(), s, r, wire.Reading(key.path, true), func(d *wire.Decoder) (_ struct{}) {
+	_, err := roundTrip(context.Background(), ws.s, r, wire.Reading(key.path, true), func(d *wire.Decoder) (_ struct{}) {
 		switch key.kind {
 		case Data:
 			w.Data = d.Buffer()
@@ -236,12 +222,12 @@ func (s *Session) read(key armed, w *Watch) error {
 // of CVE-2024-23944 sends no event of such a node to its watchers (exists
 // included), so its parent's list of children is watched instead: each change
 // there fires the watch, and the next look finds out.
-func (s *Session) armByParent(key armed, w *Watch) error {
-	siblings, err := s.WatchChildren(context.Background(), Parent(key.path))
+func (ws *Watches) armByParent(key armed, w *Watch) error {
+	siblings, err := ws.Await(context.Background(), ws.Begin(Children, Parent(key.path)))
 	if err != nil {
 		return err
 	}
-	node, err := s.Exists(context.Background(), key.path)
+	node, err := ws.s.Exists(context.Background(), key.path)
 	if err == nil && !node.Exists {
 		err = wire.ErrNoNode
 	}
@@ -253,31 +239,46 @@ func (s *Session) armByParent(key armed, w *Watch) error {
 		if fired == Deleted {
 			fired = Changed // the parent was; the next look tells
 		}
-		s.fire(key, fired)
+		ws.fire(key, fired)
 	})
 	return nil
 }
 
-// Fired fires the shared watches an event is about.
-func (s tap) Fired(event int32, path string) {
+// tell fires the watches an event is about.
+func (ws *Watches) tell(event int32, path string) {
 	fired := Changed
 	if event == wire.EventDeleted {
 		fired = Deleted
 	}
 	if event != wire.EventChildrenChanged {
-		s.fire(armed{path, Data}, fired)
-		s.fire(armed{path, Absence}, fired)
+		ws.fire(armed{path, Data}, fired)
+		ws.fire(armed{path, Absence}, fired)
 	}
 	if event == wire.EventChildrenChanged || event == wire.EventDeleted {
-		s.fire(armed{path, Children}, fired)
+		ws.fire(armed{path, Children}, fired)
 	}
 }
 
-func (s *Session) fire(key armed, fired Fired) {
-	s.mu.Lock()
-	w := s.watches[key]
-	delete(s.watches, key)
-	s.mu.Unlock()
+// lose fires the watches that the server has.
+func (ws *Watches) lose() {
+	ws.mu.Lock()
+	var lost []armed
+	for key, w := range ws.set {
+		if w.armed {
+			lost = append(lost, key)
+		}
+	}
+	ws.mu.Unlock()
+	for _, key := range lost {
+		ws.fire(key, Stale)
+	}
+}
+
+func (ws *Watches) fire(key armed, fired Fired) {
+	ws.mu.Lock()
+	w := ws.set[key]
+	delete(ws.set, key)
+	ws.mu.Unlock()
 	if w == nil {
 		return
 	}

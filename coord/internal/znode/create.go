@@ -118,7 +118,7 @@ func (n *Node) find(ctx context.Context) (bool, error) {
 	if err := n.sess.Flush(ctx); err != nil {
 		return false, err
 	}
-	listing, err := n.sess.List(ctx, n.Spec.Dir)
+	listing, err := n.sess.Listings.Get(ctx, n.Spec.Dir)
 	if errors.Is(err, wire.ErrNoNode) {
 		return false, nil
 	}

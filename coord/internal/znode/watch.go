@@ -63,7 +63,7 @@ func (n *Node) Watch() {
 	ctx := context.Background()
 	_ = n.sess.Enqueue(func() { // fails only when the session is over
 		for !n.owner.Leaving() {
-			err := n.heed(n.sess.WatchData(ctx, n.path))
+			err := n.heed(n.sess.Watches.Data(ctx, n.path))
 			if err == nil || n.sess.Err() != nil {
 				break
 			}
@@ -130,7 +130,7 @@ func (n *Node) Known() bool {
 func (n *Node) Look(ctx context.Context) error {
 	for !n.Known() {
 		_, err := Read(ctx, n.sess, func() (struct{}, error) {
-			return struct{}{}, n.heed(n.sess.WatchData(ctx, n.path))
+			return struct{}{}, n.heed(n.sess.Watches.Data(ctx, n.path))
 		})
 		if err != nil && !errors.Is(err, wire.ErrNoAuth) { // it may be forbidden to watch; see Watch
 			return err
