@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (b *Barrier) SetBy(ctx context.Context) (by string, at time.Time, err error
 	if err == nil {
 		err = other(stat)
 	}
-	if _, none := netip.ParseAddr(string(data)); err == nil && none != nil && !inspect.NamesOwner(data) {
+	if _, none := netip.ParseAddr(string(data)); err == nil && none != nil && (!inspect.NamesOwner(data) || bytes.ContainsRune(data, '\n')) {
 		err = fmt.Errorf("%w: its data name no client", ErrNoBarrier)
 	}
 	return string(data), stat.Created, b.client.Failure("read", b.path, err)

@@ -191,16 +191,22 @@ func RevokeAndWait(ctx context.Context, c *coord.Client, node string, forceAfter
 	if err != nil {
 		return false, unlessGone(c, "revoke", node, err)
 	}
+	return Await(ctx, c, node, claim, forceAfter)
+}
+
+// Await waits, as [RevokeAndWait] does but without asking, until the claim at
+// node that has this token ([Contender.Token]) is gone.
+func Await(ctx context.Context, c *coord.Client, node string, token int64, forceAfter time.Duration) (forced bool, err error) {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if forceAfter > 0 {
 		waiting, cancel = context.WithTimeout(ctx, forceAfter)
 	}
 	defer cancel()
-	err = awaitGone(waiting, c, node, claim)
+	err = awaitGone(waiting, c, node, token)
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
 		return false, c.Failure("revoke", node, err)
 	}
-	return breakClaim(ctx, c, node, claim)
+	return breakClaim(ctx, c, node, token)
 }
 
 // Break deletes a claim's node by force. The next claim gets its turn; the

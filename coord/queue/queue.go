@@ -22,6 +22,9 @@ const MaxSize = 1_000_000
 // MaxPrefetch is the most that [WithPrefetch] claims ahead.
 const MaxPrefetch = 256
 
+// MaxDeliveries is the most that [WithDeadLetters] allows.
+const MaxDeliveries = 1 << 20
+
 // ErrStale: an item's claim has ended, because the session did, or because
 // another consumer has the item now. Nothing was removed.
 var ErrStale = errors.New("claim on the item has ended")
@@ -60,8 +63,8 @@ type Option func(*Queue) error
 // through the dead letters for items that nothing is wrong with.
 func WithDeadLetters(deliveries int) Option {
 	return func(q *Queue) error {
-		if deliveries < 1 || deliveries > 1<<20 {
-			return fmt.Errorf("%w: dead letters after %d deliveries; at least 1", coord.ErrInvalid, deliveries)
+		if deliveries < 1 || deliveries > MaxDeliveries {
+			return fmt.Errorf("%w: dead letters after %d deliveries; 1 to %d", coord.ErrInvalid, deliveries, MaxDeliveries)
 		}
 		q.dispatcher.limit = int32(deliveries)
 		return nil

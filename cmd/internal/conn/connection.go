@@ -268,6 +268,8 @@ func Failure(err error) error {
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return &term.ExitError{Code: term.ExitUnavailable, Err: err}
+	case errors.Is(err, coord.ErrTooLarge):
+		return term.ExitWith(term.ExitFailed, "%w; use smaller items, or fewer in one request", err)
 	default:
 		return OrUsage(err, term.ExitFailed)
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
 )
 
 // The statuses of a shell, env or timeout that could not run a command.
@@ -112,4 +114,17 @@ func executable(path string) error {
 		return &startError{notExecutable, &fs.PathError{Op: "run", Path: path, Err: err}}
 	}
 	return nil
+}
+
+// standard are the standard descriptors for a command: what was closed for this
+// process is closed for it, but for the input, where the null device does no
+// harm.
+func standard() []uintptr {
+	files := []uintptr{0, 1, 2}
+	for fd := 1; fd <= 2; fd++ {
+		if self.Closed(fd) {
+			files[fd] = ^uintptr(0)
+		}
+	}
+	return files
 }

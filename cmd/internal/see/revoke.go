@@ -48,7 +48,7 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 		gone := v.Wait || v.ForceAfter != nil || v.Timeout != nil
 		var forced []string
 		if gone {
-			if forced, err = v.await(client, asked); err != nil {
+			if forced, err = v.await(client, targets); err != nil {
 				return err
 			}
 		}
@@ -67,7 +67,7 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 
 // await waits until the nodes are gone, and returns those that it deleted by
 // force.
-func (v *RevokeVerb) await(client *coord.Client, nodes []string) (forced []string, err error) {
+func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced []string, err error) {
 	ctx, force := context.Background(), time.Duration(0)
 	if v.Timeout != nil {
 		var cancel context.CancelFunc
@@ -78,20 +78,20 @@ func (v *RevokeVerb) await(client *coord.Client, nodes []string) (forced []strin
 		force = *v.ForceAfter
 	}
 	var waits errgroup.Group
-	deleted := make([]bool, len(nodes))
-	for i, node := range nodes {
+	deleted := make([]bool, len(asked))
+	for i, t := range asked {
 		waits.Go(func() (err error) {
-			deleted[i], err = inspect.RevokeAndWait(ctx, client, node, force)
+			deleted[i], err = inspect.Await(ctx, client, t.Node, t.Token, force)
 			if errors.Is(err, context.DeadlineExceeded) {
-				return term.ExitWith(term.ExitTimeout, "%s has been asked but is still there after %v", node, *v.Timeout)
+				return term.ExitWith(term.ExitTimeout, "%s has been asked but is still there after %v", t.Node, *v.Timeout)
 			}
 			return err
 		})
 	}
 	err = waits.Wait()
-	for i, node := range nodes {
+	for i, t := range asked {
 		if deleted[i] {
-			forced = append(forced, node)
+			forced = append(forced, t.Node)
 		}
 	}
 	return forced, err

@@ -1,4 +1,5 @@
-// Package self starts further processes of this very program.
+// Package self is about this very process: it starts further ones of the same
+// program, and knows which standard descriptors it began without.
 package self
 
 import (

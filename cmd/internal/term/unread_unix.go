@@ -7,12 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
 )
 
 // IsClosed reports whether a standard stream was closed when this process
 // began.
-func IsClosed(f *os.File) bool { return guard.Closed(int(f.Fd())) }
+func IsClosed(f *os.File) bool { return self.Closed(int(f.Fd())) }
 
 // isUnread reports whether what is written to a standard stream has no reader
 // any more.

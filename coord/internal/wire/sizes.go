@@ -62,7 +62,7 @@ func (p *Sizes) Judge(size int) error {
 	defer p.mu.Unlock()
 	switch {
 	case size > p.limit:
-		return fmt.Errorf("%w: %d bytes, the limit is %d (the servers' jute.maxbuffer; WithMaxPacket tells another)", ErrTooLarge, size, p.limit)
+		return fmt.Errorf("%w: %d bytes, the limit is %d (jute.maxbuffer)", ErrTooLarge, size, p.limit)
 	case p.suspect == 0 || size <= p.fits:
 		return nil
 	case size >= p.suspect && p.closed >= proof && time.Since(p.last) < believed:

@@ -155,10 +155,10 @@ function newLine(l) {
 }
 
 function drawWaits(list, nodes) {
-  keyed(list, nodes, (n) => n.session + " " + (n.wait?.path ?? ""), newWait, (element, n) => {
+  keyed(list, nodes, (n) => n.node + " " + (n.wait?.for_node ?? ""), newWait, (element, n) => {
     const p = element.who.parts;
     set(p.owner, n.owner || "unknown");
-    set(p.state, n.wait ? "waits " + age(n.wait.age) + " for " + n.wait.path : n.holds ? "holds" : "");
+    set(p.state, n.wait ? "waits " + age(n.wait.age) + " for " + n.wait.path : n.holds ? "holds " + n.holds : "");
     p.state.className = n.holds ? "state holds" : "state";
     set(p.quiet, "session " + n.session);
     drawWaits(element.below, n.below);

@@ -49,21 +49,20 @@ function branches(of) {
   });
 }
 
-// chains puts those who wait below those they wait for. Sessions of circles
-// begin chains of their own; each session has its followers once.
+// chains puts those who wait below what they wait for: a hold ends after the
+// grants that were asked for under it. Each hold and wait has its followers
+// once; holds of circles begin chains of their own.
 export function chains(waits) {
-  const followers = Map.groupBy(waits, (w) => w.for);
-  const waiting = new Set(waits.map((w) => w.session));
+  const followers = Map.groupBy(waits, (w) => w.for_node);
+  const later = new Set(waits.flatMap((w) => [w.node, ...w.delays]));
   const drawn = new Set();
-  const below = (session) => {
-    if (drawn.has(session)) return [];
-    drawn.add(session);
-    return (followers.get(session) ?? []).map((w) => ({ owner: w.owner, session: w.session, wait: w, below: below(w.session) }));
-  };
-  const first = [...followers.keys()].sort((a, b) => waiting.has(a) - waiting.has(b));
-  return first.flatMap((session) => {
-    if (drawn.has(session)) return [];
-    const [w] = followers.get(session);
-    return [{ owner: w.for_owner, session, holds: followers.get(session).some((f) => f.for_holds), below: below(session) }];
+  const below = (nodes) => nodes.filter((node) => !drawn.has(node) && drawn.add(node))
+    .flatMap((node) => followers.get(node) ?? [])
+    .map((w) => ({ owner: w.owner, session: w.session, node: w.node, wait: w, below: below([w.node, ...w.delays]) }));
+  const first = [...followers.keys()].sort((a, b) => later.has(a) - later.has(b));
+  return first.flatMap((node) => {
+    if (drawn.has(node)) return [];
+    const [w] = followers.get(node);
+    return [{ owner: w.for_owner, session: w.for, node, holds: w.for_holds && w.path, below: below([node]) }];
   });
 }

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || openbsd
 
-package guard
+package self
 
 import (
 	"os"
@@ -41,17 +41,4 @@ func openedTogether(fd, other, flags int) bool {
 	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags^unix.O_APPEND)
 	after, err := unix.FcntlInt(uintptr(other), unix.F_GETFL, 0)
 	return err == nil && after != before
-}
-
-// standard are the standard descriptors for a command: what was closed for this
-// process is closed for it, but for the input, where the null device does no
-// harm.
-func standard() []uintptr {
-	files := []uintptr{0, 1, 2}
-	for fd := 1; fd <= 2; fd++ {
-		if Closed(fd) {
-			files[fd] = ^uintptr(0)
-		}
-	}
-	return files
 }
