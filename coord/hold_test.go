@@ -211,8 +211,7 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		c := b.Open()
 		again := mutex
 		again.Reentrant = true
-		h, err := c.Acquire(b.Context(), again, first)
-		require.NoError(t, err)
+		h := b.acquire(c, again)
 		ctx := h.Context(b.Context())
 		inner, err := c.Acquire(ctx, again, first)
 		require.NoError(t, err)

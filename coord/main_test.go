@@ -36,9 +36,10 @@ func first(ahead []coord.Contender) ([]int, bool) {
 	return []int{len(ahead) - 1}, false
 }
 
-func (b bubble) acquire(c *coord.Client) *coord.Hold {
+// acquire acquires the mutex, or what is specified.
+func (b bubble) acquire(c *coord.Client, spec ...coord.Spec) *coord.Hold {
 	b.Helper()
-	h, err := c.Acquire(b.Context(), mutex, first)
+	h, err := c.Acquire(b.Context(), append(spec, mutex)[0], first)
 	require.NoError(b, err)
 	return h
 }

@@ -218,8 +218,7 @@ func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *test
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		again := coord.Spec{Line: coord.LockLine("/lock"), Kind: "write", Exclusive: true, Reentrant: true}
-		h, err := c.Acquire(b.Context(), again, first)
-		require.NoError(t, err)
+		h := b.acquire(c, again)
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := make(chan error, 1)
 		go func() { released <- b.release(b.Context(), c, h, coord.CreateOp("/done", nil)) }()

@@ -28,6 +28,13 @@ func at(t *testing.T, c *coord.Client, path string) *election.Election {
 	return e
 }
 
+func leaderOf(t testing.TB, e *election.Election) election.Leader {
+	t.Helper()
+	leader, err := e.Leader(coordtest.Limited(t))
+	require.NoError(t, err)
+	return leader
+}
+
 func elected(t *testing.T, e *election.Election, data string) *election.Term {
 	t.Helper()
 	term, err := e.Campaign(coordtest.Limited(t), []byte(data))
@@ -88,8 +95,7 @@ func TestTheFirstLeadsAndTheOthersFollowInTheirOrder(t *testing.T) {
 			for _, later := range waits[i+1:] {
 				require.Empty(t, later, "two lead")
 			}
-			leader, err := watcher.Leader(coordtest.Limited(t))
-			require.NoError(t, err)
+			leader := leaderOf(t, watcher)
 			require.Equal(t, name, string(leader.Data))
 			require.Equal(t, term.Token(), leader.Token)
 			require.Equal(t, term.Session(), leader.Session)
@@ -161,8 +167,7 @@ func TestTheNodesAreThoseOfTheDialectsOwnElection(t *testing.T) {
 			data, _, err = w.Admin().Get(own)
 			require.NoError(t, err)
 			require.Equal(t, "the data", string(data))
-			leader, err := e.Leader(coordtest.Limited(t))
-			require.NoError(t, err)
+			leader := leaderOf(t, e)
 			require.Equal(t, term.Node(), leader.Node)
 			require.NoError(t, term.Resign(coordtest.Limited(t)))
 			require.NoError(t, won(t, second).Resign(coordtest.Limited(t)))
@@ -176,8 +181,7 @@ func TestWithoutDataACandidateShowsItsIdentity(t *testing.T) {
 	e := at(t, c, w.Path("election"))
 	term, err := e.Campaign(coordtest.Limited(t), nil)
 	require.NoError(t, err)
-	leader, err := e.Leader(coordtest.Limited(t))
-	require.NoError(t, err)
+	leader := leaderOf(t, e)
 	require.Equal(t, c.Identity(), string(leader.Data))
 	require.NoError(t, term.Resign(coordtest.Limited(t)))
 }
@@ -324,12 +328,10 @@ func TestATryToCampaignIsWonAtOnceOrNotAtAll(t *testing.T) {
 		first, second := b.at(b.Open()), b.at(b.Open())
 		term, err := first.TryCampaign(b.Context(), []byte("first"))
 		require.NoError(b, err)
-		leader, err := second.Leader(b.Context())
-		require.NoError(b, err)
+		leader := leaderOf(b, second)
 		require.Equal(b, "first", string(leader.Data))
 		require.NoError(b, term.Proclaim(b.Context(), nil))
-		leader, err = second.Leader(b.Context())
-		require.NoError(b, err)
+		leader = leaderOf(b, second)
 		require.Contains(b, string(leader.Data), "election.test", "the identity")
 		require.ErrorIs(b, coordtest.Err(second.TryCampaign(b.Context(), nil)), coord.ErrBusy)
 		require.ErrorIs(b, coordtest.Err(second.TryCampaign(b.Context(), []byte("unlock"))), coord.ErrInvalid)

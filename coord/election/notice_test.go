@@ -140,8 +140,7 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 				require.NoError(t, <-asked)
 				require.Equal(t, 1, late.Fired())
 				<-term.Revoked()
-				leader, err := e.Leader(b.Context())
-				require.NoError(t, err)
+				leader := leaderOf(b, e)
 				require.True(t, leader.Revoked)
 				if len(last) > 1<<16 {
 					last = ""
@@ -171,8 +170,7 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 			terms <- term
 		}()
 		time.Sleep(T / 20)
-		first, err := b.at(admin).Leader(b.Context())
-		require.NoError(t, err)
+		first := leaderOf(b, b.at(admin))
 		require.NoError(t, inspect.Break(b.Context(), admin, first.Node))
 		term := <-terms
 		require.Equal(t, 1, late.Fired())

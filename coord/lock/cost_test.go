@@ -25,7 +25,7 @@ func quietly(t *testing.T, w *zktest.World, f func(*coord.Client)) zkembed.Count
 	t.Helper()
 	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"))
-	require.NoError(t, acquire(t, m).Release(t.Context())) // makes the directory
+	require.NoError(t, coordtest.Acquire(t, m).Release(t.Context())) // makes the directory
 	before := w.Embedded().SessionCounts(c.SessionID())
 	f(c)
 	return w.Embedded().SessionCounts(c.SessionID()).Since(before)
@@ -42,7 +42,7 @@ func TestAnUncontendedAcquireAndReleaseAreThreeRequests(t *testing.T) {
 	counts := quietly(t, w, func(c *coord.Client) {
 		m := mutex(t, c, w.Path("lock"))
 		for range cycles {
-			require.NoError(t, acquire(t, m).Release(t.Context()))
+			require.NoError(t, coordtest.Acquire(t, m).Release(t.Context()))
 		}
 	})
 	t.Log(counts)
@@ -59,14 +59,12 @@ func TestAnUncontendedAcquireAndReleaseAreThreeRequests(t *testing.T) {
 func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock")
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		require.NoError(b, h.Release(b.Context()))
 		const way = 50 * time.Millisecond
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpDelete}}, zkembed.DelayReply(way))
 		begun := time.Now()
-		h, err = m.Acquire(b.Context())
-		require.NoError(b, err)
+		h = coordtest.Acquire(b, m)
 		require.NoError(b, h.Release(b.Context()))
 		require.Equal(b, 2, slow.Fired())
 		require.Equal(b, 2*way, time.Since(begun))
@@ -75,7 +73,7 @@ func TestAnUncontendedAcquireAndReleaseAreTwoRoundTrips(t *testing.T) {
 
 func TestABusyTryIsOneRead(t *testing.T) {
 	w := embedded(t)
-	h := acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("other")))
+	h := coordtest.Acquire(t, mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("other")))
 	counts := quietly(t, w, func(c *coord.Client) {
 		require.ErrorIs(t, coordtest.Err(mutex(t, c, w.Path("other")).TryAcquire(t.Context())), coord.ErrBusy)
 	})
@@ -127,8 +125,7 @@ func TestAHandOffThatComesSoonIsSixRequests(t *testing.T) {
 // What an acquire that gives up has watched is watched for the next one, too.
 func TestAcquiresThatTimeOutAreFourRequestsEachAndLeaveOneWatchInAll(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
-		h, err := mutex(b.T, b.Open(), "/lock").Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, mutex(b.T, b.Open(), "/lock"))
 		time.Sleep(time.Second) // the holder watches its own node by now
 		c := b.Open(coord.WithSessionTimeout(time.Minute))
 		m := mutex(b.T, c, "/lock")
@@ -162,8 +159,7 @@ func TestAMissingNodeIsNotWatched(t *testing.T) {
 		require.Zero(b, b.Server.WatchCount())
 
 		m, granted := mutex(b.T, b.Open(), "/lock"), make(chan *coord.Hold)
-		h, err := mutex(b.T, c, "/lock").Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, mutex(b.T, c, "/lock"))
 		before := b.Server.Counts() // the directory is made
 		go func() {
 			h, err := m.Acquire(b.Context())

@@ -40,8 +40,7 @@ func turns(b coordtest.Bubble, m *lock.Mutex, name string, n int, d time.Duratio
 func TestALocalQueueIsOneNode(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(3, time.Second))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		before := b.Server.Counts()
 		granted := turns(b, m, "", 100, 10*time.Millisecond)
 		time.Sleep(time.Second)
@@ -138,8 +137,7 @@ func TestALocalQueueGivesWayToOthers(t *testing.T) {
 func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		other := mutex(b.T, b.Open(), "/lock")
-		h, err := other.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, other)
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(10, time.Minute))
 		short := b.Within(time.Minute)
 		failed := make(chan error, 1)
@@ -159,8 +157,7 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 		require.NoError(b, h.Release(b.Context()))
 		require.Equal(b, "0", <-granted)
 
-		h, err = other.Acquire(b.Context())
-		require.NoError(b, err)
+		h = coordtest.Acquire(b, other)
 		short = b.Within(time.Minute)
 		require.ErrorIs(b, coordtest.Err(m.Acquire(short)), context.DeadlineExceeded)
 		time.Sleep(time.Second)
@@ -190,8 +187,7 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				c := b.Open()
 				m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Linger(time.Minute))
-				h, err := m.Acquire(b.Context())
-				require.NoError(b, err)
+				h := coordtest.Acquire(b, m)
 				granted := turns(b, m, "", 3, 0)
 				lose(b, c, h)
 				<-h.Done()
@@ -201,8 +197,7 @@ func TestALocalQueueThatLosesItsNode(t *testing.T) {
 				for i := range 3 {
 					require.Equal(b, fmt.Sprint(i), <-granted)
 				}
-				next, err := m.Acquire(b.Context())
-				require.NoError(b, err)
+				next := coordtest.Acquire(b, m)
 				require.Greater(b, next.Token(), h.Token())
 				require.NoError(b, next.Release(b.Context()))
 				require.NoError(b, h.Release(b.Context()))
@@ -224,8 +219,7 @@ func TestALocalQueueLooksAtTheWindow(t *testing.T) {
 		require.ErrorIs(b, coordtest.Err(m.Acquire(short)), context.DeadlineExceeded)
 		require.ErrorIs(b, coordtest.Err(m.TryAcquire(short)), context.DeadlineExceeded)
 		b.Server.Resume()
-		again, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		again := coordtest.Acquire(b, m)
 		require.Greater(b, again.Token(), h.Token())
 		require.NoError(b, again.Release(b.Context()))
 	})
@@ -293,8 +287,7 @@ func TestATurnIsNotCutShortByANewcomer(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
 		cycle(b, m.Acquire)
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		granted := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
 		time.Sleep(time.Minute)
 		require.NoError(b, h.Err())
@@ -310,8 +303,7 @@ func TestALocalQueueFailsForAll(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), b.Open()
 		m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute))
-		h, err := mutex(b.T, other, "/lock").Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, mutex(b.T, other, "/lock"))
 		failed := make(chan error, 10)
 		for range cap(failed) {
 			go func() {
@@ -384,8 +376,7 @@ func TestATurnThatComesTooLate(t *testing.T) {
 		cycle(b, m.Acquire)
 		late := 0
 		for range 200 {
-			before, err := m.Acquire(b.Context())
-			require.NoError(b, err)
+			before := coordtest.Acquire(b, m)
 			h, err := m.Acquire(&endsNext{Context: b.Context(), before: before})
 			if err == nil {
 				require.NoError(b, h.Release(b.Context()))
@@ -403,8 +394,7 @@ func TestATurnThatComesTooLate(t *testing.T) {
 func TestALocalQueueObeysARequest(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(1000, time.Hour))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		granted := turns(b, m, "", 50, time.Second)
 		time.Sleep(time.Second)
 		other := b.Open()
@@ -426,8 +416,7 @@ func TestALocalQueueObeysARequest(t *testing.T) {
 func TestALocalQueueGivesWayToThoseItDoesNotKnowOfYet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		others := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
 		time.Sleep(time.Second)
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(time.Minute/10))
@@ -449,8 +438,7 @@ func TestALocalQueueGivesWayToThoseItDoesNotKnowOfYet(t *testing.T) {
 func TestF61ATryTakesNoMoreTurnsThanTheQueueHas(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour), lock.Linger(time.Hour))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		other := turns(b, mutex(b.T, b.Open(), "/lock"), "other", 1, 0)
 		time.Sleep(time.Second)
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}}, zkembed.DelayReply(8*time.Second))

@@ -73,8 +73,7 @@ type result struct {
 func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
-		g, err := three(t, w, c).Acquire(coordtest.Limited(t))
-		require.NoError(t, err)
+		g := coordtest.Acquire(t, three(t, w, c))
 		require.NoError(t, g.Err())
 		require.Equal(t, []int{1, 1, 1}, nodes(w, "a", "b", "c"))
 		holds := g.Holds()
@@ -83,7 +82,7 @@ func TestAMultiLockHoldsLocksOfAllKindsInTheOrderOfTheirPaths(t *testing.T) {
 		require.Zero(t, holds[1].Token(), "a reader has none")
 		require.Greater(t, holds[2].Token(), holds[0].Token())
 
-		_, err = three(t, w, other).TryAcquire(coordtest.Limited(t))
+		_, err := three(t, w, other).TryAcquire(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
 		require.ErrorContains(t, err, w.Path("a"), "it says which lock is busy")
 		require.ErrorIs(t, coordtest.Err(mutex(t, other, w.Path("a")).TryAcquire(coordtest.Limited(t))), coord.ErrBusy)
@@ -132,7 +131,7 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 func TestAMultiLockThatCannotHaveAllHoldsNone(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
-		h := acquire(t, mutex(t, other, w.Path("c")))
+		h := coordtest.Acquire(t, mutex(t, other, w.Path("c")))
 		_, err := three(t, w, c).TryAcquire(coordtest.Limited(t))
 		require.ErrorIs(t, err, coord.ErrBusy)
 		require.ErrorContains(t, err, w.Path("c"))
@@ -170,8 +169,7 @@ func TestTheDeadlineOfAMultiLockIsForAllItsLocksTogether(t *testing.T) {
 	coordtest.InBubble(t, func(bubble coordtest.Bubble) {
 		t := bubble.T
 		c, other := bubble.Open(), bubble.Open()
-		a, err := mutex(t, other, "/a").Acquire(t.Context())
-		require.NoError(t, err)
+		a := coordtest.Acquire(t, mutex(t, other, "/a"))
 		b, err := mutex(t, other, "/b").Acquire(t.Context())
 		require.NoError(t, err)
 		begun := time.Now()
@@ -193,7 +191,7 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
 				c, other := coordtest.Open(t, w.ConnectString()), coordtest.Open(t, w.ConnectString())
-				h := acquire(t, mutex(t, other, w.Path("b")))
+				h := coordtest.Acquire(t, mutex(t, other, w.Path("b")))
 				done := acquireAll(coordtest.Limited(t), multi(t, mutex(t, c, w.Path("a")), mutex(t, c, w.Path("b"))))
 				awaitNodes(t, w, []int{1, 2}, "a", "b")
 				names, _, err := w.Admin().Children(w.Path("a"))
@@ -217,8 +215,7 @@ func TestAMultiLockThatLosesALockWhileItWaitsBeginsAgain(t *testing.T) {
 func TestAMultiLockEndsWhenItLosesOneOfItsLocks(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
-		g, err := three(t, w, c).Acquire(coordtest.Limited(t))
-		require.NoError(t, err)
+		g := coordtest.Acquire(t, three(t, w, c))
 		ctx := g.Context(coordtest.Limited(t))
 		lost := g.Holds()[1]
 		require.NoError(t, w.Admin().Delete(lost.Node(), -1))
@@ -236,11 +233,10 @@ func TestAMultiLockEndsWhenItLosesOneOfItsLocks(t *testing.T) {
 func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ProxyConnectString())
-		g, err := three(t, w, c).Acquire(coordtest.Limited(t))
-		require.NoError(t, err)
+		g := coordtest.Acquire(t, three(t, w, c))
 		arrive := make(chan struct{})
 		w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Times: proxy.Always, Do: proxy.Hold(arrive)})
-		err = g.Release(coordtest.Within(t, 50*time.Millisecond))
+		err := g.Release(coordtest.Within(t, 50*time.Millisecond))
 		close(arrive)
 		require.ErrorIs(t, err, coord.ErrUnconfirmed)
 		var all *multierror.Error
@@ -256,7 +252,7 @@ func TestEveryFailureOfAMultiLockIsReported(t *testing.T) {
 func TestWhatAMultiLockCannotGiveUpIsReportedWithWhyItFailed(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c, other := coordtest.Open(t, w.ProxyConnectString()), coordtest.Open(t, w.ConnectString())
-		h := acquire(t, mutex(t, other, w.Path("c")))
+		h := coordtest.Acquire(t, mutex(t, other, w.Path("c")))
 		const noAuth = -102
 		w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: w.Path("a"), Do: proxy.Reject(noAuth)})
 		_, err := three(t, w, c).TryAcquire(coordtest.Limited(t))

@@ -20,7 +20,7 @@ func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
 		m := mutex(t, c, w.Path("lock"))
-		h := acquire(t, m)
+		h := coordtest.Acquire(t, m)
 		order := make(chan int, 10)
 		for i := range cap(order) {
 			go func() {
@@ -50,7 +50,7 @@ func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		c := coordtest.Open(t, w.ConnectString())
 		m := mutex(t, c, w.Path("lock"))
-		h := acquire(t, m)
+		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
 		last := make(chan *coord.Hold, 1)
 		go func() {
@@ -70,7 +70,7 @@ func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
 	w := zktest.NewEmbedded(t)
 	c := coordtest.Open(t, w.ConnectString())
 	plain := mutex(t, c, w.Path("lock"))
-	h := acquire(t, plain)
+	h := coordtest.Acquire(t, plain)
 	require.ErrorIs(t, coordtest.Err(plain.TryAcquire(h.Context(t.Context()))), coord.ErrBusy)
 	require.NoError(t, h.Release(t.Context()))
 }
@@ -96,7 +96,7 @@ func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
 	w := embedded(t)
 	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
 	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
-	outer := acquire(t, m)
+	outer := coordtest.Acquire(t, m)
 	before := w.Embedded().SessionCounts(c.SessionID()).Total()
 	inner, err := m.Acquire(outer.Context(t.Context()))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("first"))
 		b := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("second"))
-		h := acquire(t, mutex(t, a, w.Path("lock")))
+		h := coordtest.Acquire(t, mutex(t, a, w.Path("lock")))
 		m := mutex(t, b, w.Path("lock"))
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan struct{})
@@ -206,13 +206,6 @@ func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *loc
 	return m
 }
 
-func acquire(t *testing.T, m *lock.Mutex) *coord.Hold {
-	t.Helper()
-	h, err := m.Acquire(coordtest.Within(t, 20*time.Second))
-	require.NoError(t, err)
-	return h
-}
-
 func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		var wg sync.WaitGroup
@@ -251,7 +244,7 @@ func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
 func TestTryAcquireFailsAtOnceWhenTheLockIsHeld(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
-		h := acquire(t, m)
+		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy)
 		require.NoError(t, h.Release(t.Context()))
 		h, err := m.TryAcquire(t.Context())

@@ -25,8 +25,7 @@ import (
 func inTurn(b coordtest.Bubble, c *coord.Client) (turn *coord.Hold, next <-chan *coord.Hold) {
 	b.Helper()
 	m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Reentrant())
-	turn, err := m.Acquire(b.Context())
-	require.NoError(b, err)
+	turn = coordtest.Acquire(b, m)
 	waiting := make(chan *coord.Hold, 1)
 	go func() {
 		h, err := m.Acquire(b.Context())
@@ -277,9 +276,8 @@ func (l breaking) Acquire(ctx context.Context) (*coord.Hold, error) {
 func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), b.Open()
-		held, err := mutex(b.T, c, "/b").Acquire(b.Context())
-		require.NoError(b, err)
-		_, err = multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(b.Within(time.Second))
+		held := coordtest.Acquire(b, mutex(b.T, c, "/b"))
+		_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).Acquire(b.Within(time.Second))
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.Equal(b, 1, strings.Count(err.Error(), context.DeadlineExceeded.Error()), err)
 		require.NoError(b, held.Release(b.Context()))
@@ -301,8 +299,7 @@ func TestAMultiLockTellsItsContextsEndOnceAlongWithALoss(t *testing.T) {
 func TestF56ACallThatHasWaitedIsNotRefusedWhenItsLocalQueueJoinsAgain(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour))
-		h, err := m.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
 		granted := turns(b, m, "", 1, 0)
 		remove := b.Foreign("/lock")
 		require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))

@@ -67,12 +67,12 @@ func (c *counted) waits(side *rwlock.Side) <-chan grant {
 
 func TestAnUncontendedHoldIsThreeRequests(t *testing.T) {
 	s := embedded(t)
-	release(t, hold(t, s.lock().ReadSide())) // makes the directory
+	release(t, coordtest.Acquire(t, s.lock().ReadSide())) // makes the directory
 	const cycles = 50
 	for _, side := range []func(*rwlock.Lock) *rwlock.Side{(*rwlock.Lock).ReadSide, (*rwlock.Lock).WriteSide} {
 		c := s.counted()
 		for range cycles {
-			release(t, hold(t, side(c.Lock)))
+			release(t, coordtest.Acquire(t, side(c.Lock)))
 		}
 		made := c.since()
 		require.Equal(t, cycles, made[zkembed.OpCreate], "%v", made)
@@ -87,7 +87,7 @@ func TestAnUncontendedHoldIsThreeRequests(t *testing.T) {
 
 func TestAReaderThatWaitsMakesSixRequestsAndIsWokenOnce(t *testing.T) {
 	s := embedded(t)
-	h := hold(t, s.lock().WriteSide())
+	h := coordtest.Acquire(t, s.lock().WriteSide())
 	first, second := s.joins(s.lock().WriteSide()), s.joins(s.lock().WriteSide())
 	c := s.counted()
 	reader := c.waits(c.ReadSide())
@@ -106,7 +106,7 @@ func TestAReaderThatWaitsMakesSixRequestsAndIsWokenOnce(t *testing.T) {
 
 func TestAReleaseWakesOnlyThoseWhoseTurnComes(t *testing.T) {
 	s := embedded(t)
-	h := hold(t, s.lock().WriteSide())
+	h := coordtest.Acquire(t, s.lock().WriteSide())
 	var readers []*counted
 	var turns []<-chan grant
 	for range 4 {
@@ -138,11 +138,11 @@ func TestAReleaseWakesOnlyThoseWhoseTurnComes(t *testing.T) {
 
 func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
 	s := embedded(t)
-	h := hold(t, s.lock().ReadSide())
+	h := coordtest.Acquire(t, s.lock().ReadSide())
 	c := s.counted()
 	require.ErrorIs(t, coordtest.Err(c.TryAcquireWrite(coordtest.Limited(t))), coord.ErrBusy)
 	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1}, c.since())
-	mine := hold(t, c.ReadSide())
+	mine := coordtest.Acquire(t, c.ReadSide())
 	c.watches(1) // the own node's, which every hold that lasts has
 	c.since()
 	require.ErrorIs(t, coordtest.Err(c.AcquireWrite(mine.Context(coordtest.Limited(t)))), coord.ErrUpgrade)
@@ -156,7 +156,7 @@ func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
 func TestADowngradeIsOneRequest(t *testing.T) {
 	s := embedded(t)
 	c := s.counted()
-	h := hold(t, c.WriteSide())
+	h := coordtest.Acquire(t, c.WriteSide())
 	c.watches(1)
 	c.since()
 	r, err := h.Downgrade(coordtest.Limited(t))

@@ -45,8 +45,8 @@ func (s scene) isReader(h *coord.Hold, place string) {
 
 func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T) {
 	each(t, func(s scene) {
-		release(s.T, hold(s.T, s.lock().ReadSide())) // so that the place is not 0
-		h := hold(s.T, s.lock().WriteSide())
+		release(s.T, coordtest.Acquire(s.T, s.lock().ReadSide())) // so that the place is not 0
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		one, two := s.joins(s.lock().ReadSide()), s.joins(s.lock().ReadSide())
 		late := s.joins(s.lock().WriteSide())
 		last := s.joins(s.lock().ReadSide())
@@ -71,7 +71,7 @@ func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T)
 func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 	each(t, func(s scene) {
 		for name, side := range map[string]acquirer{"writer": s.lock().WriteSide(), "mutex": s.mutex()} {
-			h := hold(s.T, s.lock().WriteSide())
+			h := coordtest.Acquire(s.T, s.lock().WriteSide())
 			next := s.joins(side)
 			before := s.line()
 			s.watch(before, 0, 1)
@@ -94,7 +94,7 @@ func TestManyOfOneClientBehindAWriterThatDowngradesWaitForTheReader(t *testing.T
 	each(t, func(s scene) {
 		c := coordtest.Open(s.T, s.w.ConnectString())
 		l, m := rw(s.T, c, s.path), mutex(s.T, c, s.path)
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		sides := []acquirer{m, l.WriteSide(), m, l.ReadSide()}
 		var waiters []<-chan grant
 		for _, side := range sides {
@@ -118,7 +118,7 @@ func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s.T, s.w.ConnectString())
 		l := rw(s.T, c, s.path)
-		h := hold(s.T, l.WriteSide())
+		h := coordtest.Acquire(s.T, l.WriteSide())
 		old := h.Context(coordtest.Limited(s.T))
 		r, err := h.Downgrade(old) // its own context does not stop it
 		require.NoError(s, err)
@@ -142,18 +142,18 @@ func TestADowngradeEndsTheOldHoldAndItsContexts(t *testing.T) {
 func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		c := coordtest.Open(s.T, s.w.ConnectString())
-		reader := hold(s.T, rw(s.T, c, s.path).ReadSide())
+		reader := coordtest.Acquire(s.T, rw(s.T, c, s.path).ReadSide())
 		_, err := reader.Downgrade(coordtest.Limited(s.T))
 		require.ErrorIs(s, err, coord.ErrInvalid)
 		require.ErrorContains(s, err, "not a writer's")
 		release(s.T, reader)
 
-		m := hold(s.T, mutex(s.T, c, s.path))
+		m := coordtest.Acquire(s.T, mutex(s.T, c, s.path))
 		require.ErrorIs(s, coordtest.Err(m.Downgrade(coordtest.Limited(s.T))), coord.ErrInvalid)
 		release(s.T, m)
 
 		side := rw(s.T, c, s.path, rwlock.Reentrant()).WriteSide()
-		h := hold(s.T, side)
+		h := coordtest.Acquire(s.T, side)
 		inner, err := side.Acquire(h.Context(coordtest.Limited(s.T)))
 		require.NoError(s, err)
 		_, err = h.Downgrade(coordtest.Limited(s.T))
@@ -171,7 +171,7 @@ func TestADowngradeThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 func (s scene) interrupted(action proxy.Action) {
 	s.Helper()
 	_, side := s.behind()
-	h := hold(s.T, side)
+	h := coordtest.Acquire(s.T, side)
 	lost := s.exchanges(action)
 	r, err := h.Downgrade(coordtest.Limited(s.T))
 	require.NoError(s, err)
@@ -204,7 +204,7 @@ func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struc
 func TestADowngradeEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		_, side := s.behind()
-		h := hold(s.T, side)
+		h := coordtest.Acquire(s.T, side)
 		next := s.joins(s.lock().WriteSide())
 		arrive := make(chan struct{})
 		ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
@@ -224,7 +224,7 @@ func TestADowngradeEndsWithItsContextAndLeavesNothing(t *testing.T) {
 
 func TestADowngradeWithAContextThatHasEndedReleases(t *testing.T) {
 	each(t, func(s scene) {
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		ended, cancel := context.WithCancel(s.Context())
 		cancel()
 		r, err := h.Downgrade(ended)
@@ -238,7 +238,7 @@ func TestADowngradeWithAContextThatHasEndedReleases(t *testing.T) {
 func TestADowngradeOfAHoldWhoseSessionExpiresFails(t *testing.T) {
 	each(t, func(s scene) {
 		_, side := s.behind()
-		h := hold(s.T, side)
+		h := coordtest.Acquire(s.T, side)
 		arrive := make(chan struct{})
 		done := s.downgrade(coordtest.Limited(s.T), h, arrive)
 		s.w.ExpireSession(h.Session())
@@ -254,7 +254,7 @@ func TestADowngradeOfAHoldWhoseSessionExpiresFails(t *testing.T) {
 func TestADowngradeOfAHoldWhoseNodeWasDeletedFails(t *testing.T) {
 	each(t, func(s scene) {
 		_, side := s.behind()
-		h := hold(s.T, side)
+		h := coordtest.Acquire(s.T, side)
 		arrive := make(chan struct{})
 		done := s.downgrade(coordtest.Limited(s.T), h, arrive)
 		require.NoError(s, s.w.Admin().Delete(h.Node(), -1))
@@ -269,7 +269,7 @@ func TestADowngradeOfAHoldWhoseNodeWasDeletedFails(t *testing.T) {
 func TestADowngradeThatTheServerRefusesReleases(t *testing.T) {
 	each(t, func(s scene) {
 		_, side := s.behind()
-		h := hold(s.T, side)
+		h := coordtest.Acquire(s.T, side)
 		const noAuth = -102
 		s.exchanges(proxy.Reject(noAuth))
 		r, err := h.Downgrade(coordtest.Limited(s.T))
@@ -281,7 +281,7 @@ func TestADowngradeThatTheServerRefusesReleases(t *testing.T) {
 
 func TestOfTwoDowngradesOfOneHoldOneSucceeds(t *testing.T) {
 	each(t, func(s scene) {
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		results := make([]grant, 4)
 		var both sync.WaitGroup
 		for i := range results {

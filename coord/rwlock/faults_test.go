@@ -29,7 +29,7 @@ func (s scene) rejoined(line []string) {
 
 func TestAWaiterWhoseNodeIsDeletedJoinsAgain(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		waiter := s.joins(side(s.lock()))
 		line := s.line()
 		s.watch(line, 1)
@@ -43,7 +43,7 @@ func TestAWaiterWhoseNodeIsDeletedJoinsAgain(t *testing.T) {
 
 func TestAWaiterWhoseSessionExpiresJoinsAgainInAnother(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		c := coordtest.Open(s.T, s.w.ConnectString())
 		waiter := s.joins(side(rw(s.T, c, s.path)))
 		old := c.SessionID()
@@ -61,7 +61,7 @@ func TestAWaiterWhoseSessionExpiresJoinsAgainInAnother(t *testing.T) {
 func TestAHoldOfAnExpiredSessionIsLostAndTheNextHolds(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 		l := s.lock()
-		h := hold(s.T, side(l))
+		h := coordtest.Acquire(s.T, side(l))
 		next := s.joins(s.lock().WriteSide())
 		s.w.ExpireSession(h.Session())
 		zktest.Receive(s, coordtest.Soon, h.Done(), "the loss")
@@ -70,13 +70,13 @@ func TestAHoldOfAnExpiredSessionIsLostAndTheNextHolds(t *testing.T) {
 		require.Greater(s, got.Token(), h.Token())
 		require.NoError(s, h.Release(coordtest.Limited(s.T)))
 		release(s.T, got)
-		release(s.T, hold(s.T, side(l))) // the lock is usable again
+		release(s.T, coordtest.Acquire(s.T, side(l))) // the lock is usable again
 	})
 }
 
 func TestAWaiterThatIsCutOffAsItsTurnComesLooksAgain(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		c := coordtest.Open(s.T, s.w.ProxyConnectString())
 		waiter := s.joins(side(rw(s.T, c, s.path)))
 		s.watch(s.line(), 0, 1)
@@ -89,10 +89,10 @@ func TestAWaiterThatIsCutOffAsItsTurnComesLooksAgain(t *testing.T) {
 
 func TestAClaimWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-		release(s.T, hold(s.T, s.lock().WriteSide())) // makes the directory
+		release(s.T, coordtest.Acquire(s.T, s.lock().WriteSide())) // makes the directory
 		c := coordtest.Open(s.T, s.w.ProxyConnectString())
 		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpCreate}, Path: s.path, Do: proxy.CutOnReply})
-		h := hold(s.T, side(rw(s.T, c, s.path)))
+		h := coordtest.Acquire(s.T, side(rw(s.T, c, s.path)))
 		require.Equal(s, 1, lost.Fired())
 		require.Len(s, s.line(), 1)
 		gone := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.path, Do: proxy.CutOnReply})
@@ -109,7 +109,7 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 	for name, op := range points {
 		t.Run(name, func(t *testing.T) {
 			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-				h := hold(s.T, s.lock().WriteSide())
+				h := coordtest.Acquire(s.T, s.lock().WriteSide())
 				c := coordtest.Open(s.T, s.w.ProxyConnectString())
 				arrive := make(chan struct{})
 				held := s.w.Proxy().Inject(proxy.Fault{On: []int32{op}, Path: s.path, Do: proxy.Hold(arrive)})
@@ -134,7 +134,7 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 	}
 	t.Run("wait", func(t *testing.T) {
 		sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
-			h := hold(s.T, s.lock().WriteSide())
+			h := coordtest.Acquire(s.T, s.lock().WriteSide())
 			ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
 			done := queue(s.T, s.w, ctx, s.path, 2, side(s.lock()))
 			s.watch(s.line(), 1)
@@ -154,7 +154,7 @@ func TestAContenderThatCannotBeHonouredIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sides(t, func(s scene, side func(*rwlock.Lock) *rwlock.Side) {
 				l := s.lock()
-				release(s.T, hold(s.T, l.ReadSide())) // makes the directory
+				release(s.T, coordtest.Acquire(s.T, l.ReadSide())) // makes the directory
 				require.NoError(s, coordtest.Err(s.w.Admin().Create(s.path+"/"+node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
 				_, err := side(l).Acquire(coordtest.Limited(s.T))
 				require.ErrorIs(s, err, coord.ErrForeign)
@@ -172,7 +172,7 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 		lock := func() *rwlock.Lock {
 			return rw(s.T, coordtest.Open(s.T, s.w.ConnectString(), coord.WithDialect(coord.Kazoo)), s.path)
 		}
-		h := hold(s.T, lock().WriteSide())
+		h := coordtest.Acquire(s.T, lock().WriteSide())
 		reader, writer := s.joins(lock().ReadSide()), s.joins(lock().WriteSide())
 		last := s.joins(lock().ReadSide())
 		line := s.line()
@@ -197,7 +197,7 @@ func TestTheKazooDialectHasTheNamesOfItsReadAndWriteLocks(t *testing.T) {
 // there, both nodes exist for a while, with the same number.
 func TestAReadNodeAtAWritersPlaceIsHonoured(t *testing.T) {
 	each(t, func(s scene) {
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		tied := s.path + "/_c_01234567-89ab-4def-8123-456789abcdef-__READ__" + digits(h.Node())
 		require.NoError(s, coordtest.Err(s.w.Admin().Create(tied, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
 		reader, writer := s.joins(s.lock().ReadSide()), s.joins(s.lock().WriteSide())

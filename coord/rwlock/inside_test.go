@@ -19,7 +19,7 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 		c := coordtest.Open(s.T, s.w.ConnectString())
 		for _, opts := range [][]rwlock.Option{nil, {rwlock.Reentrant()}} {
 			l := rw(s.T, c, s.path, opts...)
-			r := hold(s.T, l.ReadSide())
+			r := coordtest.Acquire(s.T, l.ReadSide())
 			inside := r.Context(coordtest.Limited(s.T))
 			_, err := l.AcquireWrite(inside)
 			require.ErrorIs(s, err, coord.ErrUpgrade)
@@ -39,7 +39,7 @@ func TestAnUpgradeIsRefusedInsteadOfADeadlock(t *testing.T) {
 func TestAnUpgradeAfterADowngradeIsRefusedToo(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock(rwlock.Reentrant())
-		r, err := hold(s.T, l.WriteSide()).Downgrade(coordtest.Limited(s.T))
+		r, err := coordtest.Acquire(s.T, l.WriteSide()).Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)
 		require.ErrorIs(s, coordtest.Err(l.AcquireWrite(r.Context(coordtest.Limited(s.T)))), coord.ErrUpgrade)
 		release(s.T, r)
@@ -54,7 +54,7 @@ func TestAReentrantLockLetsItsHolderInAgain(t *testing.T) {
 			"read in write":  {l.WriteSide(), l.ReadSide()},
 			"write in write": {l.WriteSide(), l.WriteSide()},
 		} {
-			outer := hold(s.T, sides[0])
+			outer := coordtest.Acquire(s.T, sides[0])
 			inner, err := sides[1].Acquire(outer.Context(coordtest.Limited(s.T)))
 			require.NoError(s, err, name)
 			third, err := sides[1].TryAcquire(inner.Context(coordtest.Limited(s.T)))
@@ -73,7 +73,7 @@ func TestAReentrantLockLetsItsHolderInAgain(t *testing.T) {
 func TestWithoutTheOptionWhatWouldWaitForItselfIsRefused(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		h := hold(s.T, l.WriteSide())
+		h := coordtest.Acquire(s.T, l.WriteSide())
 		inside := h.Context(coordtest.Limited(s.T))
 		require.ErrorIs(s, coordtest.Err(l.TryAcquireRead(inside)), coord.ErrBusy)
 		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
@@ -90,7 +90,7 @@ func TestWithoutTheOptionWhatWouldWaitForItselfIsRefused(t *testing.T) {
 func TestAReadInsideAReadIsRefusedOnlyWhereAWriterWaitsBetween(t *testing.T) {
 	each(t, func(s scene) {
 		l := s.lock()
-		outer := hold(s.T, l.ReadSide())
+		outer := coordtest.Acquire(s.T, l.ReadSide())
 		inside := outer.Context(coordtest.Limited(s.T))
 		inner, err := l.AcquireRead(inside)
 		require.NoError(s, err)
@@ -141,7 +141,7 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 		admin := coordtest.Open(s.T, s.w.ConnectString())
 		l := s.lock()
 		for _, side := range []*rwlock.Side{l.ReadSide(), l.WriteSide()} {
-			h := hold(s.T, side)
+			h := coordtest.Acquire(s.T, side)
 			require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, h.Node()))
 			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			require.NoError(s, h.Err(), "the holder decides")
@@ -153,7 +153,7 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 			release(s.T, h)
 			require.NoError(s, zktest.Receive(s, coordtest.Soon, gone, "the answer"))
 
-			stubborn := hold(s.T, side)
+			stubborn := coordtest.Acquire(s.T, side)
 			forced, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, stubborn.Node(), time.Millisecond)
 			require.NoError(s, err)
 			require.True(s, forced)
@@ -167,7 +167,7 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 	each(t, func(s scene) {
 		admin := coordtest.Open(s.T, s.w.ConnectString())
-		h := hold(s.T, s.lock().WriteSide())
+		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		reader, writer := s.joins(s.lock().ReadSide()), s.joins(s.lock().WriteSide())
 		line := s.line()
 		for _, name := range line[1:] {
@@ -185,7 +185,7 @@ func TestARequestThatComesWhileWaitingIsKeptUntilTheTurn(t *testing.T) {
 func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 	each(t, func(s scene) {
 		admin, c := coordtest.Open(s.T, s.w.ConnectString()), coordtest.Open(s.T, s.w.ConnectString())
-		h := hold(s.T, rw(s.T, c, s.path).WriteSide())
+		h := coordtest.Acquire(s.T, rw(s.T, c, s.path).WriteSide())
 		asked := make(chan error, 1)
 		go func() {
 			_, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)

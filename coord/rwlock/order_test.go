@@ -146,7 +146,7 @@ func (s scene) watch(line []string, places ...int) {
 
 func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
 	each(t, func(s scene) {
-		first := hold(s.T, s.lock().WriteSide())
+		first := coordtest.Acquire(s.T, s.lock().WriteSide())
 		second := s.joins(s.lock().WriteSide())
 		reader := s.joins(s.lock().ReadSide())
 		line := s.line()
@@ -162,7 +162,7 @@ func TestAReaderWaitsOnlyForTheNearestEarlierWriter(t *testing.T) {
 
 func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 	each(t, func(s scene) {
-		first := hold(s.T, s.lock().WriteSide())
+		first := coordtest.Acquire(s.T, s.lock().WriteSide())
 		ctx, giveUp := context.WithCancel(coordtest.Limited(s.T))
 		second := queue(s.T, s.w, ctx, s.path, 2, s.lock().WriteSide())
 		reader := s.joins(s.lock().ReadSide())
@@ -179,7 +179,7 @@ func TestAReaderBehindAWriterThatGaveUpWaitsForTheNextNearest(t *testing.T) {
 
 func TestNoReaderWaitsForALaterWriter(t *testing.T) {
 	each(t, func(s scene) {
-		release(s.T, hold(s.T, s.lock().ReadSide())) // makes the directory
+		release(s.T, coordtest.Acquire(s.T, s.lock().ReadSide())) // makes the directory
 		c := coordtest.Open(s.T, s.w.ProxyConnectString())
 		look := make(chan struct{}) // until then the reader has joined but not looked
 		s.w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Path: s.path, Do: proxy.Hold(look)})
@@ -196,7 +196,7 @@ func TestNoReaderWaitsForALaterWriter(t *testing.T) {
 
 func TestAllReadersBehindAWriterGetTheirTurnTogether(t *testing.T) {
 	each(t, func(s scene) {
-		writer := hold(s.T, s.lock().WriteSide())
+		writer := coordtest.Acquire(s.T, s.lock().WriteSide())
 		var readers []<-chan grant
 		for range 5 {
 			readers = append(readers, s.joins(s.lock().ReadSide()))
@@ -221,7 +221,7 @@ func TestAllReadersBehindAWriterGetTheirTurnTogether(t *testing.T) {
 
 func TestAWriterWaitsForTheNearestBeforeItOfAnyKind(t *testing.T) {
 	each(t, func(s scene) {
-		one, two := hold(s.T, s.lock().ReadSide()), hold(s.T, s.lock().ReadSide())
+		one, two := coordtest.Acquire(s.T, s.lock().ReadSide()), coordtest.Acquire(s.T, s.lock().ReadSide())
 		writer := s.joins(s.lock().WriteSide())
 		line := s.line()
 		s.watch(line, 1, 2)
@@ -235,7 +235,7 @@ func TestAWriterWaitsForTheNearestBeforeItOfAnyKind(t *testing.T) {
 
 func TestAMutexOnTheSamePathIsAWriter(t *testing.T) {
 	each(t, func(s scene) {
-		m := hold(s.T, s.mutex())
+		m := coordtest.Acquire(s.T, s.mutex())
 		require.Positive(s, m.Token())
 		for _, side := range []acquirer{s.lock().ReadSide(), s.lock().WriteSide(), s.mutex()} {
 			require.ErrorIs(s, coordtest.Err(side.TryAcquire(coordtest.Limited(s.T))), coord.ErrBusy)
@@ -288,7 +288,7 @@ func TestContendersShowWhoHoldsAndWhoWaits(t *testing.T) {
 		require.NoError(s, err)
 		require.Empty(s, none)
 
-		one, two := hold(s.T, l.ReadSide()), hold(s.T, s.lock().ReadSide())
+		one, two := coordtest.Acquire(s.T, l.ReadSide()), coordtest.Acquire(s.T, s.lock().ReadSide())
 		writer, reader := s.joins(s.lock().WriteSide()), s.joins(s.lock().ReadSide())
 		all, err := l.Contenders(coordtest.Limited(s.T))
 		require.NoError(s, err)

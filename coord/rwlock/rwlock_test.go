@@ -27,13 +27,6 @@ type acquirer interface {
 	TryAcquire(ctx context.Context) (*coord.Hold, error)
 }
 
-func hold(t *testing.T, a acquirer) *coord.Hold {
-	t.Helper()
-	h, err := a.Acquire(coordtest.Limited(t))
-	require.NoError(t, err)
-	return h
-}
-
 func release(t *testing.T, holds ...*coord.Hold) {
 	t.Helper()
 	for _, h := range holds {

@@ -87,14 +87,12 @@ func TestKazoosLayoutCostsOneRequestMore(t *testing.T) {
 func TestAnAcquireWaitsForTwoCreatesAndForNoDelete(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		sem := b.semaphore(2)
-		h, err := sem.Acquire(b.Context())
-		require.NoError(b, err)
+		h := coordtest.Acquire(b, sem)
 		require.NoError(b, h.Release(b.Context()))
 		const way = 100 * time.Millisecond
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate, zkembed.OpDelete}}, zkembed.DelayReply(way))
 		begun := time.Now()
-		h, err = sem.Acquire(b.Context())
-		require.NoError(b, err)
+		h = coordtest.Acquire(b, sem)
 		require.Equal(b, 2*way, time.Since(begun))
 		require.NoError(b, h.Release(b.Context()))
 	})

@@ -82,8 +82,7 @@ func (s scene) client(limit int) *semaphore.Semaphore {
 
 func (s scene) acquire(sem *semaphore.Semaphore) *coord.Hold {
 	s.Helper()
-	h, err := sem.Acquire(coordtest.Limited(s))
-	require.NoError(s, err)
+	h := coordtest.Acquire(s, sem)
 	return h
 }
 

@@ -43,3 +43,14 @@ func Open(t testing.TB, servers string, opts ...coord.Option) *coord.Client {
 
 // Err returns the error alone of a call that returns something else, too.
 func Err[V any](_ V, err error) error { return err }
+
+// Acquire acquires what must be had soon.
+func Acquire[H any](t testing.TB, a interface {
+	Acquire(ctx context.Context) (H, error)
+},
+) H {
+	t.Helper()
+	h, err := a.Acquire(Limited(t))
+	require.NoError(t, err)
+	return h
+}
