@@ -3,8 +3,12 @@ package soak
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -99,4 +103,200 @@ func slowest(first map[string]time.Duration) (most time.Duration) {
 		most = max(most, took)
 	}
 	return most
+}
+
+// judge applies the rules and the other promises, and reports.
+func (r *run) judge(end ending) {
+	t := r.t
+	v := verdict{run: r, end: end, violations: map[string]int{}}
+	for _, p := range places {
+		for _, rule := range p.rules(r.w.Path(p.name)) {
+			violations, undecided := history.Check(t, r.rec, rule)
+			v.violations[p.name] += violations
+			v.undecided += undecided
+		}
+		key := r.w.Path(p.name)
+		if gap := r.pulse.longest[key]; gap > longestGap || r.pulse.grants[key] == 0 {
+			r.tally.problem("%s: %d grants, and none for %v; allowed are %v", p.name, r.pulse.grants[key], gap, longestGap)
+		}
+	}
+	v.unknown = history.Unknowns(r.rec.Records())
+	transactions, err := r.ens.Transactions()
+	if err != nil {
+		r.tally.problem("%v", err)
+	}
+	v.late = late(transactions)
+	gate := r.w.Path("gate")
+	v.violations["gate"], _ = history.Check(t, r.rec, history.Barrier(gate, opened(v.late, gate, r.rec.Begin())...))
+	v.openedLate = len(history.Barrier(gate).Judge(r.rec.Records()).Violations) - v.violations["gate"]
+	v.writes, v.staleWrites = r.fence.Stale()
+	for how, longest := range history.Unaware(r.rec.Records()) {
+		r.tally.last("trust after "+how, longest)
+	}
+	report := v.report()
+	fmt.Println(report)
+	if err := r.file(report); err != nil {
+		t.Errorf("the report cannot be kept: %v", err)
+	}
+	for _, problem := range r.tally.problems {
+		t.Error(problem)
+	}
+	if len(r.tally.problems)+len(end.stuck)+len(end.orphans)+len(v.staleWrites) > 0 {
+		t.Logf("the history is kept in %s", history.Keep(t, r.rec))
+	}
+	none := func(n int, what string, details any) {
+		if n > 0 {
+			t.Errorf("%d %s: %v", n, what, details)
+		}
+	}
+	none(len(end.stuck), "workers stuck", end.stuck)
+	none(len(end.orphans), "nodes left", end.orphans)
+	none(end.watches, "watches left", r.w.Path(""))
+	none(end.goroutines, "goroutines left", "see the end of the output")
+	none(end.files, "files left open", "")
+	if allowed := float64(heapAllowance * r.opts.Clients); end.heap > allowed {
+		t.Errorf("the library has %.1f MiB of the heap in use at the end, allowed are %.1f", end.heap/(1<<20), allowed/(1<<20))
+	}
+	none(r.register.stale(), "stale tokens accepted by the resource", "")
+	none(len(v.staleWrites), "stale writes by transactions", v.staleWrites)
+	if r.tally.total() == 0 {
+		t.Error("no fault happened")
+	}
+	if r.pulse.total() == 0 {
+		t.Error("nothing was granted")
+	}
+	r.enough(v.unknown)
+}
+
+// file keeps the report, and a timetable: faults, and the grants in each
+// second.
+func (r *run) file(report string) error {
+	name := filepath.Join(zktest.ArtefactDir(), fmt.Sprintf("soak-%s-seed%d", time.Now().Format("20060102-150405"), r.opts.Seed))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".txt", []byte(report), 0o644); err != nil {
+		return err
+	}
+	notes := strings.Join(r.rec.Notes(), "\n")
+	return os.WriteFile(name+".log", fmt.Appendf(nil, "%s\ngrants in each second: %v\n", notes, r.pulse.seconds), 0o644)
+}
+
+// enough fails a long run in which a kind of fault never happened, or too many
+// outcomes are unknown.
+func (r *run) enough(unknown map[history.Kind]history.Share) {
+	if time.Since(r.pulse.begin) < 10*time.Minute {
+		return
+	}
+	for _, f := range clientFaults {
+		if r.tally.faults[f.kind] == 0 {
+			r.t.Errorf("no %s in a run of %v", f.kind, time.Since(r.pulse.begin))
+		}
+	}
+	for _, f := range serverFaults {
+		if r.tally.faults[f.kind] == 0 {
+			r.t.Errorf("no %s in a run of %v", f.kind, time.Since(r.pulse.begin))
+		}
+	}
+	if r.register.rejected == 0 {
+		r.t.Error("the resource refused no token: the pauses are too short")
+	}
+	for kind, u := range unknown {
+		// A Leave that reports a loss counts as unknown.
+		if kind != history.Leave && u.Of > 1000 && float64(u.Unknown) > mostUnknown*float64(u.Of) {
+			r.t.Errorf("of %d times %s, %d ended with an unknown outcome: more than one in %.0f", u.Of, kind, u.Unknown, 1/mostUnknown)
+		}
+	}
+}
+
+// tally counts events, and keeps problems.
+type tally struct {
+	mu       sync.Mutex
+	faults   map[string]int
+	missed   map[string]int // faults that were tried and did not happen
+	counts   map[string]int
+	longest  map[string]time.Duration
+	problems []string
+}
+
+func newTally() *tally {
+	return &tally{faults: map[string]int{}, missed: map[string]int{}, counts: map[string]int{}, longest: map[string]time.Duration{}}
+}
+
+// fault counts a fault that happened n times; n = 0 means that it was tried and
+// did not happen.
+func (t *tally) fault(kind string, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.faults[kind] += n
+	if n == 0 {
+		t.missed[kind]++
+	}
+}
+
+func (t *tally) count(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[what]++
+}
+
+func (t *tally) total() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.faults {
+		n += k
+	}
+	return n
+}
+
+// last keeps the longest duration of its kind.
+func (t *tally) last(what string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.longest[what] = max(t.longest[what], d)
+}
+
+// problem keeps a failure that no rule of the history covers.
+func (t *tally) problem(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problems = append(t.problems, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// outOfTurn is the least delay behind a later request of the same session that
+// only a server can cause: a client's goroutines overtake each other by less.
+const outOfTurn = 200 * time.Millisecond
+
+// late finds requests that the servers carried out long after later ones of the
+// same session, although they promise the order. A follower that was cut off
+// from its leader causes it when it is back: it passes on the requests it held,
+// and right behind them its clients' attempts to return, after which the leader
+// accepts the old requests.
+func late(all []zktest.Transaction) (found []zktest.Transaction) {
+	latest := map[int64][]zktest.Transaction{} // of each session, those with the largest number until then
+	for _, t := range all {
+		if t.Type < -1 {
+			continue // the beginning and the end of a session
+		}
+		before := latest[t.Session]
+		i := sort.Search(len(before), func(i int) bool { return before[i].Xid > t.Xid })
+		switch {
+		case i == len(before):
+			latest[t.Session] = append(before, t)
+		case t.Time.Sub(before[i].Time) > outOfTurn:
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// opened lists when transactions deleted a node: the begin and the end of the
+// millisecond, since the log's times are of whole milliseconds.
+func opened(all []zktest.Transaction, path string, begin time.Time) (at []time.Duration) {
+	for _, t := range all {
+		if slices.Contains(t.Deleted, path) {
+			at = append(at, t.Time.Sub(begin), t.Time.Add(time.Millisecond-1).Sub(begin))
+		}
+	}
+	return at
 }

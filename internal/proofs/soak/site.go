@@ -2,11 +2,20 @@ package soak
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 // pace is the pace of all workers: most wait for their turn.
@@ -85,3 +94,210 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// place is a path, the recipe used there, and what its history must obey.
+type place struct {
+	name  string
+	hold  [2]time.Duration // how long to hold, least and most
+	roles []role
+	rules func(key string) []history.Rule
+}
+
+// role is what a worker does at a place.
+type role struct {
+	suffix string
+	only   func(client string) bool       // clients that have such a worker; nil stands for all
+	use    func(root string) workload.Use // nil for a queue's workers
+}
+
+var (
+	short = [2]time.Duration{5 * time.Millisecond, 45 * time.Millisecond}
+	// long holds are long enough for a double hold to show.
+	long = [2]time.Duration{300 * time.Millisecond, 2500 * time.Millisecond}
+)
+
+// leases is the limit of the semaphore, party the size of the double barrier.
+const leases, party = 3, 3
+
+// crowd shares a mutex among the workers of a client.
+var crowd = &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(5, time.Second), lock.Linger(100 * time.Millisecond)}}
+
+var places = []place{
+	{"lock", short, []role{{"", nil, plain(workload.Lock)}}, one(history.Mutex)},
+	{"lock-long", long, []role{{"", some, plain(workload.Lock)}, {".several", few, several}}, one(history.Mutex)},
+	{"crowd", short, []role{{".a", nil, plain(crowd.Lock)}, {".b", nil, plain(crowd.Lock)}, {".c", few, plain(workload.Lock)}}, one(history.Turns)},
+	{"shared", short, []role{{".r", nil, plain(workload.Share(0))}, {".w", some, plain(workload.Share(1))}}, one(history.ReadersWriter)},
+	{"shared-long", long, []role{{".r", some, plain(workload.Share(0))}, {".w", few, plain(workload.Share(1))}}, one(history.ReadersWriter)},
+	{"election", long, []role{{"", some, plain(workload.Campaign)}, {".run", few, plain(workload.Lead)}, {".observe", few, plain(workload.Observe)}}, one(history.Election)},
+	{"leases", short, []role{{"", nil, plain(workload.Lease(leases))}}, counted},
+	{"leases-long", long, []role{{"", some, plain(workload.Lease(leases))}}, counted},
+	{"queue", short, []role{{".receive", nil, nil}}, drained},
+	{"queue-take", short, []role{{".take", nil, nil}}, drained},
+	{"meeting", short, []role{{"", nil, plain(workload.Meet(party))}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
+	{"gate", long, []role{{".keep", first, plain(workload.Keep)}, {".pass", nil, plain(workload.Pass)}}, func(string) []history.Rule { return nil }}, // see judge
+}
+
+func plain(use workload.Use) func(string) workload.Use {
+	return func(string) workload.Use { return use }
+}
+
+func several(root string) workload.Use {
+	return workload.Several(root+"/lock-long", root+"/shared-long")
+}
+
+// shop is the queue of a worker at the place, whose items are received, or
+// taken.
+func (p place) shop() *workload.Shop {
+	shop := &workload.Shop{Full: 60}
+	if p.name == "queue-take" {
+		shop.Takes = 1
+	}
+	return shop
+}
+
+// some and few choose the clients that work at places where the line of all
+// clients would be too long.
+func some(client string) bool { return client[len(client)-1]%2 == 0 }
+func few(client string) bool  { return client[len(client)-1]%4 == 0 }
+
+// first is the client, in the soak's own process, that keeps the gate.
+func first(client string) bool { return client == "c0" }
+
+func counted(key string) []history.Rule { return []history.Rule{history.Leases(key, leases)} }
+func drained(key string) []history.Rule { return []history.Rule{history.Queue(key, true)} }
+
+func one(rule func(string) history.Rule) func(string) []history.Rule {
+	return func(key string) []history.Rule { return []history.Rule{rule(key)} }
+}
+
+// member is a client in this process, behind proxies of its own.
+type member struct {
+	*site
+	client  *coord.Client
+	proxies []*zktest.Proxy
+	over    atomic.Int64 // sessions that ended
+	found   atomic.Int64 // creates found again after their reply was lost
+}
+
+func (r *run) enlist(i int) (*member, error) {
+	m := &member{site: r.site(fmt.Sprintf("c%d", i), uint64(100+i))}
+	var addrs []string
+	for _, s := range r.ens.Servers() {
+		p, err := proxy.New(s.Addr())
+		if err != nil {
+			return nil, err
+		}
+		m.proxies = append(m.proxies, p)
+		addrs = append(addrs, p.Addr())
+	}
+	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.Name), coord.WithObserver(m.observe(r))}
+	if i%2 == 0 {
+		opts = append(opts, coord.WithTick(tick))
+	}
+	if i%5 == 4 {
+		opts = append(opts, coord.LoseAtDisconnect())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var err error
+	m.client, err = coord.Open(ctx, strings.Join(addrs, ","), opts...)
+	m.Client = func(context.Context) *coord.Client { return m.client }
+	return m, err
+}
+
+// site makes a client's site, of what all workers of this process share.
+func (r *run) site(name string, seed uint64) *site {
+	return &site{
+		root: strings.TrimSuffix(r.w.Path(""), "/"), seed: r.opts.Seed<<8 + seed,
+		Site: workload.Site{Name: name, Rec: r.rec, Pace: pace, Calm: r.calm, Checks: checks{run: r}},
+	}
+}
+
+// checks are those of a client of this process.
+type checks struct {
+	workload.Unchecked
+	run *run
+}
+
+func (c checks) Granted(w *workload.Worker, h history.Holder) { c.run.checkSignal(w.Name, h) }
+func (c checks) Accept(key string, token int64) bool          { return c.run.register.use(key, token) }
+func (c checks) Wrote(key string, w history.Write)            { c.run.fence.Wrote(key, w) }
+func (c checks) Count(what string)                            { c.run.tally.count(what) }
+func (c checks) Violated(format string, args ...any)          { c.run.tally.problem(format, args...) }
+
+// Late judges how long after its context's end a call returned. The delay of
+// timers at that time is allowed for.
+func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
+	c.run.tally.last("return after the context's end", by)
+	if lag := c.run.clock.lag(); by > promptly+lag {
+		c.run.tally.problem("%s: %s returned %v after its context ended, with %v; timers were late by %v", w.Name, what, by, err, lag)
+	}
+}
+
+func (m *member) observe(r *run) func(coord.Event) {
+	return func(e coord.Event) {
+		switch e.Kind {
+		case coord.SessionOver:
+			m.over.Add(1)
+			r.rec.Note("%s: session over: %v", m.Name, e.Err)
+			r.tally.count("sessions over")
+		case coord.ClaimRecovered:
+			m.found.Add(1)
+			r.tally.count("creates found again")
+		case coord.StrayRemoved:
+			r.tally.count("nodes made late, and removed")
+		case coord.ClaimEnded:
+			if errors.Is(e.Err, coord.ErrLost) {
+				r.tally.count("holds lost")
+			}
+		case coord.NodeStranded:
+			r.tally.problem("%s: node %s stranded: %v", m.Name, e.Path, e.Err)
+		}
+	}
+}
+
+// close ends the client and its proxies.
+func (m *member) close(ctx context.Context) error {
+	err := m.client.Close(ctx)
+	for _, p := range m.proxies {
+		p.Close()
+	}
+	return err
+}
+
+// inject puts the same fault into every proxy of the client, waits until it
+// happens or the time is over, and returns how often it happened.
+func (m *member) inject(ctx context.Context, f proxy.Fault, within time.Duration) (fired int) {
+	var rules []*proxy.Rule
+	first := make(chan struct{}, len(m.proxies))
+	for _, p := range m.proxies {
+		rule := p.Inject(f)
+		rules = append(rules, rule)
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var waiting sync.WaitGroup
+	for _, rule := range rules {
+		waiting.Go(func() {
+			select {
+			case <-rule.First():
+				first <- struct{}{}
+			case <-ctx.Done():
+			}
+		})
+	}
+	select {
+	case <-first:
+	case <-ctx.Done():
+	}
+	cancel()
+	waiting.Wait()
+	for _, rule := range rules {
+		rule.Remove()
+		fired += rule.Fired()
+	}
+	return fired
+}
+
+// stats sums the counters of the client's proxies.
+func (m *member) stats() proxy.Stats { return proxy.Total(m.proxies) }
