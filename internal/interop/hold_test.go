@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,30 +21,53 @@ import (
 // ownTurn is the longest wait for a turn in a round.
 const ownTurn = time.Minute
 
-// holder is this module's contender: the Go counterpart of
-// testdata/java/Hold.java, with the same commands and answers. Beyond those it
-// answers "foreign" when it met a contender of another dialect.
-type holder struct {
-	ctx    context.Context
-	path   string
-	name   string
-	client *coord.Client
-	mutex  *lock.Mutex
-	hold   *coord.Hold
+// peer is this module's contender, whatever for.
+type peer struct {
+	ctx        context.Context
+	path, name string
+	client     *coord.Client
+	hold       *coord.Hold
 }
 
-// hold is the main function of a child process: connect string, path, name,
-// session time-out in seconds, dialect.
-func hold(args []string) {
-	h, err := newHolder(args[0], args[1], args[2], args[3], args[4])
-	exitOn(err)
+// newPeer takes the arguments of a child process: connect string, path, name,
+// session time-out in seconds, dialect. It makes the nodes that the contenders
+// share; they are no containers, which would go when they are empty.
+func newPeer(args []string, nodes ...string) (*peer, error) {
+	seconds, err := strconv.Atoi(args[3])
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{ctx: context.Background(), path: args[1], name: args[2]}
+	spoken := map[string]coord.Dialect{"curator": coord.Curator, "kazoo": coord.Kazoo}
+	p.client, err = coord.Open(p.ctx, args[0], coord.WithIdentity(p.name), coord.WithDialect(spoken[args[4]]),
+		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
+	if err == nil {
+		err = p.client.EnsureDir(p.ctx, p.path)
+	}
+	for _, node := range nodes {
+		if err == nil {
+			err = p.client.Create(p.ctx, p.path+node, []byte{})
+		}
+		if errors.Is(err, coord.ErrNodeExists) {
+			err = nil
+		}
+	}
+	return p, err
+}
+
+// serve answers commands of a word and perhaps a number, until it is told to
+// quit.
+func (p *peer) serve(do func(command string, number int) (string, error)) {
 	fmt.Println("ready")
 	for commands := bufio.NewScanner(os.Stdin); commands.Scan() && commands.Text() != "quit"; {
-		answer, err := h.do(strings.Fields(commands.Text()))
+		words := append(strings.Fields(commands.Text()), "0")
+		number, err := strconv.Atoi(words[1])
+		exitOn(err)
+		answer, err := do(words[0], number)
 		exitOn(err)
 		fmt.Println(answer)
 	}
-	exitOn(h.client.Close(h.ctx))
+	exitOn(p.client.Close(p.ctx))
 }
 
 func exitOn(err error) {
@@ -53,57 +77,12 @@ func exitOn(err error) {
 	}
 }
 
-func newHolder(connect, path, name, seconds, dialect string) (*holder, error) {
-	timeout, err := time.ParseDuration(seconds + "s")
-	if err != nil {
-		return nil, err
-	}
-	spoken := map[string]coord.Dialect{"curator": coord.Curator, "kazoo": coord.Kazoo}
-	h := &holder{ctx: context.Background(), path: path, name: name}
-	h.client, err = coord.Open(h.ctx, connect,
-		coord.WithSessionTimeout(timeout), coord.WithDialect(spoken[dialect]), coord.WithIdentity(name))
-	if err != nil {
-		return nil, err
-	}
-	if err := h.client.EnsureDir(h.ctx, path); err != nil {
-		return nil, err
-	}
-	err = h.client.Create(h.ctx, path+"/turns", []byte{})
-	if err != nil && !errors.Is(err, coord.ErrNodeExists) {
-		return nil, err
-	}
-	h.mutex, err = lock.New(h.client, path+"/lock")
-	return h, err
-}
+type acquiring func(context.Context) (*coord.Hold, error)
 
-func (h *holder) do(command []string) (string, error) {
-	number := 0
-	if len(command) > 1 {
-		var err error
-		if number, err = strconv.Atoi(command[1]); err != nil {
-			return "", err
-		}
-	}
-	limit := time.Duration(number) * time.Millisecond
-	switch command[0] {
-	case "acquire":
-		return h.acquire(limit)
-	case "release":
-		return "released", h.hold.Release(h.ctx)
-	case "rounds":
-		return h.rounds(number)
-	case "ask":
-		return "asking", h.ask()
-	case "asked":
-		return h.asked(limit), nil
-	}
-	return "", fmt.Errorf("unknown command %q", command)
-}
-
-func (h *holder) acquire(limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(h.ctx, limit)
+func (p *peer) acquire(acquire acquiring, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
-	held, err := h.mutex.Acquire(ctx)
+	held, err := acquire(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "busy", nil
@@ -112,48 +91,96 @@ func (h *holder) acquire(limit time.Duration) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	h.hold = held
+	p.hold = held
 	return "held", nil
 }
 
-func (h *holder) rounds(count int) (string, error) {
-	for range count {
-		if answer, err := h.acquire(ownTurn); answer != "held" || err != nil {
+// rounds acquires, works and releases so many times, and answers whether a
+// round met another contender.
+func (p *peer) rounds(count int, round func(i int) (acquire acquiring, work func() (overlap string, err error))) (string, error) {
+	for i := range count {
+		acquire, work := round(i)
+		if answer, err := p.acquire(acquire, ownTurn); answer != "held" || err != nil {
 			return "", fmt.Errorf("no turn: %q, %w", answer, err)
 		}
-		overlap, err := h.inside()
-		if overlap != "" || err != nil {
-			return overlap, err
+		if overlap, err := work(); overlap != "" || err != nil {
+			return "overlap " + overlap, err
 		}
-		if err := h.hold.Release(h.ctx); err != nil {
+		if err := p.hold.Release(p.ctx); err != nil {
 			return "", err
 		}
 	}
 	return fmt.Sprintf("done %d", count), nil
 }
 
+// noteTurn adds the name to the turns by a read and a write, of which two at a
+// time would lose one.
+func (p *peer) noteTurn() error {
+	turns, _, err := p.client.Get(p.ctx, p.path+"/turns")
+	if err == nil {
+		_, err = p.client.Set(p.ctx, p.path+"/turns", append(turns, p.name+"\n"...), -1)
+	}
+	return err
+}
+
+// holder is the Go counterpart of testdata/java/Hold.java, with the same
+// commands and answers. Beyond those it answers "foreign" when it met a
+// contender of another dialect.
+type holder struct {
+	*peer
+	mutex *lock.Mutex
+}
+
+func newHolder(args ...string) (holder, error) {
+	p, err := newPeer(args, "/turns")
+	if err != nil {
+		return holder{}, err
+	}
+	mutex, err := lock.New(p.client, p.path+"/lock")
+	return holder{p, mutex}, err
+}
+
+func hold(args []string) {
+	h, err := newHolder(args...)
+	exitOn(err)
+	h.serve(h.do)
+}
+
+func (h holder) do(command string, number int) (string, error) {
+	limit := time.Duration(number) * time.Millisecond
+	switch command {
+	case "acquire":
+		return h.acquire(h.mutex.Acquire, limit)
+	case "release":
+		return "released", h.hold.Release(h.ctx)
+	case "rounds":
+		return h.rounds(number, func(int) (acquiring, func() (string, error)) { return h.mutex.Acquire, h.inside })
+	case "ask":
+		return "asking", h.ask()
+	case "asked":
+		return h.asked(limit), nil
+	}
+	return "", fmt.Errorf("unknown command %q", command)
+}
+
 // inside is what a round does while holding.
-func (h *holder) inside() (overlap string, err error) {
+func (h holder) inside() (overlap string, err error) {
 	err = h.client.Create(h.ctx, h.path+"/inside", []byte(h.name))
 	if errors.Is(err, coord.ErrNodeExists) {
-		other, _, _ := h.client.Get(h.ctx, h.path+"/inside") // gone meanwhile is an overlap all the same
-		return "overlap " + string(other), nil
+		other, _, _ := h.client.Get(h.ctx, h.path+"/inside")
+		return cmp.Or(string(other), "one that is gone meanwhile"), nil
+	}
+	if err == nil {
+		err = h.noteTurn()
 	}
 	if err != nil {
-		return "", err
-	}
-	turns, _, err := h.client.Get(h.ctx, h.path+"/turns")
-	if err != nil {
-		return "", err
-	}
-	if _, err := h.client.Set(h.ctx, h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
 		return "", err
 	}
 	return "", h.client.Delete(h.ctx, h.path+"/inside", -1)
 }
 
 // ask asks the holder to let go.
-func (h *holder) ask() error {
+func (h holder) ask() error {
 	all, err := h.mutex.Contenders(h.ctx)
 	if err != nil {
 		return err
@@ -164,7 +191,7 @@ func (h *holder) ask() error {
 	return inspect.Revoke(h.ctx, h.client, all[0].Node)
 }
 
-func (h *holder) asked(limit time.Duration) string {
+func (h holder) asked(limit time.Duration) string {
 	select {
 	case <-h.hold.Revoked():
 		return "asked"
@@ -175,57 +202,24 @@ func (h *holder) asked(limit time.Duration) string {
 
 func init() { zktest.RegisterChild("rwlock-hold", rwlockHold) }
 
-// rwlockHolder is this module's contender for a read/write lock: the Go
-// counterpart of testdata/java/RwlockHold.java, with the same commands and
-// answers. Its third kind of round downgrades.
+// rwlockHolder is the Go counterpart of testdata/java/RwlockHold.java, with the
+// same commands and answers. Its third kind of round downgrades.
 type rwlockHolder struct {
-	ctx        context.Context
-	path, name string
-	client     *coord.Client
-	lock       *rwlock.Lock
-	held       *coord.Hold
+	*peer
+	lock *rwlock.Lock
 }
 
-// rwlockHold is the main function of a child process: connect string, path,
-// name, session time-out in seconds, dialect.
 func rwlockHold(args []string) {
-	seconds, err := strconv.Atoi(args[3])
+	p, err := newPeer(args, "/turns", "/reading")
 	exitOn(err)
-	dialect := coord.Curator
-	if args[4] == "kazoo" {
-		dialect = coord.Kazoo
-	}
-	h := &rwlockHolder{ctx: context.Background(), path: args[1], name: args[2]}
-	h.client, err = coord.Open(h.ctx, args[0], coord.WithIdentity(h.name), coord.WithDialect(dialect),
-		coord.WithSessionTimeout(time.Duration(seconds)*time.Second))
+	l, err := rwlock.New(p.client, p.path+"/lock")
 	exitOn(err)
-	exitOn(h.client.EnsureDir(h.ctx, h.path))
-	for _, node := range []string{"/turns", "/reading"} { // no containers: these would go when they are empty
-		if err := h.client.Create(h.ctx, h.path+node, nil); !errors.Is(err, coord.ErrNodeExists) {
-			exitOn(err)
-		}
-	}
-	h.lock, err = rwlock.New(h.client, h.path+"/lock")
-	exitOn(err)
-	fmt.Println("ready")
-	for commands := bufio.NewScanner(os.Stdin); commands.Scan() && commands.Text() != "quit"; {
-		answer, err := h.do(strings.Fields(commands.Text()))
-		exitOn(err)
-		fmt.Println(answer)
-	}
-	exitOn(h.client.Close(h.ctx))
+	p.serve(rwlockHolder{p, l}.do)
 }
 
-func (h *rwlockHolder) do(command []string) (string, error) {
-	number := 0
-	if len(command) > 1 {
-		var err error
-		if number, err = strconv.Atoi(command[1]); err != nil {
-			return "", err
-		}
-	}
+func (h rwlockHolder) do(command string, number int) (string, error) {
 	limit := time.Duration(number) * time.Millisecond
-	switch command[0] {
+	switch command {
 	case "read":
 		return h.acquire(h.lock.AcquireRead, limit)
 	case "write":
@@ -233,61 +227,38 @@ func (h *rwlockHolder) do(command []string) (string, error) {
 	case "downgrade":
 		return "downgraded", h.downgrade()
 	case "release":
-		return "released", h.held.Release(h.ctx)
+		return "released", h.hold.Release(h.ctx)
 	case "rounds":
-		return h.rounds(number)
+		return h.rounds(number, h.round)
 	}
 	return "", fmt.Errorf("unknown command %q", command)
 }
 
-func (h *rwlockHolder) acquire(side func(context.Context) (*coord.Hold, error), limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(h.ctx, limit)
-	defer cancel()
-	held, err := side(ctx)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "busy", nil
-	case err != nil:
-		return "", err
-	}
-	h.held = held
-	return "held", nil
-}
-
-func (h *rwlockHolder) downgrade() (err error) {
-	h.held, err = h.held.Downgrade(h.ctx)
+func (h rwlockHolder) downgrade() (err error) {
+	h.hold, err = h.hold.Downgrade(h.ctx)
 	return err
 }
 
-func (h *rwlockHolder) rounds(count int) (string, error) {
-	for i := range count {
-		side, work := h.lock.AcquireWrite, h.write
-		if i%3 == 1 {
-			side, work = h.lock.AcquireRead, h.read
-		}
-		if answer, err := h.acquire(side, ownTurn); answer != "held" || err != nil {
-			return "", fmt.Errorf("no turn: %q, %w", answer, err)
-		}
-		overlap, err := work()
-		if err == nil && overlap == "" && i%3 == 2 {
-			if err = h.downgrade(); err == nil {
-				overlap, err = h.read()
+// round is a writer's, a reader's, or that of a writer who goes on reading.
+func (h rwlockHolder) round(i int) (acquiring, func() (string, error)) {
+	switch i % 3 {
+	case 0:
+		return h.lock.AcquireWrite, h.write
+	case 1:
+		return h.lock.AcquireRead, h.read
+	default:
+		return h.lock.AcquireWrite, func() (overlap string, err error) {
+			if overlap, err = h.write(); overlap == "" && err == nil {
+				if err = h.downgrade(); err == nil {
+					overlap, err = h.read()
+				}
 			}
-		}
-		if err != nil {
-			return "", err
-		}
-		if overlap != "" {
-			return "overlap " + overlap, nil
-		}
-		if err := h.held.Release(h.ctx); err != nil {
-			return "", err
+			return overlap, err
 		}
 	}
-	return fmt.Sprintf("done %d", count), nil
 }
 
-func (h *rwlockHolder) write() (overlap string, err error) {
+func (h rwlockHolder) write() (overlap string, err error) {
 	_, err = h.client.Txn(h.ctx, coord.CreateOp(h.path+"/writing", nil, coord.Ephemeral))
 	if errors.Is(err, coord.ErrNodeExists) {
 		return "writing", nil
@@ -299,11 +270,7 @@ func (h *rwlockHolder) write() (overlap string, err error) {
 	if err != nil {
 		return "", err
 	}
-	turns, _, err := h.client.Get(h.ctx, h.path+"/turns")
-	if err != nil {
-		return "", err
-	}
-	if _, err := h.client.Set(h.ctx, h.path+"/turns", append(turns, h.name+"\n"...), -1); err != nil {
+	if err := h.noteTurn(); err != nil {
 		return "", err
 	}
 	after, err := h.client.Children(h.ctx, h.path+"/reading")
@@ -316,7 +283,7 @@ func (h *rwlockHolder) write() (overlap string, err error) {
 	return "", h.client.Delete(h.ctx, h.path+"/writing", -1)
 }
 
-func (h *rwlockHolder) read() (overlap string, err error) {
+func (h rwlockHolder) read() (overlap string, err error) {
 	reading := h.path + "/reading/" + h.name
 	if _, err := h.client.Txn(h.ctx, coord.CreateOp(reading, nil, coord.Ephemeral)); err != nil {
 		return "", err

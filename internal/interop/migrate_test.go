@@ -18,7 +18,7 @@ import (
 // These are the steps of docs/interop.md that no other test takes.
 
 // own returns a contender of this module in this process.
-func own(t *testing.T, w *zktest.World, path, name string, dialect coord.Dialect) *holder {
+func own(t *testing.T, w *zktest.World, path, name string, dialect coord.Dialect) holder {
 	t.Helper()
 	h, err := newHolder(w.ConnectString(), path, name, fmt.Sprint(contenderSession), string(dialect))
 	require.NoError(t, err)
@@ -27,8 +27,8 @@ func own(t *testing.T, w *zktest.World, path, name string, dialect coord.Dialect
 }
 
 // turn waits for the lock.
-func turn(h *holder) error {
-	answer, err := h.acquire(ownTurn)
+func turn(h holder) error {
+	answer, err := h.acquire(h.mutex.Acquire, ownTurn)
 	if err == nil && answer != "held" {
 		err = errors.New(answer)
 	}
@@ -36,7 +36,7 @@ func turn(h *holder) error {
 }
 
 // work does rounds as contenders do; enter and leave take what excludes them.
-func work(t *testing.T, enter, leave func() error, at ...*holder) {
+func work(t *testing.T, enter, leave func() error, at ...holder) {
 	for range rounds {
 		if err := enter(); err != nil {
 			t.Errorf("no turn: %v", err)
