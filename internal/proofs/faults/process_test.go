@@ -203,7 +203,8 @@ func hogMain(args []string) {
 	exitOn(err)
 	m, err := lock.New(c, args[1])
 	exitOn(err)
-	busy, cancel := context.WithTimeout(context.Background(), 3*T)
+	end := time.Now().Add(3 * T)
+	busy, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var turns atomic.Int64
 	for range 10 {
@@ -213,7 +214,7 @@ func hogMain(args []string) {
 			}
 		}()
 	}
-	for busy.Err() == nil {
+	for held := 0; held == 0 || time.Now().Before(end); held++ {
 		h, err := m.Acquire(busy)
 		if err != nil {
 			break

@@ -36,7 +36,7 @@ class Peer:
     def __init__(self, connect, path, name, session, recipe, count="0"):
         self.path, self.name, self.count = path, name, int(count)
         self.zk = KazooClient(hosts=connect, timeout=float(session))
-        self.zk.start(timeout=15)
+        self.zk.start(timeout=60)
         self.zk.ensure_path(path + "/inside")
         shared = path + "/shared"
         if recipe == "semaphore":

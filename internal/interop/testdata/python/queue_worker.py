@@ -19,7 +19,7 @@ logging.disable(logging.CRITICAL)
 class Worker:
     def __init__(self, connect, path, session):
         self.zk = KazooClient(hosts=connect, timeout=float(session))
-        self.zk.start(timeout=15)
+        self.zk.start(timeout=60)
         self.queue = self.zk.LockingQueue(path)
 
     def put(self, text, priority="100"):

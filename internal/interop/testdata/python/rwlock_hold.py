@@ -33,7 +33,7 @@ class Contender:
     def __init__(self, connect, path, name, session):
         self.path, self.name = path, name
         self.zk = KazooClient(hosts=connect, timeout=float(session))
-        self.zk.start(timeout=15)
+        self.zk.start(timeout=60)
         self.zk.ensure_path(path + "/turns")
         self.zk.ensure_path(path + "/reading")
         self.sides = {
