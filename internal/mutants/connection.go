@@ -61,7 +61,7 @@ var connection = []mutant{
 	off("an attempt to connect that takes long goes on beside the others", in(coord, "TestAConnectionThatTakesLong"),
 		"dialPatience", `dialPatience = 10 * time.Second`, `dialPatience = dialLimit`),
 	off("each address of a host name is tried", in(reached, "TestEachAddressOfAName"),
-		"List.pick", `return addresses[known.next%len(addresses)]`, `return addresses[0]`),
+		"Search.pick", `return addresses[known.next%len(addresses)]`, `return addresses[0]`),
 	off("a reply that says that the session has expired ends it", in(coord, "TestAServerThatSaysThatTheSessionHasExpired"),
 		"tap.Answered", `if err == wire.ErrExpired {`, `if false {`),
 	off("a server that does not answer a request is given up after T/2", in(coord, "TestAServerThatHangs"),

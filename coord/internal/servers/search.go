@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -23,18 +22,6 @@ const (
 	dialsAtOnce  = 4
 )
 
-// Search is a session's search for a server.
-type Search struct {
-	*List
-	ctx   context.Context    // ends with the session
-	begin func(func()) error // runs a goroutine of the session
-
-	mu       sync.Mutex
-	attempts int              // since a server answered
-	trouble  map[string]error // why the last of them failed, for each server
-	hunt     *hunt            // for a connection; nil while there is one
-}
-
 // hunt is the search for one connection: the attempts under way, of which the
 // first that succeeds ends the others.
 type hunt struct {
@@ -50,11 +37,6 @@ type Reached struct {
 	net.Conn
 	Server string
 	Round  int
-}
-
-// NewSearch returns a search that ends with ctx, and whose attempts begin runs.
-func NewSearch(ctx context.Context, c Config, begin func(task func()) error) *Search {
-	return &Search{List: NewList(c), ctx: ctx, begin: begin, trouble: map[string]error{}}
 }
 
 // Find connects to addr, or to a server that was tried before, and was slower
@@ -126,8 +108,8 @@ func (s *Search) attempt(network, addr string, failed chan<- error) (*hunt, erro
 		return h, nil
 	}
 	h.running++
-	return h, s.begin(func() {
-		raw, err := s.Connect(h.ctx, network, addr)
+	return h, s.run(func() {
+		raw, err := s.connect(h.ctx, network, addr)
 		s.mu.Lock()
 		h.running--
 		s.mu.Unlock()

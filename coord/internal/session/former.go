@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
@@ -29,28 +28,23 @@ func (k *Keeper) closeFormer(s *Session) {
 	// If no server answers by then, the session has expired anyway.
 	ctx, cancel := context.WithTimeout(k.stop, timeout)
 	defer cancel()
-	list := servers.NewList(k.cfg.Config)
+	search := servers.New(ctx, k.cfg.Config, func(attempt func()) error {
+		k.running.Go(attempt)
+		return nil
+	})
 	for ctx.Err() == nil {
-		server, _ := list.Next()
-		err := closeOn(ctx, list, server, wire.Welcome{ID: id, Timeout: timeout, Passwd: passwd})
+		server, _ := search.Next()
+		conn, err := search.Find("tcp", server, timeout, false)
+		if err == nil {
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			_ = conn.SetDeadline(time.Now().Add(timeout / handshakeShare))
+			err = wire.CloseSession(conn, wire.Welcome{ID: id, Timeout: timeout, Passwd: passwd})
+			stop()
+			_ = conn.Close()
+		}
 		if err == nil {
 			return
 		}
 		k.cfg.Log.Debug("cannot close the former session yet", "server", server, "err", err)
-		pause(ctx, timeout/40+rand.N(timeout/40))
 	}
-}
-
-// closeOn closes a session over a connection of its own, or finds out that the
-// server has expired it.
-func closeOn(ctx context.Context, list *servers.List, server string, former wire.Welcome) error {
-	ctx, cancel := context.WithTimeout(ctx, former.Timeout/handshakeShare)
-	defer cancel()
-	conn, err := list.Connect(ctx, "tcp", server)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	return wire.CloseSession(conn, former)
 }

@@ -54,7 +54,10 @@ func (k *Keeper) run() {
 		former := s
 		k.running.Go(func() { k.closeFormer(former) })
 		if errors.Is(s.Err(), wire.ErrAuth) || time.Since(begun) < k.cfg.Timeout/100 {
-			pause(k.stop, min(k.cfg.Timeout/10, time.Second))
+			select {
+			case <-time.After(min(k.cfg.Timeout/10, time.Second)):
+			case <-k.stop.Done():
+			}
 		}
 		if k.stop.Err() != nil {
 			return
@@ -71,13 +74,6 @@ func (k *Keeper) run() {
 		close(k.changed)
 		k.changed = make(chan struct{})
 		k.mu.Unlock()
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 

@@ -19,7 +19,7 @@ func TestAConnectionThatIsGoneBeforeItWasSeenIsNoFirstConnectionThatTakesLong(t 
 	log := slog.New(slog.NewTextHandler(&written, nil))
 	opened := time.Now()
 	lost := opened.Add(time.Millisecond)
-	search := servers.NewSearch(t.Context(), servers.Config{Servers: []string{"zk:2181"}}, nil)
+	search := servers.New(t.Context(), servers.Config{Servers: []string{"zk:2181"}}, nil)
 	s := &Session{cfg: &Config{Waiting: log}, log: log, search: search, opened: opened, downSince: lost}
 	out := new(outage)
 	require.Equal(t, warnAfter-warnFirst, out.attend(s, lost.Add(warnFirst)))

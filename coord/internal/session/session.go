@@ -72,7 +72,7 @@ func start(cfg *Config) (*Session, error) {
 	s.chores.tasks = s.tasks
 	s.Watches = Watches{s: s, set: map[armed]*Watch{}, arming: pool{tasks: s.tasks}}
 	s.Listings = Listings{s: s, of: map[string]*lister{}}
-	s.search = servers.NewSearch(ending, cfg.Config, s.Go)
+	s.search = servers.New(ending, cfg.Config, s.Go)
 	s.noContainers.Store(cfg.NoContainers)
 	ready := make(chan struct{})
 	conn, events, err := zk.Connect(cfg.Servers, cfg.Timeout,

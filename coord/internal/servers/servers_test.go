@@ -26,12 +26,12 @@ func TestEachAddressOfANameIsAServer(t *testing.T) {
 		},
 	}
 	cfg.Servers = []string{"zk:2181", "other:2181"}
-	l := NewList(cfg)
-	require.Equal(t, 2, l.count())
+	s := New(t.Context(), cfg, nil)
+	require.Equal(t, 2, s.count())
 	for range 3 {
-		_, err := l.Connect(t.Context(), "tcp", "zk:2181")
+		_, err := s.connect(t.Context(), "tcp", "zk:2181")
 		require.Error(t, err)
 	}
 	require.Equal(t, map[string]int{"10.0.0.1:2181": 1, "10.0.0.2:2181": 1, "[::1]:2181": 1}, dialled)
-	require.Equal(t, 4, l.count(), "the other was not looked up")
+	require.Equal(t, 4, s.count(), "the other was not looked up")
 }
