@@ -21,8 +21,7 @@ func TestALabelIsShownOfTheHolderAndOfThoseWhoWait(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("l")
 		holder := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--label", "nightly\t\x1b[31mbackup", "--on-revoke", "ignore")...).Begun()
-		waiter := cmdtest.On(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...)
-		cmdtest.AwaitContenders(t, w.Admin(), path, 2)
+		waiter := cmdtest.On(t, w, cmdtest.Sh(path, "exit 0", "--label", "monthly backup")...).InLine(w, path, 2)
 		shown := func() look.Report {
 			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", path).Line())
 			require.Len(t, r.Contenders, 2)
@@ -68,8 +67,7 @@ func TestEveryVerbThatHoldsHasALabel(t *testing.T) {
 		p := cmdtest.On(t, w, "queue", "receive", "--label", "our q", w.Path("q"), "--", "sh", "-c", cmdtest.Busy).Begun()
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
 		require.True(t, strings.HasPrefix(r.Queue.First[0].Owner, "our q "), r.Queue.First[0].Owner)
-		taker := cmdtest.On(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q"))
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+		taker := cmdtest.On(t, w, "queue", "take", "--label", "our taker", "--timeout", "60", w.Path("q")).InLine(w, w.Path("q/consumers"), 1)
 		owners := ""
 		for _, c := range cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line()).Contenders {
 			owners += c.Owner + "\n"

@@ -54,6 +54,14 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		"--most 0: it must be at least 1":                    "ui --most 0",
 		"coorddemo demo stock --help":                        "demo stock --workers x",
 		"--kill -1: it must not be negative":                 "demo stock --kill -1",
+		"no scheme: host:port":                               "inspect --zk http://a:1/chroot /l",
+		"2181:2181":                                          "lock --zk 127.0.0.1:2181:2181 /l -- true",
+		"no command":                                         "lock /l --",
+		`path "l" must start`:                                "lock -- l true",
+		"root":                                               "lock / -- true",
+		"no-such-flag":                                       "lock --no-such-flag /l -- true",
+		`"never" is not a duration`:                          "lock --timeout never /l -- true",
+		"on-revoke":                                          "lock --on-revoke maybe /l -- true",
 	} {
 		p := cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...)
 		p.Ends(term.ExitUsage, says)
@@ -120,8 +128,7 @@ func TestWithoutAnythingToDoTheHelpIsShown(t *testing.T) {
 
 func TestNumbersBelowZeroBelongToTheCommandAfterTheSeparator(t *testing.T) {
 	t.Parallel()
-	p := cmdtest.Start(t, "--zk", cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "lock", "/l", "--", "echo", "--nice", "-5")
-	require.Equal(t, "--nice -5", p.Gives(0))
+	require.Equal(t, "--nice -5", cmdtest.Start(t, "--zk", cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "lock", "/l", "--", "echo", "--nice", "-5").Gives(0))
 }
 
 func TestHelpIsNoError(t *testing.T) {
@@ -148,11 +155,6 @@ func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
 	})
 }
 
-func TestServersHaveNoScheme(t *testing.T) {
-	t.Parallel()
-	cmdtest.Start(t, "--zk", "http://a:1/chroot", "inspect", "/l").Ends(term.ExitUsage, "no scheme: host:port")
-}
-
 func TestServersThatAreSeparatedByBlanksAreToldApartFromIPv6(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []string{"a:1 b:2", "a:1;b:2"} {
@@ -164,13 +166,10 @@ func TestServersThatAreSeparatedByBlanksAreToldApartFromIPv6(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	p := cmdtest.Start(t, "version")
-	told := p.Gives(0)
+	told := cmdtest.Start(t, "version").Gives(0)
 	require.Contains(t, told, "coorddemo")
 	require.Equal(t, told, cmdtest.Start(t, "--version").Output())
-	p = cmdtest.Start(t, "version", "--json")
-	require.Equal(t, 0, p.Exit())
-	require.Contains(t, cmdtest.Parse[map[string]string](t, p.Line())["go"], "go1")
+	require.Contains(t, cmdtest.Parse[map[string]string](t, cmdtest.Start(t, "version", "--json").Gives(0))["go"], "go1")
 }
 
 // Behind the command of a lock, paths are no longer meant.

@@ -253,6 +253,13 @@ func (p *Process) EndsBy(s syscall.Signal, status int) {
 	p.Ends(status)
 }
 
+// InLine waits until so many stand in the line at path.
+func (p *Process) InLine(w *zktest.World, path string, n int) *Process {
+	p.t.Helper()
+	AwaitContenders(p.t, w.Admin(), path, n)
+	return p
+}
+
 // LetGo ends the input, and with it a command that reads until then.
 func (p *Process) LetGo(status int) {
 	p.t.Helper()

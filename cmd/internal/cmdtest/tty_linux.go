@@ -82,6 +82,14 @@ func OnTerminal(t *testing.T, w *zktest.World, name string, args ...string) *Ter
 	return tty
 }
 
+// OnShell types a line for an interactive shell with a terminal of its own.
+func OnShell(t *testing.T, w *zktest.World, line string) *Terminal {
+	t.Helper()
+	tty := OnTerminal(t, w, "sh", "-i")
+	tty.Press(line)
+	return tty
+}
+
 // killSession kills every process of a session.
 func killSession(session int) {
 	entries, _ := os.ReadDir("/proc")
@@ -104,6 +112,13 @@ func (tty *Terminal) Press(keys string) {
 func (tty *Terminal) Sees(text string) {
 	tty.t.Helper()
 	zktest.Eventually(tty.t, Soon, func() bool { return strings.Contains(tty.Screen.String(), text) }, "the screen shows %q", text)
+}
+
+// Answers waits until the text is on the screen, after these keys.
+func (tty *Terminal) Answers(keys, text string) {
+	tty.t.Helper()
+	tty.Press(keys)
+	tty.Sees(text)
 }
 
 // Modes has a shell tell whether its terminal collects lines and shows what is

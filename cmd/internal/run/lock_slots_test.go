@@ -66,10 +66,8 @@ func TestAWaiterWithTheOldNumberOfSlotsFailsAndAHolderGoesOn(t *testing.T) {
 
 func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...)
-	require.Positive(t, p.Number())
-	p = cmdtest.On(t, w, cmdtest.Sh(w.Path("two"), `echo ${COORD_TOKEN-none}`, "--slots", "2")...)
-	require.Equal(t, "none", p.Line())
+	require.Positive(t, cmdtest.On(t, w, cmdtest.Sh(w.Path("one"), `echo ${COORD_TOKEN-none}`, "--slots", "1")...).Number())
+	require.Equal(t, "none", cmdtest.On(t, w, cmdtest.Sh(w.Path("two"), `echo ${COORD_TOKEN-none}`, "--slots", "2")...).Line())
 }
 
 func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
@@ -179,11 +177,9 @@ func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
 		one.Line()
 		two.Line()
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
-		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 3)
+		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).InLine(w, w.Path("l"), 3)
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--try")...).Exit(), "a plain one waits that came earlier")
-		late := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo late", "--shared")...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 4)
+		late := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo late", "--shared")...).InLine(w, w.Path("l"), 4)
 		for _, p := range []*cmdtest.Process{one, two} {
 			p.LetGo(5)
 		}
@@ -221,8 +217,7 @@ func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...), cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...)
 		one.Line()
 		two.Line()
-		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 3)
+		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 3)
 		shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		require.Equal(t, "rwlock", shown.Kind)
 		require.Len(t, shown.Holders(), 2)

@@ -76,8 +76,7 @@ func TestLockExcludes(t *testing.T) {
 			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", timeout)...)
 		})
 		require.Empty(t, waited.Output())
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo next", "--timeout", "1h")...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo next", "--timeout", "1h")...).InLine(w, w.Path("l"), 2)
 		first.LetGo(5)
 		require.Equal(t, "next", next.Line())
 		require.Equal(t, 0, next.Exit())
@@ -88,36 +87,6 @@ func TestLockExcludes(t *testing.T) {
 func TestATriedLockThatIsFreeIsTaken(t *testing.T) {
 	w := cmdtest.World(t)
 	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--try")...).Exit())
-}
-
-func TestLockRefusesWhatCannotBeRight(t *testing.T) {
-	w := cmdtest.World(t)
-	for _, c := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"lock", "/l"}, "cmd"},
-		{[]string{"lock", "/l", "--"}, "no command"},
-		{[]string{"lock", "--", "relative", "true"}, "must start with /"},
-		{[]string{"lock", "/", "--", "true"}, "root"},
-		{[]string{"lock", "--no-such-flag", "/l", "--", "true"}, "no-such-flag"},
-		{[]string{"lock", "--timeout", "0", "/l", "--", "true"}, "--timeout"},
-		{[]string{"lock", "--timeout", "soon", "/l", "--", "true"}, "soon"},
-		{[]string{"lock", "--kill-after=-1s", "/l", "--", "true"}, "--kill-after"},
-		{[]string{"lock", "--kill-after", "9s", "/l", "--", "true"}, "does not fit"},
-		{[]string{"lock", "--on-revoke", "maybe", "/l", "--", "true"}, "on-revoke"},
-		{[]string{"lock", "--zk", "127.0.0.1:2181:2181", "/l", "--", "true"}, "2181:2181"},
-		{[]string{"lock", "--session-timeout", "-1s", "/l", "--", "true"}, "session"},
-		{[]string{"lock", "--connect-timeout", "0", "/l", "--", "true"}, "--connect-timeout"},
-		{[]string{"no-such-verb"}, "no-such-verb"},
-		{nil, "expected"},
-	} {
-		cmdtest.On(t, w, c.args...).Ends(term.ExitUsage, c.says)
-	}
-	exists, _, err := w.Admin().Exists("/l")
-	require.NoError(t, err)
-	require.False(t, exists, "something has been done")
-	cmdtest.Start(t, "lock", "/l", "--", "true").Ends(term.ExitUsage, "ZK_SERVERS")
 }
 
 func TestTheServersMayBeNamedByTheEnvironment(t *testing.T) {
@@ -157,8 +126,7 @@ func TestWhenTheServersHangAWaitingLockEndsWithinASecondOfItsTimeOut(t *testing.
 		const patience = 4 * time.Second
 		cmdtest.InTime(t, patience+time.Second, func() time.Duration {
 			holder := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-			waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", patience.String())...)
-			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+			waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--timeout", patience.String())...).InLine(w, w.Path("l"), 2)
 			joined := time.Now() // the time-out runs by then
 			w.Freeze()
 			require.Equal(t, term.ExitTimeout, waiter.Exit())

@@ -242,8 +242,7 @@ func TestACommandGetsTheWholeItem(t *testing.T) {
 func TestASignalEndsTheWaitForAnItem(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		for _, args := range [][]string{{"take", w.Path("q")}, {"receive", w.Path("q"), "--", "true"}} {
-			p := cmdtest.On(t, w, append([]string{"queue"}, args...)...)
-			cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 1)
+			p := cmdtest.On(t, w, append([]string{"queue"}, args...)...).InLine(w, w.Path("q/consumers"), 1)
 			p.Signal(syscall.SIGINT)
 			require.Equal(t, 128+int(syscall.SIGINT), p.Exit(), "%q", args)
 			require.Empty(t, p.Stderr.String(), "%q", args)

@@ -76,8 +76,7 @@ func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
 		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...).InLine(w, w.Path("l"), 2)
 		p.Signal(syscall.SIGKILL)
 		cmdtest.RequireGone(t, pid)
 		require.Equal(t, 4, next.Exit())
@@ -89,8 +88,7 @@ func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
 		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...).InLine(w, w.Path("l"), 2)
 		p.Signal(syscall.SIGSTOP)
 		require.Equal(t, 4, next.Exit())
 		require.Empty(t, next.Output(), "the command lived on while the next one held the lock")
@@ -150,8 +148,7 @@ func TestASignalEndsTheWaitAndLeavesTheLine(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-			p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never")...)
-			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+			p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never")...).InLine(w, w.Path("l"), 2)
 			p.EndsBy(s, 128+int(s))
 			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1)
 		}

@@ -21,63 +21,50 @@ import (
 
 func TestTheInterruptKeyReachesTheCommand(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.2; done'; echo done-$?` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'trap "exit 9" INT; echo rea""dy; while :; do sleep 0.2; done'; echo done-$?`+"\n")
 	tty.Sees("ready")
-	tty.Press(cmdtest.Interrupt)
-	tty.Sees("done-9")
+	tty.Answers(cmdtest.Interrupt, "done-9")
 }
 
 func TestAnEndOfInputAtAQuestionEndsItsLine(t *testing.T) {
 	w := cmdtest.World(t)
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T break ` + w.Path("l") + `; echo done-$?` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T break `+w.Path("l")+`; echo done-$?`+"\n")
 	tty.Sees("[y/N] ")
-	tty.Press("\x04")
-	tty.Sees("[y/N] \r\ncoorddemo: nothing was broken")
+	tty.Answers("\x04", "[y/N] \r\ncoorddemo: nothing was broken")
 	tty.Sees("done-1")
 	holder.LetGo(5)
 }
 
 func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?`+"\n")
 	tty.Sees("ready")
-	tty.Press("words\n")
-	tty.Sees("got-words")
+	tty.Answers("words\n", "got-words")
 	tty.Sees("done-0")
-	tty.Press("echo still-$((1+1))\n")
-	tty.Sees("still-2")
+	tty.Answers("echo still-$((1+1))\n", "still-2")
 }
 
 func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?`+"\n")
 	tty.Sees("ready")
-	tty.Press(cmdtest.Stop)
-	tty.Sees("unless continued")
+	tty.Answers(cmdtest.Stop, "unless continued")
 	tty.Press("echo back-$((1+1))\n")
 	tty.Sees("back-2")
 	tty.Press("fg\n")
-	tty.Press("words\n")
-	tty.Sees("got-words")
+	tty.Answers("words\n", "got-words")
 	// What the shell says about the job's end differs from shell to shell; that
 	// it has the terminal again does not.
-	tty.Press("echo still-$((1+1))\n")
-	tty.Sees("still-2")
+	tty.Answers("echo still-$((1+1))\n", "still-2")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 }
 
 func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'trap "echo term""inated; exit 9" TERM; echo rea""dy; while :; do read x; done'`+"\n")
 	tty.Sees("ready")
-	tty.Press(cmdtest.Stop)
-	tty.Sees("unless continued")
+	tty.Answers(cmdtest.Stop, "unless continued")
 	tty.Press("kill %1; fg\n")
 	zktest.Eventually(t, cmdtest.Soon, func() bool {
 		// The shell's read, continued and signalled in the same instant, goes
@@ -90,8 +77,7 @@ func TestAStoppedLockThatIsTerminatedEndsItsCommandInOrder(t *testing.T) {
 
 func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'stty raw -echo; echo rea""dy; exec sleep 1000'; stty -a | tr -d "\n" | grep -c " -ic""anon"; echo done-$?`+"\n")
 	tty.Sees("ready")
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
 	tty.Sees("done-1") // of grep: the mode is not set
@@ -100,8 +86,7 @@ func TestTheModesOfTheTerminalAreRestoredWhenTheCommandWasMadeToEnd(t *testing.T
 func TestWhatNodesHoldIsQuotedOnATerminal(t *testing.T) {
 	w := cmdtest.World(t)
 	leader := cmdtest.On(t, w, "elect", "--data", "x\x1b[2J\nnobody leads", w.Path("e"), "--", "sh", "-c", "echo leads; cat").Begun()
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press("$D elect --who " + w.Path("e") + "; echo done-$?\n")
+	tty := cmdtest.OnShell(t, w, "$D elect --who "+w.Path("e")+"; echo done-$?\n")
 	tty.Sees(`"x\x1b[2J\nnobody leads"`)
 	tty.Sees("done-0")
 	leader.LetGo(0)
@@ -114,19 +99,16 @@ func TestTheStopKeyStopsAWaitAlsoForTheSecondTerm(t *testing.T) {
 	tty.Press(`$D $T elect --again ` + w.Path("e") + ` -- sh -c 'echo pid-$PPID; exec sleep 1000'` + "\n")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
 	tty.Press(cmdtest.Stop)
-	tty.Press("echo first-$((1+1)); fg\n")
-	tty.Sees("first-2")
+	tty.Answers("echo first-$((1+1)); fg\n", "first-2")
 	require.NoError(t, other.In.Close())
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return pidOn(tty) != 0 }, "it leads")
-	second := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat")
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
+	second := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", "echo leads; cat").InLine(w, w.Path("e"), 2)
 	require.NoError(t, unix.Kill(pidOn(tty), unix.SIGKILL)) // the guard
 	tty.Sees("stands for election")
 	second.Line()
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
 	tty.Press(cmdtest.Stop)
-	tty.Press("echo second-$((1+1)); fg\n")
-	tty.Sees("second-2")
+	tty.Answers("echo second-$((1+1)); fg\n", "second-2")
 	require.NoError(t, second.In.Close())
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return len(printedPID.FindAllString(tty.Screen.String(), -1)) == 2 }, "it leads again")
 	tty.Press(cmdtest.Interrupt)
@@ -138,8 +120,7 @@ func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 	w := cmdtest.World(t)
 	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "sh", "-c", "echo ready; read x; echo got-$x")
 	tty.Sees("ready")
-	tty.Press(cmdtest.Stop)
-	tty.Sees("unless continued")
+	tty.Answers(cmdtest.Stop, "unless continued")
 	tty.Press("words\n")
 	tty.Sees("got-words")
 	require.NoError(t, tty.Cmd.Wait())
@@ -147,15 +128,12 @@ func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 
 func TestALockThatStaysStoppedIsLost(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D --session-timeout 6s lock ` + w.Path("l") + ` -- sh -c 'echo pid-$$; exec cat'` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D --session-timeout 6s lock `+w.Path("l")+` -- sh -c 'echo pid-$$; exec cat'`+"\n")
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return pidOn(tty) != 0 }, "the command tells its process id")
 	pid := pidOn(tty)
-	tty.Press(cmdtest.Stop)
-	tty.Sees("unless continued")
+	tty.Answers(cmdtest.Stop, "unless continued")
 	cmdtest.RequireGone(t, pid)
-	tty.Press("fg; echo done-$?\n")
-	tty.Sees("lost " + w.Path("l"))
+	tty.Answers("fg; echo done-$?\n", "lost "+w.Path("l"))
 	tty.Sees("done-76")
 }
 
@@ -170,24 +148,19 @@ func pidOn(tty *cmdtest.Terminal) (pid int) {
 
 func TestInTheBackgroundTheCommandDoesNotTakeTheTerminal(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'echo rea""dy; sleep 0.1; echo fin""ished' &` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; sleep 0.1; echo fin""ished' &`+"\n")
 	tty.Sees("ready")
-	tty.Press("echo mine-$((1+1))\n")
-	tty.Sees("mine-2")
+	tty.Answers("echo mine-$((1+1))\n", "mine-2")
 	tty.Sees("finished")
-	tty.Press("wait; echo still-$((1+1))\n")
-	tty.Sees("still-2")
+	tty.Answers("wait; echo still-$((1+1))\n", "still-2")
 }
 
 func TestALockBroughtToTheForegroundHandsTheTerminalOn(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press(`$D $T lock ` + w.Path("l") + ` -- sh -c 'read x; echo got-$x' &` + "\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'read x; echo got-$x' &`+"\n")
 	tty.Sees("goes on holding") // it read from the terminal in the background, and was stopped for that
 	tty.Press("fg\n")
-	tty.Press("words\n")
-	tty.Sees("got-words")
+	tty.Answers("words\n", "got-words")
 	tty.Press("echo still-$((1+1))\n")
 	tty.Sees("still-2")
 }
@@ -195,17 +168,14 @@ func TestALockBroughtToTheForegroundHandsTheTerminalOn(t *testing.T) {
 func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
 	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...).Begun()
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press("$D break " + w.Path("l") + "; echo done-$?\n")
+	tty := cmdtest.OnShell(t, w, "$D break "+w.Path("l")+"; echo done-$?\n")
 	tty.Sees("[y/N]")
 	tty.Sees(`"sh `)
-	tty.Press("\n")
-	tty.Sees("nothing was broken")
+	tty.Answers("\n", "nothing was broken")
 	tty.Sees("done-1")
 	tty.Press("$D break " + w.Path("l") + "; echo again-$?\n")
 	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Count(tty.Screen.String(), "[y/N]") == 2 }, "break asks again")
-	tty.Press("y\n")
-	tty.Sees("again-0")
+	tty.Answers("y\n", "again-0")
 	require.Equal(t, term.ExitLost, p.Exit())
 }
 

@@ -122,8 +122,7 @@ func TestNothingWritesForAnOldHolderAfterANewOne(t *testing.T) {
 				guard := p.Number()
 				kills := 0
 				for ; next(); kills++ {
-					successor := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), script)...)
-					cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+					successor := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), script)...).InLine(w, w.Path("l"), 2)
 					<-time.After(between(0, zktest.SessionTimeout/4))
 					for _, pid := range victims(p.Pid(), guard) {
 						_ = unix.Kill(pid, syscall.SIGKILL) // the second may be dead by the death of the first

@@ -46,10 +46,7 @@ func TestTheDoctorTellsATangle(t *testing.T) {
 	cmdtest.Tangle(t, w)
 	_, err := w.Admin().Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
-	p := cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w))
-	require.Equal(t, term.ExitFailed, p.Exit())
-	d := cmdtest.Parse[Diagnosis](t, p.Line())
-	require.Empty(t, p.Output(), "one object")
+	d := cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w)).Gives(term.ExitFailed))
 	wrong := map[string]string{}
 	for _, f := range d.Findings {
 		if f.Wrong {
@@ -80,8 +77,7 @@ func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {
 	require.Equal(t, term.ExitFailed, p.Exit())
 	require.Equal(t, 2, cmdtest.Parse[Diagnosis](t, p.Line()).Wrong, "the server, and no session at all")
 
-	p = cmdtest.Start(t, "--zk", w.ConnectString()+"/nowhere", "doctor")
-	require.Contains(t, p.Gives(term.ExitFailed), "there is no chroot /nowhere")
+	require.Contains(t, cmdtest.Start(t, "--zk", w.ConnectString()+"/nowhere", "doctor").Gives(term.ExitFailed), "there is no chroot /nowhere")
 }
 
 func TestTheDoctorSeesASessionThatIsConnectedToNoServer(t *testing.T) {
@@ -220,7 +216,5 @@ func TestADeadlockWithinOneProgramIsFoundByItsContexts(t *testing.T) {
 			return cmdtest.Must(lock.New(c, paths[1-i])).Acquire(h.Context(ctx))
 		})
 	}
-	p := cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w))
-	require.Equal(t, term.ExitFailed, p.Exit())
-	require.Len(t, cmdtest.Parse[WaitGraph](t, p.Line()).Circles, 1)
+	require.Len(t, cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Gives(term.ExitFailed)).Circles, 1)
 }

@@ -50,8 +50,7 @@ func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 func TestALockIsHeldSinceItsGrant(t *testing.T) {
 	w := cmdtest.World(t)
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).Begun()
-	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).InLine(w, w.Path("l"), 2)
 	at := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w)).Line()
 	require.NotContains(t, scrape(t, at), "zkcoord_path_held_seconds", "nobody saw the grant")
 	text := cmdtest.On(t, w, "ls", cmdtest.Below(w)).Output()

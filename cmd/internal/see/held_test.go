@@ -51,8 +51,7 @@ func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; echo $COORD_TOKEN; `+cmdtest.UntilEOF)...)
 		node, token := holder.Line(), holder.Number()
-		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).InLine(w, w.Path("l"), 2)
 		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		inside := []string{"COORD_PATH=" + w.Path("l"), "COORD_NODE=" + node, fmt.Sprintf("COORD_TOKEN=%d", token)}
 		ask := func(status int, variables []string, args ...string) map[string]any {

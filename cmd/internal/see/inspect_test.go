@@ -28,12 +28,9 @@ func TestInspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE $COORD_TOKEN; `+cmdtest.UntilEOF)...)
 		told := strings.Fields(holder.Line())
-		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 2)
 
-		p := cmdtest.On(t, w, "inspect", w.Path("l"), "--json")
-		require.Equal(t, 0, p.Exit())
-		r := cmdtest.Parse[map[string]any](t, p.Line())
+		r := cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "inspect", w.Path("l"), "--json").Gives(0))
 		require.Equal(t, w.Path("l"), r["path"])
 		require.Equal(t, "lock", r["kind"])
 		require.Equal(t, "curator", r["dialect"])
@@ -64,8 +61,7 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	p := cmdtest.On(t, w, "--json", "inspect", w.Path("none"))
 	require.Equal(t, 0, p.Exit())
 	require.JSONEq(t, `{"path":"`+w.Path("none")+`","kind":"","dialect":"","exists":false,"others":0,"sequence_left":2147483647,"odd":[],"contenders":[]}`, p.Line())
-	p = cmdtest.On(t, w, "inspect", w.Path("none"))
-	require.Equal(t, w.Path("none")+": there is nothing", p.Gives(0))
+	require.Equal(t, w.Path("none")+": there is nothing", cmdtest.On(t, w, "inspect", w.Path("none")).Gives(0))
 }
 
 func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
@@ -106,9 +102,7 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 		t.Run(c.kind+" "+c.dialect, func(t *testing.T) {
 			dir := w.Path("d")
 			cmdtest.Contend(t, w, dir, c.nodes)
-			p := cmdtest.On(t, w, "--json", "inspect", dir)
-			require.Equal(t, 0, p.Exit())
-			r := cmdtest.Parse[look.Report](t, p.Line())
+			r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", dir).Gives(0))
 			require.Equal(t, c.kind, r.Kind)
 			require.Equal(t, c.dialect, r.Dialect)
 			require.Len(t, r.Holders(), c.holders)

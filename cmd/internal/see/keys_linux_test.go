@@ -17,11 +17,9 @@ import (
 func TestTheKeyQEndsWhatIsShownAgainAndAgain(t *testing.T) {
 	w := cmdtest.World(t)
 	for verb, keys := range map[string]string{"top " + w.Path("l"): "q", "ls --watch " + w.Path(""): "x\nQ", "--json top " + w.Path("l"): "..q"} {
-		tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-		tty.Press("$D " + verb + cmdtest.Modes)
+		tty := cmdtest.OnShell(t, w, "$D "+verb+cmdtest.Modes)
 		tty.HandsOver(t)
-		tty.Press(keys)
-		tty.Sees("done-0")
+		tty.Answers(keys, "done-0")
 		tty.Unchanged(1)
 	}
 }
@@ -39,8 +37,7 @@ func TestTheModesOfTheTerminalAreRestoredHoweverTopEnds(t *testing.T) {
 		"HUP":               {"", syscall.SIGHUP, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-			tty.Press(`$D top ` + w.Path("l") + cmdtest.Modes)
+			tty := cmdtest.OnShell(t, w, `$D top `+w.Path("l")+cmdtest.Modes)
 			tty.HandsOver(t)
 			tty.Press(end.key)
 			if end.signal != 0 {
@@ -64,21 +61,17 @@ func foreground(t *testing.T, tty *cmdtest.Terminal) (group int) {
 
 func TestTheStopKeyGivesTheTerminalBackAsItWasAndForegroundTakesItAgain(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press("$D top " + w.Path("l") + "\n")
+	tty := cmdtest.OnShell(t, w, "$D top "+w.Path("l")+"\n")
 	tty.HandsOver(t)
-	tty.Press(cmdtest.Stop)
-	tty.Sees("Stopped")
+	tty.Answers(cmdtest.Stop, "Stopped")
 	tty.IsTakenAgain()
 }
 
 func TestInTheBackgroundTopLeavesTheTerminalAlone(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnTerminal(t, w, "sh", "-i")
-	tty.Press("$D top --every 20ms " + w.Path("l") + " &\n")
+	tty := cmdtest.OnShell(t, w, "$D top --every 20ms "+w.Path("l")+" &\n")
 	tty.Sees("there is nothing")
-	tty.Press("echo mine-$((1+1))\n")
-	tty.Sees("mine-2")
+	tty.Answers("echo mine-$((1+1))\n", "mine-2")
 	tty.IsTakenAgain()
 }
 

@@ -58,8 +58,7 @@ func TestRevocationMayBeIgnoredAndForced(t *testing.T) {
 func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
 	w := cmdtest.World(t)
 	first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
+	waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy)...).InLine(w, w.Path("l"), 2)
 	node := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line()).Contenders[1].Node
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--node", path.Base(node)).Exit())
 	require.NoError(t, first.In.Close())
@@ -69,9 +68,9 @@ func TestARequestThatCameBeforeTheGrantEndsTheCommandSoon(t *testing.T) {
 
 func TestNoHolderToAskIsNoError(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, "revoke", w.Path("l"), "--wait")
-	require.Contains(t, p.Gives(0), "nobody holds")
-	p = cmdtest.On(t, w, "--json", "revoke", w.Path("l"))
+	require.Contains(t, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait").Gives(0), "nobody holds")
+	require.Contains(t, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Gives(0), "nobody holds")
+	p := cmdtest.On(t, w, "--json", "revoke", w.Path("l"))
 	require.Equal(t, 0, p.Exit())
 	require.JSONEq(t, `{"path":"`+w.Path("l")+`","asked":[],"gone":false,"forced":false}`, p.Line())
 	require.Equal(t, term.ExitFailed, cmdtest.On(t, w, "revoke", w.Path("l"), "--node", "other").Exit())
@@ -87,12 +86,9 @@ func TestRevokeRefusesImpossibleTimes(t *testing.T) {
 func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
 	w := cmdtest.World(t)
 	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
-	waiter := cmdtest.On(t, w, "elect", w.Path("e"), "--", "true")
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("e"), 2)
+	waiter := cmdtest.On(t, w, "elect", w.Path("e"), "--", "true").InLine(w, w.Path("e"), 2)
 	node := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("e")).Line()).Contenders[1].Node
-	asked := cmdtest.On(t, w, "--json", "revoke", "--node", node, w.Path("e"))
-	require.Equal(t, term.ExitFailed, asked.Exit())
-	require.EqualValues(t, term.ExitFailed, cmdtest.Parse[map[string]any](t, asked.Line())["status"])
+	require.EqualValues(t, term.ExitFailed, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "revoke", "--node", node, w.Path("e")).Gives(term.ExitFailed))["status"])
 	for _, verb := range [][]string{{"revoke"}, {"break", "--yes"}} {
 		cmdtest.On(t, w, append(verb, "--node", "nobody", w.Path("e"))...).Ends(term.ExitFailed, "there is no contender nobody")
 	}
@@ -168,9 +164,7 @@ func TestBreakTakesAnItemFromItsConsumer(t *testing.T) {
 		cmdtest.PutItems(t, w, "item")
 		stuck := cmdtest.Receive(t, w, cmdtest.Stubborn)
 		pid := stuck.Number()
-		b := cmdtest.On(t, w, "--json", "break", "--yes", w.Path("q"))
-		require.Zero(t, b.Exit())
-		require.Len(t, cmdtest.Parse[map[string]any](t, b.Line())["broken"], 1)
+		require.Len(t, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "break", "--yes", w.Path("q")).Gives(0))["broken"], 1)
 		require.Equal(t, term.ExitLost, stuck.Exit())
 		cmdtest.RequireGone(t, pid)
 		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())
@@ -185,13 +179,10 @@ func TestAnItemInHandIsNamedInSeveralWays(t *testing.T) {
 	for _, name := range []string{item, w.Path("q/taken/" + item), w.Path("q/entries/" + item)} {
 		cmdtest.PutItems(t, w, "second")
 		second := cmdtest.Receive(t, w, cmdtest.Busy, "--on-revoke", "ignore").Begun()
-		p := cmdtest.On(t, w, "--json", "break", "--yes", "--node", inHand(t, w)[1].Name, w.Path("q"))
-		require.Zero(t, p.Exit())
+		require.Zero(t, cmdtest.On(t, w, "--json", "break", "--yes", "--node", inHand(t, w)[1].Name, w.Path("q")).Exit())
 		require.Equal(t, term.ExitLost, second.Exit(), "only the one that was named")
 		require.Equal(t, "second", cmdtest.Receive(t, w, "cat").Output())
-		p = cmdtest.On(t, w, "--json", "revoke", "--node", name, w.Path("q"))
-		require.Zero(t, p.Exit(), name)
-		require.Equal(t, []any{w.Path("q/taken/" + item)}, cmdtest.Parse[map[string]any](t, p.Line())["asked"], name)
+		require.Equal(t, []any{w.Path("q/taken/" + item)}, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "revoke", "--node", name, w.Path("q")).Gives(0))["asked"], name)
 		require.Equal(t, 143, first.Exit())
 		first = cmdtest.Receive(t, w, cmdtest.Busy).Begun()
 	}
@@ -227,11 +218,8 @@ func TestBreakTakesTheLockFromItsHolder(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn, "--kill-after", "100ms")...)
 		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 4")...)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
-		b := cmdtest.On(t, w, "--json", "break", "--yes", w.Path("l"))
-		require.Equal(t, 0, b.Exit())
-		require.Len(t, cmdtest.Parse[map[string]any](t, b.Line())["broken"], 1)
+		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 4")...).InLine(w, w.Path("l"), 2)
+		require.Len(t, cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "--json", "break", "--yes", w.Path("l")).Gives(0))["broken"], 1)
 		require.Equal(t, 4, next.Exit())
 		require.Equal(t, term.ExitLost, p.Exit())
 		cmdtest.RequireGone(t, pid)
@@ -243,11 +231,6 @@ func TestBreakWithoutATerminalNeedsAYes(t *testing.T) {
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
 	cmdtest.On(t, w, "break", w.Path("l")).Ends(term.ExitUsage, "--yes")
 	p.LetGo(5)
-}
-
-func TestBreakingAFreeLockIsNoError(t *testing.T) {
-	w := cmdtest.World(t)
-	require.Contains(t, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Gives(0), "nobody holds")
 }
 
 func TestBreakSaysWhenNoServerAnswers(t *testing.T) {

@@ -78,14 +78,13 @@ func TestThreeVerbsTellAllOfATangle(t *testing.T) {
 		alice, bob, dead := scene(t, w)
 		t.Run("ls", func(t *testing.T) { lsTellsTheScene(t, w) })
 		t.Run("graph", func(t *testing.T) { graphTellsTheScene(t, w, alice, bob, dead) })
+		t.Run("graph --dot", func(t *testing.T) { dotTellsTheScene(t, w, alice, bob) })
 		t.Run("doctor", func(t *testing.T) { doctorTellsTheScene(t, w, alice, bob, dead) })
 	})
 }
 
 func lsTellsTheScene(t *testing.T, w *zktest.World) {
-	p := cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w))
-	require.Zero(t, p.Exit())
-	l := cmdtest.Parse[Listing](t, p.Line())
+	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Gives(0))
 	require.Len(t, l.Recipes, 5)
 	for i, want := range []listed{
 		{Path: "archive", Dialect: "mixed", Holders: []string{"erin", "frank"}, Odd: []string{twoDialects}},
@@ -118,9 +117,7 @@ func lsTellsTheScene(t *testing.T, w *zktest.World) {
 }
 
 func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
-	p := cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w))
-	require.Zero(t, p.Exit(), "the claims do not tell whether the circle is one")
-	g := cmdtest.Parse[WaitGraph](t, p.Line())
+	g := cmdtest.Parse[WaitGraph](t, cmdtest.On(t, w, "--json", "graph", cmdtest.Below(w)).Gives(0))
 	circle := []string{alice, bob}
 	slices.Sort(circle)
 	require.Equal(t, [][]string{circle}, g.Possible)
@@ -140,6 +137,7 @@ func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) 
 	require.Equal(t, "0x0", waits["import"].For, "it belongs to no session")
 
 	text := cmdtest.On(t, w, "graph", cmdtest.Below(w)).Output()
+	require.Contains(t, text, "4 waits, 0 circles, 1 possible one; ")
 	require.Contains(t, text, "possible circle 1: these sessions wait for each other")
 	require.NotContains(t, text, "circle 2")
 	require.Regexp(t, `(?m)^unknown +`+bob+` +`+w.Path("billing")+` +\S+ +"alice.*" +`+alice+` +holds$`, text)
@@ -147,10 +145,15 @@ func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) 
 	require.Regexp(t, `(?m)^"carol.*" .* +`+w.Path("report")+` +\S+ +"nightly report.*" +`+dead+` +holds$`, text)
 }
 
+func dotTellsTheScene(t *testing.T, w *zktest.World, alice, bob string) {
+	text := cmdtest.On(t, w, "graph", "--dot", cmdtest.Below(w)).Gives(0)
+	require.True(t, strings.HasPrefix(text, "digraph waits {"), text)
+	require.Contains(t, text, `"`+alice+`" -> "`+bob+`" [label="`+w.Path("stock")+`"]`)
+	require.Equal(t, 2, strings.Count(text, "color=orange"))
+}
+
 func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
-	p := cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w))
-	require.Equal(t, term.ExitFailed, p.Exit())
-	d := cmdtest.Parse[Diagnosis](t, p.Line())
+	d := cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w)).Gives(term.ExitFailed))
 	wrong, lost, circles := map[string]string{}, []string{}, ""
 	for _, f := range d.Findings {
 		if f.Wrong {
