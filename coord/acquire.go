@@ -94,13 +94,14 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 // [Client.Acquire] then waits for a contender that cannot be honoured ([Line])
 // instead of failing with [ErrForeign], which would come late.
 func Patient(ctx context.Context) context.Context {
-	if isPatient(ctx) {
+	if IsPatient(ctx) {
 		return ctx
 	}
 	return context.WithValue(ctx, patientKey{}, true)
 }
 
-func isPatient(ctx context.Context) bool { return ctx.Value(patientKey{}) != nil }
+// IsPatient reports whether ctx is, or descends from, one that [Patient] made.
+func IsPatient(ctx context.Context) bool { return ctx.Value(patientKey{}) != nil }
 
 type patientKey struct{}
 

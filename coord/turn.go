@@ -38,7 +38,7 @@ func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		}
 		return cl.grant(ctx)
 	}
-	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || isPatient(ctx))}
+	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || IsPatient(ctx))}
 	var granted bool
 	var err error
 	if !w.followOwn() {

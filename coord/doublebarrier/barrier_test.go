@@ -326,6 +326,21 @@ func TestInsideTheDeletionOfReadyIsNoticed(t *testing.T) {
 	})
 }
 
+func TestF56AMemberIsNotRefusedForAContenderOfTheOtherDialect(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		_, bs := b.pool(2, 2)
+		first := b.enter(bs[0])
+		defer b.Foreign("/b")()
+		b.inside(append(first, b.enter(bs[1])...)...)
+
+		other := barrier(b, b.Open(), "/overwritten", 2)
+		waits := b.enter(other)[0]
+		_, err := b.Open().Set(b.Context(), "/overwritten/ready", []byte("mine"), -1)
+		require.NoError(t, err)
+		require.ErrorIs(t, (<-waits).err, coord.ErrForeign, "which is no contender")
+	})
+}
+
 func TestRemoveDeletesABarrierThatIsNotInUse(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		bs := several(t, w, 2)

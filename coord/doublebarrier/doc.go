@@ -47,7 +47,8 @@
 //     until the servers expire the sessions of the dead.
 //   - That clients of Curator's and Kazoo's double barriers can take part: they
 //     have no rounds, and delete ready. A path with such a ready is refused
-//     ([coord.ErrForeign]).
+//     ([coord.ErrForeign]), and Enter fails when they write ready while it
+//     waits: the round can begin no more. A contender is no reason to refuse.
 //
 // # When the session or connection fails
 //

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -98,6 +99,8 @@ type waiter struct {
 	done chan struct{} // closed when the other two are set; nil if that was at once
 	turn *coord.Hold
 	err  error
+
+	patient bool // its call has waited before; see [coord.Patient]
 }
 
 // acquire waits for a turn. A turn that is granted when ctx has ended already
@@ -106,7 +109,7 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, coord.Ended(ctx)
 	}
-	w := &waiter{}
+	w := &waiter{patient: coord.IsPatient(ctx)}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, w)
 	q.advance()
@@ -206,7 +209,8 @@ func (q *local) spent() bool { return isClosed(q.revoked) || q.others && q.used(
 // q.mu is held.
 func (q *local) used() bool { return q.taken >= q.turns || time.Since(q.since) >= q.most }
 
-// ask has the line grant a hold to the waiters. Its failure is theirs; q.mu is
+// ask has the line grant a hold to the waiters. Its failure is theirs, but a
+// refusal is not for a patient one, for which the line is asked again; q.mu is
 // held.
 func (q *local) ask() {
 	ctx, stop := context.WithCancel(context.Background())
@@ -225,11 +229,15 @@ func (q *local) ask() {
 		case err == nil:
 			q.adopt(h)
 		case !stopped:
-			for _, w := range q.waiting {
+			refused := errors.Is(err, coord.ErrForeign)
+			q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool {
+				if refused && w.patient {
+					return false
+				}
 				w.err = err
 				close(w.done)
-			}
-			q.waiting = nil
+				return true
+			})
 		}
 		q.advance()
 	}()

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -313,16 +314,24 @@ func TestF56ACallThatHasWaitedIsNotRefusedWhenItsLocalQueueJoinsAgain(t *testing
 }
 
 func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
-	for name, met := range map[string]struct{ held, foreign, lost string }{
-		"by a lock that it asks for later": {held: "/a", foreign: "/b"},
-		"when it begins again":             {held: "/b", foreign: "/a", lost: "/a/"},
+	local := lock.LocalQueue(2, time.Hour)
+	for name, met := range map[string]struct {
+		held, foreign, lost string
+		opts                []lock.Option // of the second
+		others              bool          // ask for the second at the same time
+	}{
+		"by a lock that it asks for later":      {held: "/a", foreign: "/b"},
+		"when it begins again":                  {held: "/b", foreign: "/a", lost: "/a/"},
+		"by a local queue":                      {held: "/a", foreign: "/b", opts: []lock.Option{local}},
+		"by a local queue that refuses another": {held: "/a", foreign: "/b", opts: []lock.Option{local}, others: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coordtest.InBubble(t, func(b coordtest.Bubble) {
 				c, other := b.Open(), b.Open()
 				h, err := mutex(b.T, other, met.held).Acquire(b.Context())
 				require.NoError(b, err)
-				done := acquireAll(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")))
+				second := mutex(b.T, c, "/b", met.opts...)
+				done := acquireAll(b.Within(time.Hour), multi(b.T, mutex(b.T, c, "/a"), second))
 				time.Sleep(time.Second)
 				own := b.Server.Nodes()
 				remove := b.Foreign(met.foreign)
@@ -330,6 +339,14 @@ func TestF56AMultiLockThatHasWaitedIsNotRefused(t *testing.T) {
 					if met.lost != "" && strings.HasPrefix(n.Path, met.lost) {
 						require.NoError(b, inspect.Break(b.Context(), other, n.Path))
 					}
+				}
+				if met.others {
+					b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/b/", Times: 1}, zkembed.DelayReply(time.Second))
+					go func() {
+						_, err := second.Acquire(b.Within(time.Hour))
+						assert.ErrorIs(b, err, coord.ErrForeign)
+					}()
+					synctest.Wait()
 				}
 				require.NoError(b, h.Release(b.Context()))
 				time.Sleep(time.Minute)

@@ -31,7 +31,7 @@ func LayoutOf(d coord.Dialect, path string) Layout {
 	}
 	return Layout{
 		path + "/entries", path + "/taken", path + "/producers", path + "/consumers",
-		coord.Line{Dir: waiting},
+		coord.Line{Dir: waiting, AnyDialect: true},
 		path + "/dead", path + "/records",
 	}
 }

@@ -392,6 +392,25 @@ func TestAReceiveWhoseSessionEndsWithAClaimUnderWayGoesOnInTheNext(t *testing.T)
 	}
 }
 
+func TestF56AConsumerIsNotRefusedForAContenderOfTheOtherDialectAmongTheIdle(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		got := make(chan *queue.Item, 2)
+		b.idle(2, got)
+		defer b.Foreign("/q/waiting")()
+		failed := make(chan error, 1)
+		go func() { // which needs a place, since it is not alone
+			_, err := b.queue(b.Open()).Receive(b.Context())
+			failed <- err
+		}()
+		time.Sleep(time.Minute)
+		require.Empty(b, failed)
+		for range 3 {
+			put(b.T, b.queue(b.Open()), "a")
+		}
+		require.NoError(b, <-failed)
+	})
+}
+
 func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		got := make(chan *queue.Item, 6)

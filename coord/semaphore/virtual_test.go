@@ -176,6 +176,27 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 	})
 }
 
+// The servers hear the client and keep its session, but it does not hear them:
+// after T it gives the session up. The lease that it was making is still there,
+// and may count until the servers have ended the session.
+func TestALeaseOfKazoosWhoseSessionIsGivenUpWhileItIsMadeIsMadeAgain(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithDialect(coord.Kazoo))
+		s, err := semaphore.New(c, "/s", 2)
+		require.NoError(b, err)
+		b.release(b.hold(s, 1)) // makes the directories
+		making := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/s/", Times: 1}, zkembed.DelayReply(time.Second))
+		waiting := b.wait(s, 1)
+		<-making.Struck()
+		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{c.SessionID()}})
+		for former := c.SessionID(); c.SessionID() == former || c.SessionID() == 0; {
+			time.Sleep(time.Second)
+		}
+		deaf.Heal()
+		b.release(b.granted(waiting))
+	})
+}
+
 // delete deletes a node by hand, and returns when all have heard of it.
 func (b bubble) delete(node string) {
 	b.Helper()

@@ -47,7 +47,7 @@ var line = []mutant{
 	off("a claim that has waited is not refused", in(coord, "TestF56AClaimBehindManyOfTheSameClientWaits"),
 		"waiter.ask", `case len(before) > 0 && w.waits:`, `case false:`),
 	off("a claim whose first listing was lost is not refused by a later one", in(coord, "TestF56AClaimWhoseFirstListing"),
-		"claim.turn", `(cl.view == nil || isPatient(ctx))`, `isPatient(ctx)`),
+		"claim.turn", `(cl.view == nil || IsPatient(ctx))`, `IsPatient(ctx)`),
 	off("a call that has waited is not refused when it joins again", in(coord, "TestF56ACallThatHasWaited"),
 		"Client.acquire", `ctx = Patient(ctx)`, ""),
 	off("names of no known shape are ignored", in(coord+"/internal/dialect", "TestNamesOfNoKnownShape"),

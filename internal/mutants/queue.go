@@ -5,6 +5,8 @@ var queue = []mutant{
 	off("queue: an ack removes only what its receiver still has", in(items, "TestAnAckOfAnItemThatAnotherHas"),
 		"Item.Ack", `return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))`,
 		`return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), -1))`),
+	off("queue: an idle consumer is not refused", in(items, "TestF56AConsumer"),
+		"LayoutOf", `coord.Line{Dir: waiting, AnyDialect: true}`, `coord.Line{Dir: waiting}`),
 	off("queue: a nack gives back only what its receiver still has", in(items, "TestANackOfAnItemThatAnotherHas"),
 		"Item.Nack", `own := coord.CheckOp(i.queue.entry(i.name), i.version)`, `own := coord.CheckOp(i.queue.entry(i.name), -1)`),
 	off("queue: a claim is of the entry as it was read", in(items, "TestADeliveryBetween"),

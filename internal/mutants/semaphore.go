@@ -25,4 +25,6 @@ var semaphore = []mutant{
 		"Semaphore.await", `made == 1 && limit > 1 {`, `made == 1 && limit > 1 && false {`),
 	off("semaphore: a call that has waited is not refused when it queues again", in(sema, "TestF56ACallThatHasWaited"),
 		"Semaphore.acquire", `ctx = coord.Patient(ctx)`, ""),
+	off("semaphore: a lease whose name a former session has takes another", in(sema, "TestALeaseOfKazoosWhoseSession"),
+		"Layout.stand", `taken = errors.Is(err, coord.ErrNodeExists)`, `taken = false`),
 }
