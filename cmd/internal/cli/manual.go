@@ -40,7 +40,7 @@ var statuses = strings.Join([]string{
 	fmt.Sprintf("%d: the command line is wrong; nothing was changed.", term.ExitUsage),
 	fmt.Sprintf("%d: there was no session with the servers in time (--connect-timeout).", term.ExitUnavailable),
 	fmt.Sprintf("%d: with --try, the lock is held by another.", term.ExitBusy),
-	fmt.Sprintf("%d: the lock was lost before CMD ended, and CMD was told to stop.", term.ExitLost),
+	fmt.Sprintf("%d: the lock was lost before CMD ended, and CMD was stopped.", term.ExitLost),
 	fmt.Sprintf("%d: the turn did not come within --timeout.", term.ExitTimeout),
 	fmt.Sprintf("%d: CMD was not run for another reason, which the message says.", term.ExitOwnFault),
 	"126, 127: CMD cannot be run; CMD is not found.",

@@ -29,7 +29,7 @@ func (v *serverVerb) Run(s *term.Streams) error {
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	server, err := zkembed.Start(zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick))
 	if err != nil {
-		return term.ExitWith(term.ExitFailed, "%w (--addr tells where to listen)", err)
+		return term.ExitWith(term.ExitFailed, "%w (--addr sets the address)", err)
 	}
 	if err := s.Print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString()); err != nil {
 		return errors.Join(term.ExitWith(term.ExitFailed, "the address could not be written: %w", err), server.Close())

@@ -47,7 +47,7 @@ func wrong(err error) error {
 	var failed *kong.ParseError
 	if errors.As(err, &failed) && failed.Context != nil && failed.Context.Selected() != nil {
 		verb := failed.Context.Selected()
-		more = fmt.Sprintf("usage: %s %s\n\"%s --help\" tells more", term.Program, synopsis(verb), verb.FullPath())
+		more = fmt.Sprintf("usage: %s %s\n\"%s --help\" says more", term.Program, synopsis(verb), verb.FullPath())
 	}
 	if args, ok := strings.CutPrefix(told, "unexpected argument "); ok && strings.HasPrefix(more, `"`) {
 		told = "there is no verb " + args

@@ -164,7 +164,7 @@ func (c *Connection) Open(ctx context.Context) (*coord.Client, error) {
 	case ctx.Err() != nil:
 		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: err}
 	default:
-		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w\n(%s --connect-timeout tells how long to try)", err, c.hint())}
+		return nil, &term.ExitError{Code: term.ExitUnavailable, Err: fmt.Errorf("%w\n(%s --connect-timeout sets how long to try)", err, c.hint())}
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *Connection) Serving(address *net.TCPAddr, f func(ctx context.Context, c
 	return c.Lasting(nil, func(ctx context.Context, client *coord.Client) error {
 		listener, err := net.ListenTCP("tcp", address)
 		if err != nil {
-			return term.ExitWith(term.ExitFailed, "%w (--listen tells where)", err)
+			return term.ExitWith(term.ExitFailed, "%w (--listen sets the address)", err)
 		}
 		defer func() { _ = listener.Close() }()
 		return f(ctx, client, listener)

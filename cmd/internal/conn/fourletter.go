@@ -63,7 +63,7 @@ func (c *Connection) ask(ctx context.Context, address, word string) string {
 
 var modeLine = regexp.MustCompile(`(?m)^Mode: (\w+)$`)
 
-// Mode is a server's part in the ensemble, as the command srvr tells it.
+// Mode is a server's part in the ensemble, as the command srvr reports it.
 func (c *Connection) Mode(ctx context.Context, address string) string {
 	if found := modeLine.FindStringSubmatch(c.ask(ctx, address, "srvr")); found != nil {
 		return found[1]
@@ -79,10 +79,10 @@ var connectionLines = map[string]*regexp.Regexp{
 	"dump": regexp.MustCompile(`(?m)ip: \S*/(\S+) sessionId: (0x[0-9a-f]+)()()`),
 }
 
-// Remote is what a server tells of the client that has a session.
+// Remote is what a server says about the client that has a session.
 type Remote struct {
 	Address string
-	Timeout time.Duration // of the session; 0: not told
+	Timeout time.Duration // of the session; 0: not known
 	Silent  time.Duration // no request has come for so long, at least
 }
 

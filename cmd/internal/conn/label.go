@@ -15,7 +15,7 @@ const mostLabel = 256
 
 // Labelled is for the verbs that make nodes which tell whose they are.
 type Labelled struct {
-	Label label `placeholder:"TEXT" help:"What inspect, ls, graph and the others call this process, beside host and process id. Default: the name of CMD, or else of this program."`
+	Label label `placeholder:"TEXT" help:"What inspect, ls, graph and the others call this process, along with host and process id. Default: the name of CMD, or else of this program."`
 }
 
 // label is what a user calls a process.

@@ -21,8 +21,8 @@ type party struct {
 	waits    bool
 	Others   []int // that it waits for
 	anyOf    bool  // one of these is enough
-	Within   []int // that wait under this hold, as their data tell
-	likewise []int // that wait in its session, and do not tell under which hold
+	Within   []int // that wait under this hold, as their data say
+	likewise []int // that wait in its session, and do not say under which hold
 }
 
 // Needs are those that must go, or be granted, before the party goes: for
@@ -74,14 +74,14 @@ func relate(all []party) {
 		if !p.waits {
 			continue
 		}
-		tells := false
+		says := false
 		for _, name := range p.Under {
 			if hold, found := named[name]; found {
 				all[hold].Within = append(all[hold].Within, i)
-				tells = tells || all[hold].Session == p.Session
+				says = says || all[hold].Session == p.Session
 			}
 		}
-		if tells {
+		if says {
 			continue
 		}
 		for _, hold := range ofSession[p.Session] {
@@ -161,7 +161,7 @@ func (c Circle) Paths() (paths []string) {
 // findCircles finds the circles among the recipes. One is certain if the claims
 // in it tell what they were made under, and all are there still: then there was
 // a moment at which each waited. In a possible one, sessions wait for each
-// other whose claims do not tell that, or it could not be looked at again.
+// other whose claims do not say that, or it could not be looked at again.
 func (s *Survey) findCircles(ctx context.Context, client *coord.Client) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.LookWithin)
 	defer cancel()

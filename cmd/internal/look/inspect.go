@@ -11,7 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
-// Report is what inspect tells about a path.
+// Report is what inspect shows of a path.
 type Report struct {
 	Path       string       `json:"path"`
 	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
@@ -20,7 +20,7 @@ type Report struct {
 	Others     int          `json:"others"`          // nodes below it that belong to nothing that was found there
 	Limit      int          `json:"limit,omitempty"` // of a semaphore, if one is stored
 	Left       int64        `json:"sequence_left"`   // numbers between the last that was given to a node, as far as that is known, and the end of the counter
-	Odd        []string     `json:"odd"`             // as ls tells
+	Odd        []string     `json:"odd"`             // as ls shows it
 	Contenders []Contender  `json:"contenders"`
 	Round      *RoundReport `json:"round,omitempty"` // of a double barrier
 	Queue      *QueueReport `json:"queue,omitempty"`
@@ -45,15 +45,15 @@ type Contender struct {
 	OwnerRaw  []byte   `json:"owner_base64,omitempty"`    // if it is no text
 	Session   string   `json:"session"`                   // as ZooKeeper's own tools write it
 	Orphan    bool     `json:"orphan"`                    // it belongs to no session, and will never go by itself
-	Address   string   `json:"address"`                   // of the client, if a server tells
-	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, for which its session was not heard of, if a server tells
-	Timeout   *float64 `json:"session_timeout,omitempty"` // seconds, if a server tells
+	Address   string   `json:"address"`                   // of the client, if a server says
+	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, for which its session was not heard of, if a server says
+	Timeout   *float64 `json:"session_timeout,omitempty"` // seconds, if a server says
 	Age       *float64 `json:"age"`                       // seconds since the node was made, by the servers' clock against ours; null: unknown
 	HeldFor   *float64 `json:"held_for"`                  // seconds since the grant; null: it does not hold, or nobody saw that
 	Node      string   `json:"node"`
 	Token     int64    `json:"token"`
 	Revoked   bool     `json:"revoked"`
-	Under     []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it tells
+	Under     []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it says
 }
 
 func (r *Report) contender(position int, info inspect.Contender) Contender {
@@ -79,8 +79,8 @@ func (r *Report) contender(position int, info inspect.Contender) Contender {
 // SessionName is a session as ZooKeeper's own tools write it.
 func SessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
-// isNoSession reports whether that is what the servers tell of the owner of a
-// node that belongs to no session, or of a container.
+// isNoSession reports whether the servers report this owner for a node of no
+// session, or for a container.
 func isNoSession(id int64) bool { return id == 0 || id == math.MinInt64 }
 
 // family is the recipe a kind belongs to. A plain lock is at home in the line

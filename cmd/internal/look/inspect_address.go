@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// askWithin is how long the servers have to tell who is connected.
+	// askWithin is how long the servers have to say who is connected.
 	askWithin = time.Second
 	// They are asked again after askForEach client that is connected, since the
 	// answer is as long, but no sooner than after askFirst and no later than
@@ -22,7 +22,7 @@ const (
 	askLast    = 10 * time.Second
 )
 
-// AddressBook is which client has which session, as far as the servers tell.
+// AddressBook is which client has which session, as far as the servers say.
 type AddressBook struct {
 	c     *conn.Connection
 	known map[string]conn.Remote
@@ -54,7 +54,7 @@ func (b *AddressBook) Fill(ctx context.Context, r *Report) {
 	}
 }
 
-// Hear notes what a server tells of the contender's client.
+// Hear notes what a server says about the contender's client.
 func (c *Contender) Hear(of conn.Remote) {
 	c.Address = of.Address
 	if of.Timeout > 0 {
@@ -72,7 +72,7 @@ func (c Contender) Silence() string {
 	return fmt.Sprintf("silent for %s of %s", term.Age(*c.SilentFor), term.Age(*c.Timeout))
 }
 
-// ask asks all servers at once.
+// ask asks all servers together.
 func (b *AddressBook) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -21,11 +21,11 @@ import (
 // it looked.
 const mostLooks = 5
 
-// inspect reports what was so at one moment, that of a listing of path: a node
-// that is gone before it is read makes examine look again. The last time such a
-// node stays in the report, with all but its name unknown. A path that does not
-// exist is no error: that is how a line looks before its first contender, and
-// after its last.
+// Examine reports the state at one moment, when path was listed: a node that is
+// gone before it is read makes Examine look again. The last time, such a node
+// stays in the report, with all but its name unknown. A path that does not
+// exist is no error: so a line looks before its first contender, and after its
+// last.
 func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Report, error) {
 	for looks := 1; ; looks++ {
 		r, changed, err := look(ctx, client, path)
@@ -158,7 +158,7 @@ func (r *Report) special(ctx context.Context, client *coord.Client, path conn.No
 	return line, !slices.Equal(before, after), err
 }
 
-// moment tells the last changes of nodes, and of the lists of their children.
+// moment reads the last changes of nodes, and of the lists of their children.
 func moment(ctx context.Context, client *coord.Client, nodes []string) (changes []int64, err error) {
 	for _, node := range nodes {
 		stat, _, err := client.Exists(ctx, node)

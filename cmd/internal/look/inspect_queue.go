@@ -19,8 +19,7 @@ import (
 
 const (
 	QueueKind = "queue"
-	// mostShown is how many items in hand are shown, and how many of those that
-	// come next.
+	// mostShown is how many items in hand are shown, and how many of the next.
 	mostShown = 10
 	// mostClaims is how many items in hand are looked at.
 	mostClaims = 200
@@ -31,17 +30,17 @@ const (
 	TooOften = 10
 )
 
-// QueueReport is what inspect tells about a queue.
+// QueueReport is what inspect shows of a queue.
 type QueueReport struct {
-	Items     int          `json:"items"`     // those in hand counted
+	Items     int          `json:"items"`     // including those in hand
 	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
 	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
 	Dead      int          `json:"dead"`      // in the queue below, at dead
-	First     []ItemReport `json:"first"`     // some in hand, and those that come next
+	First     []ItemReport `json:"first"`     // some in hand, and the next ones
 
 	queue  *queue.Queue
 	taken  []string                     // the names of the items in hand
-	claims map[string]inspect.Contender // of those that were looked at, by the items' names
+	claims map[string]inspect.Contender // as far as they were read, by item name
 	owners map[int64]string             // of the consumers' sessions
 }
 
@@ -57,7 +56,7 @@ type ItemReport struct {
 	Held       float64 `json:"held"`    // in hand: for so many seconds
 	Session    string  `json:"session"` // in hand: of the consumer
 	Orphan     bool    `json:"orphan"`  // in hand: of no session, so that it will never come back by itself
-	Address    string  `json:"address"` // in hand: of the consumer, if a server tells
+	Address    string  `json:"address"` // in hand: of the consumer, if a server says
 	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
 	Revoked    bool    `json:"revoked"` // in hand: the consumer was asked to give it back
 }
@@ -136,8 +135,8 @@ func (q *QueueReport) orphans() (n int) {
 	return n
 }
 
-// often counts the items, of those that are shown, that were delivered too
-// often to go on like that.
+// often counts the shown items that were delivered too often to go on like
+// that.
 func (q *QueueReport) often() (n int) {
 	for _, item := range q.First {
 		if item.Deliveries >= TooOften {
@@ -148,8 +147,8 @@ func (q *QueueReport) often() (n int) {
 }
 
 // Claimants are the consumers with an item in hand, as contenders: all of them,
-// or if node is not "", that of an item or of its claim, which it names, or
-// those of a consumer that it names.
+// or those that node names, if it is not "": by an item, its claim, or the
+// consumer.
 func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (found []Contender, err error) {
 	err = q.look(ctx, q.taken[min(len(q.taken), mostClaims):])
 	session := "" // of that consumer
@@ -170,7 +169,7 @@ func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (fou
 	return found, err
 }
 
-// Workers are those with the items in hand.
+// Workers are the consumers that have these items.
 func Workers(ctx context.Context, q *queue.Queue, taken []string) ([]Contender, error) {
 	claims, err := q.Claims(ctx, taken...)
 	all := []Contender{}
@@ -182,7 +181,7 @@ func Workers(ctx context.Context, q *queue.Queue, taken []string) ([]Contender, 
 	return all, err
 }
 
-// ownerOf is the consumer with that claim, as the claim tells, or its session.
+// ownerOf is the consumer with that claim, by the claim itself or its session.
 func (q *QueueReport) ownerOf(c inspect.Contender) string {
 	return cmp.Or(c.Owner, q.owners[c.Session])
 }

@@ -14,13 +14,13 @@ import (
 
 const roundsKind = "doublebarrier"
 
-// RoundReport is what inspect tells about a double barrier.
+// RoundReport is what inspect shows of a double barrier.
 type RoundReport struct {
 	Number   int64 `json:"number"` // of the current round, or if none is open, the last; 0 before the first
 	Open     bool  `json:"open"`
 	Members  int   `json:"members"`  // of a round
-	Inside   int   `json:"inside"`   // of the current round, those that are there and have not finished
-	Finished int   `json:"finished"` // those that have, and wait for the others
+	Inside   int   `json:"inside"`   // members of the current round that are there and have not finished
+	Finished int   `json:"finished"` // members that have finished, and wait for the others
 	Waiting  int   `json:"waiting"`  // for the next round
 
 	inside  []string

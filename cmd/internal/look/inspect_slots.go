@@ -17,7 +17,7 @@ var dialects = []coord.Dialect{coord.Curator, coord.Kazoo}
 
 // inSlots finds out whether there is a semaphore at path, of either dialect,
 // and who has or wants a slot. A semaphore of Curator's that nobody uses is
-// known by its limit. One of Kazoo's cannot be told from any other node then.
+// known by its limit; one of Kazoo's looks like any other node then.
 func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath) ([]inspect.Contender, error) {
 	for _, d := range dialects {
 		seen, err := semaphore.LayoutOf(d, string(path)).Look(ctx, client)

@@ -49,7 +49,7 @@ func (r Report) about() string {
 	return "nobody holds it, nobody waits" + r.beside()
 }
 
-// by is who has set it, as people are told.
+// by is who has set it, for people.
 func (c Closing) by() string { return strconv.Quote(term.Middle(c.By, mostOwner)) }
 
 func (r Report) limit() string {
@@ -59,7 +59,7 @@ func (r Report) limit() string {
 	return fmt.Sprintf(" of %d", r.Limit)
 }
 
-// beside says what there is beside what inspect knows.
+// beside says how many other nodes there are.
 func (r Report) beside() string {
 	if r.Others == 0 {
 		return ""
@@ -89,7 +89,7 @@ func (r Report) contenderTable(to term.Page) error {
 	return t.Write(to)
 }
 
-// addressColumn is where the clients' addresses are, if any is told.
+// addressColumn is where the clients' addresses are, if any is known.
 const addressColumn = 4
 
 func (c Contender) state() string {

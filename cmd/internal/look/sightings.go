@@ -54,7 +54,7 @@ func (s *Sightings) See(node string, holds bool, age *float64) *float64 {
 	return term.SinceThen(is.granted)
 }
 
-// Date tells for each holder of a report for how long it holds.
+// Date notes how long each holder of a report has held.
 func (s *Sightings) Date(r *Report) {
 	for i, c := range r.Contenders {
 		r.Contenders[i].HeldFor = s.See(c.Node, c.Holds, c.Age)

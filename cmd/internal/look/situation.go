@@ -24,12 +24,12 @@ type Situation struct {
 	Text   string         // who holds, or how many have come
 	Others int            // that wait in the same line
 	place  int            // in the line, from 1; 0: none
-	Key    string         // changes when there is something new to tell
+	Key    string         // changes when there is news
 	Over   bool           // the own turn has come
 	Fields map[string]any // for JSON
 }
 
-// String is what a waiter, or one that has given up, is told.
+// String is the message for a waiter, or for one that has given up.
 func (s Situation) String() string {
 	switch {
 	case s.place > 0:
@@ -64,7 +64,7 @@ func (s *Situation) StandIn(line []coord.Contender, before int, own Names) {
 // Names are of nodes, without their directory.
 type Names map[string]bool
 
-// HeldBy tells the first of so many holders.
+// HeldBy names the first of so many holders.
 func HeldBy(first []Contender, count int) string {
 	if count == 0 {
 		return "held by nobody"
@@ -79,7 +79,7 @@ func HeldBy(first []Contender, count int) string {
 	return "held by " + strings.Join(all, "; ")
 }
 
-// Read reads the first of those who are somewhere.
+// Read reads the nodes of the first contenders in a directory.
 func (r *Report) Read(ctx context.Context, client *coord.Client, dir string, those []coord.Contender) ([]Contender, error) {
 	infos, err := inspect.Describe(ctx, client, dir, those[:min(MostNamed, len(those))])
 	first := []Contender{}
@@ -90,7 +90,7 @@ func (r *Report) Read(ctx context.Context, client *coord.Client, dir string, tho
 	return first, err
 }
 
-// KeyOf tells those nodes from others.
+// KeyOf is different for different nodes.
 func KeyOf(those []Contender) (key string) {
 	for _, c := range those {
 		key += c.Node + " "

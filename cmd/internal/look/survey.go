@@ -19,7 +19,7 @@ import (
 
 // Surveyed is where a survey looks, and how far.
 type Surveyed struct {
-	Most int    `default:"100000" placeholder:"N" help:"Look at so many nodes at most, and tell how many were left out."`
+	Most int    `default:"100000" placeholder:"N" help:"Look at so many nodes at most, and say how many were left out."`
 	Path string `arg:"" predictor:"path" optional:"" default:"/" help:"Where to look: the path itself and all below it."`
 }
 
@@ -165,8 +165,8 @@ func (r Report) Waits(c Contender) bool {
 	return c.State == "waits" && (r.Kind != SlotsKind || c.Kind != semaphore.Kind)
 }
 
-// Date tells of all holders for how long they hold, as far as earlier looks
-// have shown it.
+// Date notes how long each holder has held, as far as earlier looks have shown
+// it.
 func (s *Survey) Date(seen *Sightings) {
 	defer seen.Look()()
 	for i := range s.Recipes {

@@ -51,7 +51,7 @@ func (v *LockVerb) check() error {
 	case v.Slots != nil && len(v.Paths) > 1:
 		return term.UsageError("--slots is for one path, and here are %d: %s", len(v.Paths), v.Paths)
 	case len(v.Cmd) > 0 && strings.HasPrefix(v.Cmd[0], "/"):
-		return term.UsageError("%s is neither beside the other paths nor behind --: write options first, then all paths, then -- and the command", v.Cmd[0])
+		return term.UsageError("%s stands neither with the other paths nor behind --: write options first, then all paths, then -- and the command", v.Cmd[0])
 	}
 	return nil
 }

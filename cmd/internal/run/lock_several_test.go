@@ -129,7 +129,7 @@ func TestSeveralLocksRefuseWhatCannotBeRight(t *testing.T) {
 		`path "/b/"`:                     "lock /a /b/ -- true",
 		"root":                           "lock /a / -- true",
 		"--slots is for one path":        "lock --slots 2 /a /b -- true",
-		"/b is neither beside the other": "lock /a --try /b -- true",
+		"/b stands neither with the other": "lock /a --try /b -- true",
 		"no command to run":              "lock /a /bin/true",
 	} {
 		cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...).Ends(term.ExitUsage, says)

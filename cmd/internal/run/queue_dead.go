@@ -51,7 +51,7 @@ func (v *queueDead) Run(s *term.Streams, c *conn.Connection) error {
 }
 
 type queueBury struct {
-	Reason string        `placeholder:"TEXT" help:"Why, for those who look at the dead letters."`
+	Reason string        `placeholder:"TEXT" help:"The reason, shown with the dead letters."`
 	Path   conn.NodePath `arg:"" predictor:"path" help:"The queue's path."`
 	Item   string        `arg:"" help:"The item's name: entry-100-0000000042, as inspect shows it."`
 }

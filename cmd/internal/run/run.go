@@ -36,7 +36,7 @@ type task interface {
 	look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error)
 	// name is what is held, for people.
 	name() string
-	// prepare gives the command what it needs beside what every command gets.
+	// prepare gives the command what it needs besides what every command gets.
 	prepare(cmd *exec.Cmd) error
 	// giveBack ends the hold when the command was not run.
 	giveBack() error
@@ -44,7 +44,7 @@ type task interface {
 	// the status to exit with. The command was told to end if the hold was
 	// asked for. The context that patience makes ends by a signal.
 	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
-	// story returns what the JSON object at the end has beside the fields of
+	// story returns what the JSON object at the end has besides the fields of
 	// every command. held is how long the hold lasted.
 	story(held float64, err error) map[string]any
 }

@@ -60,7 +60,7 @@ type run struct {
 	guard       *guard.Process
 	tty         guard.Terminal
 	pid         int       // the command's
-	sent        time.Time // the deadline as the hold told it
+	sent        time.Time // the deadline by the hold
 	deadline    guard.Instant
 	suspend     bool  // the stop key, or a signal, is to stop this process, too
 	unstoppable []int // processes of the command that this user may not signal

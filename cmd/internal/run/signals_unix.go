@@ -47,7 +47,7 @@ func untilSignal(parent context.Context, signals <-chan os.Signal) (ctx context.
 			return false
 		}
 		end(term.Signalled{Signal: sig.(syscall.Signal)})
-		signal.Reset(passedOn...) // a second one ends the process at once
+		signal.Reset(passedOn...) // a second one ends the process immediately
 		return true
 	}
 	for len(signals) > 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// standbyEvery is how often a service manager is told of a wait, unless its
+	// standbyEvery is how often a service manager hears of a wait, unless its
 	// watchdog wants it more often.
 	standbyEvery = 20 * time.Second
 	// standbyMore is how much longer the start of the service may take then.

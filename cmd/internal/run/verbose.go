@@ -48,7 +48,7 @@ func newNarrator(s *term.Streams, j *job) *narrator {
 	return &narrator{streams: s, verbose: j.Verbose, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}}
 }
 
-// tell tells something that only --verbose does.
+// tell writes a note, with --verbose only.
 func (n *narrator) tell(event string, fields map[string]any, format string, args ...any) {
 	to := n.streams.Err
 	if all, ok := to.(*term.Notes); ok {
@@ -121,7 +121,7 @@ func (n *narrator) window(left, killAfter, session time.Duration) {
 	case short:
 		until := max(0, left-killAfter)
 		n.tell("unconfirmed", map[string]any{"left": term.Seconds(until)},
-			"the servers do not confirm that %s is held: unless they do, the command is told to end in %s", n.paths, term.Age(until.Seconds()))
+			"the servers do not confirm that %s is held: unless they do, the command must end in %s", n.paths, term.Age(until.Seconds()))
 	default:
 		n.tell("confirmed", nil, "the servers confirm again that %s is held", n.paths)
 	}

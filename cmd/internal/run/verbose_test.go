@@ -206,7 +206,7 @@ func TestVerboseTellsWhenTheServersDoNotConfirmAHoldAndWhenTheyDoAgain(t *testin
 	}
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	require.Len(t, lines, 2)
-	require.Contains(t, lines[0], "do not confirm that /l is held: unless they do, the command is told to end in 1s")
+	require.Contains(t, lines[0], "do not confirm that /l is held: unless they do, the command must end in 1s")
 	require.Contains(t, lines[1], "confirm again that /l is held")
 }
 

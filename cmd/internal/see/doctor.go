@@ -118,7 +118,7 @@ func (d *Diagnosis) tell(s *term.Streams) error {
 	return to.Say("", "%s wrong; %s", term.Plural(d.Wrong, "thing is", "things are"), d.Extent)
 }
 
-// servers looks at each server by itself, and returns those that were reached.
+// servers looks at each server by itself, and returns the ones it reached.
 func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 	addresses, chroot := conn.AddressesOf(c.ZK)
 	var leaders []int64 // the first session of each
@@ -147,7 +147,7 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 // in the ensemble and the millisecond in which it started, times 2^16.
 func ofOneServer(session, other int64) bool { return max(session, other)-min(session, other) < 1<<16 }
 
-// reach opens a session at one server, and tells its part in the ensemble,
+// reach opens a session at one server, and returns its part in the ensemble,
 // the session, and how long a write takes there.
 func reach(c conn.Connection, address, chroot string) (mode string, session int64, took time.Duration, err error) {
 	c.ZK, c.Note, c.ConnectTimeout = address+chroot, func(string, ...any) {}, min(c.ConnectTimeout, conn.LookWithin)
@@ -255,6 +255,6 @@ func (d *Diagnosis) nodes(s *look.Survey) {
 	d.fine(s.Path, fmt.Sprintf("%s, %s", term.Plural(len(s.Recipes), "recipe", "recipes"), circleCount(len(s.Certain), len(s.Possible))))
 	for _, c := range s.Possible {
 		d.fine(s.Path, fmt.Sprintf("sessions %s wait for each other over %s: for ever if each is one thread, and not if they have several; "+
-			"their claims do not tell under which holds they were made", strings.Join(c.Sessions(), ", "), strings.Join(c.Paths(), ", ")))
+			"their claims do not say under which holds they were made", strings.Join(c.Sessions(), ", "), strings.Join(c.Paths(), ", ")))
 	}
 }

@@ -194,7 +194,7 @@ func TestGoroutinesOfHealthyClientsAreNotCalledWrong(t *testing.T) {
 	for _, verb := range []string{"graph", "doctor"} {
 		text := strings.Join(strings.Fields(cmdtest.On(t, w, verb, cmdtest.Below(w)).Gives(0)), " ")
 		require.Contains(t, text, "for ever if each is one thread", verb)
-		require.Contains(t, text, "their claims do not tell under which holds they were made", verb)
+		require.Contains(t, text, "their claims do not say under which holds they were made", verb)
 		require.NotContains(t, text, "break", verb)
 	}
 	for _, r := range cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line()).Recipes {

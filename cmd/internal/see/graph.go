@@ -46,8 +46,8 @@ func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 // WaitGraph is who waits for whom, over all paths.
 type WaitGraph struct {
 	Path     string     `json:"path"`
-	Circles  [][]string `json:"circles"`          // the sessions of those that wait for each other, for certain
-	Possible [][]string `json:"possible_circles"` // sessions that wait for each other, and need not be the same threads: their claims do not tell
+	Circles  [][]string `json:"circles"`          // sessions that wait for each other, for certain
+	Possible [][]string `json:"possible_circles"` // sessions that wait for each other, but perhaps in different threads: their claims do not say
 	Waits    []waitFor  `json:"waits"`
 	look.Extent
 
@@ -67,7 +67,7 @@ type waitFor struct {
 	Owner   string   `json:"owner"`
 	Age     *float64 `json:"age"`
 	Node    string   `json:"node"`
-	Under   []string `json:"under"`     // the names of the nodes of the holds that it was made under, as far as it tells
+	Under   []string `json:"under"`     // the names of the nodes of the holds that it was made under, as far as it says
 	For     string   `json:"for"`       // the session that is waited for
 	ForWho  string   `json:"for_owner"` // and its owner
 	ForNode string   `json:"for_node"`
@@ -77,7 +77,7 @@ type waitFor struct {
 	around []string // the paths of the holds that it was made under
 }
 
-// graphOf says who waits for whom. Of those that a contender waits for, the
+// graphOf says who waits for whom. Of the contenders that one waits for, the
 // nearest are enough: these wait for the rest, or hold.
 func graphOf(s *look.Survey) *WaitGraph {
 	g := &WaitGraph{
@@ -141,7 +141,7 @@ func (g *WaitGraph) table(to term.Page) error {
 	}
 	for i, c := range g.perhaps {
 		if err := to.Say("", "possible circle %d: these sessions wait for each other, for ever if each is one thread; "+
-			"their claims do not tell under which holds they were made", i+1); err != nil {
+			"their claims do not say under which holds they were made", i+1); err != nil {
 			return err
 		}
 		if err := writeWaits(to, g.within(c)); err != nil {

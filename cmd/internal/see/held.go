@@ -24,7 +24,7 @@ type HeldVerb struct {
 
 // Help returns what does not fit into the list of options.
 func (*HeldVerb) Help() string {
-	return `Inside of the CMD of lock, elect, doublebarrier or queue receive, it asks whether the servers still count on what CMD runs under, which COORD_NODE tells. Elsewhere, PATH and --node or --token say of which holder.
+	return `Inside of the CMD of lock, elect, doublebarrier or queue receive, it asks whether the servers still count on what CMD runs under, as named by COORD_NODE. Elsewhere, PATH and --node or --token name the holder.
 
 Exit status: 0 if all of it is held; 76 if not; 69 if that cannot be known, since no server answers; 64 usage.`
 }
@@ -103,7 +103,7 @@ func (v *HeldVerb) asked() (asked []probed, err error) {
 		asked = slices.DeleteFunc(asked, func(h probed) bool { return h.Path != v.Path })
 	}
 	if len(asked) == 0 {
-		return nil, term.UsageError("this process does not run under %s, as far as COORD_NODE tells; say of which holder with --node or --token, and PATH",
+		return nil, term.UsageError("this process does not run under %s, as far as COORD_NODE says; name the holder with --node or --token, and PATH",
 			orAnything(v.Path))
 	}
 	return asked, nil
@@ -116,7 +116,7 @@ func orAnything(path string) string {
 	return path
 }
 
-// runsUnder is what this process runs under, as the environment tells: without
+// runsUnder is what this process runs under, as the environment says: without
 // a number, or one after the other with numbers.
 func runsUnder() (all []probed) {
 	for i := range 1 << 16 {
@@ -148,7 +148,7 @@ func askInside(ctx context.Context, client *coord.Client, h *probed) error {
 	case stat.Owner == 0 || h.Token != 0 && stat.Czxid != h.Token:
 		h.why = "its node is another's by now"
 	default:
-		granted, _ := time.Parse(time.RFC3339Nano, os.Getenv(conn.SinceVariable)) // zero: it is not told
+		granted, _ := time.Parse(time.RFC3339Nano, os.Getenv(conn.SinceVariable)) // zero: not known
 		h.stand(look.SessionName(stat.Owner), term.SinceThen(stat.Created), term.SinceThen(granted))
 	}
 	return nil

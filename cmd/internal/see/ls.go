@@ -55,7 +55,7 @@ type Listing struct {
 	look.Extent
 }
 
-// listed is a recipe as ls tells of it.
+// listed is a recipe as ls shows it.
 type listed struct {
 	Path    string   `json:"path"`
 	Kind    string   `json:"kind"`

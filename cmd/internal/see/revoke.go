@@ -28,7 +28,7 @@ type RevokeVerb struct {
 // Run asks, and waits if that is wanted.
 func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if v.ForceAfter != nil && *v.ForceAfter <= 0 {
-		return term.UsageError("--force-after %v: it must be positive; \"%s break\" forces at once", *v.ForceAfter, term.Program)
+		return term.UsageError("--force-after %v: it must be positive; \"%s break\" forces immediately", *v.ForceAfter, term.Program)
 	}
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		targets, err := targets(ctx, client, v.Path, v.Node)
@@ -65,7 +65,7 @@ func (v *RevokeVerb) Run(s *term.Streams, c *conn.Connection) error {
 	})
 }
 
-// await waits until the nodes are gone, and returns those that it deleted by
+// await waits until the nodes are gone, and returns the ones it deleted by
 // force.
 func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced []string, err error) {
 	ctx, force := context.Background(), time.Duration(0)

@@ -59,7 +59,7 @@ func (v *UIVerb) address() (*net.TCPAddr, error) {
 	return address, nil
 }
 
-// names are those that the page goes by beside loopback: the one that was said,
+// names are the names of the page besides loopback: the one that was said,
 // or this machine's.
 func (v *UIVerb) names() []string {
 	name, _, _ := net.SplitHostPort(v.Listen)

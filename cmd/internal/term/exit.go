@@ -23,7 +23,7 @@ const (
 type ExitError struct {
 	Code   int
 	Err    error
-	Fields map[string]any // for the JSON object, beside status and error
+	Fields map[string]any // for the JSON object, besides status and error
 }
 
 // StatusOf is the status of an error.

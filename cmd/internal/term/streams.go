@@ -56,7 +56,7 @@ func (s *Streams) Finish(err error, hint func(error) string) int {
 	return status.Code
 }
 
-// Note tells something on standard error.
+// Note writes a note to standard error.
 func (s *Streams) Note(format string, args ...any) {
 	fmt.Fprintf(s.Err, Program+": "+format+"\n", args...)
 }
@@ -97,7 +97,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Size is that of a terminal, 80 by 24 if it does not tell.
+// Size is the size of a terminal, 80 by 24 if it is not known.
 func Size(stream any) (columns, rows int) {
 	if f, ok := stream.(interface{ Fd() uintptr }); ok {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {

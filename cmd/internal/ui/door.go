@@ -44,7 +44,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !d.knows(r.Host):
 		http.Error(w, "this page does not go by that name", http.StatusForbidden)
 	case subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
-		http.Error(w, "the URL has no token, or that of another start: take the URL that was written at the start", http.StatusForbidden)
+		http.Error(w, "the URL has no token, or an old one: use the URL that was written at the start", http.StatusForbidden)
 	case !found:
 		http.Redirect(w, r, "/"+d.token+"/", http.StatusMovedPermanently)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !isOwn(r):

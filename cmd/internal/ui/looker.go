@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// looker looks for all viewers at once: one look at a time, a while after the
+// looker looks for all viewers together: one look at a time, a while after the
 // one before, and only when a viewer asks.
 type looker struct {
 	ctx           context.Context // of the looks
@@ -51,7 +51,7 @@ func (l *looker) renew() {
 	l.changes++
 }
 
-// state is what viewers are told.
+// state is what viewers see.
 type state struct {
 	Seen  json.RawMessage `json:"seen"`  // null: nothing yet
 	Age   float64         `json:"age"`   // of what was seen, in seconds

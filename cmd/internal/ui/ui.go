@@ -21,7 +21,7 @@ import (
 // Config is what the page shows and does, and who may see it.
 type Config struct {
 	Token  string                             // the first segment of every path
-	Hosts  []string                           // the names that the page may be asked for by, beside localhost and loopback addresses
+	Hosts  []string                           // names by which browsers may ask for the page, besides localhost and loopback addresses
 	Remote bool                               // any address will do for a name
 	Look   func(context.Context) (any, error) // what is written as JSON
 	Acts   map[string]Act                     // by their names

@@ -32,7 +32,7 @@ const (
 	roundMerged     = "merged"
 )
 
-// message is what a counting process tells its parent.
+// message is what a counting process reports to its parent.
 type message struct {
 	What    string `json:"what"`
 	Round   int64  `json:"round"`

@@ -134,7 +134,7 @@ func (e Event[M]) Failure() error {
 	return fmt.Errorf("process %d: %w", e.From.PID(), e.Err)
 }
 
-// Members are those that were started and not removed since.
+// Members are the processes that were started and not removed since.
 func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
 // Close tells all members to end, and waits until they have. Those that do not

@@ -21,7 +21,7 @@ const (
 	itemAcked = "acked"
 )
 
-// message is what a process at the queue tells its parent.
+// message is what a process at the queue reports to its parent.
 type message struct {
 	What     string `json:"what"`
 	Item     string `json:"item"`

@@ -33,7 +33,7 @@ var points = []Point{BeforeThinking, BeforeWriting, BeforeTelling}
 // only; what do returns, it returns.
 type Lock func(ctx context.Context, do func(token int64, lost func() error) error) error
 
-// message is what a seller tells the shop.
+// message is what a seller reports to the shop.
 type message struct {
 	Sale  *Sale `json:"sale,omitempty"`  // a unit was handed over
 	Halt  Point `json:"halt,omitempty"`  // it stands there, in the middle of a sale, until it is killed

@@ -25,7 +25,7 @@ type Replica struct {
 	Out io.Writer                                  // to the parent
 }
 
-// message is what a replica tells its parent.
+// message is what a replica reports to its parent.
 type message struct {
 	Leads int64 `json:"leads"` // it leads, with this token
 }

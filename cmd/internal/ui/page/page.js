@@ -5,7 +5,7 @@ import { age, chains, plural, shown, tree } from "./shape.js";
 const at = (id) => document.getElementById(id);
 const questions = {
   revoke: ["Ask this one to give up?", "Whether it does is up to its program."],
-  break: ["Remove this one by force?", "The next one gets its turn at once. The program that is removed may still be at work, beside the next one."],
+  break: ["Remove this one by force?", "The next one gets its turn immediately. The program that is removed may still be at work then."],
 }; // by act
 
 let every = 2000; // milliseconds
