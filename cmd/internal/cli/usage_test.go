@@ -39,7 +39,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		"invalid port":                                       "server --addr :99999",
 		`"soon" is not a duration`:                           "inspect --connect-timeout soon /l",
 		"--delay -1s: it must not be negative":               "queue receive --delay -1 /q -- true",
-		"--dead 0: it must be at least 1":                    "queue receive --dead 0 /q -- true",
+		"--dead 0: it must be between 1 and 1048576":         "queue receive --dead 0 /q -- true",
 		"--priority -1: it must be between 0 and 999":        "queue put --priority -1 /q x",
 		"--data, --again, --timeout":                         "elect --who --again /e",
 		"address":                                            "server --addr nowhere",

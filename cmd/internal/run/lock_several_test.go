@@ -125,12 +125,12 @@ func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 func TestSeveralLocksRefuseWhatCannotBeRight(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string]string{
-		"/a is there twice":              "lock /a /b /a -- true",
-		`path "/b/"`:                     "lock /a /b/ -- true",
-		"root":                           "lock /a / -- true",
-		"--slots is for one path":        "lock --slots 2 /a /b -- true",
+		"/a is there twice":                "lock /a /b /a -- true",
+		`path "/b/"`:                       "lock /a /b/ -- true",
+		"root":                             "lock /a / -- true",
+		"--slots is for one path":          "lock --slots 2 /a /b -- true",
 		"/b stands neither with the other": "lock /a --try /b -- true",
-		"no command to run":              "lock /a /bin/true",
+		"no command to run":                "lock /a /bin/true",
 	} {
 		cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...).Ends(term.ExitUsage, says)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"path"
 	"strings"
 	"testing"
 
@@ -148,6 +149,8 @@ func TestADeadlockOfCommandsWithinCommandsIsFound(t *testing.T) {
 		require.Empty(t, g.Possible)
 		for _, x := range g.Waits {
 			require.Len(t, x.Under, 1)
+			require.Len(t, x.Delays, 1)
+			require.Equal(t, x.Under[0], path.Base(x.Delays[0]))
 		}
 		text = cmdtest.On(t, w, "graph", "--dot", cmdtest.Below(w)).Output()
 		require.Equal(t, 4, strings.Count(text, "color=red"))

@@ -34,18 +34,19 @@ func takePicture(t *testing.T) {
 	servers := startServer(t).ConnectString()
 	p := serve(t, servers, "--allow-break", "--every", "200ms")
 	job, report := newWorker(t, ctx, servers, "job"), newWorker(t, ctx, servers, "report")
+	under := map[string]context.Context{}
 	for path, holder := range map[string]worker{"/locks/a": job, "/locks/b": report, "/backup": job} {
-		require.NotNil(t, <-holder.acquire(ctx, path))
+		under[path] = (<-holder.acquire(ctx, path)).Context(ctx)
 	}
 	b := browse(t, ctx)
 	b.do(chromedp.EmulateViewport(960, 740), chromedp.Navigate(p.url))
-	job.acquire(ctx, "/locks/b")
+	job.acquire(under["/locks/a"], "/locks/b")
 	b.shows("#waits", "job ")
-	report.acquire(ctx, "/locks/a")
+	report.acquire(under["/locks/b"], "/locks/a")
 	b.shows("#circles", "report")
 	newWorker(t, ctx, servers, "cron").acquire(ctx, "/backup")
 	b.shows("#waits", "cron ")
-	require.Equal(t, 4, value[int](b, `document.querySelectorAll("#waits .row").length`), "each wait once, below a session of the circle")
+	require.Equal(t, 5, value[int](b, `document.querySelectorAll("#waits .row").length`), "each wait once: three below a hold of the circle, and one below another")
 	data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(picture, data, 0o644))
