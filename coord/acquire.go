@@ -15,9 +15,9 @@ import (
 // again, at the end of the line. When it returns an error, nothing is left
 // behind: what could not be deleted yet is deleted in the background. When ctx
 // ends, it returns immediately. ctx bounds the waiting only, not the hold. With
-// a ctx that carries a hold of the same line, see [Spec.Reentrant] and
-// [ErrUpgrade]; a claim that would wait for that hold is refused with
-// [ErrInvalid].
+// a ctx that carries a hold of the same line, see [Spec.Reentrant]; a claim
+// that would wait for that hold is refused with [ErrInvalid], and so is any
+// exclusive claim inside of a shared hold.
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
 	h, outer, err := c.inside(ctx, spec, rule)
 	switch {
@@ -151,7 +151,7 @@ func (c *Client) removeFormer(ctx context.Context, cl *claim) error {
 	}
 	dir, nodes := cl.shape.Line.Dir, []string{cl.path()}
 	if cl.node.Path() == "" { // it is not known whether there is one
-		if err := c.Flush(ctx); err != nil {
+		if err := c.flush(ctx); err != nil {
 			return err
 		}
 		names, err := c.Children(ctx, dir)
@@ -194,7 +194,7 @@ func (cl *claim) giveUp(ctx context.Context, why error) {
 // the same line, that is, with a context that carries one (see [HeldIn]). If
 // the hold covers what is asked for, and the claim is re-entrant, it is another
 // handle of the hold, without a request. An exclusive claim inside of a shared
-// hold is refused with [ErrUpgrade]. In all other cases there is no decision,
+// hold is refused with [ErrInvalid]. In all other cases there is no decision,
 // but a claim that is not granted immediately waits for the outer hold, which
 // ends no earlier than its own context.
 func (c *Client) inside(ctx context.Context, spec Spec, rule Rule) (h *Hold, outer *Hold, err error) {
@@ -205,7 +205,7 @@ func (c *Client) inside(ctx context.Context, spec Spec, rule Rule) (h *Hold, out
 	case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):
 		return nil, nil, nil
 	case spec.Exclusive && !held.claim.shape.Exclusive:
-		return nil, held, ErrUpgrade
+		return nil, held, invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
 	case !spec.Reentrant:
 		return nil, held, nil
 	}

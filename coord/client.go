@@ -55,7 +55,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 	}
 	_, err = c.keeper.Session(ctx)
 	if err == nil && len(c.opts.Auth) > 0 {
-		err = c.Flush(ctx) // answered after the credentials
+		err = c.flush(ctx) // answered after the credentials
 	}
 	if err != nil {
 		err = fmt.Errorf("no session with %s: %w", servers, err)

@@ -125,7 +125,7 @@ func TestAServerThatDoesNotAnswerTheHandshakeIsLeftForAnother(t *testing.T) {
 		h := b.acquire(c)
 		silent.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
-		require.NoError(t, c.Flush(b.Within(T/2)))
+		require.NoError(t, coordtest.Write(b.Within(T/2), c))
 		require.False(t, silent.Load(), "it was not called")
 		require.NoError(t, h.Err())
 		require.Equal(t, h.Session(), c.SessionID())
@@ -151,7 +151,7 @@ func TestWhateverTheServerThrottlesIsAskedForAgain(t *testing.T) {
 		require.NoError(t, next.hold.Release(b.Context()))
 		throttled = append(throttled, b.Server.Inject( // those before may have met probes
 			zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Session: c.SessionID(), Times: 3}, zkembed.ReplyError(zkembed.CodeThrottledOp)))
-		require.NoError(t, c.Flush(b.Context()))
+		require.NoError(t, coordtest.Write(b.Context(), c))
 		for i, fault := range throttled {
 			require.Equal(t, 3, fault.Fired(), "fault %d", i)
 		}

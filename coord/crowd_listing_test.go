@@ -13,13 +13,14 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func (b bubble) connected(opts ...coord.Option) *coord.Client {
 	b.Helper()
 	c := b.Open(opts...)
-	require.NoError(b, c.Flush(b.Context()))
+	require.NoError(b, coordtest.Write(b.Context(), c))
 	return c
 }
 
@@ -288,7 +289,7 @@ func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 			}
 		}))
 		other := b.Open()
-		spec := coord.Spec{Line: coord.LockLine(mutex.Line.Dir), Kind: "lock", Unlisted: true}
+		spec := coord.Spec{Line: inspect.LockLine(mutex.Line.Dir), Kind: "lock", Unlisted: true}
 		h, between := b.acquire(other), b.join(other, mutex)
 		one, two := b.wait(c, spec), b.wait(c, spec)
 		claim := b.join(c, spec)

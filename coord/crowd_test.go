@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -164,10 +165,10 @@ func TestABusyServerIsNotLeftAgainAndAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var dials atomic.Int32
 		c := b.Open(b.dialling(&dials))
-		require.NoError(t, c.Flush(b.Context()))
+		require.NoError(t, coordtest.Write(b.Context(), c))
 		busy := b.Server.Inject(zkembed.Match{Func: func(r zkembed.Request) bool { return r.Session == c.SessionID() }}, zkembed.DelayReply(T*3/4))
 		begun := time.Now()
-		require.NoError(t, c.Flush(b.Context()))
+		require.NoError(t, coordtest.Write(b.Context(), c))
 		require.LessOrEqual(t, time.Since(begun), T*3/2)
 		require.EqualValues(t, 2, dials.Load())
 		busy.Remove()
@@ -211,7 +212,7 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 					require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, coord.First)), context.Canceled)
 				})
 			}
-			require.NoError(t, c.Flush(ctx))
+			require.NoError(t, coordtest.Write(ctx, c))
 			before := inUse()
 			close(begin)
 			time.Sleep(time.Second)
@@ -238,7 +239,7 @@ func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 		before := inUse()
 		for i := range holds {
 			var err error
-			holds[i], err = c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
+			holds[i], err = c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
 			require.NoError(b, err)
 			time.Sleep(time.Millisecond) // one at a time: the runtime keeps what its goroutines need at once
 		}

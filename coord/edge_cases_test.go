@@ -268,7 +268,7 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		require.NoError(b, err)
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
-		require.NotErrorIs(b, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)), coord.ErrUpgrade)
+		require.NotErrorIs(b, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)), coord.ErrInvalid)
 		require.NoError(b, shared.Release(b.Context()))
 	})
 }

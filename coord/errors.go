@@ -30,12 +30,6 @@ var (
 	ErrNodeDeleted = errors.New("own node was deleted")
 	// ErrReleased: the hold was released by its owner.
 	ErrReleased = errors.New("hold released")
-	// ErrUpgrade: an exclusive hold was asked for with a context that carries a
-	// shared one of the same line. It could never be granted, since it would
-	// wait for its own reader. Release the read hold first, then acquire the
-	// write, and look again at what was read: others may have written in
-	// between. Or acquire the write in the first place, and downgrade.
-	ErrUpgrade = errors.New("a read hold cannot be upgraded to a write hold: release it first")
 	// ErrForeign: the directory holds a contender of another dialect or recipe
 	// that came first. The two kinds cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
@@ -49,7 +43,9 @@ var (
 	// ([WithMaxPacket]). It was not sent, or servers have closed the connection
 	// on it a few times.
 	ErrTooLarge = wire.ErrTooLarge
-	// ErrInvalid: an argument is invalid; the message says which and why.
+	// ErrInvalid: an argument is invalid; the message says which and why. An
+	// acquire with a context that carries a hold for which it would wait for
+	// ever is invalid, too, such as a write inside of a read of the same line.
 	ErrInvalid = wire.ErrInvalid
 
 	// ErrSessionExpired: the session is over; its ephemeral nodes are gone or
@@ -67,7 +63,6 @@ var (
 	ErrBadVersion = wire.ErrBadVersion
 	ErrNoAuth     = wire.ErrNoAuth
 	ErrAuthFailed = wire.ErrAuth
-	ErrQuota      = wire.ErrQuota
 	ErrThrottled  = wire.ErrThrottled
 )
 

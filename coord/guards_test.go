@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -41,7 +42,7 @@ func (b bubble) createdBehind() (session int64, before zkembed.Counts, acquired 
 	b.Server.AddFollower(T/20, session)
 	time.Sleep(T)
 	// A write, so that no probe is due, which would have the server catch up.
-	require.NoError(b, c.Flush(b.Context()))
+	require.NoError(b, coordtest.Write(b.Context(), c))
 	before = b.Server.SessionCounts(session)
 	acquired = b.acquireLater(c, mutex)
 	for b.owned(session) == 0 {

@@ -75,13 +75,6 @@ type Line struct {
 // has reports whether claims of a kind take part.
 func (l Line) has(kind string) bool { return len(l.Kinds) == 0 || slices.Contains(l.Kinds, kind) }
 
-// LockLine is the line of the locks at dir: mutexes, and both sides of
-// read/write locks, which exclude each other. A mutex stands in it like a
-// writer.
-func LockLine(dir string) Line {
-	return Line{Dir: dir, Kinds: []string{dialect.Lock, dialect.Read, dialect.Write}}
-}
-
 // Order picks those out of the names of a directory's children that take part
 // in the line, and sorts them by age. It costs no request.
 func (l Line) Order(names []string, d Dialect) []Contender {

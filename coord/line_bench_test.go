@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
 // shuffledNames are n names of mutex claims in no order, as a listing has them.
@@ -29,7 +30,7 @@ func shuffledNames(d coord.Dialect, n int) []string {
 // BenchmarkTheRuleOnALineOf10000 is what a claim at the end of a long line does
 // with a listing: it reads the names, orders them, and asks the rule.
 func BenchmarkTheRuleOnALineOf10000(b *testing.B) {
-	names, line := shuffledNames(coord.Curator, 10_000), coord.LockLine("/lock")
+	names, line := shuffledNames(coord.Curator, 10_000), inspect.LockLine("/lock")
 	b.ReportAllocs()
 	for b.Loop() {
 		ordered := line.Order(names, coord.Curator)
@@ -43,7 +44,7 @@ func BenchmarkTheRuleOnALineOf10000(b *testing.B) {
 func BenchmarkParsing(b *testing.B) {
 	for _, d := range []coord.Dialect{coord.Curator, coord.Kazoo} {
 		b.Run(string(d), func(b *testing.B) {
-			names, line := shuffledNames(d, 1), coord.LockLine("/lock")
+			names, line := shuffledNames(d, 1), inspect.LockLine("/lock")
 			b.ReportAllocs()
 			for b.Loop() {
 				if len(line.Order(names, d)) != 1 {

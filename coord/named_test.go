@@ -85,7 +85,7 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, h.Err(), "it does not know")
 		away.Store(false)
-		require.NoError(t, c.Flush(b.Context()))
+		require.NoError(t, coordtest.Write(b.Context(), c))
 		synctest.Wait()
 		require.True(t, ended(h))
 		require.ErrorIs(t, h.Err(), coord.ErrNodeDeleted)

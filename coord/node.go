@@ -147,9 +147,9 @@ func (c *Client) EnsureDir(ctx context.Context, path string) error {
 	return err
 }
 
-// Flush is a write that changes nothing. When it has returned nil, reads of
+// flush is a write that changes nothing. When it has returned nil, reads of
 // this client show everything committed before the call: one request.
-func (c *Client) Flush(ctx context.Context) error {
+func (c *Client) flush(ctx context.Context) error {
 	_, err := read(ctx, c, "flush", "/", func(s *session.Session, _ string) (struct{}, error) {
 		return struct{}{}, s.Flush(ctx)
 	})

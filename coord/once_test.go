@@ -142,7 +142,7 @@ func TestAWitnessDeletedByHandOrEndedWithItsSessionIsReplaced(t *testing.T) {
 		require.NoError(b, coordtest.Err(c.Set(b.Context(), "/once/"+names[0], nil, -1)))
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)), "another client wrote the witness")
 		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
-		require.NoError(b, c.Flush(b.Context()), "the client has another session")
+		require.NoError(b, coordtest.Write(b.Context(), c), "the client has another session")
 		require.NoError(b, coordtest.Err(o.Txn(b.Context(), add)))
 		require.Equal(b, 4, b.children("/count"))
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -293,7 +294,7 @@ func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 		c := b.Open()
 		h := b.acquire(c)
 		hung := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Hang())
-		require.NoError(t, c.Flush(b.Within(T*6/10)))
+		require.NoError(t, coordtest.Write(b.Within(T*6/10), c))
 		require.Equal(t, 1, hung.Fired())
 		require.NoError(t, h.Err())
 		require.Equal(t, h.Session(), c.SessionID())
@@ -324,7 +325,7 @@ func TestAConnectionThatTakesLongIsMade(t *testing.T) {
 				require.Less(t, time.Since(begun), d+time.Second)
 				require.NoError(t, b.Server.DropConn(c.SessionID()))
 				id := c.SessionID()
-				require.NoError(t, c.Flush(b.Context()))
+				require.NoError(t, coordtest.Write(b.Context(), c))
 				require.Equal(t, id, c.SessionID())
 			})
 		})

@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
-
-// Writer carries out transactions: a [Client]; a [Hold], as long as it lasts;
-// an [ExactlyOnce], none of them twice.
-type Writer interface {
-	Txn(ctx context.Context, ops ...Op) ([]Result, error)
-}
 
 // Record is the data of a node that clients agree on. Each of them changes it
 // in one way only: it reads, decides, and writes for the version that it has
@@ -55,29 +50,36 @@ func (r Record) Look(v *View, initial []byte) ([]byte, Stat, error) {
 // data as they are (the Stat is zero while there is no record, which is made
 // then, with its parents), and is asked again when another client was faster.
 // When decide fails, or returns the data that it was given, nothing is written.
-// Two requests, and two more for each time that another was faster.
+// Two requests, one less if this process watches the record, and two more for
+// each time that another was faster.
 //
-// The writer of a change learns its outcome. A [Client] and a [Hold] answer
-// [ErrUnconfirmed] when the connection fails before the reply: where deciding
-// again after one's own change does no harm, call Change by [Client.Retry].
-// Where it does harm, as in a counter, let an [ExactlyOnce] write. A hold that
-// is lost answers [ErrLost].
-func (r Record) Change(ctx context.Context, by Writer, decide func(data []byte, stat Stat) ([]byte, error)) error {
-	for {
-		data, stat, err := r.client.Get(ctx, r.path)
+// write is [Client.Txn], or [Hold.Txn] for a change that only the holder makes,
+// or [ExactlyOnce.Txn]. The first two answer [ErrUnconfirmed] when the
+// connection fails before the reply: where deciding again after one's own
+// change does no harm, call Change by [Client.Retry]. Where it does harm, as in
+// a counter, take the third. A hold that is lost answers [ErrLost].
+func (r Record) Change(
+	ctx context.Context, write func(ctx context.Context, ops ...Op) ([]Result, error),
+	decide func(data []byte, stat Stat) ([]byte, error),
+) error {
+	for known := r.watched(); ; known = nil {
+		data, stat, err := r.read(ctx, known)
 		missing := errors.Is(err, ErrNoNode)
 		if err != nil && !missing {
 			return err
 		}
 		next, err := decide(data, stat)
 		if err != nil || !missing && bytes.Equal(next, data) {
+			if known != nil {
+				continue // the watch may have yet to hear of a change
+			}
 			return err
 		}
 		op := SetOp(r.path, next, stat.Version)
 		if missing {
 			op = CreateOp(r.path, next)
 		}
-		_, err = by.Txn(ctx, op)
+		_, err = write(ctx, op)
 		if err == nil || errors.Is(err, ErrLost) {
 			return err
 		}
@@ -90,4 +92,20 @@ func (r Record) Change(ctx context.Context, by Writer, decide func(data []byte, 
 			return err
 		}
 	}
+}
+
+// watched returns the watch of the record that this process has, or nil.
+func (r Record) watched() *session.Watch {
+	s := r.client.keeper.Current()
+	if s == nil {
+		return nil
+	}
+	return s.Watches.Get(session.Data, r.client.full(r.path))
+}
+
+func (r Record) read(ctx context.Context, known *session.Watch) ([]byte, Stat, error) {
+	if known != nil {
+		return slices.Clone(known.Data), Stat(known.Stat), nil
+	}
+	return r.client.Get(ctx, r.path)
 }

@@ -1,6 +1,7 @@
 package coord_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -28,7 +30,7 @@ func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
 			c := b.Open()
 			for range 5 {
 				changing.Go(func() {
-					if err := c.Record("/a/counter").Change(b.Context(), c, increment); err != nil {
+					if err := c.Record("/a/counter").Change(b.Context(), c.Txn, increment); err != nil {
 						b.Error(err)
 					}
 				})
@@ -41,6 +43,26 @@ func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
 	})
 }
 
+// A record that this process watches is not read again, unless nothing would be
+// written.
+func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		record := c.Record("/r")
+		require.NoError(b, record.Change(b.Context(), c.Txn, increment))
+		require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, err := record.Look(v, nil)
+			return err == nil, err
+		}))
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, requests(b, c, func() {
+			require.NoError(b, record.Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
+		}))
+		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpNotify: 1}, requests(b, c, func() {
+			require.NoError(b, record.Change(b.Context(), c.Txn, increment))
+		}))
+	})
+}
+
 // A client does not know what became of its change, and says so; an ExactlyOnce
 // finds out.
 func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
@@ -49,13 +71,13 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 		once, err := c.ExactlyOnce("/once")
 		require.NoError(b, err)
 		record := c.Record("/counter")
-		require.NoError(b, record.Change(b.Context(), once, increment))
+		require.NoError(b, record.Change(b.Context(), once.Txn, increment))
 
-		for writer, want := range map[coord.Writer]error{c: coord.ErrUnconfirmed, once: nil} {
+		for want, write := range map[error]func(context.Context, ...coord.Op) ([]coord.Result, error){coord.ErrUnconfirmed: c.Txn, nil: once.Txn} {
 			lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Func: func(r zkembed.Request) bool {
 				return slices.Contains(r.Paths, "/counter")
 			}, Times: 1}, zkembed.LoseReply())
-			require.ErrorIs(b, record.Change(b.Context(), writer, increment), want)
+			require.ErrorIs(b, record.Change(b.Context(), write, increment), want)
 			require.Equal(b, 1, lost.Fired())
 		}
 		data, _, err := c.Get(b.Context(), "/counter")
@@ -68,10 +90,10 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 func TestWhoHasLostItsHoldDoesNotChangeARecord(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, admin := b.Open(), b.Open()
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/lock"), Kind: "lock"}, coord.First)
+		h, err := c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First)
 		require.NoError(b, err)
-		require.NoError(b, c.Record("/r").Change(b.Context(), h, increment))
-		require.ErrorIs(b, c.Record("/r").Change(b.Context(), h, func(data []byte, stat coord.Stat) ([]byte, error) {
+		require.NoError(b, c.Record("/r").Change(b.Context(), h.Txn, increment))
+		require.ErrorIs(b, c.Record("/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
 			require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
 			return increment(data, stat)
 		}), coord.ErrLost)
@@ -86,8 +108,8 @@ func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/r", []byte("as it is")))
 		no := errors.New("no")
-		require.ErrorIs(b, c.Record("/r").Change(b.Context(), c, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
-		require.NoError(b, c.Record("/r").Change(b.Context(), c, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
+		require.ErrorIs(b, c.Record("/r").Change(b.Context(), c.Txn, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
+		require.NoError(b, c.Record("/r").Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
 		_, stat, err := c.Get(b.Context(), "/r")
 		require.NoError(b, err)
 		require.Zero(b, stat.Version)
@@ -142,5 +164,19 @@ func TestALookMakesARecordThatIsMissing(t *testing.T) {
 			return true, err
 		}))
 		require.Equal(b, "first", string(data))
+	})
+}
+
+// A session comes back, a hold does not.
+func TestRetryMakesNoCallAgainForALostHold(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		calls := 0
+		err := b.Open().Retry(b.Context(), func(context.Context) error {
+			if calls++; calls > 1 {
+				return nil
+			}
+			return errors.Join(coord.ErrLost, coord.ErrSessionExpired)
+		})
+		require.ErrorIs(b, err, coord.ErrLost)
 	})
 }

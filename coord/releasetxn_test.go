@@ -217,7 +217,7 @@ func TestATransactionThatReleasesIsCarriedOutIfItSaysSoThoughTheHoldIsLostMeanwh
 func TestAHoldThatATransactionIsReleasingCanBeNeitherNestedNorDowngraded(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		again := coord.Spec{Line: coord.LockLine("/lock"), Kind: "write", Exclusive: true, Reentrant: true}
+		again := coord.Spec{Line: inspect.LockLine("/lock"), Kind: "write", Exclusive: true, Reentrant: true}
 		h := b.acquire(c, again)
 		b.Server.Inject(zkembed.Match{PathPrefix: "/done"}, zkembed.DelayReply(time.Second))
 		released := make(chan error, 1)

@@ -181,7 +181,7 @@ func TestADowngradeThatIsCarriedOutAfterItsCallerHasGivenUpLeavesNothing(t *test
 	inBubble(t, func(b bubble) {
 		var removed atomic.Int64
 		c := b.Open(strays(&removed))
-		h := b.acquire(c, coord.Spec{Line: coord.LockLine("/lock"), Kind: "write", Exclusive: true})
+		h := b.acquire(c, coord.Spec{Line: inspect.LockLine("/lock"), Kind: "write", Exclusive: true})
 		swap := func(r zkembed.Request) bool { return len(r.Parts) == 3 }
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: swap, Times: 1}, zkembed.CarryOutLate(T/4))
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.Delay(T/3))

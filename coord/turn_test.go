@@ -255,7 +255,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			const around = "_c_0-lock-0000000007"
 			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
 			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
-				h, err := c.Acquire(ctx, coord.Spec{Line: coord.LockLine(dir), Kind: "lock"}, coord.First)
+				h, err := c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First)
 				require.NoError(b, err)
 				return h
 			}
@@ -304,8 +304,8 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 		require.NoError(t, err)
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
-			require.ErrorIs(t, coordtest.Err(c.Acquire(shared.Context(b.Context()), write, coord.First)), coord.ErrUpgrade)
-			require.ErrorIs(t, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), write, coord.First)), coord.ErrUpgrade)
+			require.ErrorIs(t, coordtest.Err(c.Acquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
+			require.ErrorIs(t, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
 		}
 		require.NoError(t, shared.Release(b.Context()))
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -409,7 +410,7 @@ func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t
 				follower := b.Server.AddFollower(time.Millisecond, h.Session())
 				time.Sleep(T)
 				for isolated := time.Now().Add(report * 99 / 100); time.Now().Before(isolated); {
-					require.NoError(t, holder.Flush(b.Context()))
+					require.NoError(t, coordtest.Write(b.Context(), holder))
 					time.Sleep(report / 200)
 				}
 				follower.Isolate()

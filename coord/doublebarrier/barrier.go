@@ -83,8 +83,8 @@ const (
 )
 
 // list lists the members, of every round, by age.
-func (b *Barrier) list(ctx context.Context) ([]coord.Contender, error) {
-	names, err := b.client.Children(ctx, b.path)
+func (b *Barrier) list(ctx context.Context, client *coord.Client) ([]coord.Contender, error) {
+	names, err := client.Children(ctx, b.path)
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}
-	line, err := b.list(ctx)
+	line, err := b.list(ctx, b.client)
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -178,7 +179,7 @@ func TestClientsOfBothDialectsMeet(t *testing.T) {
 func TestALockAtThePathKeepsNoMemberOut(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
-		require.NoError(t, coordtest.Err(cs[0].Acquire(b.Context(), coord.Spec{Line: coord.LockLine("/b"), Kind: "lock"}, coord.First)))
+		require.NoError(t, coordtest.Err(cs[0].Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/b"), Kind: "lock"}, coord.First)))
 		b.leaveAll(nil, b.enter(bs...)...)
 		b.Close(cs...)
 	})

@@ -72,7 +72,7 @@ func (b *Barrier) enter(ctx context.Context) (*Member, error) {
 // no place. It sets another number of members where there are none.
 func (b *Barrier) admit(ctx context.Context) error {
 	var line []coord.Contender
-	listed := false
+	listed, client := false, b.client.Fresh() // the server may lag behind
 	return b.client.Wait(ctx, func(v *coord.View) (admitted bool, err error) {
 		r, err := b.ready.watchOrMake(v, b.size) // no older than the list
 		agreed := r.Size == b.size
@@ -84,15 +84,13 @@ func (b *Barrier) admit(ctx context.Context) error {
 		case listed && len(line) > 0:
 			return false, b.errSize(r)
 		case listed:
-			err = b.ready.write(ctx, b.client, r, r.resized(b.size))
+			err = b.ready.write(ctx, b.client.Txn, r, r.resized(b.size))
 			if errors.Is(err, coord.ErrBadVersion) || errors.Is(err, coord.ErrNoNode) {
 				err = nil // another client was faster
 			}
-		default:
-			err = b.client.Flush(ctx) // the server may lag behind
 		}
 		if err == nil {
-			line, err = b.list(ctx)
+			line, err = b.list(ctx, client)
 		}
 		listed = true
 		v.At(time.Now())
@@ -132,7 +130,7 @@ func (m *Member) look(ctx context.Context, v *coord.View, line []coord.Contender
 		return false, nil
 	}
 	if line == nil || r.Open {
-		line, err = b.list(ctx)
+		line, err = b.list(ctx, b.client)
 	}
 	switch {
 	case err != nil:
@@ -180,7 +178,7 @@ func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) 
 			roster = append(roster, coord.CheckOp(m.barrier.node(name), -1))
 		}
 	}
-	err := m.barrier.ready.write(ctx, m.hold, r, next, roster...)
+	err := m.barrier.ready.write(ctx, m.hold.Txn, r, next, roster...)
 	if errors.Is(err, coord.ErrBadVersion) {
 		return nil
 	}

@@ -58,10 +58,9 @@ func (m *Member) leave(ctx context.Context) error {
 
 // look does what the round's state calls for. It reports whether the round is
 // over, and then the verdict. The watch on ready is there before the mark,
-// while the round cannot end: a watch that is set after the end never fires,
-// and stays.
+// while the round cannot end.
 func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
-	if over, err := l.refresh(ctx, v); over || err != nil {
+	if over, err := l.refresh(v); over || err != nil {
 		return over, err
 	}
 	if l.hurry.IsZero() {
@@ -91,17 +90,10 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 }
 
 // refresh reads ready again if it has changed. It reports whether the round is
-// over, and then the verdict. It looks for the end first, without a watch.
-func (l *leaver) refresh(ctx context.Context, v *coord.View) (over bool, err error) {
-	ready := l.barrier.ready
-	data, stat, known := v.Peek(ready.path)
-	if !known {
-		if over, err := l.ended(ready.get(ctx)); over || err != nil {
-			return over, err
-		}
-		data, stat, err = v.Get(ready.path)
-	}
-	if known && stat == l.seen.stat {
+// over, and then the verdict.
+func (l *leaver) refresh(v *coord.View) (over bool, err error) {
+	data, stat, err := v.Get(l.barrier.ready.path)
+	if err == nil && stat == l.seen.stat {
 		return false, nil
 	}
 	return l.ended(snapshotOf(data, stat, err))
@@ -135,7 +127,7 @@ func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
 // mark shows the others that the member has finished.
 func (m *Member) mark(ctx context.Context) error {
 	data := []byte(m.barrier.client.Identity() + done)
-	return m.barrier.ready.repeat(ctx, m.hold, coord.SetOp(m.Node(), data, -1))
+	return m.barrier.ready.repeat(ctx, m.hold.Txn, coord.SetOp(m.Node(), data, -1))
 }
 
 // awaitBefore waits for the end of the member before this one. When it has
@@ -189,7 +181,7 @@ func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[i
 // a later round without telling how this one ended.
 func (l *leaver) close(ctx context.Context) (closed bool, err error) {
 	over := l.seen.closing(l.missing)
-	err = l.barrier.ready.write(ctx, l.hold, l.seen, over)
+	err = l.barrier.ready.write(ctx, l.hold.Txn, l.seen, over)
 	switch {
 	case err == nil:
 		return l.ended(snapshot{over, l.seen.stat}, nil)

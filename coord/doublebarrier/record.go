@@ -37,19 +37,22 @@ func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
 	return snapshotOf(r.client.Record(r.path).Look(v, encode(state{Format: format, Size: size})))
 }
 
+// transaction is that of a client, or of a hold.
+type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)
+
 // write replaces what was read as from, along with the checks. It may be sent
 // again: it takes effect once, since that changes the version. It fails with
 // [coord.ErrBadVersion] when the record has changed since, and with
 // [coord.ErrNoNode] when it is gone, or a node that is checked.
-func (r record) write(ctx context.Context, w coord.Writer, from snapshot, to state, checks ...coord.Op) error {
-	return r.repeat(ctx, w, append(checks, coord.SetOp(r.path, encode(to), from.stat.Version))...)
+func (r record) write(ctx context.Context, txn transaction, from snapshot, to state, checks ...coord.Op) error {
+	return r.repeat(ctx, txn, append(checks, coord.SetOp(r.path, encode(to), from.stat.Version))...)
 }
 
 // repeat repeats a transaction that may be carried out twice until its outcome
 // is known.
-func (r record) repeat(ctx context.Context, w coord.Writer, ops ...coord.Op) error {
+func (r record) repeat(ctx context.Context, txn transaction, ops ...coord.Op) error {
 	return r.client.Retry(ctx, func(ctx context.Context) error {
-		_, err := w.Txn(ctx, ops...)
+		_, err := txn(ctx, ops...)
 		return err
 	})
 }

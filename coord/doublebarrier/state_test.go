@@ -143,12 +143,12 @@ func TestOfSeveralThatChangeTheRecordAtOnceOneSucceeds(t *testing.T) {
 		require.NoError(b, err)
 		require.Equal(b, from.stat.Version, same.stat.Version)
 
-		require.NoError(b, a.write(b.Context(), a.client, from, from.resized(3)))
-		require.ErrorIs(b, c.write(b.Context(), c.client, same, same.resized(4)), coord.ErrBadVersion)
+		require.NoError(b, a.write(b.Context(), a.client.Txn, from, from.resized(3)))
+		require.ErrorIs(b, c.write(b.Context(), c.client.Txn, same, same.resized(4)), coord.ErrBadVersion)
 
 		now, err := a.get(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, 3, now.Size)
-		require.NoError(b, c.write(b.Context(), c.client, now, now.resized(4)))
+		require.NoError(b, c.write(b.Context(), c.client.Txn, now, now.resized(4)))
 	})
 }

@@ -81,9 +81,9 @@
 // Campaign: create and list, which travel together, one round trip; then the
 // notice, another. Resign: one request. A candidate watches the two before it,
 // and its own node: when a leader goes, the two behind it are woken, and no
-// others. Proclaim: one request. Leader: an empty write, a list, a read of the
-// notice and one of the node, one after the other. Observe: the same at the
-// beginning; then a list and a read for each change, one read more when another
-// leads, and every observer wakes at each. In the Kazoo dialect there is no
-// notice to make or to read.
+// others. Proclaim: one request, one more before its nodes are watched. Leader:
+// an empty write, a list, a read of the notice and one of the node, one after
+// the other. Observe: the same at the beginning; then a list and a read for
+// each change, one read more when another leads, and every observer wakes at
+// each. In the Kazoo dialect there is no notice to make or to read.
 package election

@@ -72,7 +72,7 @@ func TestRunWaitsForItsFunctionAfterALossAndThenCampaignsAgain(t *testing.T) {
 		require.ErrorIs(t, first.Err(), coord.ErrLost)
 		// a has a session again, but its function has not returned.
 		zktest.Eventually(t, coordtest.Soon, func() bool { return c.SessionID() != 0 && c.SessionID() != first.Session() }, "a session")
-		require.NoError(t, c.Flush(coordtest.Limited(t)))
+		require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
 		lined(t, w, path, 1)
 		a.back <- errors.New("whatever a lost leader says")
 		lined(t, w, path, 2)

@@ -1,6 +1,7 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -15,15 +16,10 @@ type Term struct {
 	*coord.Hold
 	election *Election
 	notice   string // where it proclaims, and is asked; see [inspect.Notice]
-	// version is that of the node's data as last set or seen. It is passed on
-	// by the channel, which orders proclamations.
-	version chan int32
 }
 
 func newTerm(e *Election, h *coord.Hold) *Term {
-	t := &Term{Hold: h, election: e, notice: inspect.Notice(h.Node()), version: make(chan int32, 1)}
-	t.version <- 0
-	return t
+	return &Term{Hold: h, election: e, notice: inspect.Notice(h.Node())}
 }
 
 // Resign ends the term and lets the next candidate lead. It answers as
@@ -39,58 +35,47 @@ func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 // connections. A request to step down is not lost: [coord.Hold.Revoked] is
 // closed before the data are replaced. In Curator's dialect the data are
 // written into the leader's notice ([inspect.Notice]) and not into its node,
-// which keeps the data that it campaigned with. One request.
+// which keeps the data that it campaigned with. One request, as soon as the
+// term's nodes are watched, and one more before.
 func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	if err := t.election.checkData("proclaim", data); err != nil {
 		return err
 	}
+	c := t.election.client
 	if data == nil {
-		data = []byte(t.election.client.Identity())
+		data = []byte(c.Identity())
 	}
-	var version int32
-	select {
-	case version = <-t.version:
-	case <-ctx.Done():
-		return t.election.client.Failure("proclaim", t.Node(), coord.Ended(ctx))
-	}
-	defer func() { t.version <- version }()
-	return t.election.client.Retry(ctx, func(ctx context.Context) error {
-		for {
-			results, err := t.Txn(ctx, coord.SetOp(t.notice, data, version))
-			if op, wrapped := err.(*coord.OpError); wrapped {
-				err = &coord.OpError{Op: "proclaim", Path: t.Node(), Err: op.Err}
+	inside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	inside = t.Context(inside)
+	err := c.Retry(inside, func(ctx context.Context) error {
+		return c.Record(t.notice).Change(ctx, t.Txn, func(before []byte, stat coord.Stat) ([]byte, error) {
+			switch lost := t.Err(); {
+			case lost != nil:
+				return nil, lost
+			case stat.Czxid == 0 && t.notice != t.Node():
+				return nil, cmp.Or(t.election.post(ctx, t.Hold, data), errPosted)
+			case inspect.IsRevocation(before):
+				select {
+				case <-t.Revoked():
+				case <-ctx.Done():
+					return nil, coord.Ended(ctx)
+				}
 			}
-			if err == nil {
-				version = results[0].Stat.Version
-				return nil
-			}
-			if errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) { // the notice was deleted by hand
-				version = 0
-				return t.election.post(ctx, t.Hold, data)
-			}
-			if !errors.Is(err, coord.ErrBadVersion) {
-				return err
-			}
-			if version, err = t.heed(ctx); err != nil {
-				return err
-			}
-		}
+			return data, nil
+		})
 	})
+	switch op, wrapped := err.(*coord.OpError); {
+	case err == nil, err == errPosted:
+		return nil
+	case wrapped:
+		err = op.Err
+	}
+	if ctx.Err() == nil {
+		err = cmp.Or(t.Err(), err)
+	}
+	return c.Failure("proclaim", t.Node(), err)
 }
 
-// heed reads what others have written into the node, and returns its version.
-func (t *Term) heed(ctx context.Context) (int32, error) {
-	data, stat, err := t.election.client.Get(ctx, t.notice)
-	if err != nil && !errors.Is(err, coord.ErrNoNode) {
-		return 0, err
-	}
-	if inspect.IsRevocation(data) {
-		select {
-		case <-t.Revoked():
-		case <-t.Done():
-		case <-ctx.Done():
-			return 0, t.election.client.Failure("proclaim", t.Node(), coord.Ended(ctx))
-		}
-	}
-	return stat.Version, nil
-}
+// errPosted: the notice, which was deleted by hand, was made again.
+var errPosted = errors.New("the notice was made again")

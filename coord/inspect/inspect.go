@@ -76,6 +76,13 @@ func Granted(line []coord.Contender) []bool {
 	return holds
 }
 
+// LockLine is the line of the locks at dir: mutexes, and both sides of
+// read/write locks, which exclude each other. A mutex stands in it like a
+// writer.
+func LockLine(dir string) coord.Line {
+	return coord.Line{Dir: dir, Kinds: []string{dialect.Lock, dialect.Read, dialect.Write}}
+}
+
 // Describe reads the nodes of contenders in dir: one request for each. Nodes
 // that are gone are left out. It does not say who holds, which is up to the
 // recipe.

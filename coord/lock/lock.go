@@ -37,7 +37,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	m := &Mutex{client: client, spec: coord.Spec{Line: coord.LockLine(path), Kind: "lock", Exclusive: true}}
+	m := &Mutex{client: client, spec: coord.Spec{Line: inspect.LockLine(path), Kind: "lock", Exclusive: true}}
 	if err := coord.Configure(m, path, opts); err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // Acquire waits for the lock until ctx ends. ctx bounds the waiting, not the
 // hold. When it returns an error, nothing is left behind. With a context that
 // carries a read hold of a read/write lock on the same path it fails with
-// [coord.ErrUpgrade].
+// [coord.ErrInvalid].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
 		return m.client.Acquire(ctx, m.spec, coord.First)

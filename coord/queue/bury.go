@@ -114,7 +114,7 @@ func (q *Queue) withFree(ctx context.Context, name string, remove func(e entry) 
 // is made sure of by making its claim.
 func (q *Queue) remove(ctx context.Context, e entry, ops ...coord.Op) error {
 	_, err := q.sends.Txn(ctx, append([]coord.Op{
-		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral),
+		coord.CreateOp(q.claim(e.name), nil),
 		coord.DeleteOp(q.claim(e.name), -1),
 		coord.DeleteOp(q.entry(e.name), e.stat.Version),
 	}, ops...)...)

@@ -81,19 +81,17 @@ func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
 	if i.queue.dispatcher.isParked(i) {
 		return i.queue.explain("nack", ErrStale)
 	}
-	for {
+	err := i.queue.client.Retry(ctx, func(ctx context.Context) error {
 		_, err := i.hold.Txn(ctx, own)
-		switch {
-		case err == nil:
-			return i.queue.explain("nack", i.queue.dispatcher.park(i, delay))
-		case errors.Is(err, coord.ErrUnconfirmed) && ctx.Err() == nil && i.hold.Err() == nil:
-			// To check twice does no harm.
-		case errors.Is(err, coord.ErrUnconfirmed) || errors.Is(err, coord.ErrThrottled):
-			return i.queue.explain("nack", err)
-		default:
-			return i.end("nack", err)
-		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return i.queue.explain("nack", i.queue.dispatcher.park(i, delay))
+	case errors.Is(err, coord.ErrUnconfirmed):
+		return i.queue.explain("nack", err)
 	}
+	return i.end("nack", err)
 }
 
 func (i *Item) finish(ctx context.Context, op string, change coord.Op) error {

@@ -145,7 +145,7 @@ func TestABusyTryIsOneReadAndARefusalNone(t *testing.T) {
 	mine := coordtest.Acquire(t, c.ReadSide())
 	c.watches(1) // the own node's, which every hold that lasts has
 	c.since()
-	require.ErrorIs(t, coordtest.Err(c.AcquireWrite(mine.Context(coordtest.Limited(t)))), coord.ErrUpgrade)
+	require.ErrorIs(t, coordtest.Err(c.AcquireWrite(mine.Context(coordtest.Limited(t)))), coord.ErrInvalid)
 	again := rw(t, c.Client, s.path, rwlock.Reentrant())
 	inner, err := again.AcquireRead(mine.Context(coordtest.Limited(t)))
 	require.NoError(t, err)

@@ -28,7 +28,10 @@
 //   - A downgrade has no gap: one transaction puts a read node in the place of
 //     the write node. Readers right behind get in, a writer does not.
 //   - A write inside of a read, which its context shows, fails with
-//     [coord.ErrUpgrade] instead of a deadlock.
+//     [coord.ErrInvalid] instead of a deadlock: release the read hold first,
+//     acquire the write, and look again at what was read, for others may have
+//     written in between. Or acquire the write in the first place, and
+//     downgrade.
 //
 // # Not guaranteed
 //

@@ -124,6 +124,6 @@ func ExampleLock_AcquireWrite_upgrade() {
 		_, err := l.AcquireWrite(ctx)
 		return err
 	})
-	fmt.Println(errors.Is(err, coord.ErrUpgrade))
+	fmt.Println(errors.Is(err, coord.ErrInvalid))
 	// Output: true
 }

@@ -38,7 +38,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 	if err := coord.Check(client, path); err != nil {
 		return nil, err
 	}
-	line := coord.LockLine(path)
+	line := inspect.LockLine(path)
 	l := &Lock{
 		read:  Side{client, coord.Spec{Line: line, Kind: "read"}, readRule},
 		write: Side{client, coord.Spec{Line: line, Kind: "write", Exclusive: true}, writeRule},
@@ -85,7 +85,7 @@ func (l *Lock) AcquireRead(ctx context.Context) (*coord.Hold, error) { return l.
 
 // AcquireWrite waits for the exclusive hold until ctx ends: until all that came
 // earlier have gone. With a context that carries a read hold of the lock it
-// fails with [coord.ErrUpgrade].
+// fails with [coord.ErrInvalid].
 func (l *Lock) AcquireWrite(ctx context.Context) (*coord.Hold, error) { return l.write.Acquire(ctx) }
 
 // TryAcquireRead takes a shared hold if no writer holds or waits, and fails

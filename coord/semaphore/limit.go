@@ -36,7 +36,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
 	return s.client.Retry(ctx, func(ctx context.Context) error {
-		return s.record().Change(ctx, s.client, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
+		return s.record().Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
 	})
 }
 
@@ -70,7 +70,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 		case limit == 0 && s.limit == Stored:
 			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.Limit)
 		case limit == 0: // Kazoo has made the node and left it empty
-			err = s.record().Change(ctx, s.client, func(data []byte, _ coord.Stat) ([]byte, error) {
+			err = s.record().Change(ctx, s.client.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
 				if len(data) > 0 {
 					return data, nil // another program was faster
 				}

@@ -54,3 +54,11 @@ func Acquire[H any](t testing.TB, a interface {
 	require.NoError(t, err)
 	return h
 }
+
+// Write has the servers agree on a write that changes nothing.
+func Write(ctx context.Context, c *coord.Client) error {
+	return c.Retry(ctx, func(ctx context.Context) error {
+		_, err := c.Txn(ctx, coord.CheckOp("/", -1))
+		return err
+	})
+}

@@ -23,7 +23,7 @@ var doubleBarrier = []mutant{
 	off("double barrier: an opening that failed is tried again", in(barrier, "TestWhenOneOfTooMany"),
 		"Member.look", `v.At(time.Now()) // a node of the list`, `// a node of the list`),
 	off("double barrier: a server that lags makes no member late", in(barrier, "TestANewcomer"),
-		"Barrier.admit", `err = b.client.Flush(ctx) //`, `//`),
+		"Barrier.admit", `b.client.Fresh() //`, `b.client //`),
 	off("double barrier: the number of the round", in(barrier, "TestTheOutcomeIsKept"),
 		"state.outcome", `if s.Number == number && !s.Open {`, `if !s.Open {`),
 	off("double barrier: a member that comes again is not counted twice", in(barrier, "TestAMemberThatComesAgain"),

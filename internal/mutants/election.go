@@ -8,7 +8,7 @@ var election = []mutant{
 		"Barrier.Wait", ` || err == nil && closed != 0 && closed != stat.Czxid {`,
 		` || err == nil && closed != 0 && closed != stat.Czxid && false {`),
 	off("election: a request to step down outlives a proclamation", in(elect, "TestARequestToStepDownIsHeededBefore"),
-		"Term.heed", `if inspect.IsRevocation(data) {`, `if inspect.IsRevocation(data) && false {`),
+		"Term.Proclaim", `case inspect.IsRevocation(before):`, `case false:`),
 	off("election: what a lost leader says does not end Run", in(elect, "TestRunCampaignsAgain"),
 		"serve", `if lost {`, `if lost && false {`),
 	off("election: nothing is written into a candidate's node", in(elect, "TestNothingIsWrittenInto").or(coord, "TestOnlyALeaderHasANotice"),
@@ -26,7 +26,7 @@ var election = []mutant{
 			continue
 		}`,
 		""),
-	off("Retry: a lost hold does not come back", in(elect, "TestAProclamationAfterTheSessionsEnd"),
+	off("Retry: a lost hold does not come back", in(coord, "TestRetryMakesNoCall"),
 		"Client.Retry", ` || errors.Is(err, ErrLost)`, ""),
 	off("election: Run is not refused when it campaigns again", in(elect, "TestF56"),
 		"Election.Run", `campaigning = coord.Patient(ctx)`, ""),

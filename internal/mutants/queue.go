@@ -14,7 +14,7 @@ var queue = []mutant{
 	off("queue: a take is of the entry as it was read", in(items, "TestATakeDeliversNothingBeyond"),
 		"Queue.remove", `coord.DeleteOp(q.entry(e.name), e.stat.Version)`, `coord.DeleteOp(q.entry(e.name), -1)`),
 	off("queue: a take takes nothing that is claimed", in(items, "TestTryForms"),
-		"Queue.remove", `		coord.CreateOp(q.claim(e.name), nil, coord.Ephemeral),
+		"Queue.remove", `		coord.CreateOp(q.claim(e.name), nil),
 		coord.DeleteOp(q.claim(e.name), -1),
 `,
 		""),

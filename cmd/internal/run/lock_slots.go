@@ -8,6 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
@@ -64,7 +65,7 @@ func apart(client *coord.Client, path conn.NodePath, others finder, acquire acqu
 
 // locksAt finds a contender in the line of a lock without slots.
 func locksAt(ctx context.Context, client *coord.Client, path string) (string, error) {
-	line := coord.LockLine(path)
+	line := inspect.LockLine(path)
 	line.AnyDialect = true
 	return firstOf(ctx, client, path, func(names []string) []coord.Contender { return line.Order(names, client.Dialect()) })
 }

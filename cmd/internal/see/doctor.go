@@ -153,7 +153,13 @@ func reach(c conn.Connection, address, chroot string) (mode string, session int6
 	c.ZK, c.Note, c.ConnectTimeout = address+chroot, func(string, ...any) {}, min(c.ConnectTimeout, conn.LookWithin)
 	err = c.With(func(ctx context.Context, client *coord.Client) error {
 		begun := time.Now()
-		err := client.Flush(ctx)
+		err := client.Retry(ctx, func(ctx context.Context) error {
+			_, err := client.Txn(ctx, coord.CheckOp("/", -1))
+			return err
+		})
+		if errors.Is(err, coord.ErrNoNode) {
+			err = nil // the chroot is missing: the servers have agreed on that
+		}
 		took = time.Since(begun)
 		mode, session = c.Mode(ctx, address), client.SessionID()
 		return err

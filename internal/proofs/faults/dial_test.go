@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 // answerNames is the name server of this package's tests: it answers for
@@ -182,7 +183,7 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 				begun := time.Now()
 				c := open()
 				t.Logf("connected after %v", time.Since(begun))
-				require.NoError(t, c.Flush(t.Context()))
+				require.NoError(t, coordtest.Write(t.Context(), c))
 			})
 		}
 	})
@@ -203,7 +204,7 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 			s.onTime("connected", begun, timeout, time.Now())
 			h := s.acquire(c)
 			good.cut()
-			require.NoError(s, c.Flush(s.Context()))
+			require.NoError(s, coordtest.Write(s.Context(), c))
 			require.NoError(s, h.Err(), "kept over the loss of the connection")
 			s.release(h)
 			require.NoError(s, c.Close(context.Background()))

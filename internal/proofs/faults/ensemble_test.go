@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -185,7 +186,7 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 		// The lagging server shows an empty line, and yet no two hold.
 		_, err := s.mutex(slow).TryAcquire(s.Context())
 		require.ErrorIs(s, err, coord.ErrBusy)
-		require.NoError(s, slow.Flush(s.Context()))
+		require.NoError(s, coordtest.Write(s.Context(), slow))
 		seen, err := slow.Children(s.Context(), s.dir())
 		require.NoError(s, err)
 		names, _, err := atLeader.Children(s.dir())
@@ -229,7 +230,7 @@ func TestF22TwoOfThreeServersHang(t *testing.T) {
 			p.Blackhole(proxy.Both)
 		}
 		hung := time.Now()
-		require.NoError(s, c.Flush(s.Context()))
+		require.NoError(s, coordtest.Write(s.Context(), c))
 		require.Less(s, time.Since(hung), timeout)
 		s.Logf("failed over in %v, T = %v", time.Since(hung), timeout)
 		require.Equal(s, session, c.SessionID())
@@ -325,7 +326,7 @@ func (s scene) flushAllTheTime(c *coord.Client) (stop func()) {
 		defer close(done)
 		for ctx.Err() == nil {
 			one, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			_ = c.Flush(one)
+			_ = coordtest.Write(one, c)
 			<-one.Done()
 			cancel()
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -84,7 +85,7 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	ens.Link(follower).Heal()
 	writing.Wait()
 	require.NoError(s, ens.AwaitReady())
-	require.NoError(s, c.Flush(s.Context()))
+	require.NoError(s, coordtest.Write(s.Context(), c))
 	zktest.Eventually(s, patience, func() bool { return len(s.nodes()) == 1 }, "a node without a claim stays")
 	require.NoError(s, h.Err())
 	s.isSoleHolder(h)

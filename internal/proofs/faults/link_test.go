@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -93,7 +94,7 @@ func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 		require.Equal(s, 1, p.CutAll())
 		ctx, cancel := context.WithTimeout(s.Context(), patience)
 		defer cancel()
-		require.NoError(s, c.Flush(ctx))
+		require.NoError(s, coordtest.Write(ctx, c))
 		require.Equal(s, h.Session(), c.SessionID(), "the session survived")
 		p.Heal()
 		s.release(h)
@@ -129,7 +130,7 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 				nearest, begun := timeout, time.Now()
 				for time.Since(begun) < 4*timeout {
 					ctx, cancel := context.WithTimeout(s.Context(), timeout)
-					err := c.Flush(ctx)
+					err := coordtest.Write(ctx, c)
 					cancel()
 					require.NoError(s, err)
 					require.NoError(s, h.Err())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -34,7 +35,7 @@ func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 			s.wait(timeout/4, killed) // a real one takes as long to start
 		}
 		s.w.Recover()
-		zktest.Eventually(s, patience, func() bool { return c.Flush(s.Context()) == nil }, "the client does not come back")
+		zktest.Eventually(s, patience, func() bool { return coordtest.Write(s.Context(), c) == nil }, "the client does not come back")
 		down := time.Since(killed)
 		s.Logf("down for %v, T = %v", down, timeout)
 		require.Positive(s, cut.Load(), "the server was never away")
@@ -78,11 +79,11 @@ func TestF13AServerStopsForHalfTheSessionTimeout(t *testing.T) {
 		s.fails(s.start(ctx, c), frozen.Add(T/4))
 		short, enough := context.WithTimeout(context.Background(), T/8)
 		defer enough()
-		require.ErrorIs(s, c.Flush(short), context.DeadlineExceeded, "the server answers")
+		require.ErrorIs(s, coordtest.Write(short, c), context.DeadlineExceeded, "the server answers")
 		s.wait(timeout/2, frozen)
 		require.Empty(s, waiter)
 		s.w.Thaw()
-		require.NoError(s, c.Flush(s.Context()))
+		require.NoError(s, coordtest.Write(s.Context(), c))
 		require.NoError(s, h.Err())
 		next := s.handOver(h, waiter)
 		require.Greater(s, next.Token(), h.Token())

@@ -75,7 +75,7 @@ func (s scene) reportIsLost(r *rand.Rand, timeout, silent time.Duration, opts []
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), silent)
 		defer cancel()
-		written <- holder.Flush(ctx)
+		written <- coordtest.Write(ctx, holder)
 	}()
 	s.wait(silent-early, begun)
 	require.Equal(s, 1, link.CutWay(proxy.ToServer))

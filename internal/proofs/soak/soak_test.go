@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -47,7 +48,7 @@ func TestTheHeapThatTheLibraryKeepsIsSeenAndThatOfTheHarnessIsNot(t *testing.T) 
 	require.Less(t, libraryHeap()-before, float64(4<<20))
 	var kept []coord.Line
 	for i := range 300_000 {
-		kept = append(kept, coord.LockLine(fmt.Sprint("/lock/", i)))
+		kept = append(kept, inspect.LockLine(fmt.Sprint("/lock/", i)))
 	}
 	require.Greater(t, libraryHeap()-before, float64(4<<20))
 	require.NotEmpty(t, own)
