@@ -281,7 +281,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 			},
 		} {
 			var lost atomic.Int32
-			c := s.client(coord.WithObserver(func(e coord.Event) {
+			c := s.client(coord.WithSessionTimeout(10*T), coord.WithObserver(func(e coord.Event) {
 				if e.Kind == coord.SessionDown {
 					lost.Add(1)
 				}

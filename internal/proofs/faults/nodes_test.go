@@ -78,7 +78,7 @@ func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
 func (s scene) createIsUnderWay() bool {
 	// A write through a server that lags takes the way to and fro several
 	// times.
-	const timeout, behind = 4 * T, 500 * time.Millisecond
+	const timeout, behind = 10 * T, 500 * time.Millisecond
 	s.w.SetTimeout(timeout)
 	ens := s.w.Ensemble()
 	leader := s.leader()

@@ -46,7 +46,7 @@ func (s scene) queue(c *coord.Client) *queue.Queue {
 
 func TestF45AConsumerIsKilledBetweenReceiveAndAck(t *testing.T) {
 	each(t, func(s scene) {
-		q := s.queue(s.client())
+		q := s.queue(s.client(coord.WithSessionTimeout(10 * T)))
 		require.NoError(s, q.Put(s.Context(), []byte("one")))
 		consumer := zktest.Child(s, "consumer", s.w.ConnectString(), s.w.Path("queue"))
 		require.Equal(s, "one", consumer.Line(patience))
@@ -181,7 +181,9 @@ func TestF45ABarrierIsRemovedWhileAWaiterIsCutOff(t *testing.T) {
 
 func TestF45ARevocationReachesAHolderThatWasCutOff(t *testing.T) {
 	each(t, func(s scene) {
-		h, other := s.acquire(s.behind()), s.client()
+		const timeout = 10 * T // that a busy machine needs to cut it off and to ask
+		s.w.SetTimeout(timeout)
+		h, other := s.acquire(s.behind(coord.WithSessionTimeout(timeout))), s.client()
 		revoked := h.Revoked()
 		s.w.Proxy().Refuse()
 		require.Equal(s, 1, s.w.Proxy().CutAll())
