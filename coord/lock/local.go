@@ -33,6 +33,9 @@ import (
 //
 // [coord.Hold.Release] returns immediately: a node that is given up is deleted
 // in the background, so close the client before the process ends.
+//
+// The node waits for all turns, so its data do not tell under which hold
+// ([coord.Hold.Context]) a turn is waited for.
 func LocalQueue(turns int, most time.Duration) Option {
 	return func(m *Mutex) error {
 		if turns < 1 || most <= 0 {

@@ -38,7 +38,7 @@ var locks = []mutant{
 	off("local queue: those that have waited are not refused", in(lock, "TestF56ACallThatHasWaited"),
 		"local.ask", `q.waiting[0].done != nil`, `false`),
 	off("local queue: a call that has waited elsewhere is not refused", in(lock, "TestF56AMultiLock"),
-		"local.ask", `if refused && w.patient {`, `if false {`),
+		"local.ask", `if refused && w.patient {`, `if refused && false {`),
 	off("multi-lock: it is not refused after a wait", in(lock, "TestF56AMultiLock"),
 		"Multi.all", `coord.Patient(waiting)`, `waiting`),
 	off("multi-lock: it is not refused when it begins again", in(lock, "TestF56AMultiLock"),
