@@ -293,12 +293,7 @@ func TestWhatIsPrefetchedGoesToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 		q := b.queue(b.Open(), queue.WithPrefetch(3))
 		got := make(chan *queue.Item, 4)
 		for range 4 {
-			go func() {
-				item, err := q.Receive(b.Context())
-				if err == nil {
-					got <- item
-				}
-			}()
+			go b.receive(q, got)
 		}
 		synctest.Wait()
 		putBatch(b, b.queue(b.Open()), 4)
@@ -324,12 +319,7 @@ func TestWhatIsPrefetchedGoesToThoseWhoStandInLineAtItsObject(t *testing.T) {
 		q := b.queue(b.Open(), queue.WithPrefetch(3))
 		got := make(chan *queue.Item, 3)
 		for range 3 {
-			go func() {
-				item, err := q.Receive(b.Context())
-				if err == nil {
-					got <- item
-				}
-			}()
+			go b.receive(q, got)
 		}
 		time.Sleep(time.Second)
 		putBatch(b, b.queue(b.Open()), 4)
@@ -357,12 +347,7 @@ func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
 			failed <- err
 		}()
 		time.Sleep(time.Second)
-		go func() {
-			item, err := q.Receive(b.Context())
-			if err == nil {
-				got <- item
-			}
-		}()
+		go b.receive(q, got)
 		time.Sleep(time.Second)
 		putBatch(b, b.queue(b.Open()), 2)
 		time.Sleep(time.Second)

@@ -31,12 +31,7 @@ func (b bubble) idle(n int, got chan<- *queue.Item) (clients []*coord.Client) {
 		c := b.Open(coord.WithSessionTimeout(40 * time.Second))
 		q := b.queue(c)
 		clients = append(clients, c)
-		go func() {
-			item, err := q.Receive(b.Context())
-			if err == nil {
-				got <- item
-			}
-		}()
+		go b.receive(q, got)
 		synctest.Wait()
 	}
 	time.Sleep(time.Second)

@@ -58,6 +58,13 @@ func (b bubble) queue(c *coord.Client, opts ...queue.Option) *queue.Queue {
 	return newQueue(b.T, c, "/q", opts...)
 }
 
+// receive hands the next item over, or nothing when the test ends.
+func (b bubble) receive(q *queue.Queue, got chan<- *queue.Item) {
+	if item, err := q.Receive(b.Context()); err == nil {
+		got <- item
+	}
+}
+
 const T = coordtest.T
 
 // bubble is a test in virtual time, with what the tests of this package ask for

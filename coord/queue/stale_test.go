@@ -117,12 +117,7 @@ func TestAnItemComesBackToThoseWhoWaitBesideItsReceiver(t *testing.T) {
 		} {
 			item := receive(b.T, q)
 			got := make(chan *queue.Item, 1)
-			go func() {
-				item, err := q.Receive(b.Context())
-				if err == nil {
-					got <- item
-				}
-			}()
+			go b.receive(q, got)
 			synctest.Wait()
 			end(item)
 			again := b.next(got)
@@ -417,12 +412,7 @@ func TestClientsOfBothDialectsShareAQueue(t *testing.T) {
 		b.idle(3, got)
 		for range 3 {
 			q := b.queue(b.Open(coord.WithDialect(coord.Kazoo)))
-			go func() {
-				item, err := q.Receive(b.Context())
-				if err == nil {
-					got <- item
-				}
-			}()
+			go b.receive(q, got)
 		}
 		time.Sleep(time.Second)
 		producer := b.queue(b.Open())
