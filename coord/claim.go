@@ -142,6 +142,26 @@ func (cl *claim) create(ctx context.Context, first *session.Creation) error {
 	}, ensure)
 }
 
+// keepOpen says whether the claim needs an open trust window: it does until it
+// has to wait, when its turn may have come, and as long as it is held. A claim
+// that only waits has its session write nothing.
+func (cl *claim) keepOpen(needed bool) {
+	c := cl.client
+	c.mu.Lock()
+	opens, known := c.claims[cl]
+	if known {
+		c.claims[cl] = needed
+	}
+	c.mu.Unlock()
+	switch {
+	case !known || needed == opens:
+	case needed:
+		cl.sess.KeepOpen()
+	default:
+		cl.sess.LetClose()
+	}
+}
+
 // path returns the path of the claim's node.
 func (cl *claim) path() string { return cl.client.relative(cl.node.Path()) }
 

@@ -35,7 +35,7 @@ type shared struct {
 	once   sync.Once
 
 	mu     sync.Mutex
-	claims map[*claim]struct{}
+	claims map[*claim]bool // whether the session keeps its trust window open for it
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
@@ -92,7 +92,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 func configure(servers string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: map[*claim]struct{}{},
+		claims: map[*claim]bool{},
 	}}
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.nodesOf
 	c.opts.Notify = c.notify
@@ -224,20 +224,21 @@ func (c *Client) nodesOf(s *session.Session) []*znode.Node {
 	return nodes
 }
 
-// register keeps a claim informed, and its session probing, until it is
-// unregistered.
+// register keeps a claim informed, and the trust window open for it, until it
+// is unregistered.
 func (c *Client) register(cl *claim) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.claims[cl] = struct{}{}
-	cl.sess.AddClaim()
+	c.claims[cl] = false
+	c.mu.Unlock()
+	cl.keepOpen(true)
 }
 
 func (c *Client) unregister(cl *claim) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.claims[cl]; known {
-		delete(c.claims, cl)
-		cl.sess.RemoveClaim()
+	opens := c.claims[cl]
+	delete(c.claims, cl)
+	c.mu.Unlock()
+	if opens {
+		cl.sess.LetClose()
 	}
 }

@@ -86,13 +86,14 @@
 // # Cost
 //
 // An uncontended acquire and release are 3 requests in 2 round trips: create
-// and list, which travel together, and delete; one empty write and its round
-// trip more if the client had no claim for the last T/2 or so; and one read of
-// the own node for a hold or a wait that lasts longer than 20 ms (250 ms with
-// 16 or more in line before it). A waiter reads the nodes that its rule names,
-// in one round trip; no other claim is woken when they go. The session sends a
-// ping every T/3 and, while it has claims, however many, an empty write every
-// T/10 or so. For 10 T after a create whose reply was lost and that was not
-// found, it goes on writing, and writes and lists the directory after each
-// reconnect.
+// and list, which travel together, and delete; two empty writes, and one or two
+// round trips, more if the session has written nothing for most of T, which is
+// also what a grant costs after a long wait; and one read of the own node for a
+// hold or a wait that lasts longer than 20 ms (250 ms with 16 or more in line
+// before it). A waiter reads the nodes that its rule names, in one round trip;
+// no other claim is woken when they go. The session sends a ping every T/3 and,
+// while it has holds, however many, an empty write every T/10 or so; while its
+// claims only wait, none. For 10 T after a create whose reply was lost and that
+// was not found, it goes on writing, and writes and lists the directory after
+// each reconnect.
 package coord

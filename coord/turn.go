@@ -52,6 +52,7 @@ func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		defer cl.sess.Listings.Share(cl.node.Spec.Dir, own)()
 		waiting := w // which is on the heap from here on
 		waiting.waits = true
+		cl.keepOpen(false)
 		err = waiting.blame(cl.client.waitIn(ctx, cl.sess, waiting.look))
 	}
 	if err != nil {
@@ -188,12 +189,14 @@ func (w *waiter) look(v *View) (granted bool, err error) {
 			if err != nil || len(gone) == 0 {
 				return false, err
 			}
+			w.cl.keepOpen(true) // a write that opens the window travels along with a listing
 			granted, told = w.askWithout(gone)
 		}
 		v.before, v.last = nil, nil
 		if !told {
 			granted, err = w.ask(v.ctx)
 		}
+		w.cl.keepOpen(granted)
 	}
 	return granted, err
 }
@@ -301,6 +304,7 @@ func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 // grant makes the hold, once the trust window is open and the node known to be
 // there.
 func (cl *claim) grant(ctx context.Context) (*Hold, error) {
+	cl.keepOpen(true)
 	for known := false; !known; known = cl.node.Known() {
 		switch err := cl.node.Look(ctx); {
 		case errors.Is(err, ErrNoNode):

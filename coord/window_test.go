@@ -205,35 +205,33 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 	})
 }
 
-// What looks at the clock stops at each of its readings in turn, so also
-// between finding the window closed and telling the holds.
+// What finds the window closed is stopped before it tells the holds.
 func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
-	for reading := range int64(6) {
-		inBubble(t, func(b bubble) {
-			var left atomic.Int64 // readings until the one that is stopped
-			left.Store(-1)
-			stopped, goOn := make(chan struct{}), make(chan struct{})
-			c := b.Open(coord.WithSuspended(func() time.Duration {
-				if left.Add(-1) == -1 {
-					close(stopped)
-					<-goOn
-				}
-				return 0
-			}))
-			require.NoError(b, b.acquire(c).Release(b.Context()))
-			time.Sleep(2*T + T/100) // the window closes, and no ping is due
-			left.Store(reading)
-			<-stopped
-			acquired := b.acquireLater(c, mutex)
-			synctest.Wait() // until it is granted, or stands behind what is stopped
-			close(goOn)
-			h := <-acquired
-			require.NoError(b, h.err)
-			time.Sleep(T)
-			require.NoError(b, h.hold.Err(), "stopped at reading %d", reading)
-			require.NoError(b, h.hold.Release(b.Context()))
-		})
-	}
+	inBubble(t, func(b bubble) {
+		var stop atomic.Bool
+		stopped, goOn := make(chan struct{}), make(chan struct{})
+		c := b.Open(coord.WithSuspended(func() time.Duration {
+			if stop.CompareAndSwap(true, false) {
+				close(stopped)
+				<-goOn
+			}
+			return 0
+		}))
+		require.NoError(b, b.acquire(c).Release(b.Context()))
+		// The window closes after 0.96 T, and is looked at some seconds before
+		// the next ping, at 3 T.
+		time.Sleep(2*T + 9*T/10)
+		stop.Store(true)
+		<-stopped
+		acquired := b.acquireLater(c, mutex)
+		synctest.Wait() // until it is granted
+		close(goOn)
+		h := <-acquired
+		require.NoError(b, h.err)
+		time.Sleep(T)
+		require.NoError(b, h.hold.Err())
+		require.NoError(b, h.hold.Release(b.Context()))
+	})
 }
 
 // While replies take a good part of T, a window opens for a moment only, and

@@ -73,5 +73,5 @@ var connection = []mutant{
 	off("a busy server has more time the second time", in(coord, "TestABusyServer"),
 		"Session.dial", `Patient: s.busy, `, ""),
 	off("a reconnect begins with a probe", in(coord, "TestTheProbeGoesFirst"),
-		"tap.Opened", `if s.claims.Load() > 0 {`, `if false {`),
+		"tap.Opened", `if s.needs.Load() > 0 {`, `if false {`),
 }

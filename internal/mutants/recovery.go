@@ -35,9 +35,9 @@ var recovery = []mutant{
 `,
 		""),
 	off("strays: the session probes while a create is in doubt", in(coord, "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"),
-		"Node.expectLate", `		n.sess.AddClaim()`,
-		`		n.sess.AddClaim()
-		n.sess.RemoveClaim()`),
+		"Node.expectLate", `		n.sess.KeepOpen()`,
+		`		n.sess.KeepOpen()
+		n.sess.LetClose()`),
 	off("strays: the claim's own node is none", in(coord, "TestANodeThatAServerMakesLate"),
 		"Node.isLate", `if n.live.Load() && name == n.Name() {`, `if false {`),
 	off("strays: nor is that of another claim of the same name", in(coord, "TestAnotherClaimOfTheName"),

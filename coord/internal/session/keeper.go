@@ -154,13 +154,12 @@ func (s *Session) supervise(stop context.Context, out *outage) {
 // attend does what is due at now and returns when to look again.
 func (s *Session) attend(now time.Time) time.Duration {
 	s.mu.Lock()
-	id, isUp, downSince, timeout, wrote := s.id, s.isUp, s.downSince, s.timeout, s.probed
+	id, isUp, downSince, timeout := s.id, s.isUp, s.downSince, s.timeout
 	s.mu.Unlock()
 	if id == 0 {
 		return timeout
 	}
-	interval := s.window.Interval(s.clock.Now())
-	next := interval
+	next := timeout
 	if !isUp {
 		left := downSince.Add(timeout).Sub(now)
 		if left <= 0 {
@@ -174,21 +173,27 @@ func (s *Session) attend(now time.Time) time.Duration {
 	} else {
 		s.cfg.Notify(WindowClosed, s) // an answer that opens it wakes the supervisor
 	}
-	if isUp && s.claims.Load() > 0 {
-		last := s.clock.Wall(s.window.Wrote())
-		if last.After(wrote) {
-			wrote = last
-		}
-		due := wrote.Add(interval).Sub(now)
-		if due <= 0 {
-			s.mu.Lock()
-			s.probe(s.wire, now)
-			s.mu.Unlock()
-			due = interval
-		}
-		next = min(next, due)
+	if isUp && s.needs.Load() > 0 {
+		next = min(next, s.keepWindow(now))
 	}
 	return max(next, time.Millisecond)
+}
+
+// keepWindow sends a probe if a write is due that keeps the window open, and
+// returns in how long the next will be.
+func (s *Session) keepWindow(now time.Time) time.Duration {
+	interval, wrote := s.window.Interval(s.clock.Now()), s.clock.Wall(s.window.Wrote())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.probed.After(wrote) {
+		wrote = s.probed
+	}
+	due := wrote.Add(interval).Sub(now)
+	if due <= 0 && s.isUp {
+		s.probe(s.wire, now)
+		due = interval
+	}
+	return due
 }
 
 // probe sends a write that changes nothing; s.mu is held. Its reply moves the
@@ -200,9 +205,13 @@ func (s *Session) probe(c *wire.Conn, now time.Time) {
 	_ = c.Ask(wire.Request{Op: wire.OpMulti, Urgent: true}, wire.Transaction(changesNothing))
 }
 
-// Vouch waits until the trust window is open, probing as often as needed.
+// Vouch waits until the trust window is open, probing as often as needed. It
+// wants a window that lasts beyond the next probe: what is left of the window
+// of a session that has written nothing for long may be over before. Where
+// replies take a good part of T there is none, and one that is open will do.
 func (s *Session) Vouch(ctx context.Context) error {
-	open := func() bool { return time.Now().Before(s.Deadline()) }
+	enough := s.Timeout() / 5 // probes are at most T/8 apart
+	open := func() bool { return time.Until(s.Deadline()) > enough }
 	for probes := 1; ; probes++ {
 		if open() {
 			return s.Err()
@@ -212,6 +221,9 @@ func (s *Session) Vouch(ctx context.Context) error {
 			return err
 		}
 		// Two writes, one after the other, open it (see package window).
+		if probes == 2 {
+			enough = 0
+		}
 		if err == nil && (probes%2 == 1 || open()) {
 			continue
 		}

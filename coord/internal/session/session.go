@@ -36,8 +36,8 @@ type Session struct {
 	Watches  Watches
 	Listings Listings
 
-	claims atomic.Int64  // while there are any, the supervisor probes
-	asked  atomic.Uint32 // requests so far
+	needs atomic.Int64  // for an open window; while there are any, the supervisor probes
+	asked atomic.Uint32 // requests so far
 
 	noContainers atomic.Bool
 
@@ -135,16 +135,19 @@ func (s *Session) Connected() bool {
 	return s.isUp
 }
 
-// AddClaim announces a claim: from the first on, the session probes. Each call
-// is undone by one RemoveClaim.
-func (s *Session) AddClaim() {
-	if s.claims.Add(1) == 1 {
-		s.wake()
+// KeepOpen has the session keep its trust window open until LetClose undoes the
+// call. A write that is due is queued before KeepOpen returns: it travels in
+// front of what the caller asks next.
+func (s *Session) KeepOpen() {
+	if s.needs.Add(1) > 1 {
+		return
 	}
+	s.keepWindow(time.Now())
+	s.wake()
 }
 
-// RemoveClaim undoes one AddClaim.
-func (s *Session) RemoveClaim() { s.claims.Add(-1) }
+// LetClose undoes one KeepOpen.
+func (s *Session) LetClose() { s.needs.Add(-1) }
 
 func (s *Session) wake() {
 	select {
@@ -239,15 +242,16 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 	return nil
 }
 
-// Opened presents the credentials and lets requests through. While there are
-// claims, the first of them is a probe: a reconnect counts for the window only
-// with it, and the requests of many waiters can keep a server busy for long.
+// Opened presents the credentials and lets requests through. While the window
+// is needed, the first of them is a probe: a reconnect counts for the window
+// only with it, and the requests of many waiters can keep a server busy for
+// long.
 func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	for _, a := range s.cfg.Auth {
 		_ = c.Ask(wire.Request{Op: wire.OpAuth, Tell: s.authenticated}, wire.Credential(a.Scheme, a.Credential))
 	}
 	s.mu.Lock()
-	if s.claims.Load() > 0 {
+	if s.needs.Load() > 0 {
 		s.probe(c, time.Now())
 	}
 	if s.ending.Err() != nil {

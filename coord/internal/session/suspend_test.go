@@ -31,8 +31,8 @@ func TestF51SuspendsThatAreShortEachEndTheWindowWithinTheTimeoutOfRealTime(t *te
 		defer k.Close(context.Background())
 		s, err := k.Session(context.Background())
 		require.NoError(t, err)
-		s.AddClaim()
-		defer s.RemoveClaim()
+		s.KeepOpen()
+		defer s.LetClose()
 		time.Sleep(3 * T)
 		require.True(t, time.Now().Before(s.Deadline()))
 

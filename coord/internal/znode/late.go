@@ -77,7 +77,7 @@ func (n *Node) expectLate() {
 	if l := all.creates[n]; l != nil {
 		l.over.Stop() // one that is too late for that finds another
 	} else {
-		n.sess.AddClaim()
+		n.sess.KeepOpen()
 	}
 	l := &late{}
 	l.over = time.AfterFunc(lateFor*n.sess.Timeout(), func() { h.expectNoMore(n, l) })
@@ -97,7 +97,7 @@ func (h *Host) expectNoMore(n *Node, l *late) {
 	if len(all.creates) == 0 {
 		delete(h.late, n.sess)
 	}
-	n.sess.RemoveClaim()
+	n.sess.LetClose()
 }
 
 // Over forgets the late creates of a session that is over.
