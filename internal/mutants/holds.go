@@ -39,4 +39,8 @@ var holds = []mutant{
 		"claim.atOnce", ` || cl.node.Spec.Shared {`, ` {`),
 	off("a node is deleted with the last of its handles", in(coord, "TestNestedHandles"),
 		"Hold.giveUp", `	if !last {`, `	if !last && false {`),
+	off("a claim says under which holds its process runs", in(shown, "TestADeadlockOfCommands"),
+		"Client.dataWithin", `c.opts.held, `, ""),
+	off("a claim says which holds its context carries", in(shown, "TestADeadlockWithinOneProgram"),
+		"Client.dataWithin", `, heldNodes(ctx)`, ""),
 }
