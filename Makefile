@@ -15,12 +15,11 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-# No bytes from a server upset a client: a minute of made-up replies on one processor, 20 seconds of it in make test.
-FUZZTIME ?= 30s
+# No bytes from a server upset a client: a minute of made-up replies on one processor.
 .PHONY: fuzz
 fuzz:
 	@for target in $$(grep -ho '^func Fuzz[A-Za-z]*' coord/internal/wire/*_test.go | cut -c6-); do \
-		CGO_ENABLED=0 go test -trimpath -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x \
+		CGO_ENABLED=0 go test -trimpath -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s -fuzzminimizetime 10x \
 			-parallel 1 ./coord/internal/wire || exit 1; \
 	done
 
@@ -51,7 +50,7 @@ race-compiled: # a compiler that seldom collects garbage takes a fifth less time
 test-reading: race-compiled
 	@CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) -race" nice -n 19 $(MAKE) --no-print-directory -j1 lint nested # with what is compiled already
 test-spare: race-compiled
-	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium fuzz FUZZTIME=10s
+	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium fuzz
 
 # The model of the trust window without the race detector, which slows it down tenfold.
 model-medium:

@@ -355,20 +355,42 @@ func (s *server) cut(within time.Duration) (recovery time.Duration, requests int
 }
 
 // idle is t.sessions that hold a lock each, and do nothing. An operation is a
-// second of that.
+// second of that. If each lock is shared by two, one more session holds them
+// all, and these wait.
 func idle(ctx context.Context, open open, t task) (*job, error) {
+	acquire := func(s *sessions, i int, path int) error {
+		lock, err := s.all[i].lock(fmt.Sprintf("%s/lock-%d", t.path, path))
+		if err == nil {
+			_, err = lock(s.ctx)
+		}
+		return err
+	}
+	waits := t.each == 2
+	if waits {
+		one := t
+		one.sessions = 1
+		holder, err := openAll(ctx, open, one)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, holder.close)
+		if err := together(t.sessions, func(i int) error { return acquire(holder, 0, i) }); err != nil {
+			return nil, err
+		}
+	}
 	before := footprint()
 	s, err := openAll(ctx, open, t)
 	if err != nil {
 		return nil, err
 	}
-	err = together(t.sessions, func(i int) error {
-		lock, err := s.all[i].lock(fmt.Sprintf("%s/lock-%d", t.path, i))
-		if err == nil {
-			_, err = lock(s.ctx)
+	if waits {
+		for i := range t.sessions {
+			s.work(func(context.Context) error { return acquire(s, i, i) })
 		}
-		return err
-	})
+		<-time.After(t.settle) // they wait by then
+	} else {
+		err = together(t.sessions, func(i int) error { return acquire(s, i, i) })
+	}
 	if err != nil {
 		s.close()
 		return nil, err

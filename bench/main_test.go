@@ -57,6 +57,7 @@ var small = []row{
 	{name: "cut", task: task{work: "hold", sessions: 1, each: 20, cut: true}, shows: []column{acquiring, recovery, recoveryRequests, closing}},
 	{name: "members", task: task{work: "barrier", sessions: 2, each: 3}, shows: []column{enterTime, leaveTime}},
 	{name: "idle", task: task{work: "idle", sessions: 2, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
+	{name: "standby", task: task{work: "idle", sessions: 2, each: 2, settle: time.Second, during: 3 * time.Second}, shows: []column{allRequests, writes, memory}},
 	{name: "probe", task: task{work: "probe", sessions: 2, each: 2}, shows: []column{perSecond}},
 	{name: "attempt", task: task{work: "attempt", sessions: 2, count: 3}, shows: []column{requests}},
 	{name: "backlog", task: task{work: "backlog", sessions: 2, count: 30}, shows: []column{firstItem, perSecond}},
@@ -67,7 +68,7 @@ var small = []row{
 var able = map[string][]string{
 	limit:     {"cycle", "handoff", "barrier", "queue", "probe"},
 	pipelined: {"cycle"},
-	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "attempt", "backlog"},
+	zkcoord:   {"cycle", "handoff", "processes", "held", "barrier", "queue", "takeover", "line", "cut", "members", "idle", "standby", "attempt", "backlog"},
 	local:     {"handoff", "processes"},
 	tries:     {"attempt"},
 	lingering: {"cycle"},

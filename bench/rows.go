@@ -218,6 +218,13 @@ var scaleRows = []row{
 		shows: []column{allRequests, writes, serverLoad, clientLoad, memory, routines}, sites: []*site{one},
 	},
 	{
+		name: "standby", title: "Clients that stand by",
+		about: "N sessions of T = 10 s wait, each for a lock of its own, which one more session holds.",
+		task:  task{work: "idle", each: 2, settle: 12 * time.Second, during: 10 * time.Second}, sizes: []int{1, 100, 1000, 4000},
+		who: []string{zkcoord, zkLock}, most: map[string]int{zkLock: 1000},
+		shows: []column{allRequests, writes, serverLoad, clientLoad, memory, routines}, sites: []*site{one},
+	},
+	{
 		name: "busy", title: "Clients that acquire and release",
 		about: "N sessions acquire and release a lock of their own each, as fast as they can.",
 		task:  task{work: "contend", each: 1, own: true, settle: 2 * time.Second}, sizes: []int{1, 10, 100, 1000},

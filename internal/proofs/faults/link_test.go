@@ -87,9 +87,10 @@ func TestF35TheConnectionIsCutOneWay(t *testing.T) {
 // given at first.
 func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 	each(t, func(s scene) {
+		const timeout = 3 * T // so that the machine may stand still for a moment
 		p := s.w.Proxy()
-		p.Delay(proxy.Both, T/10, T/80)
-		c := s.behind(coord.WithTick(zktest.DefaultTick))
+		p.Delay(proxy.Both, timeout/10, timeout/80)
+		c := s.behind(coord.WithTick(zktest.DefaultTick), coord.WithSessionTimeout(timeout))
 		h := s.acquire(c)
 		require.Equal(s, 1, p.CutAll())
 		ctx, cancel := context.WithTimeout(s.Context(), patience)
