@@ -5,6 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bsm/redislock"
+	goredis "github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
+	"go.uber.org/zap"
+
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/interop"
@@ -91,4 +98,67 @@ func contenderNamed(name string) contender {
 		}
 	}
 	panic("bench: no contender " + name)
+}
+
+// openEtcd is etcd's package concurrency, and for barrier and queue its
+// experimental recipes. Its queue has no acknowledgement, and ends no wait with
+// a context.
+func openEtcd(ctx context.Context, addr string, timeout time.Duration) (*session, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{addr}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, err := concurrency.NewSession(client, concurrency.WithTTL(int(timeout.Seconds())))
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	return &session{
+		lock: func(path string) (acquire, error) {
+			return func(ctx context.Context) (call, error) {
+				m := concurrency.NewMutex(s, path)
+				return m.Unlock, m.Lock(ctx)
+			}, nil
+		},
+		barrier: func(path string, n int) (enter, leave call, err error) {
+			b := recipe.NewDoubleBarrier(s, path, n)
+			return func(context.Context) error { return b.Enter() }, func(context.Context) error { return b.Leave() }, nil
+		},
+		queue: func(path string) (put, receive, error) {
+			q := recipe.NewQueue(client, path)
+			put := func(_ context.Context, item []byte) error { return q.Enqueue(string(item)) }
+			return put, func(context.Context) (call, error) {
+				_, err := q.Dequeue()
+				return func(context.Context) error { return nil }, err
+			}, nil
+		},
+		close: func() {
+			_ = s.Close()
+			_ = client.Close()
+		},
+	}, nil
+}
+
+// pollEvery is how often a client of the Redis lock asks for a lock that
+// another has: no waiter is told, and none is first.
+const pollEvery = time.Millisecond
+
+// openRedis is a lock of a weaker class: one server, no replication that it
+// waits for, no order of waiters, no news of a loss, and a lease that runs out
+// by the server's clock whatever its holder does.
+func openRedis(_ context.Context, addr string, timeout time.Duration) (*session, error) {
+	client := goredis.NewClient(&goredis.Options{Addr: addr})
+	locks := redislock.New(client)
+	lock := func(path string) (acquire, error) {
+		return func(ctx context.Context) (call, error) {
+			l, err := locks.Obtain(ctx, path, timeout, &redislock.Options{RetryStrategy: redislock.LinearBackoff(pollEvery)})
+			if err != nil {
+				return nil, err
+			}
+			return l.Release, nil
+		}, nil
+	}
+	return &session{lock: lock, close: func() { _ = client.Close() }}, nil
 }

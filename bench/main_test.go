@@ -3,6 +3,8 @@ package bench
 import (
 	"flag"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -119,4 +121,112 @@ func embedded(t *testing.T) *measurer {
 	m := newMeasurer(t, plan{during: time.Second}, one)
 	m.servers[zooKeeper] = []*server{s}
 	return m
+}
+
+func samples(rates ...float64) (all []figures) {
+	for _, rate := range rates {
+		if rate == 0 {
+			all = append(all, nil)
+		} else {
+			all = append(all, figures{"rate": rate})
+		}
+	}
+	return all
+}
+
+func TestAFigureIsTheMedianOfTheRepetitionsThatSucceeded(t *testing.T) {
+	c := &cell{samples: samples(5, 0, 1, 9), counted: figures{"rate": 1000, "requests": 3}}
+	c.sum()
+	require.Equal(t, figures{"rate": 5, "requests": 3}, c.Figures)
+}
+
+func TestARatioIsTheMedianOfThoseWithinOneRepetition(t *testing.T) {
+	base := &cell{Contender: "base", samples: samples(10, 100, 1000, 7)}
+	mine := &cell{Contender: "mine", samples: samples(5, 100, 4000, 0)}
+	mine.sum()
+	mine.compare(row{base: "base", shows: []column{perSecond}}, []*cell{base, mine})
+	require.Equal(t, map[string]figures{"base": {"rate": 1}}, mine.Ratios) // of 0.5, 1 and 4
+}
+
+func TestATaskArrivesAsItWasSent(t *testing.T) {
+	sent := task{
+		work: "contend", addrs: []string{"a:1", "b:2"}, path: "/p", sessions: 3, each: 4, own: true, count: 5,
+		settle: time.Second, timeout: time.Minute, during: time.Millisecond,
+	}
+	require.Equal(t, sent, parseTask([]string{
+		"work=contend", "addrs=a:1,b:2", "path=/p", "sessions=3", "each=4", "own=true", "count=5",
+		"settle=1000", "timeout=60000", "during=1",
+	}))
+	words := regexp.MustCompile(`\S+`).FindAllString(sent.String(), -1)
+	require.Equal(t, sent, parseTask(words))
+}
+
+func TestAReportReplacesWhatTheLastRunWroteAndShowsItsCharts(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "benchmarks.md")
+	before, after := "# Title\n\nWhy.\n\n", "\nThe end.\n"
+	require.NoError(t, os.WriteFile(document, []byte(before+generatedBegin+"old figures\n"+generatedEnd+after), 0o600))
+	require.NoError(t, write(document, "figures.json", measured("cycle", 7, 7, 7, 7), (*report).tables))
+	require.NoError(t, write(document, "figures.json", measured("paths", 9, 9, 9, 9), (*report).tables))
+	require.NoError(t, write(document, "figures.json", measured("paths", 1000, 2000, 3000, 4000), (*report).tables))
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^`+regexp.QuoteMeta(before+generatedBegin), string(text))
+	require.Regexp(t, regexp.QuoteMeta(generatedEnd+after)+`$`, string(text))
+	require.NotContains(t, string(text), "old figures")
+	require.Contains(t, string(text), "| **zkcoord** | 2,000 (0.67) |")
+	require.Contains(t, string(text), "- 64 paths over one session, one server, loopback, per second: Curator by a factor of 2.00.")
+	require.Contains(t, string(text), "### Uncontended acquire and release: one server", "measured before, and not again")
+	images := regexp.MustCompile(`\]\((\S+\.svg)\)`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, images, 2)
+	for _, image := range images {
+		require.FileExists(t, filepath.Join(filepath.Dir(document), image[1]))
+	}
+}
+
+// measured is a row at one server, with these rates.
+func measured(name string, rates ...float64) (cells []*cell) {
+	for i, who := range []string{limit, zkcoord, zkLock, curator} {
+		c := &cell{Site: one.name, Row: name, Contender: who, Run: "Once", samples: samples(rates[i])}
+		c.sum()
+		cells = append(cells, c)
+	}
+	for _, c := range cells {
+		c.compare(row{base: zkLock, shows: []column{perSecond}}, cells)
+	}
+	return cells
+}
+
+func TestGrowthIsATableWithALineForEachSize(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "scaling.md")
+	var cells []*cell
+	for i, kase := range []string{"N = 1", "N = 1000"} {
+		cells = append(cells, &cell{Site: one.name, Row: "items", Case: kase, Contender: zkcoord, Run: "Once", Figures: figures{"rate": float64(i+1) * 1000}})
+	}
+	require.NoError(t, write(document, "scaling.json", cells, (*report).growth))
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "| 1 | **zkcoord** | – | 1,000 |")
+	require.Contains(t, string(text), "| 1,000 | **zkcoord** | – | 2,000 |")
+	require.FileExists(t, filepath.Join(filepath.Dir(document), "benchmarks", "scaling.json"))
+}
+
+func TestWhoCannotGoSoFarIsLeftOut(t *testing.T) {
+	r := row{sizes: []int{10, 1000}, who: []string{zkcoord, zkLock}, most: map[string]int{zkLock: 100}}
+	require.Equal(t, []string{zkcoord, zkLock}, r.at(0).who)
+	require.Equal(t, []string{zkcoord}, r.at(1).who)
+}
+
+func TestADocumentWithoutMarksIsLeftAlone(t *testing.T) {
+	document := filepath.Join(t.TempDir(), "other.md")
+	require.NoError(t, os.WriteFile(document, []byte("mine\n"), 0o600))
+	require.ErrorContains(t, write(document, "figures.json", nil, (*report).tables), "marks")
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Equal(t, "mine\n", string(text))
+}
+
+func TestFiguresHaveThreeDigitsThatMeanSomething(t *testing.T) {
+	for n, text := range map[float64]string{0: "0", 0.01234: "0.0123", 1.005: "1", 12.34: "12.3", 1234.5: "1,234", 1234567: "1,234,567"} {
+		require.Equal(t, text, digits(n))
+	}
 }

@@ -1,10 +1,12 @@
 package coord_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -250,5 +252,298 @@ func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 		require.LessOrEqual(t, each, uint64(most))
 		require.LessOrEqual(t, after.goroutines, before.goroutines)
 		require.NoError(b, holds[0].Err())
+	})
+}
+
+func (b bubble) connected(opts ...coord.Option) *coord.Client {
+	b.Helper()
+	c := b.Open(opts...)
+	require.NoError(b, coordtest.Write(b.Context(), c))
+	return c
+}
+
+// wait has a claim of c, which is connected, wait for its turn by
+// [coord.First], and returns once it does.
+func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan granted {
+	done := make(chan granted, 1)
+	go func() {
+		h, err := c.Acquire(b.Context(), spec, coord.First)
+		done <- granted{h, err}
+	}()
+	time.Sleep(time.Millisecond)
+	synctest.Wait()
+	return done
+}
+
+func (b bubble) join(c *coord.Client, spec coord.Spec) *coord.Claim {
+	b.Helper()
+	claim, err := c.Join(b.Context(), spec)
+	require.NoError(b, err)
+	return claim
+}
+
+// listings counts those of a session from now on.
+func (b bubble) listings(session int64) *atomic.Int32 {
+	var lists atomic.Int32
+	b.requests(func(r zkembed.Request) {
+		if r.Session == session {
+			lists.Add(1)
+		}
+	}, zkembed.OpGetChildren2)
+	return &lists
+}
+
+// nextHolds releases h and returns the hold of the first of those that wait,
+// and the rest, none of which holds.
+func (b bubble) nextHolds(h *coord.Hold, waiting []<-chan granted) (*coord.Hold, []<-chan granted) {
+	b.Helper()
+	require.NoError(b, h.Release(b.Context()))
+	next := <-waiting[0]
+	require.NoError(b, next.err)
+	time.Sleep(time.Second)
+	for _, other := range waiting[1:] {
+		require.Empty(b, other, "two holders")
+	}
+	return next.hold, waiting[1:]
+}
+
+// A waiter that has reason to look takes the listing of one that joined behind
+// it, as long as that says enough: the rule names none that may have gone.
+func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, other := b.connected(), b.Open()
+		h := b.acquire(other)
+		between := b.join(other, mutex)
+		var waiting []<-chan granted
+		for range 6 {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		time.Sleep(time.Second) // each watches its node
+		lists := b.listings(c.SessionID())
+		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID()}, zkembed.Drop())
+		require.NoError(t, between.Leave(b.Context()))
+		time.Sleep(time.Second)
+		// By the listing of the last to join, the second cannot tell, at the
+		// first hand-off, that the one between has gone. By the second's own,
+		// all can tell who has.
+		for _, want := range []int32{1, 0, 0, 0} {
+			lists.Store(0)
+			h, waiting = b.nextHolds(h, waiting)
+			require.Equal(t, want, lists.Load(), "%d wait", len(waiting))
+		}
+		require.Zero(t, reads.Fired(), "all that they wait for was watched")
+		reads.Remove()
+		for len(waiting) > 0 {
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// A claim that comes when many of its client wait already waits behind these.
+// It lists, or takes the listing of another, when its turn is near.
+func TestAClaimBehindManyOfTheSameClientIsNotListed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n = 20
+		c, other := b.connected(), b.Open()
+		h := b.acquire(other)
+		var waiting []<-chan granted
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		lists := b.listings(c.SessionID())
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		require.Zero(t, lists.Load())
+		waiting = append(waiting, b.wait(other, mutex)) // not known to the next
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		require.Zero(t, lists.Load())
+		for len(waiting) > 2 { // of the last two, none keeps a listing
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.LessOrEqual(t, lists.Load(), int32(3))
+		for len(waiting) > 0 {
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+// A claim that did not list as it joined is not refused after a long wait for a
+// contender of the other dialect before it: it waits for that one, too.
+func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		const n = 17
+		c, kazoo := b.connected(), b.Open(coord.WithDialect(coord.Kazoo))
+		h := b.acquire(c)
+		var waiting []<-chan granted
+		for range n {
+			waiting = append(waiting, b.wait(c, mutex))
+		}
+		foreign := b.join(kazoo, mutex)
+		last := b.wait(c, mutex)
+		for len(waiting) > 0 {
+			h, waiting = b.nextHolds(h, waiting)
+		}
+		require.NoError(t, h.Release(b.Context()))
+		time.Sleep(time.Hour)
+		require.Empty(t, last, "refused, or granted beside a contender that came first")
+		require.NoError(t, foreign.Leave(b.Context()))
+		next := <-last
+		require.NoError(t, next.err)
+		require.NoError(t, next.hold.Release(b.Context()))
+	})
+}
+
+// That those of the same client that take part in its line have gone grants a
+// claim nothing: others may stand between.
+func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		spec := func(kind string) coord.Spec {
+			return coord.Spec{Line: coord.Line{Dir: "/lock", Kinds: []string{kind}}, Kind: kind, Exclusive: true}
+		}
+		c, other := b.connected(), b.Open()
+		b.join(other, spec("one"))
+		b.join(other, spec("two"))
+		for range 15 {
+			b.wait(c, spec("one"))
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		canceled := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(ctx, spec("two"), coord.First)
+			canceled <- err
+		}()
+		time.Sleep(time.Second)
+		lists := b.listings(c.SessionID())
+		last := b.wait(c, spec("two"))
+		require.Zero(t, lists.Load())
+		cancel()
+		require.ErrorIs(t, <-canceled, context.Canceled)
+		time.Sleep(time.Second)
+		require.Empty(t, last, "two holders")
+		require.EqualValues(t, 1, lists.Load())
+		b.Close(c, other)
+		require.ErrorIs(t, (<-last).err, coord.ErrClosed)
+	})
+}
+
+// A rule that grants a turn by these alone is asked about all.
+func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		many := func(ahead []coord.Contender) (wait []int, granted bool) {
+			for i := range ahead {
+				wait = append(wait, i)
+			}
+			return wait, len(ahead) < 20
+		}
+		c := b.connected()
+		var holds []*coord.Hold
+		acquire := func() chan granted {
+			done := make(chan granted, 1)
+			go func() {
+				h, err := c.Acquire(b.Context(), mutex, many)
+				done <- granted{h, err}
+			}()
+			time.Sleep(time.Millisecond)
+			return done
+		}
+		for range 20 {
+			next := <-acquire()
+			require.NoError(t, next.err)
+			holds = append(holds, next.hold)
+		}
+		var waiting []chan granted
+		for range 60 {
+			waiting = append(waiting, acquire())
+		}
+		for i := range waiting {
+			require.Empty(t, waiting[i], "too many holders")
+			require.NoError(t, holds[i].Release(b.Context()))
+			next := <-waiting[i]
+			require.NoError(t, next.err)
+			holds = append(holds, next.hold)
+		}
+		for _, h := range holds[60:] {
+			require.NoError(t, h.Release(b.Context()))
+		}
+	})
+}
+
+// What another's listing does not tell a waiter is whether its own node is
+// there: because it is not in it, or because it may have gone since.
+func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
+	for name, listed := range map[string]bool{"not listed": false, "not seen since it was listed": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c, other := b.connected(), b.Open()
+				h := b.acquire(other)
+				one := b.wait(c, mutex)
+				time.Sleep(time.Second)
+				var ahead []*coord.Claim
+				for range 17 {
+					ahead = append(ahead, b.join(other, mutex))
+				}
+				last := b.wait(c, mutex) // far back: its own node is not watched yet
+				for _, claim := range ahead[:15] {
+					require.NoError(t, claim.Leave(b.Context()))
+				}
+				own := slices.MaxFunc(b.nodesOf(c.SessionID()), func(a, b string) int {
+					return cmp.Compare(a[len(a)-10:], b[len(b)-10:])
+				})
+				if listed {
+					time.Sleep(100 * time.Millisecond)
+					b.join(c, mutex)
+				}
+				require.NoError(t, inspect.Break(b.Context(), other, own))
+				if !listed {
+					b.join(c, mutex)
+				}
+				require.NoError(t, ahead[15].Leave(b.Context()))
+				synctest.Wait()
+				require.Equal(t, 3, b.owned(c.SessionID()), "it has joined again")
+				require.Empty(t, one)
+				require.Empty(t, last)
+				require.NoError(t, h.Release(b.Context()))
+				b.Close(c, other)
+				<-one
+				<-last
+			})
+		})
+	}
+}
+
+// A contender that cannot be honoured is reported to each claim that it came
+// after, also when another claim of the client has listed it.
+func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		reported := make(chan coord.Event, 10)
+		c := b.connected(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimForeign {
+				reported <- e
+			}
+		}))
+		other := b.Open()
+		spec := coord.Spec{Line: inspect.LockLine(mutex.Line.Dir), Kind: "lock", Unlisted: true}
+		h, between := b.acquire(other), b.join(other, mutex)
+		one, two := b.wait(c, spec), b.wait(c, spec)
+		claim := b.join(c, spec)
+		time.Sleep(time.Second)
+		b.join(other, coord.Spec{Line: mutex.Line, Kind: "latch"})
+		_, err := claim.Listed(b.Context())
+		require.NoError(t, err)
+		require.Empty(t, reported)
+		require.NoError(t, h.Release(b.Context()))
+		synctest.Wait()
+		require.Len(t, reported, 1)
+		require.NoError(t, between.Leave(b.Context()))
+		next := <-one
+		require.NoError(t, next.err)
+		require.Empty(t, two)
+		b.Close(c, other)
+		<-two
 	})
 }

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -97,4 +98,77 @@ func (g *Group) Release(ctx context.Context) error {
 	}
 	releasing.Wait()
 	return Joined(failures...)
+}
+
+// Attach makes an ephemeral node that is a part of the hold, in its session: it
+// is made only while the hold's node exists, a request to give it up is one for
+// the hold, and it is deleted along with the hold's node, however the hold
+// ends. No other client must want the same path. data are by default the
+// client's identity. It fails with [ErrInvalid] in a turn of a local queue and
+// in any other nest ([Hold.Nest]). One request.
+func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
+	c := h.claim.client
+	shape, err := NameSpec{Path: path, Data: data}.shape(ctx, c)
+	if h.in != nil {
+		err = errNested
+	}
+	if err == nil {
+		shape.part = h
+		_, err = c.join(ctx, shape)
+	}
+	return c.Failure("attach", path, err)
+}
+
+// adopt makes a new claim a part of the hold it was made for. When that has
+// ended meanwhile, the claim is left.
+func (h *Hold) adopt(part *claim) error {
+	h.claim.mu.Lock()
+	ended := h.err
+	if ended == nil {
+		h.claim.parts = append(slices.Clone(h.claim.parts), part)
+	}
+	h.claim.mu.Unlock()
+	if ended != nil {
+		part.leave(part.atOnce)
+	}
+	return ended
+}
+
+// removeWith deletes the node and the nodes of its parts together: no reader
+// finds the one without the other. Where one of them is gone, or may not be
+// deleted, they are deleted one by one.
+func (r *removal) removeWith(parts []*claim) error {
+	cl := r.claim
+	ctx, ops := context.Background(), []Op{DeleteOp(cl.path(), -1)}
+	for _, part := range parts {
+		ops = append(ops, DeleteOp(part.path(), -1))
+	}
+	_, err := cl.client.txn(ctx, cl.sess, ops)
+	var refused *TxnError
+	if errors.As(err, &refused) && !transient(err) {
+		return cl.node.DeleteOnce()
+	}
+	if err == nil {
+		for _, part := range parts {
+			part.lose(ErrNodeDeleted, true)
+		}
+	}
+	return err
+}
+
+// removeParts deletes parts one by one.
+func removeParts(parts []*claim) (err error) {
+	for _, part := range parts {
+		r := part.leave(part.atOnce)
+		<-r.done
+		err = cmp.Or(err, r.err)
+	}
+	return err
+}
+
+// partsLeft are the claim's parts whose deletion has not begun.
+func (cl *claim) partsLeft() []*claim {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(cl.parts), func(part *claim) bool { return (*owner)(part).Leaving() })
 }

@@ -2,8 +2,10 @@ package coord
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -157,4 +159,68 @@ func (s *shape) request(cl *claim) (path string, flags int32) {
 		return path, wire.EphemeralSequential
 	}
 	return path, wire.Ephemeral
+}
+
+// Dialect is a family of recipes whose node names and data this package writes
+// and understands: with it, programs in several languages share a path. One
+// directory has one dialect: no single node name is right for both.
+type Dialect = dialect.Dialect
+
+const (
+	// Curator is the layout of Apache Curator's recipes, which go-zookeeper's
+	// own Lock can read as well. The default.
+	Curator = dialect.Curator
+	// Kazoo is the layout of Python's Kazoo.
+	Kazoo = dialect.Kazoo
+)
+
+// Contender is a claim as its node's name describes it.
+type Contender struct {
+	Name     string // of the node
+	GUID     string
+	Kind     string // what it claims: "lock", "read", or a word of your own, of letters and digits
+	Sequence int32
+	Dialect  Dialect
+}
+
+// checkPath applies the server's rules, to report a mistake before anything is
+// sent.
+func checkPath(path string) error {
+	switch {
+	case path == "":
+		return invalid("the path is empty")
+	case path[0] != '/':
+		return invalid("path %q must start with /", path)
+	case path == "/":
+		return nil
+	case strings.HasSuffix(path, "/"):
+		return invalid("path %q must not end with /", path)
+	case !utf8.ValidString(path):
+		return invalid("path %q is not UTF-8", path)
+	}
+	for name := range strings.SplitSeq(path[1:], "/") {
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("path %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// checkName checks one segment of a path.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return invalid("a name is empty")
+	case name == "." || name == "..":
+		return invalid("the name %q is not allowed", name)
+	case strings.Contains(name, "/"):
+		return invalid("the name %q contains /", name)
+	}
+	for _, r := range name {
+		// The servers see each half of a character beyond U+FFFF, a surrogate.
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+			return invalid("the name %q contains the character %U, which ZooKeeper does not allow", name, r)
+		}
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -298,5 +299,243 @@ func TestTheContextOfAMultiLockCarriesItsHolds(t *testing.T) {
 		})
 		require.ErrorIs(t, err, failed)
 		require.Equal(t, []int{0, 0}, nodes(w, "a", "b"))
+	})
+}
+
+func TestWaitersAreGrantedInTheOrderOfTheirArrival(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := coordtest.Open(t, w.ConnectString())
+		m := mutex(t, c, w.Path("lock"))
+		h := coordtest.Acquire(t, m)
+		order := make(chan int, 10)
+		for i := range cap(order) {
+			go func() {
+				h, err := m.Acquire(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- i
+				if err := h.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			zktest.Eventually(t, sessionTimeout, func() bool {
+				line, err := m.Contenders(context.Background())
+				return err == nil && len(line) == i+2
+			}, "waiter %d does not queue", i)
+		}
+		require.NoError(t, h.Release(t.Context()))
+		for i := range cap(order) {
+			require.Equal(t, i, zktest.Receive(t, 10*time.Second, order, "a waiter is stuck"))
+		}
+	})
+}
+
+func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := coordtest.Open(t, w.ConnectString())
+		m := mutex(t, c, w.Path("lock"))
+		h := coordtest.Acquire(t, m)
+		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
+		last := make(chan *coord.Hold, 1)
+		go func() {
+			h, err := m.Acquire(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			last <- h
+		}()
+		require.NoError(t, h.Release(t.Context()))
+		next := zktest.Receive(t, 10*time.Second, last, "the next waiter is stuck")
+		require.NoError(t, next.Release(t.Context()))
+	})
+}
+
+func TestAMutexIsNotReentrantUnlessMadeSo(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := coordtest.Open(t, w.ConnectString())
+	plain := mutex(t, c, w.Path("lock"))
+	h := coordtest.Acquire(t, plain)
+	require.ErrorIs(t, coordtest.Err(plain.TryAcquire(h.Context(t.Context()))), coord.ErrBusy)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestADoInsideADoOfTheSameLockIsRefusedInsteadOfADeadlock(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m := mutex(b.T, b.Open(), "/lock")
+		var inner error
+		err := m.Do(b.Context(), func(ctx context.Context, h *coord.Hold) error {
+			inner = m.Do(ctx, func(context.Context, *coord.Hold) error { return nil })
+			require.ErrorContains(b, inner, h.Node())
+			require.NoError(b, h.Err())
+			return nil
+		})
+		require.NoError(b, err)
+		require.ErrorIs(b, inner, coord.ErrInvalid)
+		require.ErrorContains(b, inner, "wait for ever")
+		require.NoError(b, m.Do(b.Context(), func(context.Context, *coord.Hold) error { return nil }))
+	})
+}
+
+func TestAReentrantMutexIsHeldUntilTheLastHandleIsReleased(t *testing.T) {
+	w := embedded(t)
+	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	m := mutex(t, c, w.Path("lock"), lock.Reentrant())
+	outer := coordtest.Acquire(t, m)
+	before := w.Embedded().SessionCounts(c.SessionID()).Total()
+	inner, err := m.Acquire(outer.Context(t.Context()))
+	require.NoError(t, err)
+	innermost, err := m.TryAcquire(inner.Context(t.Context()))
+	require.NoError(t, err)
+	require.Equal(t, outer.Token(), innermost.Token())
+	require.NoError(t, outer.Release(t.Context()))
+	require.NoError(t, innermost.Release(t.Context()))
+	require.LessOrEqual(t, w.Embedded().SessionCounts(c.SessionID()).Total()-before, 2, "at most a probe and the own watch")
+
+	require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy, "a context without the hold is another's")
+	require.Error(t, coordtest.Err(m.TryAcquire(outer.Context(t.Context()))), "that handle was released")
+	require.NoError(t, inner.Release(t.Context()))
+	h, err := m.TryAcquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestDoReleasesWhateverHappens(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := coordtest.Open(t, w.ConnectString())
+	m := mutex(t, c, w.Path("lock"))
+	failure := errors.New("failure")
+	require.NoError(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return nil }))
+	require.ErrorIs(t, m.Do(t.Context(), func(context.Context, *coord.Hold) error { return failure }), failure)
+	require.Panics(t, func() {
+		_ = m.Do(t.Context(), func(context.Context, *coord.Hold) error { panic(failure) })
+	})
+	h, err := m.TryAcquire(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+func TestDoReportsThatTheLockWasLostMeanwhile(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := coordtest.Open(t, w.ConnectString())
+	m := mutex(t, c, w.Path("lock"))
+	err := m.Do(t.Context(), func(ctx context.Context, h *coord.Hold) error {
+		w.ExpireSession(h.Session())
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
+		return nil // as if nothing had happened
+	})
+	require.ErrorIs(t, err, coord.ErrLost)
+	require.ErrorIs(t, err, coord.ErrSessionExpired)
+}
+
+func TestContendersListsTheHoldersAndThoseThatWait(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		a := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("first"))
+		b := coordtest.Open(t, w.ConnectString(), coord.WithIdentity("second"))
+		h := coordtest.Acquire(t, mutex(t, a, w.Path("lock")))
+		m := mutex(t, b, w.Path("lock"))
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_, _ = m.Acquire(ctx)
+		}()
+		var line []inspect.Contender
+		zktest.Eventually(t, sessionTimeout, func() bool {
+			var err error
+			line, err = m.Contenders(t.Context())
+			return err == nil && len(line) == 2
+		}, "the second does not queue")
+		cancel()
+		<-gone
+		require.True(t, line[0].Holds)
+		require.False(t, line[1].Holds)
+		require.Equal(t, h.Node(), line[0].Node)
+		require.Equal(t, a.SessionID(), line[0].Session)
+		require.Equal(t, h.Token(), line[0].Token)
+		require.Regexp(t, "^first ", line[0].Owner)
+		require.Regexp(t, "^second ", line[1].Owner)
+		require.WithinDuration(t, time.Now(), line[0].Since, time.Minute)
+		require.NoError(t, h.Release(t.Context()))
+	})
+}
+
+// A shared hold of the same line is no leave to enter alone.
+func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
+	w := zktest.NewEmbedded(t)
+	c := coordtest.Open(t, w.ConnectString())
+	for _, opts := range [][]lock.Option{nil, {lock.Reentrant()}} {
+		m := mutex(t, c, w.Path("lock"), opts...)
+		shared, _, err := c.Stand(t.Context(), coord.Spec{Line: inspect.LockLine(w.Path("lock")), Kind: "read"})
+		require.NoError(t, err)
+		require.ErrorIs(t, coordtest.Err(m.TryAcquire(shared.Context(t.Context()))), coord.ErrInvalid)
+		require.ErrorIs(t, coordtest.Err(m.Acquire(shared.Context(t.Context()))), coord.ErrInvalid)
+		require.NoError(t, shared.Release(t.Context()))
+	}
+}
+
+func TestNewRefusesWhatCannotBeRight(t *testing.T) {
+	require.ErrorIs(t, coordtest.Err(lock.New(nil, "/lock")), coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", nil)), coord.ErrInvalid)
+}
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+const sessionTimeout = 2 * time.Second
+
+func mutex(t *testing.T, c *coord.Client, path string, opts ...lock.Option) *lock.Mutex {
+	t.Helper()
+	m, err := lock.New(c, path, opts...)
+	require.NoError(t, err)
+	return m
+}
+
+func TestGoroutinesOfSeveralClientsExcludeEachOther(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		var wg sync.WaitGroup
+		inside, rounds, last := 0, 0, int64(0)
+		for range 3 {
+			m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
+			for range 4 {
+				wg.Go(func() {
+					for range 10 {
+						h, err := m.Acquire(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						// Unsynchronised on purpose: the race detector judges,
+						// too.
+						inside++
+						rounds++
+						if inside != 1 || h.Token() <= last {
+							t.Errorf("%d inside, token %d after %d", inside, h.Token(), last)
+						}
+						last = h.Token()
+						inside--
+						if err := h.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		require.Equal(t, 120, rounds)
+	})
+}
+
+func TestTryAcquireFailsAtOnceWhenTheLockIsHeld(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		m := mutex(t, coordtest.Open(t, w.ConnectString()), w.Path("lock"))
+		h := coordtest.Acquire(t, m)
+		require.ErrorIs(t, coordtest.Err(m.TryAcquire(t.Context())), coord.ErrBusy)
+		require.NoError(t, h.Release(t.Context()))
+		h, err := m.TryAcquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, h.Release(t.Context()))
+		require.ErrorIs(t, h.Err(), coord.ErrReleased)
 	})
 }

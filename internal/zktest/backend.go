@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
+
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // Backend is a kind of server that a test runs against.
@@ -103,3 +106,106 @@ func decide(b Backend, choice string, ci bool, missing error) (skip string, err 
 	}
 	return "", fmt.Errorf("real ZooKeeper is needed (%s=%q, CI set: %t): %w", Switch, choice, ci, missing)
 }
+
+// sharedServer returns the real server that the tests of this binary share,
+// started by the first that asks.
+func sharedServer(t testing.TB) *Server {
+	t.Helper()
+	host.serverOnce.Do(func() { host.server, host.serverErr = startAlone(nil) })
+	if host.serverErr != nil {
+		t.Fatal(host.serverErr)
+	}
+	return host.server
+}
+
+// sharedEnsemble returns the ensemble that the tests of this binary share,
+// started by the first that asks.
+func sharedEnsemble(t testing.TB) *Ens {
+	t.Helper()
+	host.ensOnce.Do(func() { host.ens, host.ensErr = startEnsemble(nil) })
+	if host.ensErr != nil {
+		t.Fatal(host.ensErr)
+	}
+	return host.ens
+}
+
+// RequireReal returns a running real server of the test's own, which it may
+// kill, stop, restart and wipe. Where there is no real server, the test is
+// skipped or fails: see Require.
+func RequireReal(t testing.TB, opts ...ServerOption) *Server {
+	t.Helper()
+	Require(t, Real)
+	s, err := startAlone(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.close(t.Failed(), t.Name()) })
+	return s
+}
+
+// RequireEnsemble returns a running ensemble of three of the test's own.
+func RequireEnsemble(t testing.TB, opts ...ServerOption) *Ens {
+	t.Helper()
+	Require(t, Ensemble)
+	e, err := startEnsemble(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.close(t.Failed(), t.Name()) })
+	return e
+}
+
+// NewEmbedded returns a world on an embedded server of its own, with a real
+// test server's tick and bounds of session time-outs unless the options say
+// otherwise. New and Each call it without options.
+func NewEmbedded(t testing.TB, opts ...zkembed.Option) *World {
+	t.Helper()
+	Require(t, Embedded)
+	base := []zkembed.Option{
+		zkembed.WithTick(DefaultTick), zkembed.WithSessionTimeouts(minSessionTimeout, maxSessionTimeout),
+	}
+	s, err := zkembed.Start(append(base, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newWorld(t, Embedded, s)
+}
+
+// Embedded returns the world's embedded server; it fails the test on another
+// backend.
+func (w *World) Embedded() *zkembed.Server {
+	w.t.Helper()
+	return backendAs[*zkembed.Server](w)
+}
+
+// embeddedEphemerals lists the ephemeral nodes below root.
+func embeddedEphemerals(s *zkembed.Server, root string) (found []string) {
+	for _, node := range s.Nodes() {
+		if node.Stat.EphemeralOwner != 0 && inNamespace(node.Path, root) {
+			found = append(found, describeEphemeral(node.Path, node.Stat.EphemeralOwner))
+		}
+	}
+	return found
+}
+
+func describeEphemeral(path string, owner int64) string {
+	return fmt.Sprintf("%s (session 0x%x)", path, owner)
+}
+
+// bringUp undoes what keeps the embedded server from expiring its sessions.
+func (w *World) bringUp(s *zkembed.Server) {
+	s.Heal()
+	if w.crashed {
+		s.Resume()
+	}
+}
+
+const (
+	minSessionTimeout = DefaultTick
+	maxSessionTimeout = 10 * time.Minute
+)

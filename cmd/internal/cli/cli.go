@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -19,6 +23,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/see"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // verbs is the whole command line.
@@ -187,4 +192,61 @@ func duration(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	target.SetInt(int64(d))
 	return nil
+}
+
+// version and commit are set by a build of a release; see scripts/dist.sh.
+var version, commit string
+
+type versionVerb struct{}
+
+// Run prints what the build has set, or else what the Go toolchain noted.
+func (versionVerb) Run(s *term.Streams) error {
+	v := struct {
+		Version string `json:"version"`
+		Commit  string `json:"commit,omitempty"`
+		Go      string `json:"go"`
+	}{Version: "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v.Version, v.Go = info.Main.Version, info.GoVersion
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				v.Commit = setting.Value
+			}
+		}
+	}
+	v.Version, v.Commit = cmp.Or(version, v.Version), cmp.Or(commit, v.Commit)
+	of := ""
+	if v.Commit != "" {
+		of = ", commit " + v.Commit
+	}
+	return s.Print(v, "%s %s (%s%s)\n", term.Program, v.Version, v.Go, of)
+}
+
+type serverVerb struct {
+	Addr string        `default:"127.0.0.1:2181" help:"Where to listen; port 0 takes a free one."`
+	Tick time.Duration `default:"2s" help:"ZooKeeper's tickTime. Session time-outs are from 2 to 20 ticks."`
+}
+
+// Run serves until it is interrupted.
+func (v *serverVerb) Run(s *term.Streams) error {
+	if v.Tick <= 0 {
+		return term.UsageError("--tick %v: it must be positive", v.Tick)
+	}
+	if _, err := conn.AddressOf("--addr", v.Addr); err != nil {
+		return err
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	server, err := zkembed.Start(zkembed.WithAddr(v.Addr), zkembed.WithTick(v.Tick))
+	if err != nil {
+		return term.ExitWith(term.ExitFailed, "%w (--addr sets the address)", err)
+	}
+	if err := s.Print(map[string]string{"connect": server.ConnectString()}, "%s\n", server.ConnectString()); err != nil {
+		return errors.Join(term.ExitWith(term.ExitFailed, "the address could not be written: %w", err), server.Close())
+	}
+	if term.IsTerminal(s.Err) {
+		s.Note("serving until interrupted; everything is kept in memory, for development and tests only")
+	}
+	<-interrupted
+	return server.Close()
 }

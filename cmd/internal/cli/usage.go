@@ -7,9 +7,12 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+	mangokong "github.com/alecthomas/mango-kong"
+	"github.com/muesli/roff"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
@@ -88,4 +91,180 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 		_, err = io.WriteString(out, told)
 	}
 	return err
+}
+
+type manualVerb struct{}
+
+// Run writes the manual page. The command line of each verb is that of its
+// help, on a line of its own.
+func (manualVerb) Run(s *term.Streams, app *kong.Kong) error {
+	manual := mangokong.NewManPage(1, app.Model)
+	for _, part := range []struct{ name, text string }{
+		{"Exit status", statuses}, {"Environment", variables(app.Model)}, {"Examples", allExamples(app.Model)}, {"See also", seeAlso},
+	} {
+		manual = manual.WithSection(part.name, part.text)
+	}
+	page := manual.Build(roff.NewDocument())
+	title := func(line string) string { return `\fB` + strings.ReplaceAll(line, ".", `\&.`) + `\fP` }
+	for _, verb := range app.Model.Leaves(true) {
+		own, helps := title(verb.Summary()), title(synopsis(verb))
+		page = strings.NewReplacer(own+"\n", helps+"\n", own, helps+"\n.br\n").Replace(page)
+	}
+	_, err := fmt.Fprint(s.Out, page)
+	return err
+}
+
+// statuses are those of the verbs that run a command; most others have some of
+// them.
+var statuses = strings.Join([]string{
+	"Of the verbs that run CMD:",
+	"CMD's own: CMD ended while the lock was held; 128+n if signal n ended it.",
+	fmt.Sprintf("%d: the command line is wrong; nothing was changed.", term.ExitUsage),
+	fmt.Sprintf("%d: there was no session with the servers in time (--connect-timeout).", term.ExitUnavailable),
+	fmt.Sprintf("%d: with --try, the lock is held by another.", term.ExitBusy),
+	fmt.Sprintf("%d: the lock was lost before CMD ended, and CMD was stopped.", term.ExitLost),
+	fmt.Sprintf("%d: the turn did not come within --timeout.", term.ExitTimeout),
+	fmt.Sprintf("%d: CMD was not run for another reason, which the message says.", term.ExitOwnFault),
+	"126, 127: CMD cannot be run; CMD is not found.",
+	"128+n: signal n came during the wait.",
+	fmt.Sprintf("Of the others: %d, %d, %d and %d as above; %d if the servers refused a request, or the answer is no.",
+		term.ExitOK, term.ExitUsage, term.ExitUnavailable, term.ExitTimeout, term.ExitFailed),
+}, "\n\n")
+
+// variables are those that stand for flags, and those that CMD gets.
+func variables(app *kong.Application) string {
+	text := ""
+	for _, flag := range app.Flags {
+		for _, name := range flag.Envs {
+			text += fmt.Sprintf("%s: --%s. %s\n\n", name, flag.Name, flag.Help)
+		}
+	}
+	return text + "CMD has COORD_PATH, COORD_NODE, COORD_TOKEN (the fencing token), COORD_SINCE and COORD_HELD (the nodes of all " +
+		"locks that it runs under); with several paths COORD_PATH_1 and so on."
+}
+
+// allExamples are those of the verbs' helps.
+func allExamples(app *kong.Application) string {
+	text := ""
+	for _, verb := range app.Leaves(true) {
+		for line := range strings.Lines(examples[verbName(verb)]) {
+			text += fmt.Sprintf("%s %s\n\n", term.Program, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+const seeAlso = "flock(1), timeout(1), systemd.service(5)\n\n" +
+	"command.md and running.md, in the folder doc/zkcoord of the installation: the reference, and how CMD runs under a lock."
+
+// examples are command lines for the help of each verb, without the program's
+// name. What follows # is for people.
+var examples = map[string]string{
+	"demo all":      `demo all`,
+	"demo stock":    "demo stock\ndemo stock --unsafe  # without the lock",
+	"demo batch":    "demo batch\ndemo batch --members 8 --kill 3 README.md docs/design.md",
+	"demo election": `demo election --replicas 5`,
+	"demo queue":    `demo queue --items 1000 --kill 4`,
+	"lock": `lock /locks/backup -- ./backup.sh
+lock --try /locks/report -- make report  # not if another does it already
+lock --label nightly /locks/backup -- make dump
+lock --timeout 5m --shared /locks/data -- ./read.sh
+lock --slots 3 /locks/licences -- ./simulate
+lock /accounts/7 /accounts/3 -- ./transfer.sh  # holding both
+lock /locks/build -c 'make && make install'`,
+	"ls":         "ls /\nls --json /locks",
+	"graph":      "graph /\ngraph --json /locks",
+	"doctor":     "doctor\ndoctor --json /",
+	"completion": "completion bash",
+	"inspect":    "inspect /locks/backup\ninspect --json /jobs",
+	"top":        `top --every 5s /jobs`,
+	"held":       "held  # inside of CMD\nheld --timeout 2s --node _c_7c1f0a9e-lock-0000000041 /locks/backup\nheld --json --token 8589934612 /services/billing",
+	"revoke": `revoke --wait /locks/backup
+revoke --force-after 1m /locks/backup
+revoke --node entry-100-0000000007 /jobs  # one item of a queue`,
+	"break": "break /locks/backup\nbreak --yes --node entry-100-0000000007 /jobs",
+	"elect": `elect --data 10.1.2.3:8080 /services/billing -- ./billing
+elect --again /services/billing -- ./billing
+elect --who /services/billing`,
+	"barrier set":    `barrier set /maintenance`,
+	"barrier remove": `barrier remove /maintenance`,
+	"barrier wait":   `barrier wait --timeout 10m /maintenance`,
+	"doublebarrier":  `doublebarrier -n 4 /batch/nightly -- ./share.sh`,
+	"queue put":      "queue put /jobs one two\nqueue put --priority 5 --together /jobs < urgent.txt",
+	"queue take":     `queue take --timeout 10s /jobs`,
+	"queue receive":  "queue receive /jobs -- ./work.sh\nqueue receive --dead 5 --delay 30s /jobs -- ./work.sh",
+	"queue len":      `queue len /jobs`,
+	"queue peek":     `queue peek --json /jobs`,
+	"queue dead":     `queue dead /jobs`,
+	"queue bury":     `queue bury --reason 'no such image' /jobs entry-100-0000000007`,
+	"queue drop":     `queue drop /jobs entry-100-0000000007`,
+	"server":         "server\nserver --addr 127.0.0.1:0 --tick 100ms",
+	"ui":             "ui\nui --allow-break --listen 127.0.0.1:8080 /locks",
+	"exporter":       "exporter /locks /jobs",
+	"version":        `version --json`,
+}
+
+// verbName is how a verb is called, without the program's name.
+func verbName(verb *kong.Node) string {
+	name := verb.Name
+	for above := verb.Parent; above != nil && above.Type == kong.CommandNode; above = above.Parent {
+		name = above.Name + " " + name
+	}
+	return name
+}
+
+// examplesOf is the end of a verb's help.
+func examplesOf(verb *kong.Node) string {
+	lines, found := examples[verbName(verb)]
+	if !found {
+		return ""
+	}
+	text := "\nExamples:\n"
+	for line := range strings.Lines(lines) {
+		text += fmt.Sprintf("  %s %s\n", term.Program, strings.TrimRight(line, "\n"))
+	}
+	return text
+}
+
+// accountOf reads from the command line what the account needs. A command line
+// that is wrong is known as far as it could be read; its arguments, which are
+// nil for one that is right, tell the rest.
+func accountOf(ctx *kong.Context, args []string) (a term.Account) {
+	verb := ctx.Selected()
+	if verb == nil {
+		return a
+	}
+	if verb.Parent.Name == "demo" {
+		a.Demo = verb.Name
+	}
+	for _, arg := range verb.Positional {
+		switch arg.Name {
+		case "path":
+			if several, ok := arg.Target.Interface().(conn.NodePaths); ok {
+				a.Paths = several.Words()
+			} else if arg.Target.Kind() == reflect.String && arg.Target.Len() > 0 {
+				a.Paths = []string{arg.Target.String()}
+			}
+		case "cmd":
+			a.Runs = runsAlways(verb) || hasCommand(verb) || slices.ContainsFunc(args, asksToRun)
+		}
+	}
+	return a
+}
+
+// runsAlways reports whether a verb that runs commands cannot do without one.
+func runsAlways(verb *kong.Node) bool { return verb.Name != "elect" }
+
+// hasCommand reports whether a command was read for the verb.
+func hasCommand(verb *kong.Node) bool {
+	line, ok := verb.Target.Addr().Interface().(interface{ Given() bool })
+	return ok && line.Given()
+}
+
+// shortCommand is -c, also behind other short flags.
+var shortCommand = regexp.MustCompile(`^-[a-z]*c`)
+
+// asksToRun reports whether an argument is, or is followed by, a command.
+func asksToRun(arg string) bool {
+	return arg == "--" || shortCommand.MatchString(arg) || strings.HasPrefix(arg, "--command")
 }

@@ -290,3 +290,22 @@ func OrUsage(err error, code int) error {
 	}
 	return &term.ExitError{Code: code, Err: err}
 }
+
+// HeldVariable tells a command the names of the nodes that stand for what it
+// runs under, the outermost first. They are like no others, on any servers.
+const HeldVariable = "COORD_HELD"
+
+// HeldAround are the names in the variable.
+func HeldAround() []string { return strings.Fields(os.Getenv(HeldVariable)) }
+
+// SinceVariable tells a command since when it runs under what it runs under.
+const SinceVariable = "COORD_SINCE"
+
+// AddressOf is where to listen, as a flag says it.
+func AddressOf(flag, at string) (*net.TCPAddr, error) {
+	address, err := net.ResolveTCPAddr("tcp", at)
+	if err != nil {
+		return nil, term.UsageError("%s: %w; write HOST:PORT", flag, err)
+	}
+	return address, nil
+}

@@ -2,12 +2,19 @@ package conn
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // mostLabel is the length of the longest label, in bytes.
@@ -46,4 +53,78 @@ func (l Labelled) ApplyTo(c *Connection, command ...string) {
 	if c.label.Validate() != nil { // a name need not be one line, nor UTF-8
 		c.label = label(term.Program)
 	}
+}
+
+// Waiting is for verbs that wait without running a command.
+type Waiting struct {
+	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
+}
+
+// Wait runs f with a context that ends with the time-out, of which late is
+// told, or by a signal.
+func (w *Waiting) Wait(c *Connection, late string, f func(ctx context.Context, client *coord.Client) error) error {
+	return c.Lasting(w.Timeout, func(ctx context.Context, client *coord.Client) error {
+		err := f(ctx, client)
+		var known *term.ExitError
+		switch {
+		case err == nil || errors.As(err, &known):
+			return err
+		case errors.Is(err, context.DeadlineExceeded):
+			return term.ExitWith(term.ExitTimeout, "%s: %w", late, err)
+		}
+		return term.BySignal(ctx, Failure(err))
+	})
+}
+
+// NodePath is a path of a recipe on the command line. One that is invalid is
+// refused before anything is done.
+type NodePath string
+
+// Validate is called by kong.
+func (p NodePath) Validate() error {
+	err := coord.Check(&coord.Client{}, string(p))
+	var told *coord.OpError
+	if errors.As(err, &told) {
+		err = told.Err // that the path was checked goes without saying
+	}
+	return err
+}
+
+// NodePaths are one path or several, with a command behind them.
+type NodePaths []NodePath
+
+// Decode is called by kong. What does not begin with / is the command.
+func (p *NodePaths) Decode(ctx *kong.DecodeContext) error {
+	*p = nil
+	for len(*p) == 0 || ctx.Scan.Peek().IsValue() && strings.HasPrefix(ctx.Scan.Peek().String(), "/") {
+		path, err := ctx.Scan.PopValue("path")
+		if err != nil {
+			return err
+		}
+		*p = append(*p, NodePath(path.String()))
+	}
+	return nil
+}
+
+// Validate is called by kong.
+func (p NodePaths) Validate() error {
+	for i, path := range p {
+		if err := path.Validate(); err != nil {
+			return err
+		}
+		if slices.Contains(p[:i], path) {
+			return fmt.Errorf("%s is there twice, and would wait for itself", path)
+		}
+	}
+	return nil
+}
+
+func (p NodePaths) String() string { return strings.Join(p.Words(), ", ") }
+
+func (p NodePaths) Words() []string {
+	words := make([]string, len(p))
+	for i, path := range p {
+		words[i] = string(path)
+	}
+	return words
 }

@@ -1,10 +1,13 @@
 package guard
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -274,4 +277,94 @@ func copyOfProgram(t *testing.T) (plain, changing string) {
 		t.Skip("left out: files here cannot be set-user-ID")
 	}
 	return plain, changing
+}
+
+func TestThePagesOfTheProgramsFileAreGivenBack(t *testing.T) {
+	var failed unix.Errno
+	text(t, func(from, to uintptr, _ int) {
+		_, _, failed = unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_POPULATE_READ)
+	})
+	if failed != 0 {
+		t.Skip("left out: needs a kernel that reads pages ahead (5.14)")
+	}
+	resident := func() (all int) {
+		text(t, func(_, _ uintptr, kilobytes int) { all += kilobytes })
+		return all
+	}
+	before := resident()
+	require.NotZero(t, before)
+	shed()
+	require.Less(t, resident(), before)
+}
+
+// text calls each with the mappings of the program's own text, and how much of
+// each is in memory.
+func text(t *testing.T, each func(from, to uintptr, kilobytes int)) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	maps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	var from, to uintptr
+	ours, kilobytes := false, 0
+	for line := range strings.Lines(string(maps)) {
+		if n, _ := fmt.Sscanf(line, "Rss: %d kB", &kilobytes); n == 1 && ours {
+			each(from, to, kilobytes)
+		} else if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			ours = strings.Contains(line, " r-xp ") && strings.Contains(line, program)
+		}
+	}
+}
+
+const headlessRole = "headless"
+
+// It runs here since init has the first thread.
+func init() {
+	if os.Getenv(roleVariable) == headlessRole {
+		runtime.LockOSThread()
+		headlessMain()
+	}
+}
+
+// headlessMain starts a process, prints its id, and ends its own first thread,
+// while another waits.
+func headlessMain() {
+	job := exec.Command("sleep", "1000")
+	if err := job.Start(); err != nil {
+		panic(err)
+	}
+	fmt.Println(job.Process.Pid)
+	go func() { _ = job.Wait() }()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
+// A process whose first thread has ended looks like one that has ended, and is
+// the parent of its children yet.
+func TestTheChildrenOfAProcessWithoutItsFirstThreadAreReached(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+headlessRole)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	var child int
+	_, err = fmt.Sscan(lines.Text(), &child)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = unix.Kill(child, unix.SIGKILL)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	session, err := unix.Getsid(0)
+	require.NoError(t, err)
+	zktest.Eventually(t, soon, func() bool {
+		p, known := processOf(cmd.Process.Pid, session)
+		return known && !p.lives
+	}, "the first thread does not end")
+	require.NoError(t, unix.Kill(child, 0), "the child lives")
+	var reached []int
+	eachDescendant(func(pid int) { reached = append(reached, pid) })
+	require.Contains(t, reached, child)
+	require.False(t, slices.Contains(reached, cmd.Process.Pid), "it does not live")
 }

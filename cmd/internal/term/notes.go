@@ -2,8 +2,10 @@ package term
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -99,4 +101,107 @@ func (n *Notes) Flush() {
 	n.more.Signal()
 	n.mu.Unlock()
 	<-n.done
+}
+
+// Account is what the JSON object of a verb that comes to nothing says beside
+// its status and the error, and where it goes.
+type Account struct {
+	Paths []string
+	Demo  string // the name of a demonstration
+	Runs  bool   // the verb runs a command, which has the standard output
+	Told  bool   // there is an object already that tells how it went
+}
+
+// Put has the only value under its name, or several as a list under the plural.
+func Put[T any](object map[string]any, name string, values []T) {
+	switch len(values) {
+	case 0:
+	case 1:
+		object[name] = values[0]
+	default:
+		object[name+"s"] = values
+	}
+}
+
+// AccountFor tells in JSON, if that is wanted, of an end that no object has
+// told of. A demonstration does so in any case, as its last line.
+func (s *Streams) AccountFor(status *ExitError) {
+	if s.Told || !s.JSON && (s.Demo == "" || status.Code == ExitUsage) {
+		return
+	}
+	s.Told = true
+	object := map[string]any{"status": status.Code, "error": Briefly(status).Error()}
+	Put(object, "path", s.Paths)
+	if s.Demo != "" {
+		object["demo"], object["ok"] = s.Demo, false
+	}
+	for name, value := range status.Fields {
+		object[name] = value
+	}
+	to := s.Out
+	if s.Runs {
+		to = s.Err
+	}
+	_ = WriteJSON(to, object)
+}
+
+// Tell writes the object of a verb that runs a command.
+func (s *Streams) Tell(object map[string]any) {
+	if s.JSON {
+		s.Told = true
+		_ = WriteJSON(s.Err, object)
+	}
+}
+
+// Progress is a line on a terminal that is written anew again and again. On
+// anything else it is nothing.
+type Progress struct {
+	streams *Streams
+	live    bool
+	shown   time.Time
+}
+
+func NewProgress(s *Streams) *Progress {
+	return &Progress{streams: s, live: !s.JSON && IsTerminal(s.Out) && os.Getenv("TERM") != "dumb"}
+}
+
+// Show replaces the line by a bar and how much it is, but not more often than
+// eyes can follow.
+func (p *Progress) Show(done, all int) {
+	if !p.live || time.Since(p.shown) < 40*time.Millisecond {
+		return
+	}
+	p.shown = time.Now()
+	fmt.Fprint(p.streams.Out, "\r\x1b[K"+gauge(done, all, Width(p.streams.Out)))
+}
+
+// Tell prints a line for good, above the moving one.
+func (p *Progress) Tell(format string, args ...any) {
+	if p.streams.JSON {
+		return
+	}
+	p.Clear()
+	fmt.Fprintf(p.streams.Out, format+"\n", args...)
+}
+
+func (p *Progress) Clear() {
+	if p.live {
+		fmt.Fprint(p.streams.Out, "\r\x1b[K")
+	}
+}
+
+// gauge draws done of all on a line of so many columns: a longer one would
+// break, and stay.
+func gauge(done, all, columns int) string {
+	const longest = 40
+	text := fmt.Sprintf("%d of %d", done, all)
+	width := min(longest, columns-len(text)-4)
+	if width < 4 {
+		return text
+	}
+	n := width
+	if all > 0 {
+		n = min(width, width*done/all)
+	}
+	return "  " + strings.Repeat("█", n) + strings.Repeat("░", width-n) + " " + text
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	eastasian "golang.org/x/text/width"
 )
@@ -225,4 +226,28 @@ func Cut(line string, columns int) string {
 		}
 	}
 	return line
+}
+
+// NodeData is a node's data in JSON: text as it is, and other bytes in base 64,
+// since JSON would replace them.
+type NodeData struct {
+	Data   *string `json:"data,omitempty"`
+	Base64 []byte  `json:"data_base64,omitempty"`
+}
+
+func DataOf(data []byte) NodeData {
+	if raw := NotText(data); raw != nil {
+		return NodeData{Base64: raw}
+	}
+	text := string(data)
+	return NodeData{Data: &text}
+}
+
+// NotText is data that JSON cannot carry as they are, and nil for those that it
+// can.
+func NotText(data []byte) []byte {
+	if utf8.Valid(data) {
+		return nil
+	}
+	return data
 }

@@ -6,11 +6,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/adler32"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,4 +163,390 @@ func (s scene) patch(snapshot []byte, counter int32) {
 	require.EqualValues(s, 1, binary.BigEndian.Uint32(cversion), "one claim was made")
 	binary.BigEndian.PutUint32(cversion, uint32(counter))
 	binary.BigEndian.PutUint64(sum, uint64(adler32.Checksum(body)))
+}
+
+// makeDir creates the lock's directory with an ACL of its own.
+func (s scene) makeDir(perms int32) {
+	s.Helper()
+	admin := s.admin()
+	require.NoError(s, coordtest.Err(admin.Create(s.w.Path(""), nil, 0, zk.WorldACL(zk.PermAll))))
+	require.NoError(s, coordtest.Err(admin.Create(s.dir(), nil, 0, zk.WorldACL(perms))))
+}
+
+func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermAll)
+		secret := coord.WithACL("world:anyone:wd")
+		h := s.acquire(s.client(secret))
+		_, _, err := s.admin().Get(h.Node())
+		require.ErrorIs(s, err, zk.ErrNoAuth)
+		waiter := s.start(context.Background(), s.client(secret))
+		s.awaitNodes(2)
+		require.Empty(s, waiter)
+		next := s.handOver(h, waiter)
+		require.Greater(s, next.Token(), h.Token())
+		s.release(next)
+	})
+}
+
+func TestF42ANodeThatMayNotBeDeletedGoesWithItsSession(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermRead | zk.PermCreate)
+		var stranded atomic.Int64
+		c := s.client(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.NodeStranded {
+				stranded.Add(1)
+			}
+		}))
+		h := s.acquire(c)
+		other := s.client()
+		waiter := s.start(context.Background(), other)
+		s.awaitNodes(2)
+		err := h.Release(context.Background())
+		require.ErrorIs(s, err, coord.ErrNoAuth)
+		require.ErrorContains(s, err, h.Node())
+		require.EqualValues(s, 1, stranded.Load())
+		require.Empty(s, waiter, "the node is still there")
+		closed := time.Now()
+		require.NoError(s, c.Close(context.Background()))
+		next := s.grantedWithin(progress, waiter, closed)
+		require.ErrorIs(s, next.Release(context.Background()), coord.ErrNoAuth)
+		require.NoError(s, other.Close(context.Background()))
+	})
+}
+
+func TestF42ADirectoryThatMayNotBeListedIsReportedAndNothingIsLeft(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermCreate | zk.PermDelete)
+		creates := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.Watch})
+		require.ErrorIs(s, coordtest.Err(s.mutex(s.behind()).Acquire(context.Background())), coord.ErrNoAuth)
+		require.Equal(s, 1, creates.Fired(), "a node was made, and must go again")
+		stat := func() *zk.Stat {
+			_, stat, err := s.admin().Exists(s.dir())
+			require.NoError(s, err)
+			return stat
+		}
+		require.EqualValues(s, 2, stat().Cversion)
+		require.Zero(s, stat().NumChildren)
+	})
+}
+
+// The credentials are presented again on every connection, and an error in
+// writing them does not wedge the client.
+func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
+	each(t, func(s scene) {
+		s.makeDir(zk.PermAll)
+		const timeout = 3 * T // two connections in a row, on any machine
+		s.w.SetTimeout(timeout)
+		var failed atomic.Int64
+		own := zk.DigestACL(zk.PermAll, "somebody", "secret")[0]
+		c := s.behind(
+			coord.WithSessionTimeout(timeout),
+			coord.WithAuth("digest", "somebody:secret"),
+			coord.WithACL("digest:"+own.ID+":cdrwa"),
+			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				raw, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+				return &failingAuth{raw, &failed}, err
+			}))
+		h := s.acquire(c)
+		_, _, err := s.admin().Get(h.Node())
+		require.ErrorIs(s, err, zk.ErrNoAuth, "others may not read it")
+		failed.Store(1)
+		require.Equal(s, 1, s.w.Proxy().CutAll())
+		zktest.Eventually(s, patience, func() bool { return failed.Load() == 0 }, "the write does not fail")
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, _, err = c.Get(ctx, h.Node())
+		require.NoError(s, err, "wedged, or without its credentials")
+		require.NoError(s, h.Err())
+		s.release(h)
+		require.Empty(s, s.nodes())
+	})
+}
+
+// failingAuth is a connection that fails to write packets with credentials, as
+// often as its counter says.
+type failingAuth struct {
+	net.Conn
+	left *atomic.Int64
+}
+
+func (c *failingAuth) Write(p []byte) (int, error) {
+	if len(p) >= 12 && int32(binary.BigEndian.Uint32(p[8:])) == proxy.OpAuth && c.left.CompareAndSwap(1, 0) {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(p)
+}
+
+func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T) {
+	eachAlone(t, func(s scene) {
+		const children, timeout = 30_000, 3 * T // a busy server takes its time for a listing
+		s.w.SetTimeout(timeout)
+		s.makeDir(zk.PermAll)
+		s.crowd(children)
+		var downs atomic.Int64
+		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.SessionDown {
+				downs.Add(1)
+			}
+		}))
+		h := s.acquire(c)
+		waiter := s.start(context.Background(), c)
+		s.awaitChildren(children + 2)
+		tooLarge := make([]byte, 1_153_434) // 1.1 MiB
+		require.ErrorIs(s, coordtest.Err(c.Set(s.Context(), h.Node(), tooLarge, -1)), coord.ErrTooLarge)
+		_, _, err := c.Stand(s.Context(), coord.Spec{Line: coord.Line{Dir: s.dir()}, Kind: "lock", Data: tooLarge})
+		require.ErrorIs(s, err, coord.ErrTooLarge)
+		require.ErrorIs(s, coordtest.Err(h.Txn(s.Context(), coord.SetOp(s.dir(), tooLarge, -1))), coord.ErrTooLarge)
+		begun := time.Now()
+		names, err := c.Children(s.Context(), s.dir())
+		require.NoError(s, err)
+		require.Len(s, names, children+2)
+		s.Logf("listed in %v", time.Since(begun))
+		require.Zero(s, downs.Load(), "the connection was lost")
+		require.NoError(s, h.Err())
+		s.release(s.handOver(h, waiter))
+	})
+}
+
+// awaitChildren is awaitNodes without the cost of listing so many.
+func (s scene) awaitChildren(n int32) {
+	s.Helper()
+	zktest.Eventually(s, patience, func() bool {
+		_, stat, err := s.admin().Exists(s.dir())
+		return err == nil && stat.NumChildren == n
+	}, "the directory never has %d nodes", n)
+}
+
+// crowd fills the directory with children of no known dialect, until the end of
+// the test.
+func (s scene) crowd(n int) {
+	s.Helper()
+	inBatches := func(request func(path string) any) {
+		for done := 0; done < n; done += 1000 {
+			var batch []any
+			for i := range 1000 {
+				batch = append(batch, request(s.foreignName(done+i)))
+			}
+			require.NoError(s, coordtest.Err(s.admin().Multi(batch...)))
+		}
+	}
+	inBatches(func(path string) any { return &zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)} })
+	s.Cleanup(func() {
+		inBatches(func(path string) any { return &zk.DeleteRequest{Path: path, Version: -1} })
+	})
+}
+
+func TestF01TheReplyToACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		var recovered atomic.Int64
+		c := s.behind(coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimRecovered {
+				recovered.Add(1)
+			}
+		}))
+		s.release(s.acquire(c)) // the directory is there
+		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
+		h := s.acquire(c)
+		require.Equal(s, 1, lost.Fired())
+		require.EqualValues(s, 1, recovered.Load(), "the node was made by the create whose reply was lost")
+		s.isSoleHolder(h)
+		s.release(h)
+	})
+}
+
+// The client may be back before the server has carried the create out.
+func TestF01TheConnectionIsCutWhenACreateWasForwarded(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.behind()
+		s.release(s.acquire(c))
+		for range 20 {
+			cut := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutAfter})
+			h := s.acquire(c)
+			require.Equal(s, 1, cut.Fired())
+			s.isSoleHolder(h)
+			s.release(h)
+		}
+	})
+}
+
+func TestF02ACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.behind()
+		s.release(s.acquire(c))
+		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.DropAndCut})
+		h := s.acquire(c)
+		require.Equal(s, 1, lost.Fired())
+		s.isSoleHolder(h)
+		s.release(h)
+	})
+}
+
+// The create waits for the acknowledgement of a follower that lags. So it is
+// under way when the client is back, at that follower, which does not show it
+// yet. A client that only lists the directory makes a second node.
+func TestF03ACreateIsUnderWayAndTheNextServerLags(t *testing.T) {
+	onEnsemble(t, func(s scene) {
+		for range 3 { // on a busy machine the follower may have caught up before it is asked
+			if s.createIsUnderWay() {
+				return
+			}
+		}
+		s.Error("the follower does not lag")
+	}, zktest.WithQuorumLinks())
+}
+
+// createIsUnderWay reports whether the follower still lagged when the client
+// was back.
+func (s scene) createIsUnderWay() bool {
+	// A write through a server that lags takes the way to and fro several
+	// times.
+	const timeout, behind = 10 * T, 500 * time.Millisecond
+	s.w.SetTimeout(timeout)
+	ens := s.w.Ensemble()
+	leader := s.leader()
+	lagging := ens.Followers()[0]
+	front := zktest.NewProxy(s, leader.Addr())
+	cut := front.Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutAfter})
+	back := make(chan struct{}, 10)
+	// The client talks to the leader until it is cut off, and to the lagging
+	// follower from then on.
+	c := s.open("leader-then-follower", coord.WithSessionTimeout(timeout),
+		coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.SessionUp && cut.Fired() > 0 {
+				back <- struct{}{}
+			}
+		}),
+		coord.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			addr := front.Addr()
+			if cut.Fired() > 0 {
+				addr = lagging.Addr()
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}))
+	s.release(s.acquire(s.client()))
+	atLeader, atFollower := zktest.Connect(s, leader.Addr(), timeout), zktest.Connect(s, lagging.Addr(), timeout)
+	_, err := atFollower.Sync(s.dir())
+	require.NoError(s, err)
+	for _, follower := range ens.Followers() {
+		ens.Link(follower).Delay(behind)
+	}
+	acquired := s.start(context.Background(), c)
+	zktest.Receive(s, patience, back, "the client does not come back")
+	names, _, err := atFollower.Children(s.dir())
+	require.NoError(s, err)
+	lags := len(names) == 0
+	h, _ := s.granted(acquired)
+	require.Equal(s, 1, cut.Fired())
+	s.wait(2*time.Second, time.Now()) // a second create would have been carried out by now
+	names, _, err = atLeader.Children(s.dir())
+	require.NoError(s, err)
+	require.Len(s, names, 1)
+	require.Equal(s, s.dir()+"/"+names[0], h.Node())
+	for _, follower := range ens.Followers() {
+		ens.Link(follower).Heal()
+	}
+	s.isSoleHolder(h)
+	s.release(h)
+	return lags
+}
+
+// The listing that follows the create is lost, or its reply.
+func TestF05TheListingAfterACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		for _, loss := range []proxy.Action{proxy.CutOnReply, proxy.DropAndCut} {
+			c := s.behind()
+			s.release(s.acquire(c))
+			lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Path: s.dir(), Do: loss})
+			begun := time.Now()
+			h := s.grantedWithin(progress, s.start(context.Background(), c), begun)
+			require.Equal(s, 1, lost.Fired())
+			s.isSoleHolder(h)
+			s.release(h)
+		}
+	})
+}
+
+func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		p := s.w.Proxy()
+		lost := p.Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
+		s.release(s.acquire(s.client()))
+		back := make(chan struct{}) // until then no client connects again
+		c := s.open(p.Addr(), coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if lost.Fired() > 0 {
+				select {
+				case <-back:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}))
+		ctx, cancel := context.WithCancel(context.Background())
+		done := s.start(ctx, c)
+		zktest.Receive(s, patience, lost.First(), "the create is not sent")
+		cancel()
+		s.fails(done, time.Now())
+		require.Len(s, s.nodes(), 1, "the create took effect")
+		close(back)
+		require.Empty(s, s.drained(progress, s.nodes), "the node is left")
+	})
+}
+
+// isClaim reports whether a create is that of a claim's node, not of its
+// directory.
+func isClaim(f *proxy.Frame) bool {
+	return len(f.Paths) == 1 && f.Op == proxy.OpCreate
+}
+
+func TestF06TheReplyToADeleteIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		m := s.mutex(s.behind())
+		h, err := m.Acquire(s.Context())
+		require.NoError(s, err)
+		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.CutOnReply})
+		s.release(h)
+		require.Equal(s, 1, lost.Fired())
+		require.Empty(s, s.nodes())
+		again, err := m.Acquire(s.Context())
+		require.NoError(s, err)
+		s.isSoleHolder(again)
+		s.release(again)
+	})
+}
+
+func TestF07ADeleteIsLost(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.behind()
+		h := s.acquire(c)
+		waiter := s.start(context.Background(), s.client())
+		s.awaitNodes(2)
+		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.DropAndCut})
+		begun := time.Now()
+		s.release(h)
+		require.Equal(s, 1, lost.Fired())
+		s.release(s.grantedWithin(2*time.Second, waiter, begun))
+	})
+}
+
+// A release whose caller does not wait goes on by itself.
+func TestF07AReleaseThatIsLeftGoesOn(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.behind()
+		h := s.acquire(c)
+		p := s.w.Proxy()
+		lost := p.Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.DropAndCut})
+		p.Refuse()
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			<-lost.First()
+			cancel()
+		}()
+		require.Error(s, h.Release(ctx))
+		require.Len(s, s.nodes(), 1)
+		p.Heal()
+		s.release(h) // the same answer as the background's
+		require.Empty(s, s.nodes())
+	}, zktest.Embedded, zktest.Real)
 }

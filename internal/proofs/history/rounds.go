@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // round is what a history says about one round of a barrier.
@@ -155,4 +158,95 @@ func (r *round) violation(format string, args ...any) Violation {
 	}
 	slices.SortFunc(v.Records, cmp.Compare[int])
 	return v
+}
+
+// roundState counts the members of one round at each of its stages.
+type roundState struct{ arrived, entered, departed, left int }
+
+// A member arrives and enters between the call and the return of its Enter,
+// departs at its Leave, and has left when that returns. It enters when all have
+// arrived, and has left when all have departed.
+const (
+	arrive = "arrive"
+	pass   = "enter"
+	depart = "depart"
+	left   = "leave"
+)
+
+type roundStep struct {
+	stage  string
+	member string
+	size   int // members of the round
+}
+
+// roundModel judges a round of at most n.
+func roundModel(n int) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return roundState{} },
+		Step: func(state, input, _ any) (bool, any) {
+			r, s := state.(roundState), input.(roundStep)
+			switch s.stage {
+			case arrive:
+				r.arrived++
+				return r.arrived <= n, r
+			case pass:
+				r.entered++
+				return r.arrived == s.size, r
+			case depart:
+				r.departed++
+				return r.departed <= s.size, r
+			}
+			r.left++
+			return r.departed == s.size, r
+		},
+		DescribeOperation: func(input, _ any) string {
+			s := input.(roundStep)
+			return s.member + ": " + s.stage
+		},
+		DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+}
+
+func roundSteps(records []Record) (all [][]porcupine.Operation) {
+	for _, r := range rounds(records) {
+		var ops []porcupine.Operation
+		add := func(member span, stage string, from, to int64) {
+			ops = append(ops, porcupine.Operation{
+				ClientId: len(ops), Input: roundStep{stage, member.Client, len(r.enters)}, Call: from, Return: to,
+			})
+		}
+		for _, e := range r.enters {
+			add(e, arrive, int64(e.Call), int64(e.Return))
+			add(e, pass, int64(e.Call), int64(e.Return))
+			if e.to == never {
+				continue
+			}
+			add(e, depart, int64(e.to), int64(never))
+			if i := slices.IndexFunc(e.ends, func(end Record) bool { return end.Kind == Leave && end.Outcome == OK }); i >= 0 {
+				add(e, left, int64(e.ends[i].Call), int64(e.ends[i].Return))
+			}
+		}
+		all = append(all, ops)
+	}
+	return all
+}
+
+// passages finds waits that began and ended while the barrier was shut.
+func passages(opened []time.Duration) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		shut := spans(records, Shut) // apart, since there is one keeper
+		for _, r := range records {
+			if r.Kind != Pass || r.Outcome != OK {
+				continue
+			}
+			i := sort.Search(len(shut), func(i int) bool { return shut[i].from >= r.Call }) - 1
+			if i < 0 || r.Return >= shut[i].to ||
+				slices.ContainsFunc(opened, func(at time.Duration) bool { return shut[i].from <= at && at <= r.Return }) {
+				continue
+			}
+			found = append(found, Violation{r.Key, fmt.Sprintf("%s passed from %v to %v, while it was shut from %v until %s",
+				r.Client, r.Call, r.Return, shut[i].from, until(shut[i].to)), []int{shut[i].ID, r.ID}})
+		}
+		return found
+	}
 }

@@ -3,6 +3,8 @@ package batch
 import (
 	"bufio"
 	"bytes"
+	_ "embed"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,4 +88,20 @@ func isText(path string) bool {
 	}
 	data, err := os.ReadFile(path)
 	return err == nil && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
+}
+
+//go:embed text.txt
+var text string
+
+// WriteText writes a text of the demonstration's own into a directory, each
+// paragraph into a file, for where there are no other files.
+func WriteText(dir string) (files []string, err error) {
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		file := filepath.Join(dir, fmt.Sprintf("paragraph %d", i+1))
+		if err := os.WriteFile(file, []byte(paragraph), 0o600); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }
