@@ -13,7 +13,7 @@ import (
 )
 
 func Example() {
-	ctx, shutdown := context.WithCancel(context.Background())
+	ctx, shutdown := context.WithTimeout(context.Background(), time.Minute)
 	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
 	if err != nil {
 		log.Fatal(err)

@@ -66,6 +66,19 @@ func TestExamplesOfTheLibraryImportNoInternalPackage(t *testing.T) {
 	}
 }
 
+var opens = regexp.MustCompile(`coord\.Open\((\w+),`)
+
+// Open waits for a server for as long as its context lasts.
+func TestNoExampleWaitsForServersForEver(t *testing.T) {
+	for path, text := range texts(t, "*example*_test.go") {
+		for function := range strings.SplitSeq(text, "\nfunc ") {
+			for _, with := range opens.FindAllStringSubmatch(function, -1) {
+				require.Regexp(t, `\b`+with[1]+`, \w+ := context\.WithTimeout\(`, function, path)
+			}
+		}
+	}
+}
+
 // squeezed drops indentation and empty lines.
 func squeezed(text string) string {
 	var b strings.Builder

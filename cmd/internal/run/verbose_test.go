@@ -76,7 +76,7 @@ func TestAWaitInVainSaysWhoHolds(t *testing.T) {
 				status, way = term.ExitBusy, []string{"--try"}
 			}
 			args := append(append(strings.Fields(verb), way...), path, "--", "true")
-			object := inVain(t, w, status, []string{`held by "sh `, "; 1 other waits"}, args...)
+			object := inVain(t, w, status, []string{`held by "sh `, `", there for `, "; 1 other waits"}, args...)
 			require.Len(t, owners(object["holders"]), 1, kind)
 			require.Contains(t, owners(object["holders"])[0], "sh ", kind)
 			require.EqualValues(t, 1, object["holding"], kind)

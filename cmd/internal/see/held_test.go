@@ -74,6 +74,7 @@ func TestHeldTellsOfALossInItsStatusAndInJSON(t *testing.T) {
 		require.Equal(t, r.Contenders[0].Session, hold["session"])
 		require.NotNil(t, hold["there_for"])
 		require.Nil(t, hold["held_for"], "it is not told since when")
+		require.Contains(t, asInside(t, w, inside).Output(), "held: "+w.Path("l")+", there for ")
 		granted := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano)
 		require.GreaterOrEqual(t, ask(0, append(inside, "COORD_SINCE="+granted))["held_for"], 3600.0)
 		ask(0, inside, w.Path("l"))
