@@ -2,8 +2,21 @@ package bench
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/zkcoord/zkcoord/internal/interop"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 // sessions are those of one task, and the goroutines that use them.
@@ -72,4 +85,195 @@ func (s *sessions) close() {
 	case <-ended:
 	case <-time.After(endsWithin):
 	}
+}
+
+// tick is that of the real ZooKeeper servers.
+const tick = 500 * time.Millisecond
+
+// server is one of a site, with a proxy in front of it that counts, and delays
+// what a link would.
+type server struct {
+	addr  string
+	pid   int
+	other bool // than ZooKeeper's protocol
+	proxy *proxy.Proxy
+	// counts says how many requests the server has had and answered; it is nil
+	// where the proxy knows.
+	counts func() (requests, answers int, err error)
+	mntr   func(key string) (int64, error) // nil where there is none
+}
+
+// number returns one of the server's own, 0 where it has none.
+func (s *server) number(key string) float64 {
+	if s.mntr == nil {
+		return 0
+	}
+	n, _ := s.mntr(key)
+	return float64(n)
+}
+
+// writes returns how many requests it was sent that its ensemble agrees on.
+func (s *server) writes() (n int) {
+	if !s.other {
+		for _, op := range []int32{1, 2, 5, 14, 15, 19, 21, -11} { // ZooDefs.OpCode
+			n += s.proxy.Requests()[op]
+		}
+	}
+	return n
+}
+
+// address is the way to the server, past the proxy if that has nothing to do.
+func (s *server) address(through bool) string {
+	if through {
+		return s.proxy.Addr()
+	}
+	return s.addr
+}
+
+// start puts the proxy in front.
+func (s *server) start(t testing.TB, delay time.Duration) {
+	t.Helper()
+	begin := proxy.New
+	if s.other {
+		begin = proxy.NewRaw
+	}
+	var err error
+	if s.proxy, err = begin(s.addr); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.proxy.Close)
+	if delay > 0 {
+		s.proxy.Delay(proxy.Both, delay, 0)
+	}
+}
+
+// startServers starts what contenders of a kind of server need.
+func startServers(t testing.TB, kind string, n int) []*server {
+	t.Helper()
+	switch kind {
+	case etcdServer:
+		return startEtcd(t, n)
+	case redisServer:
+		return startRedis(t)
+	}
+	return startZooKeeper(t, n)
+}
+
+// startZooKeeper starts servers with a compiler that is worth measuring. The
+// leader comes last, so that single sessions have a follower.
+func startZooKeeper(t testing.TB, n int) (all []*server) {
+	t.Helper()
+	options := []zktest.ServerOption{zktest.WithTick(tick), zktest.WithJVM("-XX:TieredStopAtLevel=4", "-Xmx512m")}
+	if n == 1 {
+		one := zktest.RequireReal(t, options...)
+		return []*server{{addr: one.Addr(), pid: one.PID(), mntr: one.Mntr}}
+	}
+	ensemble := zktest.RequireEnsemble(t, options...)
+	leader, err := ensemble.Leader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append(ensemble.Followers(), leader) {
+		all = append(all, &server{addr: s.Addr(), pid: s.PID(), mntr: s.Mntr})
+	}
+	return all
+}
+
+// startEtcd starts Debian's etcd, with its data in memory as ZooKeeper's.
+func startEtcd(t testing.TB, n int) (all []*server) {
+	t.Helper()
+	var clients, members, cluster []string
+	for i := range n {
+		clients, members = append(clients, freeAddress(t)), append(members, freeAddress(t))
+		cluster = append(cluster, fmt.Sprintf("n%d=http://%s", i, members[i]))
+	}
+	for i := range n {
+		child := command(t, "etcd", "--name", fmt.Sprintf("n%d", i), "--data-dir", memoryDir(t), "--log-level", "error",
+			"--listen-client-urls", "http://"+clients[i], "--advertise-client-urls", "http://"+clients[i],
+			"--listen-peer-urls", "http://"+members[i], "--initial-advertise-peer-urls", "http://"+members[i],
+			"--initial-cluster", strings.Join(cluster, ","))
+		counts := func() (requests, answers int, err error) { return etcdCounts(clients[i]) }
+		all = append(all, &server{addr: clients[i], pid: child.PID(), other: true, counts: counts})
+	}
+	for _, s := range all {
+		zktest.Eventually(t, time.Minute, func() bool {
+			answer, err := get("http://" + s.addr + "/health")
+			return err == nil && strings.Contains(answer, `"true"`)
+		}, "etcd at %s does not serve", s.addr)
+	}
+	return all
+}
+
+// etcdCounts sums up the messages that a server was sent, and has sent.
+func etcdCounts(addr string) (requests, answers int, err error) {
+	metrics, err := get("http://" + addr + "/metrics")
+	for line := range strings.Lines(metrics) {
+		name, _, _ := strings.Cut(line, "{")
+		n, _ := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
+		switch name {
+		case "grpc_server_msg_received_total":
+			requests += n
+		case "grpc_server_msg_sent_total":
+			answers += n
+		}
+	}
+	return requests, answers, err
+}
+
+func get(url string) (string, error) {
+	answer, err := http.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+// startRedis starts Debian's Redis, which keeps nothing. It is always one.
+func startRedis(t testing.TB) []*server {
+	t.Helper()
+	addr := freeAddress(t)
+	_, port, _ := net.SplitHostPort(addr)
+	child := command(t, "redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--logfile", "/dev/null")
+	zktest.Eventually(t, time.Minute, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, "Redis does not serve")
+	return []*server{{addr: addr, pid: child.PID(), other: true}}
+}
+
+// command runs a command that is installed.
+func command(t testing.TB, name string, args ...string) *zktest.ChildProcess {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%v; \"make bench\" installs it, or: apt-get install %s-server", err, strings.TrimSuffix(name, "-server"))
+	}
+	return interop.Program{path}.Start(t, args...)
+}
+
+// memoryDir is a folder in memory where there is such a file system.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "bench-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// freeAddress is free now; no other takes it in the second until it is used.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/dialect"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Release gives the hold up and deletes its node. It returns nil only when the
@@ -174,4 +177,159 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		}
 		return fmt.Errorf("%w: no answer for %v", ErrUnconfirmed, limit)
 	}
+}
+
+// Downgrade turns the hold of a writer into that of a reader, without a gap:
+// one transaction deletes the write node and creates a read node with the same
+// sequence number. There is no moment without a node, no contender gets in
+// between, and the place in the line stays the same. The readers that wait
+// right behind get their turn, writers do not.
+//
+// The old hold ends with the call, as released, even if the call fails, and the
+// contexts made from it end when Downgrade returns: make new ones from the hold
+// returned, which belongs to the same session and has no token. A request to
+// give up the old hold ([Hold.Revoked]) is answered by that; the new one can be
+// revoked on its own.
+//
+// It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
+// writer's (a mutex has no read side), while [ExactlyOnce.Release] is under
+// way, or when there are other handles of it ([Spec.Reentrant]) that are not
+// released: they would lose their exclusion unawares. With any other error
+// nothing is held any more, and nothing is left behind: what could not be
+// deleted yet is deleted in the background. When the connection fails before
+// the reply comes, Downgrade finds out what happened as [Client.Acquire] does,
+// and tries again if it must. One request, one round trip.
+func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
+	shared, err := h.downgrade(ctx)
+	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
+}
+
+func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
+	cl := h.claim
+	if err := h.Err(); err != nil {
+		return nil, err
+	}
+	e, err := exchangeOf(cl, dialect.Read)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.handOver(); err != nil {
+		return nil, err
+	}
+	defer h.tellEnded()
+	cl.emit(ClaimEnded, h.granted, ErrReleased)
+	err = e.run(ctx)
+	if err == nil {
+		e.next.node.WatchSoon()
+		e.next.emit(ClaimJoined, e.next.joined, nil)
+		if shared, err = e.next.grant(ctx); err != nil {
+			e.next.giveUp(ctx, err)
+		}
+	}
+	if (errors.Is(err, ErrNodeDeleted) || err != nil && cl.sess.Err() != nil) && !errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w: %w", ErrLost, err) // the hold went with its node or its session
+	}
+	return shared, err
+}
+
+// handOver ends h and marks the claim as leaving, so that its node's deletion
+// is no loss. The caller must see to the deletion and report it.
+func (h *Hold) handOver() error {
+	cl := h.claim
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if err := h.mayEnd(); err != nil {
+		return err
+	}
+	if cl.gone != nil || cl.removal != nil {
+		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+	}
+	h.end(ErrReleased)
+	cl.beginRemoval()
+	return nil
+}
+
+// exchange puts a claim in the place of another in the line, in one
+// transaction.
+type exchange struct{ from, next *claim }
+
+// exchangeOf prepares a claim of a kind that is to take a writer's place, under
+// a name of its own.
+func exchangeOf(cl *claim, kind string) (e exchange, err error) {
+	c, self := cl.client, cl.own()
+	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
+		return e, invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
+	}
+	shape := *cl.shape
+	shape.Kind, shape.Exclusive = kind, false
+	name := fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence)
+	return exchange{cl, c.newClaim(cl.sess, &shape, znode.Spec{Dir: cl.node.Spec.Dir, Name: name})}, nil
+}
+
+// run makes the exchange, or deletes the node of the one that is to go. It
+// returns when that is done, or when ctx ends: then both nodes are deleted in
+// the background.
+func (e exchange) run(ctx context.Context) error {
+	done, c, s := make(chan error), e.from.client, e.from.sess
+	c.register(e.next)
+	err := s.Go(func() {
+		var rest error
+		err := e.swap(ctx)
+		if err != nil {
+			c.unregister(e.next)
+			rest = e.from.removal.remove()
+		}
+		select {
+		case done <- err:
+		case <-ctx.Done():
+			if err == nil {
+				r := e.next.leave(e.next.atOnce)
+				<-r.done
+				rest = r.err
+			}
+		}
+		e.from.removal.end(rest)
+	})
+	if err != nil {
+		c.unregister(e.next)
+		e.from.removal.over(nil)
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return Ended(ctx)
+	}
+}
+
+// swap makes the exchange and blocks until that is certain, or certain not to
+// be. It starts no attempt when ctx has ended.
+func (e exchange) swap(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return Ended(ctx)
+	}
+	c, path := e.from.client, znode.Join(e.next.node.Spec.Dir, e.next.node.Spec.Name)
+	ops := []Op{
+		CheckOp(e.from.path(), -1),
+		CreateOp(c.relative(path), e.next.shape.Data, Ephemeral),
+		DeleteOp(e.from.path(), -1),
+	}
+	return lostBy(e.next.node.Create(ctx, func() (string, int64, error) {
+		// Not bound to ctx: the outcome must be known to clean up after it.
+		_, err := c.txn(context.Background(), e.from.sess, ops)
+		return path, 0, err
+	}, nil))
+}
+
+// lostBy recognises the failures that mean that the own node is gone.
+func lostBy(err error) error {
+	var refused *TxnError
+	switch {
+	case errors.As(err, &refused) && errors.Is(err, ErrNoNode):
+		return fmt.Errorf("%w: %w", ErrLost, ErrNodeDeleted)
+	case errors.Is(err, ErrSessionExpired), errors.Is(err, ErrClosed):
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
 }

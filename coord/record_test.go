@@ -180,3 +180,281 @@ func TestRetryMakesNoCallAgainForALostHold(t *testing.T) {
 		require.ErrorIs(b, err, coord.ErrLost)
 	})
 }
+
+var parted = coord.Spec{Line: coord.Line{Dir: "/parts"}, Kind: "whole", Exclusive: true}
+
+// whole is a hold with a part.
+func (b bubble) whole(c *coord.Client) *coord.Hold {
+	b.Helper()
+	h, err := c.Acquire(b.Context(), parted, coord.First)
+	require.NoError(b, err)
+	require.NoError(b, h.Attach(b.Context(), "/parts/part", nil))
+	require.Equal(b, 2, b.owned(h.Session()))
+	return h
+}
+
+func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
+	ends := map[string]func(b bubble, c *coord.Client, h *coord.Hold) error{
+		"released": func(b bubble, c *coord.Client, h *coord.Hold) error { return h.Release(b.Context()) },
+		"released late": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			ctx, cancel := context.WithCancel(b.Context())
+			cancel()
+			return h.Release(ctx)
+		},
+		"released with a transaction": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			return b.release(b.Context(), c, h, coord.CreateOp("/done", nil))
+		},
+		"broken": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			return inspect.Break(b.Context(), b.Open(), h.Node())
+		},
+		"the part": func(b bubble, c *coord.Client, h *coord.Hold) error {
+			return inspect.Break(b.Context(), b.Open(), "/parts/part")
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b bubble) {
+				c := b.Open()
+				h := b.whole(c)
+				time.Sleep(time.Second) // until the own watches are set
+				require.NoError(t, end(b, c, h))
+				time.Sleep(time.Second)
+				if name == "the part" {
+					require.NoError(t, h.Err(), "the part is gone and not the whole")
+					require.NoError(t, h.Release(b.Context()))
+				}
+				require.Zero(t, b.owned(h.Session()))
+			})
+		})
+	}
+}
+
+// A reply that is lost must not leave the one without the other.
+func TestAReleaseThatIsRepeatedDeletesTheParts(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.whole(b.Open())
+		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
+		require.NoError(t, h.Release(b.Context()))
+		require.Equal(t, 1, lost.Fired())
+		require.Zero(t, b.owned(h.Session()))
+	})
+}
+
+func TestARequestForAPartIsOneForTheHold(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		h := b.whole(b.Open())
+		admin := b.Open()
+		require.NoError(t, inspect.Revoke(b.Context(), admin, "/parts/part"))
+		select {
+		case <-h.Revoked():
+		case <-time.After(time.Second):
+			require.Fail(t, "nobody has told the holder")
+		}
+		require.NoError(t, h.Release(b.Context()))
+	})
+}
+
+func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		h, err := c.Acquire(b.Context(), parted, coord.First)
+		require.NoError(t, err)
+		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
+		require.NoError(t, h.Err(), "it does not know")
+		require.ErrorIs(t, h.Attach(b.Context(), "/", nil), coord.ErrInvalid, "it has no name of its own")
+		require.ErrorIs(t, h.Attach(b.Context(), "/parts/part", nil), coord.ErrLost)
+		require.Zero(t, b.owned(h.Session()))
+	})
+}
+
+func TestOnlyALeaderHasANotice(t *testing.T) {
+	const guid = "01234567-89ab-4def-8123-456789abcdef"
+	for node, notice := range map[string]string{
+		"/e/_c_" + guid + "-latch-0000000012":                   "/e/_c_" + guid + "-latch-",
+		"/latch-0/_c_" + guid + "-latch--2147483648":            "/latch-0/_c_" + guid + "-latch-",
+		"/e/_c_" + guid + "-lock-0000000012":                    "/e/_c_" + guid + "-lock-0000000012",
+		"/e/0123456789abcdef0123456789abcdef__lock__0000000012": "/e/0123456789abcdef0123456789abcdef__lock__0000000012",
+		"/e/latch-0000000012":                                   "/e/latch-0000000012",
+	} {
+		require.Equal(t, notice, inspect.Notice(node))
+	}
+}
+
+// A hold may be lost for a lost connection, which is not one of the request for
+// its part.
+func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.LoseAtDisconnect())
+		h, err := c.Acquire(b.Context(), parted, coord.First)
+		require.NoError(b, err)
+		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
+		err = h.Attach(b.Context(), "/parts/part", nil)
+		require.Equal(b, 1, lost.Fired())
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.NoError(b, h.Release(b.Context()))
+	})
+}
+
+// inGroup makes a group of holds in the directories /0, /1 and so on.
+func (b bubble) inGroup(c *coord.Client, n int) (*coord.Group, []*coord.Hold) {
+	b.Helper()
+	var holds []*coord.Hold
+	for i := range n {
+		h, _, err := c.Stand(b.Context(), coord.Spec{Line: groupLine(i), Kind: "member"})
+		require.NoError(b, err)
+		holds = append(holds, h)
+	}
+	return coord.NewGroup(holds[0], holds[1:]...), holds
+}
+
+func groupLine(i int) coord.Line { return coord.Line{Dir: "/" + string(rune('0'+i))} }
+
+func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		g, holds := b.inGroup(c, 4)
+		ctx := g.Context(b.Context())
+		time.Sleep(time.Minute)
+		require.NoError(t, g.Err())
+		require.NoError(t, ctx.Err())
+		require.Equal(t, holds, g.Holds())
+		require.False(t, g.Deadline().After(holds[3].Deadline()))
+		require.NoError(t, inspect.Break(b.Context(), c, holds[2].Node()))
+		<-g.Done()
+		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted)
+		<-ctx.Done()
+		require.ErrorIs(t, context.Cause(ctx), coord.ErrLost)
+		require.NoError(t, holds[0].Err(), "the others last until the group is released")
+		require.NoError(t, g.Release(b.Context()))
+		for i, h := range holds {
+			if i != 2 {
+				require.ErrorIs(t, h.Err(), coord.ErrReleased)
+			}
+		}
+		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted, "the loss is told also afterwards")
+		b.Close(c)
+	})
+}
+
+func TestAGroupEndsWithTheTrustWindowAtOnceAlsoAfterAPause(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		g, _ := b.inGroup(c, 3)
+		b.Server.Partition(zkembed.Cut{})
+		deadline := g.Deadline()
+		time.Sleep(time.Until(deadline) - time.Nanosecond)
+		require.NoError(t, g.Err())
+		time.Sleep(time.Nanosecond)
+		require.ErrorIs(t, g.Err(), coord.ErrWindowOver)
+		b.Server.Heal()
+		b.Close(c)
+	})
+}
+
+func TestAGroupsContextCarriesEveryMember(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		g, holds := b.inGroup(c, 3)
+		ctx := g.Context(b.Context())
+		for i, h := range holds {
+			held, ok := coord.HeldIn(ctx, c, groupLine(i).Dir)
+			require.True(t, ok)
+			require.Same(t, h, held)
+		}
+		require.NoError(t, g.Release(b.Context()))
+		<-ctx.Done()
+		b.Close(c)
+	})
+}
+
+func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		g, holds := b.inGroup(c, 3)
+		select {
+		case <-g.Revoked():
+			t.Fatal("nobody asked")
+		case <-time.After(time.Minute):
+		}
+		require.NoError(t, inspect.Revoke(b.Context(), c, holds[1].Node()))
+		<-g.Revoked()
+		require.NoError(t, g.Err())
+		require.NoError(t, g.Release(b.Context()))
+		other, _ := b.inGroup(c, 2)
+		asked := other.Revoked()
+		require.NoError(t, other.Release(b.Context()))
+		select {
+		case <-asked:
+			t.Fatal("a release is no request")
+		case <-time.After(time.Minute):
+		}
+		b.Close(c)
+	})
+}
+
+func TestAGroupReportsEveryReleaseThatFailed(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		g, holds := b.inGroup(c, 3)
+		before := b.Server.Counts()[zkembed.OpDelete]
+		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 2}, zkembed.ReplyError(zkembed.CodeNoAuth))
+		err := g.Release(b.Context())
+		require.ErrorIs(t, err, coord.ErrNoAuth)
+		require.Regexp(t, `^release /.*; release /`, err.Error())
+		require.Equal(t, before+3, b.Server.Counts()[zkembed.OpDelete])
+		require.ErrorIs(t, holds[0].Err(), coord.ErrReleased)
+		b.Close(c)
+	})
+}
+
+func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
+		first, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		second, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		before := b.Server.Counts()
+		names, err := second.Listed(b.Context())
+		require.NoError(t, err)
+		line := coord.Line{Dir: "/line", Kinds: []string{"member"}}.Order(append(names, "else"), coord.Curator)
+		require.Len(t, line, 2)
+		require.Equal(t, first.Node(), "/line/"+line[0].Name)
+		require.Equal(t, second.Node(), "/line/"+line[1].Name)
+		require.LessOrEqual(t, b.Server.Counts().Since(before).Total(), 1)
+		before = b.Server.Counts()
+		require.NoError(t, coordtest.Err(second.Listed(b.Context())))
+		require.Zero(t, b.Server.Counts().Since(before).Total())
+		spec.Unlisted = true
+		third, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		names, err = third.Listed(b.Context())
+		require.NoError(t, err)
+		require.Len(t, names, 3)
+		fourth, err := c.Join(b.Context(), spec)
+		require.NoError(t, err)
+		require.NoError(t, inspect.Break(b.Context(), c, fourth.Node()))
+		require.ErrorIs(t, coordtest.Err(fourth.Listed(b.Context())), coord.ErrNodeDeleted)
+		b.Close(c)
+	})
+}
+
+func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open()
+		h := b.acquire(c)
+		g := coord.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
+		asked := g.Revoked()
+		require.NoError(b, inspect.Revoke(b.Context(), c, h.Node()))
+		time.Sleep(time.Second)
+		select {
+		case <-asked:
+		default:
+			require.Fail(b, "not told")
+		}
+		require.NoError(b, g.Release(b.Context()))
+		b.Close(c)
+	})
+}

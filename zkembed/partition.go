@@ -3,6 +3,7 @@ package zkembed
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // Direction is the way that packets travel.
@@ -122,4 +123,143 @@ func (s *Server) dialCut(n NewConns) bool {
 		s.cuts[i].struck = true
 	}
 	return i >= 0
+}
+
+// Follower is a server of the ensemble that runs behind its leader. It is
+// joined to the leader by a link of two ordered streams. One carries what was
+// committed and the leader's pings; the other carries the clients' writes and
+// syncs, and with the answer to each ping the sessions it heard from since the
+// ping before. Reads and pings of its clients the follower answers by itself,
+// from a tree that may be old; watches fire late, and writes are acknowledged
+// when the follower has seen them too. A session may have many writes under
+// way; its reads wait for the writes before them. So the leader, which alone
+// lets sessions expire, hears of them every half tick, unless the link fails.
+type Follower struct {
+	s        *Server
+	v        *view
+	sessions []int64 // empty: all
+	touched  map[int64]struct{}
+	up, down stream
+	pings    time.Time // when the leader sends the next
+	counts   LinkCounts
+	out      bool // it has lost its leader and serves no client
+	stopped  bool
+	kick     chan struct{}
+	stop     chan struct{}
+}
+
+// AddFollower moves sessions, with their connections and watches, to a follower
+// that hears from the leader lag late; without sessions it takes all, later
+// ones included. A session goes back there when it reconnects, and is refused,
+// as by a real follower, while it has seen more than the follower has.
+func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &Follower{
+		s: s, sessions: sessions, touched: map[int64]struct{}{},
+		kick: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	f.v = &view{tree: s.leader.tree.clone(), watches: newWatches(), follower: f}
+	if s.closed {
+		f.stopped = true
+		return f
+	}
+	f.down.delay, f.pings = max(lag, 0), time.Now().Add(s.cfg.pingInterval())
+	s.followers = append(s.followers, f)
+	for c := range s.conns {
+		if c.view == s.leader && c.session != nil && f.serves(c.session.id) {
+			c.moveTo(f.v)
+		}
+	}
+	s.wg.Go(f.run)
+	return f
+}
+
+// Zxid is the last transaction that the follower has processed.
+func (f *Follower) Zxid() int64 {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	return f.v.tree.zxid
+}
+
+// Stop brings the follower up to date and gives its sessions back to the
+// leader, watches included. If its link is cut, so are its clients'
+// connections.
+func (f *Follower) Stop() {
+	s := f.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.stopped {
+		return
+	}
+	f.stopped = true
+	if f.down.cut {
+		f.leave()
+	}
+	f.drain()
+	s.heard(f.touched)
+	s.followers = slices.DeleteFunc(s.followers, func(g *Follower) bool { return g == f })
+	for c := range s.conns {
+		if c.view == f.v {
+			c.moveTo(s.leader)
+		}
+	}
+	close(f.stop)
+	s.wake()
+}
+
+func (f *Follower) serves(session int64) bool {
+	return len(f.sessions) == 0 || slices.Contains(f.sessions, session)
+}
+
+// viewFor returns the view that a session's connections belong to. mu is held.
+func (s *Server) viewFor(session int64) *view {
+	for _, f := range s.followers {
+		if f.serves(session) {
+			return f.v
+		}
+	}
+	return s.leader
+}
+
+// moveTo takes a connection and its watches to another view. mu is held.
+func (c *conn) moveTo(v *view) {
+	for from, to := range map[*watchTable]*watchTable{
+		c.view.watches.data: v.watches.data, c.view.watches.child: v.watches.child,
+	} {
+		for path := range from.conns[c] {
+			to.set(path, c, from.paths[path][c])
+		}
+		from.drop(c)
+	}
+	c.view = v
+}
+
+// receive processes a transaction. mu is held.
+func (f *Follower) receive(t txn) {
+	for _, c := range t.changes {
+		f.v.tree.apply(c, t.zxid, t.ms)
+	}
+	f.v.tree.zxid = t.zxid
+	f.s.publish(f.v, t)
+}
+
+// run carries what is on the link.
+func (f *Follower) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		f.s.mu.Lock()
+		next := f.carry()
+		f.s.mu.Unlock()
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-f.kick:
+		case <-f.stop:
+			return
+		case <-f.s.done:
+			return
+		}
+	}
 }

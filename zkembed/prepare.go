@@ -146,3 +146,203 @@ func validMode(o operation) bool {
 	}
 	return o.flags >= 0 && o.flags <= flagContainer && o.ttl < 0
 }
+
+// result is the outcome of one operation of a write request.
+type result struct {
+	op   Op
+	code Code
+	path string
+	stat Stat
+}
+
+// write carries out a write request under one zxid, which it takes whether it
+// succeeds or not. mu is held.
+func (s *Server) write(c *conn, r request) response {
+	if r.op == OpCloseSession {
+		c.closing = true
+		s.endSession(c.session)
+		return response{last: true}
+	}
+	by := author{c.session.id, c.ids}
+	d := &decoder{b: r.body}
+	ops, multi := []operation(nil), r.op == OpMulti
+	if multi {
+		ops = d.multi()
+	} else {
+		ops = []operation{d.operation(r.op)}
+	}
+	t := s.begin()
+	resp := response{}
+	if d.err != nil {
+		s.commit(t)
+		resp.code = CodeMarshallingError
+		return resp
+	}
+	results, changes := s.leader.tree.perform(ops, by, t)
+	t.changes = changes
+	s.commit(t)
+	if multi {
+		resp.body = multiBody(results)
+	} else {
+		e := encoder{}
+		e.result(results[0])
+		resp.code, resp.body = results[0].code, e.b
+	}
+	return resp
+}
+
+// perform carries out all the operations or none.
+func (t *tree) perform(ops []operation, by author, tx txn) ([]result, []change) {
+	results := make([]result, len(ops))
+	var changes []change
+	var undo []func()
+	for i, o := range ops {
+		ch, code := t.prepare(o, by)
+		if code != CodeOK {
+			for j := len(undo) - 1; j >= 0; j-- {
+				undo[j]()
+			}
+			return rolledBack(ops, i, code), nil
+		}
+		undo = append(undo, t.apply(ch, tx.zxid, tx.ms))
+		results[i] = result{op: o.op, path: ch.path}
+		if n := t.get(ch.path); n != nil {
+			results[i].stat = n.stat()
+		}
+		if ch.op != OpCheck {
+			changes = append(changes, ch)
+		}
+	}
+	return results, changes
+}
+
+// rolledBack are the results of a request whose operation i failed.
+func rolledBack(ops []operation, i int, code Code) []result {
+	results := make([]result, len(ops))
+	for j := range results {
+		results[j].op = ops[j].op
+		if j > i {
+			results[j].code = CodeRuntimeInconsistency
+		}
+	}
+	results[i].code = code
+	return results
+}
+
+// result writes the body that answers one successful operation.
+func (e *encoder) result(r result) {
+	switch r.op {
+	case OpCreate:
+		e.string(r.path)
+	case OpCreate2, OpCreateContainer, OpCreateTTL:
+		e.string(r.path)
+		e.stat(r.stat)
+	case OpSetData, OpSetACL:
+		e.stat(r.stat)
+	}
+}
+
+// multi reads the operations of a multi. Those that cannot be part of one
+// make the packet malformed.
+func (d *decoder) multi() []operation {
+	return d.operations(func(op Op) bool {
+		switch op {
+		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck:
+			return true
+		}
+		return false
+	})
+}
+
+func (d *decoder) multiRead() []operation {
+	return d.operations(func(op Op) bool { return op == OpGetData || op == OpGetChildren })
+}
+
+func (d *decoder) operations(fits func(Op) bool) []operation {
+	var ops []operation
+	for d.err == nil {
+		op, done := Op(d.int()), d.bool()
+		d.int()
+		if done {
+			break
+		}
+		if !fits(op) {
+			d.fail()
+			break
+		}
+		o := d.operation(op).inMulti()
+		d.refuse(o.path)
+		ops = append(ops, o)
+	}
+	return ops
+}
+
+// inMulti: the flags of a create inside a multi, rather than its operation
+// code, say what it makes, and create2 is answered as create.
+func (o operation) inMulti() operation {
+	switch o.op {
+	case OpCreate, OpCreate2, OpCreateContainer:
+		o.op = OpCreate
+		if o.flags == flagContainer {
+			o.op = OpCreateContainer
+		}
+	}
+	return o
+}
+
+func (e *encoder) multiHeader(op Op, done bool, code Code) {
+	e.int(int32(op))
+	e.bool(done)
+	e.int(int32(code))
+}
+
+// multiBody is the reply to a multi. When one operation failed, all results
+// are errors: 0 stands before the one that failed.
+func multiBody(results []result) []byte {
+	e := encoder{}
+	ok := true
+	for _, r := range results {
+		ok = ok && r.code == CodeOK
+	}
+	for _, r := range results {
+		if !ok {
+			e.multiHeader(-1, false, r.code)
+			e.int(int32(r.code))
+			continue
+		}
+		switch r.op {
+		case OpCreateContainer, OpCreateTTL:
+			e.multiHeader(OpCreate2, false, CodeOK)
+		default:
+			e.multiHeader(r.op, false, CodeOK)
+		}
+		e.result(r)
+	}
+	e.multiHeader(-1, true, -1)
+	return e.b
+}
+
+// readMulti answers a multiRead: each part succeeds or fails by itself.
+func (c *conn) readMulti(body []byte) response {
+	d := &decoder{b: body}
+	ops := d.multiRead()
+	if d.err != nil {
+		return failed(CodeMarshallingError)
+	}
+	e := encoder{}
+	for _, o := range ops {
+		if len(e.b) > maxUnread {
+			return response{code: CodeSystemError, last: true}
+		}
+		o.watch = false
+		if resp := c.readPath(o); resp.code != CodeOK {
+			e.multiHeader(-1, false, resp.code)
+			e.int(int32(resp.code))
+		} else {
+			e.multiHeader(o.op, false, CodeOK)
+			e.b = append(e.b, resp.body...)
+		}
+	}
+	e.multiHeader(-1, true, -1)
+	return response{body: e.b}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 )
@@ -119,3 +121,131 @@ func (q *Queue) room(ctx context.Context) error {
 	q.usedUp.CompareAndSwap(noted, 0)
 	return nil
 }
+
+// Item is a received item. It belongs to its receiver until it is acknowledged,
+// given back, or Done.
+type Item struct {
+	Data       []byte
+	Priority   int
+	Deliveries int // how often it was delivered, this time counted
+
+	queue   *Queue
+	name    string
+	version int32 // of the entry since this delivery
+	hold    *coord.Hold
+	parked  *time.Timer // of a Nack with a delay; guarded by the dispatcher
+}
+
+// Ack removes the item from the queue: it is done. [ErrStale] when the claim
+// has ended before: the item stays, and will be, or was, delivered to another.
+// A reply that is lost is found out. [coord.ErrUnconfirmed] when ctx or the
+// session ended before that: the item may be delivered again. One request.
+func (i *Item) Ack(ctx context.Context) error {
+	return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))
+}
+
+// AckBatch acknowledges items of this queue object, all by one request. When
+// that is refused because of one of them, each is acknowledged by itself: the
+// error has all failures, and the other items are done. With an item of another
+// queue object, it fails with [coord.ErrInvalid], and none is acknowledged.
+func (q *Queue) AckBatch(ctx context.Context, items ...*Item) error {
+	var holds []*coord.Hold
+	var deletes []coord.Op
+	var each []func() error
+	for n, i := range items {
+		if i.queue != q {
+			return q.explain("ack", fmt.Errorf("%w: item %d was received by another queue object; acknowledge it there", coord.ErrInvalid, n))
+		}
+		holds, deletes = append(holds, i.hold), append(deletes, coord.DeleteOp(q.entry(i.name), i.version))
+		each = append(each, func() error { return i.Ack(ctx) })
+	}
+	if len(items) < 2 || slices.ContainsFunc(items, q.dispatcher.isParked) {
+		return together(each...)
+	}
+	err := q.sends.Release(ctx, holds, deletes...)
+	if err != nil && !errors.Is(err, coord.ErrUnconfirmed) {
+		return together(each...)
+	}
+	for _, i := range items {
+		q.dispatcher.settled(i, err != nil)
+	}
+	return q.explain("ack", err)
+}
+
+// Nack gives the item back, to its old place in the queue. With a delay, the
+// claim lasts for so long, and the item goes back immediately if this process
+// or its session ends, or the queue is closed here; it cannot be acknowledged
+// any more. [ErrStale] as with Ack. One request, and another one after a delay.
+//
+// With [WithDeadLetters], the Nack of the last delivery moves the item to the
+// dead letters, without the delay, for two requests more.
+func (i *Item) Nack(ctx context.Context, delay time.Duration) error {
+	if limit := i.queue.dispatcher.limit; limit > 0 && i.version >= limit && !i.queue.dispatcher.isParked(i) {
+		err := i.bury(ctx, fmt.Sprintf("given back after %d deliveries", i.Deliveries))
+		if !errors.Is(err, coord.ErrTooLarge) && !errors.Is(err, coord.ErrSequenceExhausted) {
+			return i.end("nack", err)
+		}
+	}
+	own := coord.CheckOp(i.queue.entry(i.name), i.version)
+	if delay <= 0 {
+		return i.finish(ctx, "nack", own)
+	}
+	if i.queue.dispatcher.isParked(i) {
+		return i.queue.explain("nack", ErrStale)
+	}
+	err := i.queue.client.Retry(ctx, func(ctx context.Context) error {
+		_, err := i.hold.Txn(ctx, own)
+		return err
+	})
+	switch {
+	case err == nil:
+		return i.queue.explain("nack", i.queue.dispatcher.park(i, delay))
+	case errors.Is(err, coord.ErrUnconfirmed):
+		return i.queue.explain("nack", err)
+	}
+	return i.end("nack", err)
+}
+
+func (i *Item) finish(ctx context.Context, op string, change coord.Op) error {
+	if i.queue.dispatcher.isParked(i) {
+		return i.queue.explain(op, ErrStale)
+	}
+	return i.end(op, i.queue.sends.Release(ctx, []*coord.Hold{i.hold}, change))
+}
+
+// end draws the consequences of what an Ack or Nack was answered with.
+func (i *Item) end(op string, err error) error {
+	var refused *coord.TxnError
+	switch {
+	case errors.As(err, &refused) && (errors.Is(refused, coord.ErrNoNode) || errors.Is(refused, coord.ErrBadVersion)):
+		// The claim's path is the same for all consumers; the entry's version
+		// reports that another has the item now.
+		i.hold.Abandon()
+		err = stale(refused)
+	case errors.Is(err, coord.ErrUnconfirmed): // nor is it known whether it came too late
+	case errors.Is(err, coord.ErrLost), errors.Is(err, coord.ErrReleased):
+		err = stale(err)
+	}
+	i.queue.dispatcher.settled(i, err != nil || op == "nack")
+	return i.queue.explain(op, err)
+}
+
+func stale(err error) error { return fmt.Errorf("%w: %w", ErrStale, err) }
+
+// Done is closed when the claim has ended, for any reason; Err says why.
+// Another receiver may have the item from then on.
+func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
+
+// Err returns nil while the claim can be trusted; see [coord.Hold.Err].
+func (i *Item) Err() error { return i.hold.Err() }
+
+// Revoked is closed when a client asked for the item ([coord/inspect.Revoke]).
+// The receiver decides.
+func (i *Item) Revoked() <-chan struct{} { return i.hold.Revoked() }
+
+// Context returns a context that ends when the claim or parent does.
+func (i *Item) Context(parent context.Context) context.Context { return i.hold.Context(parent) }
+
+// Hold returns the claim as a hold, for its node, its deadline and its session.
+// Release it by Ack or Nack only.
+func (i *Item) Hold() *coord.Hold { return i.hold }

@@ -3,10 +3,15 @@ package semaphore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -146,4 +151,170 @@ func (s *Semaphore) leases(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	return names, err
+}
+
+// Layout is where a dialect keeps a semaphore's nodes, for programs that look
+// at one.
+type Layout struct {
+	Queue  coord.Line // of the clients that want leases: a mutex
+	Leases coord.Line // every child counts
+	Limit  string     // the node whose data are the limit
+	kazoo  bool
+}
+
+// LayoutOf returns the layout of Curator's InterProcessSemaphoreV2, which
+// stores no limit, with ours where its SharedCount can read it; or the layout
+// of Kazoo's Semaphore.
+func LayoutOf(d coord.Dialect, path string) Layout {
+	lock, lease := []string{"lock"}, []string{Kind}
+	if d == coord.Kazoo {
+		return Layout{coord.Line{Dir: path + "-__lock__", Kinds: lock}, coord.Line{Dir: path, Kinds: lease}, path, true}
+	}
+	return Layout{coord.Line{Dir: path + "/locks", Kinds: lock}, coord.Line{Dir: path + "/leases", Kinds: lease}, path + "/limit", false}
+}
+
+// Kind is the kind of a lease.
+const Kind string = "lease"
+
+// Parts are the names of the nodes below a semaphore's path that are no leases.
+func Parts() []string { return []string{"leases", "locks", "limit"} }
+
+// Order picks the leases out of the names of the children of Leases.Dir: in
+// order of age for Curator, whose names have a number; Kazoo's do not.
+func (l Layout) Order(names []string) (leases []coord.Contender) {
+	if !l.kazoo {
+		return l.Leases.Order(names, coord.Curator)
+	}
+	for _, name := range names {
+		if len(name) == 2*guidBytes && strings.Trim(name, "0123456789abcdef") == "" {
+			leases = append(leases, coord.Contender{Name: name, Kind: Kind, Dialect: coord.Kazoo})
+		}
+	}
+	return leases
+}
+
+// guidBytes is the length of the GUID that names a lease of Kazoo's.
+const guidBytes = 16
+
+// stand makes a lease, and lists them along with it if that is of use. Kazoo's
+// has no number. Its name is taken if this client gave up a session in which it
+// made the lease: that node counts until the servers end the session.
+func (l Layout) stand(ctx context.Context, c *coord.Client, exclusive, list bool) (h *coord.Hold, names []string, err error) {
+	if !l.kazoo {
+		return c.Stand(ctx, coord.Spec{Line: l.Leases, Kind: Kind, Exclusive: exclusive, Unlisted: !list})
+	}
+	for taken := true; taken; taken = errors.Is(err, coord.ErrNodeExists) {
+		var id [guidBytes]byte
+		_, _ = rand.Read(id[:]) // never fails
+		h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.Leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
+	}
+	if err == nil && list {
+		if names, err = c.Children(ctx, l.Leases.Dir); err != nil {
+			h.Abandon()
+		}
+	}
+	return h, names, err
+}
+
+func (l Layout) encode(limit int) []byte {
+	if l.kazoo {
+		return strconv.AppendInt(nil, int64(limit), 10)
+	}
+	return binary.BigEndian.AppendUint32(nil, uint32(limit))
+}
+
+// decode reads a limit; it is 0 if none was stored.
+func (l Layout) decode(data []byte) (limit int, err error) {
+	switch {
+	case len(data) == 0:
+		return 0, nil
+	case l.kazoo:
+		limit, err = strconv.Atoi(strings.TrimSpace(string(data)))
+	case len(data) == 4:
+		limit = int(int32(binary.BigEndian.Uint32(data)))
+	}
+	if err != nil || limit < 1 || limit > math.MaxInt32 {
+		return 0, fmt.Errorf("%w: the data %.40q of %s are no limit; SetLimit replaces them", ErrLimit, data, l.Limit)
+	}
+	return limit, nil
+}
+
+// ErrLimit: the limit stored in ZooKeeper is not the one that the program asks
+// for, or there is none. The message has both. Two programs that disagree about
+// the limit would break each other's; let one of them be changed, or the limit
+// by [Semaphore.SetLimit], or let programs follow the stored one ([Stored]).
+var ErrLimit = errors.New("semaphore limits disagree")
+
+// Limit returns the stored limit. One request, or none when this process
+// watches the limit already.
+func (s *Semaphore) Limit(ctx context.Context) (int, error) {
+	stored := *s
+	stored.limit = Stored
+	limit, err := stored.agree(ctx, 1)
+	return limit, s.client.Failure("limit", s.path, err)
+}
+
+// SetLimit changes the limit, or stores the first. Programs that ask for
+// another number are refused from then on ([ErrLimit]), waiters when their turn
+// comes; programs that follow the stored one ([Stored]) follow immediately,
+// also while they wait. Leases that are held stay held: after lowering the
+// limit, no acquire succeeds until enough have been released. It repeats itself
+// over lost connections until ctx ends: when a reply is lost while another
+// program sets another limit, the repetition comes after that.
+func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
+	if limit < 1 || limit > math.MaxInt32 {
+		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
+	}
+	return s.client.Retry(ctx, func(ctx context.Context) error {
+		return s.record().Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
+	})
+}
+
+// record is where the limit stands.
+func (s *Semaphore) record() coord.Record { return s.client.Record(s.layout.Limit) }
+
+// agree returns the limit in force for a claim to so many leases. The first
+// program stores its own.
+func (s *Semaphore) agree(ctx context.Context, want int) (limit int, err error) {
+	err = s.client.Wait(ctx, func(v *coord.View) (bool, error) {
+		limit, err = s.look(ctx, v, want)
+		return true, err
+	})
+	return limit, err
+}
+
+func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, error) {
+	var own []byte
+	if s.limit != Stored {
+		own = s.layout.encode(s.limit)
+	}
+	for {
+		data, _, err := s.record().Look(v, own)
+		if err != nil {
+			return 0, err
+		}
+		limit, err := s.layout.decode(data)
+		switch {
+		case err != nil:
+			return 0, err
+		case limit == 0 && s.limit == Stored:
+			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.Limit)
+		case limit == 0: // Kazoo has made the node and left it empty
+			err = s.record().Change(ctx, s.client.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
+				if len(data) > 0 {
+					return data, nil // another program was faster
+				}
+				return own, nil
+			})
+			if err != nil {
+				return 0, err
+			}
+		case s.limit != Stored && s.limit != limit:
+			return 0, fmt.Errorf("%w: %s says %d, this program %d", ErrLimit, s.layout.Limit, limit, s.limit)
+		case want > limit:
+			return 0, fmt.Errorf("%w: %d leases at once, of a semaphore of %d", coord.ErrInvalid, want, limit)
+		default:
+			return limit, nil
+		}
+	}
 }

@@ -1,12 +1,17 @@
 package interop
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -120,4 +125,134 @@ func linesUntil(t *testing.T, child *zktest.ChildProcess, within time.Duration) 
 			}
 		}
 	}
+}
+
+// These are the steps of docs/interop.md that no other test takes.
+
+// own returns a contender of this module in this process.
+func own(t *testing.T, w *zktest.World, path, name string, dialect coord.Dialect) holder {
+	t.Helper()
+	h, err := newHolder(w.ConnectString(), path, name, fmt.Sprint(contenderSession), string(dialect))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.client.Close(h.ctx)) })
+	return h
+}
+
+// turn waits for the lock.
+func turn(h holder) error {
+	answer, err := h.acquire(h.mutex.Acquire, ownTurn)
+	if err == nil && answer != "held" {
+		err = errors.New(answer)
+	}
+	return err
+}
+
+// work does rounds as contenders do; enter and leave take what excludes them.
+func work(t *testing.T, enter, leave func() error, at ...holder) {
+	for range rounds {
+		if err := enter(); err != nil {
+			t.Errorf("no turn: %v", err)
+			return
+		}
+		for _, h := range at {
+			if overlap, err := h.inside(); overlap != "" || err != nil {
+				t.Errorf("%s: %q, %v", h.name, overlap, err)
+				return
+			}
+		}
+		if err := leave(); err != nil {
+			t.Errorf("not released: %v", err)
+			return
+		}
+	}
+}
+
+// requireTurns checks that no turn was lost, as it would be if two had
+// overlapped.
+func requireTurns(t *testing.T, w *zktest.World, path string, names ...string) {
+	t.Helper()
+	turns, _, err := w.Admin().Get(path + "/turns")
+	require.NoError(t, err)
+	count := map[string]int{}
+	for name := range strings.Lines(string(turns)) {
+		count[strings.TrimSpace(name)]++
+	}
+	for _, name := range names {
+		require.Equal(t, rounds, count[name], name)
+	}
+}
+
+// go-zookeeper's own lock writes other GUIDs than Curator, and stands in the
+// same line.
+func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	curator := java(t, "Hold")
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		t.Parallel()
+		w.SetTimeout(contenderSession * time.Second)
+		path := w.Path("zklock")
+		theirs := contend(t, w, curator, path, "curator")
+		theirs.wants(t, "ready")
+		ours, plain := own(t, w, path, "ours", coord.Curator), own(t, w, path, "plain", coord.Curator)
+		l := zk.NewLock(zktest.Connect(t, w.ConnectString(), contenderSession*time.Second), path+"/lock", zk.WorldACL(zk.PermAll))
+
+		require.NoError(t, l.Lock()) // each sees that the other holds
+		theirs.must(t, "acquire 300", "busy")
+		_, err := ours.mutex.TryAcquire(patient(t))
+		require.ErrorIs(t, err, coord.ErrBusy)
+		require.NoError(t, l.Unlock())
+
+		var all sync.WaitGroup
+		theirs.Send(fmt.Sprintf("rounds %d", rounds))
+		all.Go(func() { work(t, l.Lock, l.Unlock, plain) })
+		all.Go(func() {
+			work(t, func() error { return turn(ours) }, func() error { return ours.hold.Release(ours.ctx) }, ours)
+		})
+		theirs.wants(t, fmt.Sprintf("done %d", rounds))
+		all.Wait()
+		requireTurns(t, w, path, "curator", "plain", "ours")
+		theirs.quit(t)
+	})
+}
+
+// A fleet changes the dialect, or the path, by programs that take the former
+// lock and then the new one: they exclude those that take only the former, and
+// then those that take only the new one.
+func TestAFleetMovesFromOneLockToAnotherByTakingBoth(t *testing.T) {
+	t.Parallel()
+	kazoo, curator := python(t, "hold.py"), java(t, "Hold")
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		t.Parallel()
+		w.SetTimeout(contenderSession * time.Second)
+		from, to := w.Path("from"), w.Path("to")
+		former, next := own(t, w, from, "both", coord.Kazoo), own(t, w, to, "both", coord.Curator)
+		enter := func() error {
+			if err := turn(former); err != nil {
+				return err
+			}
+			return turn(next)
+		}
+		leave := func() error {
+			if err := next.hold.Release(next.ctx); err != nil {
+				return err
+			}
+			return former.hold.Release(former.ctx)
+		}
+		for _, phase := range []struct {
+			path  string
+			other contender
+		}{
+			{from, contend(t, w, kazoo, from, "former", "kazoo")},
+			{to, contend(t, w, curator, to, "next")},
+		} {
+			phase.other.wants(t, "ready")
+			var both sync.WaitGroup
+			phase.other.Send(fmt.Sprintf("rounds %d", rounds))
+			both.Go(func() { work(t, enter, leave, former, next) })
+			phase.other.wants(t, fmt.Sprintf("done %d", rounds))
+			both.Wait()
+			requireTurns(t, w, phase.path, phase.other.name)
+			phase.other.quit(t)
+		}
+	})
 }

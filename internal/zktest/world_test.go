@@ -2,6 +2,9 @@ package zktest
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -152,4 +155,210 @@ func TestServersComeBackFromACrashAndFromAFreeze(t *testing.T) {
 		w.Thaw()
 		awaitState(t, states, zk.StateConnected)
 	}, Embedded, Real, Ensemble)
+}
+
+func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	addr, pid := s.Addr(), s.PID()
+	create(t, Connect(t, s.Addr(), patient), "/kept", 0)
+
+	require.NoError(t, s.Kill())
+	require.False(t, s.Alive())
+	_, err := net.Dial("tcp", s.Addr())
+	require.Error(t, err, "nothing listens while the server is dead")
+	require.Error(t, s.Kill(), "a dead server cannot be killed again")
+	require.NoError(t, s.Restart())
+
+	require.Equal(t, addr, s.Addr())
+	require.NotEqual(t, pid, s.PID())
+	exists, _, err := Connect(t, s.Addr(), patient).Exists("/kept")
+	require.NoError(t, err)
+	require.True(t, exists)
+}
+
+func TestAServerThatWasKilledWhenItHadJustBegunALogComesBack(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	create(t, Connect(t, s.Addr(), patient), "/kept", 0)
+	require.NoError(t, s.Kill())
+	begun := filepath.Join(s.DataDir(), "version-2", "log.7fffffff")
+	require.NoError(t, os.WriteFile(begun, nil, 0o600))
+	require.NoError(t, s.Restart())
+	exists, _, err := Connect(t, s.Addr(), patient).Exists("/kept")
+	require.NoError(t, err)
+	require.True(t, exists)
+}
+
+func TestAWipedServerHasForgottenEverything(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	conn := Connect(t, s.Addr(), patient)
+	create(t, conn, "/forgotten", 0)
+	conn.Close()
+
+	require.NoError(t, s.WipeAndRestart())
+
+	exists, _, err := Connect(t, s.Addr(), patient).Exists("/forgotten")
+	require.NoError(t, err)
+	require.False(t, exists)
+}
+
+func TestAStoppedServerAcceptsConnectionsAndAnswersNothingUntilContinued(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	require.NoError(t, s.Stop())
+	require.True(t, s.Alive())
+
+	conn, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("ruok"))
+	require.NoError(t, err)
+	answer := make([]byte, 4)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	_, err = conn.Read(answer)
+	require.Error(t, err, "a stopped server answers nothing")
+
+	require.NoError(t, s.Continue())
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	n, err := conn.Read(answer)
+	require.NoError(t, err)
+	require.Equal(t, "imok", string(answer[:n]))
+}
+
+func TestMntrGivesNumbersAndNamesAnUnknownKey(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t)
+	conn := Connect(t, s.Addr(), patient)
+	_, _, _, err := conn.ExistsW("/watched")
+	require.NoError(t, err)
+
+	watches, err := s.Mntr("zk_watch_count")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, watches)
+	_, err = s.Mntr("zk_no_such_key")
+	require.ErrorContains(t, err, "zk_no_such_key")
+}
+
+func TestServerOptionsReachTheServer(t *testing.T) {
+	t.Parallel()
+	s := RequireReal(t, WithTick(150*time.Millisecond), WithContainerCheck(50*time.Millisecond))
+	conf, err := s.FourLetter("conf")
+	require.NoError(t, err)
+	require.Contains(t, conf, "tickTime=150\n")
+
+	conn := Connect(t, s.Addr(), patient)
+	_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	create(t, conn, "/c/child", 0)
+	require.NoError(t, conn.Delete("/c/child", -1))
+	Eventually(t, 20*time.Second, func() bool {
+		exists, _, err := conn.Exists("/c")
+		require.NoError(t, err)
+		return !exists
+	}, "the empty container is reaped")
+}
+
+func create(t testing.TB, conn *zk.Conn, path string, flags int32) {
+	t.Helper()
+	_, err := conn.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err, "creating %s", path)
+}
+
+func TestAServerTellsItsVersion(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, RequireReal(t).Version())
+}
+
+func TestAnEnsembleElectsAnotherLeaderWhenTheLeaderDies(t *testing.T) {
+	t.Parallel()
+	e := RequireEnsemble(t)
+	old, err := e.Leader()
+	require.NoError(t, err)
+	require.Len(t, e.Followers(), 2)
+	create(t, Connect(t, e.ConnectString(), patient), "/kept", 0)
+
+	require.NoError(t, old.Kill())
+	leader, err := e.Leader()
+	require.NoError(t, err)
+	require.NotSame(t, old, leader)
+	exists, _, err := Connect(t, leader.Addr(), patient).Exists("/kept")
+	require.NoError(t, err)
+	require.True(t, exists)
+
+	require.NoError(t, old.Restart())
+	require.Equal(t, "follower", old.Mode())
+}
+
+func TestALeaderThatWasStoppedIsNotTakenForItsSuccessor(t *testing.T) {
+	t.Parallel()
+	e := RequireEnsemble(t, WithSyncLimit(5))
+	old, err := e.Leader()
+	require.NoError(t, err)
+	require.NoError(t, old.Stop())
+	next, err := e.Leader(old)
+	require.NoError(t, err)
+	require.NotSame(t, old, next)
+	require.NoError(t, old.Continue())
+	Eventually(t, readyWithin, func() bool { return old.Mode() == "follower" }, "the old leader gives in")
+	same, err := e.Leader()
+	require.NoError(t, err)
+	require.Same(t, next, same)
+}
+
+func TestAnIsolatedFollowerServesOldDataUntilItGivesUp(t *testing.T) {
+	t.Parallel()
+	e := RequireEnsemble(t, WithQuorumLinks())
+	leader, err := e.Leader()
+	require.NoError(t, err)
+	follower := e.Followers()[0]
+	ahead, behind := Connect(t, leader.Addr(), patient), Connect(t, follower.Addr(), patient)
+	link := e.Link(follower)
+
+	link.Isolate()
+	create(t, ahead, "/new", 0)
+	exists, _, err := behind.Exists("/new")
+	require.NoError(t, err, "the follower has not noticed yet")
+	require.False(t, exists)
+	require.Positive(t, link.Stats().Held)
+	Eventually(t, 30*time.Second, func() bool { return follower.Mode() == "" }, "the follower gives up")
+
+	link.Heal()
+	Eventually(t, 30*time.Second, func() bool { return follower.Mode() == "follower" }, "the follower is back")
+	_, err = behind.Sync("/new")
+	for err != nil { // until the client is connected again
+		_, err = behind.Sync("/new")
+	}
+	exists, _, err = behind.Exists("/new")
+	require.NoError(t, err)
+	require.True(t, exists)
+}
+
+func TestALaggingFollowerHearsOfAWriteLater(t *testing.T) {
+	t.Parallel()
+	const lag = 400 * time.Millisecond
+	e := RequireEnsemble(t, WithQuorumLinks())
+	leader, err := e.Leader()
+	require.NoError(t, err)
+	follower := e.Followers()[0]
+	ahead, behind := Connect(t, leader.Addr(), patient), Connect(t, follower.Addr(), patient)
+
+	e.Link(follower).Delay(lag)
+	var late string
+	Eventually(t, readyWithin, func() bool { // a process that stands still meanwhile sees nothing of it
+		late += "/late"
+		create(t, ahead, late, 0)
+		exists, _, err := behind.Exists(late)
+		require.NoError(t, err)
+		return !exists
+	}, "the follower lags")
+
+	begin := time.Now()
+	_, err = behind.Sync(late)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(begin), lag, "a sync goes to the leader and back")
+	exists, _, err := behind.Exists(late)
+	require.NoError(t, err)
+	require.True(t, exists)
 }

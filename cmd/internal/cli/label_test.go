@@ -5,7 +5,11 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -249,5 +253,268 @@ func BenchmarkTenThousandLocks(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	addr := cmdtest.SilentServer(t)
+	for _, verb := range []string{
+		"ls /l", "graph /l", "exporter /l", "ui /l", "inspect /l", "top /l", "revoke /l", "break --yes /l",
+		"queue put /l x", "queue take /l", "queue peek /l", "queue len /l", "queue receive /l -- true",
+		"elect --who /l", "elect --observe /l", "elect /l -- true", "lock /l -- true", "lock --slots 2 /l -- true",
+		"barrier set /l", "barrier remove /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
+		"demo stock", "demo batch", "demo election", "demo queue",
+	} {
+		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+		require.Equal(t, term.ExitUnavailable, p.Exit(), verb)
+		object := cmdtest.TheObject(t, p, verb)
+		require.EqualValues(t, term.ExitUnavailable, object["status"], verb)
+		require.Contains(t, object["error"], "no session", verb)
+		if name, isDemo := strings.CutPrefix(verb, "demo "); isDemo {
+			require.Equal(t, name, object["demo"])
+			require.Equal(t, false, object["ok"], verb)
+			continue
+		}
+		if strings.HasPrefix(verb, "exporter ") { // which has several
+			require.NotContains(t, object, "path")
+			continue
+		}
+		require.Equal(t, "/l", object["path"], verb)
+	}
+}
+
+func TestACommandLineThatIsWrongIsToldInJSONToo(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{
+		"lokc /l", "inspect", "inspect l", "queue put --priority x /q y", "lock --slots 0 /l -- true", "demo stock --kill -1",
+		"server --addr nowhere",
+	} {
+		p := cmdtest.Start(t, append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb)...)...)
+		require.Equal(t, term.ExitUsage, p.Exit(), verb)
+		object := cmdtest.TheObject(t, p, verb)
+		require.EqualValues(t, term.ExitUsage, object["status"], verb)
+		require.NotEmpty(t, object["error"], verb)
+	}
+	p := cmdtest.Start(t, "--json", "--zk", "127.0.0.1:1", "exporter", "--listen", "nowhere", "/a", "/b")
+	require.NotZero(t, p.Exit())
+	require.NotContains(t, cmdtest.TheObject(t, p, "exporter"), "path", "there are two")
+	require.False(t, asksForJSON(strings.Fields("lock /l -- tool --json")), "that is the command's")
+}
+
+func TestWhatFailsHalfWayIsToldInOneObject(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("q"), "one", "two", strings.Repeat("x", 100))...)
+	require.Zero(t, p.Exit())
+	cmdtest.Private(t, w, "someone", "secret")
+	p = cmdtest.Start(t, append(cmdtest.Target(w), "--json", "queue", "put", w.Path("private/q"), "one")...)
+	require.Equal(t, term.ExitFailed, p.Exit())
+	object := cmdtest.TheObject(t, p, "queue put")
+	require.EqualValues(t, 0, object["put"])
+	require.EqualValues(t, term.ExitFailed, object["status"])
+	require.Contains(t, object["error"], "not permitted")
+
+	taken := cmdtest.Start(t, "--json", "server", "--addr", strings.Split(w.ConnectString(), "/")[0])
+	require.Equal(t, term.ExitFailed, taken.Exit())
+	object = cmdtest.TheObject(t, taken, "server")
+	require.Contains(t, object["error"], "--addr")
+}
+
+func TestTheObjectOfAnElectionThatFailsLeavesTheOutputToTheCommand(t *testing.T) {
+	t.Parallel()
+	addr := cmdtest.SilentServer(t)
+	for verb, ofCommand := range map[string]bool{
+		"elect -c true /e": true, "elect -vc true /e": true, "elect -vctrue /e": true, "elect --command true /e": true,
+		"elect /e true": true, "elect /e -- true": true, "elect -- /e true": true,
+		"elect --who /e": false, "elect --observe -- /e": false,
+		// These cannot be right.
+		"elect -vc true --timeout x /e": true, "elect -vc true e": true, "elect --who --again /e": false,
+		"elect --who -v /e": false, "elect --connect-timeout 0 --who /e": false,
+	} {
+		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+		require.Contains(t, []int{term.ExitUnavailable, term.ExitUsage}, p.Exit(), verb)
+		place := ""
+		if ofCommand {
+			place = " -- "
+		}
+		require.EqualValues(t, p.Exit(), cmdtest.TheObject(t, p, place)["status"], verb)
+	}
+}
+
+func TestTheServerServesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--tick", "100ms")
+		address := server.Line()
+		require.Equal(t, 3, cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "sh", "-c", "exit 3").Exit())
+		server.Signal(s)
+		require.Empty(t, server.Gives(0))
+	}
+}
+
+func TestTheServerTellsItsAddressInJSON(t *testing.T) {
+	t.Parallel()
+	server := cmdtest.Start(t, "--json", "server", "--addr", "127.0.0.1:0")
+	address := cmdtest.Parse[map[string]string](t, server.Line())["connect"]
+	require.Equal(t, 0, cmdtest.Start(t, "--zk", address, "lock", "/l", "--", "true").Exit())
+	server.EndsBy(syscall.SIGINT, 0)
+}
+
+func TestTheServersTickBoundsItsSessions(t *testing.T) {
+	t.Parallel()
+	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--tick", "100ms")
+	// 20 ticks at most, so that two seconds do not fit into a third of it.
+	cmdtest.Start(t, "--zk", server.Line(), "--session-timeout", "1h", "lock", "--kill-after", "2s", "/l", "--", "true").Ends(term.ExitUsage, "2s", "does not fit")
+	server.EndsBy(syscall.SIGINT, 0)
+}
+
+func TestAServerThatCannotListenSaysWhy(t *testing.T) {
+	t.Parallel()
+	taken := cmdtest.SilentServer(t)
+	cmdtest.Start(t, "server", "--addr", taken).Ends(term.ExitFailed, taken)
+	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "server", "--tick", "0").Exit())
+}
+
+// section is a part of the command's document.
+func section(t *testing.T, title string) string {
+	t.Helper()
+	text := string(cmdtest.Must(os.ReadFile("../../../docs/command.md")))
+	_, text, found := strings.Cut(text, "\n## "+title+"\n")
+	require.True(t, found, title)
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// fieldsOf are the fields of an object in JSON, and of those within it; some
+// may be left out of it.
+func fieldsOf(object reflect.Type, within bool) (always, perhaps []string) {
+	for object.Kind() == reflect.Slice || object.Kind() == reflect.Pointer {
+		object = object.Elem()
+	}
+	if object.Kind() != reflect.Struct {
+		return nil, nil
+	}
+	for i := range object.NumField() {
+		f := object.Field(i)
+		if !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		if name, omit, _ := strings.Cut(f.Tag.Get("json"), ","); omit != "" {
+			perhaps = append(perhaps, name)
+		} else if name != "" {
+			always = append(always, name)
+		}
+		if within || f.Anonymous {
+			a, p := fieldsOf(f.Type, within)
+			always, perhaps = append(always, a...), append(perhaps, p...)
+		}
+	}
+	return always, perhaps
+}
+
+var (
+	quoted  = regexp.MustCompile(`(\S?)\s*"([a-z0-9_]+)"`)
+	inWords = regexp.MustCompile("`([a-z0-9_]+)`")
+)
+
+// keys are the keys of objects in a text, of which values may be left out.
+func keys(text string) (found []string) {
+	for _, match := range quoted.FindAllStringSubmatch(text, -1) {
+		if match[1] != ":" { // which comes before a value
+			found = append(found, match[2])
+		}
+	}
+	return found
+}
+
+func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
+	t.Parallel()
+	inspect, list, doctor := section(t, "inspect, top"), section(t, "ls, graph"), section(t, "doctor")
+	object := regexp.MustCompile("it\\s+is\\s+one\\s+object:\\s+`({.*})`")
+	lists := object.FindAllString(list, -1)
+	require.Len(t, lists, 2, "of ls, and of graph")
+	part := func(name string) string {
+		found := regexp.MustCompile("`\"" + name + "\": ({.*})`").FindStringSubmatch(inspect)
+		require.NotNil(t, found, name)
+		return found[1]
+	}
+	line := regexp.MustCompile("(?s)```json\n(.*?)```").FindString(inspect)
+	for name, c := range map[string]struct {
+		objects []any
+		within  bool
+		told    string
+		words   string
+	}{
+		"inspect": {[]any{look.Report{}, look.Contender{}}, false, line, inspect},
+		"round":   {[]any{look.RoundReport{}}, true, part("round"), inspect},
+		"queue":   {[]any{look.QueueReport{}}, true, part("queue"), inspect},
+		"closed":  {[]any{look.Closing{}}, true, part("closed"), inspect},
+		"ls":      {[]any{see.Listing{}}, true, lists[0], list},
+		"graph":   {[]any{see.WaitGraph{}}, true, lists[1], list},
+		"doctor":  {[]any{see.Diagnosis{}}, true, object.FindString(doctor), doctor},
+	} {
+		fields, described := map[string]bool{}, map[string]bool{}
+		for _, key := range keys(c.told) {
+			described[key] = true
+		}
+		for _, o := range c.objects {
+			always, perhaps := fieldsOf(reflect.TypeOf(o), c.within)
+			for _, field := range always {
+				fields[field] = true
+			}
+			for _, field := range perhaps { // may be told in words
+				fields[field] = true
+				if inWords := inWords.FindAllString(c.words, -1); slices.Contains(inWords, "`"+field+"`") || strings.Contains(c.words, "`\""+field+"\":") {
+					described[field] = true
+				}
+			}
+		}
+		require.Equal(t, slices.Sorted(maps.Keys(fields)), slices.Sorted(maps.Keys(described)), name)
+	}
+}
+
+func TestTheDocumentTellsEveryStateOfAContender(t *testing.T) {
+	t.Parallel()
+	text := section(t, "inspect, top")
+	made := map[string]bool{}
+	for _, file := range []string{"inspect.go", "inspect_rounds.go", "inspect_queue.go"} {
+		for _, match := range regexp.MustCompile(`State(?:: | = )"([a-z]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("../look/"+file))), -1) {
+			made[match[1]] = true
+			require.Contains(t, text, "`"+match[1]+"`")
+		}
+	}
+	require.Len(t, made, 6)
+}
+
+func TestTheDocumentTellsEveryMetricAndNoOther(t *testing.T) {
+	t.Parallel()
+	var made, told []string
+	for _, match := range regexp.MustCompile(`(?:metric|ofRecipe)\("([a-z_]+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("../see/exporter.go"))), -1) {
+		made = append(made, match[1])
+	}
+	for _, match := range regexp.MustCompile("`(?:zkcoord_path)?_([a-z_]+)`").FindAllStringSubmatch(section(t, "exporter"), -1) {
+		told = append(told, match[1])
+	}
+	require.ElementsMatch(t, made, told)
+	w := zktest.New(t, zktest.Embedded)
+	object := cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "exporter", "--listen", "127.0.0.1:0", "/").Line())
+	require.Equal(t, []string{"metrics"}, slices.Collect(maps.Keys(object)))
+	require.Contains(t, section(t, "JSON"), "| `exporter` | `metrics` |")
+}
+
+func TestExitStatusesOfVerbsThatLook(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.Contend(t, w, cmdtest.Below(w), nil)
+	secret := w.Path("secret")
+	_, err := w.Admin().Create(secret, nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	for verb, status := range map[string]int{
+		"inspect " + secret: term.ExitFailed, "top " + secret: term.ExitFailed, // refused
+		"ls " + secret: term.ExitOK, "graph " + secret: term.ExitOK, // which tell so
+		"doctor " + secret: term.ExitFailed, // to whom that is wrong
+		"inspect":          term.ExitUsage, "top l": term.ExitUsage, "ls l": term.ExitUsage, "graph --most 0": term.ExitUsage, "doctor l": term.ExitUsage, "exporter l": term.ExitUsage,
+		"exporter --listen " + strings.Split(w.ConnectString(), "/")[0] + " /": term.ExitFailed, // taken
+	} {
+		require.Equal(t, status, cmdtest.On(t, w, strings.Fields(verb)...).Exit(), verb)
 	}
 }

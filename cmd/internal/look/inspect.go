@@ -1,10 +1,17 @@
 package look
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
@@ -124,3 +131,168 @@ func (r Report) Holders() []Contender {
 
 // IsNamed reports whether node is the contender's, by its name or path.
 func (c Contender) IsNamed(path, node string) bool { return c.Node == node || c.Node == path+"/"+node }
+
+const (
+	// askWithin is how long the servers have to say who is connected.
+	askWithin = time.Second
+	// They are asked again after askForEach client that is connected, since the
+	// answer is as long, but no sooner than after askFirst and no later than
+	// after askLast.
+	askForEach = 10 * time.Millisecond
+	askFirst   = 500 * time.Millisecond
+	askLast    = 10 * time.Second
+)
+
+// AddressBook is which client has which session, as far as the servers say.
+type AddressBook struct {
+	c     *conn.Connection
+	known map[string]conn.Remote
+	asked time.Time
+}
+
+func NewAddressBook(c *conn.Connection) *AddressBook { return &AddressBook{c: c} }
+
+// Fill adds to a report where the clients are, and how long they are silent.
+func (b *AddressBook) Fill(ctx context.Context, r *Report) {
+	if len(r.Contenders) == 0 && r.Queue == nil {
+		return
+	}
+	if pause := time.Duration(len(b.known)) * askForEach; time.Since(b.asked) > min(max(pause, askFirst), askLast) {
+		b.ask(ctx)
+	}
+	for i, c := range r.Contenders {
+		if is, known := b.known[c.Session]; known {
+			r.Contenders[i].Hear(is)
+		}
+	}
+	if r.Queue == nil {
+		return
+	}
+	for i, item := range r.Queue.First {
+		if item.InHand {
+			r.Queue.First[i].Address = b.known[item.Session].Address
+		}
+	}
+}
+
+// Hear notes what a server says about the contender's client.
+func (c *Contender) Hear(of conn.Remote) {
+	c.Address = of.Address
+	if of.Timeout > 0 {
+		timeout, silent := term.Seconds(of.Timeout), term.Seconds(of.Silent)
+		c.Timeout, c.SilentFor = &timeout, &silent
+	}
+}
+
+// Silence says for how long a client is silent, if that is longer than it is
+// for any that works, which pings after a third of its session's time-out.
+func (c Contender) Silence() string {
+	if c.SilentFor == nil || *c.SilentFor < *c.Timeout/2 {
+		return ""
+	}
+	return fmt.Sprintf("silent for %s of %s", term.Age(*c.SilentFor), term.Age(*c.Timeout))
+}
+
+// ask asks all servers together.
+func (b *AddressBook) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	addresses, _ := conn.AddressesOf(b.c.ZK)
+	told := make([]map[string]conn.Remote, len(addresses))
+	var asking sync.WaitGroup
+	for i, address := range addresses {
+		asking.Go(func() { told[i], _ = b.c.Connections(ctx, address) })
+	}
+	asking.Wait()
+	b.known, b.asked = map[string]conn.Remote{}, time.Now()
+	for _, sessions := range told {
+		maps.Copy(b.known, sessions)
+	}
+}
+
+const (
+	// MostNamed is how many holders are read, and named.
+	MostNamed = 3
+	// LearnWithin bounds a look at why a wait was in vain.
+	LearnWithin = 300 * time.Millisecond
+)
+
+// Situation is what a task waits for, as one look shows it. Each look costs a
+// few requests, however many wait.
+type Situation struct {
+	Text   string         // who holds, or how many have come
+	Others int            // that wait in the same line
+	place  int            // in the line, from 1; 0: none
+	Key    string         // changes when there is news
+	Over   bool           // the own turn has come
+	Fields map[string]any // for JSON
+}
+
+// String is the message for a waiter, or for one that has given up.
+func (s Situation) String() string {
+	switch {
+	case s.place > 0:
+		return fmt.Sprintf("%s; place %d in the line", s.Text, s.place)
+	case s.Others > 0:
+		return fmt.Sprintf("%s; %s", s.Text, term.Plural(s.Others, "other waits", "others wait"))
+	}
+	return s.Text
+}
+
+// WithoutPlace is for one that has given up its own.
+func (s Situation) WithoutPlace() Situation {
+	s.place = 0
+	delete(s.Fields, "place")
+	return s
+}
+
+// StandIn finds the own place in a line, in which so many more stand in front.
+func (s *Situation) StandIn(line []coord.Contender, before int, own Names) {
+	s.Others = len(line)
+	for i, c := range line {
+		if own[c.Name] {
+			s.place = before + i + 1
+			s.Fields["place"] = s.place
+			s.Key += fmt.Sprint(s.place)
+			s.Others--
+		}
+	}
+	s.Fields["waiting"] = s.Others
+}
+
+// Names are of nodes, without their directory.
+type Names map[string]bool
+
+// HeldBy names the first of so many holders.
+func HeldBy(first []Contender, count int) string {
+	if count == 0 {
+		return "held by nobody"
+	}
+	var all []string
+	for _, c := range first {
+		all = append(all, fmt.Sprintf("%s, %s", c.Who(), c.Since()))
+	}
+	if more := count - len(first); more > 0 {
+		all = append(all, fmt.Sprintf("%d more", more))
+	}
+	return "held by " + strings.Join(all, "; ")
+}
+
+// Read reads the nodes of the first contenders in a directory.
+func (r *Report) Read(ctx context.Context, client *coord.Client, dir string, those []coord.Contender) ([]Contender, error) {
+	infos, err := inspect.Describe(ctx, client, dir, those[:min(MostNamed, len(those))])
+	first := []Contender{}
+	for i, info := range infos {
+		info.Holds = true
+		first = append(first, r.contender(i+1, info))
+	}
+	return first, err
+}
+
+// KeyOf is different for different nodes.
+func KeyOf(those []Contender) (key string) {
+	for _, c := range those {
+		key += c.Node + " "
+	}
+	return key
+}

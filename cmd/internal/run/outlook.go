@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
@@ -127,4 +131,205 @@ func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Name
 	s.Key = fmt.Sprint(len(items), len(taken), look.KeyOf(first))
 	s.StandIn(look.LineOf(idle), 0, own)
 	return s, err
+}
+
+// How often a waiter looks, if it is to tell of its place: the longer nothing
+// changes, the less, and the longer the line, the less.
+const (
+	lookFirst   = time.Second
+	lookLast    = 10 * time.Second
+	lookForEach = 10 * time.Millisecond // that waits, too
+)
+
+// verbosely is an option of the verbs that run a command.
+type verbosely struct {
+	Verbose bool `short:"v" help:"Tell on standard error, while waiting and holding: who holds, the place in the line, outages."`
+}
+
+// narrator says how a command's wait and hold go. It never waits: what it
+// writes to are notes.
+type narrator struct {
+	streams *term.Streams
+	verbose bool
+	paths   conn.NodePaths
+	joined  chan struct{} // gets one when a node was made
+	short   bool          // the trust window is
+
+	mu      sync.Mutex
+	own     look.Names // of the nodes that were made
+	down    time.Time  // since when there is no connection; zero: there is one
+	outages int
+}
+
+func newNarrator(s *term.Streams, j *job) *narrator {
+	return &narrator{streams: s, verbose: j.Verbose, paths: j.Paths, joined: make(chan struct{}, 1), own: look.Names{}}
+}
+
+// tell writes a note, with --verbose only.
+func (n *narrator) tell(event string, fields map[string]any, format string, args ...any) {
+	to := n.streams.Err
+	if all, ok := to.(*term.Notes); ok {
+		to = term.Remarks{Notes: all}
+	}
+	switch {
+	case !n.verbose:
+	case n.streams.JSON:
+		object := map[string]any{"event": event}
+		term.Put(object, "path", n.paths)
+		maps.Copy(object, fields)
+		_ = term.WriteJSON(to, object)
+	default:
+		(&term.Streams{Err: to}).Note(format, args...)
+	}
+}
+
+// observe hears of the session, and of own nodes.
+func (n *narrator) observe(e coord.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	session := look.SessionName(e.Session)
+	switch {
+	case e.Kind == coord.ClaimJoined:
+		n.own[path.Base(e.Path)] = true
+		select {
+		case n.joined <- struct{}{}:
+		default:
+		}
+	case e.Kind == coord.SessionDown:
+		n.cutOff()
+		n.tell("connection lost", map[string]any{"session": session}, "lost the connection to the servers")
+	case e.Kind == coord.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
+		n.cutOff()
+		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
+	case e.Kind == coord.SessionUp:
+		fields, after := map[string]any{"session": session}, ""
+		if !n.down.IsZero() {
+			fields["after"] = term.Seconds(time.Since(n.down))
+			after = fmt.Sprintf(" again, after %s", term.Age(time.Since(n.down).Seconds()))
+		}
+		n.down = time.Time{}
+		n.tell("connected", fields, "connected%s: session %s", after, session)
+	}
+}
+
+// cutOff notes that there is no connection; n.mu is held.
+func (n *narrator) cutOff() {
+	if n.down.IsZero() {
+		n.down = time.Now()
+		n.outages++
+	}
+}
+
+// outage says how often there was no connection, and whether there is none.
+func (n *narrator) outage() (count int, now bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.outages, !n.down.IsZero()
+}
+
+// window says when the servers have not confirmed a hold for so long that its
+// trust window is shorter than it ever is in good health, and when they have
+// again.
+func (n *narrator) window(left, killAfter, session time.Duration) {
+	short := left < session/4
+	switch {
+	case short == n.short:
+		return
+	case short:
+		until := max(0, left-killAfter)
+		n.tell("unconfirmed", map[string]any{"left": term.Seconds(until)},
+			"the servers do not confirm that %s is held: unless they do, the command must end in %s", n.paths, term.Age(until.Seconds()))
+	default:
+		n.tell("confirmed", nil, "the servers confirm again that %s is held", n.paths)
+	}
+	n.short = short
+}
+
+// looker takes a look at what a task waits for.
+type looker func(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error)
+
+// glance is one look. It is not taken where no server answers.
+func (n *narrator) glance(ctx context.Context, client *coord.Client, lookAt looker) (look.Situation, error) {
+	if _, down := n.outage(); down {
+		return look.Situation{}, errors.New("no connection")
+	}
+	n.mu.Lock()
+	own := maps.Clone(n.own)
+	n.mu.Unlock()
+	return lookAt(ctx, client, own)
+}
+
+// wait returns a context for accompany, and what ends it: from then on nothing
+// is told of the wait, also by a look that is under way.
+func (n *narrator) wait(parent context.Context) (waiting context.Context, over func()) {
+	waiting, cancel := context.WithCancel(parent)
+	return waiting, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		cancel()
+	}
+}
+
+// accompany says what a wait is for until it ends: a person after a while, and
+// with --verbose whenever it has changed.
+func (n *narrator) accompany(waiting context.Context, client *coord.Client, lookAt looker) {
+	if n.verbose {
+		n.follow(waiting, client, lookAt)
+		return
+	}
+	if !term.IsTerminal(n.streams.Err) {
+		return
+	}
+	select {
+	case <-time.After(lookFirst):
+	case <-waiting.Done():
+	}
+	s, err := n.glance(waiting, client, lookAt)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil && !s.Over && waiting.Err() == nil {
+		n.streams.Note("waiting for %s, %v", n.paths, s)
+	}
+}
+
+func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt looker) {
+	told, pause := "", lookFirst
+	for {
+		select {
+		case <-n.joined: // one's place is known from here on
+		case <-time.After(pause):
+		case <-waiting.Done():
+			return
+		}
+		s, err := n.glance(waiting, client, lookAt)
+		pause = min(2*pause, lookLast)
+		n.mu.Lock()
+		if err == nil && !s.Over && s.Key != told && waiting.Err() == nil {
+			n.tell("waiting", s.Fields, "waiting for %s, %v", n.paths, s)
+			told, pause = s.Key, lookFirst
+		}
+		n.mu.Unlock()
+		pause = max(pause, time.Duration(s.Others)*lookForEach)
+	}
+}
+
+// explain adds to an error that says that a wait was in vain who holds, or how
+// many have come. If that is not learned at once, it is left out.
+func (n *narrator) explain(err error, client *coord.Client, lookAt looker) error {
+	status := term.StatusOf(err)
+	if status.Code != term.ExitBusy && status.Code != term.ExitTimeout {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), look.LearnWithin)
+	defer cancel()
+	s, unknown := n.glance(ctx, client, lookAt)
+	if unknown != nil {
+		return err
+	}
+	s = s.WithoutPlace()
+	told := fmt.Errorf("%w; %v", err, s)
+	if before, busy := strings.CutSuffix(err.Error(), coord.ErrBusy.Error()); busy {
+		told = fmt.Errorf("%s%v", before, s) // who the other is
+	}
+	return &term.ExitError{Code: status.Code, Err: told, Fields: s.Fields}
 }

@@ -2,6 +2,9 @@ package see
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,4 +101,174 @@ func writeListing(to term.Page, s *look.Survey) error {
 		}
 	}
 	return to.Say("", "%s at %s and below; %s", term.Plural(len(s.Recipes), "recipe", "recipes"), term.Plain(s.Path), s.Extent)
+}
+
+type HeldVerb struct {
+	Node    string        `placeholder:"NODE" help:"Ask of the holder with this node, by its name or path."`
+	Token   int64         `placeholder:"N" help:"Ask of the holder with this fencing token."`
+	Timeout time.Duration `default:"5s" positive:"" help:"Answer within so long, connecting included; exit with 69 if it is not known by then."`
+	Path    string        `arg:"" optional:"" predictor:"path" help:"The path of what is held. Inside of CMD it may be left out: all that CMD runs under is asked for then."`
+}
+
+// Help returns what does not fit into the list of options.
+func (*HeldVerb) Help() string {
+	return `Inside of the CMD of lock, elect, doublebarrier or queue receive, it asks whether the servers still count on what CMD runs under, as named by COORD_NODE. Elsewhere, PATH and --node or --token name the holder.
+
+Exit status: 0 if all of it is held; 76 if not; 69 if that cannot be known, since no server answers; 64 usage.`
+}
+
+// Validate is called by kong.
+func (v *HeldVerb) Validate() error {
+	if v.Path == "" {
+		return nil
+	}
+	return conn.NodePath(v.Path).Validate()
+}
+
+// probed is something that was granted, and whether it is held still.
+type probed struct {
+	Path    string   `json:"path"`
+	Node    string   `json:"node"`
+	Token   int64    `json:"token"`
+	Held    bool     `json:"held"`
+	Session string   `json:"session"`   // "" if it is not held
+	There   *float64 `json:"there_for"` // seconds since the node was made; null if it is not held, or not known
+	HeldFor *float64 `json:"held_for"`  // seconds since it was granted, if that is known
+	why     string   // it is not held
+}
+
+// Run reports whether something is still held.
+func (v *HeldVerb) Run(s *term.Streams, c *conn.Connection) error {
+	asked, err := v.asked()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := conn.Within(context.Background(), v.Timeout)
+	defer cancel()
+	client, err := c.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.HangUp(client)
+	ask := askOutside
+	if v.inside() {
+		ask = askInside
+	}
+	all, text := true, ""
+	for i := range asked {
+		if err := ask(ctx, client.Fresh(), &asked[i]); err != nil {
+			return term.ExitWith(term.ExitUnavailable, "it cannot be known whether %s is held: %w", asked[i].Path, err)
+		}
+		all = all && asked[i].Held
+		text += asked[i].String()
+	}
+	if err := s.Print(map[string]any{"held": all, "holds": asked}, "%s", text); err != nil || all {
+		return err
+	}
+	return term.Silently(term.ExitLost)
+}
+
+func (h probed) String() string {
+	if !h.Held {
+		return fmt.Sprintf("not held: %s (%s)\n", term.Plain(h.Path), h.why)
+	}
+	return fmt.Sprintf("held: %s, %s, session %s\n", term.Plain(h.Path), look.Contender{Age: h.There, HeldFor: h.HeldFor}.Since(), h.Session)
+}
+
+// inside reports whether this process is to be asked about itself.
+func (v *HeldVerb) inside() bool { return v.Node == "" && v.Token == 0 }
+
+// asked lists what is to be held.
+func (v *HeldVerb) asked() (asked []probed, err error) {
+	if !v.inside() {
+		if v.Path == "" {
+			return nil, term.UsageError("--node and --token go with a PATH")
+		}
+		return []probed{{Path: v.Path, Node: v.Node, Token: v.Token}}, nil
+	}
+	asked = runsUnder()
+	if v.Path != "" {
+		asked = slices.DeleteFunc(asked, func(h probed) bool { return h.Path != v.Path })
+	}
+	if len(asked) == 0 {
+		return nil, term.UsageError("this process does not run under %s, as far as COORD_NODE says; name the holder with --node or --token, and PATH",
+			orAnything(v.Path))
+	}
+	return asked, nil
+}
+
+func orAnything(path string) string {
+	if path == "" {
+		return "anything"
+	}
+	return path
+}
+
+// runsUnder is what this process runs under, as the environment says: without
+// a number, or one after the other with numbers.
+func runsUnder() (all []probed) {
+	for i := range 1 << 16 {
+		number := ""
+		if i > 0 {
+			number = "_" + strconv.Itoa(i)
+		}
+		node := os.Getenv("COORD_NODE" + number)
+		switch {
+		case node != "":
+			token, _ := strconv.ParseInt(os.Getenv("COORD_TOKEN"+number), 10, 64) // 0: there is none
+			all = append(all, probed{Path: os.Getenv("COORD_PATH" + number), Node: node, Token: token})
+		case i > 0:
+			return all
+		}
+	}
+	return all
+}
+
+// askInside asks for a node that probed for something that was granted: it is
+// held as long as the node is there.
+func askInside(ctx context.Context, client *coord.Client, h *probed) error {
+	stat, there, err := client.Exists(ctx, h.Node)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		h.why = "its node is gone"
+	case stat.Owner == 0 || h.Token != 0 && stat.Czxid != h.Token:
+		h.why = "its node is another's by now"
+	default:
+		granted, _ := time.Parse(time.RFC3339Nano, os.Getenv(conn.SinceVariable)) // zero: not known
+		h.stand(look.SessionName(stat.Owner), term.SinceThen(stat.Created), term.SinceThen(granted))
+	}
+	return nil
+}
+
+func (h *probed) stand(session string, there, held *float64) {
+	h.Held, h.Session, h.There, h.HeldFor = true, session, there, held
+}
+
+// askOutside looks for a holder among all at the path.
+func askOutside(ctx context.Context, client *coord.Client, h *probed) error {
+	r, err := look.Examine(ctx, client, conn.NodePath(h.Path))
+	if err != nil {
+		return err
+	}
+	found := r.Contenders
+	if r.Queue != nil {
+		if found, err = r.Queue.Claimants(ctx, r, h.Node); err != nil {
+			return err
+		}
+	}
+	h.why = "there is no such holder"
+	for _, c := range found {
+		isIt := h.Node == "" || c.Node == h.Node || strings.HasSuffix(c.Node, "/"+h.Node) || r.Queue != nil
+		switch {
+		case !isIt || h.Token != 0 && c.Token != h.Token:
+		case !c.Holds:
+			h.why = "it waits"
+		default:
+			h.Node, h.Token = c.Node, c.Token
+			h.stand(c.Session, c.Age, c.HeldFor)
+		}
+	}
+	return nil
 }

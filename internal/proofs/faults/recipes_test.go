@@ -3,8 +3,15 @@ package faults
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,4 +207,363 @@ func TestF45ARevocationReachesAHolderThatWasCutOff(t *testing.T) {
 		require.NoError(s, h.Err())
 		s.release(h)
 	})
+}
+
+// contest is a number of clients that acquire and release one lock again and
+// again, and what they saw.
+type contest struct {
+	s      scene
+	hold   func(worker int) time.Duration
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	grants []grant
+	lost   int
+	failed []error
+}
+
+// grant is a hold as its holder saw it, from the return of Acquire to the call
+// of Release or the loss.
+type grant struct {
+	worker   int
+	token    int64
+	from, to time.Time
+	lost     error
+}
+
+// contest starts the contest. Each worker holds for as long as hold says.
+func (s scene) contest(clients []*coord.Client, hold func(worker int) time.Duration) *contest {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &contest{s: s, hold: hold, cancel: cancel}
+	for i, client := range clients {
+		m := s.mutex(client)
+		c.wg.Go(func() {
+			for ctx.Err() == nil {
+				h, err := m.Acquire(ctx)
+				if err == nil {
+					c.spend(ctx, i, h)
+				} else if ctx.Err() == nil {
+					c.mu.Lock()
+					c.failed = append(c.failed, err)
+					c.mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	s.Cleanup(func() { cancel(); c.wg.Wait() })
+	return c
+}
+
+// spend holds h for a while, and releases it.
+func (c *contest) spend(ctx context.Context, worker int, h *coord.Hold) {
+	g := grant{worker: worker, token: h.Token(), from: time.Now()}
+	timer := time.NewTimer(c.hold(worker))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-h.Done():
+	case <-ctx.Done():
+	}
+	g.to, g.lost = time.Now(), h.Err()
+	if deadline := h.Deadline(); errors.Is(g.lost, coord.ErrWindowOver) && deadline.Before(g.to) {
+		g.to = deadline // from then on Err returns the loss
+	}
+	c.mu.Lock()
+	c.grants = append(c.grants, g)
+	if g.lost != nil {
+		c.lost++
+	}
+	c.mu.Unlock()
+	_ = h.Release(context.Background()) // fails while no server answers; goes on by itself
+}
+
+func (c *contest) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.grants)
+}
+
+// progresses checks that the lock is granted again within the given time (l).
+func (c *contest) progresses(within time.Duration) {
+	c.s.Helper()
+	before, begun := c.count(), time.Now()
+	zktest.Eventually(c.s, max(within, patience), func() bool { return c.count() > before+1 }, "no worker is granted the lock")
+	c.s.onTime("granted", begun, within, time.Now())
+}
+
+// stop ends the contest and checks what the workers saw (t). No fault takes a
+// session or a node away by force in a contest.
+func (c *contest) stop() []grant {
+	c.s.Helper()
+	c.cancel()
+	stopped := make(chan struct{})
+	go func() { c.wg.Wait(); close(stopped) }()
+	zktest.Receive(c.s, patience, stopped, "a worker is stuck")
+	require.Empty(c.s, c.failed)
+	slices.SortFunc(c.grants, func(a, b grant) int { return a.from.Compare(b.from) })
+	for i, g := range c.grants[1:] {
+		before := c.grants[i]
+		require.Greater(c.s, g.token, before.token, "tokens must grow in the order of grants")
+		require.False(c.s, g.from.Before(before.to), "worker %d and %d held at once for %v", before.worker, g.worker, before.to.Sub(g.from))
+	}
+	c.s.Logf("%d grants, %d lost", len(c.grants), c.lost)
+	return c.grants
+}
+
+// steady makes every hold last d.
+func steady(d time.Duration) func(int) time.Duration {
+	return func(int) time.Duration { return d }
+}
+
+// storm is many acquires at a time that are cancelled at random moments.
+type storm struct {
+	s       scene
+	clients []*coord.Client
+
+	granted, cancelled atomic.Int64
+	left               atomic.Int64 // of the cancelled, those that stood in line
+}
+
+// Of 1,000 acquires that are cancelled at random moments, in every stage from
+// the create to the grant, nothing is left behind.
+func TestF44ACancelStormLeavesNothing(t *testing.T) {
+	each(t, func(s scene) {
+		st := &storm{s: s}
+		st.clients = s.clients(2, coord.WithObserver(func(e coord.Event) {
+			if e.Kind == coord.ClaimEnded && errors.Is(e.Err, context.DeadlineExceeded) {
+				st.left.Add(1)
+			}
+		}))
+		for _, c := range st.clients {
+			s.release(s.acquire(c))
+		}
+		base := len(goroutines(s.Name()))
+		acquires := st.rage(10_000)
+		waiting, before := st.stages()
+		s.Logf("of %d, %d granted, %d cancelled while waiting, %d before", acquires, st.granted.Load(), waiting, before)
+		require.True(s, st.enough(), "too few were cancelled, or granted")
+		s.release(s.acquire(st.clients[0]))
+		s.leavesNothing()
+		require.Empty(s, s.drained(T, func() []string {
+			now := goroutines(s.Name())
+			return now[:max(0, len(now)-base)]
+		}), "more goroutines than before")
+	})
+}
+
+// stages returns how many were cancelled while they waited, and before.
+func (st *storm) stages() (waiting, before int64) {
+	left := st.left.Load()
+	return left, st.cancelled.Load() - left
+}
+
+func (st *storm) enough() bool {
+	waiting, before := st.stages()
+	return waiting+before >= 1000 && waiting >= 100 && before >= 100 && st.granted.Load() >= 10
+}
+
+// rage begins acquires, 50 at a time, until enough were cancelled in every
+// stage and granted, or most were begun. It returns how many were begun.
+func (st *storm) rage(most int) (begun int) {
+	const shortest = 20 * time.Microsecond
+	random, limit := st.s.random(), make(chan struct{}, 50)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for ; !st.enough() && begun < most; begun++ {
+		m := st.s.mutex(st.clients[begun%2])
+		limit <- struct{}{}
+		// Of every order of magnitude: for every stage, on any machine.
+		patience := math.Pow(float64(T/shortest), random.Float64()) * float64(shortest)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(patience))
+		wg.Go(func() {
+			defer func() { <-limit }()
+			defer cancel()
+			h, err := m.Acquire(ctx)
+			if err != nil {
+				st.cancelled.Add(1)
+				return
+			}
+			st.granted.Add(1)
+			st.s.wait(time.Millisecond, time.Now())
+			if err := h.Release(context.Background()); err != nil {
+				st.s.Error(err)
+			}
+		})
+	}
+	return begun
+}
+
+// The script that the peers were measured with: eight workers that hold for 5
+// to 45 ms, one server, and 110 faults in 80 seconds (or as many as fit into a
+// shorter time). Kazoo's lock was granted 947 times, with gaps of up to 5.1 s.
+// It is measured, so no other scenario runs beside it. How long a killed server
+// takes to serve again depends on the machine, so only the time in which it
+// served counts: of Kazoo's 80 s, too, some were without a server.
+func TestChaos80(t *testing.T) {
+	play(t, zktest.NewPrivate(t, zktest.Real), chaos)
+}
+
+// The figures of Kazoo's lock, to be reached or bettered.
+const (
+	kazooGrants = 947
+	kazooGap    = 5100 * time.Millisecond
+)
+
+func chaos(s scene) {
+	random := s.random()
+	clients := make([]*coord.Client, 8)
+	pauses := make([]*rand.Rand, len(clients))
+	for i := range clients {
+		clients[i] = s.behind()
+		pauses[i] = rand.New(rand.NewPCG(random.Uint64(), 0))
+	}
+	c := s.contest(clients, func(worker int) time.Duration {
+		return 5*time.Millisecond + time.Duration(pauses[worker].Int64N(int64(40*time.Millisecond)))
+	})
+	const full = 80 * time.Second
+	lasts := long(full, full/8)
+	faults := s.script(random)
+	require.Len(s, faults, 110)
+	faults = faults[:len(faults)*int(lasts)/int(full)]
+	begun := time.Now()
+	kinds, hits := map[string]int{}, map[string]func() int{}
+	var timeline []string
+	var down []stretch
+	for i, f := range faults {
+		at := begun.Add(lasts * time.Duration(i+1) / time.Duration(len(faults)+1))
+		s.waitUntil(at)
+		from := time.Now()
+		f.do()
+		if f.kind == "kill -9" {
+			down = append(down, stretch{from, time.Now()})
+		}
+		kinds[f.kind]++
+		hits[f.kind] = f.hits
+		timeline = append(timeline, fmt.Sprintf("%v-%v %s", from.Sub(begun).Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), f.kind))
+	}
+	s.waitUntil(begun.Add(lasts))
+	s.w.Proxy().Heal()
+	// No worker is stuck: each is granted the lock again.
+	last := time.Now()
+	zktest.Eventually(s, 15*time.Second, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		granted := map[int]bool{}
+		for _, g := range slices.Backward(c.grants) {
+			if g.from.Before(last) {
+				break
+			}
+			granted[g.worker] = true
+		}
+		return len(granted) == len(clients)
+	}, "a worker is stuck")
+	grants := c.stop()
+	within := 0
+	for _, g := range grants {
+		if g.from.Sub(begun) < lasts {
+			within++
+		}
+	}
+	up := stretch{begun, begun.Add(lasts)}.without(down)
+	longest := stretch{}
+	for i, g := range grants[1:] {
+		if idle := (stretch{grants[i].to, g.from}); idle.without(down) > longest.without(down) {
+			longest = idle
+		}
+	}
+	s.Logf("%d grants in %v, %v of it with a server, faults %v, %+v", within, lasts, up, kinds, s.w.Proxy().Stats())
+	s.Logf("longest gap %v, from %v to %v", longest.without(down), longest.from.Sub(begun), longest.to.Sub(begun))
+	s.Log(strings.Join(timeline, ", "))
+	s.awaitNodes(0)
+	for kind, n := range kinds {
+		s.Logf("%s: %d of %d hit something", kind, hits[kind](), n)
+		require.Positive(s, hits[kind](), kind)
+		if kind != "black hole" && kind != "one way" { // during these all may be silent
+			require.Equal(s, n, hits[kind](), kind)
+		}
+	}
+	if lasts == full { // the figures are of that length, on a machine that has nothing else to do
+		require.GreaterOrEqual(s, within, kazooGrants*int(up)/int(full))
+		require.LessOrEqual(s, longest.without(down), kazooGap)
+	}
+}
+
+// stretch is a part of the time.
+type stretch struct{ from, to time.Time }
+
+// without returns how much of a stretch is outside of others, which do not
+// overlap.
+func (s stretch) without(others []stretch) time.Duration {
+	rest := s.to.Sub(s.from)
+	for _, o := range others {
+		from, to := o.from, o.to
+		if from.Before(s.from) {
+			from = s.from
+		}
+		if to.After(s.to) {
+			to = s.to
+		}
+		rest -= max(0, to.Sub(from))
+	}
+	return rest
+}
+
+// scripted is a fault of the script. hits counts how often its kind has
+// happened to a connection, a packet or the server.
+type scripted struct {
+	kind string
+	do   func()
+	hits func() int
+}
+
+// script returns the faults in random order. Each ends before the next begins.
+func (s scene) script(random *rand.Rand) (faults []scripted) {
+	p := s.w.Proxy()
+	add := func(n int, kind string, do func() (hits int)) {
+		total := 0
+		for range n {
+			faults = append(faults, scripted{kind, func() { total += do() }, func() int { return total }})
+		}
+	}
+	condition := func(direction func() proxy.Direction) func() int {
+		return func() int {
+			before := p.Stats().Held
+			p.Blackhole(direction())
+			s.wait(100*time.Millisecond+time.Duration(random.Int64N(int64(500*time.Millisecond))), time.Now())
+			p.Heal()
+			return min(1, p.Stats().Held-before)
+		}
+	}
+	lose := func(n int, kind string, on []int32) {
+		var rules []*proxy.Rule
+		do := func() { rules = append(rules, p.Inject(proxy.Fault{On: on, Path: s.dir(), Do: proxy.CutOnReply})) }
+		hits := func() (total int) {
+			for _, rule := range rules {
+				total += rule.Fired()
+			}
+			return total
+		}
+		for range n {
+			faults = append(faults, scripted{kind, do, hits})
+		}
+	}
+	oneWay := []proxy.Direction{proxy.ToServer, proxy.ToClient}
+	add(28, "cut", func() int { // just after a kill there may be nothing to cut yet
+		zktest.Eventually(s, patience, func() bool { return p.CutAll() > 0 }, "no client connects")
+		return 1
+	})
+	add(17, "black hole", condition(func() proxy.Direction { return proxy.Both }))
+	add(13, "one way", condition(func() proxy.Direction { return oneWay[random.IntN(2)] }))
+	lose(13, "lost create", proxy.Creates)
+	lose(11, "lost delete", []int32{proxy.OpDelete})
+	lose(19, "lost list", proxy.Lists)
+	add(9, "kill -9", func() int {
+		require.NoError(s, s.w.Real().Kill())
+		require.NoError(s, s.w.Real().Restart())
+		return 1
+	})
+	random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	return faults
 }

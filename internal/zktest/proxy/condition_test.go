@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,4 +193,220 @@ func TestClosingAProxyEndsWhatItHolds(t *testing.T) {
 	require.Error(t, err)
 	_, err = net.Dial("tcp", p.Addr())
 	require.Error(t, err)
+}
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// patience bounds every wait for something that must happen.
+const patience = 20 * time.Second
+
+// sessionTimeout is more than what a busy machine takes to answer: by itself, a
+// client gives no connection up.
+const sessionTimeout = 30 * time.Second
+
+// client is a session through the world's proxy, and the namespace's root to
+// work in.
+func client(t *testing.T, w *zktest.World) *zk.Conn {
+	t.Helper()
+	exists, _, err := w.Admin().Exists(w.Path(""))
+	require.NoError(t, err)
+	if !exists {
+		require.NoError(t, create(w.Admin(), w.Path("")))
+	}
+	return zktest.Connect(t, w.Proxy().Addr(), sessionTimeout)
+}
+
+func create(conn *zk.Conn, path string) error {
+	_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	return err
+}
+
+func exists(t *testing.T, w *zktest.World, rel string) bool {
+	t.Helper()
+	found, _, err := w.Admin().Exists(w.Path(rel))
+	require.NoError(t, err)
+	return found
+}
+
+func TestALostReplyLeavesTheRequestApplied(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		lost := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: w.Path("a"), Do: proxy.CutOnReply})
+		require.NoError(t, create(conn, w.Path("b")), "another path is not meant")
+
+		require.ErrorIs(t, create(conn, w.Path("a")), zk.ErrConnectionClosed)
+		zktest.Receive(t, patience, lost.First(), "the fault fires")
+		require.True(t, exists(t, w, "a"), "the server had answered")
+
+		zktest.Eventually(t, patience, func() bool { return create(conn, w.Path("a")) == zk.ErrNodeExists },
+			"the client is back, and the fault is used up")
+		require.Equal(t, 1, lost.Fired())
+		require.Equal(t, 1, w.Proxy().Stats().Cut)
+	})
+}
+
+func TestACutAfterARequestReachesTheServerNonetheless(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		cut := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Do: proxy.CutAfter})
+		require.ErrorIs(t, create(conn, w.Path("a")), zk.ErrConnectionClosed)
+		zktest.Eventually(t, patience, func() bool { return exists(t, w, "a") }, "the request is applied")
+		require.Equal(t, 1, cut.Fired())
+	})
+}
+
+func TestADroppedRequestNeverReachesTheServer(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		cut := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Do: proxy.DropAndCut})
+		require.ErrorIs(t, create(conn, w.Path("a")), zk.ErrConnectionClosed)
+		require.Equal(t, 1, cut.Fired())
+		zktest.Eventually(t, patience, func() bool { // it may fail what it is asked before
+			_, _, err := conn.Exists(w.Path("a"))
+			return err == nil
+		}, "the client is back")
+
+		silent := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Do: proxy.Drop})
+		result := make(chan error, 1)
+		go func() { result <- conn.Delete(w.Path("a"), -1) }()
+		zktest.Receive(t, patience, silent.First(), "the delete is dropped")
+		_, _, err := conn.Exists(w.Path("a"))
+		require.NoError(t, err, "the connection stays")
+		require.False(t, exists(t, w, "a"))
+		require.Empty(t, result, "the delete has no answer")
+		require.Equal(t, 1, w.Proxy().CutAll())
+		require.ErrorIs(t, zktest.Receive(t, patience, result, "the delete ends"), zk.ErrConnectionClosed)
+	})
+}
+
+func TestADroppedReplyLeavesTheConnectionOpen(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		dropped := w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Do: proxy.DropReply})
+		go func() { _, _, _ = conn.Children(w.Path("")) }() // ends with the connection
+		zktest.Receive(t, patience, dropped.First(), "the reply is dropped")
+		_, _, err := conn.Children(w.Path(""))
+		require.NoError(t, err)
+		require.Zero(t, w.Proxy().Stats().Cut)
+	})
+}
+
+func TestAHeldRequestKeepsItsPlaceUntilItIsReleased(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		release := make(chan struct{})
+		held := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: w.Path("a"), Do: proxy.Hold(release)})
+		results := make(chan error, 2)
+		go func() { results <- create(conn, w.Path("a")) }()
+		zktest.Receive(t, patience, held.First(), "the create is held")
+		go func() { results <- create(conn, w.Path("a/b")) }() // fails unless it comes second
+
+		require.False(t, exists(t, w, "a"))
+		close(release)
+		require.NoError(t, zktest.Receive(t, patience, results, "the first create ends"))
+		require.NoError(t, zktest.Receive(t, patience, results, "the second create ends"))
+	})
+}
+
+func TestADelayedReplyComesNoEarlier(t *testing.T) {
+	t.Parallel()
+	const delay = 150 * time.Millisecond
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		for _, action := range []proxy.Action{proxy.Delay(delay), proxy.DelayReply(delay)} {
+			rule := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpExists}, Do: action})
+			begin := time.Now()
+			_, _, err := conn.Exists(w.Path(""))
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, time.Since(begin), delay)
+			require.Equal(t, 1, rule.Fired())
+		}
+	})
+}
+
+func TestAForgottenSessionIdGivesTheClientAnotherSession(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		old := conn.SessionID()
+		forget := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpConnect}, Do: proxy.ForgetSession})
+		w.Proxy().CutAll()
+		zktest.Eventually(t, patience, func() bool {
+			return conn.State() == zk.StateHasSession && conn.SessionID() != old
+		}, "the client has a new session")
+		require.Equal(t, 1, forget.Fired())
+
+		sessions := w.Proxy().Sessions()
+		require.Contains(t, sessions, old)
+		require.Contains(t, sessions, conn.SessionID())
+		require.Equal(t, sessionTimeout, sessions[old].Timeout)
+	})
+}
+
+func TestErrorsCanBePutInTheServersMouth(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Do: proxy.Reject(-127)})
+		require.ErrorContains(t, create(conn, w.Path("a")), "-127")
+		require.False(t, exists(t, w, "a"), "rejected before the server saw it")
+
+		w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Do: proxy.FailReply(-127)})
+		require.ErrorContains(t, create(conn, w.Path("a")), "-127")
+		require.True(t, exists(t, w, "a"), "applied, though the client was told otherwise")
+	})
+}
+
+func TestSkipTimesAndWhereChooseTheVictims(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		third := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpExists}, Skip: 2, Times: 2, Do: proxy.Watch})
+		mine := w.Proxy().Inject(proxy.Fault{
+			On: []int32{proxy.OpMulti}, Path: w.Path("b"), Times: proxy.Always, Do: proxy.Watch,
+			Where: func(f *proxy.Frame) bool {
+				return f.Session == conn.SessionID() && slices.Contains(f.Paths, w.Path("a"))
+			},
+		})
+		for i, want := range []int{0, 0, 1, 2, 2} {
+			_, _, err := conn.Exists(w.Path(""))
+			require.NoError(t, err)
+			require.Equal(t, want, third.Fired(), "after %d requests", i+1)
+		}
+		acl := zk.WorldACL(zk.PermAll)
+		for range 2 {
+			_, err := conn.Multi(&zk.CreateRequest{Path: w.Path("a"), Acl: acl}, &zk.SetDataRequest{Path: w.Path("a"), Version: -1},
+				&zk.CreateRequest{Path: w.Path("b"), Acl: acl}, &zk.DeleteRequest{Path: w.Path("b"), Version: -1},
+				&zk.CheckVersionRequest{Path: w.Path("a"), Version: -1}, &zk.DeleteRequest{Path: w.Path("a"), Version: -1})
+			require.NoError(t, err)
+		}
+		require.Equal(t, 2, mine.Fired())
+		mine.Remove()
+		_, err := conn.Multi(&zk.CheckVersionRequest{Path: w.Path("b"), Version: -1})
+		require.Error(t, err)
+		require.Equal(t, 2, mine.Fired(), "a removed rule sees nothing")
+		require.Equal(t, 3, w.Proxy().Requests()[proxy.OpMulti])
+		w.Proxy().ResetRequests()
+		require.Zero(t, w.Proxy().Requests()[proxy.OpMulti])
+	})
+}
+
+func TestEventsOfAWatchCanBeLost(t *testing.T) {
+	t.Parallel()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		conn := client(t, w)
+		lost := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpNotification}, Path: w.Path("a"), Do: proxy.DropReply})
+		_, _, events, err := conn.ExistsW(w.Path("a"))
+		require.NoError(t, err)
+		require.NoError(t, create(w.Admin(), w.Path("a")))
+		zktest.Receive(t, patience, lost.First(), "the event is dropped")
+		_, _, err = conn.Exists(w.Path("a"))
+		require.NoError(t, err)
+		require.Empty(t, events)
+	})
 }
