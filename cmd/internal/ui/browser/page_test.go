@@ -213,6 +213,30 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 }
 
 // Another site's page, in the same browser, that has learnt the whole URL.
+// How long somebody holds, and is silent, is up to the answer that the page
+// gets, and to what the test changes in it.
+func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	servers := startServer(t).ConnectString()
+	require.NotNil(t, <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l"))
+	b := browse(t, ctx)
+	b.do(chromedp.Navigate(serve(t, servers, "--every", "200ms").url))
+	b.shows("#tree", ", there for ")
+	require.NotContains(t, value[string](b, `document.querySelector("#tree").textContent`), "silent")
+	value[bool](b, `{
+		const ask = Response.prototype.json;
+		Response.prototype.json = async function () {
+			const answer = await ask.call(this);
+			Object.assign(answer.seen.recipes[0].contenders[0], { held_for: 60, silent_for: 7, session_timeout: 10 });
+			return answer;
+		};
+		true
+	}`)
+	b.shows("#tree", ", for 1 min")
+	b.shows("#tree", "silent for 7.0 s of 10 s")
+}
+
 func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
