@@ -25,7 +25,7 @@ type DeadLetter struct {
 	Died       time.Time // by the server's clock
 	Deliveries int       // before it died
 	Item       string    // the name of its node in the queue
-	By         string    // the client that moved it ([coord.Client.Identity]): with Nack or Item.Bury, the consumer that had it last
+	By         string    // the client that moved it ([coord.Client.Identity]): see [Queue.DeadLetters]
 	Reason     string
 }
 
@@ -171,6 +171,10 @@ func (q *Queue) deadLetter(ctx context.Context, e entry) error {
 // DeadLetters returns the items of the queue at PATH/dead, in order, including
 // items that a consumer of that queue has. Two requests, and up to two for each
 // item, all together.
+//
+// With Nack and Item.Bury, By is the consumer that had the item last. An item
+// whose last consumer died is moved by the one that finds it next, and By is
+// that one: the claim, which named the dead consumer, went with its session.
 func (q *Queue) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	records, letters, err := q.readDead(ctx)
 	if err != nil {

@@ -43,24 +43,22 @@ type Closing struct {
 }
 
 type Contender struct {
-	Position  int      `json:"position"` // 1 is first
-	Holds     bool     `json:"holds"`
-	State     string   `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
-	Kind      string   `json:"kind"`
-	Dialect   string   `json:"dialect"`
-	Owner     string   `json:"owner"`
-	OwnerRaw  []byte   `json:"owner_base64,omitempty"`    // if it is no text
-	Session   string   `json:"session"`                   // as ZooKeeper's own tools write it
-	Orphan    bool     `json:"orphan"`                    // it belongs to no session, and will never go by itself
-	Address   string   `json:"address"`                   // of the client, if a server says
-	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, for which its session was not heard of, if a server says
-	Timeout   *float64 `json:"session_timeout,omitempty"` // seconds, if a server says
-	Age       *float64 `json:"age"`                       // seconds since the node was made, by the servers' clock against ours; null: unknown
-	HeldFor   *float64 `json:"held_for"`                  // seconds since the grant; null: it does not hold, or nobody saw that
-	Node      string   `json:"node"`
-	Token     int64    `json:"token"`
-	Revoked   bool     `json:"revoked"`
-	Under     []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it says
+	Position int    `json:"position"` // 1 is first
+	Holds    bool   `json:"holds"`
+	State    string `json:"state"` // holds, waits; in a double barrier inside, finished, leaves; at a queue works
+	Kind     string `json:"kind"`
+	Dialect  string `json:"dialect"`
+	Owner    string `json:"owner"`
+	OwnerRaw []byte `json:"owner_base64,omitempty"` // if it is no text
+	Session  string `json:"session"`                // as ZooKeeper's own tools write it
+	Orphan   bool   `json:"orphan"`                 // it belongs to no session, and will never go by itself
+	Heard
+	Age     *float64 `json:"age"`      // seconds since the node was made, by the servers' clock against ours; null: unknown
+	HeldFor *float64 `json:"held_for"` // seconds since the grant; null: it does not hold, or nobody saw that
+	Node    string   `json:"node"`
+	Token   int64    `json:"token"`
+	Revoked bool     `json:"revoked"`
+	Under   []string `json:"under,omitempty"` // the names of the nodes of the holds that it was made under, if it says
 }
 
 func (r *Report) contender(position int, info inspect.Contender) Contender {
@@ -170,27 +168,34 @@ func (b *AddressBook) Fill(ctx context.Context, r *Report) {
 	}
 	for i, item := range r.Queue.First {
 		if item.InHand {
-			r.Queue.First[i].Address = b.known[item.Session].Address
+			r.Queue.First[i].Hear(b.known[item.Session])
 		}
 	}
 }
 
-// Hear notes what a server says about the contender's client.
-func (c *Contender) Hear(of conn.Remote) {
-	c.Address = of.Address
+// Heard is what a server says about a client.
+type Heard struct {
+	Address   string   `json:"address"`
+	SilentFor *float64 `json:"silent_for,omitempty"`      // seconds, at least, for which its session was not heard of
+	Timeout   *float64 `json:"session_timeout,omitempty"` // seconds
+}
+
+// Hear notes what a server says.
+func (h *Heard) Hear(of conn.Remote) {
+	h.Address = of.Address
 	if of.Timeout > 0 {
 		timeout, silent := term.Seconds(of.Timeout), term.Seconds(of.Silent)
-		c.Timeout, c.SilentFor = &timeout, &silent
+		h.Timeout, h.SilentFor = &timeout, &silent
 	}
 }
 
 // Silence says for how long a client is silent, if that is longer than it is
 // for any that works, which pings after a third of its session's time-out.
-func (c Contender) Silence() string {
-	if c.SilentFor == nil || *c.SilentFor < *c.Timeout/2 {
+func (h Heard) Silence() string {
+	if h.SilentFor == nil || *h.SilentFor < *h.Timeout/2 {
 		return ""
 	}
-	return fmt.Sprintf("silent for %s of %s", term.Age(*c.SilentFor), term.Age(*c.Timeout))
+	return fmt.Sprintf("silent for %s of %s", term.Age(*h.SilentFor), term.Age(*h.Timeout))
 }
 
 // ask asks all servers together.

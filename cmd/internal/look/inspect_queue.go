@@ -56,7 +56,7 @@ type ItemReport struct {
 	Held       float64 `json:"held"`    // in hand: for so many seconds
 	Session    string  `json:"session"` // in hand: of the consumer
 	Orphan     bool    `json:"orphan"`  // in hand: of no session, so that it will never come back by itself
-	Address    string  `json:"address"` // in hand: of the consumer, if a server says
+	Heard              // in hand: of the consumer
 	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
 	Revoked    bool    `json:"revoked"` // in hand: the consumer was asked to give it back
 }
@@ -269,6 +269,9 @@ func (i ItemReport) consumer() string {
 	}
 	if i.Revoked {
 		who += ", asked to give it back"
+	}
+	if silence := i.Silence(); silence != "" {
+		who += ", " + silence
 	}
 	return who
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -172,4 +173,16 @@ func TestNamesOfItemsAreQuotedWhenThereIsSomethingUnseenInThem(t *testing.T) {
 	var table bytes.Buffer
 	require.NoError(t, q.table(term.Page{Writer: &table}))
 	require.Contains(t, table.String(), `"entry-\u202e"`)
+}
+
+func TestAnItemInTheHandOfASilentConsumerSaysSo(t *testing.T) {
+	r := Report{Queue: &QueueReport{First: []ItemReport{{InHand: true, Session: "0x1"}, {InHand: true, Session: "0x2"}, {}}}}
+	book := AddressBook{asked: time.Now().Add(time.Hour), known: map[string]conn.Remote{
+		"0x1": {Address: "a:1", Timeout: 10 * time.Second, Silent: 7 * time.Second},
+		"0x2": {Address: "b:2", Timeout: 10 * time.Second, Silent: 3 * time.Second},
+	}}
+	book.Fill(t.Context(), &r)
+	require.Equal(t, "session 0x1 at a:1, silent for 7s of 10s", r.Queue.First[0].consumer())
+	require.Equal(t, "session 0x2 at b:2", r.Queue.First[1].consumer())
+	require.Nil(t, r.Queue.First[2].SilentFor)
 }

@@ -130,7 +130,8 @@ function drawLine(element, r) {
   const lines = [];
   for (const item of (r?.queue?.first ?? []).filter((i) => i.in_hand)) {
     lines.push({ path: r.path, node: item.name, session: item.session, owner: item.owner, state: "in hand", kind: "item",
-      age: item.held, revoked: item.revoked, orphan: item.orphan, address: item.address, holds: true, may: true });
+      age: item.held, revoked: item.revoked, orphan: item.orphan, address: item.address,
+      silent_for: item.silent_for, session_timeout: item.session_timeout, holds: true, may: true });
   }
   for (const c of r?.contenders ?? []) lines.push({ ...c, path: r.path, may: !r.queue });
   if (r?.more) lines.push({ path: r.path, node: "", state: "… and " + r.more + " more" });
