@@ -28,7 +28,7 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 	case outer != nil:
 		h, err = c.acquireInside(ctx, spec, rule, outer)
 	default:
-		h, err = c.acquireInLine(ctx, spec, rule, false)
+		h, err = c.acquireInLine(ctx, spec, rule)
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
 }
@@ -39,7 +39,7 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 // along with the create, or right after it, unless the claim is
 // [Spec.Unlisted]: a contender that is missing there came later or is gone.
 func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) {
-	h, err := c.acquireInLine(ctx, spec, nil, false)
+	h, err := c.acquireInLine(ctx, spec, nil)
 	if err != nil {
 		return nil, nil, c.Failure("stand", spec.Line.Dir, err)
 	}
@@ -48,17 +48,6 @@ func (c *Client) Stand(ctx context.Context, spec Spec) (*Hold, []string, error) 
 		return h, nil, nil
 	}
 	return h, slices.Clone(view.Names), nil
-}
-
-// AcquireName is Acquire for a claim of a name, which holds as soon as it is
-// made. It fails with [ErrNodeExists] when the name is taken.
-func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
-	var h *Hold
-	shape, err := spec.shape(ctx, c)
-	if err == nil {
-		h, err = c.acquire(ctx, shape, nil, false)
-	}
-	return h, c.Failure("acquire", spec.Path, err)
 }
 
 // TryAcquire is Acquire without waiting for others: [ErrBusy] unless the
@@ -74,7 +63,7 @@ func (c *Client) TryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 }
 
 func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
-	shape, err := spec.shape(ctx, c)
+	full, err := spec.complete(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +71,7 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return nil, err
 	}
-	line, foreign := shape.Line.parse(names, c.opts.dialect)
+	line, foreign := full.Line.parse(names, c.opts.dialect)
 	newcomer := Contender{Kind: spec.Kind, Sequence: sequenceLimit - 1, Dialect: c.opts.dialect}
 	if before, _ := around(newcomer, foreign); len(before) > 0 {
 		return nil, refuse(before[0])
@@ -90,7 +79,7 @@ func (c *Client) tryAcquire(ctx context.Context, spec Spec, rule Rule) (*Hold, e
 	if _, granted := rule(line); !granted {
 		return nil, ErrBusy
 	}
-	return c.acquire(ctx, shape, rule, true)
+	return c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, full) }, rule, true)
 }
 
 // Patient returns a context for what a call acquires after it has waited:
@@ -108,17 +97,18 @@ func IsPatient(ctx context.Context) bool { return ctx.Value(patientKey{}) != nil
 
 type patientKey struct{}
 
-func (c *Client) acquireInLine(ctx context.Context, spec Spec, rule Rule, try bool) (*Hold, error) {
-	shape, err := spec.shape(ctx, c)
+func (c *Client) acquireInLine(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
+	full, err := spec.complete(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return c.acquire(ctx, shape, rule, try)
+	return c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.join(ctx, full) }, rule, false)
 }
 
-func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool) (*Hold, error) {
+// acquire joins by join, and waits for the turn.
+func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim, error), rule Rule, try bool) (*Hold, error) {
 	for {
-		cl, err := c.join(ctx, shape)
+		cl, err := join(ctx)
 		if err == nil {
 			var h *Hold
 			if h, err = cl.turn(ctx, rule, try); err == nil {
@@ -128,6 +118,11 @@ func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool)
 			ctx = Patient(ctx)
 		}
 		again := errors.Is(err, ErrNodeDeleted) || errors.Is(err, ErrLost) || transient(err)
+		if errors.Is(err, ErrNodeExists) {
+			if again, err = c.awaitFormer(ctx, cl, err); again {
+				continue
+			}
+		}
 		if !again {
 			return nil, err
 		}
@@ -149,10 +144,10 @@ func (c *Client) acquire(ctx context.Context, shape *shape, rule Rule, try bool)
 // off for longer than T, and servers refuse requests from a session's older
 // connection. A create that comes late all the same goes with the session.
 func (c *Client) removeFormer(ctx context.Context, cl *claim) error {
-	if cl == nil || cl.sess.Err() == nil || cl.shape.name != "" {
+	if cl == nil || cl.sess.Err() == nil || cl.named != nil {
 		return nil
 	}
-	dir, nodes := cl.shape.Line.Dir, []string{cl.path()}
+	dir, nodes := cl.spec.Line.Dir, []string{cl.path()}
 	if cl.node.Path() == "" { // it is not known whether there is one
 		if err := c.flush(ctx); err != nil {
 			return err
@@ -161,7 +156,7 @@ func (c *Client) removeFormer(ctx context.Context, cl *claim) error {
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, cl.node.Spec.Name) })
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, cl.node.Stem) })
 		nodes = names
 		for i, name := range names {
 			nodes[i] = znode.Join(dir, name)
@@ -180,6 +175,24 @@ func (c *Client) removeFormer(ctx context.Context, cl *claim) error {
 		}
 	}
 	return nil
+}
+
+// awaitFormer waits until a name is free that a former session of this client
+// has, which servers have not ended yet. It fails with taken if another has it.
+func (c *Client) awaitFormer(ctx context.Context, cl *claim, taken error) (free bool, err error) {
+	former := c.keeper.Former()
+	if len(former) == 0 || cl.named == nil {
+		return false, taken
+	}
+	err = c.Wait(ctx, func(v *View) (done bool, err error) {
+		stat, there, err := v.Exists(cl.named.Path)
+		free = err == nil && !there
+		return !slices.Contains(former, stat.Owner), err
+	})
+	if errors.Is(err, ErrNoAuth) || err == nil && !free {
+		err = taken
+	}
+	return free, err
 }
 
 // giveUp leaves the line. Unless the caller is in a hurry, it waits until the
@@ -205,9 +218,9 @@ func (c *Client) inside(ctx context.Context, spec Spec, rule Rule) (h *Hold, out
 	switch {
 	case rule == nil:
 		return nil, nil, invalid("a rule is missing; Client.Stand takes none")
-	case !ok || ctx.Err() != nil || !held.claim.shape.Line.has(spec.Kind):
+	case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(spec.Kind):
 		return nil, nil, nil
-	case spec.Exclusive && !held.claim.shape.Exclusive:
+	case spec.Exclusive && !held.claim.spec.Exclusive:
 		return nil, held, invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
 	case !spec.Reentrant:
 		return nil, held, nil

@@ -11,15 +11,19 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// claim is an own ephemeral node and what it stands for. It belongs to the
-// session in which it was made, and to no other: its name carries a GUID.
+// claim is an own ephemeral node and what it stands for: a place in a line, a
+// name, or a part of a hold. It belongs to the session in which it was made,
+// and to no other.
 type claim struct {
 	client *Client
 	sess   *session.Session
-	shape  *shape
+	spec   *Spec
+	named  *NameSpec // of a name and of a part, or nil
+	part   *Hold     // of which the node is a part, or nil
 	node   znode.Node
 	joined time.Time
 	view   *session.Listing // the directory as listed along with the create, or nil
@@ -36,110 +40,114 @@ type claim struct {
 	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
 }
 
+// newClaim prepares a claim whose node's name begins with stem.
+func (c *Client) newClaim(spec *Spec, stem string) *claim {
+	cl := &claim{client: c, spec: spec, joined: time.Now()}
+	cl.node.Dir, cl.node.Stem = c.full(spec.Line.Dir), stem
+	return cl
+}
+
+// enter registers the claim in its session.
+func (cl *claim) enter(s *session.Session) {
+	cl.sess = s
+	cl.node.Init(&cl.client.nodes, s, (*owner)(cl))
+	cl.client.register(cl)
+}
+
 // join makes a claim's node and its directory. When the connection fails before
 // the reply comes, it finds out whether the node exists, by its GUID and after
 // a write that the ensemble agreed on. If ctx ends first, join returns
 // immediately, and the node, if it is created after all, is deleted in the
 // background. Two requests, create and list, which travel together: one round
 // trip; or the create alone, where 16 claims of the session wait already, and
-// few others.
+// few others. A listing that fails is made again where it is needed.
 //
 // It returns the claim also when it fails, once a node may have been made.
-func (c *Client) join(ctx context.Context, shape *shape) (cl *claim, err error) {
-	var s *session.Session
-	if shape.part != nil {
-		s, err = shape.part.claim.sess, shape.part.Err()
-	} else {
-		s, err = c.keeper.Session(ctx)
-	}
+func (c *Client) join(ctx context.Context, spec *Spec) (*claim, error) {
+	s, err := c.keeper.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	node, err := shape.node(c)
-	if err != nil {
-		return nil, err
-	}
-	cl = c.newClaim(s, shape, node)
-	c.register(cl)
-	if err := cl.makeNode(ctx); err != nil {
-		return cl, err
-	}
-	cl.node.WatchSoon()
-	if shape.part != nil {
-		return cl, shape.part.adopt(cl)
-	}
-	cl.emit(ClaimJoined, cl.joined, nil)
-	return cl, nil
-}
-
-func (c *Client) newClaim(s *session.Session, shape *shape, node znode.Spec) *claim {
-	cl := &claim{client: c, sess: s, shape: shape, joined: time.Now()}
-	cl.node.Init(&c.nodes, s, node, (*owner)(cl))
-	return cl
-}
-
-// makeNode makes the node, and lists the directory right behind it, unless many
-// of its session wait there; a listing that fails is made again where it is
-// needed. What is left when the create has
-// failed, or ctx has ended, is done in a goroutine.
-func (cl *claim) makeNode(ctx context.Context) error {
-	begun := cl.shape.begin(cl)
+	cl := c.newClaim(spec, dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), spec.Kind))
+	cl.enter(s)
+	begun := s.BeginCreate(cl.wanted(), spec.Data, wire.EphemeralSequential, c.opts.acl)
 	if begun != nil {
-		if !cl.shape.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Spec.Dir, math.MaxInt32, near) == nil {
-			cl.view, _ = cl.sess.Listings.Get(ctx, cl.node.Spec.Dir)
+		if !cl.spec.Unlisted && cl.sess.Listings.SharersBefore(cl.node.Dir, math.MaxInt32, near) == nil {
+			cl.view, _ = cl.sess.Listings.Get(ctx, cl.node.Dir)
 		}
 		select {
 		case <-begun.Done():
-			if path, czxid, err := begun.Outcome(); err == nil {
-				cl.node.Made(path, czxid)
-				return nil
+			if cl.made(begun.Outcome()) == nil {
+				cl.hasJoined()
+				return cl, nil
 			}
 		case <-ctx.Done():
 		}
 	}
-	made := make(chan error)
-	err := cl.sess.Go(func() {
-		err := cl.create(ctx, begun)
-		if err != nil {
-			cl.client.unregister(cl)
+	return cl, cl.joinAfter(ctx, begun)
+}
+
+// joinAfter makes the node, unless the request that has begun does.
+func (cl *claim) joinAfter(ctx context.Context, begun *session.Creation) error {
+	return together{cl}.join(ctx, func() error {
+		if first := begun; first != nil {
+			begun = nil
+			return cl.made(first.Outcome())
 		}
-		select {
-		case made <- err:
-		case <-ctx.Done():
-			if err == nil {
+		return cl.made(cl.sess.Create(cl.wanted(), cl.spec.Data, wire.EphemeralSequential, cl.client.opts.acl))
+	}, func(error) error { return cl.ensureDir(ctx) })
+}
+
+func (cl *claim) made(path string, czxid int64, err error) error {
+	if err == nil {
+		cl.node.Made(path, czxid)
+	}
+	return err
+}
+
+func (cl *claim) ensureDir(ctx context.Context) error {
+	return cl.sess.EnsurePath(ctx, cl.node.Dir, cl.client.opts.acl)
+}
+
+func (cl *claim) hasJoined() {
+	cl.node.WatchSoon()
+	if cl.part == nil {
+		cl.emit(ClaimJoined, cl.joined, nil)
+	}
+}
+
+// wanted is the server's path that the create asks for.
+func (cl *claim) wanted() string { return znode.Join(cl.node.Dir, cl.node.Stem) }
+
+// together are claims that one request makes.
+type together []*claim
+
+// join makes the nodes of the claims, which are of one session, by once and
+// ensure; see [znode.Create]. If ctx ends first, what is made is left.
+func (t together) join(ctx context.Context, once func() error, ensure func(error) error) error {
+	err := znode.Certain(ctx, t[0].sess, func() error {
+		nodes := make([]*znode.Node, len(t))
+		for i, cl := range t {
+			nodes[i] = &cl.node
+		}
+		return znode.Create(ctx, once, ensure, nodes...)
+	}, func(err error, left bool) {
+		for _, cl := range t {
+			switch {
+			case err != nil:
+				cl.client.unregister(cl)
+			case left:
 				cl.leave(cl.atOnce) // no caller waits for it any more
 			}
 		}
 	})
 	if err != nil {
-		cl.client.unregister(cl)
 		return err
 	}
-	select {
-	case err := <-made:
-		return err
-	case <-ctx.Done():
-		return Ended(ctx)
+	for _, cl := range t {
+		cl.hasJoined()
 	}
-}
-
-// create makes the node and blocks until that is certain, or certain not to be.
-// The first attempt may be under way. It starts no further one when ctx has
-// ended.
-func (cl *claim) create(ctx context.Context, first *session.Creation) error {
-	ensure := func() error {
-		return cl.sess.EnsurePath(ctx, cl.node.Spec.Dir, cl.client.opts.acl)
-	}
-	if cl.shape.isShared() {
-		ensure = nil
-	}
-	return cl.node.Create(ctx, func() (string, int64, error) {
-		if begun := first; begun != nil {
-			first = nil
-			return begun.Outcome()
-		}
-		return cl.shape.create(cl)
-	}, ensure)
+	return nil
 }
 
 // keepOpen says whether the claim needs an open trust window: it does until it
@@ -168,7 +176,7 @@ func (cl *claim) path() string { return cl.client.relative(cl.node.Path()) }
 // own reads the claim's place from its node's name. A sequence number that
 // cannot be read is past the end of the counter.
 func (cl *claim) own() Contender {
-	self, ok := dialect.Parse(cl.node.Name(), cl.shape.Line.Kinds)
+	self, ok := dialect.Parse(cl.node.Name(), cl.spec.Line.Kinds)
 	if !ok {
 		return Contender{Name: cl.node.Name(), Sequence: -1}
 	}
@@ -187,7 +195,7 @@ func (o *owner) Replaced(by int64) {
 // Asked notes that another client asked for the hold.
 func (o *owner) Asked() {
 	cl := (*claim)(o)
-	if h := cl.shape.part; h != nil {
+	if h := cl.part; h != nil {
 		(*owner)(h.claim).Asked()
 		return
 	}

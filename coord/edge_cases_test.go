@@ -151,7 +151,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
 		joined := make(chan *coord.Claim, 1)
 		go func() {

@@ -44,7 +44,7 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 		return
 	}
 	e := Event{Kind: kind, Session: cl.sess.ID(), Path: cl.path(), Took: time.Since(since), Err: err}
-	if cl.shape.Exclusive {
+	if cl.spec.Exclusive {
 		e.Token = cl.node.Czxid()
 	}
 	cl.client.emit(e)
@@ -116,7 +116,7 @@ func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 		e.Kind = NodeStranded
 		log.Error("own node cannot be deleted; it may stay until the session ends", "node", e.Path, "session", name, "err", err)
 	case znode.Unsearchable:
-		e.Kind, e.Path = NodeStranded, c.relative(znode.Join(n.Spec.Dir, n.Spec.Name))
+		e.Kind, e.Path = NodeStranded, c.relative(znode.Join(n.Dir, n.Stem))
 		log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
 			"name begins with", e.Path, "session", name, "err", err)
 	}

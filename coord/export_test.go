@@ -22,21 +22,21 @@ type Claim = claim
 
 // Join is the first step of [Client.Acquire].
 func (c *Client) Join(ctx context.Context, spec Spec) (*Claim, error) {
-	shape, err := spec.shape(ctx, c)
-	return c.joinAs(ctx, shape, err, spec.Line.Dir)
+	full, err := spec.complete(ctx, c)
+	if err != nil {
+		return nil, c.Failure("join", spec.Line.Dir, err)
+	}
+	cl, err := c.join(ctx, full)
+	return c.joined(ctx, cl, err, spec.Line.Dir)
 }
 
 // JoinName is the first step of [Client.AcquireName].
 func (c *Client) JoinName(ctx context.Context, spec NameSpec) (*Claim, error) {
-	shape, err := spec.shape(ctx, c)
-	return c.joinAs(ctx, shape, err, spec.Path)
+	cl, err := c.joinName(ctx, spec)
+	return c.joined(ctx, cl, err, spec.Path)
 }
 
-func (c *Client) joinAs(ctx context.Context, shape *shape, err error, path string) (*Claim, error) {
-	var cl *Claim
-	if err == nil {
-		cl, err = c.join(ctx, shape)
-	}
+func (c *Client) joined(ctx context.Context, cl *Claim, err error, path string) (*Claim, error) {
 	if err, _ = repeatable(ctx, err); err != nil {
 		return nil, c.Failure("join", path, err)
 	}
@@ -54,9 +54,9 @@ func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, er
 
 // Turn is the second step; a nil rule grants at once.
 func (cl *claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
-	cl.shape.Unlisted = cl.shape.Unlisted || rule == nil
+	cl.spec.Unlisted = cl.spec.Unlisted || rule == nil
 	h, err := cl.turn(ctx, rule, false)
-	return h, cl.client.Failure("wait", cl.shape.Line.Dir, err)
+	return h, cl.client.Failure("wait", cl.spec.Line.Dir, err)
 }
 
 func (cl *claim) Node() string { return cl.path() }
@@ -83,7 +83,7 @@ func (cl *claim) abandoned() *removal {
 func (cl *claim) Listed(ctx context.Context) ([]string, error) {
 	err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
 	if err != nil {
-		return nil, cl.client.Failure("list", cl.shape.Line.Dir, err)
+		return nil, cl.client.Failure("list", cl.spec.Line.Dir, err)
 	}
 	return slices.Clone(cl.view.Names), nil
 }

@@ -108,13 +108,22 @@ func (g *Group) Release(ctx context.Context) error {
 // in any other nest ([Hold.Nest]). One request.
 func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 	c := h.claim.client
-	shape, err := NameSpec{Path: path, Data: data}.shape(ctx, c)
-	if h.in != nil {
-		err = errNested
+	part, err := NameSpec{Path: path, Data: data}.claim(ctx, c)
+	if err == nil {
+		if err = h.Err(); h.in != nil {
+			err = errNested
+		}
 	}
 	if err == nil {
-		shape.part = h
-		_, err = c.join(ctx, shape)
+		part.part, part.node.Shared, part.node.Barred = h, false, h.Err
+		part.enter(h.claim.sess)
+		err = together{part}.join(ctx, func() error {
+			_, err := h.Txn(context.Background(), CreateOp(path, part.spec.Data, Ephemeral)) // ends with the session
+			return part.made(part.wanted(), 0, err)
+		}, func(error) error { return part.ensureDir(ctx) })
+	}
+	if err == nil {
+		err = h.adopt(part)
 	}
 	return c.Failure("attach", path, err)
 }
@@ -139,7 +148,7 @@ func (h *Hold) adopt(part *claim) error {
 // deleted, they are deleted one by one.
 func (r *removal) removeWith(parts []*claim) error {
 	cl := r.claim
-	ctx, ops := context.Background(), []Op{DeleteOp(cl.path(), -1)}
+	ctx, ops := context.Background(), []Op{DeleteOp(cl.path(), cl.node.Version())}
 	for _, part := range parts {
 		ops = append(ops, DeleteOp(part.path(), -1))
 	}

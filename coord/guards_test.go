@@ -169,7 +169,7 @@ func TestALostCreateIsNotMistakenForTheSameNodeOfAnotherSession(t *testing.T) {
 		spec := coord.NameSpec{Path: "/names/primary", Data: []byte("the same")}
 		h, err := one.AcquireName(b.Context(), spec)
 		require.NoError(t, err)
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Func: creates, PathPrefix: "/names/", Times: 1}, zkembed.LoseReply())
 		_, err = other.AcquireName(b.Context(), spec)
 		require.Equal(t, 1, lost.Fired())
 		require.ErrorIs(t, err, coord.ErrNodeExists)

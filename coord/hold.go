@@ -96,7 +96,7 @@ func (h *Hold) Deadline() time.Time { return h.claim.sess.Deadline() }
 // harmed by a holder that does not know yet that it lost. Only exclusive holds
 // have one; it is 0 for readers and for semaphores.
 func (h *Hold) Token() int64 {
-	if !h.claim.shape.Exclusive {
+	if !h.claim.spec.Exclusive {
 		return 0
 	}
 	return h.claim.node.Czxid()
@@ -258,8 +258,8 @@ func heldNodes(ctx context.Context) (nodes []string) {
 // that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	cl := h.claim
-	key := heldKey{cl.client.shared, cl.shape.Line.Dir}
-	if cl.shape.name != "" {
+	key := heldKey{cl.client.shared, cl.spec.Line.Dir}
+	if cl.named != nil {
 		key.dir = cl.path()
 	}
 	ctx, cancel := context.WithCancelCause(parent)

@@ -2,18 +2,29 @@ package coord
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
-	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// AcquireNames is [Client.AcquireName] for several names that others may want,
-// too: one transaction makes all the claims, with the operations of each, or
-// none. They are of one session. A lost reply is found out about, and the
-// transaction repeated if it must. When the ensemble refused it, the error
-// wraps a [*TxnError], whose Index counts two operations for each name, and
-// those With it. When AcquireNames returns an error, nothing is left behind:
-// what could not be deleted yet is deleted in the background.
+// AcquireName is Acquire for a claim of a name, which holds as soon as it is
+// made. It fails with [ErrNodeExists] when another claim has the name. When a
+// former session of this client has it, one that this client has given up and
+// that the servers have not ended yet, AcquireName waits for that. One request;
+// one more where the ACL forbids this client to write into its own node.
+func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) {
+	h, err := c.acquire(ctx, func(ctx context.Context) (*claim, error) { return c.joinName(ctx, spec) }, nil, false)
+	return h, c.Failure("acquire", spec.Path, err)
+}
+
+// AcquireNames is [Client.AcquireName] for several names in directories that
+// exist, without the wait for a former session: one transaction makes all the
+// claims, with the operations of each, or none. They are of one session. A lost
+// reply is found out about, and the transaction repeated if it must. When the
+// ensemble refused it, the error wraps a [*TxnError], whose Index counts two
+// operations for each name, and those With it. When AcquireNames returns an
+// error, nothing is left behind: what could not be deleted yet is deleted in
+// the background.
 func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {
 	if len(specs) == 0 {
 		return nil, nil
@@ -34,95 +45,81 @@ func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, 
 	return holds, nil
 }
 
-func (c *Client) joinNames(ctx context.Context, specs []NameSpec) ([]*claim, error) {
+func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (together, error) {
+	claims := make(together, len(specs))
+	for i, spec := range specs {
+		var err error
+		if claims[i], err = spec.claim(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	s, err := c.keeper.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	claims := make(together, len(specs))
-	for i, spec := range specs {
-		shape, err := spec.shape(ctx, c)
-		if err == nil && !shape.isShared() {
-			err = invalid("%s: a claim that is made with others needs operations or a proof", spec.Path)
-		}
-		var node znode.Spec
-		if err == nil {
-			node, err = shape.node(c)
-		}
-		if err != nil {
-			return nil, err
-		}
-		claims[i] = c.newClaim(s, shape, node)
-	}
 	for _, cl := range claims {
-		c.register(cl)
+		cl.enter(s)
 	}
-	made := make(chan error, 1)
-	if err := s.Go(func() { made <- claims.create(ctx) }); err != nil {
-		claims.forget()
+	if err := claims.join(ctx, claims.create, nil); err != nil {
 		return nil, err
 	}
-	select {
-	case err := <-made:
-		if err = claims.created(err); err != nil {
-			return nil, err
-		}
-		return claims, nil
-	case <-ctx.Done():
-		if s.Go(func() { claims.abandon(<-made) }) != nil {
-			claims.forget() // the session took the nodes with it
-		}
-		return nil, Ended(ctx)
-	}
+	return claims, nil
 }
 
-// together are claims that one transaction makes.
-type together []*claim
-
-func (t together) create(ctx context.Context) error {
-	var ops []Op
-	nodes := make([]*znode.Node, len(t))
-	for i, cl := range t {
-		nodes[i] = &cl.node
-		path := cl.client.relative(znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name))
-		ops = append(ops, CreateOp(path, cl.shape.Data, Mode(wire.Ephemeral)), SetOp(path, cl.shape.Data, 0))
-		ops = append(ops, cl.shape.with...)
+// create sends the transaction that makes the nodes. To set the data of a new
+// node makes its version 1.
+func (t together) create() error {
+	c, ops := t[0].client, []Op(nil)
+	for _, cl := range t {
+		path := c.relative(cl.wanted())
+		ops = append(ops, CreateOp(path, cl.spec.Data, Ephemeral), SetOp(path, cl.spec.Data, 0))
+		ops = append(ops, cl.named.With...)
 	}
-	return znode.CreateAll(ctx, nodes, func() (int64, error) {
-		results, err := t[0].client.txn(context.Background(), t[0].sess, ops) // ends with the session
-		if err != nil {
-			return 0, err
-		}
-		return results[1].Stat.Czxid, nil
-	})
-}
-
-func (t together) created(err error) error {
+	results, err := c.txn(context.Background(), t[0].sess, ops) // ends with the session
 	if err != nil {
-		t.abandon(err)
 		return err
 	}
 	for _, cl := range t {
-		cl.node.WatchSoon()
-		cl.emit(ClaimJoined, cl.joined, nil)
+		cl.node.Made(cl.wanted(), results[1].Stat.Czxid)
 	}
 	return nil
 }
 
-// abandon deletes the nodes that were made, all of them unless err reports that
-// the transaction failed.
-func (t together) abandon(err error) {
-	for _, cl := range t {
-		if err == nil || cl.node.Path() != "" {
-			cl.leave(cl.atOnce)
-		} else {
-			cl.client.unregister(cl)
-		}
+// joinName is joinNames for one, whose directory is made unless there are
+// operations with it.
+func (c *Client) joinName(ctx context.Context, spec NameSpec) (*claim, error) {
+	cl, err := spec.claim(ctx, c)
+	if err != nil {
+		return nil, err
 	}
+	s, err := c.keeper.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cl.enter(s)
+	return cl, together{cl}.join(ctx, cl.createName, func(err error) error {
+		if len(spec.With) > 0 {
+			return err
+		}
+		return cl.ensureDir(ctx)
+	})
 }
 
-func (t together) forget() {
-	for _, cl := range t {
-		cl.client.unregister(cl)
+// createName sends the create once. Where the ACL forbids this client to write
+// into its own node, the node's version stays 0, and does not tell it from
+// another's.
+func (cl *claim) createName() error {
+	if cl.node.Shared {
+		err := together{cl}.create()
+		var refused *TxnError
+		switch isRefused := errors.As(err, &refused); {
+		case isRefused && refused.Index == 1 && errors.Is(err, ErrNoAuth) && len(cl.named.With) == 0:
+			cl.node.Shared = false
+		case isRefused && refused.Index == 0:
+			return refused.Err
+		default:
+			return callersOwn(err, 2)
+		}
 	}
+	return cl.made(cl.sess.Create(cl.wanted(), cl.spec.Data, wire.Ephemeral, cl.client.opts.acl))
 }

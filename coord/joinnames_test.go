@@ -70,8 +70,6 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 		require.ErrorIs(b, g.Err(), coord.ErrReleased)
 		require.Zero(b, b.claimsAndProofs())
-
-		require.ErrorIs(b, coordtest.Err(c.JoinNames(b.Context(), coord.NameSpec{Path: "/names/plain"})), coord.ErrInvalid)
 	})
 }
 
@@ -199,6 +197,82 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 	})
 }
 
+// A claim of a name is safe without a proof: only the version tells its node
+// from what another program makes.
+func TestAReleaseWithoutAProofLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, admin := b.Open(), b.Open()
+		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"})
+		require.NoError(t, err)
+		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
+		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
+		_, err = admin.Txn(b.Context(), coord.CreateOp("/names/one", nil, coord.Ephemeral))
+		require.NoError(t, err)
+		require.NoError(t, h.Err(), "it does not know")
+		require.NoError(t, h.Release(b.Context()))
+		require.Equal(t, 1, b.owned(admin.SessionID()))
+	})
+}
+
+// The next claim is like the one before, its version, too.
+func TestADeletionWhoseReplyIsLostIsNotRepeatedOnTheNextClaimOfTheName(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		var away atomic.Bool
+		c, other := b.Open(b.leaving(&away)), b.Open()
+		spec := coord.NameSpec{Path: "/names/one", Data: []byte("the same")}
+		h, err := c.AcquireName(b.Context(), spec)
+		require.NoError(t, err)
+		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.LoseReply())
+		away.Store(true)
+		h.Abandon()
+		synctest.Wait()
+		require.Equal(t, 1, lost.Fired())
+		next, err := other.AcquireName(b.Context(), spec)
+		require.NoError(t, err)
+		away.Store(false)
+		require.NoError(t, h.Release(b.Context()))
+		time.Sleep(time.Second)
+		require.NoError(t, next.Err())
+		require.NoError(t, next.Release(b.Context()))
+	})
+}
+
+func TestAClientThatMayNotWriteIntoItsNodesClaimsNames(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(coord.WithACL("world:anyone:crd"))
+		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one", Exclusive: true})
+		require.NoError(t, err)
+		require.Positive(t, h.Token())
+		require.NoError(t, h.Release(b.Context()))
+		require.Zero(t, b.owned(h.Session()))
+	})
+}
+
+// The servers hear the client and keep its session, but it does not hear them.
+func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c, spec := b.Open(), coord.NameSpec{Path: "/names/one"}
+		h, err := c.AcquireName(b.Context(), spec)
+		require.NoError(t, err)
+		// Only the new session comes through: it cannot close the former one.
+		deaf := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToClient, Sessions: []int64{h.Session()}})
+		defer deaf.Heal()
+		for id := h.Session(); id == h.Session() || id == 0; id = c.SessionID() {
+			time.Sleep(time.Millisecond)
+		}
+		require.Contains(t, b.sessions(), h.Session(), "the server has ended it before")
+		next, err := c.AcquireName(b.Context(), spec)
+		require.NoError(t, err)
+		require.NoError(t, next.Release(b.Context()))
+
+		taken, err := b.Open().AcquireName(b.Context(), spec)
+		require.NoError(t, err)
+		_, err = c.AcquireName(b.Context(), spec)
+		require.ErrorIs(t, err, coord.ErrNodeExists)
+		require.NoError(t, taken.Release(b.Context()))
+	})
+}
+
 func TestAReleaseDeletesTheNodeAlsoWhenWhatProvedItIsGone(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -250,7 +324,7 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
-		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.DelayReply(time.Second))
+		b.Server.Inject(zkembed.Match{Func: creates}, zkembed.DelayReply(time.Second))
 		holds := make(chan *coord.Hold, 2)
 		for _, data := range []string{"one", "other"} {
 			go func() {

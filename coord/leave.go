@@ -102,11 +102,11 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
 func (cl *claim) atOnce(remove func()) error {
-	if cl.gone != nil || len(cl.parts) > 0 || cl.deleting != nil || cl.node.Spec.Shared {
+	if cl.gone != nil || len(cl.parts) > 0 || cl.deleting != nil || len(cl.node.Proof) > 0 {
 		return cl.sess.Go(remove)
 	}
 	r := cl.removal
-	cl.sess.BeginDelete(cl.node.Path(), func(err error) {
+	cl.sess.BeginDelete(cl.node.Path(), cl.node.Version(), func(err error) {
 		r.err = err
 		if err == nil || cl.sess.Go(remove) != nil {
 			r.over(nil)
@@ -132,7 +132,7 @@ func (r *removal) remove() error {
 		if parts := cl.partsLeft(); len(parts) > 0 {
 			return r.removeWith(parts)
 		}
-		if err := r.err; err != nil {
+		if err := r.err; err != nil && !errors.Is(err, ErrBadVersion) {
 			r.err = nil
 			return err
 		}
@@ -220,8 +220,7 @@ func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 	cl.emit(ClaimEnded, h.granted, ErrReleased)
 	err = e.run(ctx)
 	if err == nil {
-		e.next.node.WatchSoon()
-		e.next.emit(ClaimJoined, e.next.joined, nil)
+		e.next.hasJoined()
 		if shared, err = e.next.grant(ctx); err != nil {
 			e.next.giveUp(ctx, err)
 		}
@@ -257,50 +256,37 @@ type exchange struct{ from, next *claim }
 // a name of its own.
 func exchangeOf(cl *claim, kind string) (e exchange, err error) {
 	c, self := cl.client, cl.own()
-	if cl.shape.name != "" || !cl.shape.Exclusive || !cl.shape.Line.mayReturn(self) {
+	if cl.named != nil || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
 		return e, invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
 	}
-	shape := *cl.shape
-	shape.Kind, shape.Exclusive = kind, false
-	name := fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence)
-	return exchange{cl, c.newClaim(cl.sess, &shape, znode.Spec{Dir: cl.node.Spec.Dir, Name: name})}, nil
+	spec := *cl.spec
+	spec.Kind, spec.Exclusive = kind, false
+	return exchange{cl, c.newClaim(&spec, fmt.Sprintf("%s%010d", dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), kind), self.Sequence))}, nil
 }
 
 // run makes the exchange, or deletes the node of the one that is to go. It
 // returns when that is done, or when ctx ends: then both nodes are deleted in
 // the background.
 func (e exchange) run(ctx context.Context) error {
-	done, c, s := make(chan error), e.from.client, e.from.sess
-	c.register(e.next)
-	err := s.Go(func() {
-		var rest error
+	e.next.enter(e.from.sess)
+	var rest error
+	return znode.Certain(ctx, e.from.sess, func() error {
 		err := e.swap(ctx)
 		if err != nil {
-			c.unregister(e.next)
 			rest = e.from.removal.remove()
 		}
-		select {
-		case done <- err:
-		case <-ctx.Done():
-			if err == nil {
-				r := e.next.leave(e.next.atOnce)
-				<-r.done
-				rest = r.err
-			}
+		return err
+	}, func(err error, left bool) {
+		switch {
+		case err != nil:
+			e.next.client.unregister(e.next)
+		case left:
+			r := e.next.leave(e.next.atOnce)
+			<-r.done
+			rest = r.err
 		}
 		e.from.removal.end(rest)
 	})
-	if err != nil {
-		c.unregister(e.next)
-		e.from.removal.over(nil)
-		return fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return Ended(ctx)
-	}
 }
 
 // swap makes the exchange and blocks until that is certain, or certain not to
@@ -309,17 +295,17 @@ func (e exchange) swap(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return Ended(ctx)
 	}
-	c, path := e.from.client, znode.Join(e.next.node.Spec.Dir, e.next.node.Spec.Name)
+	c, path := e.from.client, e.next.wanted()
 	ops := []Op{
 		CheckOp(e.from.path(), -1),
-		CreateOp(c.relative(path), e.next.shape.Data, Ephemeral),
+		CreateOp(c.relative(path), e.next.spec.Data, Ephemeral),
 		DeleteOp(e.from.path(), -1),
 	}
-	return lostBy(e.next.node.Create(ctx, func() (string, int64, error) {
+	return lostBy(znode.Create(ctx, func() error {
 		// Not bound to ctx: the outcome must be known to clean up after it.
 		_, err := c.txn(context.Background(), e.from.sess, ops)
-		return path, 0, err
-	}, nil))
+		return e.next.made(path, 0, err)
+	}, nil, &e.next.node))
 }
 
 // lostBy recognises the failures that mean that the own node is gone.

@@ -215,35 +215,26 @@ func (o *ExactlyOnce) takeIn(ctx context.Context, s *session.Session) (*witness,
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
 	c := o.client
 	w := &witness{client: c, sess: s}
-	w.node.Init(&c.nodes, s, znode.Spec{Dir: c.full(o.dir), Name: dialect.GUID(c.opts.dialect)}, nil)
-	made := make(chan error, 1)
-	if err := s.Go(func() { made <- w.create(ctx, o.owner) }); err != nil {
-		return nil, err
-	}
-	select {
-	case err := <-made:
-		switch {
-		case err == nil:
-			return w, nil
-		case ctx.Err() != nil:
-			return nil, Ended(ctx)
-		}
-		return nil, err
-	case <-ctx.Done():
-		_ = s.Go(func() { // refused when the session is over, and the node with it
-			if <-made == nil {
-				w.drop()
+	w.node.Dir, w.node.Stem = c.full(o.dir), dialect.GUID(c.opts.dialect)
+	w.node.Init(&c.nodes, s, nil)
+	path, acl := znode.Join(w.node.Dir, w.node.Stem), c.opts.acl
+	err := znode.Certain(ctx, s, func() error {
+		return znode.Create(ctx, func() error {
+			path, czxid, err := s.Create(path, o.owner, wire.Ephemeral, acl)
+			if err == nil {
+				w.node.Made(path, czxid)
 			}
-		})
-		return nil, Ended(ctx)
+			return err
+		}, func(error) error { return s.EnsurePath(ctx, w.node.Dir, acl) }, &w.node)
+	}, func(err error, left bool) {
+		if err == nil && left {
+			_ = w.node.Delete(nil) // reports what fails
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (w *witness) create(ctx context.Context, owner []byte) error {
-	acl, dir := w.client.opts.acl, w.node.Spec.Dir
-	return w.node.Create(ctx, func() (string, int64, error) {
-		return w.sess.Create(znode.Join(dir, w.node.Spec.Name), owner, wire.Ephemeral, acl)
-	}, func() error { return w.sess.EnsurePath(ctx, dir, acl) })
+	return w, nil
 }
 
 // drop deletes a witness's node in the background.
@@ -272,7 +263,7 @@ func (o *ExactlyOnce) Close(ctx context.Context) error {
 	var deleting sync.WaitGroup
 	for i, w := range idle {
 		deleting.Go(func() {
-			err := w.sess.Delete(ctx, w.node.Path())
+			err := w.sess.Delete(ctx, w.node.Path(), -1)
 			if err != nil && !errors.Is(err, ErrNoNode) && w.sess.Err() == nil {
 				w.drop()
 				failures[i] = znode.Unconfirmed(err)

@@ -380,7 +380,7 @@ func TestAReleaseByTransactionThatIsRefusedKeepsTheHoldAlsoWhenItsContextEnds(t 
 		h := b.named(c)
 		require.NoError(t, coordtest.Err(admin.Set(b.Context(), "/names/one", []byte("by hand"), -1)))
 		time.Sleep(time.Second) // the own watch has looked
-		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Delay(time.Second))
+		read := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/names/one", Times: 1}, zkembed.Delay(time.Second))
 		err := b.release(b.Within(time.Second/2), c, h, coord.CreateOp("/done", nil))
 		require.Equal(t, 1, read.Fired())
 		require.ErrorIs(t, err, context.DeadlineExceeded)

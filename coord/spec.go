@@ -9,8 +9,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
-	"github.com/zkcoord/zkcoord/coord/internal/wire"
-	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Spec says what a claim in a line is like.
@@ -25,16 +23,21 @@ type Spec struct {
 	// it, the claim is another handle of that hold, released on its own,
 	// without a request.
 	Reentrant bool
-	// Unlisted: Join does not list the directory along with the create. It is
+	// Unlisted: the directory is not listed along with the create. That is
 	// for claims that need no rule, such as the members of a large group, each
 	// of which would list all others.
 	Unlisted bool
 }
 
 // NameSpec says what a claim of a name is like: a plain ephemeral node of
-// exactly this path, which stands in no line. Unless With or Proof is used, no
-// other client must want the same name: a delete that is repeated after a lost
-// reply would delete its node.
+// exactly this path, which stands in no line. Other clients may want the same
+// name: the request that makes the node also sets its data, which makes its
+// version 1, where a node just created has 0, and the node is deleted only at
+// its version. A deletion whose reply was lost is repeated only after a look
+// that finds this claim's node. Two cases are left, in which the node of
+// another claim by this package can be deleted, and which Proof rules out: this
+// claim's node was broken by hand, and this client has not heard of that yet;
+// and a server carries a deletion out late (docs/design.md).
 type NameSpec struct {
 	Path string
 	// Data of the node; by default the client's identity. They must be unique
@@ -43,26 +46,16 @@ type NameSpec struct {
 	// Exclusive: the hold has a token.
 	Exclusive bool
 	// With are operations that take effect along with the create of the node,
-	// or not at all. With them the directory must exist, and others may want
-	// the same name. To tell the node from one of theirs, its version is 1,
-	// where a node just created has 0.
+	// or not at all. With them the directory must exist.
 	With []Op
 	// Proof lists checks that are true only while this claim owns the name. The
 	// node is deleted only if they pass, or if a checked node is gone.
 	Proof []Op
 }
 
-// shape is what a claim's node is like: a place in a line, a name, or a part of
-// a hold.
-type shape struct {
-	Spec               // of a name and of a part: the directory, data and token
-	name        string // of a name and of a part
-	with, proof []Op   // of a name that others want, too
-	part        *Hold  // of which the node is a part
-}
-
-// shape is that of a claim in a line.
-func (s Spec) shape(ctx context.Context, c *Client) (*shape, error) {
+// complete checks the spec of a claim in a line, and fills in what it leaves
+// open.
+func (s Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
 	if err := checkPath(s.Line.Dir); err != nil {
 		return nil, err
 	}
@@ -75,7 +68,7 @@ func (s Spec) shape(ctx context.Context, c *Client) (*shape, error) {
 	if !s.Line.has(s.Kind) {
 		s.Line.Kinds = append(slices.Clone(s.Line.Kinds), s.Kind)
 	}
-	return &shape{Spec: s}, nil
+	return &s, nil
 }
 
 // dataWithin are a claim's data by default: the client's identity, and the
@@ -84,8 +77,8 @@ func (c *Client) dataWithin(ctx context.Context) []byte {
 	return dialect.Under(c.opts.identity, slices.Concat(c.opts.held, heldNodes(ctx)))
 }
 
-// shape is that of a claim of a name.
-func (s NameSpec) shape(ctx context.Context, c *Client) (*shape, error) {
+// claim prepares a claim of the name.
+func (s NameSpec) claim(ctx context.Context, c *Client) (*claim, error) {
 	if err := checkPath(s.Path); err != nil {
 		return nil, err
 	}
@@ -96,69 +89,15 @@ func (s NameSpec) shape(ctx context.Context, c *Client) (*shape, error) {
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
 	}
-	in := Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}
-	return &shape{Spec: in, name: name, with: s.With, proof: s.Proof}, nil
-}
-
-// isShared reports whether other clients may want the same name.
-func (s *shape) isShared() bool { return len(s.with)+len(s.proof) > 0 }
-
-// node is what the claim's node is like.
-func (s *shape) node(c *Client) (znode.Spec, error) {
-	node := znode.Spec{Dir: c.full(s.Line.Dir), Name: s.name, Data: s.Data, Plain: true}
-	switch {
-	case s.name == "":
-		node.Name, node.Plain = dialect.Prefix(c.opts.dialect, dialect.GUID(c.opts.dialect), s.Kind), false
-	case s.part != nil:
-		node.Barred = s.part.Err
-	case len(s.proof) > 0:
-		proof, err := c.requests(s.proof)
-		if err != nil {
-			return node, err
+	cl := c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}, name)
+	cl.named, cl.node.Plain, cl.node.Shared, cl.node.Data = &s, true, true, s.Data
+	if len(s.Proof) > 0 {
+		var err error
+		if cl.node.Proof, err = c.requests(s.Proof); err != nil {
+			return nil, err
 		}
-		node.Proof = proof
 	}
-	node.Shared = s.isShared()
-	return node, nil
-}
-
-// create sends the create of the node once.
-func (s *shape) create(cl *claim) (made string, czxid int64, err error) {
-	c := cl.client
-	path, flags := s.request(cl)
-	if s.part != nil {
-		// Ends with the session.
-		_, err := s.part.Txn(context.Background(), CreateOp(c.relative(path), s.Data, Mode(flags)))
-		return path, 0, err
-	}
-	if !s.isShared() {
-		return cl.sess.Create(path, s.Data, flags, c.opts.acl)
-	}
-	node := c.relative(path)
-	ops := append([]Op{CreateOp(node, s.Data, Mode(flags)), SetOp(node, s.Data, 0)}, s.with...)
-	results, err := c.txn(context.Background(), cl.sess, ops) // ends with the session
-	if err != nil {
-		return "", 0, callersOwn(err, 2)
-	}
-	return c.full(results[0].Path), results[1].Stat.Czxid, nil
-}
-
-// begin sends the create, unless that may have to wait for something.
-func (s *shape) begin(cl *claim) *session.Creation {
-	if s.part != nil || s.isShared() {
-		return nil
-	}
-	path, flags := s.request(cl)
-	return cl.sess.BeginCreate(path, s.Data, flags, cl.client.opts.acl)
-}
-
-// request is what the create asks for.
-func (s *shape) request(cl *claim) (path string, flags int32) {
-	path = znode.Join(cl.node.Spec.Dir, cl.node.Spec.Name)
-	if s.name == "" {
-		return path, wire.EphemeralSequential
-	}
-	return path, wire.Ephemeral
+	return cl, nil
 }
 
 // Dialect is a family of recipes whose node names and data this package writes

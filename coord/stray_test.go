@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,10 +18,16 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// creates makes the server carry out the next create of a session late: so many
-// attempts, each after its delay.
+// creates matches the requests that make a claim's node, alone or in a
+// transaction.
+func creates(r zkembed.Request) bool {
+	return r.Op == zkembed.OpCreate || slices.Contains(r.Parts, zkembed.OpCreate)
+}
+
+// lateCreates makes the server carry out the next create of a session late: so
+// many attempts, each after its delay.
 func (b bubble) lateCreates(session int64, after time.Duration, times int) *zkembed.Fault {
-	return b.Server.Inject(zkembed.Match{Session: session, Ops: []zkembed.Op{zkembed.OpCreate}, Times: times}, zkembed.CarryOutLate(after))
+	return b.Server.Inject(zkembed.Match{Session: session, Func: creates, Times: times}, zkembed.CarryOutLate(after))
 }
 
 // joinedLate joins, and gives up while the create is under way, which the
@@ -126,7 +133,7 @@ func TestAnotherClaimOfTheNameIsNoStray(t *testing.T) {
 		c := b.Open()
 		spec := coord.NameSpec{Path: "/lock/one"}
 		require.NoError(b, b.acquire(c).Release(b.Context()))
-		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
+		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Func: creates, Times: 1}, zkembed.Drop())
 		first, err := c.JoinName(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, late.Fired())

@@ -24,13 +24,13 @@ import (
 // anything is granted. A grant needs an open trust window. A claim of a name
 // stands in no line: it is granted immediately.
 func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
-	if cl.shape.name == "" {
+	if cl.named == nil {
 		if err := admit(cl.own()); err != nil {
 			return nil, err
 		}
 	}
-	if rule == nil || cl.shape.name != "" {
-		if !cl.shape.Unlisted {
+	if rule == nil || cl.named != nil {
+		if !cl.spec.Unlisted {
 			err := cl.list(ctx, func(names *session.Listing) bool { return slices.Contains(names.Names, cl.node.Name()) })
 			if err != nil {
 				return nil, err
@@ -49,7 +49,7 @@ func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 			return nil, ErrBusy
 		}
 		own := session.Sharer{Place: cl.own().Sequence, Name: cl.node.Name()}
-		defer cl.sess.Listings.Share(cl.node.Spec.Dir, own)()
+		defer cl.sess.Listings.Share(cl.node.Dir, own)()
 		waiting := w // which is on the heap from here on
 		waiting.waits = true
 		cl.keepOpen(false)
@@ -84,11 +84,11 @@ func (w *waiter) followOwn() bool {
 	if cl.view != nil {
 		return false
 	}
-	names := cl.sess.Listings.SharersBefore(cl.node.Spec.Dir, own.Sequence, near)
+	names := cl.sess.Listings.SharersBefore(cl.node.Dir, own.Sequence, near)
 	if names == nil {
 		return false
 	}
-	ahead, _ := cl.shape.Line.parse(names, cl.client.opts.dialect)
+	ahead, _ := cl.spec.Line.parse(names, cl.client.opts.dialect)
 	wait, granted := w.rule(ahead)
 	if !granted {
 		w.remember(ahead, wait, false)
@@ -107,7 +107,7 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	var all *lineView
 	var at int
 	err = cl.list(ctx, func(names *session.Listing) (there bool) {
-		all = cl.shape.Line.view(names, cl.client.opts.dialect)
+		all = cl.spec.Line.view(names, cl.client.opts.dialect)
 		at, there = slices.BinarySearchFunc(all.line, own, byAge)
 		return there
 	})
@@ -118,7 +118,7 @@ func (w *waiter) ask(ctx context.Context) (granted bool, err error) {
 	switch before, after := around(own, all.foreign); {
 	case len(before) > 0 && w.waits:
 		cl.reportForeign("a contender of another dialect or recipe came first; this claim waits for it", before[0])
-		w.awaited, w.ahead = []string{znode.Join(cl.shape.Line.Dir, before[0].Name)}, nil
+		w.awaited, w.ahead = []string{znode.Join(cl.spec.Line.Dir, before[0].Name)}, nil
 		return false, nil
 	case len(before) > 0 && old:
 		return w.ask(ctx)
@@ -159,14 +159,14 @@ func (w *waiter) blame(err error) error {
 
 func (cl *claim) reportForeign(what string, f Contender) {
 	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
-	cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.shape.Line.Dir + "/" + f.Name})
+	cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
 }
 
 // remember keeps those to wait for, and those ahead if these are all and few.
 func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 	w.awaited, w.ahead = make([]string, 0, len(wait)), nil
 	for _, at := range wait {
-		w.awaited = append(w.awaited, znode.Join(w.cl.shape.Line.Dir, ahead[at].Name))
+		w.awaited = append(w.awaited, znode.Join(w.cl.spec.Line.Dir, ahead[at].Name))
 	}
 	if all && len(ahead) < near {
 		w.ahead = slices.Clone(ahead)
@@ -238,7 +238,7 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	}
 	wait, granted := w.rule(ahead)
 	unwatched := func(at int) bool {
-		return w.cl.sess.Watches.Get(session.Data, znode.Join(w.cl.node.Spec.Dir, ahead[at].Name)) == nil
+		return w.cl.sess.Watches.Get(session.Data, znode.Join(w.cl.node.Dir, ahead[at].Name)) == nil
 	}
 	if !granted && slices.ContainsFunc(wait, unwatched) {
 		return false, false // it may have gone
@@ -253,13 +253,13 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 // gone are left out from now on.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
-	names := cl.sess.Listings.Newest(cl.node.Spec.Dir)
+	names := cl.sess.Listings.Newest(cl.node.Dir)
 	if names == nil || !cl.node.Known() {
 		return nil
 	}
-	all := cl.shape.Line.view(names, cl.client.opts.dialect)
+	all := cl.spec.Line.view(names, cl.client.opts.dialect)
 	line := all.drop(func(c Contender) bool {
-		return slices.Contains(gone, znode.Join(cl.shape.Line.Dir, c.Name)) && !cl.shape.Line.mayReturn(c)
+		return slices.Contains(gone, znode.Join(cl.spec.Line.Dir, c.Name)) && !cl.spec.Line.mayReturn(c)
 	})
 	at, there := slices.BinarySearchFunc(line, cl.own(), byAge)
 	if !there || at >= near || len(all.foreign) > 0 {
@@ -274,9 +274,9 @@ func (w *waiter) aheadNewly(gone []string) []Contender {
 func (w *waiter) without(gone []string, ahead []Contender) (left []Contender, known bool) {
 	for _, c := range ahead {
 		switch {
-		case !slices.Contains(gone, znode.Join(w.cl.shape.Line.Dir, c.Name)):
+		case !slices.Contains(gone, znode.Join(w.cl.spec.Line.Dir, c.Name)):
 			left = append(left, c)
-		case w.cl.shape.Line.mayReturn(c):
+		case w.cl.spec.Line.mayReturn(c):
 			return nil, false
 		}
 	}
@@ -290,7 +290,7 @@ func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 		return nil
 	}
 	cl.view, err = znode.Read(ctx, cl.sess, func() (*session.Listing, error) {
-		return cl.sess.Listings.Get(ctx, cl.node.Spec.Dir)
+		return cl.sess.Listings.Get(ctx, cl.node.Dir)
 	})
 	switch {
 	case errors.Is(err, ErrNoNode), err == nil && !shows(cl.view):

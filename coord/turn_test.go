@@ -100,7 +100,7 @@ func ofName(path string) joining {
 func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
-	late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.Delay(time.Millisecond))
+	late := b.Server.Inject(zkembed.Match{Func: creates}, zkembed.Delay(time.Millisecond))
 	defer late.Remove()
 	claim, err := join(b.Context(), c)
 	require.NoError(b, err)

@@ -197,17 +197,14 @@ func (l Layout) Order(names []string) (leases []coord.Contender) {
 const guidBytes = 16
 
 // stand makes a lease, and lists them along with it if that is of use. Kazoo's
-// has no number. Its name is taken if this client gave up a session in which it
-// made the lease: that node counts until the servers end the session.
+// has no number.
 func (l Layout) stand(ctx context.Context, c *coord.Client, exclusive, list bool) (h *coord.Hold, names []string, err error) {
 	if !l.kazoo {
 		return c.Stand(ctx, coord.Spec{Line: l.Leases, Kind: Kind, Exclusive: exclusive, Unlisted: !list})
 	}
-	for taken := true; taken; taken = errors.Is(err, coord.ErrNodeExists) {
-		var id [guidBytes]byte
-		_, _ = rand.Read(id[:]) // never fails
-		h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.Leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
-	}
+	var id [guidBytes]byte
+	_, _ = rand.Read(id[:]) // never fails
+	h, err = c.AcquireName(ctx, coord.NameSpec{Path: l.Leases.Dir + "/" + hex.EncodeToString(id[:]), Exclusive: exclusive})
 	if err == nil && list {
 		if names, err = c.Children(ctx, l.Leases.Dir); err != nil {
 			h.Abandon()

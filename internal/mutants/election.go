@@ -14,9 +14,8 @@ var election = []mutant{
 	off("election: nothing is written into a candidate's node", in(elect, "TestNothingIsWrittenInto").or(coord, "TestOnlyALeaderHasANotice"),
 		"Notice", `return node[:strings.LastIndex(node, marker)+len(marker)]`, `return node + marker[:0]`),
 	off("a part is made only while its hold's node exists", in(coord, "TestAPartIsNotMade"),
-		"shape.create", `if s.part != nil {
-		// Ends with the session.`,
-		`if false {`),
+		"Hold.Attach", `h.Txn(context.Background(), CreateOp(path, part.spec.Data, Ephemeral))`,
+		`c.txn(context.Background(), part.sess, []Op{CreateOp(path, part.spec.Data, Ephemeral)})`),
 	off("a part goes with its hold, also when that is broken", in(coord, "TestAPartGoes"),
 		"removal.end", `r.over(cmp.Or(err, removeParts(r.claim.partsLeft())))`, `r.over(cmp.Or(err))`),
 	off("a part of a hold that a transaction released goes, too", in(coord, "TestAPartGoes"),

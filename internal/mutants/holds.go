@@ -3,9 +3,9 @@ package main
 // holds is how a hold hears of its end.
 var holds = []mutant{
 	off("a hold watches its own node", in(coord, "TestAHoldWhoseNodeIsDeletedByHand"),
-		"Client.join", `	cl.node.WatchSoon()`, ""),
+		"claim.hasJoined", `	cl.node.WatchSoon()`, ""),
 	off("a waiter watches its own node", in(coord, "TestAWaiterWhoseNodeIsDeletedByHand"),
-		"Client.join", `	cl.node.WatchSoon()`, ""),
+		"claim.hasJoined", `	cl.node.WatchSoon()`, ""),
 	off("a waiter that is far from its turn watches its own node, too", in(coord, "TestAWaiterWhoseNodeIsDeletedByHand"),
 		"watchDelay", `watchLater = 250 * time.Millisecond`, `watchLater = time.Hour`),
 	off("a node that was seen again is watched soon", in(coord, "TestAHoldThatWasFarFromItsTurn"),
@@ -36,7 +36,7 @@ var holds = []mutant{
 	off("a release whose deletion fails at once is repeated", in(coord, "TestAServerThatStumblesOverTheDeletion"),
 		"claim.atOnce", `if err == nil || cl.sess.Go(remove) != nil {`, `if true {`),
 	off("a release tells another's node of the same name from its own", in(coord, "TestAReleaseLeavesTheNodeAloneThatIsAnothers"),
-		"claim.atOnce", ` || cl.node.Spec.Shared {`, ` {`),
+		"claim.atOnce", `cl.node.Path(), cl.node.Version(), func`, `cl.node.Path(), -1, func`),
 	off("a node is deleted with the last of its handles", in(coord, "TestNestedHandles"),
 		"Hold.giveUp", `	if !last {`, `	if !last && false {`),
 	off("a claim says under which holds its process runs", in(shown, "TestADeadlockOfCommands"),

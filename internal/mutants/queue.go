@@ -30,14 +30,13 @@ var queue = []mutant{
 		""),
 	off("queue: claims of several names whose reply was lost are found by any of them",
 		in(coord, "TestClaimsOfSeveralNamesAreFoundByAnyOfThem"),
-		"CreateAll", `			if czxid != 0 {`, `			if czxid = nodes[0].czxid; czxid != 0 {`),
+		"found", `for _, n := range nodes {
+		if is, err`, `for _, n := range nodes[:1] {
+		if is, err`),
 	off("queue: claims of several names are looked for when their reply was lost", in(coord, "TestClaimsOfSeveralNamesAndTheirRelease"),
-		"CreateAll", `		if lost {
-			var czxid int64`,
-		`		if false {
-			var czxid int64`),
+		"Create", `		if lost {`, `		if false {`),
 	off("queue: claims of several names that are given up leave no node", in(coord, "TestClaimsOfSeveralNamesThatAreGivenUp"),
-		"together.abandon", `		if err == nil || cl.node.Path() != "" {`, `		if false {`),
+		"together.join", `			case left:`, `			case false:`),
 	off("queue: a hold that the release of its group finds lost is lost", in(coord, "TestAReleaseOfAGroup"),
 		"ExactlyOnce.release", `		gone.claim.lose(ErrNodeDeleted, true)`, ""),
 	off("queue: an ack of many removes nothing of another queue object's", in(items, "TestAnAckOfManyRemovesNothing"),
@@ -55,7 +54,7 @@ var queue = []mutant{
 	off("queue: nothing is put near the end of the sequence numbers", in(items, "TestNothingIsPutWhenTheSequenceNumbers"),
 		"Queue.send", `!isEntry(name) || sequence(name) >= sequenceLimit {`, `!isEntry(name) {`),
 	off("queue: a claim that was asked for is still its receiver's", in(items, "TestAClaimThatWasAskedForIsAckedAllTheSame"),
-		"Node.Rewritten", `case node.Stat.Owner != n.sess.ID():`, `case true:`),
+		"Node.Rewritten", `return n.isThere(ctx)`, `return false, nil`),
 	off("what does not fit into a batch is still to be had", in(items, "TestWhatDoesNotFitIntoABatch"),
 		"dispatcher.fit", `		d.report(errNotTried, all[n:]...)`, ""),
 	off("what was read along with an item that cannot be had is still to be had", in(items, "TestWhenTheFirstOfABatchIsADeadLetter"),

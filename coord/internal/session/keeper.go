@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type Keeper struct {
 	cfg     Config
 	mu      sync.Mutex
 	current *Session
+	former  []int64       // the sessions before, the newest last; at most formerKept
 	changed chan struct{} // closed when current changes
 	stop    context.Context
 	cancel  context.CancelFunc
@@ -71,6 +73,7 @@ func (k *Keeper) run() {
 		s = next
 		k.mu.Lock()
 		k.current = s
+		k.former = append(k.former[max(0, len(k.former)-formerKept+1):], former.ID())
 		close(k.changed)
 		k.changed = make(chan struct{})
 		k.mu.Unlock()
@@ -105,6 +108,18 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 			return nil, wire.ErrClosed
 		}
 	}
+}
+
+// formerKept is how many sessions before the current one are remembered: the
+// servers have ended the others long since.
+const formerKept = 16
+
+// Former returns the sessions before the current one that servers may still
+// have.
+func (k *Keeper) Former() []int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.former)
 }
 
 // Current returns the newest session, usable or not.

@@ -88,25 +88,25 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 	})
 }
 
-// Delete deletes a node of any version.
-func (s *Session) Delete(ctx context.Context, path string) error {
-	_, err := roundTrip(ctx, s, wire.Request{Op: wire.OpDelete}, deleting(path), nothing)
+// Delete deletes a node that has this version; -1 matches any.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	_, err := roundTrip(ctx, s, wire.Request{Op: wire.OpDelete}, deleting(path, version), nothing)
 	return err
 }
 
 // BeginDelete is Delete that does not block. tell is called once, by a
 // goroutine that must not be held up; or immediately, with
 // [wire.ErrConnection], if the request cannot be sent.
-func (s *Session) BeginDelete(path string, tell func(error)) {
-	err := s.ask(wire.Request{Op: wire.OpDelete, Tell: func(_ int64, err error) { tell(s.translate(err)) }}, deleting(path))
+func (s *Session) BeginDelete(path string, version int32, tell func(error)) {
+	err := s.ask(wire.Request{Op: wire.OpDelete, Tell: func(_ int64, err error) { tell(s.translate(err)) }}, deleting(path, version))
 	if err != nil {
 		tell(s.translate(err))
 	}
 }
 
-// deleting are the fields of a request that deletes a node of any version.
-func deleting(path string) func(b []byte) []byte {
-	return wire.Op{Kind: wire.OpDelete, Path: path, Version: -1}.Append
+// deleting are the fields of a request that deletes a node.
+func deleting(path string, version int32) func(b []byte) []byte {
+	return wire.Op{Kind: wire.OpDelete, Path: path, Version: version}.Append
 }
 
 // nothing is what there is to read in the reply to a deletion.

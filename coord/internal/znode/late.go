@@ -187,15 +187,15 @@ func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
 	}
 	listed := map[string][]string{}
 	for _, n := range due {
-		if _, known := listed[n.Spec.Dir]; !known {
-			names, err := s.Children(ctx, n.Spec.Dir)
+		if _, known := listed[n.Dir]; !known {
+			names, err := s.Children(ctx, n.Dir)
 			if err != nil && isPassing(err) {
 				left = append(left, n)
 				continue
 			}
-			listed[n.Spec.Dir] = names
+			listed[n.Dir] = names
 		}
-		for _, name := range listed[n.Spec.Dir] {
+		for _, name := range listed[n.Dir] {
 			if n.mayHave(name) && !n.removeIfLate(ctx, name) {
 				left = append(left, n)
 			}
@@ -211,11 +211,11 @@ func isPassing(err error) bool {
 // removeIfLate deletes a node of the name if no claim owns it. It returns
 // false when that must be tried again.
 func (n *Node) removeIfLate(ctx context.Context, name string) bool {
-	isLate, err := n.isLate(ctx, name)
-	if err != nil || !isLate {
+	czxid, err := n.lateAs(ctx, name)
+	if err != nil || czxid == 0 {
 		return err == nil
 	}
-	stray := &Node{Spec: n.Spec, host: n.host, sess: n.sess, path: Join(n.Spec.Dir, name)}
+	stray := &Node{Shared: n.Shared, Proof: n.Proof, host: n.host, sess: n.sess, path: Join(n.Dir, name), czxid: czxid}
 	switch err := stray.DeleteOnce(); {
 	case err == nil:
 		n.host.Tell(RemovedLate, stray, nil)
@@ -228,28 +228,30 @@ func (n *Node) removeIfLate(ctx context.Context, name string) bool {
 	return true
 }
 
-// isLate reports whether a node of the name is one that no claim owns. It fails
-// if that cannot be known now.
-func (n *Node) isLate(ctx context.Context, name string) (bool, error) {
+// lateAs returns the czxid of a node of the name that no claim owns, or 0. It
+// fails if that cannot be known now.
+func (n *Node) lateAs(ctx context.Context, name string) (czxid int64, err error) {
 	if n.live.Load() && name == n.Name() {
-		return false, nil
+		return 0, nil
 	}
 	node, as, err := n.examine(ctx, name)
-	if err != nil && isPassing(err) {
-		return false, err
+	switch {
+	case err != nil && isPassing(err):
+		return 0, err
+	case err != nil || !node.Exists || node.Stat.Owner != n.sess.ID():
+		return 0, nil
+	case n.Plain && (as == another || n.isWanted(as)):
+		return 0, nil
 	}
-	if err != nil || !node.Exists || node.Stat.Owner != n.sess.ID() {
-		return false, nil
-	}
-	return !n.Spec.Plain || as != another && !n.isWanted(as), nil
+	return node.Stat.Czxid, nil
 }
 
 // isWanted reports whether another node of this session may be the one of the
 // same name, and of the same data if these are ours.
 func (n *Node) isWanted(as ownership) bool {
 	for _, other := range n.host.Others(n.sess) {
-		if other != n && other.Spec.Plain && other.Spec.Dir == n.Spec.Dir && other.Spec.Name == n.Spec.Name &&
-			(as == unknown || string(other.Spec.Data) == string(n.Spec.Data)) {
+		if other != n && other.Plain && other.Dir == n.Dir && other.Stem == n.Stem &&
+			(as == unknown || string(other.Data) == string(n.Data)) {
 			return true
 		}
 	}

@@ -12,14 +12,15 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Spec says what a node is like.
-type Spec struct {
+// Node is one own ephemeral node, of one session. What it is like is set before
+// [Node.Init].
+type Node struct {
 	Dir string // the server's path of the directory
-	// Name of the node. It carries a GUID, and a sequence number is appended
-	// where that is asked for; or it is Plain.
-	Name string
-	// Plain: the name is an exact one that this session may use more than once.
-	// The data distinguish its nodes.
+	// Stem is what the name begins with. It carries a GUID, and a sequence
+	// number follows where that is asked for; or it is Plain.
+	Stem string
+	// Plain: the stem is the whole name, one that this session may use more
+	// than once. The data distinguish its nodes.
 	Plain bool
 	// Shared: other clients may want the same name. The request that creates
 	// the node also sets its data, which makes its version 1.
@@ -31,11 +32,6 @@ type Spec struct {
 	// Barred says why no further attempt to make the node may begin, or nil; it
 	// may itself be nil.
 	Barred func() error
-}
-
-// Node is one own ephemeral node, of one session.
-type Node struct {
-	Spec Spec
 
 	host  *Host
 	sess  *session.Session
@@ -57,9 +53,7 @@ type Node struct {
 }
 
 // Init prepares a node, which is not to be copied from then on.
-func (n *Node) Init(h *Host, s *session.Session, spec Spec, owner Owner) {
-	n.host, n.sess, n.Spec, n.owner = h, s, spec, owner
-}
+func (n *Node) Init(h *Host, s *session.Session, owner Owner) { n.host, n.sess, n.owner = h, s, owner }
 
 // Path returns the server's path of the node, or "" until it is made.
 func (n *Node) Path() string { return n.path }
@@ -85,8 +79,8 @@ func Join(dir, name string) string {
 // Made notes that the node was made.
 func (n *Node) Made(path string, czxid int64) {
 	n.path, n.czxid = path, czxid
-	if !n.Spec.Plain {
-		n.Spec.Name = n.Name()[:len(n.Spec.Name)] // one string for both
+	if !n.Plain {
+		n.Stem = n.Name()[:len(n.Stem)] // one string for both
 	}
 	n.seen = time.Now()
 	n.live.Store(true)
@@ -99,31 +93,28 @@ func (n *Node) Forget() { n.live.Store(false) }
 // Version is what the node's version must be for it to be this one: any, where
 // no other client can make a node of its name.
 func (n *Node) Version() int32 {
-	if !n.Spec.Shared {
+	if !n.Shared {
 		return -1
 	}
 	return 1 + n.written.Load()
 }
 
-// Rewritten reports whether the node is not of its version only because another
-// client has written into it, as a request for it does, and takes note of the
-// new one. If we never learned our czxid, a revocation request marks the node
-// as ours; Proof rules out another node of this session. It fails when ctx or
-// the session ends first.
+// Rewritten reports whether the node is still this one, if not of its version,
+// for another client has written into it, as a request for it does, and takes
+// note of the new one. It fails when ctx or the session ends first.
 func (n *Node) Rewritten(ctx context.Context) (bool, error) {
-	if !n.Spec.Shared {
+	if !n.Shared {
 		return false, nil
 	}
-	node, err := Read(ctx, n.sess, func() (session.Node, error) { return n.sess.Get(ctx, n.path) })
-	switch {
-	case errors.Is(err, wire.ErrNoNode):
-		return false, nil
-	case err != nil:
+	return n.isThere(ctx)
+}
+
+// isThere reports whether the node of the name is this one, as the server that
+// is connected shows it, and takes note of its version.
+func (n *Node) isThere(ctx context.Context) (bool, error) {
+	node, err := Read(ctx, n.sess, func() (session.Node, error) { return n.sess.Exists(ctx, n.path) })
+	if err != nil || !node.Exists || node.Stat.Owner != n.sess.ID() || n.czxid != 0 && n.czxid != node.Stat.Czxid {
 		return false, err
-	case node.Stat.Owner != n.sess.ID():
-		return false, nil
-	case n.czxid != 0 && node.Stat.Czxid != n.czxid || n.czxid == 0 && !n.host.IsRequest(node.Data):
-		return false, nil
 	}
 	n.written.Store(node.Stat.Version - 1)
 	return true, nil
@@ -141,7 +132,11 @@ func (n *Node) Delete(once func() error) error {
 		switch {
 		case errors.Is(err, wire.ErrNoNode):
 			return nil
-		case n.sess.Err() != nil, IsLost(err):
+		case n.sess.Err() != nil:
+		case IsLost(err):
+			if n.Plain && n.hasGone() {
+				return nil
+			}
 		case errors.Is(err, wire.ErrNoAuth):
 			n.host.Tell(Stranded, n, err)
 			return err
@@ -171,26 +166,29 @@ func (n *Node) Trouble() error {
 	return nil
 }
 
+// hasGone finds out whether a deletion whose reply was lost was carried out:
+// the node of the name may be another's by now, which has the same version.
+func (n *Node) hasGone() bool {
+	ctx := context.Background() // ends with the session
+	for n.sess.Err() == nil {
+		if n.sess.Flush(ctx) == nil {
+			if there, err := n.isThere(ctx); err == nil {
+				return !there
+			}
+		}
+		Pause(ctx, n.sess)
+	}
+	return true
+}
+
 // DeleteOnce sends the deletion once. [wire.ErrNoNode] says that there is no
 // such node, also when another's has its name.
 func (n *Node) DeleteOnce() error {
 	ctx := context.Background() // ends with the session
-	if !n.Spec.Shared {
-		return n.sess.Delete(ctx, n.path)
-	}
 	for {
-		del := wire.Op{Kind: wire.OpDelete, Path: n.path, Version: n.Version()}
-		replies, err := n.sess.Txn(ctx, append(slices.Clone(n.Spec.Proof), del))
-		at := session.Refused(replies)
-		if at >= 0 && at < len(n.Spec.Proof) && errors.Is(err, wire.ErrNoNode) {
-			_, err = n.sess.Txn(ctx, []wire.Op{del})
-			at = len(n.Spec.Proof)
-		}
-		switch {
-		case !errors.Is(err, wire.ErrBadVersion):
+		err := n.deleteProven(ctx)
+		if !errors.Is(err, wire.ErrBadVersion) {
 			return err
-		case at < len(n.Spec.Proof):
-			return wire.ErrNoNode // the proof tells that it is another's by now
 		}
 		written, err := n.Rewritten(ctx)
 		switch {
@@ -200,4 +198,21 @@ func (n *Node) DeleteOnce() error {
 			return wire.ErrNoNode // another's by now
 		}
 	}
+}
+
+func (n *Node) deleteProven(ctx context.Context) error {
+	if len(n.Proof) == 0 {
+		return n.sess.Delete(ctx, n.path, n.Version())
+	}
+	del := wire.Op{Kind: wire.OpDelete, Path: n.path, Version: n.Version()}
+	replies, err := n.sess.Txn(ctx, append(slices.Clone(n.Proof), del))
+	switch at := session.Refused(replies); {
+	case at < 0 || at == len(n.Proof):
+		return err
+	case errors.Is(err, wire.ErrNoNode):
+		return n.sess.Delete(ctx, n.path, n.Version())
+	case errors.Is(err, wire.ErrBadVersion):
+		return wire.ErrNoNode // the proof tells that it is another's by now
+	}
+	return err
 }

@@ -47,6 +47,33 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 	}
 }
 
+// Certain runs try, for as long as its outcome takes, in a goroutine that the
+// session's end waits for, and returns its error, or that of ctx as soon as it
+// ends. Then settle runs in the same goroutine: it takes back what try has done
+// if the caller has left. It is given a refusal when the session is over.
+func Certain(ctx context.Context, s *session.Session, try func() error, settle func(err error, left bool)) error {
+	done := make(chan error)
+	over := s.Go(func() {
+		err := try()
+		select {
+		case done <- err:
+			settle(err, false)
+		case <-ctx.Done():
+			settle(err, true)
+		}
+	})
+	if over != nil {
+		settle(over, false)
+		return over
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return session.Ended(ctx)
+	}
+}
+
 // IsLost reports whether the reply to a request was lost, or not waited for.
 func IsLost(err error) bool {
 	return errors.Is(err, wire.ErrConnection) || errors.Is(err, ErrUnconfirmed)
