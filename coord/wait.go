@@ -90,6 +90,23 @@ func (v *View) Get(path string) ([]byte, Stat, error) {
 	return slices.Clone(w.Data), Stat(w.Stat), nil
 }
 
+// Peek is [View.Get] of a node that this process watches already. It makes no
+// request: if the node is not watched, or has changed since, known is false.
+func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
+	s := v.client.keeper.Current()
+	if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {
+		return nil, Stat{}, false
+	}
+	w := s.Watches.Get(session.Data, v.client.full(path))
+	if w == nil {
+		return nil, Stat{}, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.read = append(v.read, reading{watched{session.Data, path}, w})
+	return slices.Clone(w.Data), Stat(w.Stat), true
+}
+
 // Children lists the names of a node's children in no particular order. A
 // missing node answers [ErrNoNode] and leaves no watch. A look that lists a
 // directory is called at each change of it: those who wait in a line do not

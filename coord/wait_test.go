@@ -298,6 +298,55 @@ func TestALookThatHasDecidedLeavesNoWatchOnWhatIsMissing(t *testing.T) {
 	})
 }
 
+// A look that may be the last need not set a watch to find out.
+func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		peek := func(v *coord.View) string {
+			data, _, known := v.Peek("/a")
+			require.Equal(b, known, data != nil)
+			return string(data)
+		}
+		var looks atomic.Int32
+		var over <-chan error
+		seen := make(chan string, 3)
+		counts := requests(b, waiter, func() {
+			over = looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+				if seen <- peek(v); looks.Load() == 1 {
+					_, _, err := v.Get("/a")
+					seen <- peek(v)
+					return false, err
+				}
+				return true, nil
+			})
+		})
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, counts)
+		require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
+		require.NoError(b, <-over)
+		require.Equal(b, []string{"", "0", ""}, []string{<-seen, <-seen, <-seen})
+		require.Zero(b, b.Server.WatchCount())
+	})
+}
+
+// A look that only peeks is called again as well.
+func TestAPeekIsWatchedToo(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter, other := made(b, "/a")
+		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, err := v.Get("/a")
+			return true, err
+		}))
+		var looks atomic.Int32
+		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
+			_, _, known := v.Peek("/a")
+			return !known, nil
+		})
+		require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
+		require.NoError(b, <-over)
+		require.EqualValues(b, 2, looks.Load())
+	})
+}
+
 // lagging returns a client of a server that does not know yet that the data of
 // /a and /b have become "1".
 func lagging(b coordtest.Bubble) *coord.Client {
@@ -322,5 +371,25 @@ func TestAFreshWaitDoesNotSeeAServersPast(t *testing.T) {
 		}
 		require.Equal(b, "0", read("/a", waiter.Wait), "the server does not lag")
 		require.Equal(b, "1", read("/b", waiter.Fresh().Wait))
+	})
+}
+
+func TestAFreshLookDoesNotPeekAtAServersPast(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		waiter := lagging(b)
+		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			data, _, err := v.Get("/a")
+			require.Equal(b, "0", string(data), "the server does not lag")
+			return true, err
+		}))
+		require.NoError(b, waiter.Fresh().Wait(b.Context(), func(v *coord.View) (bool, error) {
+			_, _, known := v.Peek("/a")
+			require.False(b, known, "of the server's past")
+			data, _, err := v.Get("/a")
+			require.Equal(b, "1", string(data))
+			_, _, known = v.Peek("/a")
+			require.True(b, known)
+			return true, err
+		}))
 	})
 }

@@ -75,16 +75,14 @@
 //
 // # Cost
 //
-// For each member, for any n: 3 or 4 requests and 1 wake-up to enter, 5 or 6
-// and 4 to leave, in five round trips in a row each. The one that completes the
+// For each member, for any n: 3 or 4 requests and 1 wake-up to enter, 5 and
+// 4 to leave, in five round trips in a row each. The one that completes the
 // round makes 2 requests more, and the first in it reads each other member once
 // or twice: at most 11n+3 requests in a round, 9n when all come and finish
 // together. Up to n = 32, each member lists the others along with its create: a
 // request more, and four round trips to enter. A death wakes the next member
 // only. A member that waits for a later round makes up to 6 requests for each
 // round that passes, and hears nothing else.
-//
-// The watch on ready stays when a member has left: the next Enter uses it.
 //
 // Every member reads ready when the round begins, with n names of 57 bytes,
 // which limits n: [MaxMembers] is 4000, at a path of at most 116 bytes.

@@ -58,9 +58,10 @@ func (m *Member) leave(ctx context.Context) error {
 
 // look does what the round's state calls for. It reports whether the round is
 // over, and then the verdict. The watch on ready is there before the mark,
-// while the round cannot end.
+// while the round cannot end: a watch that is set after the end never fires,
+// and stays.
 func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error) {
-	if over, err := l.refresh(v); over || err != nil {
+	if over, err := l.refresh(ctx, v); over || err != nil {
 		return over, err
 	}
 	if l.hurry.IsZero() {
@@ -90,10 +91,17 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 }
 
 // refresh reads ready again if it has changed. It reports whether the round is
-// over, and then the verdict.
-func (l *leaver) refresh(v *coord.View) (over bool, err error) {
-	data, stat, err := v.Get(l.barrier.ready.path)
-	if err == nil && stat == l.seen.stat {
+// over, and then the verdict. It looks for the end first, without a watch.
+func (l *leaver) refresh(ctx context.Context, v *coord.View) (over bool, err error) {
+	ready := l.barrier.ready
+	data, stat, known := v.Peek(ready.path)
+	if !known {
+		if over, err := l.ended(ready.get(ctx)); over || err != nil {
+			return over, err
+		}
+		data, stat, err = v.Get(ready.path)
+	}
+	if known && stat == l.seen.stat {
 		return false, nil
 	}
 	return l.ended(snapshotOf(data, stat, err))

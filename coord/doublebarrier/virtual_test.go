@@ -182,7 +182,7 @@ func TestARepeatedCloseDoesNotTouchTheNextRound(t *testing.T) {
 
 // The connection is lost with the answer to the mark of the last to finish, and
 // so is the watch on ready; then the first closes the round.
-func TestALeaverThatLearnsOfItsMarkAfterTheEndHasLeft(t *testing.T) {
+func TestALeaverThatLearnsOfItsMarkAfterTheEndLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, b bubble) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
@@ -195,6 +195,28 @@ func TestALeaverThatLearnsOfItsMarkAfterTheEndHasLeft(t *testing.T) {
 		require.NoError(t, <-first)
 		require.NoError(t, <-second)
 		require.Equal(t, 1, mark.Fired())
+		require.Empty(t, b.Server.Watched())
+		b.Close(cs...)
+	})
+}
+
+// The connection is lost while both are inside, and the watch on ready is set
+// again so slowly that the round could be over by then.
+func TestALeaverWatchesReadyBeforeTheRoundCanEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, b bubble) {
+		cs, bs := b.pool(2, 2)
+		members := b.inside(b.enter(bs...)...)
+		require.NoError(t, b.Server.DropConn(cs[1].SessionID()))
+		time.Sleep(lasts)
+		first := leaving(b.Context(), members[0])
+		time.Sleep(lasts)
+		watch := b.Server.Inject(zkembed.Match{
+			Session: cs[1].SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/b/ready", Skip: 1, Times: 1,
+		}, zkembed.Delay(lasts))
+		require.NoError(t, members[1].Leave(b.Context()))
+		require.NoError(t, <-first)
+		require.Equal(t, 1, watch.Fired())
+		require.Empty(t, b.Server.Watched())
 		b.Close(cs...)
 	})
 }

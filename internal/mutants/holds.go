@@ -61,6 +61,27 @@ var leaving = []mutant{
 			return l.awaitBefore(v)
 		}
 		return nil`),
+	off("double barrier: a leaver watches ready before it marks itself", in(barrier, "TestALeaverWatchesReady"),
+		"leaver.look", `	if over, err := l.refresh(ctx, v); over || err != nil {
+		return over, err
+	}
+	if l.hurry.IsZero() {
+		if err := l.mark(ctx); err != nil {
+			return false, err
+		}
+		l.hurry = time.Now().Add(hurry)
+	}`,
+		`	if l.hurry.IsZero() {
+		if err := l.mark(ctx); err != nil {
+			return false, err
+		}
+		l.hurry = time.Now().Add(hurry)
+	}
+	if over, err := l.refresh(ctx, v); over || err != nil {
+		return over, err
+	}`),
+	off("double barrier: a leaver looks for the end before it watches again", in(barrier, "TestALeaverThatLearns"),
+		"leaver.refresh", `if over, err := l.ended(ready.get(ctx)); over || err != nil {`, `if false {`),
 	off("double barrier: Leave ends with the membership", in(barrier, "TestLeaveEnds"),
 		"Member.leave", `inside := m.hold.Context(ctx)`, `inside := ctx`),
 	off("double barrier: another number of members does not end a crashed round well", in(barrier, "TestAnotherNumber"),
