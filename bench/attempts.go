@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// patience is that of an attempt at a lock that is not released.
+// patience is how long an attempt waits for a lock that is not released.
 const patience = 25 * time.Millisecond
 
 // attempt is t.count attempts by one session at a lock that another holds.
@@ -199,8 +199,8 @@ func (f figures) MarshalJSON() ([]byte, error) {
 	return json.Marshal(rounded)
 }
 
-// keep replaces in a file of cells, one a line, those of the rows and sites
-// that were measured, and returns all.
+// keep replaces the cells of the measured rows and sites in a file with one
+// cell a line, and returns all cells.
 func keep(file string, measured []*cell) (all []*cell, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {

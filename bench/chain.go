@@ -13,7 +13,8 @@ import (
 
 // chain is the limit of hand-offs: nodes and watches are prepared, each of the
 // t.count nodes by one session and watched by the next, which deletes its own
-// when told. What remains is a deletion, its event, and the way of both.
+// when its watch fires. What remains is a deletion, its event, and the way of
+// both.
 func chain(ctx context.Context, _ open, t task) (*job, error) {
 	c := &links{}
 	for i := range t.sessions {
@@ -154,7 +155,7 @@ func probe(ctx context.Context, _ open, t task) (*job, error) {
 }
 
 const (
-	// itemSize is that of an item's data.
+	// itemSize is the size of an item's data.
 	itemSize = 100
 	// backlog is how many items producers may be ahead of consumers.
 	backlog = 100
@@ -220,8 +221,8 @@ func consume(ctx context.Context, receive receive, ahead <-chan struct{}, done *
 	}
 }
 
-// inBatches makes puts and receives of single items out of those of batches. An
-// item counts before its batch is acknowledged.
+// inBatches makes puts and receives of single items from puts and receives of
+// batches. An item counts before its batch is acknowledged.
 func inBatches(size int, putAll func(context.Context, [][]byte) error, receiveAll func(context.Context) (n int, ack call, err error)) (put, receive) {
 	var filling [][]byte
 	put := func(ctx context.Context, item []byte) error {
@@ -249,8 +250,8 @@ func inBatches(size int, putAll func(context.Context, [][]byte) error, receiveAl
 }
 
 // barrier is rounds of a double barrier for t.each members (at least one) in
-// each session, who all come at once, and leave at once when the last of them
-// is in.
+// each session, which all enter together, and leave together when the last of
+// them is in.
 func barrier(ctx context.Context, open open, t task) (*job, error) {
 	s, err := openAll(ctx, open, t)
 	if err != nil {
@@ -281,7 +282,8 @@ func barrier(ctx context.Context, open open, t task) (*job, error) {
 	return &job{run: run, close: s.close}, nil
 }
 
-// atOnce makes all calls at once and returns how long the last of them took.
+// atOnce makes all calls concurrently and returns how long the last of them
+// took.
 func (s *sessions) atOnce(calls []call) time.Duration {
 	var all sync.WaitGroup
 	begun := time.Now()

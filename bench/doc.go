@@ -9,8 +9,8 @@
 //
 // # How it measures
 //
-// A [contender] is a program of its own, so that its processor time and memory
-// can be told from the others': this test binary again for those in Go,
+// A [contender] is a program of its own, which keeps its processor time and
+// memory apart from the others': this test binary again for contenders in Go,
 // testdata/java for Curator, testdata/python for Kazoo. All speak the same
 // lines on their standard input and output (child.go).
 //
@@ -24,10 +24,10 @@
 // are such proxies, too, and count all the time.
 //
 // A run replaces what it measured in figures.json (or scaling.json), in the
-// folder benchmarks beside the document, and writes tables and charts from all
+// folder benchmarks next to the document, and writes tables and charts from all
 // that is there.
 //
 // All sessions of a contender are in one process, unless the row says
-// otherwise, so that the time from one grant to the next is taken by one clock.
-// Sessions take the servers of an ensemble by turns, followers first.
+// otherwise: one clock takes the time from one grant to the next. Sessions take
+// the servers of an ensemble by turns, followers first.
 package bench

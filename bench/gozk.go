@@ -34,7 +34,7 @@ func connect(ctx context.Context, addr string, timeout time.Duration) (*zk.Conn,
 		select {
 		case e := <-events:
 			if e.State == zk.StateHasSession {
-				go func() { // the library blocks nobody, but fills its buffer
+				go func() { // the library blocks no caller, but fills its buffer
 					for range events {
 					}
 				}()
@@ -243,12 +243,12 @@ func openEtcd(ctx context.Context, addr string, timeout time.Duration) (*session
 }
 
 // pollEvery is how often a client of the Redis lock asks for a lock that
-// another has: no waiter is told, and none is first.
+// another has: no waiter is notified, and none is first.
 const pollEvery = time.Millisecond
 
 // openRedis is a lock of a weaker class: one server, no replication that it
 // waits for, no order of waiters, no news of a loss, and a lease that runs out
-// by the server's clock whatever its holder does.
+// by the server's clock, regardless of its holder.
 func openRedis(_ context.Context, addr string, timeout time.Duration) (*session, error) {
 	client := goredis.NewClient(&goredis.Options{Addr: addr})
 	locks := redislock.New(client)

@@ -125,8 +125,8 @@ func (b bare) queue(path string) (put, receive, error) {
 	return put, receive, makeDir(b.conn, path)
 }
 
-// takeSome lists, or waits until something is there, and takes some items at
-// once. Consumers begin at different places, to meet seldom.
+// takeSome lists, or waits until something is there, and takes several items in
+// one transaction. Consumers begin at different places, to meet seldom.
 func (b bare) takeSome(ctx context.Context, path string, taken chan<- struct{}) error {
 	names, _, changed, err := b.conn.ChildrenW(path)
 	if err != nil {
@@ -245,7 +245,7 @@ func (c *bareConsumer) read() []bareItem {
 	return slices.DeleteFunc(items, func(item bareItem) bool { return item.name == "" })
 }
 
-// list lists the items that nobody has, or waits until that can change.
+// list lists the items that no consumer has, or waits until that can change.
 func (c *bareConsumer) list(ctx context.Context) error {
 	entries, _, changed, err := c.conn.ChildrenW(c.path + "/entries")
 	if err != nil {

@@ -102,7 +102,7 @@ func (c *contest) start(s *sessions, t task) error {
 			all = append(all, func(ctx context.Context) error { return cycles(ctx, lock, grant) })
 		}
 	}
-	for _, cycles := range all { // when no directory is to be made beside them
+	for _, cycles := range all { // when no directory is to be made meanwhile
 		s.work(cycles)
 	}
 	if t.lined {
@@ -303,7 +303,7 @@ func openTries(ctx context.Context, addr string, timeout time.Duration) (*sessio
 	return &session{lock: lock, close: func() { _ = client.Close(context.Background()) }}, nil
 }
 
-// hold is one session with t.each locks held at once.
+// hold is one session that holds t.each locks.
 func hold(ctx context.Context, open open, t task) (*job, error) {
 	s, err := openAll(ctx, open, t)
 	if err != nil {

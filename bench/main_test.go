@@ -66,7 +66,7 @@ var small = []row{
 	{name: "takeover", task: task{work: "wait", sessions: 1, timeout: 4 * time.Second}, shows: []column{takeover}},
 }
 
-// able tells which of them each contender can do.
+// able lists what each contender can do.
 var able = map[string][]string{
 	limit:     {"cycle", "handoff", "barrier", "queue", "probe"},
 	pipelined: {"cycle"},

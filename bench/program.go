@@ -42,7 +42,7 @@ func (m *measurer) start(c contender) process {
 	return process{m.programs[c.name].Start(m.t)}
 }
 
-// childName is that of contenders in Go among the children of the test binary.
+// childName names the contenders in Go among the children of the test binary.
 const childName = "contender"
 
 // answered returns the words of the next answer behind its first one, which is
@@ -141,14 +141,15 @@ func answer(c contender, current **job, command string, rest []string) string {
 	return map[string]string{"prepare": "prepared", "run": "figures " + result.String(), "close": "closed"}[command]
 }
 
-// task is what a contender is told to do. It travels as one line of words
+// task is what a contender has to do. It travels as one line of words
 // key=value, which a few lines of any language can read.
 type task struct {
 	work     string   // a key of the table in child.go
 	addrs    []string // of servers; the sessions take them by turns
 	path     string   // of this repetition alone
 	sessions int
-	// processes is how many do the same at once; those do not know of it.
+	// processes is how many processes do the same concurrently, without knowing
+	// it.
 	processes int
 	each      int           // goroutines or locks of each session; consumers of a queue
 	own       bool          // each goroutine has a path of its own
@@ -156,7 +157,7 @@ type task struct {
 	lined     bool          // it begins when all have queued, of all processes
 	behind    bool          // another process has the lock that they queue for
 	settle    time.Duration // how long waiters may take to queue before it begins
-	cut       bool          // the connection is cut once; the contender is not told
+	cut       bool          // the connection is cut once; without the contender's knowledge
 	timeout   time.Duration // of sessions
 	during    time.Duration // of the measurement
 }

@@ -35,7 +35,7 @@ const (
 )
 
 // write puts what show makes of the cells into the document between the marks,
-// and charts and data beside it: what was measured, and what was known of the
+// and charts and data next to it: what was measured, and what was known of the
 // rest. A document that is not there is begun.
 func write(document, data string, measured []*cell, show func(r *report, folder string) (string, error)) error {
 	folder := filepath.Join(filepath.Dir(document), "benchmarks")

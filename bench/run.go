@@ -178,7 +178,7 @@ func (all processes) do(t task, servers []*server, counting bool) (figures, erro
 		t.behind = t.lined && i > 0
 		p.child.Send("prepare " + t.String())
 		if t.behind {
-			continue // they queue all at once
+			continue // they all queue together
 		}
 		if _, err := p.answered("prepared", prepareWithin); err != nil {
 			return nil, err
@@ -223,8 +223,8 @@ func (all processes) do(t task, servers []*server, counting bool) (figures, erro
 	return f, nil
 }
 
-// run returns the figures of the first process, but for operations those of all
-// together, and the least share of them.
+// run returns the figures of the first process, with the operations of all
+// processes, and the smallest share of them.
 func (all processes) run(t task) (sum figures, err error) {
 	for _, p := range all {
 		p.child.Send("run")

@@ -19,7 +19,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// sessions are those of one task, and the goroutines that use them.
+// sessions are the sessions of one task, and the goroutines that use them.
 type sessions struct {
 	all    []*session
 	ctx    context.Context
@@ -87,7 +87,7 @@ func (s *sessions) close() {
 	}
 }
 
-// tick is that of the real ZooKeeper servers.
+// tick is the tick of the real ZooKeeper servers.
 const tick = 500 * time.Millisecond
 
 // server is one of a site, with a proxy in front of it that counts, and delays
@@ -160,7 +160,7 @@ func startServers(t testing.TB, kind string, n int) []*server {
 }
 
 // startZooKeeper starts servers with a compiler that is worth measuring. The
-// leader comes last, so that single sessions have a follower.
+// leader comes last: single sessions get a follower.
 func startZooKeeper(t testing.TB, n int) (all []*server) {
 	t.Helper()
 	options := []zktest.ServerOption{zktest.WithTick(tick), zktest.WithJVM("-XX:TieredStopAtLevel=4", "-Xmx512m")}

@@ -55,7 +55,7 @@ type Metrics struct {
 	mu        sync.Mutex
 	held      map[string]held // by node
 	connected map[int64]bool  // sessions
-	over      map[int64]bool  // sessions, until the next is connected: the ends of their holds are told later
+	over      map[int64]bool  // sessions, until the next is connected: the ends of their holds are reported later
 	watched   map[*coord.Hold]string
 }
 

@@ -109,7 +109,8 @@ func pathsOf(a shell.Args) (paths []string) {
 	return paths
 }
 
-// severalPathsOf are those of a verb that takes any number, up to its command.
+// severalPathsOf returns the paths of a verb that takes any number, up to its
+// command.
 func severalPathsOf(a shell.Args) []string {
 	if slices.Contains(a.Completed, "--") {
 		return nil

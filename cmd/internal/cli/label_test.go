@@ -327,7 +327,7 @@ func TestTheObjectOfAnElectionThatFailsLeavesTheOutputToTheCommand(t *testing.T)
 		"elect -c true /e": true, "elect -vc true /e": true, "elect -vctrue /e": true, "elect --command true /e": true,
 		"elect /e true": true, "elect /e -- true": true, "elect -- /e true": true,
 		"elect --who /e": false, "elect --observe -- /e": false,
-		// These cannot be right.
+		// These are usage errors.
 		"elect -vc true --timeout x /e": true, "elect -vc true e": true, "elect --who --again /e": false,
 		"elect --who -v /e": false, "elect --connect-timeout 0 --who /e": false,
 	} {
@@ -363,7 +363,8 @@ func TestTheServerTellsItsAddressInJSON(t *testing.T) {
 func TestTheServersTickBoundsItsSessions(t *testing.T) {
 	t.Parallel()
 	server := cmdtest.Start(t, "server", "--addr", "127.0.0.1:0", "--tick", "100ms")
-	// 20 ticks at most, so that two seconds do not fit into a third of it.
+	// A session lasts 20 ticks at most: two seconds do not fit into a third of
+	// it.
 	cmdtest.Start(t, "--zk", server.Line(), "--session-timeout", "1h", "lock", "--kill-after", "2s", "/l", "--", "true").Ends(term.ExitUsage, "2s", "does not fit")
 	server.EndsBy(syscall.SIGINT, 0)
 }
@@ -462,7 +463,7 @@ func TestTheDocumentTellsEveryFieldOfTheJSONAndNoOther(t *testing.T) {
 			for _, field := range always {
 				fields[field] = true
 			}
-			for _, field := range perhaps { // may be told in words
+			for _, field := range perhaps { // may be described in words
 				fields[field] = true
 				if inWords := inWords.FindAllString(c.words, -1); slices.Contains(inWords, "`"+field+"`") || strings.Contains(c.words, "`\""+field+"\":") {
 					described[field] = true
@@ -510,7 +511,7 @@ func TestExitStatusesOfVerbsThatLook(t *testing.T) {
 	require.NoError(t, err)
 	for verb, status := range map[string]int{
 		"inspect " + secret: term.ExitFailed, "top " + secret: term.ExitFailed, // refused
-		"ls " + secret: term.ExitOK, "graph " + secret: term.ExitOK, // which tell so
+		"ls " + secret: term.ExitOK, "graph " + secret: term.ExitOK, // which say so
 		"doctor " + secret: term.ExitFailed, // to whom that is wrong
 		"inspect":          term.ExitUsage, "top l": term.ExitUsage, "ls l": term.ExitUsage, "graph --most 0": term.ExitUsage, "doctor l": term.ExitUsage, "exporter l": term.ExitUsage,
 		"exporter --listen " + strings.Split(w.ConnectString(), "/")[0] + " /": term.ExitFailed, // taken

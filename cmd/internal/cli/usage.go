@@ -22,8 +22,8 @@ import (
 // how a flag looks.
 var negative = regexp.MustCompile(`^-[0-9.]`)
 
-// joinNegative writes --flag -5 as --flag=-5 where that is what could not be
-// read, so that the verb can say what is wrong with the number.
+// joinNegative writes --flag -5 as --flag=-5 where the number could not be
+// read. The verb can then say what is wrong with it.
 func joinNegative(args []string, err error) (joined []string, ok bool) {
 	if !strings.Contains(err.Error(), "(short flag)") {
 		return nil, false
@@ -95,8 +95,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 
 type manualVerb struct{}
 
-// Run writes the manual page. The command line of each verb is that of its
-// help, on a line of its own.
+// Run writes the manual page. Each verb has the command line that its help
+// shows, on a line of its own.
 func (manualVerb) Run(s *term.Streams, app *kong.Kong) error {
 	manual := mangokong.NewManPage(1, app.Model)
 	for _, part := range []struct{ name, text string }{
@@ -114,8 +114,8 @@ func (manualVerb) Run(s *term.Streams, app *kong.Kong) error {
 	return err
 }
 
-// statuses are those of the verbs that run a command; most others have some of
-// them.
+// statuses are the exit statuses of the verbs that run a command; most others
+// have some of them.
 var statuses = strings.Join([]string{
 	"Of the verbs that run CMD:",
 	"CMD's own: CMD ended while the lock was held; 128+n if signal n ended it.",
@@ -131,7 +131,8 @@ var statuses = strings.Join([]string{
 		term.ExitOK, term.ExitUsage, term.ExitUnavailable, term.ExitTimeout, term.ExitFailed),
 }, "\n\n")
 
-// variables are those that stand for flags, and those that CMD gets.
+// variables describes the environment variables that stand for flags, and the
+// ones that CMD gets.
 func variables(app *kong.Application) string {
 	text := ""
 	for _, flag := range app.Flags {
@@ -143,7 +144,7 @@ func variables(app *kong.Application) string {
 		"locks that it runs under); with several paths COORD_PATH_1 and so on."
 }
 
-// allExamples are those of the verbs' helps.
+// allExamples returns the examples of every verb's help.
 func allExamples(app *kong.Application) string {
 	text := ""
 	for _, verb := range app.Leaves(true) {
@@ -226,9 +227,9 @@ func examplesOf(verb *kong.Node) string {
 	return text
 }
 
-// accountOf reads from the command line what the account needs. A command line
-// that is wrong is known as far as it could be read; its arguments, which are
-// nil for one that is right, tell the rest.
+// accountOf reads from the command line what the account needs. A wrong command
+// line is known as far as it could be read; the rest is read from args, which
+// are nil for a correct one.
 func accountOf(ctx *kong.Context, args []string) (a term.Account) {
 	verb := ctx.Selected()
 	if verb == nil {

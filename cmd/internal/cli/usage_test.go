@@ -265,8 +265,8 @@ func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	require.Contains(t, cmdtest.TheObject(t, p, "lock /l -- ")["error"], "no command")
 }
 
-// inProcess does what Main does with a command line that cannot be right, in
-// this process. It returns the status to exit with and what is written.
+// inProcess does what Main does with a wrong command line, in this process. It
+// returns the status to exit with and what is written.
 func inProcess(args ...string) (status int, out, stderr string) {
 	var o, e strings.Builder
 	std := &term.Streams{In: strings.NewReader(""), Out: &o, Err: &e}

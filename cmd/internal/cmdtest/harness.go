@@ -35,8 +35,8 @@ import (
 // says.
 const mainVariable = "COORDDEMO_TEST_MAIN"
 
-// Soon bounds waits for what should happen at once. It is patience for a busy
-// machine, not a promise.
+// Soon bounds waits for what should happen immediately. It is patience for a
+// busy machine, not a promise.
 const Soon = 30 * time.Second
 
 // Main runs the tests of a package, or the program where the test binary
@@ -51,13 +51,13 @@ func Main(m *testing.M, program func(args []string) int) {
 	zktest.Main(m)
 }
 
-// Environment is that of a coorddemo process under test.
+// Environment is the environment of a coorddemo process under test.
 func Environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ZK_SERVERS=") || strings.HasPrefix(v, "GORACE=") || strings.HasPrefix(v, "COLUMNS=")
 	})
 	// The race detector makes a process sleep for a second at its end, unless
-	// told otherwise.
+	// configured otherwise.
 	return append(env, mainVariable+"=coorddemo", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 }
 
@@ -88,7 +88,7 @@ var programs = sync.OnceValues(func() (dir string, err error) {
 	}
 	program := filepath.Join(dir, "zkcoord") // left alone if it is up to date
 	build := exec.Command("go", "build", "-race=false", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program, "../../zkcoord")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it, so that it is compiled once for both
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it: compiled once for both
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
@@ -119,7 +119,7 @@ func Coorddemo(t testing.TB) string {
 	return os.Args[0]
 }
 
-// raced tells whether this binary has the race detector.
+// raced reports whether this binary has the race detector.
 var raced = func() bool {
 	build, _ := debug.ReadBuildInfo()
 	return slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -137,8 +137,8 @@ func StartAs(t *testing.T, cmd *exec.Cmd) *Process {
 	var err error
 	p.In, err = cmd.StdinPipe()
 	require.NoError(t, err)
-	// A pipe of our own, so that Wait does not wait for other processes that
-	// have it.
+	// With a pipe of our own Wait does not wait for other processes that have
+	// it.
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	readErr, writeErr, err := os.Pipe()
@@ -163,7 +163,7 @@ func StartAs(t *testing.T, cmd *exec.Cmd) *Process {
 		_, _ = writeErr.WriteString(endOfWords) // behind all that the process wrote
 		_ = writeErr.Close()
 		<-words.heard
-		select { // those of the guard; unless a background process keeps the pipe
+		select { // the guard's last words; unless a background process keeps the pipe
 		case <-stderrEnded:
 		case <-time.After(time.Second):
 		}
@@ -190,8 +190,8 @@ func StartAs(t *testing.T, cmd *exec.Cmd) *Process {
 // endOfWords is written to a standard error behind a process's last words.
 const endOfWords = "\x00"
 
-// lastWords passes on what it is given, but for the mark behind the last words,
-// of which it tells. However slow the reader is, it has read them by then.
+// lastWords passes on what it is given, and reports the mark behind the last
+// words instead. However slow the reader is, it has read them by then.
 type lastWords struct {
 	to    io.Writer
 	heard chan struct{}
@@ -325,7 +325,7 @@ func On(t *testing.T, w *zktest.World, args ...string) *Process {
 	return Start(t, append(Target(w), args...)...)
 }
 
-// buffer may be written and read at once.
+// buffer may be written and read concurrently.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

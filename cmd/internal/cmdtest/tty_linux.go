@@ -121,12 +121,12 @@ func (tty *Terminal) Answers(keys, text string) {
 	tty.Sees(text)
 }
 
-// Modes has a shell tell whether its terminal collects lines and shows what is
+// Modes has a shell print whether its terminal collects lines and shows what is
 // typed, in words that the echo of the command line does not have. They are one
-// write, so that what top shows at the same time does not come between them.
+// write, which no output of top can interrupt.
 const Modes = `; echo done-$?; m=$(stty -a | tr '; ' '\n\n' | grep -x -e icanon -e echo | tr '\n' '-'); echo "${m}mo""des"` + "\n"
 
-// Unchanged waits until the shell has told so.
+// Unchanged waits until the shell has printed them so many times.
 func (tty *Terminal) Unchanged(times int) {
 	tty.t.Helper()
 	zktest.Eventually(tty.t, Soon, func() bool { return strings.Count(tty.Screen.String(), "-modes") == times }, "the shell tells the modes")

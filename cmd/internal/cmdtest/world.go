@@ -23,14 +23,15 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// World is one on the embedded server, of a test beside which others run.
+// World is a world on the embedded server, for a test that runs in parallel
+// with others.
 func World(t *testing.T) *zktest.World {
 	t.Helper()
 	t.Parallel()
 	return zktest.New(t, zktest.Embedded)
 }
 
-// Each runs a test on each kind of server, beside others.
+// Each runs a test on each kind of server, in parallel with other tests.
 func Each(t *testing.T, test func(t *testing.T, w *zktest.World)) {
 	t.Helper()
 	t.Parallel()
@@ -157,7 +158,7 @@ func Tangle(t *testing.T, w *zktest.World) (a, b *coord.Client) {
 	return a, b
 }
 
-// Seen is what inspect tells of a path, in JSON and to people.
+// Seen is what inspect says of a path, in JSON and to people.
 func Seen[T any](t *testing.T, w *zktest.World, path string, options ...string) (r T, text string) {
 	t.Helper()
 	args := append([]string{"inspect", path}, options...)

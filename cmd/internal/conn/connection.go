@@ -39,7 +39,7 @@ type Connection struct {
 	label   label                            // see [labelled]; the program's name by default
 }
 
-// environmentVariables are those of the options above. An empty one counts as
+// environmentVariables stand for the options above. An empty one counts as
 // unset.
 var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
 
@@ -291,14 +291,14 @@ func OrUsage(err error, code int) error {
 	return &term.ExitError{Code: code, Err: err}
 }
 
-// HeldVariable tells a command the names of the nodes that stand for what it
-// runs under, the outermost first. They are like no others, on any servers.
+// HeldVariable gives a command the names of the nodes of the holds that it runs
+// under, the outermost first. The names are unique across all servers.
 const HeldVariable = "COORD_HELD"
 
 // HeldAround are the names in the variable.
 func HeldAround() []string { return strings.Fields(os.Getenv(HeldVariable)) }
 
-// SinceVariable tells a command since when it runs under what it runs under.
+// SinceVariable gives a command the time since which it runs under its holds.
 const SinceVariable = "COORD_SINCE"
 
 // AddressOf is where to listen, as a flag says it.

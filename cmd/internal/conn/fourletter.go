@@ -71,9 +71,9 @@ func (c *Connection) Mode(ctx context.Context, address string) string {
 	return "in a part that it does not tell (srvr is not in 4lw.commands.whitelist)"
 }
 
-// connectionLines tell of a client's address and session in the answers to cons
-// and to dump, and in that to cons also of the session's time-out and when the
-// server last answered the client, both in milliseconds.
+// connectionLines find a client's address and session in the answers to cons
+// and to dump. The answer to cons also has the session's time-out and the time
+// of the server's last answer to the client, both in milliseconds.
 var connectionLines = map[string]*regexp.Regexp{
 	"cons": regexp.MustCompile(`(?m)/(\S+)\[[0-9a-f]+\]\((?:.*?sid=(0x[0-9a-f]+)(?:.*?,to=(\d+)(?:.*?,lresp=(\d+))?)?)?`), // this connection has no session
 	"dump": regexp.MustCompile(`(?m)ip: \S*/(\S+) sessionId: (0x[0-9a-f]+)()()`),
@@ -87,9 +87,9 @@ type Remote struct {
 }
 
 // Connections are the clients that are connected to a server, by session, as
-// cons tells them, or else dump, and whether one did: of this connection, at
-// least. How long each is silent is counted from the newest answer that the
-// server gave to any, since it tells times by a clock of its own.
+// cons or else dump lists them, and whether one did: this connection is in the
+// list, at least. Silence is counted from the newest answer that the server
+// gave to any client, since the server has a clock of its own.
 func (c *Connection) Connections(ctx context.Context, address string) (sessions map[string]Remote, told bool) {
 	for _, word := range []string{"cons", "dump"} {
 		found := connectionLines[word].FindAllStringSubmatch(c.ask(ctx, address, word), -1)

@@ -20,7 +20,7 @@ import (
 // mostLabel is the length of the longest label, in bytes.
 const mostLabel = 256
 
-// Labelled is for the verbs that make nodes which tell whose they are.
+// Labelled is for the verbs whose nodes name their owner.
 type Labelled struct {
 	Label label `placeholder:"TEXT" help:"What inspect, ls, graph and the others call this process, along with host and process id. Default: the name of CMD, or else of this program."`
 }
@@ -43,8 +43,8 @@ func (l label) Validate() error {
 	return nil
 }
 
-// ApplyTo has the nodes that the connection makes tell the label, or else the
-// name of the command that is run.
+// ApplyTo labels the nodes that the connection makes, by default with the name
+// of the command that is run.
 func (l Labelled) ApplyTo(c *Connection, command ...string) {
 	c.label = l.Label
 	for _, name := range command {
@@ -60,8 +60,8 @@ type Waiting struct {
 	Timeout *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 }
 
-// Wait runs f with a context that ends with the time-out, of which late is
-// told, or by a signal.
+// Wait runs f with a context that ends by a signal, or with the time-out, whose
+// message is late.
 func (w *Waiting) Wait(c *Connection, late string, f func(ctx context.Context, client *coord.Client) error) error {
 	return c.Lasting(w.Timeout, func(ctx context.Context, client *coord.Client) error {
 		err := f(ctx, client)

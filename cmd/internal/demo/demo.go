@@ -23,8 +23,7 @@ const (
 	// demoSession is the longest session time-out of a demo: after a kill,
 	// others wait for so long.
 	demoSession = 4 * time.Second
-	// The demo's own server ticks fast, so that a killed process's session ends
-	// soon.
+	// The demo's own server ticks fast: a killed process's session ends soon.
 	embeddedTick    = 100 * time.Millisecond
 	embeddedSession = time.Second
 )
@@ -72,7 +71,7 @@ func newStage(c *conn.Connection, name string, check func(session time.Duration)
 		stop()
 	}
 	if st.client, err = st.Open(ctx); err == nil && st.client.Chroot() != "" {
-		err = conn.Failure(st.client.EnsureDir(ctx, st.path)) // so that its processes find the chroot
+		err = conn.Failure(st.client.EnsureDir(ctx, st.path)) // its processes need the chroot
 	}
 	if err != nil {
 		st.close()
@@ -149,8 +148,8 @@ type ending struct {
 	OK      bool    `json:"ok"`
 }
 
-// endingOf is that of a demo that has ended; done reports whether it showed
-// what it should.
+// endingOf describes how a demo ended; done reports whether it showed what it
+// should.
 func endingOf(demo string, took time.Duration, err error, done bool) ending {
 	e := ending{Demo: demo, Seconds: term.Seconds(took), OK: err == nil && done}
 	if err != nil {

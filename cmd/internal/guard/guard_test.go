@@ -32,7 +32,7 @@ const (
 	changedRole  = "changed" // like su, when the file is set-user-ID
 )
 
-// soon bounds waits for what should happen at once; patience for a busy
+// soon bounds waits for what should happen immediately; patience for a busy
 // machine, not a promise.
 const soon = 20 * time.Second
 
@@ -236,7 +236,7 @@ func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
 	require.Equal(t, 0, r.event(Exited).ExitCode())
 }
 
-// deaf is a command that tells of TERM and does not heed it.
+// deaf is a command that reports TERM and does not obey it.
 const deaf = `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`
 
 func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {
@@ -351,7 +351,7 @@ func TestWhatAStoppedCommandLeavesBehindHasTheSameTime(t *testing.T) {
 	require.Equal(t, "cleaned", r.line())
 }
 
-// Not beside others: their processes would get the descriptor, too.
+// Not in parallel: the processes of other tests would get the descriptor, too.
 func TestTheCommandGetsTheThreeStandardDescriptorsOnly(t *testing.T) {
 	if !fileExists("/proc/self/fd") {
 		t.Skip("left out: needs Linux's /proc")

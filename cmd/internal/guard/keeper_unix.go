@@ -78,8 +78,8 @@ func stand() error {
 // outlive keeps the guard alive when it is signalled. It is in a group of its
 // own, so such signals are meant for it; it has to survive them nevertheless.
 // Signals that are handled, unlike ignored ones, have their default effect
-// again in the command; those that were ignored from the start, as under nohup,
-// stay so.
+// again in the command; signals ignored from the start, as under nohup, stay
+// ignored.
 func outlive() {
 	drop := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{
@@ -204,7 +204,7 @@ func (k *keeper) act(now Instant) time.Duration {
 	warnIn := left - time.Duration(k.setup.KillAfter)
 	switch {
 	case left <= 0:
-		k.cause = ByDeadline // whatever the command was being stopped for before
+		k.cause = ByDeadline // even if the command was being stopped for another cause
 		k.kill(ByDeadline)
 	case os.Getppid() != k.parent: // the reaper, which outlives the guard, was killed
 		k.kill(ByKill)

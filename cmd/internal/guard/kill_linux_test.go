@@ -93,7 +93,7 @@ func TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure(t *testing.T) {
 	t.Parallel()
 	r, guard, pids := withJobs(t)
 	reaper := parentOfProcess(t, guard)
-	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP)) // so that it can do nothing in between
+	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP)) // it can do nothing in between
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
 	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
 	require.False(t, r.event(Gone).Over())
@@ -137,7 +137,7 @@ func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
 		require.True(t, lines.Scan())
 		pids = append(pids, number(t, lines.Text()))
 	}
-	require.NoError(t, unix.Kill(guard, unix.SIGSTOP)) // so that it can do nothing in between
+	require.NoError(t, unix.Kill(guard, unix.SIGSTOP)) // it can do nothing in between
 	require.NoError(t, owner.Process.Kill())
 	_ = unix.Kill(guard, unix.SIGKILL) // the reaper may have done it
 	for _, pid := range pids {
@@ -207,7 +207,7 @@ func mayBeSpared(t *testing.T) bool {
 	return capabilities&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-// status is a line of what the kernel tells about a process.
+// status is a line of the kernel's report on a process.
 func status(t *testing.T, pid int, name string) string {
 	t.Helper()
 	lines, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -14,7 +14,7 @@ func dieWithParent(*syscall.SysProcAttr) {}
 
 func adoptOrphans() {}
 
-// beCalled does nothing: the name is that of the program's file.
+// beCalled does nothing: ps shows the name of the program's file.
 func beCalled(string) {}
 
 // keepFromCommand closes the guard's pipes at the next exec, and the first few

@@ -20,7 +20,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // keepFromCommand closes every descriptor but the standard ones at the next
-// exec: those of the guard, and those that the owner's parent had left open.
+// exec: the guard's own, and any that the owner's parent had left open.
 func keepFromCommand() {
 	if unix.CloseRange(ordersFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -84,8 +84,8 @@ type process struct {
 	lives       bool
 }
 
-// processes gives all process ids, in the kernel's order, which is mostly that
-// of their birth.
+// processes gives all process ids, in the kernel's order, which is mostly the
+// order of their birth.
 func processes(yield func(pid int) bool) {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -19,9 +19,8 @@ const (
 // underReaper has the process that Start starts be the guard's reaper.
 func underReaper(cmd *exec.Cmd) { cmd.Args[0] = reaperName }
 
-// beCalled sets the name that ps, top and the kernel's log of what it killed
-// for want of memory have. It was that of the link by which the process was
-// started.
+// beCalled sets the name that ps, top and the kernel's out-of-memory log show.
+// Before, it was the name of the link by which the process was started.
 func beCalled(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 func isReaper() bool { return os.Args[0] == reaperName }
@@ -32,8 +31,8 @@ func abandon(*os.Process) {}
 
 // reaper starts the guard, and ensures that no descendant of it outlives it:
 // when the guard is killed, orphans become children of the reaper, which kills
-// them and tells the owner when it is done. It does the same when the owner is
-// gone.
+// them and reports to the owner when it is done. It does the same when the
+// owner is gone.
 func reaper() error {
 	reports, life := os.NewFile(reportsFD, "reports"), os.NewFile(lifeFD, "life")
 	guard, err := syscall.ForkExec("/proc/self/exe", []string{guardName, Verb}, &syscall.ProcAttr{

@@ -5,7 +5,7 @@ import "syscall"
 // The owner speaks to the guard, and the guard to the owner, in JSON values,
 // one after the other, each over its own pipe. The pipes are the descriptors
 // that follow the three standard ones. The third pipe carries nothing: its end
-// tells the reaper that the owner is gone, or wants everything to end.
+// means to the reaper that the owner is gone, or wants everything to end.
 const (
 	ordersFD  = 3
 	reportsFD = 4
@@ -13,7 +13,7 @@ const (
 )
 
 // order is a message of the owner to the guard. The first one starts the
-// command; in those that follow, each field that is set is an instruction.
+// command; in later ones, each field that is set is an instruction.
 type order struct {
 	Setup    *setup         `json:"setup,omitempty"`
 	Deadline Instant        `json:"deadline,omitempty"` // the lock can be trusted until then

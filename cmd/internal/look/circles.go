@@ -25,7 +25,7 @@ type party struct {
 	likewise []int // that wait in its session, and do not say under which hold
 }
 
-// Needs are those that must go, or be granted, before the party goes: for
+// Needs are the parties that must go, or be granted, before p goes: for
 // certain, or perhaps.
 func (p party) Needs(perhaps bool) []int {
 	switch {
@@ -141,7 +141,7 @@ func (c Circle) Nodes() (nodes []string) {
 	return nodes
 }
 
-// Sessions are those of the circle.
+// Sessions are the sessions of the circle.
 func (c Circle) Sessions() (sessions []string) {
 	for _, p := range c {
 		sessions = append(sessions, p.Session)
@@ -158,10 +158,10 @@ func (c Circle) Paths() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// findCircles finds the circles among the recipes. One is certain if the claims
-// in it tell what they were made under, and all are there still: then there was
-// a moment at which each waited. In a possible one, sessions wait for each
-// other whose claims do not say that, or it could not be looked at again.
+// findCircles finds the circles among the recipes. A circle is certain if its
+// claims say what they were made under, and all are still there: then there was
+// a moment at which each waited. In a possible circle, sessions wait for each
+// other whose claims do not say so, or the second look failed.
 func (s *Survey) findCircles(ctx context.Context, client *coord.Client) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.LookWithin)
 	defer cancel()

@@ -54,7 +54,7 @@ type Contender struct {
 	Orphan   bool   `json:"orphan"`                 // it belongs to no session, and will never go by itself
 	Heard
 	Age     *float64 `json:"age"`      // seconds since the node was made, by the servers' clock against ours; null: unknown
-	HeldFor *float64 `json:"held_for"` // seconds since the grant; null: it does not hold, or nobody saw that
+	HeldFor *float64 `json:"held_for"` // seconds since the grant; null: it does not hold, or no look saw the grant
 	Node    string   `json:"node"`
 	Token   int64    `json:"token"`
 	Revoked bool     `json:"revoked"`

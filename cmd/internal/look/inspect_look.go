@@ -131,8 +131,8 @@ func (r *Report) others(names []string) (n int) {
 	return n
 }
 
-// isNotice reports whether a node is a leader's notice, whose name is that of
-// the leader's node without its number.
+// isNotice reports whether a node is a leader's notice, whose name is the name
+// of the leader's node without its number.
 func isNotice(name string) bool {
 	return isContender(name+"0000000000") && inspect.Notice("/"+name+"0000000000") == "/"+name
 }

@@ -19,9 +19,9 @@ import (
 
 const (
 	QueueKind = "queue"
-	// mostShown is how many items in hand are shown, and how many of the next.
+	// mostShown is how many claimed items are shown, and how many of the next.
 	mostShown = 10
-	// mostClaims is how many items in hand are looked at.
+	// mostClaims is how many claimed items are looked at.
 	mostClaims = 200
 	// mostData is how much of an item is shown.
 	mostData = 40
@@ -32,7 +32,7 @@ const (
 
 // QueueReport is what inspect shows of a queue.
 type QueueReport struct {
-	Items     int          `json:"items"`     // including those in hand
+	Items     int          `json:"items"`     // including claimed ones
 	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
 	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
 	Dead      int          `json:"dead"`      // in the queue below, at dead
@@ -146,8 +146,8 @@ func (q *QueueReport) often() (n int) {
 	return n
 }
 
-// Claimants are the consumers with an item in hand, as contenders: all of them,
-// or those that node names, if it is not "": by an item, its claim, or the
+// Claimants are the consumers that have an item, as contenders: all of them, or
+// the ones that node names, if it is not "": by an item, its claim, or the
 // consumer.
 func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (found []Contender, err error) {
 	err = q.look(ctx, q.taken[min(len(q.taken), mostClaims):])
@@ -255,7 +255,7 @@ func (q *QueueReport) table(to term.Page) error {
 	return nil
 }
 
-// consumer is who has the item in hand.
+// consumer is who has the item.
 func (i ItemReport) consumer() string {
 	who := "session " + i.Session
 	switch {

@@ -110,7 +110,7 @@ const SlotsKind = "semaphore"
 var dialects = []coord.Dialect{coord.Curator, coord.Kazoo}
 
 // inSlots finds out whether there is a semaphore at path, of either dialect,
-// and who has or wants a slot. A semaphore of Curator's that nobody uses is
+// and who has or wants a slot. A semaphore of Curator's that no client uses is
 // known by its limit; one of Kazoo's looks like any other node then.
 func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath) ([]inspect.Contender, error) {
 	for _, d := range dialects {
@@ -134,8 +134,8 @@ func isKazooLease(name string) bool {
 	return len(semaphore.LayoutOf(coord.Kazoo, "").Order([]string{name})) > 0
 }
 
-// fewLeft is from when on it is told that a directory's sequence numbers come
-// to their end.
+// fewLeft is how many sequence numbers a directory has left when reports begin
+// to warn of their end.
 const fewLeft = math.MaxInt32 / 10
 
 func newReport(path string) Report {
@@ -146,9 +146,9 @@ func newReport(path string) Report {
 func (r *Report) used(number int64) { r.Left = min(r.Left, math.MaxInt32-number) }
 
 // Count reads the counters of the directories in which the recipe makes its
-// numbered nodes. The servers give a new node the count of all that were made
-// in its directory, and tell twice that count less the children as its version,
-// of 32 bits.
+// numbered nodes. The servers number a new node by the count of all nodes ever
+// made in its directory. The directory's child version is twice that count less
+// its children, in 32 bits.
 func (r *Report) Count(ctx context.Context, client *coord.Client) error {
 	directories := []string{r.Path}
 	switch r.Kind {

@@ -56,9 +56,8 @@ type Extent struct {
 // Surveyors is how many requests of a survey are under way at most.
 const Surveyors = 32
 
-// Look surveys level by level, so that what is left out is what is deepest,
-// also when the context ends meanwhile. A recipe's own nodes are not looked at
-// one by one.
+// Look surveys level by level: what is left out is deepest, also when the
+// context ends meanwhile. A recipe's own nodes are not looked at one by one.
 func (v Surveyed) Look(parent context.Context, client *coord.Client) (*Survey, error) {
 	s := &Survey{Path: v.Path, Extent: Extent{Hidden: []string{}}}
 	for level := []string{v.Path}; len(level) > 0; {
@@ -262,10 +261,10 @@ func (s Extent) String() string {
 	return text
 }
 
-// Sightings are what earlier looks have shown, by which later ones tell since
-// when a contender holds: a node tells its own age only, its wait included. A
-// look that finds it holding where the one before found it waiting, or not yet
-// there, has seen the grant.
+// Sightings are what earlier looks have shown. Later looks need them to say
+// since when a contender holds: a node shows its own age only, its wait
+// included. A look that finds it holding where the one before found it waiting,
+// or not yet there, has seen the grant.
 type Sightings struct {
 	mu     sync.Mutex
 	last   time.Time // of the look before; zero: there was none

@@ -95,8 +95,8 @@ func (p *place) giveBack() error {
 }
 
 // complete leaves if the command has succeeded: it waits for the others, until
-// a signal comes. A command that was told to end may only have tidied up, and
-// is missing.
+// a signal comes. A command that was asked to end may only have tidied up: its
+// member is missing.
 func (p *place) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
 	defer func() { _ = p.giveBack() }() // has an effect unless it has left
 	switch {

@@ -168,7 +168,7 @@ func TestDoubleBarrierRefusesWhatCannotBeRight(t *testing.T) {
 	}
 }
 
-// tidies tells its process id, and ends in order by TERM.
+// tidies prints its process id, and ends in order by TERM.
 const tidies = `trap 'exit 0' TERM; ` + cmdtest.Busy
 
 func TestAPlaceThatIsAskedForIsGivenUpAndMissing(t *testing.T) {

@@ -45,7 +45,7 @@ type leaderNews struct {
 	Revoked bool   `json:"revoked"`
 }
 
-// tell prints a leader, or that there is none.
+// tell prints a leader, or reports that there is none.
 func (v *ElectVerb) tell(s *term.Streams, l election.Leader) error {
 	news := leaderNews{Path: string(v.Path), Leads: !l.None(), NodeData: term.DataOf(l.Data), Node: l.Node, Token: l.Token, Revoked: l.Revoked}
 	line := "nobody leads"
@@ -182,9 +182,9 @@ const (
 	standbyMore = 60 * time.Second
 )
 
-// standBy tells the service manager, if this is a service of systemd's that
-// says when it is ready (Type=notify), that it waits and is well: the start
-// takes as long as the wait does. CMD says READY when it runs.
+// standBy notifies systemd, if this is a service of Type=notify, that it waits
+// and is well: the start takes as long as the wait does. CMD says READY when it
+// runs.
 func standBy(waiting context.Context) {
 	socket, err := net.Dial("unixgram", os.Getenv("NOTIFY_SOCKET"))
 	if err != nil {

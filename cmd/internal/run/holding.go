@@ -35,7 +35,7 @@ type held interface {
 
 func alone(h *coord.Hold) holding { return holding{h, []*coord.Hold{h}} }
 
-// ofHolding are the variables that tell what a process runs under.
+// ofHolding are the variables that say what a process runs under.
 var ofHolding = regexp.MustCompile(`^COORD_(PATH|NODE|TOKEN|SINCE)(_[0-9]+)?=`)
 
 // environment is this process's, but for what it runs under itself, with what

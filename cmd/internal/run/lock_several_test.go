@@ -256,7 +256,7 @@ func TestWhenTheServersGoTheCommandEndsBeforeOneOfSeveralLocksIsLost(t *testing.
 }
 
 // insideOf is the command line of a lock at b around another command line of
-// this program. Sessions are as long as those of patiently.
+// this program. Sessions are as long as in patiently.
 func insideOf(t *testing.T, w *zktest.World, outer string, inner ...string) []string {
 	args := append(strings.Fields(outer), w.Path("b"), "--", cmdtest.Coorddemo(t), "--zk", w.ConnectString(), "--session-timeout", "20s")
 	return append(args, inner...)

@@ -105,8 +105,8 @@ func (p *place) look(ctx context.Context, client *coord.Client, own look.Names) 
 	}}, err
 }
 
-// look says what is in the queue, who has items of it in hand, and the place in
-// the line of the idle.
+// look says what is in the queue, who has items of it, and the place in the
+// line of the idle.
 func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
 	q, err := queue.New(client, string(d.verb.Path))
 	if err != nil {
@@ -133,8 +133,8 @@ func (d *delivery) look(ctx context.Context, client *coord.Client, own look.Name
 	return s, err
 }
 
-// How often a waiter looks, if it is to tell of its place: the longer nothing
-// changes, the less, and the longer the line, the less.
+// How often a waiter that reports its place looks: less often the longer
+// nothing changes, and the longer the line is.
 const (
 	lookFirst   = time.Second
 	lookLast    = 10 * time.Second
@@ -260,7 +260,7 @@ func (n *narrator) glance(ctx context.Context, client *coord.Client, lookAt look
 }
 
 // wait returns a context for accompany, and what ends it: from then on nothing
-// is told of the wait, also by a look that is under way.
+// is printed about the wait, not even by a look that is under way.
 func (n *narrator) wait(parent context.Context) (waiting context.Context, over func()) {
 	waiting, cancel := context.WithCancel(parent)
 	return waiting, func() {
@@ -314,7 +314,7 @@ func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt 
 }
 
 // explain adds to an error that says that a wait was in vain who holds, or how
-// many have come. If that is not learned at once, it is left out.
+// many have come. If the first look does not show it, it is left out.
 func (n *narrator) explain(err error, client *coord.Client, lookAt looker) error {
 	status := term.StatusOf(err)
 	if status.Code != term.ExitBusy && status.Code != term.ExitTimeout {

@@ -126,8 +126,8 @@ func (d *delivery) giveBack() error {
 	return nil
 }
 
-// complete gives the item back also when the command was told to end and
-// succeeded all the same: it may have tidied up.
+// complete gives the item back also when the command was asked to end and
+// succeeded all the same: it may only have tidied up.
 func (d *delivery) complete(status int, asked bool, patience func() (context.Context, func())) (int, error) {
 	switch {
 	case asked && status == term.ExitOK:

@@ -46,7 +46,7 @@ type task interface {
 	// giveBack ends the hold when the command was not run.
 	giveBack() error
 	// complete ends the hold when the command has ended in time, and returns
-	// the status to exit with. The command was told to end if the hold was
+	// the status to exit with. The command was asked to end if the hold was
 	// asked for. The context that patience makes ends by a signal.
 	complete(status int, asked bool, patience func() (context.Context, func())) (int, error)
 	// story returns what the JSON object at the end has besides the fields of

@@ -109,7 +109,7 @@ func TestACommandThatEndedInTimeIsNotCalledLostAfterwards(t *testing.T) {
 		require.NoError(t, p.In.Close())
 		cmdtest.RequireGone(t, pid)
 		w.Crash()
-		<-time.After(cmdtest.Short) // so that the trust window is over when it wakes: that is the case here
+		<-time.After(cmdtest.Short) // the trust window must be over when it wakes: the case under test
 		p.EndsBy(syscall.SIGCONT, 5)
 		w.Recover()
 	}, zktest.Embedded, zktest.Real)
@@ -316,7 +316,7 @@ func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
 }
 
 // withStderr runs a lock whose standard error is the given file, with a command
-// that tells when it gets TERM.
+// that prints when it gets TERM.
 func withStderr(t *testing.T, w *zktest.World, stderr *os.File, options ...string) *cmdtest.Process {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" 2>&3`, cmdtest.Coorddemo(t)}, append(cmdtest.Target(w),

@@ -18,10 +18,10 @@ var passedOn = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, sysc
 
 // stopping are the signals that stop this process while it waits. The runtime
 // does not give up its handler of a signal that it was once asked to notify,
-// nor one that it ignores, so that they would be lost in the next wait.
+// nor one that it ignores: the next wait would lose them.
 var stopping = []os.Signal{syscall.SIGTSTP, syscall.SIGTTOU}
 
-// forward has both come to signals, but for those that were ignored from the
+// forward delivers both to signals, except any that were ignored from the
 // start: by nohup, or by a shell for its background processes. A note that is
 // not read any more must not end this process.
 func forward(signals chan<- os.Signal) {

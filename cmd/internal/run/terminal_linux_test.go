@@ -201,8 +201,8 @@ func TestADemoShowsItsProgressOnATerminal(t *testing.T) {
 	tty.Sees(`"demo":"stock"`)
 }
 
-// ordinary has a program run as a user that is not root, and beside it one by
-// which that user becomes root, as by su.
+// ordinary has a program that runs as a user other than root, and one by which
+// that user becomes root, as by su.
 type ordinary struct{ program, su string }
 
 func newOrdinary(t *testing.T) ordinary {

@@ -53,7 +53,7 @@ func between(low, high time.Duration) time.Duration { return low + rand.N(high-l
 func TestAnItemIsAcknowledgedOnlyWhenItsCommandWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	var interrupted, done atomic.Int64
-	t.Run("outages", func(t *testing.T) { // so that the lanes are over before the result is printed
+	t.Run("outages", func(t *testing.T) { // the lanes must be over before the result is printed
 		inLanes(t, func(t *testing.T, w *zktest.World, next func() bool) {
 			diary := filepath.Join(t.TempDir(), "diary")
 			for next() {
@@ -103,7 +103,7 @@ func requireItems(t *testing.T, w *zktest.World, n int) {
 }
 
 // busyJobs writes the token again and again, also by processes that have groups
-// of their own. It prints its own process id and that of the guard.
+// of their own. It prints its own process id and the guard's.
 const busyJobs = `w='while :; do echo $COORD_TOKEN; sleep 0.01; done >>'$DIARY; echo $PPID; ` +
 	`timeout 1000 sh -c "timeout 1000 sh -c '$w' & $w" & eval "$w"`
 

@@ -229,7 +229,7 @@ func TestVerboseGoesWithACommand(t *testing.T) {
 	}
 }
 
-// A look may return when the wait is over: nobody waits for it.
+// A look may return when the wait is over: nothing waits for it.
 func TestALookThatReturnsLateTellsNothing(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

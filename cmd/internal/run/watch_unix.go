@@ -97,7 +97,7 @@ func (r *run) watch() (end guard.Event) {
 	}
 }
 
-// extend tells the guard when the deadline has moved.
+// extend informs the guard when the deadline has moved.
 func (r *run) extend() {
 	now := r.hold.Deadline()
 	if !now.Equal(r.sent) && r.hold.Err() == nil {
@@ -124,7 +124,7 @@ func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 
 // stopped follows the command: where the command has the terminal, the shell
 // sees only this process stop and gets the terminal back by that. The servers
-// are not told anything meanwhile.
+// hear nothing meanwhile.
 func (r *run) stopped(by syscall.Signal) {
 	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
 		r.streams.Note("%v stopped the command; it goes on holding %s", by, r.Paths)
@@ -195,8 +195,8 @@ func (r *run) lost(end guard.Event) error {
 	})
 }
 
-// firstLoss asks all together, since they share the time, and returns the loss
-// that is told of first, or nil if there is none.
+// firstLoss asks all together, since they share the time, and returns the first
+// loss reported, or nil if there is none.
 func firstLoss[T any](ctx context.Context, all []T, ask func(context.Context, T) error) error {
 	ctx, over := context.WithCancel(ctx)
 	defer over()

@@ -162,7 +162,7 @@ func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced
 }
 
 // targets are the contenders to act on: the holders, or what was named. At a
-// queue those hold that have an item in hand.
+// queue the consumers that have an item count as holders.
 func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node string) (found []look.Contender, err error) {
 	r, err := look.Examine(ctx, client, path)
 	switch {

@@ -86,7 +86,7 @@ func (d *Diagnosis) wrong(where, found, do string) {
 	d.Wrong++
 }
 
-// tell writes the findings, what is wrong last, where people look first.
+// tell writes the findings, problems last, where people look first.
 func (d *Diagnosis) tell(s *term.Streams) error {
 	if s.JSON {
 		s.Told = true
@@ -219,8 +219,8 @@ func (d *Diagnosis) session(c *conn.Connection, client *coord.Client) {
 // mostSkew is how far clocks may be apart before ages that are shown mislead.
 const mostSkew = 2 * time.Second
 
-// clock compares this machine's clock with that of the server that leads, by a
-// node that it makes for a moment. That also shows whether a node may be made.
+// clock compares this machine's clock with the leading server's, by a node that
+// it makes for a moment. That also shows whether a node may be made.
 func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	node := "/zkcoord-doctor-" + strings.ToLower(rand.Text()[:12])
 	before := time.Now()

@@ -205,7 +205,7 @@ func TestGoroutinesOfHealthyClientsAreNotCalledWrong(t *testing.T) {
 	}
 }
 
-// Holds are told by the contexts of the calls.
+// The contexts of the calls carry the holds.
 func TestADeadlockWithinOneProgramIsFoundByItsContexts(t *testing.T) {
 	w := cmdtest.World(t)
 	paths := []string{w.Path("a"), w.Path("b")}

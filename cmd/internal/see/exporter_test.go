@@ -45,8 +45,8 @@ func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 	require.Equal(t, term.ExitUsage, cmdtest.On(t, w, "exporter", "relative").Exit())
 }
 
-// The age of a node has its wait in it: a lock that was granted a moment ago is
-// not told to be held for as long as its holder waited.
+// A node's age includes its wait: a lock that was granted a moment ago must not
+// count as held for as long as its holder waited.
 func TestALockIsHeldSinceItsGrant(t *testing.T) {
 	w := cmdtest.World(t)
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).Begun()
@@ -94,7 +94,7 @@ func TestAConnectionThatBreaksDoesNotEndTheExporter(t *testing.T) {
 	p.EndsBy(syscall.SIGTERM, 0)
 }
 
-// What must not be listed is told, and is no reason to fail.
+// A path that must not be listed is reported, and is no reason to fail.
 func TestTheExporterTellsWhatItMustNotList(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), nil)

@@ -183,9 +183,9 @@ func writeWaits(to term.Page, waits []waitFor) error {
 	return t.Write(to)
 }
 
-// dot writes the sessions as Graphviz draws them: those of circles in red,
-// of possible ones in orange, and a dashed line from the session of a hold to
-// another that waits under it.
+// dot writes the sessions for Graphviz: sessions of circles in red, of possible
+// circles in orange, and a dashed line from the session of a hold to another
+// that waits under it.
 func (g *WaitGraph) dot(to io.Writer) error {
 	certain, possible := slices.Concat(g.Circles...), slices.Concat(g.Possible...)
 	var text strings.Builder

@@ -23,8 +23,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// probing runs a script that asks, each time it is told to, whether what it
-// runs under is held, and prints the status.
+// probing runs a script that asks on demand whether what it runs under is held,
+// and prints the status.
 func probing(t *testing.T, w *zktest.World) string {
 	return fmt.Sprintf(`echo $COORD_NODE; while read x; do %s --zk %s held --timeout 20s; echo $?; done`, cmdtest.Coorddemo(t), w.ConnectString())
 }

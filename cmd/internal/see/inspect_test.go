@@ -368,7 +368,7 @@ func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
 	})
 }
 
-// Curator's semaphore with a number of its own stores none: the leases tell who
+// Curator's semaphore with a number of its own stores none: the leases show who
 // holds, but for the last where the first in the queue may wait for it.
 func TestLeasesWithoutALimitAreHeld(t *testing.T) {
 	w := cmdtest.World(t)

@@ -64,7 +64,7 @@ type listed struct {
 	Kind    string   `json:"kind"`
 	Dialect string   `json:"dialect"`
 	Holders []string `json:"holders"`   // their owners
-	There   *float64 `json:"there_for"` // seconds since the node of the first holder was made, its wait included; null: nobody holds, or it is not known
+	There   *float64 `json:"there_for"` // seconds since the node of the first holder was made, its wait included; null: no contender holds, or it is not known
 	HeldFor *float64 `json:"held_for"`  // seconds since it was granted, if that is known
 	Waiting int      `json:"waiting"`
 	Items   *int     `json:"items,omitempty"` // of a queue

@@ -113,7 +113,7 @@ func TestAllHoldersHaveTheSameTimeToGiveUp(t *testing.T) {
 	})
 }
 
-// inHand is what inspect tells of the items that consumers have.
+// inHand is what inspect says of the items that consumers have.
 func inHand(t *testing.T, w *zktest.World) (items []look.ItemReport) {
 	t.Helper()
 	for _, item := range cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line()).Queue.First {

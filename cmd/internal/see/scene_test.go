@@ -23,8 +23,7 @@ import (
 // and bob wait for each other at billing and stock; carol waits at report for a
 // process that was killed; dave waits at import for a node that belongs to no
 // session; erin holds archive, and a Kazoo client that she does not see has
-// come there. It returns the sessions of those that a test cannot tell by their
-// names.
+// come there. It returns the sessions that a test cannot recognise by name.
 func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	open := func(name string, d coord.Dialect) *coord.Client {
 		return cmdtest.Open(t, w, coord.WithIdentity(name), coord.WithDialect(d))

@@ -101,7 +101,7 @@ const (
 	mostContenders = 50   // of a recipe
 )
 
-// sight is what the page shows: what ls, inspect and graph tell.
+// sight is what the page shows: what ls, inspect and graph print.
 type sight struct {
 	Path        string      `json:"path"`
 	Recipes     []sighted   `json:"recipes"`      // by path
@@ -160,8 +160,8 @@ func (v *UIVerb) look(client *coord.Client, c *conn.Connection) func(context.Con
 	}
 }
 
-// act does something to one contender: that of the session which the page
-// showed, at a path that it showed.
+// act does something to one contender: the one with the session and the path
+// that the page showed.
 func (v *UIVerb) act(client *coord.Client, do func(context.Context, *coord.Client, string) error) ui.Act {
 	return func(ctx context.Context, target ui.Target) error {
 		if err := conn.NodePath(target.Path).Validate(); target.Path != "/" && err != nil {

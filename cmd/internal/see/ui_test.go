@@ -24,7 +24,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// toldAt is what the page at a URL is told.
+// toldAt is what the page at a URL is given.
 func toldAt(t *testing.T, at string) (told struct {
 	Seen  *sight
 	Old   bool
@@ -50,7 +50,7 @@ func sightAt(t *testing.T, at string) (seen sight) {
 	return seen
 }
 
-// act asks for an act as the page does, and returns the error that it tells.
+// act asks for an act as the page does, and returns the error that it shows.
 func act(t *testing.T, at, name, path, node, session string) (status int, told string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]string{"path": path, "node": node, "session": session})
@@ -175,7 +175,7 @@ func TestThePageIsServedOnLoopbackUnlessToldOtherwise(t *testing.T) {
 	require.Contains(t, cmdtest.TheObject(t, taken, "ui")["error"], "--listen")
 }
 
-// The claims on an item have the same name, whoever has it in hand.
+// The claims on an item have the same name, whichever consumer has it.
 func TestThePageLeavesAnItemThatHasChangedHands(t *testing.T) {
 	w := cmdtest.World(t)
 	client := cmdtest.Open(t, w)

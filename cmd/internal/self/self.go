@@ -11,9 +11,9 @@ import (
 
 // Command is a command that runs this program's executable again with args.
 //
-// On Linux it names the executable by the kernel's own link, so that an upgrade
-// that replaces the file while this process runs does not start a different
-// version half-way. The name under which this process was called is kept.
+// On Linux it names the executable by the kernel's own link: an upgrade that
+// replaces the file while this process runs does not start a different version
+// half-way. The name under which this process was called is kept.
 func Command(args ...string) (*exec.Cmd, error) {
 	path := "/proc/self/exe"
 	if _, err := os.Stat(path); runtime.GOOS != "linux" || err != nil {

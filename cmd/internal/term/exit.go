@@ -74,11 +74,11 @@ func (s Signalled) Error() string { return "ended by signal: " + s.String() }
 
 // Interruptible returns a context that ends by a signal, also by the one that
 // says that the output is not read any more. A second signal ends the process
-// at once.
+// immediately.
 func Interruptible(parent context.Context) (ctx context.Context, calm func()) {
 	ctx, end := context.WithCancelCause(parent)
-	// A channel that is full gets no more: those that tell of a connection that
-	// was closed must not take the place of the others.
+	// A full channel gets no more signals: SIGPIPEs of closed connections must
+	// not take the place of the others.
 	signals, pipes := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(sig) { // as under nohup, or by a shell for its background processes

@@ -103,13 +103,13 @@ func (n *Notes) Flush() {
 	<-n.done
 }
 
-// Account is what the JSON object of a verb that comes to nothing says beside
-// its status and the error, and where it goes.
+// Account is what the JSON object of a verb that fails says besides its status
+// and the error, and where it goes.
 type Account struct {
 	Paths []string
 	Demo  string // the name of a demonstration
 	Runs  bool   // the verb runs a command, which has the standard output
-	Told  bool   // there is an object already that tells how it went
+	Told  bool   // an object has already reported the outcome
 }
 
 // Put has the only value under its name, or several as a list under the plural.
@@ -123,8 +123,8 @@ func Put[T any](object map[string]any, name string, values []T) {
 	}
 }
 
-// AccountFor tells in JSON, if that is wanted, of an end that no object has
-// told of. A demonstration does so in any case, as its last line.
+// AccountFor reports an end in JSON, if JSON is wanted and no object has
+// reported it. A demonstration reports in any case, as its last line.
 func (s *Streams) AccountFor(status *ExitError) {
 	if s.Told || !s.JSON && (s.Demo == "" || status.Code == ExitUsage) {
 		return

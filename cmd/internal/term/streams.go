@@ -21,8 +21,8 @@ type Streams struct {
 	Account
 }
 
-// Output is the standard output. It remembers that writing failed, so that a
-// verb that was asked something does not succeed without an answer.
+// Output is the standard output. It remembers that writing failed: a verb that
+// was asked something must not succeed without an answer.
 type Output struct {
 	*os.File
 	failed error

@@ -61,7 +61,7 @@ func (t *Table) Add(prose string, cells ...string) { t.rows = append(t.rows, row
 // in the middle, and words are wrapped.
 func (t *Table) Write(to Page) error {
 	widths, longest := t.widths(to.Columns)
-	right := 0 // where the words begin, if that is beside the cells
+	right := 0 // where the words begin, if they are next to the cells
 	for _, w := range widths {
 		right += w + gap
 	}
@@ -83,8 +83,8 @@ func (t *Table) Write(to Page) error {
 	return err
 }
 
-// widths are those of the columns, the widest narrowed until all fit, and of
-// the longest line of words.
+// widths returns the widths of the columns, the widest narrowed until all fit,
+// and of the longest line of words.
 func (t *Table) widths(columns int) (widths []int, longest int) {
 	for _, r := range append(slices.Clone(t.rows), row{t.Heads, t.About}) {
 		for i, cell := range r.cells {
@@ -243,8 +243,8 @@ func DataOf(data []byte) NodeData {
 	return NodeData{Data: &text}
 }
 
-// NotText is data that JSON cannot carry as they are, and nil for those that it
-// can.
+// NotText returns data that JSON cannot carry unchanged, and nil for other
+// data.
 func NotText(data []byte) []byte {
 	if utf8.Valid(data) {
 		return nil

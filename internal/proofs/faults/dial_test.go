@@ -196,7 +196,7 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 
 func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 3 * T // so that the machine may stand still for a moment
+		const timeout = 3 * T // the machine may stand still for a moment
 		s.w.SetTimeout(timeout)
 		hung, err := s.relayTo("127.0.0.2:0", "", nil)
 		require.NoError(s, err)

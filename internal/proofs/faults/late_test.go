@@ -77,7 +77,7 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	for i := range 2000 {
 		writing.Go(func() { _, _ = busy.Create(s.w.Path(fmt.Sprint("busy-", i)), nil, 0, zk.WorldACL(zk.PermAll)) })
 	}
-	s.wait(tick, time.Now()) // so that the create is behind them
+	s.wait(tick, time.Now()) // the create must be behind them
 	acquired := s.start(context.Background(), c)
 	s.wait(tick, time.Now()) // the create is with the follower, which forgets the requests of connections that end sooner
 	away.Store(true)
@@ -190,7 +190,7 @@ func TestF32TheSessionExpiresWhileHolding(t *testing.T) {
 		s.w.ExpireSession(h.Session())
 		s.ends(ended)
 		require.ErrorIs(s, h.Err(), coord.ErrLost)
-		// The news of the node's end may come before that of the session's.
+		// The news of the node's end may come before the news of the session's.
 		require.True(s, errors.Is(h.Err(), coord.ErrSessionExpired) || errors.Is(h.Err(), coord.ErrNodeDeleted), "%v", h.Err())
 		next := s.grantedAfter(killed, waiter)
 		require.Greater(s, next.Token(), h.Token())

@@ -307,7 +307,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 }
 
 // rewrite sets a node's data of 10 KB again and again. It returns how often
-// that has succeeded, and what ends it and tells the first error.
+// this has succeeded, and a function that ends it and returns the first error.
 func (s scene) rewrite(c *coord.Client) (written *atomic.Int64, stop func() error) {
 	s.Helper()
 	path, data := s.w.Path("rewritten"), make([]byte, 10_000)
@@ -342,7 +342,7 @@ func (s scene) writes(written *atomic.Int64) {
 
 func TestF60PacketsGoOnBehindAProxyThatFlaps(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 2 * T // so that the machine may stand still for a moment
+		const timeout = 2 * T // the machine may stand still for a moment
 		s.w.SetTimeout(timeout)
 		written, stop := s.rewrite(s.behind(coord.WithSessionTimeout(timeout)))
 		p := s.w.Proxy()
@@ -383,8 +383,8 @@ func (s scene) leavesNothing() {
 	require.Empty(s, s.drained(progress, s.w.Watched), "watches are left")
 }
 
-// drained waits until there is nothing to list, and returns what there is after
-// the given time, and what a busy machine takes beside.
+// drained waits until there is nothing to list, and returns what is left after
+// the given time, extended by the delays of a busy machine.
 func (s scene) drained(within time.Duration, list func() []string) (left []string) {
 	s.Helper()
 	begun := time.Now()
@@ -397,7 +397,7 @@ func (s scene) drained(within time.Duration, list func() []string) (left []strin
 	}
 }
 
-// ephemerals lists the scenario's ephemeral nodes, whatever their ACL.
+// ephemerals lists the scenario's ephemeral nodes, regardless of their ACL.
 func (s scene) ephemerals() (found []string) {
 	s.Helper()
 	root := s.w.Path("") + "/"
@@ -488,9 +488,9 @@ func (s scene) admin() *zk.Conn {
 // hold ends after its window (d).
 const prompt = 50 * time.Millisecond
 
-// control is a timer that runs beside a scenario and hands over to another
-// goroutine each time it fires, as a deadline does. Its delay is that of this
-// process.
+// control is a timer that runs during a scenario and hands over to another
+// goroutine each time it fires, as a deadline does. Its delay is the delay of
+// this process.
 type control struct {
 	mu   sync.Mutex
 	due  time.Time // of the beat under way

@@ -33,7 +33,7 @@ func TestF34TheSessionMovesToAnotherServerAgainAndAgain(t *testing.T) {
 }
 
 func (s scene) moveSessions(move func(id int64) error) {
-	const timeout = 2 * T // so that the machine may stand still for a moment
+	const timeout = 2 * T // the machine may stand still for a moment
 	s.w.SetTimeout(timeout)
 	clients := s.clients(2, coord.WithSessionTimeout(timeout))
 	sessions := []int64{clients[0].SessionID(), clients[1].SessionID()}
@@ -87,7 +87,7 @@ func TestF35TheConnectionIsCutOneWay(t *testing.T) {
 // given at first.
 func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 3 * T // so that the machine may stand still for a moment
+		const timeout = 3 * T // the machine may stand still for a moment
 		p := s.w.Proxy()
 		p.Delay(proxy.Both, timeout/10, timeout/80)
 		c := s.behind(coord.WithTick(zktest.DefaultTick), coord.WithSessionTimeout(timeout))
@@ -104,7 +104,7 @@ func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 
 func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * T                               // so that the machine may stand still for a moment
+	const timeout = 2 * T                               // the machine may stand still for a moment
 	const slow, jitter = 3 * timeout / 20, timeout / 20 // both ways together: T/5 at most
 	type delay struct {
 		way          proxy.Direction
@@ -186,7 +186,7 @@ func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
 
 func TestF10TheConnectionFlaps(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 2 * T // so that the machine may stand still for a moment
+		const timeout = 2 * T // the machine may stand still for a moment
 		s.w.SetTimeout(timeout)
 		var clients []*coord.Client
 		for range 3 {

@@ -113,7 +113,7 @@ func mix(s scene) {
 	}
 }
 
-// trouble makes the faults of the mix, and counts those that struck.
+// trouble makes the faults of the mix, and counts the ones that struck.
 type trouble struct {
 	scene
 	rec     *history.Recorder
@@ -230,7 +230,7 @@ func (t *trouble) loseReplies() {
 const crowdTimeout = 2 * T
 
 // crowd is many waiters in one client, on one path that another client holds,
-// and a hold beside them.
+// and a hold in the same client.
 type crowd struct {
 	s         scene
 	n         int
@@ -348,8 +348,8 @@ func TestF48ACrowdInOneClientComesBackAfterACut(t *testing.T) {
 	})
 }
 
-// A hold outlives an outage of T/3, so that T is longer here: a real server
-// takes a while to start.
+// A hold outlives an outage of T/3. T is longer here: a real server takes a
+// while to start.
 func TestF48ACrowdInOneClientComesBackAfterARestart(t *testing.T) {
 	eachPrivateAlone(t, func(s scene) {
 		c := s.assemble(crowdOf(), 3*crowdTimeout)

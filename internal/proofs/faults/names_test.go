@@ -494,8 +494,7 @@ func TestF04TheContextEndsWhileTheReplyToACreateIsLost(t *testing.T) {
 	})
 }
 
-// isClaim reports whether a create is that of a claim's node, not of its
-// directory.
+// isClaim reports whether a create makes a claim's node, not its directory.
 func isClaim(f *proxy.Frame) bool {
 	return len(f.Paths) == 1 && f.Op == proxy.OpCreate
 }

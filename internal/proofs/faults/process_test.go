@@ -28,8 +28,8 @@ func init() {
 	zktest.RegisterChild("refused", refusedMain)
 }
 
-// holderMain acquires the lock. It answers each line at once by "TOKEN true" if
-// it holds the lock, else by "TOKEN false CAUSE".
+// holderMain acquires the lock. It immediately answers each line by "TOKEN
+// true" if it holds the lock, else by "TOKEN false CAUSE".
 func holderMain(args []string) {
 	servers, dir := args[0], args[1]
 	timeout, err := time.ParseDuration(args[2])
@@ -194,9 +194,9 @@ func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 	})
 }
 
-// hogMain contends for the lock on one processor, beside many goroutines that
-// keep it busy. It prints how long each hold was trusted, as "TOKEN FROM TO" by
-// the machine's clock.
+// hogMain contends for the lock on one processor, which many goroutines keep
+// busy. It prints how long each hold was trusted, as "TOKEN FROM TO" by the
+// machine's clock.
 func hogMain(args []string) {
 	runtime.GOMAXPROCS(1)
 	c, err := coord.Open(context.Background(), args[0], coord.WithSessionTimeout(T), coord.WithTick(tick))

@@ -28,8 +28,7 @@ import (
 
 func init() { zktest.RegisterChild("consumer", consumerMain) }
 
-// consumerMain receives one item, prints it, and acknowledges it when it is
-// told to.
+// consumerMain receives one item, prints it, and acknowledges it on demand.
 func consumerMain(args []string) {
 	ctx := context.Background()
 	c, err := coord.Open(ctx, args[0], coord.WithSessionTimeout(T), coord.WithTick(tick))
@@ -323,7 +322,7 @@ type storm struct {
 	clients []*coord.Client
 
 	granted, cancelled atomic.Int64
-	left               atomic.Int64 // of the cancelled, those that stood in line
+	left               atomic.Int64 // the cancelled waiters that stood in line
 }
 
 // Of 1,000 acquires that are cancelled at random moments, in every stage from
@@ -398,9 +397,9 @@ func (st *storm) rage(most int) (begun int) {
 // The script that the peers were measured with: eight workers that hold for 5
 // to 45 ms, one server, and 110 faults in 80 seconds (or as many as fit into a
 // shorter time). Kazoo's lock was granted 947 times, with gaps of up to 5.1 s.
-// It is measured, so no other scenario runs beside it. How long a killed server
-// takes to serve again depends on the machine, so only the time in which it
-// served counts: of Kazoo's 80 s, too, some were without a server.
+// It is measured, so no other scenario runs in parallel. How long a killed
+// server takes to serve again depends on the machine, so only the time in which
+// it served counts: of Kazoo's 80 s, too, some were without a server.
 func TestChaos80(t *testing.T) {
 	play(t, zktest.NewPrivate(t, zktest.Real), chaos)
 }

@@ -52,7 +52,7 @@ type scene struct {
 }
 
 // play runs a scenario, and the checks that all have in common. The world's
-// proxies are made before, so that they are not taken for the scenario's.
+// proxies are made first, not to be taken for the scenario's.
 func play(t *testing.T, w *zktest.World, f func(s scene)) {
 	w.Proxies()
 	s := scene{t, w, startControl(t), &roster{}}
@@ -237,8 +237,8 @@ func (s scene) handOver(first *coord.Hold, next <-chan result) *coord.Hold {
 	return s.grantedWithin(progress, next, released)
 }
 
-// grantedAfter waits for a hold that comes when the servers were told to end
-// another (l), perhaps before the client of that one has heard of it.
+// grantedAfter waits for a hold that is granted after the servers ended another
+// (l), perhaps before the other's client has heard of it.
 func (s scene) grantedAfter(end time.Time, done <-chan result) *coord.Hold {
 	s.Helper()
 	r := s.result(done)

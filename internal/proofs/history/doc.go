@@ -16,8 +16,8 @@
 // A [Record] is an operation with the times of its call and its return, or an
 // event, such as a loss. Times are counted from the recorder's beginning, by
 // the monotonic clock (in a testing/synctest bubble the virtual one), and no
-// two are equal, so that what happened in one process is totally ordered.
-// Records of other processes are added by [Recorder.Import].
+// two are equal: what happened in one process is totally ordered. Records of
+// other processes are added by [Recorder.Import].
 //
 // A hold is trusted from the return of its acquisition to the call of its
 // release or the moment of its loss. A loss counts from the end of the trust

@@ -80,7 +80,7 @@ func (g *Grant[H]) watch() {
 	}
 }
 
-// deadline is the end of the hold's window; zero if it does not tell.
+// deadline is the end of the hold's window; zero if the hold does not say.
 func (g *Grant[H]) deadline() time.Time {
 	if d, ok := any(g.Hold).(interface{ Deadline() time.Time }); ok {
 		return d.Deadline()
@@ -108,7 +108,7 @@ func (g *Grant[H]) Err() error {
 			deadline = g.done // an end that was under way may return much later
 		}
 		if !deadline.IsZero() && deadline.Before(g.sure) {
-			deadline = g.sure // whatever the hold says of its window: it was trusted then
+			deadline = g.sure // even if the hold's window ends earlier: it was trusted then
 		}
 		g.lost.Do(func() { g.Op.Lost(deadline, err) })
 	}
@@ -174,8 +174,8 @@ func (f *Fence) Wrote(key string, w Write) {
 	f.writes[key] = append(f.writes[key], w)
 }
 
-// Stale counts writes, and describes those that came after one of a later
-// holder, or undid another.
+// Stale counts writes, and describes each that came after a later holder's
+// write, or undid another.
 func (f *Fence) Stale() (total int, stale []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

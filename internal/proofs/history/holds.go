@@ -11,7 +11,7 @@ import (
 type Violation struct {
 	Key     string
 	Text    string
-	Records []int // IDs of those that show it
+	Records []int // IDs of the records that show it
 }
 
 func (v Violation) String() string {
@@ -142,8 +142,8 @@ func exclusion(records []Record) (found []Violation) {
 	return found
 }
 
-// tokenOrder finds exclusive grants whose token is smaller than that of the
-// grant before, or the same, unless tokens may repeat.
+// tokenOrder finds exclusive grants whose token is smaller than the previous
+// grant's, or the same, unless tokens may repeat.
 func tokenOrder(repeat bool) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		var last span

@@ -224,7 +224,7 @@ func judge(model porcupine.Model, parts [][]porcupine.Operation, within time.Dur
 	return bad, undecided
 }
 
-// shown is how many violations of one rule are told; the rest is counted.
+// shown is how many violations of one rule are described; the rest is counted.
 const shown = 5
 
 // Check applies the rules to what was recorded so far. It fails the test if
@@ -256,7 +256,7 @@ func Check(t testing.TB, r *Recorder, rules ...Rule) (violations, undecided int)
 	return violations, undecided
 }
 
-// tell puts the first few violations into words.
+// tell describes the first few violations.
 func tell(found []Violation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d violations", len(found))

@@ -142,7 +142,7 @@ func overtaken(records []Record) (found []Violation) {
 	byReturn := slices.Clone(passages)
 	slices.SortFunc(byReturn, func(a, b passage) int { return cmp.Compare(a.out.Return, b.out.Return) })
 	slices.SortFunc(passages, func(a, b passage) int { return cmp.Compare(a.out.Call, b.out.Call) })
-	// Of those that were out before, the one put in last is the worst.
+	// Of the items that were out before, the one put in last is the worst.
 	worst, next := passage{in: Record{Call: -time.Hour}}, 0
 	for _, p := range passages {
 		for ; next < len(byReturn) && byReturn[next].out.Return < p.out.Call; next++ {

@@ -201,7 +201,7 @@ func FIFO(key string) Rule {
 
 // Rounds: a barrier of n lets no member in before n have come, and none out
 // while a member of the round is at work, begins no round while another lasts,
-// and tells all members of a round the same end.
+// and reports the same end to all members of a round.
 func Rounds(key string, n int) Rule {
 	return Rule{"double barrier", key, []func([]Record) []Violation{size(n), verdicts, together}, roundModel(n), roundSteps}
 }

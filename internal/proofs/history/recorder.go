@@ -304,7 +304,7 @@ func (r *Record) grants() bool {
 
 // Died ends every grant of the clients whose names begin with prefix: their
 // process was killed. It is not known when each of them ended: what the process
-// did after its last record, such as a release, may not have been told.
+// did after its last record, such as a release, may not have been recorded.
 func (r *Recorder) Died(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
-// fake is a hold that ends when told to.
+// fake is a hold that ends on demand.
 type fake struct {
 	done   chan struct{}
 	mu     sync.Mutex

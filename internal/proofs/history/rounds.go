@@ -96,7 +96,7 @@ func size(n int) func([]Record) []Violation {
 // Complete is the verdict of a round in which every member has finished.
 const Complete = "complete"
 
-// verdicts finds rounds whose members were told different ends, and those that
+// verdicts finds rounds whose members got different verdicts, and rounds that
 // were called complete though a member had been lost before it left.
 func verdicts(records []Record) (found []Violation) {
 	for _, r := range rounds(records) {

@@ -229,7 +229,7 @@ func (w *world) checkLeftovers() {
 	}
 }
 
-// driver makes trouble until told to stop.
+// driver makes trouble until stopped.
 type driver struct {
 	*world
 	r       *rand.Rand

@@ -96,8 +96,8 @@ func (s *station) get(ctx context.Context) *coord.Client {
 	return s.client
 }
 
-// take removes the client, so that no worker gets it any more, and returns it;
-// nil if it was removed already.
+// take removes the client from the workers' choice, and returns it; nil if it
+// was removed already.
 func (s *station) take() *coord.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()

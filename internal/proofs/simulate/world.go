@@ -102,7 +102,7 @@ func (w *world) count(table map[string]int, name string, n int) {
 
 // erased is a node that the driver began to delete.
 type erased struct {
-	token int64 // which tells it from a later one of the same name
+	token int64 // distinguishes it from a later one of the same name
 	at    time.Time
 }
 

@@ -121,7 +121,7 @@ func (r *run) freeze(ctx context.Context, k *child, kind string, d time.Duration
 // rng is a source of random numbers for one lane.
 func (r *run) rng(lane uint64) *rand.Rand { return rand.New(rand.NewPCG(r.opts.Seed, lane)) }
 
-// calmly is the line that tells a child that the faults are over.
+// calmly is the line that announces to a child that the faults are over.
 const calmly = "calm"
 
 // childName is the name under which the child's main function is registered.
@@ -149,8 +149,8 @@ func childMain(args []string) {
 	v.end()
 }
 
-// lineWriter writes lines to stdout in the background, so that no worker waits
-// for the reader while it holds a lock.
+// lineWriter writes lines to stdout in the background: no worker waits for the
+// reader while it holds a lock.
 type lineWriter struct {
 	lines chan string
 	asked chan chan struct{} // answered when all lines so far are written

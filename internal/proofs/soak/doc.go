@@ -26,8 +26,8 @@
 // it has seen, and write into ZooKeeper by transactions; both are part of the
 // verdict. Writers of the read/write locks sometimes go on as readers, with no
 // gap on record. No client may pass the barrier within a time in which it was
-// certainly shut. A client of this process must be told of the loss of a hold
-// by the end of its window, plus the delay of timers.
+// certainly shut. A client of this process must learn of the loss of a hold by
+// the end of its window, plus the delay of timers.
 //
 // When the time is over, the faults end. Within T + 2 s, and the time for which
 // a hold lasts there, some client must be granted something at each place that

@@ -43,9 +43,9 @@ type Options struct {
 	Kills    bool // of servers
 }
 
-// smoke is the short run among the ordinary tests. It kills no server: those of
-// 3.8.0, which the tests run on, can lose what they have acknowledged when they
-// are killed while they catch up.
+// smoke is the short run among the ordinary tests. It kills no server: the
+// tests run on 3.8.0, whose servers can lose acknowledged writes when they are
+// killed while they catch up.
 var smoke = Options{Duration: 12 * time.Second, Clients: 4, Children: 2}
 
 // fromEnvironment reads SOAK_DURATION and SOAK_SEED. Without a duration it is

@@ -176,7 +176,7 @@ const harness = "github.com/zkcoord/zkcoord/internal/"
 // little, since the history grows all the time.
 func libraryHeap() (bytes float64) {
 	runtime.GC()
-	runtime.GC() // the profile is that of the last cycle but one
+	runtime.GC() // the profile shows the last cycle but one
 	n, _ := runtime.MemProfile(nil, false)
 	samples := make([]runtime.MemProfileRecord, n+100)
 	n, ok := runtime.MemProfile(samples, false)

@@ -115,7 +115,7 @@ func (r *run) disturb() {
 	lanes.Wait()
 }
 
-// tell reports the progress every minute.
+// tell prints the progress every minute.
 func (r *run) tell(ctx context.Context) {
 	for pause(ctx, time.Minute) {
 		r.tally.mu.Lock()
@@ -317,8 +317,8 @@ func (r *run) ephemerals() (found []string) {
 }
 
 // checkSignal checks when the loss of a hold is signalled. Its Deadline is then
-// that of its session, which only grows: a signal after it is too late, however
-// the hold was lost.
+// its session's, which only grows: a signal after it is too late, however the
+// hold was lost.
 func (r *run) checkSignal(worker string, h history.Holder) {
 	windowed, ok := h.(interface{ Deadline() time.Time })
 	if !ok {

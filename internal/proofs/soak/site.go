@@ -213,7 +213,7 @@ func (r *run) site(name string, seed uint64) *site {
 	}
 }
 
-// checks are those of a client of this process.
+// checks are the checks of a client of this process.
 type checks struct {
 	workload.Unchecked
 	run *run

@@ -8,7 +8,7 @@
 // The same code runs in virtual time, in a testing/synctest bubble, and in real
 // time.
 //
-// A worker judges at once what it sees by itself: a call returns when its
+// A worker immediately judges what it sees by itself: a call returns when its
 // context ends, with an error that is documented; Err, Done and Deadline of a
 // hold agree; a release is over in time. The rules of package history judge
 // what all workers saw together. A test adds its own checks by [Checks].

@@ -98,7 +98,8 @@ func Observe(w *Worker, c *coord.Client) bool {
 }
 
 // Keep shuts a barrier and opens it again. It gives neither up half-way: a late
-// effect of one call could not be told from the next. There is one keeper.
+// effect of one call would look like an effect of the next. There is one
+// keeper.
 func Keep(w *Worker, c *coord.Client) bool {
 	b := must(barrier.New(c, w.Key))
 	op, shutting := w.Rec.Call(w.Name, w.Key, history.Shut), w.certain()

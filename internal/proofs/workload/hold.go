@@ -158,10 +158,10 @@ func (w *Worker) touch(key string, h *coord.Hold) {
 // value and waits for a moment before it writes, without naming a version. That
 // is safe only while the hold excludes others, which the check in the
 // transaction ensures, and if the value is not older than the grant, which a
-// lagging server's can be after a reconnect. The context is not the hold's, so
-// that the outcome is learnt also when the hold is lost meanwhile. After a
-// transaction that may be carried out late nobody must write again by the node:
-// the late one would undo it.
+// lagging server's can be after a reconnect. The context is not the hold's: the
+// outcome is learnt even if the hold is lost meanwhile. After a transaction
+// that may be carried out late, nothing else may be written under the same
+// node: the late transaction would undo it.
 func (w *Worker) increment(c *coord.Client, key string, h *coord.Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Pace.Timeout)
 	defer cancel()

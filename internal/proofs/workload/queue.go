@@ -12,7 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 )
 
-// Shop is a queue as its producers and consumers use it: those of one client
+// Shop is a queue as its producers and consumers use it; all of one client
 // share an object.
 type Shop struct {
 	Full  int     // no worker puts an item while there are so many
@@ -34,7 +34,7 @@ func (s *Shop) open(w *Worker, c *coord.Client) *queue.Queue {
 	return s.queues[c]
 }
 
-// Close closes all the queues, also those of clients that are closed.
+// Close closes all the queues, even if their clients are closed.
 func (s *Shop) Close(ctx context.Context) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

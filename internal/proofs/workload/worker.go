@@ -39,7 +39,7 @@ type Pace struct {
 	Pause     time.Duration // between two uses, at most
 }
 
-// Checks are a test's own, beside what workers judge themselves.
+// Checks are a test's own, in addition to what workers judge themselves.
 type Checks interface {
 	Granted(w *Worker, what history.Holder)                   // nil for a turn without a hold
 	Look(w *Worker, h *coord.Hold)                            // now and then while h is held

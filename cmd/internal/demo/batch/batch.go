@@ -52,7 +52,7 @@ type Progress struct {
 	PID   int // killed
 	Files int // counted
 	Words int // counted
-	Left  int // incomplete: so many were told so
+	Left  int // incomplete: so many members learned this
 }
 
 // Result is the outcome.

@@ -49,7 +49,7 @@ type share struct {
 	Words int `json:"words"`
 }
 
-// thinks is how long a share takes at least, so that a spectator can follow.
+// thinks is how long a share takes at least, for a spectator to follow.
 const thinks = 300 * time.Millisecond
 
 // Serve takes part in rounds until one is complete, and then waits for the end

@@ -15,7 +15,7 @@ const (
 	// mostFailures is how many processes may end by themselves, with an error,
 	// before the demonstration gives up.
 	mostFailures = 5
-	// leaveWithin is how long processes have to end when they are told to.
+	// leaveWithin is how long processes have to end when asked to.
 	leaveWithin = 5 * time.Second
 )
 
@@ -59,7 +59,7 @@ func (c *Crew[M]) Start(command func(number int) (*exec.Cmd, error)) (*Member, e
 	if err != nil {
 		return nil, err
 	}
-	// A pipe of our own: Wait would close that of the command before it is read
+	// A pipe of our own: Wait would close the command's pipe before it is read
 	// to its end.
 	out, theirs, err := os.Pipe()
 	if err != nil {
@@ -137,7 +137,7 @@ func (e Event[M]) Failure() error {
 // Members are the processes that were started and not removed since.
 func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
-// Close tells all members to end, and waits until they have. Those that do not
+// Close asks all members to end, and waits until they have. Those that do not
 // are killed. Their messages meanwhile go to hear.
 func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
 	for m := range c.members {

@@ -7,6 +7,6 @@
 // ([Tell]), which is read to its end also when the process is killed: no
 // message that was sent is lost.
 //
-// Each process has a process group of its own, so that a key typed at the
-// terminal reaches the parent alone, which ends the others in good order.
+// Each process has a process group of its own: a key typed at the terminal
+// reaches the parent alone, which ends the others in good order.
 package crew

@@ -1,6 +1,7 @@
 // Package market is the job of "demo queue": several processes put items into a
 // queue, others receive them one by one, work for a moment and acknowledge
-// them. Some of those are killed with an item in hand, which must come back.
+// them. Some consumers are killed while they have an item, which must come
+// back.
 package market
 
 import (
@@ -102,8 +103,7 @@ func (m *Market) consumer() error {
 }
 
 // hear handles a process's message, or its end. A consumer that has just
-// received an item waits: it is told to go on, or is killed when it is time for
-// that.
+// received an item waits until it may go on, or is killed.
 func (m *Market) hear(e crew.Event[message]) error {
 	if e.Message == nil {
 		if err := m.crew.Ended(e); err != nil || e.From.Killed() {

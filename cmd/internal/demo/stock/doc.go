@@ -5,10 +5,10 @@
 // # How the count stays honest
 //
 // The file holds what is left and the list of the sales, and is replaced in one
-// step (a rename), so that a seller killed at any point has either sold and
-// counted its unit, or neither. After the replacement the seller tells the shop
-// over a pipe. Both records are needed: the file knows of the sale of a seller
-// that was killed before it could tell; what sellers told knows of the sales
-// that another one's replacement of the file has undone. The sales that count
-// are the union. In a job without a lock it is far larger than the stock.
+// step (a rename): a seller killed at any point has either sold and counted its
+// unit, or neither. After the replacement the seller reports the sale to the
+// shop over a pipe. Both records are needed: only the file has the sale of a
+// seller that was killed before its report; only the reports have the sales
+// that another seller's replacement of the file has undone. The sales that
+// count are the union. In a job without a lock it is far larger than the stock.
 package stock

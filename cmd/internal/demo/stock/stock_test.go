@@ -45,7 +45,8 @@ func broken(context.Context, func(int64, func() error) error) error {
 	return errors.New("no lock to be had")
 }
 
-// lockedByFile uses a lock that the kernel takes from a killed process at once.
+// lockedByFile uses a lock that the kernel immediately takes from a killed
+// process.
 func lockedByFile(path string) Lock {
 	token := int64(0)
 	return func(_ context.Context, do func(int64, func() error) error) error {

@@ -29,7 +29,7 @@ import (
 // The width and height of a small phone.
 const width, height = 360, 740
 
-// hostile is what nobody should call themselves.
+// hostile is a name that no client should have.
 const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe"
 
 func startServer(t *testing.T) *zkembed.Server {
@@ -171,7 +171,7 @@ func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	b.shows("#state", "zkcoord does not answer")
 }
 
-// fits tells that the page does not scroll to the side.
+// fits checks that the page does not scroll to the side.
 func fits(b tab) {
 	b.t.Helper()
 	require.Equal(b.t, width, value[int](b, `innerWidth`))
@@ -274,8 +274,8 @@ func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
 
 const root = "../../../.."
 
-// soon bounds waits for what should happen at once, and patience a whole test.
-// They are patience with a busy machine, no promises.
+// soon bounds waits for what should happen immediately, and patience a whole
+// test. They are patience with a busy machine, no promises.
 const (
 	soon     = 30 * time.Second
 	patience = 2 * time.Minute
