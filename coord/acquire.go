@@ -16,11 +16,11 @@ import (
 // Acquire joins the line, waits for the turn by rule, and returns the hold.
 // When the own node is deleted or the session ends while waiting, it joins
 // again, at the end of the line. When it returns an error, nothing is left
-// behind: what could not be deleted yet is deleted in the background. When ctx
-// ends, it returns immediately. ctx bounds the waiting only, not the hold. With
-// a ctx that carries a hold of the same line, see [Spec.Reentrant]; a claim
-// that would wait for that hold is refused with [ErrInvalid], and so is any
-// exclusive claim inside of a shared hold.
+// behind: nodes that could not be deleted yet are deleted in the background.
+// When ctx ends, it returns immediately. ctx bounds the waiting only, not the
+// hold. With a ctx that carries a hold of the same line, see [Spec.Reentrant];
+// a claim that would wait for that hold is refused with [ErrInvalid], and so is
+// any exclusive claim inside of a shared hold.
 func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, error) {
 	h, outer, err := c.inside(ctx, spec, rule)
 	switch {
@@ -206,10 +206,10 @@ func (cl *claim) giveUp(ctx context.Context, why error) {
 	}
 }
 
-// inside decides what an acquire by spec is answered with inside of a hold of
-// the same line, that is, with a context that carries one (see [HeldIn]). If
-// the hold covers what is asked for, and the claim is re-entrant, it is another
-// handle of the hold, without a request. An exclusive claim inside of a shared
+// inside decides an acquire by spec inside of a hold of the same line, that is,
+// with a context that carries one (see [HeldIn]). If the hold covers the
+// request, and the claim is re-entrant, the acquire gets another handle of the
+// hold, without a request to a server. An exclusive claim inside of a shared
 // hold is refused with [ErrInvalid]. In all other cases there is no decision,
 // but a claim that is not granted immediately waits for the outer hold, which
 // ends no earlier than its own context.
@@ -321,9 +321,9 @@ func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
 
 type boundKey struct{}
 
-// bound returns what bounds a release that is called with ctx: ctx, or nothing
-// if that has ended already. It is decided once, as the call begins: a context
-// that ends later ends during the call.
+// bound returns the context that bounds a release called with ctx: ctx, or
+// nothing if ctx has ended already. A context that ends later ends during the
+// call.
 func bound(ctx context.Context) context.Context {
 	if ctx.Value(boundKey{}) != nil {
 		return ctx

@@ -123,7 +123,8 @@ func (cl *claim) wanted() string { return znode.Join(cl.node.Dir, cl.node.Stem) 
 type together []*claim
 
 // join makes the nodes of the claims, which are of one session, by once and
-// ensure; see [znode.Create]. If ctx ends first, what is made is left.
+// ensure; see [znode.Create]. If ctx ends first, the claims leave the nodes
+// that are made.
 func (t together) join(ctx context.Context, once func() error, ensure func(error) error) error {
 	err := znode.Certain(ctx, t[0].sess, func() error {
 		nodes := make([]*znode.Node, len(t))
@@ -244,7 +245,7 @@ func (cl *claim) lose(cause error, gone bool) {
 // losing ends the holds as lost. It does not block. It returns what is left to
 // do, in this order, once all holds of the session have ended: first the node
 // is deleted, then the log and the observer hear of it, which may take their
-// time. That the claim deleted its node itself is no news.
+// time. A node that the claim deleted itself is not reported.
 func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	select {
 	case <-cl.client.closed:

@@ -293,7 +293,7 @@ func TestAClaimWithTooMuchDataIsRefusedBeforeItIsSent(t *testing.T) {
 	})
 }
 
-// transcript may be written and read at once.
+// transcript may be written and read concurrently.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer

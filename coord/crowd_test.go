@@ -47,7 +47,7 @@ func (b bubble) queueUp(c *coord.Client, n int) (giveUp func()) {
 	}
 }
 
-// requests counts what a server is asked for from now on.
+// requests counts the requests that a server gets from now on.
 func (b bubble) requests(seen func(zkembed.Request), ops ...zkembed.Op) *zkembed.Fault {
 	return b.Server.Inject(zkembed.Match{Ops: ops, Func: func(r zkembed.Request) bool {
 		seen(r)
@@ -89,8 +89,8 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 	})
 }
 
-// What a claim looks at was listed after it had reason to look: a waiter whose
-// predecessor goes while another's listing is under way has one of its own.
+// A claim uses only listings that began after it had reason to look: if its
+// predecessor goes during another waiter's listing, the claim lists again.
 func TestAListingIsNotOlderThanItsReason(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -195,10 +195,10 @@ func inUse() usage {
 }
 
 // A waiter keeps what it waits for, however long the line is, and has no
-// goroutine but its caller's. What is counted is all that is on the heap when
-// all wait and was not when the callers' goroutines were there but had not
-// called: the embedded server's nodes and watches, in the same process, too.
-// The callers' stacks are theirs, and are not counted.
+// goroutine but its caller's. The test counts the heap that grows between the
+// start of the callers' goroutines and the time when all wait, including the
+// nodes and watches of the embedded server in this process, but not the
+// callers' stacks.
 func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 	const most = 9 << 9
 	for _, n := range []int{2000, 5000} {
@@ -231,8 +231,8 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 	}
 }
 
-// What is counted is the hold, its claim, its node and the watch on that; and
-// in the embedded server its directory, its node and the watch.
+// The test counts the hold, its claim, its node and the node's watch, and in
+// the embedded server the directory, the node and the watch.
 func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 	const n, most = 5000, 3000
 	inBubble(t, func(b bubble) {
@@ -243,7 +243,7 @@ func TestAHeldLockCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 			var err error
 			holds[i], err = c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine(fmt.Sprintf("/%d", i)), Kind: "lock"}, coord.First)
 			require.NoError(b, err)
-			time.Sleep(time.Millisecond) // one at a time: the runtime keeps what its goroutines need at once
+			time.Sleep(time.Millisecond) // one at a time: the runtime keeps the memory of concurrent goroutines
 		}
 		time.Sleep(time.Second) // by then each node is watched
 		after := inUse()
@@ -293,8 +293,8 @@ func (b bubble) listings(session int64) *atomic.Int32 {
 	return &lists
 }
 
-// nextHolds releases h and returns the hold of the first of those that wait,
-// and the rest, none of which holds.
+// nextHolds releases h and returns the next waiter's hold and the remaining
+// waiters, none of which holds.
 func (b bubble) nextHolds(h *coord.Hold, waiting []<-chan granted) (*coord.Hold, []<-chan granted) {
 	b.Helper()
 	require.NoError(b, h.Release(b.Context()))
@@ -323,9 +323,9 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID()}, zkembed.Drop())
 		require.NoError(t, between.Leave(b.Context()))
 		time.Sleep(time.Second)
-		// By the listing of the last to join, the second cannot tell, at the
-		// first hand-off, that the one between has gone. By the second's own,
-		// all can tell who has.
+		// At the first hand-off, the last joiner's listing does not show the
+		// second that the contender between has gone. The second's own listing
+		// shows it to all waiters.
 		for _, want := range []int32{1, 0, 0, 0} {
 			lists.Store(0)
 			h, waiting = b.nextHolds(h, waiting)
@@ -398,8 +398,8 @@ func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *tes
 	})
 }
 
-// That those of the same client that take part in its line have gone grants a
-// claim nothing: others may stand between.
+// A claim is not granted when its own client's claims ahead have gone: other
+// clients' claims may stand between.
 func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		spec := func(kind string) coord.Spec {
@@ -473,8 +473,8 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 	})
 }
 
-// What another's listing does not tell a waiter is whether its own node is
-// there: because it is not in it, or because it may have gone since.
+// Another waiter's listing does not prove that the own node exists: the listing
+// may lack the node, or the node may have gone since.
 func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 	for name, listed := range map[string]bool{"not listed": false, "not seen since it was listed": true} {
 		t.Run(name, func(t *testing.T) {

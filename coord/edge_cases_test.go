@@ -173,7 +173,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 	})
 }
 
-// What the ensemble refuses of a transaction is counted as the caller counts.
+// The index of a refused operation is counted as the caller counts.
 func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		undeletable := coord.WithACL("world:anyone:cr")

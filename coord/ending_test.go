@@ -240,7 +240,7 @@ func TestAContenderWhoseSessionWasGivenUpIsNotThereTwice(t *testing.T) {
 	}
 }
 
-// sessions are those that the server keeps.
+// sessions returns the sessions that the server keeps.
 func (b bubble) sessions() (ids []int64) {
 	for _, s := range b.Server.Sessions() {
 		ids = append(ids, s.ID)

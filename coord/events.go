@@ -16,7 +16,7 @@ import (
 const (
 	SessionUp      = "session up"        // connected with a session
 	SessionDown    = "session down"      // connection lost, session perhaps alive; not when that ends it
-	SessionOver    = "session over"      // Err tells why; unless the client is closed, a new one is being opened
+	SessionOver    = "session over"      // Err says why; unless the client is closed, a new one is being opened
 	ClaimJoined    = "joined"            // a claim's node was created, after Took
 	ClaimGranted   = "granted"           // its turn came, Took after the call
 	ClaimEnded     = "ended"             // a hold was released (Err is [ErrReleased]) or lost ([ErrLost]), or a wait given up, after Took
@@ -99,7 +99,7 @@ func (c *Client) emit(e Event) {
 	}
 }
 
-// tell reports what happened to an own node.
+// tell reports an event of an own node.
 func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 	e := Event{Session: n.Session().ID(), Path: c.relative(n.Path()), Err: err}
 	log, name := c.opts.Log, sessionName(e.Session)

@@ -8,7 +8,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// WithSuspended has f tell how long the machine has been suspended so far.
+// WithSuspended has f return how long the machine has been suspended so far.
 func WithSuspended(f func() time.Duration) Option {
 	return func(o *options) error {
 		o.Suspended = f
@@ -52,7 +52,7 @@ func (c *Client) JoinNames(ctx context.Context, specs ...NameSpec) ([]*Claim, er
 	return claims, nil
 }
 
-// Turn is the second step; a nil rule grants at once.
+// Turn is the second step; a nil rule grants immediately.
 func (cl *claim) Turn(ctx context.Context, rule Rule) (*Hold, error) {
 	cl.spec.Unlisted = cl.spec.Unlisted || rule == nil
 	h, err := cl.turn(ctx, rule, false)

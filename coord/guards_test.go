@@ -43,7 +43,7 @@ func (b bubble) createdBehind() (session int64, before zkembed.Counts, acquired 
 	session = c.SessionID()
 	b.Server.AddFollower(T/20, session)
 	time.Sleep(T)
-	// A write, so that no probe is due, which would have the server catch up.
+	// After a write no probe is due, which would have the server catch up.
 	require.NoError(b, coordtest.Write(b.Context(), c))
 	before = b.Server.SessionCounts(session)
 	acquired = b.acquireLater(c, mutex)
@@ -98,9 +98,9 @@ func TestAHoldWhoseClientReadsFromAnIsolatedFollowerEndsBeforeTheNextIsGranted(t
 	}
 }
 
-// Err compares the clock with the window, so that it is right also when those
-// who are to notice the loss have not run yet: of many who look in that very
-// instant, some come before them.
+// Err compares the clock with the window, so its answer is right even before
+// the goroutines that notice the loss have run: some of many callers in that
+// instant run earlier.
 func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h := b.acquire(b.Open())

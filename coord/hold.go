@@ -27,7 +27,7 @@ type Hold struct {
 
 	// Guarded by claim.mu.
 	err      error          // why it has ended, or nil
-	over     []func()       // tell of the nests that ended with it
+	over     []func()       // report the nests that ended with it
 	done     session.Signal // that it has ended
 	contexts map[*heldContext]struct{}
 }
@@ -211,7 +211,7 @@ type heldContext struct {
 }
 
 // Value has the hold for its line or name, and the context itself as the
-// innermost of those that carry holds.
+// innermost one that carries a hold.
 func (c *heldContext) Value(key any) any {
 	switch key := key.(type) {
 	case heldKey:
@@ -285,8 +285,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return held
 }
 
-// tellEnded tells the contexts of a hold that has ended, and the makers of the
-// nests that ended with it.
+// tellEnded ends the contexts of a hold that has ended, and informs the makers
+// of the nests that ended with it.
 func (h *Hold) tellEnded() {
 	h.claim.mu.Lock()
 	contexts, over, err := h.contexts, h.over, h.err

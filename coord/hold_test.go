@@ -334,9 +334,9 @@ func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testi
 	})
 }
 
-// A transaction that was refused, because the node had been written to, is not
-// carried out; when the session has ended by the time it looks at the node, it
-// tells of the loss.
+// A transaction that was refused because the node had been written to is not
+// carried out. If the session has ended when the hold looks at the node, the
+// error reports the loss.
 func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T) {
 	for name, do := range map[string]func(b bubble, c *coord.Client, h *coord.Hold) error{
 		"release": func(b bubble, c *coord.Client, h *coord.Hold) error { return b.release(b.Context(), c, h) },
@@ -387,8 +387,8 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 	})
 }
 
-// What the maker of a nest has given up may still be handed on, to one that
-// does not know the node.
+// A nest that its maker has given up may still be handed to someone who does
+// not know the node.
 func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

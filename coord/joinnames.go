@@ -19,12 +19,12 @@ func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) 
 
 // AcquireNames is [Client.AcquireName] for several names in directories that
 // exist, without the wait for a former session: one transaction makes all the
-// claims, with the operations of each, or none. They are of one session. A lost
-// reply is found out about, and the transaction repeated if it must. When the
-// ensemble refused it, the error wraps a [*TxnError], whose Index counts two
-// operations for each name, and those With it. When AcquireNames returns an
-// error, nothing is left behind: what could not be deleted yet is deleted in
-// the background.
+// claims, with the operations of each, or none. All claims belong to one
+// session. If the reply is lost, AcquireNames finds out what happened, and
+// repeats the transaction if necessary. When the ensemble refused it, the error
+// wraps a [*TxnError], whose Index counts two operations for each name, and
+// those With it. When AcquireNames returns an error, nothing is left behind:
+// nodes that could not be deleted yet are deleted in the background.
 func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {
 	if len(specs) == 0 {
 		return nil, nil
@@ -106,8 +106,8 @@ func (c *Client) joinName(ctx context.Context, spec NameSpec) (*claim, error) {
 }
 
 // createName sends the create once. Where the ACL forbids this client to write
-// into its own node, the node's version stays 0, and does not tell it from
-// another's.
+// into its own node, the node's version stays 0, and does not distinguish the
+// node from another client's.
 func (cl *claim) createName() error {
 	if cl.node.Shared {
 		err := together{cl}.create()

@@ -99,8 +99,8 @@ func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
 	}
 }
 
-// The first node is gone by the time at which the client looks for what became
-// of its transaction. The others tell.
+// The first node is gone when the client looks for the outcome of its
+// transaction. The other nodes prove that it was carried out.
 func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var away atomic.Bool
@@ -180,8 +180,7 @@ func (b bubble) named(c *coord.Client) *coord.Hold {
 	return h
 }
 
-// The data are the same, so that only the version tells the two nodes from each
-// other.
+// The data are the same: only the version distinguishes the two nodes.
 func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
@@ -197,8 +196,8 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 	})
 }
 
-// A claim of a name is safe without a proof: only the version tells its node
-// from what another program makes.
+// A claim of a name is safe without a proof: only the version distinguishes its
+// node from another program's.
 func TestAReleaseWithoutAProofLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()

@@ -54,7 +54,7 @@ func (h *Hold) giveUp() *removal {
 	return cl.leave(cl.atOnce)
 }
 
-// tellReleased tells the contexts of a hold that was released, and the
+// tellReleased ends the contexts of a hold that was released, and informs the
 // observer.
 func (h *Hold) tellReleased() {
 	h.tellEnded()
@@ -179,8 +179,8 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// Downgrade turns the hold of a writer into that of a reader, without a gap:
-// one transaction deletes the write node and creates a read node with the same
+// Downgrade turns a writer's hold into a reader's, without a gap: one
+// transaction deletes the write node and creates a read node with the same
 // sequence number. There is no moment without a node, no contender gets in
 // between, and the place in the line stays the same. The readers that wait
 // right behind get their turn, writers do not.
@@ -193,12 +193,12 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 //
 // It fails with [ErrInvalid], and leaves the hold alone, when the hold is not a
 // writer's (a mutex has no read side), while [ExactlyOnce.Release] is under
-// way, or when there are other handles of it ([Spec.Reentrant]) that are not
-// released: they would lose their exclusion unawares. With any other error
-// nothing is held any more, and nothing is left behind: what could not be
-// deleted yet is deleted in the background. When the connection fails before
-// the reply comes, Downgrade finds out what happened as [Client.Acquire] does,
-// and tries again if it must. One request, one round trip.
+// way, or when the hold has other handles ([Spec.Reentrant]) that are not
+// released: their owners would lose their exclusion unawares. With any other
+// error nothing is held any more, and nothing is left behind: nodes that could
+// not be deleted yet are deleted in the background. When the connection fails
+// before the reply comes, Downgrade finds out what happened as [Client.Acquire]
+// does, and tries again if it must. One request, one round trip.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	shared, err := h.downgrade(ctx)
 	return shared, h.claim.client.Failure("downgrade", h.Node(), err)
@@ -231,8 +231,8 @@ func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 	return shared, err
 }
 
-// handOver ends h and marks the claim as leaving, so that its node's deletion
-// is no loss. The caller must see to the deletion and report it.
+// handOver ends h and marks the claim as leaving: its node's deletion is no
+// loss then. The caller must see to the deletion and report it.
 func (h *Hold) handOver() error {
 	cl := h.claim
 	cl.mu.Lock()

@@ -49,7 +49,7 @@ func (b bubble) acquire(c *coord.Client, spec ...coord.Spec) *coord.Hold {
 	return h
 }
 
-// owned tells how many nodes belong to a session.
+// owned counts the nodes of a session.
 func (b bubble) owned(session int64) (n int) {
 	for _, node := range b.Server.Nodes() {
 		if node.Stat.EphemeralOwner == session {

@@ -20,8 +20,8 @@ func (n *nest) use() {
 	}
 }
 
-// unuse counts one less. It returns what tells of the nests that have ended by
-// it; cl.mu is held.
+// unuse counts one use less. It returns the callbacks of the nests that end
+// with this use; cl.mu is held.
 func (n *nest) unuse() (over []func()) {
 	for ; n != nil; n = n.in {
 		if n.uses--; n.uses == 0 {

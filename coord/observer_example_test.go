@@ -29,7 +29,7 @@ func ExampleWithObserver() {
 		switch e.Kind {
 		case coord.ClaimGranted: // after e.Took
 			granted.Add(1)
-		case coord.ClaimEnded: // e.Err tells how
+		case coord.ClaimEnded: // e.Err says how
 			if !errors.Is(e.Err, coord.ErrReleased) {
 				lost.Add(1)
 			}

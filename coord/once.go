@@ -209,9 +209,9 @@ func (o *ExactlyOnce) takeIn(ctx context.Context, s *session.Session) (*witness,
 	return o.make(ctx, s)
 }
 
-// make creates a witness's node. A caller who gives up waiting for it leaves
-// none: what was sent is deleted only after it was answered, for a delete could
-// overtake it.
+// make creates a witness's node. A caller who gives up waiting leaves no node:
+// the node is deleted only after the create was answered, for a delete could
+// overtake the create.
 func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
 	c := o.client
 	w := &witness{client: c, sess: s}

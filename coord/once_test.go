@@ -216,9 +216,9 @@ func TestATransactionThatWasNeverSentIsNotUnconfirmed(t *testing.T) {
 	})
 }
 
-// The transaction was carried out, its reply was lost, and nobody can tell any
-// more: a caller that took the missing witness for a failure would carry it out
-// again.
+// The transaction was carried out, its reply was lost, and nobody can know any
+// more: a caller that took the missing witness for a failure would repeat the
+// transaction.
 func TestATransactionWhoseWitnessIsDeletedBeforeItsRepeatIsUnconfirmed(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()

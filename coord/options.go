@@ -166,16 +166,15 @@ func WithoutContainers() Option {
 	}
 }
 
-// WithMaxPacket says what the servers' jute.maxbuffer is, if it is not the
-// default of 1048575 bytes. A larger request, all of it counted (paths, data,
-// ACLs), fails with [ErrTooLarge] and is not sent: a server would close the
-// connection on it, and with it all that is under way. Where servers accept
-// less than this, the first request that is too large costs four connections,
-// and each smaller one that is tried later and is too large costs one; then
-// such requests fail as well. Connections that are closed for other reasons, by
-// servers that restart or by a proxy, count for nothing: when one is closed
-// under a request, reads of that size that find nothing tell whether servers
-// accept it.
+// WithMaxPacket states the servers' jute.maxbuffer, if it is not the default of
+// 1048575 bytes. A larger request, all of it counted (paths, data, ACLs), fails
+// with [ErrTooLarge] and is not sent: a server would close the connection, and
+// fail all requests under way. Where servers accept less than this, the first
+// request that is too large costs four connections, and each smaller one that
+// is tried later and is too large costs one connection; then such requests fail
+// as well. Connections that are closed for other reasons, by servers that
+// restart or by a proxy, count for nothing: when a connection is closed under a
+// request, reads of that size that find nothing show whether servers accept it.
 func WithMaxPacket(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4096 {

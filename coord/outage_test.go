@@ -51,7 +51,7 @@ func TestASessionThatNoServerConfirmsAnyMoreIsReplacedByAnother(t *testing.T) {
 		require.NoError(t, next.Err())
 		require.NoError(t, next.Release(b.Context()))
 		b.Close(c)
-		b.Server.Resume() // so that the first session's node goes
+		b.Server.Resume() // the first session's node goes
 	})
 }
 

@@ -138,8 +138,7 @@ func TestALimitThatIsConfiguredCostsNoConnection(t *testing.T) {
 	}, zkembed.WithMaxPacket(half))
 }
 
-// What a packet takes is counted to the byte: one more would cost the
-// connection.
+// A packet's size is counted to the byte: one more would cost the connection.
 func TestAllOfAPacketIsCounted(t *testing.T) {
 	const path, limit = "/node", 0xfffff
 	inBubble(t, func(b bubble) {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
-// Spec says what a claim in a line is like.
+// Spec describes a claim in a line.
 type Spec struct {
 	Line Line
 	Kind string
@@ -29,15 +29,15 @@ type Spec struct {
 	Unlisted bool
 }
 
-// NameSpec says what a claim of a name is like: a plain ephemeral node of
-// exactly this path, which stands in no line. Other clients may want the same
-// name: the request that makes the node also sets its data, which makes its
-// version 1, where a node just created has 0, and the node is deleted only at
-// its version. A deletion whose reply was lost is repeated only after a look
-// that finds this claim's node. Two cases are left, in which the node of
-// another claim by this package can be deleted, and which Proof rules out: this
-// claim's node was broken by hand, and this client has not heard of that yet;
-// and a server carries a deletion out late (docs/design.md).
+// NameSpec describes a claim of a name: a plain ephemeral node of exactly this
+// path, which stands in no line. Other clients may want the same name: the
+// request that makes the node also sets its data, which makes its version 1,
+// where a node just created has 0, and the node is deleted only at its version.
+// A deletion whose reply was lost is repeated only after a look that finds this
+// claim's node. Two cases are left, in which the node of another claim by this
+// package can be deleted, and which Proof rules out: this claim's node was
+// broken by hand, and this client has not heard of that yet; and a server
+// carries a deletion out late (docs/design.md).
 type NameSpec struct {
 	Path string
 	// Data of the node; by default the client's identity. They must be unique

@@ -61,7 +61,7 @@ func (s *Sticky) Acquire(ctx context.Context) (*coord.Hold, error) {
 	}
 }
 
-// kind is what a claim is now: of the last holder, or of another.
+// kind returns the kind of a claim now: the last holder's, or another's.
 func (s *Sticky) kind(ctx context.Context) (kind string, err error) {
 	err = s.client.Fresh().Wait(ctx, func(v *coord.View) (bool, error) {
 		last, stat, err := s.last.Look(v, nil)

@@ -45,7 +45,7 @@ func (b bubble) joinedLate(c *coord.Client, join joining, after time.Duration) {
 	require.Equal(b, 1, late.Fired())
 }
 
-// strays counts the strays that a client tells of.
+// strays counts the strays that a client reports.
 func strays(n *atomic.Int64) coord.Option {
 	return coord.WithObserver(func(e coord.Event) {
 		if e.Kind == coord.StrayRemoved {
@@ -90,8 +90,8 @@ func TestANodeThatAServerMakesAfterItsCallerHasGivenUpIsRemoved(t *testing.T) {
 	}
 }
 
-// The claim was made by a later attempt, and has left: what has its name is not
-// its node any more.
+// The claim was made by a later attempt, and has left: the node of its name is
+// not its own any more.
 func TestANodeOfANameThatAServerMakesAfterItsClaimHasLeftIsRemoved(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var removed atomic.Int64
@@ -243,7 +243,7 @@ func TestEachDirectoryIsSearchedForStraysOnce(t *testing.T) {
 		require.NoError(b, b.Server.DropConn(c.SessionID()))
 		joining.Wait()
 		time.Sleep(T)
-		// To find the node, beside the create, and for strays.
+		// To find the node, besides the create, and for strays.
 		require.LessOrEqual(b, lists.Fired(), 4*n)
 	})
 }
@@ -324,7 +324,7 @@ func TestAHoldWhoseNodeIsDeletedByHandIsLost(t *testing.T) {
 }
 
 // A waiter reads its own node soon, or later if it is far from its turn; from
-// then on it learns of the deletion at once.
+// then on it learns of the deletion immediately.
 func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 	for _, c := range []struct {
 		waits, noticed time.Duration
@@ -360,8 +360,8 @@ func TestAWaiterWhoseNodeIsDeletedByHandJoinsAgain(t *testing.T) {
 	}
 }
 
-// The news of the deletion does not come, since the waiter does not watch its
-// node yet: what it is granted lasts no longer than until it reads it.
+// The waiter does not watch its node yet, and does not hear of the deletion:
+// its hold lasts only until it reads the node.
 func TestAWaiterThatIsGrantedItsTurnOnADeletedNodeLosesItSoon(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		h, waiter, admin := b.acquire(b.Open()), b.Open(), b.Open()

@@ -96,8 +96,8 @@ func (w *waiter) followOwn() bool {
 	return !granted
 }
 
-// ask lists the line, or takes the listing of the join, and asks the rule. A
-// rule that looks beyond the end of what it is given finds nothing there.
+// ask lists the line, or takes the listing of the join, and asks the rule. The
+// slice's capacity ends with its length: a rule sees nothing beyond.
 //
 // A claim is refused only for a foreign contender that the listing of its join
 // shows and that is there now. A refusal by a later listing could come late, so
@@ -202,7 +202,7 @@ func (w *waiter) look(v *View) (granted bool, err error) {
 }
 
 // departed watches the contenders to wait for, in one round trip, and returns
-// the ones that are gone. What is watched already costs nothing.
+// the ones that are gone. A contender that is watched already costs no request.
 func (w *waiter) departed(v *View) (gone []string, err error) {
 	if err := w.cl.why(); err != nil {
 		return nil, err
@@ -249,8 +249,8 @@ func (w *waiter) askWithout(gone []string) (granted, told bool) {
 
 // aheadNewly returns those ahead by the newest listing that waiters of this
 // session have made, or nil if that says less than one's own would: of the own
-// node, or of contenders that cannot be honoured. Those at its front that are
-// gone are left out from now on.
+// node, or of contenders that cannot be honoured. Contenders at the front that
+// are gone are left out from now on.
 func (w *waiter) aheadNewly(gone []string) []Contender {
 	cl := w.cl
 	names := cl.sess.Listings.Newest(cl.node.Dir)

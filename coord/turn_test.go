@@ -107,7 +107,7 @@ func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	return claim
 }
 
-// What the join has seen is no reason to grant later.
+// A node that the join has seen is no reason to grant later.
 func TestF53AClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
@@ -159,7 +159,7 @@ func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
 		elsewhere := mutex
 		elsewhere.Line.Dir = "/elsewhere"
 		b.join(other, elsewhere) // keeps its window open
-		time.Sleep(2 * T)        // and that of c is closed: it has written nothing
+		time.Sleep(2 * T)        // and c's window is closed: c has written nothing
 		throttle := func(op zkembed.Op, times int) *zkembed.Fault {
 			return b.Server.Inject(
 				zkembed.Match{Ops: []zkembed.Op{op}, Session: c.SessionID(), Times: times},
@@ -204,9 +204,9 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 }
 
 // A rule that lets later contenders go first, and is asked on listings of
-// different age, would grant two at a time. So it is not shown them, not even
-// beyond the end of the slice, in the join's listing, in a later one, and
-// without those that went.
+// different age, would grant two at a time. So the rule is never shown later
+// contenders, not even beyond the end of the slice: in the join's listing, in a
+// later one, and after some have gone.
 func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -348,7 +348,7 @@ func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
 		c := b.Open()
 		id := c.SessionID()
 		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
-		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 94 bytes each, beside 17
+		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 94 bytes each, besides 17
 		ops := make([]coord.Op, 11_155)
 		for i := range ops {
 			ops[i] = check

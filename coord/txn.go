@@ -71,9 +71,9 @@ func (e *TxnError) Error() string {
 	return fmt.Sprintf("operation %d (%s %s): %v", e.Index, e.Op, e.Path, e.Err)
 }
 
-// callersOwn counts a refused transaction's operations from the caller's first,
-// before which own come: those that this package put in. That one of them was
-// refused is no [*TxnError] to the caller.
+// callersOwn counts a refused transaction's operations from the caller's first.
+// The own operations before it were added by this package: the refusal of one
+// of them is no [*TxnError] to the caller.
 func callersOwn(err error, own int) error {
 	var refused *TxnError
 	switch {

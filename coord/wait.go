@@ -13,13 +13,14 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// Wait calls look until it is done or fails, and returns its error. What look
-// reads through the view is watched, and look is called again after any of it
-// has changed, or has become uncertain because the connection was lost: a wait
-// is a function of what it reads. It goes on over lost connections and
-// sessions. When ctx ends, Wait returns its error ([Ended]), and when the
-// client is closed, [ErrClosed]; [Client.Failure] adds what was waited for.
-// What look does apart from reading must do no harm when it is done again.
+// Wait calls look until it is done or fails, and returns its error. Wait
+// watches everything that look reads through the view, and calls look again
+// after any of it has changed, or has become uncertain because the connection
+// was lost: a wait is a function of what it reads. It goes on over lost
+// connections and sessions. When ctx ends, Wait returns its error ([Ended]),
+// and when the client is closed, [ErrClosed]; [Client.Failure] adds what was
+// waited for. Apart from reading, look must do nothing that does harm when
+// repeated.
 //
 // It costs one request for each thing that look reads, and none for what has
 // not changed since the last look, for a deletion that a watch has reported, or
@@ -189,8 +190,8 @@ func (v *View) At(t time.Time) {
 	}
 }
 
-// watch reads and watches something of a node. That a watch of the look before
-// has told of the node's deletion is an answer, once.
+// watch reads and watches something of a node. If a watch of the previous look
+// has reported the node's deletion, that report is the answer, once.
 func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watch, err error) {
 	key := watched{kind, path}
 	v.mu.Lock()

@@ -178,7 +178,7 @@ func TestWhatIsReadAheadTravelsTogetherAndIsReadOnce(t *testing.T) {
 		waiter, _ := made(b, paths[1:]...) // one is missing
 		const way = 100 * time.Millisecond
 		b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}}, zkembed.DelayReply(way))
-		fresh, reads := waiter.Fresh(), []int{5, 1} // those that are there are watched then
+		fresh, reads := waiter.Fresh(), []int{5, 1} // the existing nodes are watched then
 		for i, wait := range []func(context.Context, func(*coord.View) (bool, error)) error{waiter.Wait, fresh.Wait} {
 			counts := requests(b, waiter, func() {
 				begun := time.Now()

@@ -114,7 +114,7 @@ func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 }
 
 // A connection that stalls delivers late what was sent early: the send time of
-// a request tells nothing of when the follower heard of the session.
+// a request does not show when the follower heard of the session.
 func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := time.Duration(0); after < tick/2; after += tick / 9 {
 		t.Run(fmt.Sprint("stalled after ", T+after), func(t *testing.T) {
@@ -205,7 +205,8 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 	})
 }
 
-// What finds the window closed is stopped before it tells the holds.
+// The goroutine that finds the window closed is stopped before it ends the
+// holds.
 func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var stop atomic.Bool
@@ -395,8 +396,8 @@ func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted
 }
 
 // A follower reports to its leader every half tick the sessions it heard from,
-// and nothing of the last of them if it is cut off just before. What it
-// acknowledged meanwhile, writes included, has not prolonged the session.
+// and nothing of the last of them if it is cut off just before. Requests that
+// it acknowledged meanwhile, writes included, have not prolonged the session.
 func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t *testing.T) {
 	const report = tick / 2
 	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond { // of the reports against the leader's ticks

@@ -27,7 +27,7 @@ type conn struct {
 	since   time.Time
 
 	dead chan struct{} // closed when the connection has ended
-	quit chan struct{} // closed when no more is processed; what is queued is still delivered
+	quit chan struct{} // closed when no more is processed; the queue is still delivered
 	eof  chan struct{} // closed when the client has sent its last
 	once sync.Once
 	last sync.Once
@@ -44,7 +44,7 @@ type conn struct {
 	heard   time.Time  // mu; when the last request came; zero: none has
 }
 
-// kill ends the connection at once; what is queued is lost. It reports whether
+// kill ends the connection immediately; its queues are lost. It reports whether
 // the connection had still been there.
 func (c *conn) kill() (was bool) {
 	c.finish()
@@ -220,8 +220,8 @@ func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
 	return free
 }
 
-// lockWhenFree is await, but keeps mu locked if it returns true, so that the
-// condition still holds when the caller acts.
+// lockWhenFree is await, but keeps mu locked if it returns true: the condition
+// still holds when the caller acts.
 func (c *conn) lockWhenFree(end <-chan struct{}, blocked func() bool) bool {
 	for {
 		c.s.mu.Lock()

@@ -41,7 +41,7 @@
 // an error. [Server.AddFollower] puts sessions on a server that runs behind, or
 // whose link to its leader falls silent or is cut, in one direction or both,
 // and it does not know. A [Fault] counts how often it struck, and the server
-// counts requests, watches and nodes, so that a test can prove what happened.
+// counts requests, watches and nodes, so a test can prove what happened.
 //
 // # Virtual time
 //

@@ -67,7 +67,7 @@ func Drop() Action { return Action{kind: actDrop} }
 func Hang() Action { return Action{kind: actHang} }
 
 // LoseReply carries the request out and then cuts the connection without a
-// reply, so that the client cannot know that it was applied.
+// reply: the client cannot know that the request was applied.
 func LoseReply() Action { return Action{kind: actLoseReply} }
 
 // Delay carries the request out later. What the client sent behind it waits

@@ -69,7 +69,7 @@ func TestAFollowersOwnWriteIsAppliedAtOnceAndAcknowledgedLate(t *testing.T) {
 }
 
 // As on a real server, which passes writes on as they come, and has a read wait
-// for those that its session sent before it.
+// for its session's earlier writes.
 func TestAFollowersSessionHasManyWritesUnderWayAndReadsBehindThem(t *testing.T) {
 	virtual(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
@@ -214,7 +214,7 @@ func (w wire) frame(patience time.Duration) ([]byte, error) {
 	return b, err
 }
 
-// code is the error code of the next reply, which is to come at once.
+// code is the error code of the next reply, which must come immediately.
 func (w wire) code() zkembed.Code {
 	w.t.Helper()
 	b, err := w.frame(time.Millisecond)

@@ -17,7 +17,7 @@ import (
 )
 
 // script makes requests from bytes: mostly valid ones over few paths, often the
-// same path as the last time, so that they conflict.
+// same path as the last time, to make them conflict.
 type script struct {
 	b    []byte
 	last string

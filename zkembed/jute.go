@@ -52,9 +52,9 @@ func (e *encoder) strings(v []string) {
 	}
 }
 
-// decoder reads Jute's binary form. Its first error sticks, and everything
-// read after it is zero, so that callers check once at the end. Lengths are
-// held against what is really there before anything is allocated.
+// decoder reads Jute's binary form. Its first error sticks, and everything read
+// after it is zero, so callers check once at the end. Lengths are held against
+// what is really there before anything is allocated.
 type decoder struct {
 	b   []byte
 	err error
@@ -104,8 +104,7 @@ func (d *decoder) buffer() []byte {
 	return append(make([]byte, 0, len(v)), v...)
 }
 
-// null stands for a null string. It is no UTF-8, so that no other string equals
-// it.
+// null stands for a null string. It is no UTF-8, so no other string equals it.
 const null = "\xff"
 
 // string reads a string that may be [null]. Bytes that are no UTF-8 become

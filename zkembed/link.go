@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// stream is one direction of a follower's link. What is sent arrives in order.
+// stream is one direction of a follower's link. Parcels arrive in order.
 type stream struct {
 	parcels []parcel
 	delay   time.Duration
-	silent  bool // what is sent is held back
-	cut     bool // what is sent is lost
+	silent  bool // parcels are held back
+	cut     bool // parcels are lost
 }
 
 // parcel is something on its way.
@@ -80,9 +80,9 @@ func (f *Follower) Cut(d Direction) {
 	f.down.cut = true // the leader has noticed
 }
 
-// Rejoin ends silence. What was held arrives, so that writes that hung are
-// carried out. If the link was cut, it is made anew, and the follower is
-// brought up to date.
+// Rejoin ends silence. Held parcels arrive, and writes that hung are carried
+// out. If the link was cut, it is made anew, and the follower is brought up to
+// date.
 func (f *Follower) Rejoin() {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -193,7 +193,7 @@ func (st *stream) next() {
 	p.arrive()
 }
 
-// drain delivers everything at once. mu is held.
+// drain delivers everything immediately. mu is held.
 func (f *Follower) drain() {
 	for _, st := range [...]*stream{&f.up, &f.down, &f.up} {
 		for len(st.parcels) > 0 {

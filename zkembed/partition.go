@@ -26,18 +26,18 @@ const (
 	// HangDial gives a new connection no answer. [Server.Dial] waits for its
 	// time-out. (Over TCP the kernel accepts, and silence follows.)
 	HangDial NewConns = iota
-	// RefuseDial turns new connections away at once.
+	// RefuseDial turns new connections away immediately.
 	RefuseDial
 	// AcceptDial accepts new connections and then keeps silent, as a frozen
 	// process does.
 	AcceptDial
 )
 
-// Cut describes a partition: which traffic it holds up. What is sent into it
-// is not lost but late, as with TCP: it arrives after the partition has
-// healed, provided that its connection has lived so long. A client that
-// closes its end meanwhile is not heard either, and what it had sent is still
-// carried out after the healing.
+// Cut describes a partition: which traffic it holds up. Packets are not lost
+// but late, as with TCP: they arrive after the partition has healed, provided
+// that their connection has lived so long. A client that closes its end
+// meanwhile is not heard either, and its earlier requests are still carried out
+// after the healing.
 type Cut struct {
 	// Direction is the way that is cut; zero is both.
 	Direction Direction

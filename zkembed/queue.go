@@ -8,7 +8,7 @@ import (
 // item is one packet on its way through a connection.
 type item struct {
 	b        []byte
-	due      time.Time // not to be passed on earlier; zero: at once
+	due      time.Time // not to be passed on earlier; zero: immediately
 	fourWord bool      // a four-letter word instead of a packet
 }
 
@@ -18,7 +18,7 @@ func (it item) size() int { return len(it.b) + 64 }
 
 // queue is a FIFO between two goroutines of a connection. One goroutine pops;
 // any number push without waiting. A producer that can wait calls wait first,
-// so that a client that sends much and reads little costs bounded memory.
+// which bounds the memory for a client that sends much and reads little.
 type queue struct {
 	mu     sync.Mutex
 	items  []item

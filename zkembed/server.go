@@ -148,8 +148,8 @@ func hostOf(remote string) string {
 	return "127.0.0.1"
 }
 
-// reset closes a connection so that its client sees a refusal rather than an
-// orderly end, where the transport can tell them apart.
+// reset closes a connection in a way that its client sees a refusal rather than
+// an orderly end, where the transport can distinguish the two.
 func reset(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)

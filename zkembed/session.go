@@ -21,8 +21,8 @@ type session struct {
 	counts  Counts
 }
 
-// firstSessionID is random, so that no session of one server is known to
-// another. The top byte is a server id: never 0, never the sign, never 0xff.
+// firstSessionID is random, so no session of one server is known to another.
+// The top byte is a server id: never 0, never the sign, never 0xff.
 func firstSessionID() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
@@ -90,8 +90,8 @@ func (s *Server) endSession(sess *session) txn {
 	return t
 }
 
-// expireLoop ends the sessions whose time has come. It sleeps until the
-// nearest end that it knows of, so that an idle server does nothing.
+// expireLoop ends the sessions whose time has come. It sleeps until the nearest
+// known end, so an idle server does nothing.
 func (s *Server) expireLoop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -55,8 +55,8 @@ func (n *node) stat() Stat {
 	}
 }
 
-// change is one committed effect on a tree. Applied in the same order it
-// leaves the same tree everywhere, so that a follower can be fed with changes.
+// change is one committed effect on a tree. Changes applied in the same order
+// leave the same tree everywhere, so a follower can be fed with changes.
 type change struct {
 	op      Op // OpCreate, OpDelete, OpSetData, OpSetACL or OpCloseSession
 	path    string

@@ -32,9 +32,9 @@ func newWatchTable() *watchTable {
 	return &watchTable{paths: map[string]map[*conn]mode{}, conns: map[*conn]map[string]struct{}{}}
 }
 
-// set leaves one watch, of the given mode. As on a server of release 3.8 it
-// takes the place of whatever watch the connection had there: a getData with
-// a watch turns a persistent watch into one that fires once.
+// set leaves one watch, of the given mode. As on a server of release 3.8, the
+// new watch replaces any watch of the connection there: a getData with a watch
+// turns a persistent watch into one that fires once.
 func (w *watchTable) set(path string, c *conn, m mode) {
 	if w.paths[path][c] == recursive {
 		w.deep--
@@ -146,7 +146,7 @@ func (w watches) fire(c change, notify func(*conn, eventType, string)) {
 }
 
 // setWatches puts the watches of a reconnecting client back. A watch whose node
-// has changed since the zxid that the client saw last fires at once.
+// has changed since the zxid that the client saw last fires immediately.
 func (c *conn) setWatches(d *decoder, op Op) response {
 	since := d.long()
 	data, exist, child := d.whole(), d.whole(), d.whole()

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoBarrier: the node at the path is no barrier, and would not keep it shut.
-// The message says what it is.
+// The message describes the node.
 var ErrNoBarrier = errors.New("the node exists, but is no barrier")
 
 // Barrier is a barrier at a path: closed while the node exists, open while it

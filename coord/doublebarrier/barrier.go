@@ -25,7 +25,7 @@ func Parts() []string { return []string{ready} }
 const ready = "ready"
 
 // Barrier is a double barrier for n members on a path. It is configuration, not
-// state: what takes part is the [Member] that Enter returns. It is safe for
+// state: Enter returns a [Member], which takes part. A Barrier is safe for
 // concurrent use, and two goroutines of one process are two members.
 type Barrier struct {
 	client *coord.Client
@@ -66,7 +66,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	}
 	b := &Barrier{
 		client: client, path: path, ready: record{client, path + "/" + ready}, size: n,
-		// Both, so that all clients can meet: no other recipe has the path.
+		// Both dialects, for all clients to meet: no other recipe has the path.
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small},
 	}
 	if err := coord.Configure(b, path, opts); err != nil {
@@ -75,8 +75,8 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	return b, nil
 }
 
-// What the opening of a round takes in a packet: for each member, and once
-// more, the path, the name twice, and a few numbers.
+// The opening of a round takes in a packet: for each member, and once more, the
+// path, the name twice, and a few numbers.
 const (
 	otherBytes     = 8192
 	bytesPerMember = 2*57 + 30

@@ -321,7 +321,7 @@ func TestInsideTheDeletionOfReadyIsNoticed(t *testing.T) {
 		require.ErrorIs(t, members[2].Leave(t.Context()), doublebarrier.ErrBroken)
 		cancel()
 		<-entry
-		// What others left there is not overwritten.
+		// A foreign node there is not overwritten.
 		require.NoError(t, coordtest.Err(w.Admin().Set(w.Path("b/ready"), []byte("mine"), -1)))
 		require.ErrorIs(t, coordtest.Err(other.Enter(t.Context())), coord.ErrForeign)
 	})
@@ -424,7 +424,7 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b bubble) {
 				w := (&workers{n: n, rounds: 50, pace: 100 * time.Millisecond}).in(b)
-				// So that about every round loses a member, whatever n is.
+				// For any n, about every round loses a member.
 				for f := diesWaiting; f < fates; f++ {
 					w.odds[f] = max(1, 200/n)
 				}

@@ -254,16 +254,16 @@ func TestWorkInsideHearsWhenTheMembershipIsLost(t *testing.T) {
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, lost)
-		// A client that comes back before the session is closed may hear of the
-		// end of its node before that of the session.
+		// A client that comes back before the session is closed may hear of its
+		// node's end before its session's.
 		require.True(t, errors.Is(lost, coord.ErrSessionExpired) || errors.Is(lost, coord.ErrNodeDeleted), "%v", lost)
 	})
 }
 
 var schedules = flag.Int("schedules", 150, "how many random schedules to try")
 
-// chance decides by seed and by what identifies a request, so that the same
-// seed gives the same schedule but for what happens in the same instant.
+// chance decides by the seed and the identity of a request: the same seed gives
+// the same schedule except for events of the same instant.
 type chance struct{ seed uint64 }
 
 func (c chance) of(percent int, salt string, parts ...int64) bool {

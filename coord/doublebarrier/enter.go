@@ -189,5 +189,5 @@ func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) 
 func withdraw(ctx context.Context, h *coord.Hold) {
 	ctx, cancel := coord.Grace(ctx)
 	defer cancel()
-	_ = h.Release(ctx) // what is not deleted yet is deleted in the background
+	_ = h.Release(ctx) // a node that is not deleted yet is deleted in the background
 }

@@ -478,9 +478,8 @@ func TestARoundTakesAConstantAndSmallNumberOfRoundTripsInARow(t *testing.T) {
 	}
 }
 
-// inARow has the clients enter and leave a barrier, all at once and one of them
-// last, and counts the round trips that the slowest needs, and what they ask
-// for.
+// inARow has the clients enter and leave a barrier, all together except for a
+// last one, and counts their requests and the round trips of the slowest.
 func inARow(t *testing.T, b bubble, clients []*coord.Client) {
 	n := len(clients)
 	members := make([]*doublebarrier.Member, n) // by index

@@ -19,7 +19,7 @@ const hurry = 100 * time.Millisecond
 // done is what a member's data end with once it has finished.
 const done = "\ndone"
 
-// ParseOwner splits a member's data into who it is and whether it has finished
+// ParseOwner splits a member's data into its owner and whether it has finished
 // and waits for the others.
 func ParseOwner(data string) (owner string, finished bool) { return strings.CutSuffix(data, done) }
 
@@ -32,7 +32,7 @@ func hasFinished(data []byte) bool { return strings.HasSuffix(string(data), done
 type leaver struct {
 	*Member
 	seen    snapshot  // ready as last read
-	hurry   time.Time // until when the end is likely to come at once; zero before the member is marked
+	hurry   time.Time // until when the end is likely to come immediately; zero before the member is marked
 	before  int       // the nearest before the own index that may be there; -1 if none is
 	next    int       // the monitor: which member to look after next
 	missing []int     // the monitor: members that went without having finished
@@ -53,7 +53,7 @@ func (m *Member) leave(ctx context.Context) error {
 	if err == nil || errors.As(err, &known) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
-	return cmp.Or(m.hold.Err(), err) // a loss, whatever came of it
+	return cmp.Or(m.hold.Err(), err) // a loss in any case
 }
 
 // look does what the round's state calls for. It reports whether the round is
@@ -151,8 +151,8 @@ func (l *leaver) awaitBefore(v *coord.View) error {
 	return err
 }
 
-// atOnce is how many members the monitor looks at in one round trip. What it
-// sees before it is needed is not asked for again unless it changes.
+// atOnce is how many members the monitor looks at in one round trip. A node
+// that it reads ahead is not read again unless the node changes.
 const atOnce = 128
 
 // ahead begins to read what awaitOthers looks at.

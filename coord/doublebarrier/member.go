@@ -52,8 +52,8 @@ func (m *Member) Err() error { return m.hold.Err() }
 func (m *Member) Context(parent context.Context) context.Context { return m.hold.Context(parent) }
 
 // Txn carries out all the operations or none, and only while the others count
-// on the member: what it writes is written before the round's end, unless the
-// member is missing in it. See [coord.Hold.Txn].
+// on the member: it writes before the round's end, unless the member is missing
+// in the outcome. See [coord.Hold.Txn].
 func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, error) {
 	return m.hold.Txn(ctx, ops...)
 }
@@ -63,9 +63,9 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 // [*IncompleteError]: all who leave a round get the same answer.
 //
 // With any other error the outcome is not known to the caller: [coord.ErrLost]
-// when the others do not count on it any more, [coord.ErrReleased] after an
-// Abandon, ctx's error when that ended first. Then the caller gives up its
-// place, so that the others need not wait for it, and may be missing in the
+// when the others do not count on the member any more, [coord.ErrReleased]
+// after an Abandon, ctx's error when ctx ended first. Then the member gives up
+// its place, the others do not wait for it, and it may be missing in the
 // outcome although it has finished. Leave may be called again and gives the
 // same answer.
 func (m *Member) Leave(ctx context.Context) error {

@@ -37,7 +37,7 @@ func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
 	return snapshotOf(r.client.Record(r.path).Look(v, encode(state{Format: format, Size: size})))
 }
 
-// transaction is that of a client, or of a hold.
+// transaction is a client's or a hold's Txn.
 type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)
 
 // write replaces what was read as from, along with the checks. It may be sent

@@ -14,7 +14,7 @@ const format = 1
 
 // round is one use of the barrier. Its members are those with a sequence number
 // from First up to but not including Next: a round takes the oldest members
-// there are, so that any other node that had such a number is gone.
+// there are: any other node that had such a number is gone.
 type round struct {
 	Number  int64 `json:"round"` // from 1; 0 when there was none yet
 	First   int32 `json:"first"`
@@ -89,8 +89,8 @@ func (s state) closing(missing []int) state {
 }
 
 // resized returns the state for another number of members, when nobody is
-// there. Those of a round that is still open are all missing. No other outcome
-// can be asked for any more.
+// there. All members of a round that is still open are missing. No other
+// outcome can be asked for any more.
 func (s state) resized(size int) state {
 	if s.Open {
 		missing := make([]int, s.Size)

@@ -99,7 +99,7 @@ func TestReadyCanBeReadBack(t *testing.T) {
 	}
 }
 
-// What New accepts fits into one packet when it comes to the opening: also for
+// The opening of any barrier that New accepts fits into one packet, also for
 // the longest names, and with outcomes kept.
 func TestTheOpeningOfTheLargestRoundFitsIntoOneTransaction(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {

@@ -245,7 +245,7 @@ func TestAMemberThatHearsOfItsLossAfterTheEndLeavesNoWatch(t *testing.T) {
 }
 
 // A member that cannot reach the servers has lost its place when they may have
-// expired its session, whatever it was asking for.
+// expired its session, during any call.
 func TestLeaveEndsWithTheMembershipWhenNoServerCanBeReached(t *testing.T) {
 	for name, early := range map[string]bool{"called before": true, "called since": false} {
 		t.Run(name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestLeaveReportsALossThatCameBeforeTheContextsEnd(t *testing.T) {
 		cs, bs := b.pool(2, 2)
 		members := b.inside(b.enter(bs...)...)
 		require.NoError(t, inspect.Break(b.Context(), cs[0], members[1].Node()))
-		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // so that ready is looked at
+		require.NoError(t, b.Server.DropConn(cs[1].SessionID())) // has ready looked at
 		<-members[1].Done()
 		time.Sleep(lasts)
 		ctx, cancel := context.WithCancel(b.Context())

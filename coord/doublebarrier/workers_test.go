@@ -56,7 +56,7 @@ type seen struct {
 
 func newHistory() *history { return &history{rounds: map[int64]*seen{}} }
 
-// note records something about a member's round and tells the round's number.
+// note records something about a member's round and passes the round's number.
 func (h *history) note(m *doublebarrier.Member, f func(s *seen, now int)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -293,8 +293,8 @@ func (w *workers) mayFail(f fate, err error) (alive bool) {
 	return false
 }
 
-// killSoon kills a process after a while: its session is over at once, or when
-// the server has not heard of it for long enough.
+// killSoon kills a process after a while: its session is over immediately, or
+// when the server has not heard of the session for long enough.
 func (w *workers) killSoon(r *rand.Rand, c *coord.Client) {
 	after, atOnce := upTo(r, w.pace*2), r.IntN(8) > 0
 	session := c.SessionID()
@@ -341,7 +341,7 @@ func (b bubble) phase(clients []*coord.Client, f func(i int)) []spent {
 		wg.Go(func() { f(i) })
 	}
 	wg.Wait()
-	time.Sleep(time.Second) // whatever comes late, such as the watch on the own node
+	time.Sleep(time.Second) // for late requests, such as the watch on the own node
 	var all []spent
 	for i, c := range clients {
 		counts := b.Server.SessionCounts(c.SessionID()).Since(before[i])
@@ -475,8 +475,8 @@ func TestALeaverThatIsSlowToLookAroundAsksNoMoreThanTheOthers(t *testing.T) {
 	})
 }
 
-// BenchmarkRound is one round of n members with a session each: all enter at
-// once, and leave at once. The server is in the same process.
+// BenchmarkRound is one round of n members with a session each: all enter
+// together, and leave together. The server is in the same process.
 func BenchmarkRound(b *testing.B) {
 	for _, n := range []int{8, 32} {
 		b.Run(fmt.Sprintf("members=%d", n), func(b *testing.B) {

@@ -72,9 +72,9 @@
 // the first in line: getLeader reads it, and getParticipants lists a leader in
 // Go twice.
 //
-// In the Kazoo dialect the layout is that of Kazoo's Election,
-// <hex>__lock__<number>, without a notice. Curator's LeaderSelector uses the
-// nodes of a mutex instead, and does not mix with either.
+// The Kazoo dialect uses the layout of Kazoo's Election, <hex>__lock__<number>,
+// without a notice. Curator's LeaderSelector uses the nodes of a mutex instead,
+// and does not mix with either.
 //
 // # Cost
 //

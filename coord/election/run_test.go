@@ -21,7 +21,7 @@ import (
 type terms struct {
 	begun chan *election.Term
 	over  chan struct{} // the function's context has ended
-	back  chan error    // what the function is to return
+	back  chan error    // the function's result
 	done  chan error    // Run has returned
 }
 

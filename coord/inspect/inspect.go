@@ -24,7 +24,7 @@ import (
 type Contender struct {
 	coord.Contender
 	Node    string    // its path
-	Owner   string    // the node's data: who it is; see [OwnData]
+	Owner   string    // the node's data; see [OwnData]
 	Session int64     // the session it belongs to
 	Since   time.Time // when its node was created, by the server's clock
 	Token   int64     // its node's czxid

@@ -122,7 +122,7 @@ func TestAHandOffThatComesSoonIsSixRequests(t *testing.T) {
 	}
 }
 
-// What an acquire that gives up has watched is watched for the next one, too.
+// The watch of an acquire that gives up serves the next acquire, too.
 func TestAcquiresThatTimeOutAreFourRequestsEachAndLeaveOneWatchInAll(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		h := coordtest.Acquire(b, mutex(b.T, b.Open(), "/lock"))
@@ -334,7 +334,7 @@ func handOvers(t *testing.T, n int, lockOf func(*coord.Client) acquirer) (first,
 			synctest.Wait()
 		}
 		release := <-granted
-		time.Sleep(time.Second) // whatever is still done in the background
+		time.Sleep(time.Second) // until the background work is done
 		begun := b.Server.Counts()
 		for i := range n {
 			require.NoError(b, release(b.Context()))
@@ -351,8 +351,8 @@ func handOvers(t *testing.T, n int, lockOf func(*coord.Client) acquirer) (first,
 	return first, all
 }
 
-// What the herd costs, and what it costs to have none: in the simple lock each
-// release wakes every waiter, in this one the same two however many wait.
+// The costs with and without a herd: in the simple lock each release wakes
+// every waiter, in this one the same two however many wait.
 func TestAHandOverCostsTheSameHoweverManyWaitAndWithAHerdItDoesNot(t *testing.T) {
 	type row struct{ herd, line handOver }
 	rows := map[int]row{}

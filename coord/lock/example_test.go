@@ -72,8 +72,8 @@ func ExampleMutex_TryAcquire() {
 	// <nil>
 }
 
-// What is written by the hold's transaction was written while the lock was
-// held, whatever pauses happened before.
+// The hold's transaction writes only while the lock is held, regardless of
+// pauses before.
 func ExampleMutex_Acquire_transaction() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -34,8 +34,8 @@ import (
 // [coord.Hold.Release] returns immediately: a node that is given up is deleted
 // in the background, so close the client before the process ends.
 //
-// The node waits for all turns, so its data do not tell under which hold
-// ([coord.Hold.Context]) a turn is waited for.
+// The node waits for all turns, so its data do not name the hold under which a
+// caller waits for its turn ([coord.Hold.Context]).
 func LocalQueue(turns int, most time.Duration) Option {
 	return func(m *Mutex) error {
 		if turns < 1 || most <= 0 {
@@ -86,12 +86,12 @@ type local struct {
 	waiting []*waiter
 	asking  bool               // the line is asked for a hold
 	stop    context.CancelFunc // ends that when nobody waits any more
-	hold    *coord.Hold        // what the turns are of, or nil
+	hold    *coord.Hold        // the hold of the turns, or nil
 	since   time.Time          // when the hold was granted
 	taken   int                // turns of the hold
 	taking  bool               // a turn is under way, perhaps of a hold before
 	freed   time.Time          // when the newest ended, or since
-	revoked <-chan struct{}    // tells that the hold was asked for; nil while the line is not watched
+	revoked <-chan struct{}    // reports a request for the hold; nil while the line is not watched
 	known   bool               // whether there are others is known
 	others  bool               // others wait for the hold
 	idle    *time.Timer        // looks whether the hold has lingered for long enough, or nil
@@ -99,7 +99,7 @@ type local struct {
 
 // waiter is an acquire that waits for its turn.
 type waiter struct {
-	done chan struct{} // closed when the other two are set; nil if that was at once
+	done chan struct{} // closed when turn and err are set; nil if they were set immediately
 	turn *coord.Hold
 	err  error
 
@@ -131,7 +131,7 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(other *waiter) bool { return other == w })
 	q.advance()
 	q.mu.Unlock()
-	if w.turn != nil { // set under mu, so that it is not set any more
+	if w.turn != nil { // set under mu: not set any more
 		w.turn.Abandon()
 	}
 	return nil, coord.Ended(ctx)

@@ -166,8 +166,7 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 	})
 }
 
-// What becomes of the hold becomes of the turn, and the others stand in the
-// line again.
+// The turn shares the hold's fate, and the others join the line again.
 func TestALocalQueueThatLosesItsNode(t *testing.T) {
 	for name, lose := range map[string]func(b coordtest.Bubble, c *coord.Client, h *coord.Hold){
 		"deleted": func(b coordtest.Bubble, _ *coord.Client, h *coord.Hold) {
@@ -281,8 +280,8 @@ func TestALockThatLingersYieldsAtOnce(t *testing.T) {
 	}
 }
 
-// A turn that a newcomer comes to is the last but those that the queue is
-// allowed.
+// After a newcomer arrives, the current turn goes on, and the queue gets no
+// turns beyond those it is allowed.
 func TestATurnIsNotCutShortByANewcomer(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.Linger(time.Hour))
@@ -390,7 +389,7 @@ func TestATurnThatComesTooLate(t *testing.T) {
 	})
 }
 
-// A request ends the turns of a node, whatever is left of them.
+// A request ends the turns of a node, however many are left.
 func TestALocalQueueObeysARequest(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(1000, time.Hour))
@@ -412,7 +411,7 @@ func TestALocalQueueObeysARequest(t *testing.T) {
 	})
 }
 
-// What has not been looked at yet counts as a contender that waits.
+// Until the line has been read, the queue assumes that a contender waits.
 func TestALocalQueueGivesWayToThoseItDoesNotKnowOfYet(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(2, time.Hour))

@@ -11,8 +11,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
-// Mutex is a lock on a path. It is configuration, not state: what is held is
-// the [coord.Hold] that Acquire returns. It is safe for concurrent use, and two
+// Mutex is a lock on a path. It is configuration, not state: Acquire returns
+// the state, a [coord.Hold]. A Mutex is safe for concurrent use, and two
 // goroutines of one process exclude each other as two processes do.
 type Mutex struct {
 	client *coord.Client
@@ -156,10 +156,10 @@ func isNil(l Acquirer) bool {
 // all. The [coord.Group] returned ends when the first of its holds does; its
 // members are in the order of their paths.
 //
-// When a lock that was acquired already is lost while another is waited for,
-// Acquire gives up all of them and begins again. When it returns an error, none
-// is held. Failures to give up what was acquired are reported with the error,
-// by go-multierror. The cost is the sum of the locks, one after the other.
+// When an acquired lock is lost while Acquire waits for another, it releases
+// all of them and begins again. When it returns an error, no lock is held.
+// Failed releases are reported with the error, by go-multierror. The cost is
+// the sum of the locks, one after the other.
 func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
 	for {
 		g, lost, err := m.all(ctx, Acquirer.Acquire)

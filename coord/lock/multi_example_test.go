@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// Several locks as one: a transfer between two accounts locks both, in
-// whatever order they are named, and reads the rates meanwhile.
+// Several locks as one: a transfer between two accounts locks both, in any
+// order of their names, and reads the rates meanwhile.
 func ExampleMulti() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -30,7 +30,7 @@ func (q *local) watch() {
 			q.learn(h, others)
 			return isClosed(revoked), nil
 		})
-		if err != nil { // nothing would tell of others any more
+		if err != nil { // nothing would report others any more
 			q.learn(h, true)
 		}
 	}()

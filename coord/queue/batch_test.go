@@ -158,7 +158,7 @@ func TestWhenTheFirstOfABatchIsADeadLetterTheOthersAreReceived(t *testing.T) {
 		putBatch(b, other, 4)
 		require.NoError(b, receive(b.T, other).Nack(b.Context(), 0))
 		require.NoError(b, q.Put(b.Context(), []byte("urgent"), queue.WithPriority(1)))
-		ack(b.T, receive(b.T, q)) // which tells the size of an item
+		ack(b.T, receive(b.T, q)) // which shows the size of an item
 		require.Equal(b, []string{"1", "2", "3"}, texts(receiveBatch(b, q, 3)))
 		require.Equal(b, "0", string(receive(b.T, newQueue(b.T, c, "/q/dead")).Data))
 	})

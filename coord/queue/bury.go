@@ -64,8 +64,8 @@ func (i *Item) bury(ctx context.Context, reason string) error {
 }
 
 // Bury moves an item that no consumer has to the dead letters, as [Item.Bury]
-// does. The name is that of its node ([Peeked.Name]). [coord.ErrBusy] when a
-// consumer has it, [coord.ErrNoNode] when it is gone. Four requests.
+// does. name is its node's ([Peeked.Name]). [coord.ErrBusy] when a consumer has
+// the item, [coord.ErrNoNode] when the item is gone. Four requests.
 func (q *Queue) Bury(ctx context.Context, name, reason string) error {
 	err := checkReason(reason)
 	if err == nil {
@@ -110,8 +110,8 @@ func (q *Queue) withFree(ctx context.Context, name string, remove func(e entry) 
 	}
 }
 
-// remove removes an item and carries out further operations. That nobody has it
-// is made sure of by making its claim.
+// remove removes an item and carries out further operations. The transaction
+// makes the item's claim, to be sure that nobody has it.
 func (q *Queue) remove(ctx context.Context, e entry, ops ...coord.Op) error {
 	_, err := q.sends.Txn(ctx, append([]coord.Op{
 		coord.CreateOp(q.claim(e.name), nil),
@@ -219,7 +219,7 @@ func (l layout) readAll(ctx context.Context, dir string, is func(name string) bo
 	return l.readEach(ctx, dir, names)
 }
 
-// readEach reads the nodes of these names in a directory, and leaves out those
+// readEach reads the nodes of these names in a directory, and leaves out nodes
 // that are gone.
 func (l layout) readEach(ctx context.Context, dir string, names []string) ([]entry, error) {
 	all, reads := make([]entry, len(names)), []func() error{}
@@ -239,7 +239,7 @@ func (l layout) readEach(ctx context.Context, dir string, names []string) ([]ent
 }
 
 // sweep deletes the records of letters that are gone, when there are more
-// records than letters. What fails is left to the next sweep.
+// records than letters. Failed deletions are left to the next sweep.
 func (q *Queue) sweep(ctx context.Context) {
 	var records, letters coord.Stat
 	err := together(

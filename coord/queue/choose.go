@@ -45,7 +45,7 @@ func (d *dispatcher) handOut(n int, isNew bool) []string {
 
 // more hands out up to n further candidates of the listing at hand, as many as
 // fit into a packet along with one if all are of the last batch's size, and
-// reads them together. What is not to be had like that is left for later.
+// reads them together. The others are left for later.
 func (d *dispatcher) more(ctx context.Context, n int) (all []entry) {
 	d.mu.Lock()
 	for _, name := range d.handOut(max(0, min(n, d.room/d.size-1)), false) {

@@ -15,7 +15,7 @@ import (
 // along with changes of other nodes, in one transaction. For each item:
 //
 //	create taken/<name>, ephemeral       fails if another consumer has the item
-//	set    taken/<name>                  its version is 1, where that of a claim by Kazoo is 0
+//	set    taken/<name>                  its version is 1, where a claim by Kazoo has 0
 //	set    entries/<name>, version v     fails if it was delivered since it was read; counts
 //
 // So no two deliveries have the same pair of versions. An Ack or a Nack names

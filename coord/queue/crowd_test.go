@@ -111,8 +111,8 @@ func TestWhenTheFirstInLineStandsStillTheSecondServes(t *testing.T) {
 	})
 }
 
-// Every request takes a millisecond, so that consumers really are beside each
-// other.
+// Every request takes a millisecond, to have the consumers really work at the
+// same time.
 func TestConsumersBesideEachOtherSeldomTryTheSame(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		// Read, claim and ack.
@@ -132,8 +132,8 @@ func TestConsumersBesideEachOtherSeldomTryTheSame(t *testing.T) {
 }
 
 // beside has four consumers empty a queue, each of them by requests that take
-// as many for one item. Half a request more is allowed for what is listed or
-// tried in vain.
+// as many for one item. Half a request more is allowed for listings and failed
+// attempts.
 func beside(b bubble, requests int, consume func(*queue.Queue) ([]byte, error)) {
 	const n, consumers = 2000, 4
 	producer := b.queue(b.Open())

@@ -22,7 +22,7 @@ import (
 // process: to look at it again costs nothing while nothing has changed.
 type dispatcher struct {
 	layout
-	gate   chan struct{} // held to list and to hand out; a channel, so that waiting for it ends with a context
+	gate   chan struct{} // held to list and to hand out; a channel: waiting for it ends with a context
 	shut   sync.Once
 	census census // guarded by the gate
 
@@ -95,7 +95,7 @@ func (d *dispatcher) next(ctx context.Context, v *coord.View, n int) (e entry, e
 	}
 	defer open()
 	e = d.pick(false, n)
-	for free := 1; e.name == "" && free > 0; { // unless the listing was discarded at once
+	for free := 1; e.name == "" && free > 0; { // unless the listing was discarded immediately
 		if free, err = d.list(ctx, v); err != nil {
 			return e, err
 		}
@@ -117,8 +117,8 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 }
 
 // list looks at the queue; the gate is held. It asks for the claims and the
-// other consumers only if they are needed to tell what is free, and how many
-// items are: a consumer alone knows its own claims.
+// other consumers only if they are needed to find the free items and their
+// number: a consumer alone knows its own claims.
 func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err error) {
 	d.mu.Lock()
 	contended := d.contended > 0
@@ -143,7 +143,8 @@ func (d *dispatcher) list(ctx context.Context, v *coord.View) (free int, err err
 }
 
 // show makes candidates of the entries that nobody has, as far as that is
-// known, and says how many there are. What was listed before stays as it is.
+// known, and says how many there are. Candidates listed before stay as they
+// are.
 func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

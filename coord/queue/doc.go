@@ -70,8 +70,8 @@
 //
 //	/q/entries/entry-100-0000000042   persistent: the item; its version counts deliveries
 //	/q/taken/entry-100-0000000042     ephemeral: its receiver's claim
-//	/q/producers/<guid>               ephemeral: its version tells whether a Put, Take or Ack took effect
-//	/q/consumers/<guid>               ephemeral: counts consumers beside each other
+//	/q/producers/<guid>               ephemeral: its version shows whether a Put, Take or Ack took effect
+//	/q/consumers/<guid>               ephemeral: counts concurrent consumers
 //	/q/waiting/_c_<guid>-wait-…       ephemeral: the line of the idle
 //	/q/dead/entries, /q/dead/taken    the dead letters, a queue like any other
 //	/q/dead/records/0000000007        persistent: the story of a letter, same czxid

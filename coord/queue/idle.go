@@ -18,7 +18,7 @@ type receiver struct {
 	*dispatcher
 	waits  bool        // for an item, if there is none
 	claims int         // so many of those claimed ahead will do
-	most   int         // to claim at once, those ahead counted
+	most   int         // to claim immediately, consumers ahead counted
 	looked bool        // again, before it says that there is none
 	stands bool        // at a place, from which it watches
 	call   func()      // ends the wait for a place

@@ -34,7 +34,7 @@ func (q *Queue) Items(ctx context.Context) (all, taken []string, err error) {
 	return unclaimed(entries, nil), claims, q.client.Failure("list", q.path, err)
 }
 
-// PeekAt reads the items of these names, and leaves out those that are gone.
+// PeekAt reads the items of these names, and leaves out items that are gone.
 // One request for each, all together.
 func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
 	entries, err := q.readEach(ctx, q.at.Entries, names)
@@ -49,8 +49,8 @@ func (q *Queue) PeekAt(ctx context.Context, names ...string) ([]Peeked, error) {
 // [Queue.Consumers] return.
 const ConsumerKind string = "consumer"
 
-// Claims reads who has the items of these names, and leaves out those that
-// nobody has. The claims have the items' names. One request for each.
+// Claims reads who has the items of these names, and leaves out free items. The
+// claims have the items' names. One request for each.
 func (q *Queue) Claims(ctx context.Context, names ...string) ([]inspect.Contender, error) {
 	claims, err := q.describe(ctx, q.at.Taken, names)
 	for i, c := range claims {

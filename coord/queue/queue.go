@@ -171,7 +171,7 @@ func (q *Queue) explain(op string, err error) error {
 		return nil
 	}
 	if (errors.Is(err, coord.ErrReleased) || errors.Is(err, ErrClosed)) && !errors.Is(err, ErrStale) {
-		err = ErrClosed // and not that of the context made for it
+		err = ErrClosed // and not the error of the internal context
 	}
 	return &coord.OpError{Op: op, Path: q.path, Err: err}
 }

@@ -91,7 +91,7 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 	}
 }
 
-// attempt tries one candidate. What obtain is given, it reports.
+// attempt tries one candidate. obtain reports the candidate that it is given.
 func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(context.Context, entry) (T, error)) (result T, err error) {
 	c, err := r.candidate(ctx)
 	if err != nil {

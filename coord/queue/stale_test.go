@@ -298,8 +298,8 @@ func TestAPutWhoseSessionEndedBeforeItsReplyIsUnconfirmed(t *testing.T) {
 	})
 }
 
-// Consumers give up at random points of a Receive or Take; whatever point it
-// is, no claim stays, and no item is lost but to a Take that cannot know.
+// Consumers give up at random points of a Receive or Take; at none does a claim
+// stay, and no item is lost but to a Take that cannot know.
 func TestConsumersThatGiveUpAnywhereLeaveNoClaim(t *testing.T) {
 	for seed := range uint64(4) {
 		inBubble(t, func(b bubble) { giveUpAnywhere(b, rand.New(rand.NewPCG(seed, 7))) })
@@ -504,7 +504,7 @@ func TestAnItemThatWasReadAheadAndDeliveredMeanwhileIsNotOverlooked(t *testing.T
 		c := b.Open()
 		mine, other := b.queue(c), b.queue(b.Open())
 		put(b.T, other, "held", "before", "first", "second")
-		held := receive(b.T, other) // so that mine knows of another consumer
+		held := receive(b.T, other) // mine knows of another consumer then
 		ack(b.T, receive(b.T, mine))
 		first := receive(b.T, mine) // just after the one before
 		require.Equal(b, "first", string(first.Data))

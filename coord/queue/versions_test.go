@@ -20,7 +20,7 @@ import (
 )
 
 // Two claims of one item by this library are nodes of the same path and
-// version: the version of the entry tells them from each other.
+// version: the version of the entry distinguishes the claims.
 func TestANackOfAnItemThatAnotherHasGivesNothingBack(t *testing.T) {
 	for name, nack := range map[string]func(context.Context, *queue.Item) error{
 		"at once":      func(ctx context.Context, i *queue.Item) error { return i.Nack(ctx, 0) },
@@ -88,8 +88,8 @@ func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 	})
 }
 
-// What was put elsewhere before the call is found, though the news of it are
-// still on their way.
+// An item put elsewhere before the call is found, though the watch event is
+// still on its way.
 func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
@@ -139,7 +139,7 @@ func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
 	}
 }
 
-// What others may not have costs little, and is tried again.
+// An item that the ACL denies costs little, and is tried again.
 func TestAnItemThatMayNotBeHadIsTriedAgainLater(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()

@@ -47,7 +47,7 @@ func (s scene) isReader(h *coord.Hold, place string) {
 
 func TestADowngradeKeepsThePlaceAndLetsOnlyTheReadersRightBehindIn(t *testing.T) {
 	each(t, func(s scene) {
-		release(s.T, coordtest.Acquire(s.T, s.lock().ReadSide())) // so that the place is not 0
+		release(s.T, coordtest.Acquire(s.T, s.lock().ReadSide())) // the place is not 0 then
 		h := coordtest.Acquire(s.T, s.lock().WriteSide())
 		one, two := s.joins(s.lock().ReadSide()), s.joins(s.lock().ReadSide())
 		late := s.joins(s.lock().WriteSide())
@@ -81,7 +81,7 @@ func TestAClaimBehindAWriterThatDowngradesWaitsForTheReader(t *testing.T) {
 			require.NoError(s, err)
 			after := s.line()
 			require.Equal(s, before[1], after[1])
-			s.watch(after, 0, 1) // 0 by itself, too, but not at once
+			s.watch(after, 0, 1) // 0 by itself, too, but not immediately
 			waiting(s.T, next)
 			require.NoError(s, r.Err(), name)
 			release(s.T, r)

@@ -105,7 +105,7 @@ func TestAClaimWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 }
 
 // TestAnAcquireEndsWithItsContextAtEveryPoint holds one request after the other
-// on its way, so that no server answers, and lets the context end there.
+// on its way, with no answer from a server, and lets the context end there.
 func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 	points := map[string]int32{"create": proxy.OpCreate, "list": proxy.OpGetChildren2, "watch": proxy.OpGetData}
 	for name, op := range points {

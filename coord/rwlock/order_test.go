@@ -18,7 +18,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-// tally counts the holders, and notices those that exclude each other.
+// tally counts the holders, and notices concurrent holders that exclude each
+// other.
 type tally struct{ readers, writers, shared atomic.Int64 }
 
 func (in *tally) read(t *testing.T) (leave func()) {
@@ -368,8 +369,8 @@ func turn(t *testing.T, granted <-chan grant) *coord.Hold {
 	return g.hold
 }
 
-// waiting requires that nothing was granted. What would grant must have been
-// answered by then: see settled.
+// waiting requires that nothing was granted. Requests that would grant must
+// have been answered by then: see settled.
 func waiting(t *testing.T, granted ...<-chan grant) {
 	t.Helper()
 	for _, g := range granted {

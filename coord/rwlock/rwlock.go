@@ -7,10 +7,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 )
 
-// Lock is a read/write lock on a path. It is configuration, not state: what
-// is held is the [coord.Hold] that the methods return. It is safe for
-// concurrent use, and two goroutines of one process exclude each other as two
-// processes do.
+// Lock is a read/write lock on a path. It is configuration, not state: its
+// methods return the state, a [coord.Hold]. A Lock is safe for concurrent use,
+// and two goroutines of one process exclude each other as two processes do.
 type Lock struct {
 	read, write Side
 }
@@ -62,9 +61,9 @@ func readRule(ahead []coord.Contender) (wait []int, granted bool) {
 }
 
 // writeRule: the first in line holds. The others wait for the one before them,
-// of either kind. (A mutex watches two ahead to save a listing; here a writer
-// that goes may have left a reader in its place, so that a listing must follow
-// anyway.)
+// of either kind. (A mutex watches two ahead to save a listing; here a
+// departing writer may have left a reader in its place, so a listing must
+// follow anyway.)
 func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
 	if len(ahead) == 0 {
 		return nil, true

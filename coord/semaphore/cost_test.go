@@ -295,7 +295,7 @@ func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
 	each(t, func(s scene) {
 		sem := s.of(s.open(s.w.Proxy().Addr()), 2)
 		s.release(s.acquire(sem))
-		// What a client watches, it knows without asking.
+		// A client knows what it watches without asking.
 		one, other := s.of(s.open(s.w.Proxy().Addr()), 2), s.of(s.open(s.w.Proxy().Addr()), 2)
 		for name, call := range map[string]func(context.Context) error{
 			"acquire":    func(ctx context.Context) error { _, err := sem.Acquire(ctx); return err },

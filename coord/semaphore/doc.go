@@ -21,7 +21,7 @@
 //     package coord states.
 //   - Leases are granted in the order of the queue, for any number of them: an
 //     acquire of many is not overtaken by acquires of few.
-//   - No wake-up is lost, in whatever order holders leave.
+//   - No wake-up is lost, in any order in which holders leave.
 //   - An acquire that is given up, or whose session ends, leaves no lease
 //     behind. A lease ends with its holder's session.
 //   - Acquiring several leases cannot deadlock with others that do the same:

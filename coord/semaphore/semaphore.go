@@ -21,8 +21,8 @@ import (
 // ZooKeeper, and follows it. A limit that was forgotten, 0, is refused.
 const Stored = math.MinInt
 
-// Semaphore is a semaphore at a path. It is configuration, not state: what is
-// held is what the acquiring methods return. It is safe for concurrent use.
+// Semaphore is a semaphore at a path. It is configuration, not state: the
+// acquiring methods return the state. A Semaphore is safe for concurrent use.
 type Semaphore struct {
 	client *coord.Client
 	path   string
@@ -46,9 +46,9 @@ func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
 }
 
 // Acquire waits for a lease until ctx ends. ctx bounds the waiting, not the
-// hold. When it returns an error, nothing is left behind: what could not be
-// deleted yet is deleted in the background. The hold has a token only if the
-// limit is 1.
+// hold. When Acquire returns an error, nothing is left behind: nodes that could
+// not be deleted yet are deleted in the background. The hold has a token only
+// if the limit is 1.
 func (s *Semaphore) Acquire(ctx context.Context) (*coord.Hold, error) {
 	return first(s.acquire(ctx, "acquire", 1, false))
 }

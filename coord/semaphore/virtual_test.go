@@ -359,8 +359,8 @@ func TestALimitWhoseRequestOrReplyIsLostIsStored(t *testing.T) {
 	}
 }
 
-// One lease was granted while the limit was 1, the other was made then, and is
-// granted since the limit was raised.
+// One lease was granted while the limit was 1. The other was made then, and
+// granted after the limit was raised.
 func TestTwoLeasesDoNotBothHaveATokenWhenTheLimitWasRaised(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, other := b.Open(), b.Open()

@@ -18,8 +18,7 @@ const (
 	Tick = 2 * time.Second
 )
 
-// patience is how long a test in a bubble may take, so that one that hangs
-// fails.
+// patience bounds the time of a test in a bubble: a test that hangs fails.
 const patience = 100 * time.Hour
 
 // Bubble is a test in virtual time, and its server.

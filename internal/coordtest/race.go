@@ -18,9 +18,9 @@ var (
 // two processors run timers of one bubble at the same time: the timers of a
 // bubble share one context of the detector. Up to Go 1.26.8 at least a timer
 // whose time has come runs on the goroutine that sets or polls it
-// (runtime.(*timer).modify, maybeRunChan), beside the bubble's own goroutine;
+// (runtime.(*timer).modify, maybeRunChan), in parallel with the bubble's own;
 // see https://go.dev/issue/78156. Races are found all the same: the detector
-// compares what happens before what, not what happens at once.
+// compares the order of events, not their simultaneity.
 func onOneProcessor() (restore func()) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -72,8 +72,8 @@ func newDesk(t *testing.T, bin, connect string) *desk {
 // untilStopped are the commands that go on until they are interrupted.
 var untilStopped = regexp.MustCompile(`(?m)^(zkcoord (?:server|exporter|top|ui)\b.*|zkcoord (?:ls|elect) .*--(?:watch|observe).*)$`)
 
-// prelude notes the status of each command that fails, and ends those that
-// would go on for ever when they have written a line.
+// prelude notes the status of each command that fails, and ends commands that
+// would run for ever once they have written a line.
 const prelude = `
 trap 'status=$?; echo "$status $BASH_COMMAND" >&3' ERR
 first_line() {
@@ -88,8 +88,8 @@ first_line() {
 }
 `
 
-// run runs the commands of a block as people would type them, and returns what
-// they wrote, and of those that failed the statuses.
+// run runs the commands of a block as people would type them, and returns their
+// output, and the statuses of failed ones.
 func (d *desk) run(b block) (output string, failed []string) {
 	d.t.Helper()
 	text := strings.ReplaceAll(b.text, servers, d.connect)
@@ -308,8 +308,8 @@ func (d *desk) compareUsage(t *testing.T) {
 
 var inline = regexp.MustCompile("`((?:make|zkcoord|coorddemo) [^`]*)`")
 
-// checkText checks commands within the text as those for elsewhere are checked.
-// The changelog tells of former ones, too.
+// checkText checks commands within the text like commands for elsewhere. The
+// changelog names former ones, too.
 func (d *desk) checkText(t *testing.T) {
 	checked := 0
 	for path, text := range texts(t, "*.md") {

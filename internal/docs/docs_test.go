@@ -319,8 +319,8 @@ func blocksOfKind(t *testing.T, kind string) []block {
 // commandLine is the beginning of a line that people would type.
 var commandLine = regexp.MustCompile(`(?m)^(\$ )?(sudo )?(zkcoord|coorddemo|make|go|kubectl|systemctl|apt|apt-get|dpkg|export) +[^─]*$`)
 
-// So that no command goes unchecked: every block says what it is, and commands
-// are in those that are run or checked.
+// No command goes unchecked: every block names its kind, and commands stand in
+// blocks of a kind that is run or checked.
 func TestEveryBlockInTheDocumentsIsOfAKnownKind(t *testing.T) {
 	for _, b := range blocks(t) {
 		if kinds[b.kind] == "" {

@@ -30,8 +30,8 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// docs/starting.md's program is built with the go.mod beside it, as a user's
-// would be, and run on an embedded server.
+// docs/starting.md's program is built with its own go.mod, as a user's would
+// be, and run on an embedded server.
 func TestTheWholeProgramInTheDocumentsRuns(t *testing.T) {
 	parent := t.TempDir()
 	checkout, err := filepath.Abs(root)

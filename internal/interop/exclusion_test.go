@@ -22,8 +22,8 @@ const (
 	rounds           = 25
 )
 
-// contender is a process that contends for the lock and does what it is told,
-// line by line: see testdata/java/Hold.java for the commands.
+// contender is a process that contends for the lock and obeys commands, line by
+// line: see testdata/java/Hold.java.
 type contender struct {
 	*zktest.ChildProcess
 	name string
@@ -175,8 +175,8 @@ func othersAreBusyWhileOneHolds(t *testing.T, all []contender) {
 	}
 }
 
-// noUpdateIsLost lets all work on one node at once. The first holds until all
-// others stand in line, so that there is contention from the first round on.
+// noUpdateIsLost lets all work on one node together. The first holds until all
+// others stand in line: there is contention from the first round on.
 func noUpdateIsLost(t *testing.T, admin *zk.Conn, path string, all []contender) {
 	t.Helper()
 	first, others := all[0], all[1:]

@@ -21,7 +21,7 @@ import (
 // ownTurn is the longest wait for a turn in a round.
 const ownTurn = time.Minute
 
-// peer is this module's contender, whatever for.
+// peer is this module's contender, for any recipe.
 type peer struct {
 	ctx        context.Context
 	path, name string
@@ -239,7 +239,7 @@ func (h rwlockHolder) downgrade() (err error) {
 	return err
 }
 
-// round is a writer's, a reader's, or that of a writer who goes on reading.
+// round is a writer's, a reader's, or a downgrading writer's.
 func (h rwlockHolder) round(i int) (acquiring, func() (string, error)) {
 	switch i % 3 {
 	case 0:

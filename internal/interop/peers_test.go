@@ -219,7 +219,7 @@ func TestMain(m *testing.M) {
 	Register()
 	zktest.RegisterChild("hold", hold)
 	// Programs spend most of their time waiting for one another, so more tests
-	// run at once than there are processors, unless the command line says
+	// run in parallel than there are processors, unless the command line says
 	// otherwise.
 	if err := flag.Lookup("test.parallel").Value.Set("8"); err != nil {
 		panic(err)

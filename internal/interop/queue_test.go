@@ -160,7 +160,7 @@ func (b ballot) candidates(t *testing.T) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "-") }) // a notice
 }
 
-// leads requires that Go, and each peer that can tell, sees this leader.
+// leads requires that Go, and each peer that can ask, sees this leader.
 func (b ballot) leads(t *testing.T, who string, peers ...contender) {
 	t.Helper()
 	leader, err := b.Leader(patient(t))

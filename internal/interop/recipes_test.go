@@ -216,8 +216,8 @@ func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
 }
 
 // A fleet changes the dialect, or the path, by programs that take the former
-// lock and then the new one: they exclude those that take only the former, and
-// then those that take only the new one.
+// lock and then the new one: they exclude first the programs that take only the
+// former lock, and then the programs that take only the new one.
 func TestAFleetMovesFromOneLockToAnotherByTakingBoth(t *testing.T) {
 	t.Parallel()
 	kazoo, curator := python(t, "hold.py"), java(t, "Hold")

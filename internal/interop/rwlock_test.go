@@ -99,8 +99,8 @@ func theWriterIsAlone(t *testing.T, all []contender) {
 	}
 }
 
-// readersShare lets all but one read at once, with the remaining one waiting to
-// write behind them.
+// readersShare lets all but one read together, with the remaining one waiting
+// to write behind them.
 func readersShare(t *testing.T, w *zktest.World, path string, all []contender) {
 	t.Helper()
 	for i, writer := range all {
@@ -213,7 +213,7 @@ func theNode(t *testing.T, w *zktest.World, path, kind string) string {
 	return number
 }
 
-// noOverlapIsSeen lets all work at once, and shows that overlaps would have
+// noOverlapIsSeen lets all work together, and shows that overlaps would have
 // been seen.
 func noOverlapIsSeen(t *testing.T, w *zktest.World, path string, all []contender) {
 	t.Helper()

@@ -29,8 +29,8 @@ import (
 
 // mutant is a guard and how to switch it off.
 type mutant struct {
-	guard string // what it is, in a few words
-	edits []edit // what switches it off
+	guard string // the guarded promise, in a few words
+	edits []edit // switch the guard off
 	tests suites
 }
 
@@ -49,7 +49,7 @@ func (m mutant) and(decl, old, new string) mutant {
 type edit struct {
 	decl string // a function, a method ("Type.Name"), a variable or a constant of a package
 	old  string // a piece of its text, there exactly once in the tree
-	new  string // what to put there
+	new  string // its replacement
 }
 
 // suite is tests that must fail with the guard switched off; one that does is

@@ -1,7 +1,6 @@
 package main
 
-// recovery is how a claim comes to be and goes, whatever becomes of the
-// replies.
+// recovery is how a claim comes to be and goes, even if replies are lost.
 var recovery = []mutant{
 	off("recovery: a lost create is looked for at all", in(coord, "TestACreateWhoseReplyIsLostBeforeALaggingServerIsNotMadeAgain"),
 		"Create", `if made, failure := found(nodes); made || failure != nil {`,

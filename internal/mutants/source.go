@@ -68,7 +68,7 @@ func (s sources) parse(path string, text []byte) error {
 	return nil
 }
 
-// declared returns the names that a declaration makes; that of a method is
+// declared returns the names that a declaration makes; a method's is
 // "Receiver.Name".
 func declared(d ast.Decl) (names []string) {
 	switch d := d.(type) {

@@ -43,8 +43,8 @@ func Each(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
 	each(t, backends, func(t *testing.T, b Backend) { f(t, New(t, b)) })
 }
 
-// EachBeside is Each for a test that runs beside others, with its backends
-// beside each other.
+// EachBeside is Each for a test that runs in parallel with others, with its
+// backends in parallel.
 func EachBeside(t *testing.T, f func(t *testing.T, w *World), backends ...Backend) {
 	t.Helper()
 	t.Parallel()

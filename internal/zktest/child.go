@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// childVariable tells a re-executed test binary which child's main function to
-// run.
+// childVariable names the main function for a re-executed test binary to run.
 const childVariable = "ZKTEST_CHILD"
 
 var childMains = map[string]func(args []string){}
@@ -118,7 +117,7 @@ func (c *ChildProcess) Send(line string) {
 	}
 }
 
-// CloseStdin tells the child that no more lines will come.
+// CloseStdin signals to the child that no more lines will come.
 func (c *ChildProcess) CloseStdin() { _ = c.in.Close() }
 
 // Line returns the next line the child wrote to stdout. It fails the test if

@@ -70,9 +70,9 @@ func (g *greeting) SetReadDeadline(t time.Time) error {
 	return g.Conn.SetReadDeadline(t)
 }
 
-// superUser may do anything on real test servers, so that clean-up is not
-// stopped by a test's ACLs. superDigest is how a server's configuration names
-// it: user:base64(sha1(user:password)).
+// superUser may do anything on real test servers: a test's ACLs do not stop the
+// clean-up. superDigest is how a server's configuration names it:
+// user:base64(sha1(user:password)).
 const (
 	superUser   = "super:zktest"
 	superDigest = "super:/h+gcH12ycQxBhZ4ZIb28S4Njto="
@@ -132,7 +132,7 @@ func removeAll(conn *zk.Conn, paths []string) error {
 
 // sessionPassword is the password a real server gives to a session. It does not
 // depend on anything secret: java.util's Random seeded with the id and a
-// constant of the server, so that every member of an ensemble can check it.
+// constant of the server, so every member of an ensemble can check it.
 func sessionPassword(id int64) [16]byte {
 	const serverConstant, multiplier, mask = 0xB3415C00, 0x5DEECE66D, 1<<48 - 1
 	state := (uint64(id) ^ serverConstant ^ multiplier) & mask

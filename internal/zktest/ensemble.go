@@ -129,13 +129,13 @@ func (e *Ens) Followers() []*Server {
 	return followers
 }
 
-// role is what a server says it is.
+// role is a server's answer about its role.
 type role struct {
 	server *Server
 	mode   string
 }
 
-// ask asks all servers at once, since the time-out for a stopped one is
+// ask asks all servers together, since the time-out for a stopped one is
 // seconds, and gives the answers as they come.
 func (e *Ens) ask(except []*Server) <-chan role {
 	answers := make(chan role, len(e.servers))

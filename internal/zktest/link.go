@@ -99,7 +99,7 @@ func (l *Link) Heal() {
 	}
 }
 
-// Stats returns what the link's proxies did, so that a test can prove that its
+// Stats counts the actions of the link's proxies: a test can prove that its
 // fault happened.
 func (l *Link) Stats() proxy.Stats { return proxy.Total(l.proxies) }
 
@@ -109,7 +109,7 @@ func (l *Link) close() {
 	}
 }
 
-// Crash takes all servers of the world down at once, without a farewell: real
+// Crash takes all servers of the world down together, without a farewell: real
 // ones by SIGKILL. Nothing expires until Recover. The servers must be the
 // test's own.
 func (w *World) Crash() {

@@ -17,8 +17,8 @@ import (
 // started.
 type ServerOption func(*serverConfig)
 
-// serverConfig is what a server is started with: lines of zoo.cfg and system
-// properties of the JVM.
+// serverConfig configures a server: lines of zoo.cfg and system properties of
+// the JVM.
 type serverConfig struct {
 	lines      map[string]string
 	properties map[string]string
@@ -27,7 +27,7 @@ type serverConfig struct {
 }
 
 // DefaultTick is the tickTime of real servers: a tenth of ZooKeeper's default,
-// so that faults and expiries take a tenth of the time.
+// so faults and expiries take a tenth of the time.
 const DefaultTick = 200 * time.Millisecond
 
 func newServerConfig(opts []ServerOption) serverConfig {
@@ -85,14 +85,14 @@ func WithProperty(key, value string) ServerOption {
 	return func(c *serverConfig) { c.properties[key] = value }
 }
 
-// WithJVM adds arguments for java, which win over those that a server gets in
-// any case: tests want servers that start fast and are small.
+// WithJVM adds arguments for java, which override a server's defaults: tests
+// want servers that start fast and are small.
 func WithJVM(args ...string) ServerOption {
 	return func(c *serverConfig) { c.jvm = append(c.jvm, args...) }
 }
 
 // WithQuorumLinks routes the links from the followers to their leader through
-// proxies, so that Ensemble.Link can delay or cut them. Elections stay direct.
+// proxies, for Ensemble.Link to delay or cut. Elections stay direct.
 func WithQuorumLinks() ServerOption { return func(c *serverConfig) { c.links = true } }
 
 func (c serverConfig) clone() serverConfig {

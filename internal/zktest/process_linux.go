@@ -54,8 +54,8 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill sends SIGKILL and returns when the child has been reaped, so that its
-// ports are free.
+// kill sends SIGKILL and returns when the child has been reaped and its ports
+// are free.
 func (p *process) kill() {
 	if p.alive() {
 		_ = p.cmd.Process.Signal(syscall.SIGKILL)

@@ -20,7 +20,7 @@ type Transaction struct {
 	Xid     int32     // the request's number in its session
 	Time    time.Time // by the leader's clock
 	Type    int32     // as in the protocol; -10 and -11 for a session's begin and end
-	Deleted []string  // the paths of deletes, also those that are part of a multi
+	Deleted []string  // the paths of deletes, also of deletes in a multi
 }
 
 const (

@@ -12,8 +12,8 @@ import (
 const pollEvery = 5 * time.Millisecond
 
 // Eventually fails the test unless cond becomes true within the given time.
-// cond runs in the calling goroutine, at once and then every few milliseconds,
-// so it may use require and t.
+// cond runs in the calling goroutine, immediately and then every few
+// milliseconds, so it may use require and t.
 func Eventually(t testing.TB, within time.Duration, cond func() bool, format string, args ...any) {
 	t.Helper()
 	if !poll(within, cond) {

@@ -93,12 +93,12 @@ func uniqueRoot(test string) string {
 // another: ten ticks of the test servers.
 const SessionTimeout = 10 * DefaultTick
 
-// SetTimeout tells the world the longest session time-out the test's clients
-// use, if that is not SessionTimeout: so long, and two seconds more, may
-// ephemeral nodes of a dead client outlive the test.
+// SetTimeout sets the longest session time-out of the test's clients, if it is
+// not SessionTimeout: so long, and two seconds more, may ephemeral nodes of a
+// dead client outlive the test.
 func (w *World) SetTimeout(d time.Duration) { w.timeout = d }
 
-// Backend returns what kind of server this is.
+// Backend returns the kind of server.
 func (w *World) Backend() Backend { return w.backend }
 
 // ConnectString names the world's servers, without a chroot.

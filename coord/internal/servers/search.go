@@ -66,7 +66,7 @@ func (s *Search) Find(network, addr string, timeout time.Duration, brief bool) (
 		r.Round = round
 		return r, nil
 	case err := <-failed:
-		return Reached{}, err // the client library tells the log
+		return Reached{}, err // the client library logs the error
 	case <-time.After(min(dialLimit, timeout/6)):
 		err := fmt.Errorf("%s has not accepted a connection yet", addr)
 		s.Failed(addr, err)

@@ -34,7 +34,7 @@ type Config struct {
 	Waiting      *slog.Logger // hears that there is no connection before there was one
 
 	// Suspended returns how long the machine has been suspended so far; nil
-	// means that of this machine.
+	// means this machine's time.
 	Suspended func() time.Duration
 
 	// Notify hears of the sessions' lives. It must not block.

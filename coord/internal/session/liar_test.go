@@ -76,7 +76,7 @@ func (c *liarConn) Read(p []byte) (int, error) {
 }
 
 // F58: each reply that the session reads, cut short at every length, and some
-// that tell of another request.
+// replies to another request.
 func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *testing.T) {
 	coordtest.Virtual(t, func(t *testing.T) {
 		server, err := zkembed.Start(zkembed.WithAddr(""))

@@ -61,7 +61,7 @@ func (c *Creation) Outcome() (path string, czxid int64, err error) {
 }
 
 // BeginCreate is Create that does not block. It returns nil if the request
-// cannot be sent immediately. What is asked next travels with it, and is
+// cannot be sent immediately. The next requests travel with the create, and are
 // answered after it.
 func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []wire.ACL) *Creation {
 	c := &Creation{sess: s, done: make(chan struct{})}
@@ -109,7 +109,7 @@ func deleting(path string, version int32) func(b []byte) []byte {
 	return wire.Op{Kind: wire.OpDelete, Path: path, Version: version}.Append
 }
 
-// nothing is what there is to read in the reply to a deletion.
+// nothing reads the reply to a deletion, which is empty.
 func nothing(*wire.Decoder) (_ struct{}) { return }
 
 // Flush is a write that changes nothing: a transaction of one check, on which

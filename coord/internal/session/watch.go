@@ -76,7 +76,7 @@ func (w *Watch) Fired() Fired {
 	return w.fired
 }
 
-// Kind is what of a node is watched.
+// Kind is the watched aspect of a node.
 type Kind int
 
 // Data: a node that is there, until its data change or it goes. Children: the
@@ -129,8 +129,8 @@ type Attempt struct {
 	shared bool
 }
 
-// Begin returns the watch that there is, or begins to set one. What is begun
-// together travels together.
+// Begin returns the watch that there is, or begins to set one. Watches that are
+// begun together travel together.
 func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	key := armed{path, kind}
 	ws.mu.Lock()
@@ -143,7 +143,7 @@ func (ws *Watches) Begin(kind Kind, path string) Attempt {
 	var err error
 	if kind == Data {
 		err = ws.arming.enqueue(arm)
-	} else { // Children may be what an unreadable node is watched by: see armByParent
+	} else { // Children may stand for an unreadable node: see armByParent
 		err = ws.s.Go(arm)
 	}
 	if err == nil {
@@ -237,7 +237,7 @@ func (ws *Watches) armByParent(key armed, w *Watch) error {
 	w.Stat = node.Stat
 	siblings.OnFire(func(fired Fired) {
 		if fired == Deleted {
-			fired = Changed // the parent was; the next look tells
+			fired = Changed // the parent was; the next look finds out
 		}
 		ws.fire(key, fired)
 	})

@@ -16,10 +16,10 @@ import (
 // One leader keeps the session, and gives it up T after it last heard of it. A
 // follower, or the next one after a reconnect, serves the client. Between
 // leader and follower there are two ordered streams, between follower and
-// client two more; whatever is under way in any of them stays there as long as
-// it likes. So a silence, a backlog and the loss of what was sent (a silence
-// that does not end) need no moves of their own, nor do pauses of the client,
-// which stamps a request before it is sent and an answer after it has come.
+// client two more; a message stays under way in any of them for any time. So a
+// silence, a backlog and the loss of messages (a silence that does not end)
+// need no moves of their own, nor do pauses of the client, which stamps a
+// request before it is sent and an answer after it has come.
 //
 // Time passes in units, and everything else happens between two of them.
 
@@ -39,7 +39,7 @@ type scope struct {
 // budget is what there may be in one schedule, or still may be.
 type budget struct{ reads, writes, reconnects, leaders, suspends int8 }
 
-// rate is that of the client's clock: as slow as the window allows for, nearly.
+// rate is the client clock's: nearly as slow as the window allows for.
 func (s scope) rate() float64 {
 	if s.slow {
 		return 1 - 0.99*float64(Skew(time.Second))/float64(time.Second)

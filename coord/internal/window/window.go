@@ -172,7 +172,7 @@ func (w *Window) Interval(now time.Time) time.Duration {
 // is restored from a snapshot, or migrated, may have stood still for a while.
 type Clock struct {
 	// Suspended returns how long the machine has been suspended so far; nil
-	// means that of this machine.
+	// means this machine's time.
 	Suspended func() time.Duration
 }
 
@@ -198,7 +198,7 @@ var machine meter
 type meter struct {
 	mu    sync.Mutex
 	slept time.Duration
-	mono  time.Time // the last readings, where the wall clock is what there is
+	mono  time.Time // the last readings, where there is only the wall clock
 	wall  time.Time
 }
 

@@ -71,7 +71,7 @@ func TestAWriteSentBeforeTheFirstWasAcknowledgedProvesNothing(t *testing.T) {
 func TestARequestProvesNothingOfTheTimeBeforeItsAnswer(t *testing.T) {
 	s := begun(time.Second)
 	s.read(2000, 2010)
-	// A stall until 7 s delivers all at once what was sent meanwhile.
+	// A stall until 7 s delivers the messages sent meanwhile together.
 	s.read(4000, 7000)
 	s.write(6900, 7010)
 	s.write(7010, 7020)

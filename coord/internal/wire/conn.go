@@ -22,8 +22,8 @@ type Tap interface {
 	// Established judges the reply to a handshake that was sent at sent, a
 	// moment of the session's clock. An error refuses the connection.
 	Established(w Welcome, sent time.Time) error
-	// Opened notes that requests can be sent. What is asked during the call
-	// goes ahead of everything else.
+	// Opened notes that requests can be sent. Requests made during the call go
+	// ahead of all others.
 	Opened(c *Conn, w Welcome)
 	// Answered notes the reply to a request, before the request is told. Sent
 	// is when it was sent by the session's clock, or zero: the window need not
@@ -53,7 +53,7 @@ type Request struct {
 	moment time.Time // the same by the session's clock, or zero
 }
 
-// Options are what a connection is to know.
+// Options configure a connection.
 type Options struct {
 	Clock   window.Clock
 	Limit   time.Duration  // for the handshake's reply
@@ -213,7 +213,7 @@ func (c *Conn) lose(err error) {
 	})
 }
 
-// Drop ends the connection; the reading side tells.
+// Drop ends the connection; the reading side reports it.
 func (c *Conn) Drop() { _ = c.Conn.Close() }
 
 // Close is how the library ends the connection, when it has stopped reading.

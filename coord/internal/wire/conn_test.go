@@ -23,7 +23,7 @@ const timeout = 10 * time.Second
 // first is the number of the first request.
 const first = 2
 
-// recordingTap notes what a wire tells.
+// recordingTap records the calls of a wire.
 type recordingTap struct {
 	refuse   error
 	first    []Request // asked as the connection opens
@@ -304,8 +304,8 @@ func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
 	}
 }
 
-// While others' replies come, the server is at work. One that is passed over is
-// lost, whatever comes after it.
+// While others' replies come, the server is at work. A request that is passed
+// over is lost, even if more replies come.
 func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -4,12 +4,12 @@
 //   - A [Conn] is the net.Conn that the client library talks through. The
 //     library chooses the server, connects, shakes hands and pings. All other
 //     requests go past it ([Conn.Ask]): the library takes two goroutines, two
-//     queues and reflection for each, and one packet for each write. What is
-//     asked together travels together.
+//     queues and reflection for each, and one packet for each write. Requests
+//     made together travel together.
 //   - It learns the negotiated time-out and the send times of acknowledged
 //     requests, bounds the handshake, gives up on a server that does not
 //     answer, and never lets the library see a write error.
-//   - Whatever a server sends, a request is answered once, by what its reply
-//     says in full or by [ErrConnection].
-//   - A [Parting] lets the library close at once when the session is over.
+//   - A request is answered once, by its complete reply or by [ErrConnection],
+//     no matter what a server sends.
+//   - A [Parting] lets the library close immediately when the session is over.
 package wire

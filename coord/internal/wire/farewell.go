@@ -51,9 +51,9 @@ func receive(in io.Reader) ([]byte, error) {
 	return packet, err
 }
 
-// Part talks to the client library when the session is over, so that its Close
-// ends at once: Close waits a second for the reply to its request, unless there
-// is a connection to send it on. begun hears that there is one.
+// Part answers the client library when the session is over. Without a
+// connection to send its request on, the library's Close would wait a second
+// for the reply. begun hears that there is a connection.
 func Part(conn net.Conn, begun chan<- struct{}) {
 	const minute = int32(time.Minute / time.Millisecond) // without any ping
 	_, err := receive(conn)

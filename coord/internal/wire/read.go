@@ -141,7 +141,7 @@ func (c *Conn) match(xid int32) (Request, bool) {
 }
 
 // unmatch puts the request of a malformed reply back: its outcome is not known,
-// as that of all that is under way when the connection ends.
+// like the outcome of all requests under way when the connection ends.
 func (c *Conn) unmatch(r Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

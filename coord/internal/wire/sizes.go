@@ -20,13 +20,13 @@ const (
 	believed = time.Minute
 )
 
-// Sizes knows how large a packet may be, from the user and from what servers
-// did. A server that gets too much closes the connection, and all that is under
-// way is lost. So does one that restarts, and a proxy whenever it likes: that a
-// connection was closed under a packet is reason for a trial, and proves
-// nothing. The trial is a read of nothing that is as large as the packet. The
-// server that gets it answers immediately by itself, whatever the ensemble is
-// doing; an answer proves that the size fits. A limit is proven when proof
+// Sizes knows how large a packet may be, from the user and from the behaviour
+// of servers. A server that gets too much closes the connection, and all
+// requests under way are lost. A server that restarts closes connections, too,
+// and a proxy may at any time: a connection closed under a packet is reason for
+// a trial, and proves nothing. The trial is a read of nothing that is as large
+// as the packet. The server answers the trial immediately, without the
+// ensemble; an answer proves that the size fits. A limit is proven when proof
 // connections in a row were closed on trials.
 type Sizes struct {
 	Turn  chan struct{} // has one token: trials are made one at a time

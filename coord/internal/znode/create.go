@@ -10,10 +10,10 @@ import (
 )
 
 // Create makes nodes of one session by once: one request that makes all of them
-// or none, and tells each that it was [Node.Made]. It blocks until that is
-// certain, or certain not to be, and begins no further attempt when ctx has
-// ended. ensure, which may be nil, is given a refusal for want of a node: it
-// makes the directory, or returns the error.
+// or none, and calls [Node.Made] for each. Create blocks until the outcome is
+// certain, and begins no further attempt when ctx has ended. ensure, which may
+// be nil, is given a refusal for want of a node: it makes the directory, or
+// returns the error.
 func Create(ctx context.Context, once func() error, ensure func(error) error, nodes ...*Node) error {
 	defer func() {
 		for _, n := range nodes {
@@ -46,9 +46,9 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 	})
 }
 
-// found finds out what became of a request that makes nodes, and whose reply
-// was lost. One that is found stands for all: another that is missing is gone,
-// and its watch will tell.
+// found finds out whether a request whose reply was lost has made the nodes.
+// One node that is found stands for all: another that is missing is gone, and
+// its watch will report that.
 func found(nodes []*Node) (is bool, err error) {
 	for _, n := range nodes {
 		if is, err = n.recover(); err != nil {

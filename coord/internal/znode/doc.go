@@ -6,7 +6,7 @@
 //	           reply it looks, behind a write that the ensemble agreed on, for a
 //	           node of the GUID, or of the name and data.
 //	live       [Node.Watch] has its [Owner] told when another client deletes it or
-//	           asks for it. [Node.Version] tells it from another client's of the same name,
+//	           asks for it. [Node.Version] distinguishes it from another client's of that name,
 //	           and [Node.Rewritten] whether it is still this one.
 //	deleting   [Node.Delete] sends the deletion until the node or its session is
 //	           gone. After a lost reply it looks first whether another has the

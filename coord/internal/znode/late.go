@@ -36,7 +36,7 @@ type Host struct {
 // expected are the creates of one session that may be carried out late.
 type expected struct {
 	creates   map[*Node]*late
-	searching bool // a goroutine looks for what came late until nothing is due
+	searching bool // a goroutine looks for late nodes until no search is due
 }
 
 // late is a late create: one that was found not to have been carried out, and
@@ -113,8 +113,8 @@ func (h *Host) Over(s *session.Session) {
 	}
 }
 
-// attempted reports that no further attempt to make the node is under way. What
-// was carried out late until now is looked for.
+// attempted reports that no further attempt to make the node is under way. The
+// host looks for nodes that were made late until now.
 func (n *Node) attempted() {
 	h := n.host
 	h.mu.Lock()

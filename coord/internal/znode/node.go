@@ -12,8 +12,8 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Node is one own ephemeral node, of one session. What it is like is set before
-// [Node.Init].
+// Node is one own ephemeral node, of one session. Its exported fields are set
+// before [Node.Init].
 type Node struct {
 	Dir string // the server's path of the directory
 	// Stem is what the name begins with. It carries a GUID, and a sequence
@@ -154,7 +154,7 @@ func (n *Node) Delete(once func() error) error {
 		return err
 	}
 	n.Forget()
-	return nil // the servers delete the nodes of a session that is over, if not at once
+	return nil // the servers delete the nodes of a session that is over, if not immediately
 }
 
 // Trouble returns what the servers answered last to a deletion that is tried
@@ -212,7 +212,7 @@ func (n *Node) deleteProven(ctx context.Context) error {
 	case errors.Is(err, wire.ErrNoNode):
 		return n.sess.Delete(ctx, n.path, n.Version())
 	case errors.Is(err, wire.ErrBadVersion):
-		return wire.ErrNoNode // the proof tells that it is another's by now
+		return wire.ErrNoNode // by the proof, the node is another's by now
 	}
 	return err
 }

@@ -48,9 +48,10 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 }
 
 // Certain runs try, for as long as its outcome takes, in a goroutine that the
-// session's end waits for, and returns its error, or that of ctx as soon as it
-// ends. Then settle runs in the same goroutine: it takes back what try has done
-// if the caller has left. It is given a refusal when the session is over.
+// session's end waits for, and returns the error of try, or of ctx as soon as
+// ctx ends. Then settle runs in the same goroutine: if the caller has left,
+// settle undoes what try has done. When the session is over, settle is given a
+// refusal.
 func Certain(ctx context.Context, s *session.Session, try func() error, settle func(err error, left bool)) error {
 	done := make(chan error)
 	over := s.Go(func() {

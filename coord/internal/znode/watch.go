@@ -18,8 +18,8 @@ const (
 	watchLater = 250 * time.Millisecond
 )
 
-// Owner is what stands behind a node that is watched. Its methods run in the
-// client library's goroutine and must not block.
+// Owner is the claim or witness behind a node that is watched. Its methods run
+// in the client library's goroutine and must not block.
 type Owner interface {
 	Deleted()             // by another client
 	Replaced(owner int64) // it belongs to this session now

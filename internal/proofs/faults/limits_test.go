@@ -213,8 +213,8 @@ func TestF39AnAdminDeletesTheWholeDirectory(t *testing.T) {
 	})
 }
 
-// The waiter has just joined and does not watch its node yet: what it is
-// granted does not last, unless it has joined again.
+// The waiter has just joined and does not watch its node yet: its hold does not
+// last, unless it has joined again.
 func TestF39AnAdminDeletesTheWholeDirectoryAtOnce(t *testing.T) {
 	each(t, func(s scene) {
 		waiter, c, _, _ := deleteAll(s, false)

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Kind says what a record is about.
+// Kind is the subject of a record.
 type Kind string
 
 // The kinds of records.
@@ -115,7 +115,7 @@ type Rule struct {
 	parts func([]Record) [][]porcupine.Operation // nil where there is no model
 }
 
-// Name says what the rule is, of which key.
+// Name names the rule and its key.
 func (r Rule) Name() string { return r.name + " " + r.key }
 
 // judgeWithin bounds porcupine's search for one rule.

@@ -191,7 +191,7 @@ func (w *world) noteTree() {
 	w.note("watched: %v", w.srv.Watched())
 }
 
-// checkLeftovers reports what is left when all clients are closed.
+// checkLeftovers reports leftovers when all clients are closed.
 func (w *world) checkLeftovers() {
 	prompt := w.timeout + 2*w.tick + 3*time.Second
 	for key, took := range w.first {

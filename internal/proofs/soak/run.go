@@ -227,7 +227,7 @@ type ending struct {
 }
 
 // finish ends the soak: every worker is granted something once more, then all
-// stop, and what is left is counted.
+// stop, and the leftovers are counted.
 func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stock, heap float64) (end ending) {
 	r.rec.Note("the faults are over")
 	close(r.calm)

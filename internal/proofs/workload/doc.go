@@ -10,6 +10,6 @@
 //
 // A worker immediately judges what it sees by itself: a call returns when its
 // context ends, with an error that is documented; Err, Done and Deadline of a
-// hold agree; a release is over in time. The rules of package history judge
-// what all workers saw together. A test adds its own checks by [Checks].
+// hold agree; a release is over in time. The rules of package history judge the
+// records of all workers. A test adds its own checks by [Checks].
 package workload

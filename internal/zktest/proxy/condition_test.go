@@ -264,7 +264,7 @@ func TestADroppedRequestNeverReachesTheServer(t *testing.T) {
 		cut := w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Do: proxy.DropAndCut})
 		require.ErrorIs(t, create(conn, w.Path("a")), zk.ErrConnectionClosed)
 		require.Equal(t, 1, cut.Fired())
-		zktest.Eventually(t, patience, func() bool { // it may fail what it is asked before
+		zktest.Eventually(t, patience, func() bool { // earlier requests may fail
 			_, _, err := conn.Exists(w.Path("a"))
 			return err == nil
 		}, "the client is back")

@@ -63,8 +63,8 @@ func (c *conn) run() {
 		delete(c.p.conns, c)
 	}()
 	c.p.wg.Go(c.readClient)
-	// The server is called only when there is something to tell it, and the way
-	// is open: so a connection that was begun and given up in a black hole
+	// The proxy dials the server only when there is something to send, and the
+	// way is open: so a connection that was begun and given up in a black hole
 	// never existed for the server.
 	first, ok := c.next(c.toServer, ToServer)
 	if !ok || first.data == nil || !c.callServer() {
@@ -97,7 +97,8 @@ func (c *conn) callServer() bool {
 	return true
 }
 
-// cut ends both sides at once, and reports whether they were not over before.
+// cut ends both sides immediately, and reports whether they were not over
+// before.
 func (c *conn) cut() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *conn) cut() bool {
 	return true
 }
 
-// lose drops what is under way in a direction, and whatever comes there later.
+// lose drops all bytes under way in a direction, and all that come later.
 func (c *conn) lose(d Direction) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +131,7 @@ func (c *conn) loses(d Direction) bool {
 	return c.lossy&d != 0
 }
 
-// cutClient ends the client's side at once.
+// cutClient ends the client's side immediately.
 func (c *conn) cutClient() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +240,7 @@ func (c *conn) passHole(d Direction) bool {
 }
 
 // gone reports whether the client left before the server was called, or was cut
-// off by a fault: then what the server still sends is dropped.
+// off by a fault: then the server's remaining bytes are dropped.
 func (c *conn) gone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

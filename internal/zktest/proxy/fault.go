@@ -30,7 +30,7 @@ type Action struct {
 // fate is what becomes of one packet.
 type fate struct {
 	drop     bool
-	cut      bool // the connection ends at once
+	cut      bool // the connection ends immediately
 	cutAfter bool // the connection ends when the packet has been forwarded
 	delay    time.Duration
 	hold     <-chan struct{}
@@ -41,8 +41,9 @@ type fate struct {
 var (
 	// Watch does nothing but count: the packet passes.
 	Watch = always(false, fate{})
-	// CutAfter forwards the request and cuts the connection at once. The server
-	// will apply it, but perhaps only after the client has noticed the cut.
+	// CutAfter forwards the request and cuts the connection immediately. The
+	// server will apply it, but perhaps only after the client has noticed the
+	// cut.
 	CutAfter = always(false, fate{cutAfter: true})
 	// DropAndCut cuts the connection in place of forwarding the request.
 	DropAndCut = always(false, fate{drop: true, cut: true})

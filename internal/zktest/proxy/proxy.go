@@ -196,7 +196,7 @@ func (p *Proxy) Delay(d Direction, base, jitter time.Duration) {
 	})
 }
 
-// Refuse resets new connections at once. Those there are stay.
+// Refuse resets new connections immediately. Existing ones stay.
 func (p *Proxy) Refuse() { p.set(func() { p.refuse = true }) }
 
 // Hang accepts new connections and does not answer, like a stopped server.
@@ -235,7 +235,7 @@ func (p *Proxy) CutWay(d Direction) int {
 			cut++
 		}
 	}
-	p.set(func() {}) // what a black hole holds is dropped now
+	p.set(func() {}) // the contents of a black hole are dropped now
 	return cut
 }
 

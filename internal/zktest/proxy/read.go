@@ -83,7 +83,7 @@ func (c *conn) readServer() {
 	c.copy(c.server, c.toClient, ToClient)
 }
 
-// unframed reports whether what comes is to be forwarded without a look.
+// unframed reports whether bytes are forwarded without parsing.
 func (c *conn) unframed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

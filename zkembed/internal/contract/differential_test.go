@@ -101,7 +101,7 @@ const (
 	doRestart            // close the session, begin another
 )
 
-// do performs a step and tells all that it brought.
+// do performs a step and describes all its effects.
 func (s *side) do(t *testing.T, st step) string {
 	c := s.conns[st.client]
 	switch st.kind {
@@ -189,7 +189,7 @@ func TestRandomOperationsHaveTheSameEffectsAsOnARealServer(t *testing.T) {
 	t.Logf("%d operations, no difference; by kind: %s", ops, g.statistics())
 }
 
-// generator makes random steps over few paths, so that they often meet.
+// generator makes random steps over few paths, so the steps often meet.
 type generator struct {
 	r     *rand.Rand
 	made  []string // sequential nodes made lately

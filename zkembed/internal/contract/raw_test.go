@@ -19,8 +19,8 @@ import (
 // patience bounds every wait for a server.
 const patience = 20 * time.Second
 
-// raw is a client that sends what it is told to, one request at a time, and
-// hides nothing of the answers.
+// raw is a client that sends given requests, one at a time, and hides nothing
+// of the answers.
 type raw struct {
 	nc      net.Conn
 	r       *bufio.Reader
@@ -208,7 +208,7 @@ func (c *raw) takeEvents() []event {
 	return e
 }
 
-// enc writes what requests are made of. It shares nothing with the embedded
+// enc writes the parts of requests. It shares nothing with the embedded
 // server's own codec: a mistake made twice would go unseen.
 type enc []byte
 
@@ -255,8 +255,8 @@ func (e enc) acls(v []acl) enc {
 	return e
 }
 
-// dec reads what replies are made of. It panics on a short reply, which fails
-// the test.
+// dec reads the parts of replies. It panics on a short reply, which fails the
+// test.
 type dec struct{ b []byte }
 
 func (d *dec) take(n int) []byte {
