@@ -142,9 +142,8 @@ func (c *cell) sum() {
 	}
 }
 
-// compare notes the ratios to those in the same case that the row compares
-// with: the median of what c has in the place of the other's 1, repetition by
-// repetition.
+// compare notes c's ratios to the cells of the same case that the row compares
+// with: the median over the repetitions of c's figure divided by the other's.
 func (c *cell) compare(r row, all []*cell) {
 	c.Ratios = map[string]figures{}
 	for _, other := range all {

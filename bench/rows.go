@@ -16,7 +16,8 @@ type row struct {
 	size  func(t *task, n int)
 	most  map[string]int // the largest size for whom the larger ones take too long
 	who   []string
-	// base is whom the others are compared with: over links and on loopback.
+	// base is the contender that the others are compared with: over links and
+	// on loopback.
 	base, linkBase string
 	shows          []column
 	sites          []*site
@@ -176,7 +177,7 @@ func (r row) cases() (tasks []task, names []string) {
 	return tasks, names
 }
 
-// at leaves out for whom the row's size is too large.
+// at leaves out contenders for which the row's size is too large.
 func (r row) at(i int) row {
 	if r.most != nil {
 		r.who = slices.DeleteFunc(slices.Clone(r.who), func(who string) bool {

@@ -68,8 +68,8 @@ func (s *sessions) failure() error {
 // wait for ever in go-zookeeper's lock, when a watch is made at that moment.
 const endsWithin = 3 * time.Second
 
-// close ends what is under way: by the context, or, where a contender heeds
-// none, with its connection.
+// close ends what is under way: by the context, or, if a contender ignores it,
+// with its connection.
 func (s *sessions) close() {
 	s.cancel()
 	var closing sync.WaitGroup

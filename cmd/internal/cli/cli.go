@@ -86,7 +86,7 @@ func Main(args []string) int {
 	return std.Finish(ctx.Run(std, &v.Connection), hint)
 }
 
-// hint says by which flag an error may be mended.
+// hint names the flag that may avoid an error.
 func hint(err error) string {
 	switch {
 	case errors.Is(err, coord.ErrNoAuth):

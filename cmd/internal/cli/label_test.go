@@ -418,7 +418,7 @@ var (
 	inWords = regexp.MustCompile("`([a-z0-9_]+)`")
 )
 
-// keys are the keys of objects in a text, of which values may be left out.
+// keys are the keys of objects in a text; their values may be left out.
 func keys(text string) (found []string) {
 	for _, match := range quoted.FindAllStringSubmatch(text, -1) {
 		if match[1] != ":" { // which comes before a value

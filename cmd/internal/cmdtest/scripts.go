@@ -95,7 +95,7 @@ const (
 	timedOut    = 124 // where it waited in vain
 )
 
-// AwaitOutcome starts a process again and again until what it came to is as it
+// AwaitOutcome starts a process again and again until its outcome is as it
 // should be. One that got no session in its time-out gets a longer one the next
 // time, as on a busy machine.
 func AwaitOutcome(t *testing.T, mayBeLate bool, start func(timeout string) *Process, right func(p *Process) bool) {

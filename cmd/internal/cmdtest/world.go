@@ -165,7 +165,7 @@ func Seen[T any](t *testing.T, w *zktest.World, path string, options ...string) 
 	return Parse[T](t, On(t, w, append(args, "--json")...).Line()), On(t, w, args...).Output()
 }
 
-// ByHand makes a node as a person would, by whom none belongs to a session.
+// ByHand makes a node as a person would: it belongs to no session.
 func ByHand(t *testing.T, w *zktest.World, path, data string) {
 	t.Helper()
 	_, err := w.Admin().Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))

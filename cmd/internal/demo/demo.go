@@ -46,8 +46,8 @@ type stage struct {
 	close  func()
 }
 
-// stage prepares a demo: on the servers that were named, or else on one of its
-// own. check is given the session time-out.
+// stage prepares a demo: on the named servers, or else on a server of its own.
+// check gets the session time-out.
 func newStage(c *conn.Connection, name string, check func(session time.Duration) error) (*stage, error) {
 	st := &stage{Connection: *c, where: c.ZK, path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8])}
 	stop, err := st.servers()

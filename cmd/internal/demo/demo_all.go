@@ -65,8 +65,8 @@ func (*allDemos) Run(s *term.Streams, c *conn.Connection) error {
 	return term.Silently(status)
 }
 
-// runDemo runs a demo, shows what it writes but its last line, and returns
-// that. A demo is asked to end when ctx ends, and clears up.
+// runDemo runs a demo, shows all of its output but the last line, and returns
+// the last line. A demo is asked to end when ctx ends, and clears up.
 func runDemo(ctx context.Context, s *term.Streams, c *conn.Connection, name string) (json.RawMessage, error) {
 	cmd, err := c.Child("demo " + name)
 	if err != nil {

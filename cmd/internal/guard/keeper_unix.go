@@ -148,9 +148,9 @@ func (k *keeper) timely(orders <-chan order) bool {
 }
 
 // keep obeys the orders and the clock until the command has ended, and returns
-// its end. If it was made to end, what it leaves behind has to end too, and has
-// the same time for it. If it ended by itself, its background processes are
-// left alone, as a shell would.
+// its end. If the command was made to end, the processes that it leaves behind
+// have to end too, within the same time. If it ended by itself, its background
+// processes are left alone, as a shell would.
 func (k *keeper) keep(orders <-chan order, children <-chan syscall.WaitStatus) Event {
 	for timer := time.NewTimer(0); !k.over(); {
 		select {

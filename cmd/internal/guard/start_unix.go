@@ -117,9 +117,9 @@ func executable(path string) error {
 	return nil
 }
 
-// standard are the standard descriptors for a command: what was closed for this
-// process is closed for it, but for the input, where the null device does no
-// harm.
+// standard are the standard descriptors for a command: an output that was
+// closed for this process is closed for the command; a closed input is the null
+// device, which does no harm.
 func standard() []uintptr {
 	files := []uintptr{0, 1, 2}
 	for fd := 1; fd <= 2; fd++ {

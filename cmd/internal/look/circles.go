@@ -13,8 +13,8 @@ import (
 )
 
 // party is a contender of a lock or a semaphore, and what it needs before it
-// goes: one that waits needs others to go, one that holds needs the claims to
-// be granted that were made under it.
+// goes: a waiter needs others to go; a holder needs the claims made under it to
+// be granted.
 type party struct {
 	Contender
 	Path     string
@@ -90,7 +90,7 @@ func relate(all []party) {
 	}
 }
 
-// Circle is a set of parties of which each needs each other, be it by way of
+// Circle is a set of parties that all need each other, directly or through
 // others.
 type Circle []party
 

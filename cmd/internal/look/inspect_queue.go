@@ -36,10 +36,10 @@ type QueueReport struct {
 	InHand    int          `json:"in_hand"`   // received, and not acknowledged yet
 	Consumers int          `json:"consumers"` // that share the queue or wait; one alone that has enough to do is not counted
 	Dead      int          `json:"dead"`      // in the queue below, at dead
-	First     []ItemReport `json:"first"`     // some in hand, and the next ones
+	First     []ItemReport `json:"first"`     // some claimed ones, and the next ones
 
 	queue  *queue.Queue
-	taken  []string                     // the names of the items in hand
+	taken  []string                     // the names of the claimed items
 	claims map[string]inspect.Contender // as far as they were read, by item name
 	owners map[int64]string             // of the consumers' sessions
 }
@@ -53,12 +53,12 @@ type ItemReport struct {
 	Data       string  `json:"data"`                  // its beginning, for people to look at
 	DataBase64 []byte  `json:"data_base64,omitempty"` // its beginning, if it is no text
 	InHand     bool    `json:"in_hand"`
-	Held       float64 `json:"held"`    // in hand: for so many seconds
-	Session    string  `json:"session"` // in hand: of the consumer
-	Orphan     bool    `json:"orphan"`  // in hand: of no session, so that it will never come back by itself
-	Heard              // in hand: of the consumer
-	Owner      string  `json:"owner"`   // in hand: of the consumer, if that is known
-	Revoked    bool    `json:"revoked"` // in hand: the consumer was asked to give it back
+	Held       float64 `json:"held"`    // claimed: for so many seconds
+	Session    string  `json:"session"` // claimed: of the consumer
+	Orphan     bool    `json:"orphan"`  // claimed: by no session; the item will never come back by itself
+	Heard              // claimed: of the consumer
+	Owner      string  `json:"owner"`   // claimed: of the consumer, if known
+	Revoked    bool    `json:"revoked"` // claimed: the consumer was asked to give it back
 }
 
 // inQueue finds out whether there is a queue at path, and returns its
@@ -89,7 +89,7 @@ func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.No
 	for _, c := range consumers {
 		q.owners[c.Session] = c.Owner
 	}
-	var shown [2][]string // in hand, and not
+	var shown [2][]string // claimed, and not
 	for _, name := range items {
 		which := 1
 		if _, found := slices.BinarySearch(taken, name); found {

@@ -59,7 +59,7 @@ func (r Report) limit() string {
 	return fmt.Sprintf(" of %d", r.Limit)
 }
 
-// beside says how many other nodes there are.
+// beside reports how many other nodes there are.
 func (r Report) beside() string {
 	if r.Others == 0 {
 		return ""

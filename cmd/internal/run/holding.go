@@ -38,8 +38,8 @@ func alone(h *coord.Hold) holding { return holding{h, []*coord.Hold{h}} }
 // ofHolding are the variables that say what a process runs under.
 var ofHolding = regexp.MustCompile(`^COORD_(PATH|NODE|TOKEN|SINCE)(_[0-9]+)?=`)
 
-// environment is this process's, but for what it runs under itself, with what
-// the command runs under. Each of several holds has variables with its number.
+// environment is this process's, with the variables of the command's holds
+// instead of its own. Each of several holds has variables with its number.
 func (h holding) environment(paths conn.NodePaths) []string {
 	env := slices.DeleteFunc(os.Environ(), ofHolding.MatchString)
 	for i, hold := range h.holds {

@@ -238,8 +238,9 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, err
 	return apart(client, path, slotsAt, unlessNested(client, path, string(path), 1, acquirerOf(m))), err
 }
 
-// slots returns the lock of which several may hold a slot. It stores the number
-// of slots first, if that is wanted, and says what to do when it is another.
+// slots returns the lock that several may hold, each with a slot. It stores the
+// number of slots first, if that is wanted, and says what to do when it is
+// another.
 func (v *LockVerb) slots(client *coord.Client, path conn.NodePath) (acquirer, error) {
 	sem, err := semaphore.New(client, string(path), *v.Slots)
 	return apart(client, path, foreignAt, unlessNested(client, path, semaphore.LayoutOf(client.Dialect(), string(path)).Leases.Dir, *v.Slots, func(ctx context.Context, try bool) (*coord.Hold, error) {

@@ -102,7 +102,7 @@ func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 			object := cmdtest.Told(t, p.Stderr.String())[0]
 			require.EqualValues(t, status, object["status"])
 			require.Equal(t, []any{w.Path("c"), w.Path("b"), w.Path("a")}, object["paths"])
-			if object["at"] != nil { // unless that could not be learned at once
+			if object["at"] != nil { // unless one look did not show it in time
 				require.Equal(t, w.Path("b"), object["at"])
 			}
 			cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 0)

@@ -146,8 +146,8 @@ type verbosely struct {
 	Verbose bool `short:"v" help:"Tell on standard error, while waiting and holding: who holds, the place in the line, outages."`
 }
 
-// narrator says how a command's wait and hold go. It never waits: what it
-// writes to are notes.
+// narrator says how a command's wait and hold go. It never waits: it writes to
+// [term.Notes].
 type narrator struct {
 	streams *term.Streams
 	verbose bool
@@ -314,7 +314,7 @@ func (n *narrator) follow(waiting context.Context, client *coord.Client, lookAt 
 }
 
 // explain adds to an error that says that a wait was in vain who holds, or how
-// many have come. If the first look does not show it, it is left out.
+// many have come. If one look does not show it in time, it is left out.
 func (n *narrator) explain(err error, client *coord.Client, lookAt looker) error {
 	status := term.StatusOf(err)
 	if status.Code != term.ExitBusy && status.Code != term.ExitTimeout {

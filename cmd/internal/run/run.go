@@ -41,7 +41,8 @@ type task interface {
 	look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error)
 	// name is what is held, for people.
 	name() string
-	// prepare gives the command what it needs besides what every command gets.
+	// prepare gives the command what it needs in addition to what every command
+	// gets.
 	prepare(cmd *exec.Cmd) error
 	// giveBack ends the hold when the command was not run.
 	giveBack() error

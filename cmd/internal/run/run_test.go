@@ -44,8 +44,8 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-				// No server can have given up before that a session of which it
-				// heard shortly before the outage.
+				// Before that no server can have given up a session that it
+				// heard of shortly before the outage.
 				cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
 					polite, rude := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("polite"), cmdtest.Busy)...), cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn)...)
 					pids := []int{polite.Number(), rude.Number()}

@@ -20,9 +20,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-// inVain runs a command line that comes to nothing until it can say all of
-// this: on a busy machine the one look may take too long. It returns the JSON
-// object.
+// inVain runs a failing command line until it can say all of this: on a busy
+// machine the one look may take too long. It returns the JSON object.
 func inVain(t *testing.T, w *zktest.World, status int, says []string, args ...string) (object map[string]any) {
 	t.Helper()
 	zktest.Eventually(t, cmdtest.Soon, func() bool {

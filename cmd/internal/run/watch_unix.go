@@ -123,8 +123,8 @@ func (r *run) hear(e guard.Event) {
 func numbers(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 
 // stopped follows the command: where the command has the terminal, the shell
-// sees only this process stop and gets the terminal back by that. The servers
-// hear nothing meanwhile.
+// sees only this process stop, and gets the terminal back when it does. The
+// servers hear nothing meanwhile.
 func (r *run) stopped(by syscall.Signal) {
 	if !r.suspend && (r.pid == 0 || r.tty.Foreground() != r.pid) {
 		r.streams.Note("%v stopped the command; it goes on holding %s", by, r.Paths)

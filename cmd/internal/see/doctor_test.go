@@ -117,8 +117,8 @@ func TestTheDoctorLooksAtEachServerByItself(t *testing.T) {
 	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "--zk", w.ConnectString()+"/none", "--require-chroot", "doctor").Exit())
 }
 
-// embrace has two processes hold a lock each, and wait for the other's in a
-// command of its own.
+// embrace has two processes hold a lock each, and wait for each other's lock in
+// their commands.
 func embrace(t *testing.T, w *zktest.World) (a, b *cmdtest.Process) {
 	within := func(outer, inner string) *cmdtest.Process {
 		again := strings.Join(append(append([]string{cmdtest.Coorddemo(t)}, cmdtest.Target(w)...), "--session-timeout", cmdtest.Short.String(), "lock", w.Path(inner), "--", "true"), " ")

@@ -29,7 +29,7 @@ type ExporterVerb struct {
 const mostScrapes = 4
 
 // Run serves metrics of what stands at the paths and below, until it is
-// interrupted. A scrape looks anew, unless another does.
+// interrupted. A scrape looks again, unless another scrape is looking.
 func (v *ExporterVerb) Run(s *term.Streams, c *conn.Connection) error {
 	var places []look.Surveyed
 	slices.Sort(v.Paths)

@@ -369,7 +369,7 @@ func TestInspectTellsTheLimitOfASemaphore(t *testing.T) {
 }
 
 // Curator's semaphore with a number of its own stores none: the leases show who
-// holds, but for the last where the first in the queue may wait for it.
+// holds, except the last one, which the first in the queue may be waiting for.
 func TestLeasesWithoutALimitAreHeld(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("s/leases"), map[string]string{"_c_" + cmdtest.Guid1 + "-lease-0000000001": "a", "_c_" + cmdtest.Guid2 + "-lease-0000000002": "b"})

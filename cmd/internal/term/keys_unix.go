@@ -89,7 +89,7 @@ func (k *keyboard) quits() bool {
 	return slices.Contains(typed[:n], 'q') || slices.Contains(typed[:n], 'Q')
 }
 
-// heed does what a signal does where it is not waited for.
+// heed has the effect of a signal that no code waits for.
 func (k *keyboard) heed(sig os.Signal) {
 	switch sig {
 	case syscall.SIGTSTP:

@@ -153,7 +153,7 @@ func (s *Streams) Tell(object map[string]any) {
 	}
 }
 
-// Progress is a line on a terminal that is written anew again and again. On
+// Progress is a line on a terminal that is rewritten again and again. On
 // anything else it is nothing.
 type Progress struct {
 	streams *Streams

@@ -36,8 +36,8 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Finish reports a verb's error, and in a line of its own what hint says to it,
-// and returns the status to exit with.
+// Finish reports a verb's error, with its hint on a line of its own, and
+// returns the status to exit with.
 func (s *Streams) Finish(err error, hint func(error) string) int {
 	if o, ok := s.Out.(*Output); ok && err == nil && o.failed != nil && !errors.Is(o.failed, syscall.EPIPE) {
 		err = ExitWith(ExitFailed, "the output could not be written: %w", o.failed)

@@ -13,8 +13,8 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// Page is where a verb writes for people. A line has so many columns at most;
-// if that is 0, it is as long as what it says.
+// Page is where a verb writes for people. A line has so many columns at most; 0
+// means no limit.
 type Page struct {
 	io.Writer
 	Columns int

@@ -19,7 +19,7 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Both is one of two wordings, of which the one for many has their number.
+// Both is one of two wordings; the one for many has their number.
 func Both(n int, one, many string) string {
 	if n == 1 {
 		return one

@@ -125,7 +125,7 @@ type trouble struct {
 
 // strike makes each kind of fault once, and then any, for some time. A leader
 // is killed once: servers of 3.8.0 that are killed again and again can lose
-// what they have acknowledged.
+// acknowledged writes.
 func (t *trouble) strike(lasts time.Duration) {
 	kinds := []func(){t.kill, t.expire, t.silence, t.loseReplies}
 	again := kinds

@@ -69,8 +69,8 @@ func each(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 }
 
 // eachAlone is each for a scenario that keeps the processors so busy that it
-// would disturb the measurements of others, and they its own; eachPrivateAlone
-// is for one on servers of its own.
+// and other scenarios would disturb each other's measurements; eachPrivateAlone
+// runs such a scenario on servers of its own.
 func eachAlone(t *testing.T, f func(s scene), backends ...zktest.Backend) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) { play(t, w, f) }, backends...)
 }

@@ -160,8 +160,8 @@ func (c *clock) lag() (most time.Duration) {
 // may have in use for each client at the end of the soak, when no worker holds
 // or waits any more and the clients are still open. A connection has two
 // buffers of 1.5 MiB, a former one may not be collected yet, and the estimate
-// is made from samples. A leak of 100 bytes with each grant comes to more in an
-// hour.
+// is made from samples. A leak of 100 bytes with each grant amounts to more in
+// an hour.
 const heapAllowance = 8 << 20
 
 // libraries are the packages whose allocations are the library's.

@@ -132,7 +132,7 @@ func (m *remote) use(place string, token int64) bool {
 }
 
 // revived is how long after the last fault a client must be granted something
-// at a place, where one connected client is enough for that: the sessions of
+// at a place, if one connected client is enough for a grant: the sessions of
 // clients that are gone end within T, and a hold that lasts is released within
 // its time.
 func revived(p place) (limit time.Duration, sure bool) {

@@ -273,7 +273,7 @@ func (r *run) dismiss() {
 	}
 }
 
-// drain empties the queues with a client of its own, and closes that.
+// drain empties the queues with a client of its own, and closes the client.
 func (r *run) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

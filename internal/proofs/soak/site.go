@@ -225,8 +225,8 @@ func (c checks) Wrote(key string, w history.Write)            { c.run.fence.Wrot
 func (c checks) Count(what string)                            { c.run.tally.count(what) }
 func (c checks) Violated(format string, args ...any)          { c.run.tally.problem(format, args...) }
 
-// Late judges how long after its context's end a call returned. The delay of
-// timers at that time is allowed for.
+// Late judges how long after its context's end a call returned. The check
+// allows for the delay of timers at that time.
 func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
 	c.run.tally.last("return after the context's end", by)
 	if lag := c.run.clock.lag(); by > promptly+lag {

@@ -29,8 +29,8 @@ const (
 var points = []Point{BeforeThinking, BeforeWriting, BeforeTelling}
 
 // Lock runs do while holding the lock, with the fencing token of the hold and a
-// function that reports whether it has been lost. It returns errors of its own
-// only; what do returns, it returns.
+// function that reports whether it has been lost. It returns its own errors, or
+// the result of do.
 type Lock func(ctx context.Context, do func(token int64, lost func() error) error) error
 
 // message is what a seller reports to the shop.
