@@ -250,8 +250,8 @@ type held interface {
 	Release(ctx context.Context) error
 }
 
-// Do acquires, runs f while what was acquired lasts, and releases it, also when
-// f panics. f's context ends when the hold does; its cause says why. Do returns
+// Do acquires, runs f while the hold lasts, and releases the hold, also when f
+// panics. f's context ends when the hold does; its cause says why. Do returns
 // f's error as it is, or joined (by go-multierror) with the loss, if the hold
 // was lost before f returned and another may have held at the same time; and
 // with the error of the release. It ends with ctx, but for f: a release then
@@ -288,7 +288,7 @@ func Check(c *Client, path string) error {
 	return opError("check path", "", err)
 }
 
-// Configure has a recipe's options set what they say about r.
+// Configure applies a recipe's options to r.
 func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
 	for _, set := range opts {
 		if set == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// claim is an own ephemeral node and what it stands for: a place in a line, a
-// name, or a part of a hold. It belongs to the session in which it was made,
-// and to no other.
+// claim is an own ephemeral node and its meaning: a place in a line, a name, or
+// a part of a hold. It belongs to the session in which it was made, and to no
+// other.
 type claim struct {
 	client *Client
 	sess   *session.Session
@@ -242,9 +242,9 @@ func (cl *claim) lose(cause error, gone bool) {
 	}
 }
 
-// losing ends the holds as lost. It does not block. It returns what is left to
-// do, in this order, once all holds of the session have ended: first the node
-// is deleted, then the log and the observer hear of it, which may take their
+// losing ends the holds as lost. It does not block. It returns the steps to
+// take, in this order, once all holds of the session have ended: leave deletes
+// the node, then tell informs the log and the observer, which may take their
 // time. A node that the claim deleted itself is not reported.
 func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 	select {

@@ -16,16 +16,16 @@ import (
 )
 
 // Client is a connection to a ZooKeeper ensemble. It survives the loss of its
-// session: it opens another by itself. What was acquired does not survive it:
-// each claim and hold belongs to the session it was born in. A Client is safe
-// for concurrent use.
+// session: it opens another by itself. Claims and holds do not survive it: each
+// claim and hold belongs to the session it was born in. A Client is safe for
+// concurrent use.
 type Client struct {
 	*shared
 	flushed *atomic.Int64 // of one that [Client.Fresh] made: the session in which it may read
 }
 
-// shared is what a client shares with the clients that [Client.Fresh] made of
-// it.
+// shared is the state of a client and of the clients that [Client.Fresh] made
+// of it.
 type shared struct {
 	opts   options
 	chroot string
@@ -125,8 +125,8 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 // Connected reports whether the client has a connection, and a session, at the
-// moment: whether it can send requests. That is what a readiness probe asks; a
-// hold outlives a short disconnection (see [Hold.Deadline]).
+// moment: whether it can send requests. Use it for a readiness probe; a hold
+// outlives a short disconnection (see [Hold.Deadline]).
 func (c *Client) Connected() bool { return c.keeper.Current().Connected() }
 
 // SessionID returns the current session's id, or 0 when there is none yet.

@@ -17,20 +17,20 @@
 //
 // [Client.Acquire] and [Client.TryAcquire] do all of that; [First] is the usual
 // rule. [Client.Stand] joins a line in which nobody waits. A claim of a name
-// ([Client.AcquireName], [Client.AcquireNames]) stands in no line. Whatever
-// else there is to wait for, [Client.Wait] waits for: a look reads nodes
-// through a [View], and is called again when any of them has changed; [Observe]
-// makes an iterator of one. What clients agree on stands in a [Record]. [Do],
-// [Check], [Configure] and [Client.Failure] are what methods, constructors and
-// errors of a recipe are made of.
+// ([Client.AcquireName], [Client.AcquireNames]) stands in no line.
+// [Client.Wait] waits for any other condition: a look reads nodes through a
+// [View], and is called again when any of them has changed; [Observe] makes an
+// iterator of one. A [Record] holds data that clients agree on. [Do], [Check],
+// [Configure] and [Client.Failure] are what methods, constructors and errors of
+// a recipe are made of.
 //
 // # Guarantees
 //
 //   - A hold ends ([Hold.Done]) before any server can have given its session
 //     up, and so before another can be granted the same turn. [Hold.Err] is
 //     right at the first instruction after a pause.
-//   - Tokens grow from holder to holder, ensemble-wide. What [Hold.Txn] writes
-//     was written while the hold's node existed.
+//   - Tokens grow from holder to holder, ensemble-wide. [Hold.Txn] writes only
+//     while the hold's node exists.
 //   - Nothing is stranded: a node whose creation or deletion failed half-way is
 //     found by its GUID, and deleted as soon as a server answers; so is one
 //     that a server made late (until then it is a contender like any other). A

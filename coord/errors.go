@@ -8,12 +8,12 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// The errors of this module, for errors.Is. What a call that asks the servers
-// returns is an [*OpError] that wraps one of them, a context's error, or both;
-// an answer of the server that is none of these comes as text. The client
-// library's error values never appear. What cannot be done matches
-// [errors.ErrUnsupported]: an operation that the server does not know, and a
-// request to a claim that cannot be asked (see inspect.Revoke).
+// The errors of this module, for errors.Is. A call that asks the servers
+// returns an [*OpError] that wraps one of them, a context's error, or both; any
+// other answer of the server comes as text. The client library's error values
+// never appear. The error matches [errors.ErrUnsupported] for an impossible
+// call: an operation that the server does not know, and a request to a claim
+// that cannot be asked (see inspect.Revoke).
 var (
 	// ErrBusy: a try found the turn taken.
 	ErrBusy = errors.New("held by another")

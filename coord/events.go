@@ -131,7 +131,7 @@ func sessionName(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 // skipped. It goes on over lost connections and sessions, and yields nothing
 // while it is cut off. Only the last pair has an error: ctx has ended, the
 // client was closed, or look failed; path is what that error names. With a
-// client made by [Client.Fresh], what it yields never goes back in time.
+// client made by [Client.Fresh], the iterator never goes back in time.
 //
 // It costs what look reads, as for [Client.Wait].
 func Observe[T any](

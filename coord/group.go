@@ -19,8 +19,8 @@ type Group struct {
 	asked chan struct{}
 }
 
-// NewGroup makes one of the holds, of which there must be at least one. They
-// must not be released but by the group.
+// NewGroup makes one of the holds, of which there must be at least one. Release
+// the holds only by the group.
 func NewGroup(first *Hold, more ...*Hold) *Group {
 	g := &Group{holds: append([]*Hold{first}, more...), asked: make(chan struct{})}
 	g.held = g.Context(context.Background())

@@ -121,10 +121,10 @@ func (h *Hold) Revoked() <-chan struct{} {
 }
 
 // Txn carries out all the operations or none, and only while the hold's node
-// exists: what it writes into ZooKeeper cannot happen after the hold was lost.
-// One request. When the node is gone, the error matches [ErrLost], or
-// [ErrReleased] when the hold was released meanwhile; when the connection fails
-// before the reply, [ErrUnconfirmed]. The ACL must permit reading the node.
+// exists: it writes nothing into ZooKeeper after the hold was lost. One
+// request. When the node is gone, the error matches [ErrLost], or [ErrReleased]
+// when the hold was released meanwhile; when the connection fails before the
+// reply, [ErrUnconfirmed]. The ACL must permit reading the node.
 func (h *Hold) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 	cl := h.claim
 	if err := h.Err(); err != nil {

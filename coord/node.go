@@ -53,12 +53,12 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 
 // Fresh returns a client for one caller, for reads that are up to date. A
 // server may lag behind the ensemble, and after a change of session the next
-// one may lag behind the last. What the fresh client reads shows all that was
-// committed before its first read, and never less than it has shown. That costs
-// one empty write in each session. In all else it is c itself.
+// one may lag behind the last. The fresh client's reads show all that was
+// committed before its first read, and never go back in time. That costs one
+// empty write in each session. In all else it is c itself.
 func (c *Client) Fresh() *Client { return &Client{c.shared, new(atomic.Int64)} }
 
-// catchUp has the session's server know what was committed before, once in each
+// catchUp has the session's server learn all earlier commits, once in each
 // session of a fresh client.
 func (c *Client) catchUp(ctx context.Context, s *session.Session) error {
 	if c.hasCaughtUp(s) {
@@ -95,7 +95,7 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 // Retry calls f again for as long as the same call can end otherwise the next
 // time: when the connection or the session failed before the reply came, or the
 // server throttled it. It is for requests that do no harm when they are carried
-// out twice; f finds out what is different the second time. When ctx ends it
+// out twice; f notices the differences of the second time. When ctx ends it
 // returns its error ([Ended]) with f's last one. A hold that is lost
 // ([ErrLost]) does not come back.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
@@ -195,12 +195,12 @@ func (r Record) Look(v *View, initial []byte) ([]byte, Stat, error) {
 	}
 }
 
-// Change replaces the data by what decide makes of them. decide is given the
-// data as they are (the Stat is zero while there is no record, which is made
-// then, with its parents), and is asked again when another client was faster.
-// When decide fails, or returns the data that it was given, nothing is written.
-// Two requests, one less if this process watches the record, and two more for
-// each time that another was faster.
+// Change replaces the data by the result of decide. decide is given the data as
+// they are (the Stat is zero while there is no record, which is made then, with
+// its parents), and is asked again when another client was faster. When decide
+// fails, or returns the data that it was given, nothing is written. Two
+// requests, one less if this process watches the record, and two more for each
+// time that another was faster.
 //
 // write is [Client.Txn], or [Hold.Txn] for a change that only the holder makes,
 // or [ExactlyOnce.Txn]. The first two answer [ErrUnconfirmed] when the

@@ -17,13 +17,12 @@ import (
 // a session's requests in order.
 const witnesses = 32
 
-// ExactlyOnce carries out transactions that must not be carried out twice,
-// also when replies are lost. Each one also sets the data of an own ephemeral
-// node at the version it is known to have; a repeat whose predecessor took
-// effect finds another version. It is safe for concurrent use: there are as
-// many nodes as there were transactions at the same time, at most 32, beyond
-// which they wait for each other. They last until Close, or as long as the
-// session.
+// ExactlyOnce carries out transactions that must not be carried out twice, also
+// when replies are lost. Each one also sets the data of an own ephemeral node
+// at the version it is known to have; a repeat whose predecessor took effect
+// finds another version. It is safe for concurrent use: there are as many nodes
+// as there were transactions at the same time, at most 32, beyond which they
+// wait for each other. The nodes last until Close, or as long as the session.
 type ExactlyOnce struct {
 	client *Client
 	dir    string
@@ -35,9 +34,9 @@ type ExactlyOnce struct {
 	closed bool
 }
 
-// witness is an own node whose version counts the transactions that used it.
-// It belongs to one session, and so do the transactions. One that is carried
-// out late finds another version, or no node.
+// witness is an own node whose version counts the transactions that used it. It
+// belongs to one session, and so do the transactions. A transaction that is
+// carried out late finds another version, or no node.
 type witness struct {
 	client  *Client
 	sess    *session.Session

@@ -23,9 +23,9 @@ type Spec struct {
 	// it, the claim is another handle of that hold, released on its own,
 	// without a request.
 	Reentrant bool
-	// Unlisted: the directory is not listed along with the create. That is
-	// for claims that need no rule, such as the members of a large group, each
-	// of which would list all others.
+	// Unlisted: the directory is not listed along with the create. Use it for
+	// claims that need no rule, such as the members of a large group, each of
+	// which would list all others.
 	Unlisted bool
 }
 
@@ -40,8 +40,8 @@ type Spec struct {
 // carries a deletion out late (docs/design.md).
 type NameSpec struct {
 	Path string
-	// Data of the node; by default the client's identity. They must be unique
-	// if two claims of one client may want the same name.
+	// Data of the node; by default the client's identity. The data must be
+	// unique if two claims of one client may want the same name.
 	Data []byte
 	// Exclusive: the hold has a token.
 	Exclusive bool
@@ -53,8 +53,7 @@ type NameSpec struct {
 	Proof []Op
 }
 
-// complete checks the spec of a claim in a line, and fills in what it leaves
-// open.
+// complete checks the spec of a claim in a line, and fills in the defaults.
 func (s Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
 	if err := checkPath(s.Line.Dir); err != nil {
 		return nil, err

@@ -221,11 +221,11 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 	return gone, nil
 }
 
-// askWithout asks the rule without the contenders that are gone, with what is
-// known without a request: those remembered may be enough for a grant. If not,
-// the newest listing that waiters of this session have made decides if it
-// grants the turn, or if all that the rule names are watched already: so of
-// many waiters in one client, few list the line.
+// askWithout asks the rule without the contenders that are gone, and without a
+// request: the remembered contenders may be enough for a grant. If not, the
+// newest listing that waiters of this session have made decides if it grants
+// the turn, or if all that the rule names are watched already: so of many
+// waiters in one client, few list the line.
 func (w *waiter) askWithout(gone []string) (granted, told bool) {
 	if ahead, known := w.without(gone, w.ahead); known {
 		if _, granted = w.rule(ahead); granted {

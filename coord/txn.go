@@ -12,7 +12,7 @@ import (
 // Mode is a node's kind.
 type Mode int32
 
-// What a node can be besides persistent. Claims in a line are both.
+// The kinds of nodes besides persistent ones. Claims in a line are both.
 const (
 	Ephemeral  Mode = wire.Ephemeral            // deleted at the end of the session
 	Sequential Mode = wire.PersistentSequential // the server appends a number to the name

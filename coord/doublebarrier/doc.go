@@ -25,11 +25,10 @@
 //   - A round has one outcome, the same for every member, however late it asks:
 //     nil if all have finished, or else an error that names those missing.
 //   - Rounds do not mix: the next begins when the last is over, or all its
-//     members are gone. What a crashed round left behind lets no member
-//     through.
+//     members are gone. The remains of a crashed round let no member through.
 //   - A member that dies stops no other: before the round begins its place is
 //     free, afterwards it is missing in the outcome.
-//   - An Enter that fails leaves nothing behind. One that is late gets an error
+//   - An Enter that fails leaves nothing behind. A late member gets an error
 //     ([ErrLate]), or waits for a later round ([WaitForNextRound]).
 //   - Every call ends with its context, also when no server answers.
 //

@@ -159,7 +159,7 @@ func (m *Member) queue(v *coord.View, line []coord.Contender) error {
 			before = c.Name
 		}
 	}
-	// It has no children: only its end is heard, not what is written into it.
+	// It has no children: only its end is heard, not writes into it.
 	_, _, err := v.Children(m.barrier.node(before))
 	return err
 }

@@ -40,9 +40,9 @@ func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
 // transaction is a client's or a hold's Txn.
 type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)
 
-// write replaces what was read as from, along with the checks. It may be sent
-// again: it takes effect once, since that changes the version. It fails with
-// [coord.ErrBadVersion] when the record has changed since, and with
+// write replaces the state that was read as from, along with the checks. It may
+// be sent again: it takes effect once, since that changes the version. It fails
+// with [coord.ErrBadVersion] when the record has changed since, and with
 // [coord.ErrNoNode] when it is gone, or a node that is checked.
 func (r record) write(ctx context.Context, txn transaction, from snapshot, to state, checks ...coord.Op) error {
 	return r.repeat(ctx, txn, append(checks, coord.SetOp(r.path, encode(to), from.stat.Version))...)

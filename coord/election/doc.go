@@ -24,9 +24,9 @@
 //   - A candidate whose session died while it waited is not elected by the
 //     place it had; it stands again, at the end of the line.
 //   - [Election.Leader] and [Election.Observe] report only a candidate that was
-//     first in line, with a living session, at a moment of the reading. What
-//     Leader reads is no older than the call, on any server; Observe never goes
-//     back in time.
+//     first in line, with a living session, at a moment of the reading.
+//     Leader's answer is no older than the call, on any server; Observe never
+//     goes back in time.
 //   - Run never begins a term before the function has returned from the last.
 //   - What Proclaim writes is written only while the term's node exists.
 //
@@ -34,10 +34,10 @@
 //
 //   - A leader that is paused (stopped, swapped) longer than the session
 //     time-out does not know that it lost its term until it runs again; see
-//     package coord. Give the [coord.Hold.Token] to what it acts on, or write
-//     by [coord.Hold.Txn].
-//   - What Leader returns may be over when it returns, and an observer that is
-//     cut off keeps what it saw last. To know that a message comes from the
+//     package coord. Give the [coord.Hold.Token] to the resources it acts on,
+//     or write by [coord.Hold.Txn].
+//   - The term may be over when Leader returns it, and an observer that is cut
+//     off keeps the last term it saw. To know that a message comes from the
 //     newest leader, compare tokens.
 //   - A leader that cannot reach the servers gives its term up when the trust
 //     window ends, a little before the servers do: for that time the line still

@@ -53,8 +53,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // first finds the first in line and reads its notice, or where it has none, its
 // node. Since no candidate can come to stand before it, it is still the first
-// at that moment. A node that is gone by then is not the first any more. What
-// does not change in a term is taken from last, if that is the same term.
+// at that moment. A node that is gone by then is not the first any more. The
+// constant parts of a term are taken from last, if last is the same term.
 // watched reports that the node that was read changes whenever the leader does.
 func (e *Election) first(
 	ctx context.Context, last Leader,

@@ -3,9 +3,9 @@
 // It is for operators and their programs; package coord has what a holder does
 // with its own claim.
 //
-// What the functions report was so when the server answered, which may lag
-// behind the ensemble; a client made by [coord.Client.Fresh] reads what is
-// committed. [Revoke], [RevokeAndWait] and [Break] always do.
+// The functions report the state when the server answered, which may lag behind
+// the ensemble; a client made by [coord.Client.Fresh] reads the committed
+// state. [Revoke], [RevokeAndWait] and [Break] always do.
 package inspect
 
 import (
@@ -126,8 +126,8 @@ func Describe(ctx context.Context, c *coord.Client, dir string, members []coord.
 // latch, and all candidates behind it, would wait for ever.
 func Notice(node string) string { return dialect.Notice(node) }
 
-// Revoke asks the claim at node to give up what it holds, or the turn it waits
-// for: it writes the dialect's request into the node, which closes the holder's
+// Revoke asks the claim at node to give up its hold, or the turn it waits for:
+// it writes the dialect's request into the node, which closes the holder's
 // [coord.Hold.Revoked]. Whether and when the holder obeys is its business. A
 // node that is gone already is no error; one that is no claim, such as a
 // queue's item, is refused with [coord.ErrInvalid]. Where the node's data begin
@@ -291,10 +291,10 @@ func awaitGone(ctx context.Context, c *coord.Client, node string, czxid int64) e
 	return c.Failure("wait", node, err)
 }
 
-// IsRevocation reports whether a claim's data are a request to give up what it
-// holds, in either dialect: the request alone, as other programs write it, or
-// as the first line, before the data that the claim had. No claim of your own
-// may have such data.
+// IsRevocation reports whether a claim's data are a request to give up its
+// hold, in either dialect: the request alone, as other programs write it, or as
+// the first line, before the data that the claim had. No claim of your own may
+// have such data.
 func IsRevocation(data []byte) bool { return dialect.IsRequest(data) }
 
 // NamesOwner reports whether data begin with a [coord.Client.Identity].

@@ -3,9 +3,8 @@
 // # What
 //
 // A [Mutex] is held by at most one at a time, of all processes and goroutines
-// that use the same path. The first to come gets it first. What is held is
-// the [coord.Hold] that [Mutex.Acquire] returns; [Mutex.Do] is the recommended
-// way in:
+// that use the same path. The first to come gets it first. [Mutex.Acquire]
+// returns a [coord.Hold]; [Mutex.Do] is the recommended way in:
 //
 //	err := m.Do(ctx, func(ctx context.Context, h *coord.Hold) error {
 //		return writeReport(ctx, h.Token())

@@ -52,7 +52,7 @@ func LocalQueue(turns int, most time.Duration) Option {
 // stands in the line, of either dialect, and [coord/inspect.Revoke] has not
 // asked for the node. A watch reports both, and a node without a current turn
 // is given up immediately. It brings a [LocalQueue], of one turn if there is no
-// such option; what is said there of tokens and of the release holds here, too.
+// such option; its rules for tokens and for the release apply here, too.
 func Linger(d time.Duration) Option {
 	return func(m *Mutex) error {
 		if d <= 0 {
@@ -166,7 +166,8 @@ func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 	return turn, err
 }
 
-// advance does what is due. It is called after every change; q.mu is held.
+// advance takes the steps that are due. It is called after every change; q.mu
+// is held.
 func (q *local) advance() {
 	for !q.taking && q.hold != nil && len(q.waiting) > 0 && !q.spent() {
 		if !q.known && q.used() {
@@ -208,8 +209,8 @@ func (q *local) advance() {
 // be lost; q.mu is held.
 func (q *local) spent() bool { return isClosed(q.revoked) || q.others && q.used() }
 
-// used reports whether the hold has had what it may have while others wait;
-// q.mu is held.
+// used reports whether the hold has had its share while others wait; q.mu is
+// held.
 func (q *local) used() bool { return q.taken >= q.turns || time.Since(q.since) >= q.most }
 
 // ask has the line grant a hold to the waiters. Its failure is theirs, but a
@@ -281,7 +282,7 @@ func (q *local) take() (*coord.Hold, error) {
 	return turn, err
 }
 
-// next does what is due when the turn has ended.
+// next takes the steps that are due when the turn has ended.
 func (q *local) next() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

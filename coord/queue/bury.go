@@ -15,7 +15,7 @@ import (
 // MaxReason is the most bytes that the reason of a dead letter has.
 const MaxReason = 1000
 
-// DeadLetter is an item of the queue at PATH/dead, and what is known of it.
+// DeadLetter is an item of the queue at PATH/dead, with its history.
 // Deliveries, Item, By and Reason are 0 and "" for one that another program or
 // an earlier version of this package put there.
 type DeadLetter struct {

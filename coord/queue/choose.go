@@ -110,8 +110,8 @@ func (d *dispatcher) isDue() bool {
 // likely returns up to n candidates to try next; d.mu is held. A consumer alone
 // takes them in order. Several consumers share the first items of the same
 // priority, so many or a part of the queue, by their sequence numbers, and
-// seldom try the same one. One that finds none of its share in a new listing
-// takes one of the others'.
+// seldom try the same one. A consumer that finds none of its share in a new
+// listing takes another's item.
 func (d *dispatcher) likely(n int, isNew bool) (own []string) {
 	if d.contended == 0 || d.share.of < 2 {
 		return d.names[:min(n, len(d.names))]

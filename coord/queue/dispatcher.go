@@ -61,8 +61,8 @@ const (
 	// a sign of another before it takes itself to be alone.
 	contendedFor = 64
 
-	// batchBytes is the most that a request to claim many items takes, and
-	// packetBytes what it needs for the rest.
+	// batchBytes bounds a request to claim many items, and packetBytes is the
+	// part of it without the items.
 	batchBytes, packetBytes = 1 << 20, 64
 
 	// deniedFor is how long an item that this client has no permission for is
@@ -168,8 +168,8 @@ func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 	return d.length
 }
 
-// has reports whether an item is in this object's hands; d.mu is held. One that
-// was lost is forgotten, since its receiver need not come back with it.
+// has reports whether an item is in this object's hands; d.mu is held. A lost
+// claim is forgotten, since its receiver need not come back with it.
 func (d *dispatcher) has(name string) bool {
 	item := d.items[name]
 	if item != nil && item.hold.Err() != nil {
@@ -252,7 +252,7 @@ func (d *dispatcher) readAhead(ctx context.Context, n int) (join func()) {
 	return reading.Wait
 }
 
-// report says what became of candidates, by one request.
+// report records the fate of candidates, by one request.
 func (d *dispatcher) report(err error, candidates ...entry) {
 	if len(candidates) == 0 {
 		return

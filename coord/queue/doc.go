@@ -34,8 +34,8 @@
 //     to wait for items that were listed before it: see Cost.
 //   - An item that this client may not read or write is passed over for 10 s. A
 //     try that finds nothing else matches both [ErrEmpty] and coord.ErrNoAuth.
-//   - Every call ends with its context. What it leaves half-way is cleared up
-//     in the background.
+//   - Every call ends with its context. Its unfinished work is cleared up in
+//     the background.
 //
 // # Not guaranteed
 //
@@ -101,5 +101,5 @@
 // An idle Receive costs a listing and its watch for a consumer alone. Idle
 // consumers stand in a line, of which only the first two watch the queue; the
 // second leaves a change to the first for 30 ms. So a put to N idle consumers
-// costs what it costs to three.
+// costs as much as a put to three.
 package queue

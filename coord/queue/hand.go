@@ -124,8 +124,8 @@ func (d *dispatcher) wake() {
 	d.returned = make(chan struct{})
 }
 
-// close ends the handing out: the gate stays shut. It returns what is to be
-// released. It is called when the receivers' contexts have ended.
+// close ends the handing out: the gate stays shut. It returns the claims to
+// release. It is called when the receivers' contexts have ended.
 func (d *dispatcher) close() (holds []*coord.Hold) {
 	d.shut.Do(func() { d.gate <- struct{}{} })
 	if d.census.own != nil {

@@ -138,8 +138,9 @@ type Item struct {
 
 // Ack removes the item from the queue: it is done. [ErrStale] when the claim
 // has ended before: the item stays, and will be, or was, delivered to another.
-// A reply that is lost is found out. [coord.ErrUnconfirmed] when ctx or the
-// session ended before that: the item may be delivered again. One request.
+// The outcome is found out even if the reply is lost. [coord.ErrUnconfirmed]
+// when ctx or the session ended before that: the item may be delivered again.
+// One request.
 func (i *Item) Ack(ctx context.Context) error {
 	return i.finish(ctx, "ack", coord.DeleteOp(i.queue.entry(i.name), i.version))
 }
@@ -213,7 +214,7 @@ func (i *Item) finish(ctx context.Context, op string, change coord.Op) error {
 	return i.end(op, i.queue.sends.Release(ctx, []*coord.Hold{i.hold}, change))
 }
 
-// end draws the consequences of what an Ack or Nack was answered with.
+// end draws the consequences of the answer to an Ack or Nack.
 func (i *Item) end(op string, err error) error {
 	var refused *coord.TxnError
 	switch {

@@ -110,7 +110,7 @@ func attempt[T any](ctx context.Context, q *Queue, r *receiver, obtain func(cont
 }
 
 // isPassing reports whether the same call can have another outcome: with
-// another candidate, or since what was left half-way is over with its session.
+// another candidate, or since the unfinished work is over with its session.
 func isPassing(err error) bool {
 	if err == errMissed || err == errDenied {
 		return true

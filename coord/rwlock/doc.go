@@ -4,9 +4,9 @@
 // # What
 //
 // A [Lock] is for state that many read and few change, such as a configuration
-// in files, or a directory that is replaced as a whole. What is held is the
-// [coord.Hold] that [Lock.AcquireRead] or [Lock.AcquireWrite] returns;
-// [Lock.DoRead] and [Lock.DoWrite] are the recommended way in:
+// in files, or a directory that is replaced as a whole. [Lock.AcquireRead] and
+// [Lock.AcquireWrite] return a [coord.Hold]; [Lock.DoRead] and [Lock.DoWrite]
+// are the recommended way in:
 //
 //	err := l.DoWrite(ctx, func(ctx context.Context, h *coord.Hold) error {
 //		return publish(ctx, h.Token())
@@ -29,17 +29,15 @@
 //     the write node. Readers right behind get in, a writer does not.
 //   - A write inside of a read, which its context shows, fails with
 //     [coord.ErrInvalid] instead of a deadlock: release the read hold first,
-//     acquire the write, and look again at what was read, for others may have
-//     written in between. Or acquire the write in the first place, and
-//     downgrade.
+//     acquire the write, and read again, for others may have written in
+//     between. Or acquire the write in the first place, and downgrade.
 //
 // # Not guaranteed
 //
 //   - As with any lock: a holder that is paused beyond the session time-out may
-//     go on for a moment after it wakes. A writer gives its
-//     [coord.Hold.Token] to the resource, or writes by [coord.Hold.Txn]. A
-//     reader has no token: what it read may be out of date by the time it uses
-//     it.
+//     go on for a moment after it wakes. A writer gives its [coord.Hold.Token]
+//     to the resource, or writes by [coord.Hold.Txn]. A reader has no token:
+//     its data may be out of date by the time it uses them.
 //   - A goroutine that reads and then asks for a second read, without the
 //     context of its hold, waits behind a writer that came in between, and
 //     that writer for it: a deadlock. With the context, the second read is

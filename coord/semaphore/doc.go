@@ -11,9 +11,9 @@
 //		return compile(ctx) // at most five at a time, wherever they run
 //	})
 //
-// The first to come stores the limit in ZooKeeper. A program that asks
-// for another number is refused; one that asks for [Stored] takes what is
-// stored. [Semaphore.SetLimit] changes it.
+// The first to come stores the limit in ZooKeeper. A program that asks for
+// another number is refused; one that asks for [Stored] takes the stored limit.
+// [Semaphore.SetLimit] changes it.
 //
 // # Guarantees
 //

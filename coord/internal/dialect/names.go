@@ -185,9 +185,9 @@ const (
 	revokePlain   = "unlock"     // ZooKeeper's recipe page
 )
 
-// Request returns the data that ask a claim of the dialect to give up. They
-// keep the claim's own data, which stand behind the request; without any, or if
-// these are large, the request stands alone.
+// Request returns the data that ask a claim of the dialect to give up. The
+// request stands in front of the claim's own data, or alone if there are none
+// or they are large.
 func Request(d Dialect, own []byte) []byte {
 	request := revokeCurator
 	if d == Kazoo {

@@ -183,7 +183,7 @@ type Config struct {
 // Search is the search for a server. For the client library it is the list of
 // servers: addresses as the user wrote them, resolved at each dial. It does not
 // ask the library to pause (retryStart), because that costs a fixed second and
-// fails what is queued; [Search.Find] paces itself instead.
+// fails queued requests; [Search.Find] paces itself instead.
 type Search struct {
 	Config
 	ctx context.Context    // ends it

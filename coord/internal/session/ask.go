@@ -56,7 +56,7 @@ func (s *Session) try(ctx context.Context, size int) error {
 	}
 }
 
-// await waits for what comes, or for the end of ctx or of the session, which it
+// await waits for coming, or for the end of ctx or of the session, which it
 // reports.
 func await[T any](ctx context.Context, s *Session, coming <-chan T) error {
 	select {

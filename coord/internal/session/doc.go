@@ -12,5 +12,5 @@
 //     connection fires them all, and no wait depends on their being re-sent.
 //
 // No call outlives its context. Work that must go on after its caller has left
-// (finding out what became of a create) runs in goroutines that Close joins.
+// (finding out the outcome of a create) runs in goroutines that Close joins.
 package session

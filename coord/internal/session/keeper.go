@@ -166,7 +166,7 @@ func (s *Session) supervise(stop context.Context, out *outage) {
 	}
 }
 
-// attend does what is due at now and returns when to look again.
+// attend does the work due at now and returns when to look again.
 func (s *Session) attend(now time.Time) time.Duration {
 	s.mu.Lock()
 	id, isUp, downSince, timeout := s.id, s.isUp, s.downSince, s.timeout
@@ -221,9 +221,9 @@ func (s *Session) probe(c *wire.Conn, now time.Time) {
 }
 
 // Vouch waits until the trust window is open, probing as often as needed. It
-// wants a window that lasts beyond the next probe: what is left of the window
-// of a session that has written nothing for long may be over before. Where
-// replies take a good part of T there is none, and one that is open will do.
+// wants a window that lasts beyond the next probe: a session that has written
+// nothing for long may have too little of its window left. Where replies take a
+// good part of T there is none, and one that is open will do.
 func (s *Session) Vouch(ctx context.Context) error {
 	enough := s.Timeout() / 5 // probes are at most T/8 apart
 	open := func() bool { return time.Until(s.Deadline()) > enough }

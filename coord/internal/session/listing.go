@@ -124,7 +124,7 @@ func (ls *Listings) list(path string, of *lister) {
 	}
 }
 
-// tidy forgets what is of no use; ls.mu is held.
+// tidy forgets useless listings; ls.mu is held.
 func (ls *Listings) tidy(path string, of *lister) {
 	if len(of.sharers) < 2 {
 		of.newest = nil

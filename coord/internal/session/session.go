@@ -137,7 +137,7 @@ func (s *Session) Connected() bool {
 
 // KeepOpen has the session keep its trust window open until LetClose undoes the
 // call. A write that is due is queued before KeepOpen returns: it travels in
-// front of what the caller asks next.
+// front of the caller's next request.
 func (s *Session) KeepOpen() {
 	if s.needs.Add(1) > 1 {
 		return
@@ -201,7 +201,7 @@ func (s *Session) dial(network, addr string) (net.Conn, error) {
 	s.server, s.wire = raw.Server, wire.New(raw.Conn, tap{s}, wire.Options{
 		Clock: s.clock, Patient: s.busy, Seen: s.seen, Asked: &s.asked, Sizes: s.cfg.sizes,
 		// In the first round a hung server must not keep the others waiting;
-		// later the network may be what is slow.
+		// later the network itself may be slow.
 		Limit: min(timeout/2, time.Duration(1+raw.Round)*timeout/handshakeShare),
 	})
 	return s.wire, s.tasks.begin(s.wire.Send)
@@ -290,8 +290,8 @@ func (s tap) Answered(zxid int64, err error, sent time.Time, proves bool) {
 }
 
 // Failed fires the watches that were set on the connection, too: no wait relies
-// on their being set again, each looks again. Those who wait for them must not
-// wake before the session knows that the connection is gone.
+// on their being set again, each looks again. The waiters must not wake before
+// the session knows that the connection is gone.
 func (s tap) Failed(c *wire.Conn, open bool, err error) {
 	s.mu.Lock()
 	server := s.server

@@ -116,8 +116,8 @@ func (c *Conn) SetReadDeadline(time.Time) error { return nil }
 
 // applyDeadline sets the read deadline: the limit of the handshake, or that for
 // the oldest unanswered request. The second counts from the server's last sign
-// of progress: bytes of a large reply that flow, and replies to what was asked
-// before. A request that has to wait for many others is no sign of a hung
+// of progress: bytes of a large reply that flow, and replies to earlier
+// requests. A request that has to wait for many others is no sign of a hung
 // server.
 func (c *Conn) applyDeadline() {
 	at := time.Time{}

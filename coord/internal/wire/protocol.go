@@ -44,7 +44,7 @@ const (
 	xidUrgent       = -16 // from there downwards: a busy server holds back what is above 0
 )
 
-// What a notification says.
+// The events of a notification.
 const (
 	EventCreated         = 1
 	EventDeleted         = 2
@@ -208,7 +208,7 @@ func withLength(body []byte) []byte {
 }
 
 // Decoder takes a packet apart. A packet that is shorter than it must be, or
-// holds what it must not, is malformed; all that is read of it from then on is
+// holds what it must not, is malformed; all further values read from it are
 // zero.
 type Decoder struct {
 	b         []byte
@@ -217,7 +217,7 @@ type Decoder struct {
 
 func (d *Decoder) fail() { d.b, d.malformed = nil, true }
 
-// reads reports whether read took what was there.
+// reads reports whether the packet has all that read takes.
 func (d *Decoder) reads(read func(*Decoder)) bool {
 	read(d)
 	return !d.malformed
@@ -284,7 +284,7 @@ func (d *Decoder) Created(path string) string {
 	return made
 }
 
-// Results reads what became of a transaction's operations.
+// Results reads the results of a transaction's operations.
 func (d *Decoder) Results(ops []Op) []Result {
 	results := make([]Result, len(ops))
 	for i, op := range ops {

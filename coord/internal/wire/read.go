@@ -14,8 +14,8 @@ import (
 const flow = 10
 
 // readFrame reads a packet, whole, with the length before it. It takes memory
-// for what has come, not for what is announced. The next call may use its
-// memory again.
+// for the bytes that have come, not for an announced length. The next call may
+// use its memory again.
 func (c *Conn) readFrame() ([]byte, error) {
 	head, err := c.in.Peek(lengthSize)
 	if err != nil {

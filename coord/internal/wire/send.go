@@ -10,8 +10,8 @@ import (
 )
 
 // Ask queues a request, whose fields fields appends, for the writer. It does
-// not block: what is asked in a row travels together. Unless it returns an
-// error, the request gets its answer.
+// not block: requests in a row travel together. Unless it returns an error, the
+// request gets its answer.
 func (c *Conn) Ask(r Request, fields func(b []byte) []byte) error {
 	c.mu.Lock()
 	if c.lost {
@@ -46,7 +46,7 @@ func (c *Conn) Ask(r Request, fields func(b []byte) []byte) error {
 	return nil
 }
 
-// Send writes what is asked, as long as there is a connection: all that was
+// Send writes the requests, as long as there is a connection: all that were
 // queued meanwhile together.
 func (c *Conn) Send() {
 	for {

@@ -39,7 +39,7 @@ type Sizes struct {
 	last    time.Time // when
 }
 
-// NewSizes returns what is known of servers that accept limit, says the user.
+// NewSizes returns the sizes for servers that accept limit, says the user.
 func NewSizes(limit int) *Sizes {
 	p := &Sizes{limit: limit, fits: smallPacket, Turn: make(chan struct{}, 1)}
 	p.Turn <- struct{}{}

@@ -67,10 +67,10 @@ func found(nodes []*Node) (is bool, err error) {
 	return false, nil
 }
 
-// recover finds out whether a node was made. After the
-// write before the look this connection's server shows what the ensemble has
-// carried out; what it has not by then it should refuse, because the session
-// has moved to another connection, but see late.go.
+// recover finds out whether a node was made. After the write before the look,
+// this connection's server shows all that the ensemble has carried out. Later
+// the ensemble should refuse the old create, because the session has moved to
+// another connection, but see late.go.
 func (n *Node) recover() (found bool, err error) {
 	ctx := context.Background() // ends with the session
 	for {

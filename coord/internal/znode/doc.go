@@ -11,7 +11,7 @@
 //	deleting   [Node.Delete] sends the deletion until the node or its session is
 //	           gone. After a lost reply it looks first whether another has the
 //	           name by now.
-//	gone       [Node.Forget]: what is found under its name from now on was made
+//	gone       [Node.Forget]: any node of its name from now on was made
 //	           late.
 //
 // A create that was found not to have been carried out can be carried out

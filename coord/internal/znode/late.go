@@ -41,20 +41,20 @@ type expected struct {
 
 // late is a late create: one that was found not to have been carried out, and
 // that may be yet. A server that was cut off from its leader passes on, when it
-// is back, what clients had sent it, and right behind it their attempts to
-// return to it, which make the old requests pass as their session's. So a node
-// may come to be that no claim owns and that all behind it in the line wait
-// for. As the session has moved then, its connection ends at the next write:
-// such nodes are looked for whenever the session is connected again.
+// is back, its clients' old requests, and right behind them the clients'
+// attempts to return, which make the old requests pass as their session's. So a
+// node may come to be that no claim owns and that all behind it in the line
+// wait for. As the session has moved then, its connection ends at the next
+// write: such nodes are looked for whenever the session is connected again.
 type late struct {
 	idle bool        // no further attempt is under way
-	due  bool        // it is to be looked for
+	due  bool        // the session must look for it
 	over *time.Timer // after which it is not expected any more
 }
 
 // lateFor is for how many session time-outs a create may be carried out late. A
-// server that is cut off keeps what it has for its leader until it notices,
-// after syncLimit ticks; time-outs are two ticks at least.
+// server that is cut off keeps requests for its leader until it notices, after
+// syncLimit ticks; time-outs are two ticks at least.
 const lateFor = 10
 
 // expectLate notes that a create may be carried out late. The session probes as
@@ -125,7 +125,7 @@ func (n *Node) attempted() {
 	}
 }
 
-// Connected looks for what was made late in a session that is connected again.
+// Connected looks for nodes made late in a session that is connected again.
 func (h *Host) Connected(s *session.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,8 +154,8 @@ func (h *Host) search(s *session.Session, all *expected) {
 	}) == nil
 }
 
-// takeDue takes what is to be looked for now. When there is nothing, the search
-// is over.
+// takeDue takes the searches that are due. When there is nothing, the search is
+// over.
 func (h *Host) takeDue(all *expected) (due []*Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,8 +178,8 @@ func (h *Host) postpone(all *expected, left []*Node) {
 	}
 }
 
-// removeLate deletes what was made late of some nodes. It returns those for
-// which a request failed in passing.
+// removeLate deletes the late copies of some nodes. It returns those for which
+// a request failed in passing.
 func (h *Host) removeLate(s *session.Session, due []*Node) (left []*Node) {
 	ctx := context.Background() // ends with the session
 	if s.Flush(ctx) != nil {

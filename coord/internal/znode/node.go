@@ -86,8 +86,8 @@ func (n *Node) Made(path string, czxid int64) {
 	n.live.Store(true)
 }
 
-// Forget notes that the node is gone, or another's: what is found under its
-// name from now on was made late.
+// Forget notes that the node is gone, or another's: any node of its name from
+// now on was made late.
 func (n *Node) Forget() { n.live.Store(false) }
 
 // Version is what the node's version must be for it to be this one: any, where

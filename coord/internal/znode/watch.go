@@ -9,10 +9,10 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// How long a node goes without a watch after it was seen: what is over sooner
-// saves the request, and nothing is missed, since setting the watch reads the
-// node. The longer one is for a node that will be seen again before its owner
-// is granted anything.
+// How long a node goes without a watch after it was seen: a node that is gone
+// sooner saves the request, and nothing is missed, since setting the watch
+// reads the node. The longer one is for a node that will be seen again before
+// its owner is granted anything.
 const (
 	watchDelay = 20 * time.Millisecond
 	watchLater = 250 * time.Millisecond
