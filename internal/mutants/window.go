@@ -57,7 +57,7 @@ var window = []mutant{
 	off("window: a grant wants one that lasts beyond the next probe", in(coord, "TestAHolderDiesAsTheWindowOfItsSuccessorCloses"),
 		"Session.Vouch", `enough := s.Timeout() / 5`, `enough := time.Duration(0)`),
 	off("window: probes while it is needed", in(coord, "TestAHoldLastsForHoursWhileNothingFails"),
-		"Session.attend", `if isUp && s.needs.Load() > 0 {`, `if false {`),
+		"Session.attend", `if isUp && needed {`, `if false {`),
 	off("window: its end ends holds", in(coord, "TestAHoldEndsBeforeTheServerGivesTheSessionUp"),
 		"Client.lossBy", `case change == session.WindowClosed:`, `case false:`),
 	off("Err looks at the clock", in(coord, "TestErrIsRightBeforeTheLossIsNoticed"),

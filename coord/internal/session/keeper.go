@@ -174,7 +174,10 @@ func (s *Session) attend(now time.Time) time.Duration {
 	if id == 0 {
 		return timeout
 	}
-	next := timeout
+	next, needed := timeout, s.needs.Load() > 0
+	if needed { // also while there is no connection: the session's clock can jump
+		next = s.window.Interval(s.clock.Now())
+	}
 	if !isUp {
 		left := downSince.Add(timeout).Sub(now)
 		if left <= 0 {
@@ -188,7 +191,7 @@ func (s *Session) attend(now time.Time) time.Duration {
 	} else {
 		s.cfg.Notify(WindowClosed, s) // an answer that opens it wakes the supervisor
 	}
-	if isUp && s.needs.Load() > 0 {
+	if isUp && needed {
 		next = min(next, s.keepWindow(now))
 	}
 	return max(next, time.Millisecond)
