@@ -81,7 +81,7 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 			time.Sleep(time.Second)
 			require.Equal(t, before+1, dials.Load())
 			require.Positive(t, lists.Load())
-			require.LessOrEqual(t, lists.Load(), int32(n/4)) // how many share one, the scheduler decides
+			require.LessOrEqual(t, lists.Load(), int32(n/10))
 			require.EqualValues(t, n+1, reads.Load(), "each node once, and the one that all wait for")
 		}
 		giveUp()
