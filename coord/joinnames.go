@@ -23,18 +23,18 @@ func (c *Client) AcquireName(ctx context.Context, spec NameSpec) (*Hold, error) 
 // session. If the reply is lost, AcquireNames finds out what happened, and
 // repeats the transaction if necessary. When the ensemble refused it, the error
 // wraps a [*TxnError], whose Index counts two operations for each name, and
-// those With it. When AcquireNames returns an error, nothing is left behind:
-// nodes that could not be deleted yet are deleted in the background.
+// those With it. All the holds are granted at one moment, or none is: when one
+// has ended by then, the error matches [ErrLost]. When AcquireNames returns an
+// error, nothing is left behind: nodes that could not be deleted yet are
+// deleted in the background.
 func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, error) {
 	if len(specs) == 0 {
 		return nil, nil
 	}
+	var holds []*Hold
 	claims, err := c.joinNames(ctx, specs)
-	holds := make([]*Hold, len(claims))
-	for i, cl := range claims {
-		if err == nil {
-			holds[i], err = cl.grant(ctx)
-		}
+	if err == nil {
+		holds, err = claims.grant(ctx)
 	}
 	if err, _ = repeatable(ctx, err); err != nil {
 		for _, cl := range claims {

@@ -3,6 +3,7 @@ package coord_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -127,6 +128,57 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 			require.NoError(b, err)
 			require.NoError(b, h.Release(b.Context()))
 		}
+		require.Zero(b, b.children("/names"))
+	})
+}
+
+// atTheFirstGrant has f called when the first claim is granted.
+func atTheFirstGrant(f func()) coord.Option {
+	var first sync.Once
+	return coord.WithObserver(func(e coord.Event) {
+		if e.Kind == coord.ClaimGranted {
+			first.Do(f)
+		}
+	})
+}
+
+// Replies are so slow that little of the window is ever left, and none comes
+// from the first grant on until the window is over.
+func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(atTheFirstGrant(func() {
+			b.Server.Stop()
+			time.AfterFunc(T*9/10, b.Server.Resume)
+		}))
+		specs := threeNames(b, c)
+		time.Sleep(T) // without a probe
+		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(T/6))
+		holds, err := c.AcquireNames(b.Context(), specs...)
+		require.NoError(b, err)
+		for _, h := range holds {
+			require.NoError(b, h.Err())
+		}
+		time.Sleep(T * 4 / 5)
+		for _, h := range holds {
+			require.ErrorIs(b, h.Err(), coord.ErrWindowOver, "no server answered for so long")
+		}
+		time.Sleep(T)
+	})
+}
+
+func TestWhenTheWindowEndsWhileSeveralNamesAreGrantedNoneIs(t *testing.T) {
+	inBubble(t, func(b bubble) {
+		c := b.Open(atTheFirstGrant(func() {
+			b.Server.Stop()
+			time.Sleep(T * 97 / 100)
+			b.Server.Resume()
+		}))
+		specs, session := threeNames(b, c), c.SessionID()
+		_, err := c.AcquireNames(b.Context(), specs...)
+		require.ErrorIs(b, err, coord.ErrLost)
+		require.ErrorIs(b, err, coord.ErrWindowOver)
+		time.Sleep(T)
+		require.Equal(b, session, c.SessionID(), "the session survived")
 		require.Zero(b, b.children("/names"))
 	})
 }

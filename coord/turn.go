@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -301,21 +302,74 @@ func (cl *claim) list(ctx context.Context, shows func(*session.Listing) bool) (e
 	return err
 }
 
-// grant makes the hold, once the trust window is open and the node known to be
-// there.
+// grant is [together.grant] of one claim.
 func (cl *claim) grant(ctx context.Context) (*Hold, error) {
-	cl.keepOpen(true)
-	for known := false; !known; known = cl.node.Known() {
-		switch err := cl.node.Look(ctx); {
-		case errors.Is(err, ErrNoNode):
-			return nil, cl.missed()
-		case err != nil:
+	holds, err := together{cl}.grant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return holds[0], nil
+}
+
+// grant makes the holds of all the claims or none, once the trust window is
+// open and every node known to be there. All the waiting comes first: a hold
+// that waited for the others could be lost before it is returned.
+func (t together) grant(ctx context.Context) (holds []*Hold, err error) {
+	for _, cl := range t {
+		cl.keepOpen(true)
+	}
+	for known := false; !known; known = t.known() {
+		if err := t.look(ctx); err != nil {
 			return nil, err
 		}
-		if err := cl.sess.Vouch(ctx); err != nil {
+		if err := t[0].sess.Vouch(ctx); err != nil {
 			return nil, err
 		}
 	}
+	for i := 0; i < len(t) && err == nil; i++ {
+		var h *Hold
+		if h, err = t[i].hold(); err == nil {
+			holds = append(holds, h)
+		}
+	}
+	for _, h := range holds {
+		err = cmp.Or(h.Err(), err) // observers, which hear of each, may take their time
+	}
+	if err != nil {
+		for _, h := range holds {
+			h.Abandon()
+		}
+		return nil, err
+	}
+	return holds, nil
+}
+
+// known reports whether every node is known to be there.
+func (t together) known() bool {
+	return !slices.ContainsFunc(t, func(cl *claim) bool { return !cl.node.Known() })
+}
+
+// look reads and watches the nodes that are not known to be there, in one round
+// trip.
+func (t together) look(ctx context.Context) error {
+	failures := make([]error, len(t))
+	var looking sync.WaitGroup
+	for i, cl := range t {
+		if cl.node.Known() {
+			continue
+		}
+		looking.Go(func() {
+			if failures[i] = cl.node.Look(ctx); errors.Is(failures[i], ErrNoNode) {
+				failures[i] = cl.missed()
+			}
+		})
+	}
+	looking.Wait()
+	return cmp.Or(failures...)
+}
+
+// hold makes the hold, unless the node is gone or about to be deleted.
+func (cl *claim) hold() (*Hold, error) {
 	cl.mu.Lock()
 	if cl.gone != nil || cl.removal != nil {
 		cl.mu.Unlock()
@@ -324,9 +378,6 @@ func (cl *claim) grant(ctx context.Context) (*Hold, error) {
 	h := newHold(cl, nil)
 	cl.mu.Unlock()
 	cl.emit(ClaimGranted, cl.joined, nil)
-	if err := h.Err(); err != nil {
-		return nil, err
-	}
 	return h, nil
 }
 

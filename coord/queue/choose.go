@@ -17,11 +17,9 @@ func (d *dispatcher) pick(isNew bool, n int) (e entry) {
 	for len(e.claimed) < n && len(d.claimed) > 0 {
 		item := d.claimed[0]
 		d.claimed = slices.Delete(d.claimed, 0, 1)
-		if item.hold.Err() != nil {
-			d.forget(item)
-			continue
+		if !d.isLost(item) {
+			e.name, e.claimed = item.name, append(e.claimed, item)
 		}
-		e.name, e.claimed = item.name, append(e.claimed, item)
 	}
 	if e.name == "" && (isNew || !d.isDue()) {
 		if names := d.handOut(1, isNew); len(names) > 0 {

@@ -30,7 +30,12 @@ func (q *Queue) obtain(ctx context.Context, first entry, n int) (items []*Item, 
 	if all = d.fit(append(all, first.with...)); len(all) == 1 && n > 1 {
 		all = d.fit(append(all, d.more(ctx, n-1)...))
 	}
-	defer d.readAhead(ctx, n)()
+	join := d.readAhead(ctx, n)
+	defer func() {
+		if join(); err == nil {
+			items, err = d.left(items) // the replies to the reads may have taken long
+		}
+	}()
 	items, refused, err := q.claimAll(ctx, all, true)
 	if err != nil && len(all) > 1 {
 		switch {

@@ -168,15 +168,10 @@ func (d *dispatcher) show(entries, claims dir, took time.Duration) int {
 	return d.length
 }
 
-// has reports whether an item is in this object's hands; d.mu is held. A lost
-// claim is forgotten, since its receiver need not come back with it.
+// has reports whether an item is in this object's hands; d.mu is held.
 func (d *dispatcher) has(name string) bool {
 	item := d.items[name]
-	if item != nil && item.hold.Err() != nil {
-		d.forget(item)
-		return false
-	}
-	return item != nil
+	return item != nil && !d.isLost(item)
 }
 
 // empty says that there is no item to be had.

@@ -51,8 +51,9 @@
 //   - That [Item.Deliveries] counts every delivery. It misses those to Kazoo,
 //     and those of items that fill a packet (coord.WithMaxPacket), which never
 //     become dead letters either. It may count a Receive that was given up
-//     half-way, and with [WithPrefetch] counts claims ahead of which no Receive
-//     came to know: see [WithDeadLetters].
+//     half-way, or whose claim ended before it could return the item, and with
+//     [WithPrefetch] counts claims ahead of which no Receive came to know: see
+//     [WithDeadLetters].
 //   - With [WithPrefetch], that an item which this object has claimed ahead is
 //     received by another consumer before this object is closed.
 //   - That a delay lasts longer than the process that asked for it, or its

@@ -92,6 +92,28 @@ func (r *receiver) untilOffered(ctx context.Context) (context.Context, func()) {
 	}
 }
 
+// isLost reports whether an item's claim has ended, and forgets such an item,
+// since its receiver need not come back with it; d.mu is held.
+func (d *dispatcher) isLost(item *Item) bool {
+	if item.hold.Err() == nil {
+		return false
+	}
+	d.forget(item)
+	return true
+}
+
+// left returns the items whose claims have not ended since they were granted,
+// or why that of the first has, if none is left.
+func (d *dispatcher) left(items []*Item) ([]*Item, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := items[0]
+	if items = slices.DeleteFunc(items, d.isLost); len(items) == 0 {
+		return nil, first.hold.Err()
+	}
+	return items, nil
+}
+
 // forget drops an item whose claim has ended; d.mu is held.
 func (d *dispatcher) forget(item *Item) {
 	if item.parked != nil {

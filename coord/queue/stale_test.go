@@ -599,3 +599,35 @@ func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
 		})
 	}
 }
+
+// The claim is answered, and the reply to the read of the next item, which goes
+// with it, is missing until the window is over. The read may also go before the
+// claim: then there is another try.
+func TestAnItemWhoseClaimEndsBeforeItIsReturnedIsNotHandedOut(t *testing.T) {
+	const late = time.Second
+	for tries, struck := 0, false; !struck; tries++ {
+		require.Less(t, tries, 100)
+		inBubble(t, func(b bubble) {
+			var silent sync.Once
+			c := b.Open(coord.WithObserver(func(e coord.Event) {
+				if e.Kind == coord.ClaimGranted {
+					silent.Do(func() {
+						b.Server.Stop()
+						time.AfterFunc(T*9/10, b.Server.Resume)
+					})
+				}
+			}))
+			q := b.queue(c)
+			put(b.T, b.queue(b.Open()), "a", "b")
+			b.Server.Inject(zkembed.Match{Session: c.SessionID(), PathPrefix: "/q/entries/entry-100-0000000001", Times: 1}, zkembed.DelayReply(late))
+			time.Sleep(T / 2)
+			begun, session := time.Now(), c.SessionID()
+			item := receive(b.T, q)
+			require.NoError(b, item.Err())
+			if struck = time.Since(begun) > late; struck {
+				require.Equal(b, session, c.SessionID(), "the session survived")
+			}
+			time.Sleep(T)
+		})
+	}
+}

@@ -53,9 +53,9 @@ var line = []mutant{
 	off("names of no known shape are ignored", in(coord+"/internal/dialect", "TestNamesOfNoKnownShape"),
 		"curatorGUID", `if len(body) > n && body[n] == '-' && isHex(body[:n], true) {`, `if body[n] == '-' {`),
 	off("a claim that was joined earlier looks again before it is granted", in(coord, "TestAClaimThatDoesNotKnowOfItsNode"),
-		"claim.grant", `switch err := cl.node.Look(ctx); {`, `cl.node.Seen(); switch err := error(nil); {`),
+		"together.look", `if failures[i] = cl.node.Look(ctx); errors`, `if cl.node.Seen(); errors`),
 	off("a claim that waited for its window looks again before it is granted", in(coord, "TestAClaimThatWaitsForItsWindow"),
-		"claim.grant", `for known := false; !known; known = cl.node.Known() {`, `for known := false; !known; known = true {`),
+		"together.grant", `!known; known = t.known() {`, `!known; known = true {`),
 }
 
 // waits is the wait for what a look reads.

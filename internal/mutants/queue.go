@@ -37,6 +37,16 @@ var queue = []mutant{
 		"Create", `		if lost {`, `		if false {`),
 	off("queue: claims of several names that are given up leave no node", in(coord, "TestClaimsOfSeveralNamesThatAreGivenUp"),
 		"together.join", `			case left:`, `			case false:`),
+	off("queue: claims of several names are granted together", in(coord, "TestOfSeveralNamesNoneIsLost"),
+		"Client.AcquireNames", `holds, err = claims.grant(ctx)`, `for i := 0; i < len(claims) && err == nil; i++ {
+			var h *Hold
+			h, err = claims[i].grant(ctx)
+			holds = append(holds, h)
+		}`),
+	off("queue: claims of several names are granted only while all last", in(coord, "TestWhenTheWindowEndsWhileSeveralNames"),
+		"together.grant", `err = cmp.Or(h.Err(), err)`, `_ = h`),
+	off("queue: an item whose claim has ended is not handed out", in(items, "TestAnItemWhoseClaimEndsBeforeItIsReturned"),
+		"dispatcher.left", `if items = slices.DeleteFunc(items, d.isLost); len(items) == 0 {`, `if len(items) == 0 {`),
 	off("queue: a hold that the release of its group finds lost is lost", in(coord, "TestAReleaseOfAGroup"),
 		"ExactlyOnce.release", `		gone.claim.lose(ErrNodeDeleted, true)`, ""),
 	off("queue: an ack of many removes nothing of another queue object's", in(items, "TestAnAckOfManyRemovesNothing"),

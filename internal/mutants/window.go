@@ -52,8 +52,7 @@ var window = []mutant{
 		"claim.turn", `		cl.keepOpen(false)
 `, ``),
 	off("window: kept open while a claim is held", in(coord, "TestAClaimThatWaitsForHours"),
-		"claim.grant", `	cl.keepOpen(true)
-`, ``).and("waiter.look", `w.cl.keepOpen(granted)`, `w.cl.keepOpen(false)`),
+		"together.grant", `cl.keepOpen(true)`, `_ = cl`).and("waiter.look", `w.cl.keepOpen(granted)`, `w.cl.keepOpen(false)`),
 	off("window: a grant wants one that lasts beyond the next probe", in(coord, "TestAHolderDiesAsTheWindowOfItsSuccessorCloses"),
 		"Session.Vouch", `enough := s.Timeout() / 5`, `enough := time.Duration(0)`),
 	off("window: probes while it is needed", in(coord, "TestAHoldLastsForHoursWhileNothingFails"),
@@ -63,7 +62,7 @@ var window = []mutant{
 	off("Err looks at the clock", in(coord, "TestErrIsRightBeforeTheLossIsNoticed"),
 		"Hold.causeOfLoss", `case !time.Now().Before(cl.sess.Deadline()):`, `case false:`),
 	off("Vouch: a grant needs an open window", in(coord, "TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen"),
-		"claim.grant", `if err := cl.sess.Vouch(ctx); err != nil {`, `if err := error(nil); err != nil {`),
+		"together.grant", `if err := t[0].sess.Vouch(ctx); err != nil {`, `if err := error(nil); err != nil {`),
 	off("window: more probes where replies are slow", in(coord, "TestAHoldOverASlowConnection"),
 		"Window.Interval", `interval /= 4`, ""),
 }
