@@ -19,13 +19,14 @@
 // # What is checked
 //
 // While it runs: a hold that says it can be trusted has its node in the
-// server's tree; a fenced resource never turns a trusted holder away; no two
-// transactions of a hold write the same value into a counter; a call returns
-// when its context ends; every error is a documented one. After the last fault:
-// the first grant on each path within the session time-out and a little, every
-// worker's turn within a limit, and nothing left of nodes, watches, sessions
-// and goroutines. Afterwards: the rules of package history. Over a run: every
-// kind of fault has really struck.
+// server's tree; no grant is returned whose trust window is over; a fenced
+// resource never turns a trusted holder away; no two transactions of a hold
+// write the same value into a counter; a call returns when its context ends;
+// every error is a documented one. After the last fault: the first grant on
+// each path within the session time-out and a little, every worker's turn
+// within a limit, and nothing left of nodes, watches, sessions and goroutines.
+// Afterwards: the rules of package history. Over a run: every kind of fault has
+// really struck.
 //
 // # Running
 //

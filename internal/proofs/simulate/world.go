@@ -165,8 +165,12 @@ func (w *world) hold(r *rand.Rand) time.Duration {
 }
 
 // Granted counts a grant, and times the first on each path after the last
-// fault.
-func (s *station) Granted(k *workload.Worker, _ history.Holder) {
+// fault. A grant whose window is over was not checked before it was returned:
+// in virtual time nothing lies between the return and this.
+func (s *station) Granted(k *workload.Worker, what history.Holder) {
+	if what != nil && errors.Is(what.Err(), coord.ErrWindowOver) {
+		s.w.violated("%s: %s was granted after its window: %v", k.Name, k.Recipe, what.Err())
+	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	s.w.grants[k.Recipe]++
