@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-multierror"
-
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -198,7 +198,7 @@ func (c *Client) awaitFormer(ctx context.Context, cl *claim, taken error) (free 
 // giveUp leaves the line. Unless the caller is in a hurry, it waits until the
 // node is gone.
 func (cl *claim) giveUp(ctx context.Context, why error) {
-	cl.emit(ClaimEnded, cl.joined, why)
+	cl.emit(event.Ended, cl.joined, why)
 	r := cl.leave(cl.atOnce)
 	select {
 	case <-r.done:
@@ -217,11 +217,11 @@ func (c *Client) inside(ctx context.Context, spec Spec, rule Rule) (h *Hold, out
 	held, ok := HeldIn(ctx, c, spec.Line.Dir)
 	switch {
 	case rule == nil:
-		return nil, nil, invalid("a rule is missing; Client.Stand takes none")
+		return nil, nil, wire.Invalid("a rule is missing; Client.Stand takes none")
 	case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(spec.Kind):
 		return nil, nil, nil
 	case spec.Exclusive && !held.claim.spec.Exclusive:
-		return nil, held, invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
+		return nil, held, wire.Invalid("the context carries a shared hold of the same line, %s, which cannot be upgraded: release it first", held.Node())
 	case !spec.Reentrant:
 		return nil, held, nil
 	}
@@ -237,75 +237,11 @@ func (c *Client) acquireInside(ctx context.Context, spec Spec, rule Rule, outer 
 	case !errors.Is(err, ErrBusy):
 		return h, err
 	case ctx.Err() != nil:
-		return nil, Ended(ctx)
+		return nil, session.Ended(ctx)
 	}
-	return nil, invalid("the context carries a hold of the same line, %s, for which this claim would wait for ever; "+
+	return nil, wire.Invalid("the context carries a hold of the same line, %s, for which this claim would wait for ever; "+
 		"make it re-entrant, or use a context without the hold", outer.Node())
 }
-
-// held is a [Hold], or something that stands for several.
-type held interface {
-	Context(parent context.Context) context.Context
-	Err() error
-	Release(ctx context.Context) error
-}
-
-// Do acquires, runs f while the hold lasts, and releases the hold, also when f
-// panics. f's context ends when the hold does; its cause says why. Do returns
-// f's error as it is, or joined (by go-multierror) with the loss, if the hold
-// was lost before f returned and another may have held at the same time; and
-// with the error of the release. It ends with ctx, but for f: a release then
-// has the time of [Grace].
-//
-// acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
-func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
-	held, err := acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		lost := held.Err()
-		if errors.Is(lost, ErrReleased) || errors.Is(err, lost) {
-			lost = nil
-		}
-		releasing, cancel := Grace(ctx)
-		defer cancel()
-		err = Joined(err, lost, held.Release(releasing))
-	}()
-	return f(held.Context(ctx), held)
-}
-
-// Check returns an error that matches [ErrInvalid] if the arguments of a
-// recipe's constructor are invalid. The root is no place for a recipe.
-func Check(c *Client, path string) error {
-	if c == nil {
-		return opError("new", path, invalid("the client is nil"))
-	}
-	err := checkPath(path)
-	if err == nil && path == "/" {
-		err = invalid("the root cannot be used; name a path below it")
-	}
-	return opError("check path", "", err)
-}
-
-// Configure applies a recipe's options to r.
-func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
-	for _, set := range opts {
-		if set == nil {
-			return opError("new", path, invalid("an option is nil"))
-		}
-		if err := set(r); err != nil {
-			return opError("new", path, err)
-		}
-	}
-	return nil
-}
-
-// Ended returns why ctx has ended: its error, and its cause as well, unless the
-// cause is a context's error itself. If the last attempt failed, its error is
-// included; if it already reports the context's end, it is returned alone. All
-// match errors.Is.
-func Ended(ctx context.Context, failure ...error) error { return session.Ended(ctx, failure...) }
 
 // Grace returns ctx, or when that has ended already, a context that lasts for
 // another 50 ms: for a release whose caller has no more time. Servers in good
@@ -316,7 +252,7 @@ func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return decided, func() {}
 	}
-	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, Ended(ctx))
+	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, session.Ended(ctx))
 }
 
 type boundKey struct{}
@@ -332,25 +268,4 @@ func bound(ctx context.Context) context.Context {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return context.WithValue(ctx, boundKey{}, true)
-}
-
-// Joined returns the only error that is not nil as it is, and several as one, a
-// go-multierror in one line.
-func Joined(errs ...error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	}
-	all := multierror.Append(nil, errs...)
-	all.ErrorFormat = func(errs []error) string {
-		texts := make([]string, len(errs))
-		for i, err := range errs {
-			texts[i] = err.Error()
-		}
-		return strings.Join(texts, "; ")
-	}
-	return all
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -112,7 +113,7 @@ func (cl *claim) ensureDir(ctx context.Context) error {
 func (cl *claim) hasJoined() {
 	cl.node.WatchSoon()
 	if cl.part == nil {
-		cl.emit(ClaimJoined, cl.joined, nil)
+		cl.emit(event.Joined, cl.joined, nil)
 	}
 }
 
@@ -208,7 +209,7 @@ func (o *owner) Asked() {
 	}
 	cl.mu.Unlock()
 	if !before {
-		cl.emit(ClaimRevoked, cl.joined, nil)
+		cl.emit(event.Revoked, cl.joined, nil)
 	}
 }
 
@@ -279,7 +280,7 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 		}, func() {
 			for _, h := range ended {
 				cl.client.opts.Log.Log(context.Background(), unlessClosed(cause), "hold lost", "node", cl.path(), "cause", cause)
-				cl.emit(ClaimEnded, h.granted, loss{cause})
+				cl.emit(event.Ended, h.granted, loss{cause})
 			}
 		}
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
+	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -44,8 +46,8 @@ type shared struct {
 // lasts: give it one that ends. It fails with an error that matches
 // [ErrInvalid] if an argument is invalid, and with ctx's error if ctx ends
 // first. See also [RequireChroot].
-func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) {
-	c, err := configure(servers, opts)
+func Open(ctx context.Context, list string, opts ...Option) (*Client, error) {
+	c, err := configure(list, opts)
 	if err != nil {
 		return nil, opError("open", "", err)
 	}
@@ -58,7 +60,7 @@ func Open(ctx context.Context, servers string, opts ...Option) (*Client, error) 
 		err = c.flush(ctx) // answered after the credentials
 	}
 	if err != nil {
-		err = fmt.Errorf("no session with %s: %w", servers, err)
+		err = fmt.Errorf("no session with %s: %w", list, err)
 	} else {
 		err = c.lookForChroot(ctx)
 	}
@@ -89,7 +91,7 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 	return nil
 }
 
-func configure(servers string, opts []Option) (*Client, error) {
+func configure(list string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
 		claims: map[*claim]bool{},
@@ -97,12 +99,12 @@ func configure(servers string, opts []Option) (*Client, error) {
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.nodesOf
 	c.opts.Notify = c.notify
 	var err error
-	if c.opts.Servers, c.chroot, err = parseServers(servers); err != nil {
+	if c.opts.Servers, c.chroot, err = servers.Parse(list); err != nil {
 		return nil, err
 	}
 	for _, set := range opts {
 		if set == nil {
-			return nil, invalid("an option is nil")
+			return nil, wire.Invalid("an option is nil")
 		}
 		if err := set(&c.opts); err != nil {
 			return nil, err

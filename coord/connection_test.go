@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -427,7 +428,7 @@ func TestEveryObserverHearsOfEveryEvent(t *testing.T) {
 		var first, second []string
 		note := func(kinds *[]string) coord.Option {
 			var mu sync.Mutex
-			return coord.WithObserver(func(e coord.Event) {
+			return coord.WithObserver(func(e event.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				*kinds = append(*kinds, e.Kind)
@@ -436,7 +437,7 @@ func TestEveryObserverHearsOfEveryEvent(t *testing.T) {
 		c := b.Open(note(&first), note(&second))
 		require.NoError(b, b.acquire(c).Release(b.Context()))
 		b.Close(c)
-		require.Contains(b, first, coord.ClaimGranted)
+		require.Contains(b, first, event.Granted)
 		require.Equal(b, first, second)
 	})
 }

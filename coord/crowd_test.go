@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -520,9 +521,9 @@ func TestAWaiterWhoseNodeMayBeGoneListsForItself(t *testing.T) {
 // after, also when another claim of the client has listed it.
 func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		reported := make(chan coord.Event, 10)
-		c := b.connected(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimForeign {
+		reported := make(chan event.Event, 10)
+		c := b.connected(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Foreign {
 				reported <- e
 			}
 		}))

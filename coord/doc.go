@@ -19,10 +19,10 @@
 // rule. [Client.Stand] joins a line in which nobody waits. A claim of a name
 // ([Client.AcquireName], [Client.AcquireNames]) stands in no line.
 // [Client.Wait] waits for any other condition: a look reads nodes through a
-// [View], and is called again when any of them has changed; [Observe] makes an
-// iterator of one. A [Record] holds data that clients agree on. [Do], [Check],
-// [Configure] and [Client.Failure] are what methods, constructors and errors of
-// a recipe are made of.
+// [View], and is called again when any of them has changed. A [Record] holds
+// data that clients agree on. Package recipe has the rest that recipes share:
+// checks of arguments, several holds as one, an iterator over a look. Package
+// event names the events that [WithObserver] is told.
 //
 // # Guarantees
 //
@@ -52,7 +52,7 @@
 //     observers behind an ObserverMaster, are not allowed for. The token is for
 //     these, too.
 //   - A contender of another dialect that comes after a claim was granted
-//     cannot be stopped; it is reported ([ClaimForeign]).
+//     cannot be stopped; it is reported ([event.Foreign]).
 //   - What a holder reads after a reconnect may be older than its grant: its
 //     server may lag behind. Read by a [Client.Fresh], or write by [Hold.Txn]
 //     with the version that was read.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -275,9 +276,9 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 
 func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		stranded := make(chan coord.Event, 10)
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.NodeStranded {
+		stranded := make(chan event.Event, 10)
+		c := b.Open(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.NodeStranded {
 				stranded <- e
 			}
 		}))

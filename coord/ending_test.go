@@ -12,6 +12,8 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -23,7 +25,7 @@ func endsDuring(b bubble, f func(ctx context.Context, c *coord.Client) error) ti
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	var ended time.Time
-	c := b.Open(coord.WithObserver(func(e coord.Event) {
+	c := b.Open(coord.WithObserver(func(e event.Event) {
 		if errors.Is(e.Err, coord.ErrReleased) {
 			ended = time.Now()
 			cancel()
@@ -58,7 +60,7 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 				return err
 			}
 			cutOff(ctx)
-			return coord.NewGroup(h).Release(ctx)
+			return recipe.NewGroup(h).Release(ctx)
 		},
 		"leave": func(ctx context.Context, c *coord.Client) error {
 			cl, err := c.Join(ctx, mutex)
@@ -73,7 +75,7 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 		},
 		"do": func(ctx context.Context, c *coord.Client) error {
 			acquire := func(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx, mutex, first) }
-			return coord.Do(ctx, acquire, func(ctx context.Context, _ *coord.Hold) error {
+			return recipe.Do(ctx, acquire, func(ctx context.Context, _ *coord.Hold) error {
 				cutOff(ctx)
 				return nil
 			})
@@ -123,7 +125,7 @@ func TestDoEndsWithAContextThatEndsJustBeforeItReleases(t *testing.T) {
 						begun = time.Now()
 					}}, err
 				}
-				err := coord.Do(ctx, acquire, func(context.Context, late) error {
+				err := recipe.Do(ctx, acquire, func(context.Context, late) error {
 					b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}}).Heal)
 					if before > 0 {
 						cancel()
@@ -344,9 +346,9 @@ func acquiring(c *coord.Client) func(context.Context) (*coord.Hold, error) {
 func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
-		err := coord.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { return boom })
+		err := recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { return boom })
 		require.Equal(b, boom, err)
-		require.NoError(b, coord.Do(b.Context(), acquiring(c), func(_ context.Context, h *coord.Hold) error {
+		require.NoError(b, recipe.Do(b.Context(), acquiring(c), func(_ context.Context, h *coord.Hold) error {
 			return h.Release(b.Context())
 		}), "what f itself released was not lost")
 	})
@@ -355,7 +357,7 @@ func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 func TestDoReportsALossBesideTheErrorOfItsFunction(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
-		err := coord.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {
+		err := recipe.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {
 			require.NoError(b, b.Server.ExpireSession(h.Session()))
 			<-ctx.Done()
 			return boom
@@ -373,7 +375,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.PanicsWithValue(b, "boom", func() {
-			_ = coord.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
+			_ = recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
 		})
 		require.Zero(b, b.owned(c.SessionID()))
 	})
@@ -389,7 +391,7 @@ func TestDoEndsWithItsContextAlsoWhenTheServerHangs(t *testing.T) {
 				ctx, cancel := context.WithCancel(b.Context())
 				defer cancel()
 				var begun time.Time
-				err := coord.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
+				err := recipe.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
 					cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial})
 					b.Cleanup(cut.Heal)
 					begun = time.Now()

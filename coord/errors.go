@@ -2,7 +2,6 @@ package coord
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -29,7 +28,7 @@ var (
 	// those first.
 	ErrNodeDeleted = errors.New("own node was deleted")
 	// ErrReleased: the hold was released by its owner.
-	ErrReleased = errors.New("hold released")
+	ErrReleased = znode.ErrReleased
 	// ErrForeign: the directory holds a contender of another dialect or recipe
 	// that came first. The two kinds cannot exclude each other.
 	ErrForeign = errors.New("contender of another dialect or recipe")
@@ -88,8 +87,4 @@ func opError(op, path string, err error) error {
 		return err
 	}
 	return &OpError{Op: op, Path: path, Err: err}
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }

@@ -5,100 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"time"
 )
-
-// Group is several holds as one: it ends when the first of them does. Like a
-// [Hold] it is safe for concurrent use, and has to be released.
-type Group struct {
-	holds []*Hold
-	held  context.Context // ends with the first hold
-	ask   sync.Once
-	tell  sync.Once
-	asked chan struct{}
-}
-
-// NewGroup makes one of the holds, of which there must be at least one. Release
-// the holds only by the group.
-func NewGroup(first *Hold, more ...*Hold) *Group {
-	g := &Group{holds: append([]*Hold{first}, more...), asked: make(chan struct{})}
-	g.held = g.Context(context.Background())
-	return g
-}
-
-// Holds returns the members, in the order given.
-func (g *Group) Holds() []*Hold { return slices.Clone(g.holds) }
-
-// Done is closed when a member has ended, for any reason.
-func (g *Group) Done() <-chan struct{} { return g.held.Done() }
-
-// Err returns nil while every member can be trusted, and otherwise the error of
-// one that cannot; see [Hold.Err].
-func (g *Group) Err() error {
-	var released error
-	for _, h := range g.holds {
-		switch err := h.Err(); {
-		case errors.Is(err, ErrReleased):
-			released = err
-		case err != nil:
-			return err
-		}
-	}
-	return released
-}
-
-// Deadline returns the earliest of the members'; see [Hold.Deadline].
-func (g *Group) Deadline() time.Time {
-	first := g.holds[0].Deadline()
-	for _, h := range g.holds[1:] {
-		if d := h.Deadline(); d.Before(first) {
-			first = d
-		}
-	}
-	return first
-}
-
-// Context returns a context that ends when a member or parent does;
-// context.Cause says which. It carries every member: see [HeldIn].
-func (g *Group) Context(parent context.Context) context.Context {
-	for _, h := range g.holds {
-		parent = h.Context(parent)
-	}
-	return parent
-}
-
-// Revoked is closed when a member was asked for; see [Hold.Revoked].
-func (g *Group) Revoked() <-chan struct{} {
-	g.ask.Do(func() {
-		for _, h := range g.holds {
-			asked := h.Revoked()
-			// Refused only when the session is over, and the group with it.
-			_ = h.claim.sess.Go(func() {
-				select {
-				case <-asked:
-					g.tell.Do(func() { close(g.asked) })
-				case <-g.held.Done():
-				}
-			})
-		}
-	})
-	return g.asked
-}
-
-// Release releases every member; see [Hold.Release]. All are deleted together,
-// in one round trip. The failures are reported in one error; [Hold.Release]
-// says what nil means.
-func (g *Group) Release(ctx context.Context) error {
-	ctx = bound(ctx)
-	failures := make([]error, len(g.holds))
-	var releasing sync.WaitGroup
-	for i, h := range g.holds {
-		releasing.Go(func() { failures[i] = h.Release(ctx) })
-	}
-	releasing.Wait()
-	return Joined(failures...)
-}
 
 // Attach makes an ephemeral node that is a part of the hold, in its session: it
 // is made only while the hold's node exists, a request to give it up is one for
@@ -118,7 +25,7 @@ func (h *Hold) Attach(ctx context.Context, path string, data []byte) error {
 		part.part, part.node.Shared, part.node.Barred = h, false, h.Err
 		part.enter(h.claim.sess)
 		err = together{part}.join(ctx, func() error {
-			_, err := h.Txn(context.Background(), CreateOp(path, part.spec.Data, Ephemeral)) // ends with the session
+			_, err := h.Txn(context.Background(), EphemeralOp(path, part.spec.Data)) // ends with the session
 			return part.made(part.wanted(), 0, err)
 		}, func(error) error { return part.ensureDir(ctx) })
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -122,8 +123,8 @@ func TestErrIsRightBeforeTheLossIsNoticed(t *testing.T) {
 func TestAllHoldsEndBeforeTheObserverHearsOfALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		stuck := make(chan struct{})
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimEnded || e.Kind == coord.SessionOver || e.Kind == coord.SessionDown {
+		c := b.Open(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Ended || e.Kind == event.SessionOver || e.Kind == event.SessionDown {
 				<-stuck
 			}
 		}))

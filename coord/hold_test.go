@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -227,11 +228,11 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 
 func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		stranded := make(chan coord.Event, 1)
+		stranded := make(chan event.Event, 1)
 		admin := b.Open(coord.WithAuth("digest", "admin:secret"), coord.WithACL("world:anyone:rc", "auth::cdrwa"))
 		require.NoError(t, admin.Create(b.Context(), "/lock", nil))
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.NodeStranded {
+		c := b.Open(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.NodeStranded {
 				stranded <- e
 			}
 		}))
@@ -264,7 +265,7 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var mu sync.Mutex
 		var kinds []string
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
+		c := b.Open(coord.WithObserver(func(e event.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			kind := e.Kind

@@ -72,7 +72,7 @@ func (t together) create() error {
 	c, ops := t[0].client, []Op(nil)
 	for _, cl := range t {
 		path := c.relative(cl.wanted())
-		ops = append(ops, CreateOp(path, cl.spec.Data, Ephemeral), SetOp(path, cl.spec.Data, 0))
+		ops = append(ops, EphemeralOp(path, cl.spec.Data), SetOp(path, cl.spec.Data, 0))
 		ops = append(ops, cl.named.With...)
 	}
 	results, err := c.txn(context.Background(), t[0].sess, ops) // ends with the session

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -35,7 +36,7 @@ func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
 	return specs
 }
 
-func holdsOf(b bubble, claims []*coord.Claim) *coord.Group {
+func holdsOf(b bubble, claims []*coord.Claim) *recipe.Group {
 	b.Helper()
 	var holds []*coord.Hold
 	for _, cl := range claims {
@@ -43,7 +44,7 @@ func holdsOf(b bubble, claims []*coord.Claim) *coord.Group {
 		require.NoError(b, err)
 		holds = append(holds, h)
 	}
-	return coord.NewGroup(holds[0], holds[1:]...)
+	return recipe.NewGroup(holds[0], holds[1:]...)
 }
 
 // deletions remove the proofs, as the last thing that the holds are for.
@@ -211,7 +212,7 @@ func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T
 
 		foreign, err := admin.AcquireName(b.Context(), coord.NameSpec{Path: "/names/foreign"})
 		require.NoError(b, err)
-		mixed := coord.NewGroup(g.Holds()[0], foreign)
+		mixed := recipe.NewGroup(g.Holds()[0], foreign)
 		require.ErrorIs(b, b.once(c).Release(b.Context(), mixed.Holds()), coord.ErrInvalid)
 		require.NoError(b, mixed.Release(b.Context()))
 		require.NoError(b, b.once(c).Release(b.Context(), g.Holds()[2:], deletions[2]))
@@ -239,7 +240,7 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 		h := b.named(c)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))))
+		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.EphemeralOp("/names/one", []byte("another's")))))
 		require.NoError(t, h.Err(), "it does not know")
 		require.NoError(t, h.Release(b.Context()))
 		data, _, err := admin.Get(b.Context(), "/names/one")
@@ -257,7 +258,7 @@ func TestAReleaseWithoutAProofLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T
 		require.NoError(t, err)
 		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		_, err = admin.Txn(b.Context(), coord.CreateOp("/names/one", nil, coord.Ephemeral))
+		_, err = admin.Txn(b.Context(), coord.EphemeralOp("/names/one", nil))
 		require.NoError(t, err)
 		require.NoError(t, h.Err(), "it does not know")
 		require.NoError(t, h.Release(b.Context()))
@@ -342,7 +343,7 @@ func TestAReleaseDeletesNothingWhenItsProofHasChanged(t *testing.T) {
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
 		// Another's claim of the same name, made in the same way.
 		_, err := admin.Txn(b.Context(),
-			coord.CreateOp("/names/one", nil, coord.Ephemeral), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))
+			coord.EphemeralOp("/names/one", nil), coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1))
 		require.NoError(t, err)
 		require.NoError(t, h.Release(b.Context()))
 		_, there, err := admin.Exists(b.Context(), "/names/one")
@@ -360,7 +361,7 @@ func TestAHoldWhoseNameIsAnothersWhenItsClientIsBackIsLost(t *testing.T) {
 		away.Store(true)
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		require.NoError(t, inspect.Break(b.Context(), admin, "/names/one"))
-		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.CreateOp("/names/one", []byte("another's"), coord.Ephemeral))))
+		require.NoError(t, coordtest.Err(admin.Txn(b.Context(), coord.EphemeralOp("/names/one", []byte("another's")))))
 		time.Sleep(time.Second)
 		require.NoError(t, h.Err(), "it does not know")
 		away.Store(false)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -21,7 +22,7 @@ type Latch struct {
 
 // NewLatch returns the latch at path.
 func NewLatch(client *coord.Client, path string, n int) (*Latch, error) {
-	return &Latch{client, path, n}, coord.Check(client, path)
+	return &Latch{client, path, n}, recipe.Check(client, path)
 }
 
 // CountDown counts a party, once: the same name again changes nothing, and so

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -58,7 +61,7 @@ func (h *Hold) giveUp() *removal {
 // observer.
 func (h *Hold) tellReleased() {
 	h.tellEnded()
-	h.claim.emit(ClaimEnded, h.granted, ErrReleased)
+	h.claim.emit(event.Ended, h.granted, ErrReleased)
 }
 
 // removal is the deletion of a claim's node, once it has begun.
@@ -170,7 +173,7 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		if errors.Is(context.Cause(ctx), ErrReleased) {
 			return r.wait(context.WithoutCancel(ctx), limit)
 		}
-		return fmt.Errorf("%w: %w", ErrUnconfirmed, Ended(ctx))
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, session.Ended(ctx))
 	case <-timer.C:
 		if trouble := r.claim.node.Trouble(); trouble != nil {
 			return fmt.Errorf("%w: %w", ErrUnconfirmed, trouble)
@@ -217,7 +220,7 @@ func (h *Hold) downgrade(ctx context.Context) (shared *Hold, err error) {
 		return nil, err
 	}
 	defer h.tellEnded()
-	cl.emit(ClaimEnded, h.granted, ErrReleased)
+	cl.emit(event.Ended, h.granted, ErrReleased)
 	err = e.run(ctx)
 	if err == nil {
 		e.next.hasJoined()
@@ -257,7 +260,7 @@ type exchange struct{ from, next *claim }
 func exchangeOf(cl *claim, kind string) (e exchange, err error) {
 	c, self := cl.client, cl.own()
 	if cl.named != nil || !cl.spec.Exclusive || !cl.spec.Line.mayReturn(self) {
-		return e, invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
+		return e, wire.Invalid("%s is not a writer's, whose place a reader may take", cl.node.Name())
 	}
 	spec := *cl.spec
 	spec.Kind, spec.Exclusive = kind, false
@@ -293,12 +296,12 @@ func (e exchange) run(ctx context.Context) error {
 // be. It starts no attempt when ctx has ended.
 func (e exchange) swap(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return Ended(ctx)
+		return session.Ended(ctx)
 	}
 	c, path := e.from.client, e.next.wanted()
 	ops := []Op{
 		CheckOp(e.from.path(), -1),
-		CreateOp(c.relative(path), e.next.spec.Data, Ephemeral),
+		EphemeralOp(c.relative(path), e.next.spec.Data),
 		DeleteOp(e.from.path(), -1),
 	}
 	return lostBy(znode.Create(ctx, func() error {

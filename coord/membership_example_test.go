@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -21,7 +22,7 @@ type Membership struct {
 
 // NewMembership returns the membership at path.
 func NewMembership(client *coord.Client, path string) (*Membership, error) {
-	return &Membership{client, coord.Line{Dir: path}}, coord.Check(client, path)
+	return &Membership{client, coord.Line{Dir: path}}, recipe.Check(client, path)
 }
 
 // Join is there, under a name, until ctx ends. It joins again when its session
@@ -43,7 +44,7 @@ func (m *Membership) Join(ctx context.Context, name string) error {
 // Members yields the names of those who are there, now and at each change.
 func (m *Membership) Members(ctx context.Context) iter.Seq2[[]string, error] {
 	client := m.client.Fresh()
-	return coord.Observe(ctx, client, m.line.Dir, func(v *coord.View) (members []string, err error) {
+	return recipe.Observe(ctx, client, m.line.Dir, func(v *coord.View) (members []string, err error) {
 		nodes, err := v.Dir(m.line.Dir)
 		for _, c := range m.line.Order(nodes, client.Dialect()) {
 			name, _, gone := v.Get(m.line.Dir + "/" + c.Name)

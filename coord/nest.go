@@ -1,9 +1,14 @@
 package coord
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
+)
 
 // errNested: what only the one who has the node may do.
-var errNested = invalid("the hold is handed on, as a turn of a local queue is, and its node stays")
+var errNested = wire.Invalid("the hold is handed on, as a turn of a local queue is, and its node stays")
 
 // nest is the handles that one user of a hold has, where the hold is handed on
 // from one user to the next.
@@ -55,7 +60,7 @@ func (h *Hold) Nest(ended func()) (*Hold, error) {
 	if err != nil {
 		return nil, opError("nest", h.Node(), err)
 	}
-	h.claim.emit(ClaimGranted, nested.granted, nil)
+	h.claim.emit(event.Granted, nested.granted, nil)
 	return nested, nil
 }
 
@@ -67,7 +72,7 @@ func (h *Hold) another(ended func()) (*Hold, error) {
 	case h.err != nil:
 		return nil, h.err
 	case cl.deleting != nil:
-		return nil, invalid("a transaction releases the hold already")
+		return nil, wire.Invalid("a transaction releases the hold already")
 	case ended == nil:
 		return newHold(cl, h.in), nil
 	case cl.unsure:

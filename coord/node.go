@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Stat is what ZooKeeper keeps about a node.
@@ -27,7 +28,7 @@ type Stat struct {
 // answered or ctx ends.
 func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (T, error) {
 	var zero T
-	if err := checkPath(path); err != nil {
+	if err := wire.CheckPath(path); err != nil {
 		return zero, opError(op, path, err)
 	}
 	for {
@@ -96,7 +97,7 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 // time: when the connection or the session failed before the reply came, or the
 // server throttled it. It is for requests that do no harm when they are carried
 // out twice; f notices the differences of the second time. When ctx ends it
-// returns its error ([Ended]) with f's last one. A hold that is lost
+// returns its error with f's last one. A hold that is lost
 // ([ErrLost]) does not come back.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
 	for {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -25,11 +26,11 @@ func ExampleWithObserver() {
 	defer srv.Close()
 
 	var granted, lost atomic.Int64
-	client, err := coord.Open(ctx, srv.ConnectString(), coord.WithObserver(func(e coord.Event) {
+	client, err := coord.Open(ctx, srv.ConnectString(), coord.WithObserver(func(e event.Event) {
 		switch e.Kind {
-		case coord.ClaimGranted: // after e.Took
+		case event.Granted: // after e.Took
 			granted.Add(1)
-		case coord.ClaimEnded: // e.Err says how
+		case event.Ended: // e.Err says how
 			if !errors.Is(e.Err, coord.ErrReleased) {
 				lost.Add(1)
 			}

@@ -3,19 +3,12 @@ package coord
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
-	"github.com/zkcoord/zkcoord/coord/internal/znode"
+	"github.com/zkcoord/zkcoord/coord/internal/witness"
 )
-
-// witnesses bounds the transactions of one [ExactlyOnce] that are under way at
-// the same time, and so its nodes. More would not go faster: a server answers
-// a session's requests in order.
-const witnesses = 32
 
 // ExactlyOnce carries out transactions that must not be carried out twice, also
 // when replies are lost. Each one also sets the data of an own ephemeral node
@@ -26,32 +19,19 @@ const witnesses = 32
 type ExactlyOnce struct {
 	client *Client
 	dir    string
-	owner  []byte
-	places chan struct{} // one for each transaction under way
-
-	mu     sync.Mutex
-	idle   []*witness
-	closed bool
+	set    *witness.Set
 }
-
-// witness is an own node whose version counts the transactions that used it. It
-// belongs to one session, and so do the transactions. A transaction that is
-// carried out late finds another version, or no node.
-type witness struct {
-	client  *Client
-	sess    *session.Session
-	node    znode.Node
-	version int32
-}
-
-func (w *witness) path() string { return w.client.relative(w.node.Path()) }
 
 // ExactlyOnce returns an empty set of witnesses, whose nodes will be in dir.
 func (c *Client) ExactlyOnce(dir string) (*ExactlyOnce, error) {
-	if err := Check(c, dir); err != nil {
-		return nil, err
+	if err := wire.CheckPath(dir); err != nil {
+		return nil, opError("check path", "", err)
 	}
-	return &ExactlyOnce{client: c, dir: dir, owner: c.opts.identity, places: make(chan struct{}, witnesses)}, nil
+	return &ExactlyOnce{c, dir, witness.New(witness.Config{
+		Host: &c.nodes, Keeper: c.keeper, Dir: c.full(dir),
+		Name: func() string { return dialect.GUID(c.opts.dialect) },
+		Data: c.opts.identity, ACL: c.opts.acl,
+	})}, nil
 }
 
 // Txn carries out all the operations or none, once: one request, and one more
@@ -70,207 +50,162 @@ func (o *ExactlyOnce) Txn(ctx context.Context, ops ...Op) ([]Result, error) {
 // txn carries out the operations in session s, or if that is nil, in the
 // current one.
 func (o *ExactlyOnce) txn(ctx context.Context, s *session.Session, ops []Op) ([]Result, error) {
-	if _, err := o.client.requests(ops); err != nil {
-		return nil, err
-	}
-	select {
-	case o.places <- struct{}{}:
-	case <-ctx.Done():
-		return nil, Ended(ctx)
-	}
-	defer func() { <-o.places }()
-	for {
-		w, err := o.take(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		results, spent, err := w.try(ctx, ops)
-		if !spent {
-			o.giveBack(w)
-		} else {
-			w.drop()
-		}
-		if !errors.Is(err, errNoWitness) {
-			return results, err
-		}
-	}
-}
-
-// errNoWitness: nothing was carried out, for want of the witness.
-var errNoWitness = errors.New("the witness is gone")
-
-// try carries out a transaction with a witness. It reports whether the witness
-// is of no more use.
-func (w *witness) try(ctx context.Context, ops []Op) (results []Result, spent bool, err error) {
-	all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)
-	spent = true
-	err = znode.Send(ctx, w.sess, func() error {
-		results, err = w.client.txn(ctx, w.sess, all)
-		return err
-	}, func(err error, lost bool) error {
-		var refused *TxnError
-		switch errors.As(err, &refused); {
-		case refused == nil && znode.IsLost(err):
-			return znode.ErrAgain
-		case refused != nil && refused.Index > 0:
-			spent = false
-			verdict := callersOwn(err, 1)
-			if lost {
-				spent, verdict = w.fence(ctx, verdict)
-			}
-			return verdict
-		case refused != nil && lost && errors.Is(err, ErrBadVersion):
-			spent = false
-			w.version++ // the first one took effect
-			return nil
-		case lost:
-			return znode.Unconfirmed(err)
-		case refused != nil && (errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion)):
-			return errNoWitness
-		}
-		return callersOwn(err, 1)
-	})
-	if err != nil || len(results) == 0 {
-		return nil, spent, err
-	}
-	w.version++
-	return results[1:], false, nil
-}
-
-// fence sees to it that a transaction whose repeat was refused is not carried
-// out late either. It returns the verdict, or nil when the transaction was
-// carried out after all.
-func (w *witness) fence(ctx context.Context, verdict error) (spent bool, err error) {
-	err = znode.Send(ctx, w.sess, func() error {
-		_, err := w.client.txn(ctx, w.sess, []Op{SetOp(w.path(), fenced, w.version)})
-		return err
-	}, func(err error, _ bool) error {
-		switch {
-		case znode.IsLost(err):
-			return znode.ErrAgain
-		case !errors.Is(err, ErrBadVersion):
-			return znode.Unconfirmed(err)
-		}
-		// By an earlier fence, or the transaction after all.
-		node, err := znode.Read(ctx, w.sess, func() (session.Node, error) { return w.sess.Get(ctx, w.node.Path()) })
-		switch {
-		case err != nil:
-			return znode.Unconfirmed(err)
-		case string(node.Data) == string(fenced):
-			return nil
-		}
-		verdict = nil
-		return nil
-	})
-	if err != nil {
-		return true, znode.Unconfirmed(err)
-	}
-	w.version++
-	return false, verdict
-}
-
-// fenced are the data that a fence leaves, where transactions leave none.
-var fenced = []byte("refused")
-
-// take returns a witness of session s, or if that is nil, of the one that is
-// up, which it waits for.
-func (o *ExactlyOnce) take(ctx context.Context, s *session.Session) (*witness, error) {
-	if s != nil {
-		return o.takeIn(ctx, s)
-	}
-	for {
-		s, err := o.client.keeper.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		w, err := o.takeIn(ctx, s)
-		if err == nil || ctx.Err() != nil || s.Err() == nil {
-			return w, err
-		}
-	}
-}
-
-func (o *ExactlyOnce) takeIn(ctx context.Context, s *session.Session) (*witness, error) {
-	o.mu.Lock()
-	if o.closed {
-		o.mu.Unlock()
-		return nil, ErrReleased
-	}
-	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
-	for i, w := range slices.Backward(o.idle) {
-		if w.sess == s {
-			o.idle = slices.Delete(o.idle, i, i+1)
-			o.mu.Unlock()
-			return w, nil
-		}
-	}
-	o.mu.Unlock()
-	return o.make(ctx, s)
-}
-
-// make creates a witness's node. A caller who gives up waiting leaves no node:
-// the node is deleted only after the create was answered, for a delete could
-// overtake the create.
-func (o *ExactlyOnce) make(ctx context.Context, s *session.Session) (*witness, error) {
-	c := o.client
-	w := &witness{client: c, sess: s}
-	w.node.Dir, w.node.Stem = c.full(o.dir), dialect.GUID(c.opts.dialect)
-	w.node.Init(&c.nodes, s, nil)
-	path, acl := znode.Join(w.node.Dir, w.node.Stem), c.opts.acl
-	err := znode.Certain(ctx, s, func() error {
-		return znode.Create(ctx, func() error {
-			path, czxid, err := s.Create(path, o.owner, wire.Ephemeral, acl)
-			if err == nil {
-				w.node.Made(path, czxid)
-			}
-			return err
-		}, func(error) error { return s.EnsurePath(ctx, w.node.Dir, acl) }, &w.node)
-	}, func(err error, left bool) {
-		if err == nil && left {
-			_ = w.node.Delete(nil) // reports what fails
-		}
-	})
+	requests, err := o.client.requests(ops)
 	if err != nil {
 		return nil, err
 	}
-	return w, nil
-}
-
-// drop deletes a witness's node in the background.
-func (w *witness) drop() {
-	_ = w.sess.Go(func() { _ = w.node.Delete(nil) }) // refused when the session is over, and the node with it; reports what fails
-}
-
-func (o *ExactlyOnce) giveBack(w *witness) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		w.drop()
-		return
-	}
-	o.idle = append(o.idle, w)
+	replies, err := o.set.Txn(ctx, s, requests)
+	return o.client.results(ops, replies, err)
 }
 
 // Close deletes the witnesses. Transactions under way are not disturbed; later
 // ones fail with [ErrReleased].
 func (o *ExactlyOnce) Close(ctx context.Context) error {
-	o.mu.Lock()
-	idle := o.idle
-	o.idle, o.closed = nil, true
-	o.mu.Unlock()
-	failures := make([]error, len(idle))
-	var deleting sync.WaitGroup
-	for i, w := range idle {
-		deleting.Go(func() {
-			err := w.sess.Delete(ctx, w.node.Path(), -1)
-			if err != nil && !errors.Is(err, ErrNoNode) && w.sess.Err() == nil {
-				w.drop()
-				failures[i] = znode.Unconfirmed(err)
-				return
-			}
-			w.node.Forget()
-		})
+	return opError("close", o.dir, o.set.Close(ctx))
+}
+
+// Release releases the holds and carries out the operations, all or nothing:
+// one request, one round trip; see [ExactlyOnce.Txn] for the first. The holds
+// must be of one session. When it returns nil, everything was done while the
+// holds' nodes existed, and the holds have ended (as released, unless lost
+// while the reply was under way). When the ensemble refused it, the error wraps
+// a [*TxnError] and the holds go on; when one of them was lost, the error
+// matches [ErrLost], nothing was carried out, and the others go on. A lost
+// reply is found out, also when a hold's node is gone by then. When ctx ends
+// before that, the error matches [ErrUnconfirmed], and the nodes, if they are
+// still there, are deleted in the background. It fails with [ErrInvalid] while
+// other handles of a hold ([Spec.Reentrant]) are not released.
+func (o *ExactlyOnce) Release(ctx context.Context, holds []*Hold, ops ...Op) error {
+	if len(holds) == 0 {
+		return opError("release", o.dir, wire.Invalid("no hold to release"))
 	}
-	deleting.Wait()
-	return opError("close", o.dir, Joined(failures...))
+	return o.client.Failure("release", holds[0].Node(), o.release(ctx, holds, ops))
+}
+
+func (o *ExactlyOnce) release(ctx context.Context, holds []*Hold, ops []Op) error {
+	for i, h := range holds {
+		if err := h.beginReleasing(o.client, holds[0].claim.sess); err != nil {
+			stopReleasing(holds[:i])
+			return opError("release", h.Node(), err)
+		}
+	}
+	gone, err := o.releaseBy(ctx, holds, ops)
+	if err == nil {
+		for _, h := range holds {
+			h.claim.releasedBy()
+		}
+		return nil
+	}
+	stopReleasing(holds)
+	switch {
+	case gone != nil:
+		gone.claim.lose(ErrNodeDeleted, true)
+	case errors.Is(err, ErrUnconfirmed):
+		for _, h := range holds {
+			h.Abandon() // and the rest is left to the background
+		}
+	}
+	return err
+}
+
+// releaseBy carries out the transaction, whose first operations delete the own
+// nodes. If it fails because a hold's node is gone, it returns that hold.
+func (o *ExactlyOnce) releaseBy(ctx context.Context, holds []*Hold, ops []Op) (gone *Hold, err error) {
+	for {
+		all := make([]Op, 0, len(holds)+len(ops))
+		for _, h := range holds {
+			all = append(all, DeleteOp(h.Node(), h.claim.node.Version()))
+		}
+		_, err := o.txn(ctx, holds[0].claim.sess, append(all, ops...))
+		var refused *TxnError
+		switch {
+		case err == nil:
+			return nil, nil
+		case !errors.As(err, &refused):
+			return nil, holds[0].ownFailure(err)
+		case refused.Index >= len(holds), !errors.Is(err, ErrNoNode) && !errors.Is(err, ErrBadVersion):
+			return nil, callersOwn(err, len(holds))
+		}
+		h := holds[refused.Index]
+		if errors.Is(err, ErrBadVersion) {
+			written, err := h.claim.node.Rewritten(ctx)
+			if err != nil {
+				return nil, h.ownFailure(err)
+			}
+			if written {
+				continue
+			}
+		}
+		return h, loss{ErrNodeDeleted}
+	}
+}
+
+func (h *Hold) beginReleasing(c *Client, s *session.Session) error {
+	cl := h.claim
+	if cl.client.shared != c.shared || cl.sess != s {
+		return wire.Invalid("the holds are of two sessions")
+	}
+	if err := h.Err(); err != nil {
+		return err
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if err := h.mayEnd(); err != nil {
+		return err
+	}
+	cl.deleting = make(chan struct{})
+	return nil
+}
+
+// mayEnd returns why a request for h cannot end the claim, or nil; cl.mu is
+// held.
+func (h *Hold) mayEnd() error {
+	cl := h.claim
+	switch {
+	case h.err != nil:
+		return h.err
+	case h.in != nil:
+		return errNested
+	case len(cl.holds) > 1:
+		return wire.Invalid("%d other handles of the hold are not released", len(cl.holds)-1)
+	case cl.deleting != nil:
+		return wire.Invalid("a transaction releases the hold already")
+	}
+	return nil
+}
+
+// stopReleasing unblocks a pending delete and has the own watch look again: its
+// events meanwhile were ignored.
+func stopReleasing(holds []*Hold) {
+	for _, h := range holds {
+		h.claim.mu.Lock()
+		h.claim.endReleasing()
+		h.claim.mu.Unlock()
+		h.claim.node.Watch()
+	}
+}
+
+// endReleasing unblocks a pending delete; cl.mu is held.
+func (cl *claim) endReleasing() {
+	close(cl.deleting)
+	cl.deleting = nil
+}
+
+// releasedBy ends the claim, whose node the transaction has deleted.
+func (cl *claim) releasedBy() {
+	cl.mu.Lock()
+	cl.endReleasing()
+	if cl.removal == nil {
+		close(cl.beginRemoval().done)
+	}
+	released, parts := cl.endAll(ErrReleased), cl.parts
+	cl.mu.Unlock()
+	cl.node.Forget()
+	if len(parts) > 0 {
+		_ = cl.sess.Go(func() { _ = removeParts(cl.partsLeft()) }) // fails when the session took them with it
+	}
+	cl.client.unregister(cl)
+	for _, h := range released {
+		h.tellReleased()
+	}
 }

@@ -33,7 +33,7 @@ func (b bubble) release(ctx context.Context, c *coord.Client, h *coord.Hold, ops
 }
 
 // add is an operation that would be seen if it was carried out twice.
-var add = coord.CreateOp("/count/n-", nil, coord.Sequential)
+var add = coord.AppendOp("/count/n-", nil)
 
 func (b bubble) children(path string) (n int) {
 	for _, node := range b.Server.Nodes() {

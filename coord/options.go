@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -25,7 +26,7 @@ type options struct {
 	session.Config
 
 	acl         []wire.ACL
-	observers   []func(Event)
+	observers   []func(event.Event)
 	identity    []byte // in the data of the nodes
 	held        []string
 	dropping    bool // holds end with their connection
@@ -54,7 +55,7 @@ func defaults() options {
 func WithSessionTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Millisecond || d > 24*time.Hour {
-			return invalid("session time-out %v: it must be between 1 ms and 24 h", d)
+			return wire.Invalid("session time-out %v: it must be between 1 ms and 24 h", d)
 		}
 		o.Timeout = d
 		return nil
@@ -73,7 +74,7 @@ func WithSessionTimeout(d time.Duration) Option {
 func WithTick(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
-			return invalid("tick %v: it must be positive", d)
+			return wire.Invalid("tick %v: it must be positive", d)
 		}
 		o.Tick = d
 		return nil
@@ -93,20 +94,20 @@ const permissions = "rwcda"
 func WithACL(entries ...string) Option {
 	return func(o *options) error {
 		if len(entries) == 0 {
-			return invalid("an empty ACL; leave the option out for world:anyone:cdrwa")
+			return wire.Invalid("an empty ACL; leave the option out for world:anyone:cdrwa")
 		}
 		o.acl = nil
 		for _, entry := range entries {
 			scheme, rest, _ := strings.Cut(entry, ":")
 			at := strings.LastIndexByte(rest, ':')
 			if scheme == "" || at < 0 {
-				return invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
+				return wire.Invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
 			}
 			acl := wire.ACL{Scheme: scheme, ID: rest[:at]}
 			for _, letter := range rest[at+1:] {
 				bit := strings.IndexRune(permissions, letter)
 				if bit < 0 {
-					return invalid("ACL %q: the permissions are letters out of cdrwa", entry)
+					return wire.Invalid("ACL %q: the permissions are letters out of cdrwa", entry)
 				}
 				acl.Perms |= 1 << bit
 			}
@@ -121,7 +122,7 @@ func WithACL(entries ...string) Option {
 func WithAuth(scheme, value string) Option {
 	return func(o *options) error {
 		if scheme == "" {
-			return invalid("the credential's scheme is empty; write for example digest")
+			return wire.Invalid("the credential's scheme is empty; write for example digest")
 		}
 		o.Auth = append(o.Auth, session.Auth{Scheme: scheme, Credential: []byte(value)})
 		return nil
@@ -136,7 +137,7 @@ func WithAuth(scheme, value string) Option {
 func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Option {
 	return func(o *options) error {
 		if dial == nil {
-			return invalid("the dialer is nil")
+			return wire.Invalid("the dialer is nil")
 		}
 		o.Dial, o.Lookup = dial, nil
 		return nil
@@ -149,7 +150,7 @@ func WithDialer(dial func(ctx context.Context, network, addr string) (net.Conn, 
 func WithTLS(config *tls.Config) Option {
 	return func(o *options) error {
 		if config == nil {
-			return invalid("the TLS configuration is nil")
+			return wire.Invalid("the TLS configuration is nil")
 		}
 		o.TLS = config
 		return nil
@@ -178,7 +179,7 @@ func WithoutContainers() Option {
 func WithMaxPacket(bytes int) Option {
 	return func(o *options) error {
 		if bytes < 4096 {
-			return invalid("packets of at most %d bytes: the limit must be 4096 or more", bytes)
+			return wire.Invalid("packets of at most %d bytes: the limit must be 4096 or more", bytes)
 		}
 		o.MaxPacket = bytes
 		return nil
@@ -195,19 +196,19 @@ func WithMaxPacket(bytes int) Option {
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
 		if log == nil {
-			return invalid("the logger is nil; leave the option out for no log")
+			return wire.Invalid("the logger is nil; leave the option out for no log")
 		}
 		o.Log, o.Waiting = log, log
 		return nil
 	}
 }
 
-// WithObserver has f hear of every [Event], for metrics. It is called from many
+// WithObserver has f hear of every [event.Event], for metrics. It is called from many
 // goroutines and must not block. Each use of the option adds an observer.
-func WithObserver(f func(Event)) Option {
+func WithObserver(f func(event.Event)) Option {
 	return func(o *options) error {
 		if f == nil {
-			return invalid("the observer is nil")
+			return wire.Invalid("the observer is nil")
 		}
 		o.observers = append(o.observers, f)
 		return nil
@@ -219,7 +220,7 @@ func WithObserver(f func(Event)) Option {
 func WithIdentity(name string) Option {
 	return func(o *options) error {
 		if name == "" || len(name) > 256 || strings.ContainsAny(name, "\n\r") {
-			return invalid("identity %q: it must be one line of 1 to 256 bytes", name)
+			return wire.Invalid("identity %q: it must be one line of 1 to 256 bytes", name)
 		}
 		o.identity = []byte(name)
 		return nil
@@ -235,7 +236,7 @@ func WithIdentity(name string) Option {
 func WithHeld(nodes ...string) Option {
 	return func(o *options) error {
 		for _, name := range nodes {
-			if err := checkName(name); err != nil {
+			if err := wire.CheckName(name); err != nil {
 				return err
 			}
 		}
@@ -270,7 +271,7 @@ func RequireChroot() Option {
 func WithDialect(d Dialect) Option {
 	return func(o *options) error {
 		if d != Curator && d != Kazoo {
-			return invalid("unknown dialect %q", d)
+			return wire.Invalid("unknown dialect %q", d)
 		}
 		o.dialect = d
 		return nil
@@ -285,7 +286,7 @@ func (o *options) complete() error {
 	}
 	o.identity = fmt.Appendf(nil, "%s %s %d", o.identity, host, os.Getpid())
 	if o.Tick > o.Timeout {
-		return invalid("tick %v leaves no trust window of a session time-out of %v; ask for a longer one", o.Tick, o.Timeout)
+		return wire.Invalid("tick %v leaves no trust window of a session time-out of %v; ask for a longer one", o.Tick, o.Timeout)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -198,8 +199,8 @@ func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T)
 		var stranded atomic.Int32
 		var refusing atomic.Bool
 		c := b.Open(coord.WithAuth("digest", "user:password"),
-			coord.WithObserver(func(e coord.Event) {
-				if e.Kind == coord.NodeStranded {
+			coord.WithObserver(func(e event.Event) {
+				if e.Kind == event.NodeStranded {
 					stranded.Add(1)
 				}
 			}),

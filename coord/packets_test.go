@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -18,8 +19,8 @@ import (
 // counting opens a client that counts its lost connections.
 func (b bubble) counting(opts ...coord.Option) (*coord.Client, *atomic.Int32) {
 	lost := new(atomic.Int32)
-	return b.Open(append(opts, coord.WithObserver(func(e coord.Event) {
-		if e.Kind == coord.SessionDown {
+	return b.Open(append(opts, coord.WithObserver(func(e event.Event) {
+		if e.Kind == event.SessionDown {
 			lost.Add(1)
 		}
 	}))...), lost

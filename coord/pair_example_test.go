@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -19,7 +20,7 @@ type Pair struct {
 
 // NewPair returns the pair at path.
 func NewPair(client *coord.Client, path string) (*Pair, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	return &Pair{client, coord.Spec{Line: coord.Line{Dir: path}, Kind: "pair"}}, nil
@@ -40,7 +41,7 @@ func (p *Pair) Acquire(ctx context.Context) (*coord.Hold, error) {
 
 // Do runs f while holding.
 func (p *Pair) Do(ctx context.Context, f func(context.Context, *coord.Hold) error) error {
-	return coord.Do(ctx, p.Acquire, f)
+	return recipe.Do(ctx, p.Acquire, f)
 }
 
 func ExampleClient_Acquire() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -23,7 +24,7 @@ type Pausable struct {
 // NewPausable returns the mutex at path. A node at pause pauses it.
 func NewPausable(client *coord.Client, path, pause string) (*Pausable, error) {
 	spec := coord.Spec{Line: coord.Line{Dir: path}, Kind: "pausable", Exclusive: true}
-	return &Pausable{client, spec, pause}, cmp.Or(coord.Check(client, path), coord.Check(client, pause))
+	return &Pausable{client, spec, pause}, cmp.Or(recipe.Check(client, path), recipe.Check(client, pause))
 }
 
 // Acquire waits for a hold until ctx ends. A claim that is lost while it waits

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -125,7 +126,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 			over := make(chan []string, 1)
 			go func() {
 				var seen []string
-				for now, err := range coord.Observe(b.Context(), c, "/dir", look, func(a, b string) bool { return a == b }) {
+				for now, err := range recipe.Observe(b.Context(), c, "/dir", look, func(a, b string) bool { return a == b }) {
 					seen = append(seen, now)
 					if len(seen) == 4 || err != nil {
 						break
@@ -297,7 +298,7 @@ func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 }
 
 // inGroup makes a group of holds in the directories /0, /1 and so on.
-func (b bubble) inGroup(c *coord.Client, n int) (*coord.Group, []*coord.Hold) {
+func (b bubble) inGroup(c *coord.Client, n int) (*recipe.Group, []*coord.Hold) {
 	b.Helper()
 	var holds []*coord.Hold
 	for i := range n {
@@ -305,7 +306,7 @@ func (b bubble) inGroup(c *coord.Client, n int) (*coord.Group, []*coord.Hold) {
 		require.NoError(b, err)
 		holds = append(holds, h)
 	}
-	return coord.NewGroup(holds[0], holds[1:]...), holds
+	return recipe.NewGroup(holds[0], holds[1:]...), holds
 }
 
 func groupLine(i int) coord.Line { return coord.Line{Dir: "/" + string(rune('0'+i))} }
@@ -445,7 +446,7 @@ func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		h := b.acquire(c)
-		g := coord.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
+		g := recipe.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
 		asked := g.Revoked()
 		require.NoError(b, inspect.Revoke(b.Context(), c, h.Node()))
 		time.Sleep(time.Second)

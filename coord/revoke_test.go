@@ -118,7 +118,7 @@ func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
 				if away {
 					heal = b.Server.Partition(zkembed.Cut{Sessions: []int64{admin.SessionID()}}).Heal
 				}
-				_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.CreateOp(h.Node(), nil, coord.Ephemeral))
+				_, err := other.Txn(b.Context(), coord.DeleteOp(h.Node(), -1), coord.EphemeralOp(h.Node(), nil))
 				require.NoError(b, err)
 				if away {
 					require.NoError(b, b.Server.DropConn(admin.SessionID()))

@@ -2,13 +2,12 @@ package coord
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
 // Spec describes a claim in a line.
@@ -55,11 +54,11 @@ type NameSpec struct {
 
 // complete checks the spec of a claim in a line, and fills in the defaults.
 func (s Spec) complete(ctx context.Context, c *Client) (*Spec, error) {
-	if err := checkPath(s.Line.Dir); err != nil {
+	if err := wire.CheckPath(s.Line.Dir); err != nil {
 		return nil, err
 	}
 	if s.Kind == "" || strings.ContainsFunc(s.Kind, dialect.NotAlphanumeric) {
-		return nil, invalid("kind %q: letters and digits only", s.Kind)
+		return nil, wire.Invalid("kind %q: letters and digits only", s.Kind)
 	}
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
@@ -78,12 +77,12 @@ func (c *Client) dataWithin(ctx context.Context) []byte {
 
 // claim prepares a claim of the name.
 func (s NameSpec) claim(ctx context.Context, c *Client) (*claim, error) {
-	if err := checkPath(s.Path); err != nil {
+	if err := wire.CheckPath(s.Path); err != nil {
 		return nil, err
 	}
 	dir, name := session.Parent(s.Path), s.Path[strings.LastIndexByte(s.Path, '/')+1:]
 	if name == "" {
-		return nil, invalid("the root is no name; name a path below it")
+		return nil, wire.Invalid("the root is no name; name a path below it")
 	}
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
@@ -119,46 +118,4 @@ type Contender struct {
 	Kind     string // what it claims: "lock", "read", or a word of your own, of letters and digits
 	Sequence int32
 	Dialect  Dialect
-}
-
-// checkPath applies the server's rules, to report a mistake before anything is
-// sent.
-func checkPath(path string) error {
-	switch {
-	case path == "":
-		return invalid("the path is empty")
-	case path[0] != '/':
-		return invalid("path %q must start with /", path)
-	case path == "/":
-		return nil
-	case strings.HasSuffix(path, "/"):
-		return invalid("path %q must not end with /", path)
-	case !utf8.ValidString(path):
-		return invalid("path %q is not UTF-8", path)
-	}
-	for name := range strings.SplitSeq(path[1:], "/") {
-		if err := checkName(name); err != nil {
-			return fmt.Errorf("path %q: %w", path, err)
-		}
-	}
-	return nil
-}
-
-// checkName checks one segment of a path.
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return invalid("a name is empty")
-	case name == "." || name == "..":
-		return invalid("the name %q is not allowed", name)
-	case strings.Contains(name, "/"):
-		return invalid("the name %q contains /", name)
-	}
-	for _, r := range name {
-		// The servers see each half of a character beyond U+FFFF, a surrogate.
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
-			return invalid("the name %q contains the character %U, which ZooKeeper does not allow", name, r)
-		}
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -25,7 +26,7 @@ type Sticky struct {
 // NewSticky returns the mutex at path for one that goes by a name.
 func NewSticky(client *coord.Client, path, name string, delay time.Duration) (*Sticky, error) {
 	line := coord.Line{Dir: path + "/line", Kinds: []string{"last", "other"}}
-	return &Sticky{client, line, name, delay, client.Record(path + "/last")}, coord.Check(client, path)
+	return &Sticky{client, line, name, delay, client.Record(path + "/last")}, recipe.Check(client, path)
 }
 
 // Acquire waits for the lock until ctx ends.

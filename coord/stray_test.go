@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -47,8 +48,8 @@ func (b bubble) joinedLate(c *coord.Client, join joining, after time.Duration) {
 
 // strays counts the strays that a client reports.
 func strays(n *atomic.Int64) coord.Option {
-	return coord.WithObserver(func(e coord.Event) {
-		if e.Kind == coord.StrayRemoved {
+	return coord.WithObserver(func(e event.Event) {
+		if e.Kind == event.StrayRemoved {
 			n.Add(1)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -160,7 +161,7 @@ func (w *waiter) blame(err error) error {
 
 func (cl *claim) reportForeign(what string, f Contender) {
 	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
-	cl.client.emit(Event{Kind: ClaimForeign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
+	cl.client.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
 }
 
 // remember keeps those to wait for, and those ahead if these are all and few.
@@ -377,7 +378,7 @@ func (cl *claim) hold() (*Hold, error) {
 	}
 	h := newHold(cl, nil)
 	cl.mu.Unlock()
-	cl.emit(ClaimGranted, cl.joined, nil)
+	cl.emit(event.Granted, cl.joined, nil)
 	return h, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -64,11 +65,11 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		var granted, released atomic.Int32
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
+		c := b.Open(coord.WithObserver(func(e event.Event) {
 			switch e.Kind {
-			case coord.ClaimGranted:
+			case event.Granted:
 				granted.Add(1)
-			case coord.ClaimEnded:
+			case event.Ended:
 				require.ErrorIs(t, e.Err, coord.ErrReleased)
 				released.Add(1)
 			}

@@ -7,35 +7,33 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
-// Mode is a node's kind.
-type Mode int32
-
-// The kinds of nodes besides persistent ones. Claims in a line are both.
-const (
-	Ephemeral  Mode = wire.Ephemeral            // deleted at the end of the session
-	Sequential Mode = wire.PersistentSequential // the server appends a number to the name
-)
-
-// Op is one operation of a transaction, made by [CreateOp], [SetOp],
-// [DeleteOp] or [CheckOp].
+// Op is one operation of a transaction, made by [CreateOp],
+// [AppendOp], [EphemeralOp], [SetOp], [DeleteOp] or [CheckOp].
 type Op struct {
 	kind    wire.OpCode
 	path    string
 	data    []byte
 	version int32
-	mode    Mode
+	mode    int32
 }
 
-// CreateOp creates a node, persistent unless a mode says otherwise. Its parent
-// must exist.
-func CreateOp(path string, data []byte, modes ...Mode) Op {
-	op := Op{kind: wire.OpCreate, path: path, data: data}
-	for _, mode := range modes {
-		op.mode |= mode
-	}
-	return op
+// CreateOp creates a persistent node. Its parent must exist.
+func CreateOp(path string, data []byte) Op {
+	return Op{kind: wire.OpCreate, path: path, data: data}
+}
+
+// AppendOp is CreateOp of a node to whose name the server appends a number of
+// ten digits, which grows from node to node of the directory.
+func AppendOp(path string, data []byte) Op {
+	return Op{kind: wire.OpCreate, path: path, data: data, mode: wire.PersistentSequential}
+}
+
+// EphemeralOp is CreateOp of a node that is deleted at the end of the session.
+func EphemeralOp(path string, data []byte) Op {
+	return Op{kind: wire.OpCreate, path: path, data: data, mode: wire.Ephemeral}
 }
 
 // SetOp replaces a node's data if the node has this version; -1 matches any.
@@ -108,28 +106,27 @@ func (c *Client) txn(ctx context.Context, s *session.Session, ops []Op) ([]Resul
 			return nil, err
 		}
 	}
-	replies, err := s.Txn(ctx, requests)
+	replies, err := znode.Txn(ctx, s, requests)
+	return c.results(ops, replies, err)
+}
+
+// results turns the answer to a transaction of the operations into the caller's
+// terms.
+func (c *Client) results(ops []Op, replies []wire.Result, err error) ([]Result, error) {
+	if i := session.Refused(replies); i >= 0 && !errors.Is(err, ErrUnconfirmed) {
+		if ops[i].kind == wire.OpCreate && errors.Is(err, ErrNoNode) {
+			err = fmt.Errorf("parent %s: %w", session.Parent(ops[i].path), err)
+		}
+		return nil, &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
+	}
 	if err != nil {
-		return nil, txnError(ctx, ops, replies, err)
+		return nil, err
 	}
 	results := make([]Result, len(replies))
 	for i, r := range replies {
 		results[i] = Result{Path: c.relative(r.Path), Stat: Stat(r.Stat)}
 	}
 	return results, nil
-}
-
-func txnError(ctx context.Context, ops []Op, replies []wire.Result, err error) error {
-	if ctx.Err() != nil || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrSessionExpired) {
-		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
-	}
-	if i := session.Refused(replies); i >= 0 {
-		if ops[i].kind == wire.OpCreate && errors.Is(err, ErrNoNode) {
-			err = fmt.Errorf("parent %s: %w", session.Parent(ops[i].path), err)
-		}
-		return &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
-	}
-	return err
 }
 
 var opNames = map[wire.OpCode]string{
@@ -139,23 +136,23 @@ var opNames = map[wire.OpCode]string{
 // requests checks the operations and completes them.
 func (c *Client) requests(ops []Op) ([]wire.Op, error) {
 	if len(ops) == 0 {
-		return nil, invalid("a transaction needs at least one operation")
+		return nil, wire.Invalid("a transaction needs at least one operation")
 	}
 	requests := make([]wire.Op, len(ops))
 	for i, op := range ops {
 		path := op.path
-		if op.mode&Sequential != 0 {
+		if op.mode&wire.PersistentSequential != 0 {
 			path += "0" // the name may be nothing but the sequence number
 		}
-		if err := checkPath(path); err != nil {
+		if err := wire.CheckPath(path); err != nil {
 			return nil, err
 		}
 		if opNames[op.kind] == "" {
-			return nil, invalid("operation %d was not made by one of the Op functions", i)
+			return nil, wire.Invalid("operation %d was not made by one of the Op functions", i)
 		}
 		requests[i] = wire.Op{
 			Kind: op.kind, Path: c.full(op.path), Data: op.data,
-			Version: op.version, Flags: int32(op.mode), ACL: c.opts.acl,
+			Version: op.version, Flags: op.mode, ACL: c.opts.acl,
 		}
 	}
 	return requests, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
@@ -17,8 +18,7 @@ import (
 // watches everything that look reads through the view, and calls look again
 // after any of it has changed, or has become uncertain because the connection
 // was lost: a wait is a function of the nodes it reads. The wait goes on over
-// lost connections and sessions. When ctx ends, Wait returns the error of ctx
-// ([Ended]), and when the client is closed, [ErrClosed]; [Client.Failure] adds
+// lost connections and sessions. When ctx ends, Wait returns the error of ctx, and when the client is closed, [ErrClosed]; [Client.Failure] adds
 // the purpose of the wait. Apart from reading, look must do nothing that does
 // harm when repeated.
 //
@@ -95,7 +95,7 @@ func (v *View) Get(path string) ([]byte, Stat, error) {
 // request: if the node is not watched, or has changed since, known is false.
 func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	s := v.client.keeper.Current()
-	if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {
+	if s == nil || wire.CheckPath(path) != nil || !v.client.hasCaughtUp(s) {
 		return nil, Stat{}, false
 	}
 	w := s.Watches.Get(session.Data, v.client.full(path))
@@ -164,7 +164,7 @@ func (v *View) Ahead(paths ...string) {
 	for _, path := range paths {
 		key := watched{session.Data, path}
 		v.mu.Lock()
-		if checkPath(path) == nil && !v.hasGone(key) {
+		if wire.CheckPath(path) == nil && !v.hasGone(key) {
 			if v.ahead == nil {
 				v.ahead = map[watched]begun{}
 			}
@@ -267,7 +267,7 @@ func (c *Client) sleep(ctx context.Context, wake []<-chan struct{}, at time.Time
 	case <-c.closed:
 		return c.explain(ErrClosed)
 	case <-ctx.Done():
-		return c.explain(Ended(ctx))
+		return c.explain(session.Ended(ctx))
 	default:
 		return nil
 	}

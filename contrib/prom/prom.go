@@ -38,6 +38,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 )
 
 // Metrics is what was counted. It is a [prometheus.Collector], and safe for
@@ -107,30 +108,30 @@ func New(opts ...Option) *Metrics {
 }
 
 // Observe counts an event. It is for [coord.WithObserver].
-func (m *Metrics) Observe(e coord.Event) {
+func (m *Metrics) Observe(e event.Event) {
 	label := m.path(path.Dir(e.Path))
 	switch e.Kind {
-	case coord.ClaimGranted:
+	case event.Granted:
 		m.wait.WithLabelValues(label).Observe(e.Took.Seconds())
 		m.began(e)
-	case coord.ClaimEnded:
+	case event.Ended:
 		m.end(e, label)
-	case coord.ClaimRevoked:
+	case event.Revoked:
 		m.revocations.WithLabelValues(label).Inc()
-	case coord.SessionUp, coord.SessionDown, coord.SessionOver:
+	case event.SessionUp, event.SessionDown, event.SessionOver:
 		m.session(e)
-	case coord.ClaimRecovered:
+	case event.Recovered:
 		m.nodeEvents.WithLabelValues("recovered").Inc()
-	case coord.StrayRemoved:
+	case event.StrayRemoved:
 		m.nodeEvents.WithLabelValues("stray").Inc()
-	case coord.NodeStranded:
+	case event.NodeStranded:
 		m.nodeEvents.WithLabelValues("stranded").Inc()
-	case coord.ClaimForeign:
+	case event.Foreign:
 		m.nodeEvents.WithLabelValues("foreign").Inc()
 	}
 }
 
-func (m *Metrics) began(e coord.Event) {
+func (m *Metrics) began(e event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.held[e.Path]
@@ -138,7 +139,7 @@ func (m *Metrics) began(e coord.Event) {
 }
 
 // end counts the end of a hold, or of a wait: of a claim that was not granted.
-func (m *Metrics) end(e coord.Event, label string) {
+func (m *Metrics) end(e event.Event, label string) {
 	m.mu.Lock()
 	h, holds := m.held[e.Path]
 	if h.holds--; h.holds > 0 {
@@ -157,19 +158,19 @@ func (m *Metrics) end(e coord.Event, label string) {
 	}
 }
 
-func (m *Metrics) session(e coord.Event) {
+func (m *Metrics) session(e event.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch e.Kind {
-	case coord.SessionUp:
+	case event.SessionUp:
 		m.sessionEvents.WithLabelValues("up").Inc()
 		m.connected[e.Session] = true
 		maps.DeleteFunc(m.held, func(_ string, h held) bool { return m.over[h.session] })
 		clear(m.over)
 		return
-	case coord.SessionDown:
+	case event.SessionDown:
 		m.sessionEvents.WithLabelValues("down").Inc()
-	case coord.SessionOver:
+	case event.SessionOver:
 		m.sessionEvents.WithLabelValues("over").Inc()
 		m.over[e.Session] = true
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrNoBarrier: the node at the path is no barrier, and would not keep it shut.
@@ -26,7 +27,7 @@ type Barrier struct {
 // New returns the barrier at path. It does no I/O. An invalid argument fails
 // with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Barrier, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	return &Barrier{client, path}, nil

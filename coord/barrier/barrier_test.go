@@ -192,7 +192,7 @@ func TestWhatIsNoBarrierIsNotTakenForOne(t *testing.T) {
 		refused("container", "has children (1)")
 		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("container/child"), -1))
 		refused("container", "had children")
-		require.NoError(t, coordtest.Err(c.Txn(coordtest.Limited(t), coord.CreateOp(w.Path("ephemeral"), nil, coord.Ephemeral))))
+		require.NoError(t, coordtest.Err(c.Txn(coordtest.Limited(t), coord.EphemeralOp(w.Path("ephemeral"), nil))))
 		refused("ephemeral", "session")
 		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("ephemeral"), -1))
 		require.NoError(t, c.Create(coordtest.Limited(t), w.Path("by-hand"), nil))

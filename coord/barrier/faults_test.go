@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -55,8 +56,8 @@ func TestAWaiterWaitsOnInANewSession(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		path := w.Path("barrier")
 		over := make(chan struct{}, 10)
-		c := coordtest.Open(t, w.ConnectString(), coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.SessionOver {
+		c := coordtest.Open(t, w.ConnectString(), coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.SessionOver {
 				over <- struct{}{}
 			}
 		}))

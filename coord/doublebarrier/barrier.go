@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // MaxMembers is the most members a barrier can have: their names must fit into
@@ -52,7 +53,7 @@ func WaitForNextRound() Option {
 // New returns the barrier at path for n members per round, 1 to [MaxMembers].
 // It does no I/O. Invalid arguments fail with [coord.ErrInvalid].
 func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	invalid := func(format string, args ...any) error {
@@ -69,7 +70,7 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 		// Both dialects, for all clients to meet: no other recipe has the path.
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small},
 	}
-	if err := coord.Configure(b, path, opts); err != nil {
+	if err := recipe.Configure(b, path, opts); err != nil {
 		return nil, err
 	}
 	return b, nil

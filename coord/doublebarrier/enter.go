@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Enter waits until n members are there and returns when the round has begun
@@ -32,7 +33,7 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 			continue
 		}
 		if lost {
-			err = coord.Ended(ctx, err)
+			err = recipe.Ended(ctx, err)
 		}
 		return nil, b.client.Failure("enter", b.path, err)
 	}

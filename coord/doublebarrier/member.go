@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Member is one of the n of a round. It must be ended by [Member.Leave] or
@@ -75,7 +76,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		select {
 		case m.leaving <- struct{}{}:
 		case <-ctx.Done():
-			return m.barrier.client.Failure("leave", m.barrier.path, coord.Ended(ctx))
+			return m.barrier.client.Failure("leave", m.barrier.path, recipe.Ended(ctx))
 		}
 	}
 	defer func() { <-m.leaving }()
@@ -102,7 +103,7 @@ func (b *Barrier) Do(ctx context.Context, f func(ctx context.Context, m *Member)
 	defer withdraw(ctx, m.hold) // has an effect unless Leave was called
 	if err := f(m.Context(ctx), m); err != nil {
 		if lost := m.Err(); errors.Is(lost, coord.ErrLost) && !errors.Is(err, lost) {
-			err = coord.Joined(err, lost)
+			err = recipe.Joined(err, lost)
 		}
 		return err
 	}

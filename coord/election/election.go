@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Election is an election at a path. It is configuration, not state: the leader
@@ -22,7 +23,7 @@ type Election struct {
 // New returns the election at path, a directory that is made when it is needed.
 // It does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string) (*Election, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	return &Election{client, coord.Line{Dir: path, Kinds: []string{"latch"}}}, nil
@@ -62,7 +63,7 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 		}
 		h.Abandon()
 		if ctx.Err() != nil {
-			err = coord.Ended(ctx)
+			err = recipe.Ended(ctx)
 		}
 		if ctx.Err() != nil || !errors.Is(err, coord.ErrLost) {
 			return nil, e.client.Failure(op, e.line.Dir, err)

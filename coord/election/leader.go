@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrNoLeader: no candidate stands for election.
@@ -108,7 +109,7 @@ func (e *Election) first(
 // when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e, last := &Election{e.client.Fresh(), e.line}, Leader{}
-	return coord.Observe(ctx, e.client, e.line.Dir, func(v *coord.View) (Leader, error) {
+	return recipe.Observe(ctx, e.client, e.line.Dir, func(v *coord.View) (Leader, error) {
 		leader, err := e.look(ctx, v, last)
 		if leader.Revoked && leader.Data == nil && leader.Node == last.Node {
 			leader.Data = last.Data
@@ -182,7 +183,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 				select {
 				case <-t.Revoked():
 				case <-ctx.Done():
-					return nil, coord.Ended(ctx)
+					return nil, recipe.Ended(ctx)
 				}
 			}
 			return data, nil

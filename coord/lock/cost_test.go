@@ -284,7 +284,7 @@ const herdNode = "/herd"
 
 func (l herdLock) acquire(ctx context.Context) (releaser, error) {
 	for {
-		_, err := l.client.Txn(ctx, coord.CreateOp(herdNode, nil, coord.Ephemeral))
+		_, err := l.client.Txn(ctx, coord.EphemeralOp(herdNode, nil))
 		if err == nil {
 			return func(ctx context.Context) error { return l.client.Delete(ctx, herdNode, -1) }, nil
 		}

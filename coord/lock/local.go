@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // LocalQueue lets the goroutines that share the [Mutex] queue in memory: the
@@ -110,7 +111,7 @@ type waiter struct {
 // is released.
 func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	if ctx.Err() != nil {
-		return nil, coord.Ended(ctx)
+		return nil, recipe.Ended(ctx)
 	}
 	w := &waiter{patient: coord.IsPatient(ctx)}
 	q.mu.Lock()
@@ -134,7 +135,7 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	if w.turn != nil { // set under mu: not set any more
 		w.turn.Abandon()
 	}
-	return nil, coord.Ended(ctx)
+	return nil, recipe.Ended(ctx)
 }
 
 // try takes a turn of a hold that lingers, or asks the line. A hold that has

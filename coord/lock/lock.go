@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Mutex is a lock on a path. It is configuration, not state: Acquire returns
@@ -38,11 +39,11 @@ func Reentrant() Option {
 // New returns the mutex at path, a directory that is made when it is needed. It
 // does no I/O. An invalid path fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	m := &Mutex{client: client, spec: coord.Spec{Line: inspect.LockLine(path), Kind: "lock", Exclusive: true}}
-	if err := coord.Configure(m, path, opts); err != nil {
+	if err := recipe.Configure(m, path, opts); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -78,10 +79,10 @@ func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return h, m.client.Failure("try", m.Path(), err)
 }
 
-// Do runs f while holding the lock; see [coord.Do] for what it returns. For a
-// lock that is worth it only if it is free, there is coord.Do with TryAcquire.
+// Do runs f while holding the lock; see [recipe.Do] for what it returns. For a
+// lock that is worth it only if it is free, there is recipe.Do with TryAcquire.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return coord.Do(ctx, m.Acquire, f)
+	return recipe.Do(ctx, m.Acquire, f)
 }
 
 // Contenders lists the holder and the waiters, in order: one listing and one
@@ -153,21 +154,21 @@ func isNil(l Acquirer) bool {
 // Acquire waits for all the locks until ctx ends. ctx bounds the waiting for
 // all of them together, and not the holds. A request for one of them
 // ([coord/inspect.Revoke]) that comes meanwhile shows in the group, once it has
-// all. The [coord.Group] returned ends when the first of its holds does; its
+// all. The [recipe.Group] returned ends when the first of its holds does; its
 // members are in the order of their paths.
 //
 // When an acquired lock is lost while Acquire waits for another, it releases
 // all of them and begins again. When it returns an error, no lock is held.
 // Failed releases are reported with the error, by go-multierror. The cost is
 // the sum of the locks, one after the other.
-func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
+func (m *Multi) Acquire(ctx context.Context) (*recipe.Group, error) {
 	for {
 		g, lost, err := m.all(ctx, Acquirer.Acquire)
 		switch {
 		case !lost:
 			return g, err
 		case ctx.Err() != nil:
-			return g, coord.Ended(ctx, err)
+			return g, recipe.Ended(ctx, err)
 		}
 		ctx = coord.Patient(ctx)
 	}
@@ -175,19 +176,19 @@ func (m *Multi) Acquire(ctx context.Context) (*coord.Group, error) {
 
 // TryAcquire takes all the locks if all are free, and fails with
 // [coord.ErrBusy] if one is not: the error names it.
-func (m *Multi) TryAcquire(ctx context.Context) (*coord.Group, error) {
+func (m *Multi) TryAcquire(ctx context.Context) (*recipe.Group, error) {
 	g, _, err := m.all(ctx, Acquirer.TryAcquire)
 	return g, err
 }
 
-// Do runs f while holding all the locks; see [coord.Do] for what it returns.
-func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *coord.Group) error) error {
-	return coord.Do(ctx, m.Acquire, f)
+// Do runs f while holding all the locks; see [recipe.Do] for what it returns.
+func (m *Multi) Do(ctx context.Context, f func(ctx context.Context, g *recipe.Group) error) error {
+	return recipe.Do(ctx, m.Acquire, f)
 }
 
 // all acquires the locks in turn. It reports whether it failed because a lock
 // that was acquired already was lost.
-func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *coord.Group, lost bool, err error) {
+func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context) (*coord.Hold, error)) (g *recipe.Group, lost bool, err error) {
 	var holds []*coord.Hold
 	waiting := ctx // ends, too, when a hold is lost
 	for _, l := range m.locks {
@@ -201,7 +202,7 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 		holds = append(holds, h)
 		waiting = h.Context(coord.Patient(waiting))
 	}
-	g = coord.NewGroup(holds[0], holds[1:]...)
+	g = recipe.NewGroup(holds[0], holds[1:]...)
 	if err := g.Err(); err != nil {
 		return nil, true, release(ctx, holds, err)
 	}
@@ -219,5 +220,5 @@ func release(ctx context.Context, holds []*coord.Hold, why error) error {
 	}
 	releasing, cancel := coord.Grace(ctx)
 	defer cancel()
-	return coord.Joined(why, coord.NewGroup(holds[0], holds[1:]...).Release(releasing))
+	return recipe.Joined(why, recipe.NewGroup(holds[0], holds[1:]...).Release(releasing))
 }

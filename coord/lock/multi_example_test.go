@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -44,7 +45,7 @@ func ExampleMulti() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = all.Do(ctx, func(ctx context.Context, g *coord.Group) error {
+	err = all.Do(ctx, func(ctx context.Context, g *recipe.Group) error {
 		fmt.Println("holding", len(g.Holds()), "locks:", ctx.Err())
 		return nil
 	})

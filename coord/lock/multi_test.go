@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -67,7 +68,7 @@ func acquireAll(ctx context.Context, m *lock.Multi) <-chan result {
 }
 
 type result struct {
-	group *coord.Group
+	group *recipe.Group
 	err   error
 }
 
@@ -109,7 +110,7 @@ func TestMultiLocksGivenInDifferentOrdersNeverWaitInACircle(t *testing.T) {
 			for range 2 {
 				wg.Go(func() {
 					for range 10 {
-						err := m.Do(coordtest.Limited(t), func(context.Context, *coord.Group) error {
+						err := m.Do(coordtest.Limited(t), func(context.Context, *recipe.Group) error {
 							defer inside.Add(-1)
 							if n := inside.Add(1); n != 1 {
 								t.Errorf("%d hold all the locks", n)
@@ -289,7 +290,7 @@ func TestTheContextOfAMultiLockCarriesItsHolds(t *testing.T) {
 		c := coordtest.Open(t, w.ConnectString())
 		again := mutex(t, c, w.Path("a"), lock.Reentrant())
 		failed := errors.New("the work failed")
-		err := multi(t, again, mutex(t, c, w.Path("b"))).Do(coordtest.Limited(t), func(ctx context.Context, g *coord.Group) error {
+		err := multi(t, again, mutex(t, c, w.Path("b"))).Do(coordtest.Limited(t), func(ctx context.Context, g *recipe.Group) error {
 			h, err := again.Acquire(ctx)
 			require.NoError(t, err)
 			require.Equal(t, g.Holds()[0].Node(), h.Node())

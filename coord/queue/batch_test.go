@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -335,8 +336,8 @@ func TestWhatIsPrefetchedGoesToAnotherWhenItsReceiverIsGivenUp(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		b.deaf()
 		ctx, cancel := context.WithCancel(b.Context())
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimEnded && strings.HasPrefix(e.Path, "/q/waiting/") {
+		c := b.Open(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Ended && strings.HasPrefix(e.Path, "/q/waiting/") {
 				cancel()
 			}
 		}))
@@ -393,8 +394,8 @@ func TestABatchThatIsLostOnTheWayIsNotKept(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		ctx, cancel := context.WithCancel(b.Context())
 		granted := 0
-		c := b.Open(coord.WithObserver(func(e coord.Event) {
-			if e.Kind != coord.ClaimGranted || !strings.HasPrefix(e.Path, "/q/taken/") {
+		c := b.Open(coord.WithObserver(func(e event.Event) {
+			if e.Kind != event.Granted || !strings.HasPrefix(e.Path, "/q/taken/") {
 				return
 			}
 			if granted++; granted == 2 {

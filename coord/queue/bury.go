@@ -130,8 +130,8 @@ func (q *Queue) bury(ctx context.Context, e entry, r record, remove func(made ..
 	}
 	for {
 		err := remove(
-			coord.CreateOp(dead.entry(e.name[:dash+1]), e.data, coord.Sequential),
-			coord.CreateOp(dead.at.Records+"/", about, coord.Sequential))
+			coord.AppendOp(dead.entry(e.name[:dash+1]), e.data),
+			coord.AppendOp(dead.at.Records+"/", about))
 		var refused *coord.TxnError
 		switch {
 		case err == nil:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // dispatcher hands out the items at the front of the queue to the receivers of
@@ -112,7 +113,7 @@ func (d *dispatcher) enter(ctx context.Context) (open func(), err error) {
 	case d.gate <- struct{}{}:
 		return func() { <-d.gate }, nil
 	case <-ctx.Done():
-		return nil, coord.Ended(ctx)
+		return nil, recipe.Ended(ctx)
 	}
 }
 

@@ -54,7 +54,7 @@ func (q *Queue) PutBatch(ctx context.Context, items [][]byte, opts ...PutOption)
 		if data == nil {
 			data = []byte{} // Kazoo cannot read a node without data
 		}
-		ops[i] = coord.CreateOp(q.entry(fmt.Sprintf("%s%03d-", prefix, set.priority)), data, coord.Sequential)
+		ops[i] = coord.AppendOp(q.entry(fmt.Sprintf("%s%03d-", prefix, set.priority)), data)
 	}
 	if len(ops) == 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Priorities, lower first.
@@ -92,7 +93,7 @@ func WithPrefetch(n int) Option {
 // New returns the queue at path, whose nodes are made when they are needed. It
 // does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	at := newLayout(client, path)
@@ -103,7 +104,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Queue, error) {
 	q := &Queue{layout: at, sends: sends, owner: client.Identity()}
 	q.dispatcher.init(q.layout)
 	q.closing, q.close = context.WithCancelCause(context.Background())
-	if err := coord.Configure(q, path, opts); err != nil {
+	if err := recipe.Configure(q, path, opts); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -150,9 +151,9 @@ func (q *Queue) Close(ctx context.Context) error {
 	holds := q.dispatcher.close()
 	failures := []error{q.sends.Close(ctx)}
 	if len(holds) > 0 {
-		failures = append(failures, coord.NewGroup(holds[0], holds[1:]...).Release(ctx))
+		failures = append(failures, recipe.NewGroup(holds[0], holds[1:]...).Release(ctx))
 	}
-	return q.explain("close", coord.Joined(failures...))
+	return q.explain("close", recipe.Joined(failures...))
 }
 
 // untilClosed returns a context that ends with ctx, or when the queue is

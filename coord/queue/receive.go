@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // ErrEmpty: all items are taken, or there is none.
@@ -84,7 +85,7 @@ func serve[T any](ctx context.Context, q *Queue, r *receiver, op string, obtain 
 			continue
 		}
 		if passing {
-			err = coord.Ended(ctx, err)
+			err = recipe.Ended(ctx, err)
 		}
 		r.offer() // to another, what it was called for
 		return *new(T), q.explain(op, err)

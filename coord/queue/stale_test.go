@@ -25,7 +25,7 @@ import (
 // kazooTakes makes a claim as Kazoo does.
 func kazooTakes(t *testing.T, c *coord.Client, path string) {
 	t.Helper()
-	require.NoError(t, coordtest.Err(c.Txn(t.Context(), coord.CreateOp(path, []byte("4f1d5b2c9e"), coord.Ephemeral))))
+	require.NoError(t, coordtest.Err(c.Txn(t.Context(), coord.EphemeralOp(path, []byte("4f1d5b2c9e")))))
 }
 
 // onlyName is the name of the only child of a node.
@@ -134,7 +134,7 @@ func TestAnItemTooLargeToBeCountedIsDeliveredAllTheSame(t *testing.T) {
 		q := newQueue(t, c, w.Path("q"))
 		put(t, q, "small")
 		large := bytes.Repeat([]byte("x"), 0xfffff-200)
-		require.NoError(t, coordtest.Err(c.Txn(t.Context(), coord.CreateOp(w.Path("q/entries")+"/entry-000-", large, coord.Sequential))))
+		require.NoError(t, coordtest.Err(c.Txn(t.Context(), coord.AppendOp(w.Path("q/entries")+"/entry-000-", large))))
 		for range 2 {
 			item := receive(t, q)
 			require.Equal(t, large, item.Data)

@@ -107,7 +107,7 @@ func TestATryFindsWhatWasPutBeforeIt(t *testing.T) {
 func (b bubble) restricted(perms string) {
 	b.Helper()
 	c := b.Open(coord.WithACL("world:anyone:" + perms))
-	require.NoError(b, coordtest.Err(c.Txn(b.Context(), coord.CreateOp("/q/entries/entry-100-", []byte("secret"), coord.Sequential))))
+	require.NoError(b, coordtest.Err(c.Txn(b.Context(), coord.AppendOp("/q/entries/entry-100-", []byte("secret")))))
 }
 
 func TestItemsThatMayNotBeHadDoNotKeepThoseBehindThemWaiting(t *testing.T) {
@@ -180,8 +180,8 @@ func TestAConsumerAloneReceivesInOrderAlsoJustAfterItsSessionWasLost(t *testing.
 		entries, err := c.Children(b.Context(), "/q/entries")
 		require.NoError(b, err)
 		_, err = former.Txn(b.Context(),
-			coord.CreateOp(own+"-former", nil, coord.Ephemeral),
-			coord.CreateOp("/q/taken/"+slices.Min(entries), nil, coord.Ephemeral))
+			coord.EphemeralOp(own+"-former", nil),
+			coord.EphemeralOp("/q/taken/"+slices.Min(entries), nil))
 		require.NoError(b, err)
 		got := ""
 		for range 8 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Lock is a read/write lock on a path. It is configuration, not state: its
@@ -34,7 +35,7 @@ func Reentrant() Option {
 // New returns the lock at path, a directory that is made when it is needed. It
 // does no I/O. An invalid argument fails with [coord.ErrInvalid].
 func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	line := inspect.LockLine(path)
@@ -42,7 +43,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Lock, error) {
 		read:  Side{client, coord.Spec{Line: line, Kind: "read"}, readRule},
 		write: Side{client, coord.Spec{Line: line, Kind: "write", Exclusive: true}, writeRule},
 	}
-	if err := coord.Configure(l, path, opts); err != nil {
+	if err := recipe.Configure(l, path, opts); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -101,12 +102,12 @@ func (l *Lock) TryAcquireWrite(ctx context.Context) (*coord.Hold, error) {
 }
 
 // DoRead runs f while holding the lock together with other readers; see
-// [coord.Do] for what it returns.
+// [recipe.Do] for what it returns.
 func (l *Lock) DoRead(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
 	return l.read.Do(ctx, f)
 }
 
-// DoWrite runs f while holding the lock alone; see [coord.Do] for what it
+// DoWrite runs f while holding the lock alone; see [recipe.Do] for what it
 // returns.
 func (l *Lock) DoWrite(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
 	return l.write.Do(ctx, f)
@@ -145,7 +146,7 @@ func (s *Side) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	return s.client.TryAcquire(ctx, s.spec, s.rule)
 }
 
-// Do acquires, runs f, and releases; see [coord.Do] for what it returns.
+// Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
 func (s *Side) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return coord.Do(ctx, s.Acquire, f)
+	return recipe.Do(ctx, s.Acquire, f)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // acquire attempts until it succeeds, fails for good, or ctx ends. An attempt
@@ -26,7 +27,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 			case !lost:
 				return err
 			case ctx.Err() != nil:
-				return coord.Ended(ctx, err)
+				return recipe.Ended(ctx, err)
 			}
 			ctx = coord.Patient(ctx)
 		}

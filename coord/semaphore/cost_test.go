@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -116,7 +117,7 @@ func TestOnlyTheFirstInTheQueueIsWokenByARelease(t *testing.T) {
 		return slices.Contains(s.w.Embedded().Watched(), s.leases()) &&
 			s.w.Embedded().SessionCounts(last.SessionID())[zkembed.OpGetData] == 4
 	}, "the first watches the leases; the last the limit, its own place, and the two before it")
-	var group *coord.Group
+	var group *recipe.Group
 	first := spent(clients[0], func() {
 		idle := spent(last, func() {
 			s.release(held.Holds()[0])

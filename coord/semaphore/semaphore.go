@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // Stored as the limit given to [New] stands for the limit that is stored in
@@ -35,7 +36,7 @@ type Semaphore struct {
 // the limit is the stored one is looked up when a lease is wanted. Invalid
 // arguments fail with [coord.ErrInvalid].
 func New(client *coord.Client, path string, limit int) (*Semaphore, error) {
-	if err := coord.Check(client, path); err != nil {
+	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
 	if limit != Stored && (limit < 1 || limit > math.MaxInt32) {
@@ -62,12 +63,12 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 
 // AcquireN is [Semaphore.Acquire] for n leases together, all or none. The group
 // ends when any of them does. More than the limit fail with [coord.ErrInvalid].
-func (s *Semaphore) AcquireN(ctx context.Context, n int) (*coord.Group, error) {
+func (s *Semaphore) AcquireN(ctx context.Context, n int) (*recipe.Group, error) {
 	return group(s.acquire(ctx, "acquire", n, false))
 }
 
 // TryAcquireN is [Semaphore.TryAcquire] for n leases together, all or none.
-func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*coord.Group, error) {
+func (s *Semaphore) TryAcquireN(ctx context.Context, n int) (*recipe.Group, error) {
 	return group(s.acquire(ctx, "try", n, true))
 }
 
@@ -78,17 +79,17 @@ func first(holds []*coord.Hold, err error) (*coord.Hold, error) {
 	return holds[0], nil
 }
 
-func group(holds []*coord.Hold, err error) (*coord.Group, error) {
+func group(holds []*coord.Hold, err error) (*recipe.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return coord.NewGroup(holds[0], holds[1:]...), nil
+	return recipe.NewGroup(holds[0], holds[1:]...), nil
 }
 
-// Do acquires a lease, runs f, and releases; see [coord.Do] for what it
+// Do acquires a lease, runs f, and releases; see [recipe.Do] for what it
 // returns.
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context, h *coord.Hold) error) error {
-	return coord.Do(ctx, s.Acquire, f)
+	return recipe.Do(ctx, s.Acquire, f)
 }
 
 // Contenders lists the leases, the oldest first, and then the queue for them,

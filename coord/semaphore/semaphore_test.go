@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -97,7 +98,7 @@ func (s scene) release(holds ...releaser) {
 
 // grant is what came of an acquire in the background.
 type grant struct {
-	group *coord.Group
+	group *recipe.Group
 	err   error
 }
 
@@ -128,7 +129,7 @@ func (s scene) nodes(dir string, n int) {
 	}, "%d nodes in %s", n, dir)
 }
 
-func (s scene) granted(granted <-chan grant) *coord.Group {
+func (s scene) granted(granted <-chan grant) *recipe.Group {
 	s.Helper()
 	g := zktest.Receive(s, coordtest.Soon, granted, "leases")
 	require.NoError(s, g.err)

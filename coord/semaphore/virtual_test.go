@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -49,19 +50,19 @@ func (b bubble) wait(s *semaphore.Semaphore, n int) <-chan grant {
 	return granted
 }
 
-func (b bubble) hold(s *semaphore.Semaphore, n int) *coord.Group {
+func (b bubble) hold(s *semaphore.Semaphore, n int) *recipe.Group {
 	b.Helper()
 	return b.granted(b.wait(s, n))
 }
 
-func (b bubble) granted(waiting <-chan grant) *coord.Group {
+func (b bubble) granted(waiting <-chan grant) *recipe.Group {
 	b.Helper()
 	g := <-waiting
 	require.NoError(b, g.err)
 	return g.group
 }
 
-func (b bubble) release(groups ...*coord.Group) {
+func (b bubble) release(groups ...*recipe.Group) {
 	b.Helper()
 	for _, g := range groups {
 		require.NoError(b, g.Release(b.Context()))
@@ -169,7 +170,7 @@ func TestAPlaceInTheQueueThatWasLostIsNoticedBeforeTheGrant(t *testing.T) {
 			require.FailNow(b, "granted without a look at the place")
 		}
 		const other = "/s/0123456789abcdef0123456789abcdef"
-		_, err := b.Open().Txn(b.Context(), coord.DeleteOp(b.children("/s-__lock__")[0], -1), coord.CreateOp(other, nil, coord.Ephemeral))
+		_, err := b.Open().Txn(b.Context(), coord.DeleteOp(b.children("/s-__lock__")[0], -1), coord.EphemeralOp(other, nil))
 		require.NoError(b, err)
 		time.Sleep(T)
 		require.Empty(b, waiting, "two hold")

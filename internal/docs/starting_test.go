@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -71,11 +72,11 @@ func ready(client *coord.Client) http.HandlerFunc {
 }
 
 // opened is docs/starting.md's client with two observers.
-func opened(ctx context.Context, servers string, metrics func(coord.Event), lost *atomic.Int64) (*coord.Client, error) {
+func opened(ctx context.Context, servers string, metrics func(event.Event), lost *atomic.Int64) (*coord.Client, error) {
 	client, err := coord.Open(ctx, servers,
 		coord.WithObserver(metrics),
-		coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimEnded && !errors.Is(e.Err, coord.ErrReleased) {
+		coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Ended && !errors.Is(e.Err, coord.ErrReleased) {
 				lost.Add(1)
 			}
 		}))
@@ -87,7 +88,7 @@ func TestTheReadinessProbeAndTheObserversInTheDocumentsWork(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = srv.Close() }()
 	var metrics, lost atomic.Int64
-	client, err := opened(coordtest.Limited(t), srv.ConnectString(), func(coord.Event) { metrics.Add(1) }, &lost)
+	client, err := opened(coordtest.Limited(t), srv.ConnectString(), func(event.Event) { metrics.Add(1) }, &lost)
 	require.NoError(t, err)
 	defer func() { _ = client.Close(context.Background()) }()
 	m, err := lock.New(client, "/lock")

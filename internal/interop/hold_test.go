@@ -259,7 +259,7 @@ func (h rwlockHolder) round(i int) (acquiring, func() (string, error)) {
 }
 
 func (h rwlockHolder) write() (overlap string, err error) {
-	_, err = h.client.Txn(h.ctx, coord.CreateOp(h.path+"/writing", nil, coord.Ephemeral))
+	_, err = h.client.Txn(h.ctx, coord.EphemeralOp(h.path+"/writing", nil))
 	if errors.Is(err, coord.ErrNodeExists) {
 		return "writing", nil
 	}
@@ -285,7 +285,7 @@ func (h rwlockHolder) write() (overlap string, err error) {
 
 func (h rwlockHolder) read() (overlap string, err error) {
 	reading := h.path + "/reading/" + h.name
-	if _, err := h.client.Txn(h.ctx, coord.CreateOp(reading, nil, coord.Ephemeral)); err != nil {
+	if _, err := h.client.Txn(h.ctx, coord.EphemeralOp(reading, nil)); err != nil {
 		return "", err
 	}
 	_, writing, err := h.client.Exists(h.ctx, h.path+"/writing")

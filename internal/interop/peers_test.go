@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -110,7 +111,7 @@ func TestGoAndPythonShareASemaphore(t *testing.T) {
 
 // shareLeases begins with two leases held by Go. At the end the first peer is
 // dead, and no lease is held.
-func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *coord.Group, all []contender) {
+func shareLeases(t *testing.T, w *zktest.World, c *coord.Client, path string, own *semaphore.Semaphore, held *recipe.Group, all []contender) {
 	t.Helper()
 	one, two := all[0], all[1]
 	one.must(t, "acquire 60000", "held")

@@ -71,7 +71,7 @@ var waits = []mutant{
 	off("what is read ahead in a fresh wait is up to date", in(coord, "TestAFreshWait"),
 		"View.Ahead", `err = v.client.catchUp(v.ctx, s)`, ""),
 	off("a fresh look does not peek at a server's past", in(coord, "TestAFreshLook"),
-		"View.Peek", `if s == nil || checkPath(path) != nil || !v.client.hasCaughtUp(s) {`, `if s == nil || checkPath(path) != nil {`),
+		"View.Peek", `if s == nil || wire.CheckPath(path) != nil || !v.client.hasCaughtUp(s) {`, `if s == nil || wire.CheckPath(path) != nil {`),
 	off("what a fresh wait reads is up to date", in(gate, "TestAWaiterAtAServerThatLags"),
 		"read", `if err = c.catchUp(ctx, s); err == nil {`, `if err = ctx.Err(); err == nil {`),
 	off("a wait that reads no node ends with its client", in(coord, "TestAWaitEndsWithItsContextItsClient"),

@@ -70,9 +70,9 @@ var recovery = []mutant{
 	off("exactly once: a fence whose reply is lost is known again", in(coord, "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"),
 		"witness.fence", `case string(node.Data) == string(fenced):`, `case string(node.Data) == "":`),
 	off("queue: a lost reply to an Ack is found out by a witness, and not by what is missing", in(items, "TestF57"),
-		"witness.try", `verdict := callersOwn(err, 1)`,
-		`verdict := callersOwn(err, 1)
-			if lost && errors.Is(err, ErrNoNode) {
+		"witness.try", `verdict := err`,
+		`verdict := err
+			if lost && errors.Is(err, wire.ErrNoNode) {
 				return nil
 			}`),
 }
@@ -80,29 +80,30 @@ var recovery = []mutant{
 // once is how transactions are carried out once, and what they leave.
 var once = []mutant{
 	off("exactly once: the witness's version", in(coord, "TestATransactionWhoseReplyIsLost"),
-		"witness.try", `all := append([]Op{SetOp(w.path(), nil, w.version)}, ops...)`,
-		`all := append([]Op{SetOp(w.path(), nil, -1)}, ops...)`),
+		"witness.try", `all := append([]wire.Op{w.set(nil)}, ops...)`,
+		`all := append([]wire.Op{w.set(nil)}, ops...)
+	all[0].Version = -1`),
 	off("exactly once: a repeat that finds another version had taken effect", in(coord, "TestATransactionWhoseReplyIsLost"),
-		"witness.try", `case refused != nil && lost && errors.Is(err, ErrBadVersion):`, `case false:`),
+		"witness.try", `case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):`, `case false:`),
 	off("exactly once: a first attempt that finds another version had not", in(coord, "TestAWitnessDeletedByHand"),
-		"witness.try", `case refused != nil && lost && errors.Is(err, ErrBadVersion):`,
-		`case refused != nil && errors.Is(err, ErrBadVersion):`),
+		"witness.try", `case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):`,
+		`case refused == 0 && errors.Is(err, wire.ErrBadVersion):`),
 	off("exactly once: a repeat that finds no witness tells nothing", in(coord, "TestATransactionWhoseWitnessIsDeletedBeforeItsRepeat"),
 		"witness.try", `case lost:`, `case false:`),
 	off("exactly once: another session has another witness", in(coord, "TestAWitnessDeletedByHand"),
-		"ExactlyOnce.takeIn", `	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
+		"Set.takeIn", `	o.idle = slices.DeleteFunc(o.idle, func(w *witness) bool { return w.sess.Err() != nil })
 	for i, w := range slices.Backward(o.idle) {
 		if w.sess == s {`,
 		`	for i, w := range slices.Backward(o.idle) {
 		if true {`),
 	off("exactly once: a witness that is of no more use is deleted", in(coord, "TestATransactionLeftInItsMiddle"),
-		"ExactlyOnce.txn", `			w.drop()
+		"Set.Txn", `			w.drop()
 		}
 		if`,
 		`		}
 		if`),
 	off("exactly once: a witness given up while it is made is deleted after its create", in(coord, "TestA.*Witness"),
-		"ExactlyOnce.make", `if err == nil && left {`, `if false {`),
+		"Set.make", `if err == nil && left {`, `if false {`),
 	off("a release by transaction: the own node is known again, whatever was written into it",
 		in(coord, "TestAReleaseByTransactionIsCarriedOut"),
 		"Node.Rewritten", `if !n.Shared {`, `if true {`),

@@ -17,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/self"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 )
 
 // closeWithin bounds the farewell to the servers.
@@ -35,7 +36,7 @@ type Connection struct {
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 
 	Note    func(format string, args ...any) `kong:"-"`
-	Observe func(coord.Event)                `kong:"-"` // unless it is nil
+	Observe func(event.Event)                `kong:"-"` // unless it is nil
 	label   label                            // see [labelled]; the program's name by default
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // mostLabel is the length of the longest label, in bytes.
@@ -82,7 +83,7 @@ type NodePath string
 
 // Validate is called by kong.
 func (p NodePath) Validate() error {
-	err := coord.Check(&coord.Client{}, string(p))
+	err := recipe.Check(&coord.Client{}, string(p))
 	var told *coord.OpError
 	if errors.As(err, &told) {
 		err = told.Err // that the path was checked goes without saying

@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
 
@@ -82,7 +83,7 @@ func (v Surveyed) Look(parent context.Context, client *coord.Client) (*Survey, e
 			return nil, err
 		}
 		if parent.Err() != nil && s.Looked == 0 {
-			return nil, coord.Ended(parent)
+			return nil, recipe.Ended(parent)
 		}
 		level = slices.Concat(below...)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 )
@@ -33,7 +34,7 @@ type turn struct {
 	client *coord.Client
 	seen   look.Sightings
 	at     atomic.Pointer[conn.NodePath] // of the lock that is waited for, or was in vain
-	group  *coord.Group
+	group  *recipe.Group
 	held   holding
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
@@ -184,24 +185,24 @@ func (n *narrator) tell(event string, fields map[string]any, format string, args
 }
 
 // observe hears of the session, and of own nodes.
-func (n *narrator) observe(e coord.Event) {
+func (n *narrator) observe(e event.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	session := look.SessionName(e.Session)
 	switch {
-	case e.Kind == coord.ClaimJoined:
+	case e.Kind == event.Joined:
 		n.own[path.Base(e.Path)] = true
 		select {
 		case n.joined <- struct{}{}:
 		default:
 		}
-	case e.Kind == coord.SessionDown:
+	case e.Kind == event.SessionDown:
 		n.cutOff()
 		n.tell("connection lost", map[string]any{"session": session}, "lost the connection to the servers")
-	case e.Kind == coord.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
+	case e.Kind == event.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
 		n.cutOff()
 		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
-	case e.Kind == coord.SessionUp:
+	case e.Kind == event.SessionUp:
 		fields, after := map[string]any{"session": session}, ""
 		if !n.down.IsZero() {
 			fields["after"] = term.Seconds(time.Since(n.down))

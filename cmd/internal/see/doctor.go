@@ -224,7 +224,7 @@ const mostSkew = 2 * time.Second
 func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 	node := "/zkcoord-doctor-" + strings.ToLower(rand.Text()[:12])
 	before := time.Now()
-	results, err := client.Txn(ctx, coord.CreateOp(node, nil, coord.Ephemeral), coord.SetOp(node, nil, -1), coord.DeleteOp(node, -1))
+	results, err := client.Txn(ctx, coord.EphemeralOp(node, nil), coord.SetOp(node, nil, -1), coord.DeleteOp(node, -1))
 	after := time.Now()
 	switch {
 	case errors.Is(err, coord.ErrNoAuth):

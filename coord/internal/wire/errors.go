@@ -49,3 +49,8 @@ func errorOf(code int32) error {
 	}
 	return fmt.Errorf("zk: unknown error: %d", code)
 }
+
+// Invalid returns an [ErrInvalid] that says what is wrong.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}

@@ -9,8 +9,12 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// ErrUnconfirmed: whether the request took effect is not known (yet).
-var ErrUnconfirmed = errors.New("outcome not confirmed")
+var (
+	// ErrUnconfirmed: whether the request took effect is not known (yet).
+	ErrUnconfirmed = errors.New("outcome not confirmed")
+	// ErrReleased: the own node was given up by its owner.
+	ErrReleased = errors.New("hold released")
+)
 
 // ErrAgain is the answer of a judge for whom the request is to be sent again.
 var ErrAgain = errors.New("send it again")
@@ -45,6 +49,17 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 			return unconfirmed(lost, err, session.Ended(ctx))
 		}
 	}
+}
+
+// Txn carries out all the operations or none, one time. The error matches
+// [ErrUnconfirmed] when it is not known whether they were. When the ensemble
+// refused them, the results say which operation failed.
+func Txn(ctx context.Context, s *session.Session, ops []wire.Op) ([]wire.Result, error) {
+	results, err := s.Txn(ctx, ops)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, wire.ErrConnection) || errors.Is(err, wire.ErrExpired)) {
+		return nil, Unconfirmed(err)
+	}
+	return results, err
 }
 
 // Certain runs try, for as long as its outcome takes, in a goroutine that the

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -292,7 +293,7 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 		const timeout = 5 * T // an election takes about a second
 		s.w.SetTimeout(timeout)
 		var lost atomic.Int64
-		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
+		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
 			if errors.Is(e.Err, coord.ErrLost) {
 				lost.Add(1)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -55,8 +56,8 @@ func (s scene) createComesLate(ens *zktest.Ens, follower *zktest.Server, timeout
 	var away, back atomic.Bool
 	returned, strays := make(chan struct{}, 100), make(chan string, 10)
 	c := s.open("follower-leader-follower", coord.WithSessionTimeout(timeout),
-		coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.StrayRemoved {
+		coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.StrayRemoved {
 				strays <- e.Path
 			}
 		}),

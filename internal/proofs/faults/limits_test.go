@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -285,8 +286,8 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 			},
 		} {
 			var lost atomic.Int32
-			c := s.client(coord.WithSessionTimeout(10*T), coord.WithObserver(func(e coord.Event) {
-				if e.Kind == coord.SessionDown {
+			c := s.client(coord.WithSessionTimeout(10*T), coord.WithObserver(func(e event.Event) {
+				if e.Kind == event.SessionDown {
 					lost.Add(1)
 				}
 			}))

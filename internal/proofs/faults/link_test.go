@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -120,8 +121,8 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 			each(t, func(s scene) {
 				var lost atomic.Int64
 				s.w.SetTimeout(timeout)
-				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithTick(zktest.DefaultTick), coord.WithObserver(func(e coord.Event) {
-					if errors.Is(e.Err, coord.ErrLost) || e.Kind == coord.SessionDown {
+				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithTick(zktest.DefaultTick), coord.WithObserver(func(e event.Event) {
+					if errors.Is(e.Err, coord.ErrLost) || e.Kind == event.SessionDown {
 						lost.Add(1)
 					}
 				}))

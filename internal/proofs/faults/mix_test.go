@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
@@ -253,11 +254,11 @@ func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	joined := make(chan struct{}, n+1)
 	c.first = s.acquire(s.client(coord.WithSessionTimeout(3 * timeout)))
 	c.client = s.behind(coord.WithSessionTimeout(timeout),
-		coord.WithObserver(func(e coord.Event) {
+		coord.WithObserver(func(e event.Event) {
 			switch e.Kind {
-			case coord.ClaimJoined:
+			case event.Joined:
 				joined <- struct{}{}
-			case coord.SessionUp:
+			case event.SessionUp:
 				c.connected.Add(1)
 			}
 		}))

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -193,8 +194,8 @@ func TestF42ANodeThatMayNotBeDeletedGoesWithItsSession(t *testing.T) {
 	each(t, func(s scene) {
 		s.makeDir(zk.PermRead | zk.PermCreate)
 		var stranded atomic.Int64
-		c := s.client(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.NodeStranded {
+		c := s.client(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.NodeStranded {
 				stranded.Add(1)
 			}
 		}))
@@ -285,8 +286,8 @@ func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T)
 		s.makeDir(zk.PermAll)
 		s.crowd(children)
 		var downs atomic.Int64
-		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.SessionDown {
+		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.SessionDown {
 				downs.Add(1)
 			}
 		}))
@@ -340,8 +341,8 @@ func (s scene) crowd(n int) {
 func TestF01TheReplyToACreateIsLost(t *testing.T) {
 	each(t, func(s scene) {
 		var recovered atomic.Int64
-		c := s.behind(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimRecovered {
+		c := s.behind(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Recovered {
 				recovered.Add(1)
 			}
 		}))
@@ -412,8 +413,8 @@ func (s scene) createIsUnderWay() bool {
 	// The client talks to the leader until it is cut off, and to the lagging
 	// follower from then on.
 	c := s.open("leader-then-follower", coord.WithSessionTimeout(timeout),
-		coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.SessionUp && cut.Fired() > 0 {
+		coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.SessionUp && cut.Fired() > 0 {
 				back <- struct{}{}
 			}
 		}),

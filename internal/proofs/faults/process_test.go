@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -272,8 +273,8 @@ func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 		}
 		s.w.SetTimeout(timeout)
 		var cut atomic.Int32 // how often the connection was lost
-		c := s.client(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.SessionDown {
+		c := s.client(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.SessionDown {
 				cut.Add(1)
 			}
 		}))
@@ -393,8 +394,8 @@ func TestF20AServerLosesItsData(t *testing.T) {
 func TestF21AServerGivesAnotherSessionInsteadOfSayingExpired(t *testing.T) {
 	each(t, func(s scene) {
 		over := make(chan struct{}, 1)
-		c := s.behind(coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.SessionOver {
+		c := s.behind(coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.SessionOver {
 				select {
 				case over <- struct{}{}:
 				default:

@@ -20,6 +20,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -330,8 +331,8 @@ type storm struct {
 func TestF44ACancelStormLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
 		st := &storm{s: s}
-		st.clients = s.clients(2, coord.WithObserver(func(e coord.Event) {
-			if e.Kind == coord.ClaimEnded && errors.Is(e.Err, context.DeadlineExceeded) {
+		st.clients = s.clients(2, coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Ended && errors.Is(e.Err, context.DeadlineExceeded) {
 				st.left.Add(1)
 			}
 		}))

@@ -160,7 +160,7 @@ func TestTheDriverExcusesTheHoldOfTheNodeThatItDeletedAndOfNoOtherOfThatName(t *
 				require.NoError(t, err)
 				w.srv.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(time.Hour))
 				require.NoError(t, admin.client.Delete(t.Context(), h.Node(), -1))
-				_, err = s.client.Txn(t.Context(), coord.CreateOp(h.Node(), nil, coord.Ephemeral))
+				_, err = s.client.Txn(t.Context(), coord.EphemeralOp(h.Node(), nil))
 				require.NoError(t, err)
 				w.deleted[h.Node()] = erased{h.Token() - int64(test.older), time.Now()}
 				s.Look(&workload.Worker{}, h)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -53,11 +54,11 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 }
 
 // observe counts the library's events.
-func (s *station) observe(e coord.Event) {
+func (s *station) observe(e event.Event) {
 	switch e.Kind {
-	case coord.ClaimRecovered:
+	case event.Recovered:
 		s.Count("creates found again")
-	case coord.StrayRemoved:
+	case event.StrayRemoved:
 		s.w.note("%s: stray %s of session 0x%x removed", s.name, e.Path, e.Session)
 		s.Count("strays removed")
 	}

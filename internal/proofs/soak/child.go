@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -268,16 +269,16 @@ func (c childChecks) Wrote(key string, w history.Write) {
 	c.v.say("= %s %d %d %d", key, w.Zxid, w.Token, w.Value)
 }
 
-func childObserver(name string, say func(string, ...any)) func(coord.Event) {
+func childObserver(name string, say func(string, ...any)) func(event.Event) {
 	counted := map[string]string{
-		coord.SessionOver: "sessions over", coord.ClaimRecovered: "creates found again",
-		coord.StrayRemoved: "nodes made late, and removed",
+		event.SessionOver: "sessions over", event.Recovered: "creates found again",
+		event.StrayRemoved: "nodes made late, and removed",
 	}
-	return func(e coord.Event) {
+	return func(e event.Event) {
 		switch what, ok := counted[e.Kind]; {
 		case ok:
 			say("# %s", what)
-		case e.Kind == coord.NodeStranded:
+		case e.Kind == event.NodeStranded:
 			say("! %s: node %s stranded: %v", name, e.Path, e.Err)
 		case errors.Is(e.Err, coord.ErrLost):
 			say("# holds lost")

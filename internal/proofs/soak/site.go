@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
@@ -234,23 +235,23 @@ func (c checks) Late(w *workload.Worker, what string, by time.Duration, err erro
 	}
 }
 
-func (m *member) observe(r *run) func(coord.Event) {
-	return func(e coord.Event) {
+func (m *member) observe(r *run) func(event.Event) {
+	return func(e event.Event) {
 		switch e.Kind {
-		case coord.SessionOver:
+		case event.SessionOver:
 			m.over.Add(1)
 			r.rec.Note("%s: session over: %v", m.Name, e.Err)
 			r.tally.count("sessions over")
-		case coord.ClaimRecovered:
+		case event.Recovered:
 			m.found.Add(1)
 			r.tally.count("creates found again")
-		case coord.StrayRemoved:
+		case event.StrayRemoved:
 			r.tally.count("nodes made late, and removed")
-		case coord.ClaimEnded:
+		case event.Ended:
 			if errors.Is(e.Err, coord.ErrLost) {
 				r.tally.count("holds lost")
 			}
-		case coord.NodeStranded:
+		case event.NodeStranded:
 			r.tally.problem("%s: node %s stranded: %v", m.Name, e.Path, e.Err)
 		}
 	}

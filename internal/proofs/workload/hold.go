@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 )
 
@@ -90,7 +91,7 @@ func (w *Worker) look(held any) {
 	switch held := held.(type) {
 	case *coord.Hold:
 		holds = []*coord.Hold{held}
-	case *coord.Group:
+	case *recipe.Group:
 		holds = held.Holds()
 	}
 	for _, h := range holds {

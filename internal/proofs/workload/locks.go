@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/coord/rwlock"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
@@ -199,6 +200,6 @@ func Lease(limit int) Use {
 		if w.tries() {
 			what, f = "TryAcquireN", s.TryAcquireN
 		}
-		return occupy(w, c, history.Lease, what, func(ctx context.Context) (*coord.Group, error) { return f(ctx, n) }, history.Weight(n))
+		return occupy(w, c, history.Lease, what, func(ctx context.Context) (*recipe.Group, error) { return f(ctx, n) }, history.Weight(n))
 	}
 }

@@ -1,24 +1,26 @@
-package coord
+package servers
 
 import (
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// parseServers reads "host:port,host:port/chroot". The port defaults to 2181,
+// Parse reads "host:port,host:port/chroot". The port defaults to 2181,
 // the chroot to none ("").
-func parseServers(s string) (servers []string, chroot string, err error) {
+func Parse(s string) (servers []string, chroot string, err error) {
 	list := strings.TrimSpace(s)
 	if strings.Contains(list, "://") {
-		return nil, "", invalid("server list %q: no scheme: host:port,host:port/chroot", s)
+		return nil, "", wire.Invalid("server list %q: no scheme: host:port,host:port/chroot", s)
 	}
 	if at := strings.IndexByte(list, '/'); at >= 0 {
 		list, chroot = list[:at], list[at:]
 		if chroot == "/" {
 			chroot = ""
-		} else if err := checkPath(chroot); err != nil {
+		} else if err := wire.CheckPath(chroot); err != nil {
 			return nil, "", fmt.Errorf("chroot of %q: %w", s, err)
 		}
 	}
@@ -36,26 +38,26 @@ const defaultPort = "2181"
 
 func parseServer(s string) (string, error) {
 	if s == "" {
-		return "", invalid("a server is empty; write host:port,host:port/chroot")
+		return "", wire.Invalid("a server is empty; write host:port,host:port/chroot")
 	}
 	if strings.ContainsAny(s, " \t;") {
-		return "", invalid("%q is not one server: servers are separated by commas, as in host:port,host:port", s)
+		return "", wire.Invalid("%q is not one server: servers are separated by commas, as in host:port,host:port", s)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		if strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
-			return "", invalid("%q: put an IPv6 address in brackets, as in [::1]:2181", s)
+			return "", wire.Invalid("%q: put an IPv6 address in brackets, as in [::1]:2181", s)
 		}
 		host, port = strings.Trim(s, "[]"), defaultPort
 		if strings.Contains(s, ":") && !strings.HasPrefix(s, "[") {
-			return "", invalid("%q is not host:port", s)
+			return "", wire.Invalid("%q is not host:port", s)
 		}
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "", invalid("%q: the port must be a number from 1 to 65535", s)
+		return "", wire.Invalid("%q: the port must be a number from 1 to 65535", s)
 	}
 	if host == "" || strings.ContainsAny(host, "\"'@") {
-		return "", invalid("%q has no usable host name; write host:port", s)
+		return "", wire.Invalid("%q has no usable host name; write host:port", s)
 	}
 	return net.JoinHostPort(host, port), nil
 }

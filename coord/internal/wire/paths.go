@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// CheckPath applies the server's rules, to report a mistake before anything is
+// sent.
+func CheckPath(path string) error {
+	switch {
+	case path == "":
+		return Invalid("the path is empty")
+	case path[0] != '/':
+		return Invalid("path %q must start with /", path)
+	case path == "/":
+		return nil
+	case strings.HasSuffix(path, "/"):
+		return Invalid("path %q must not end with /", path)
+	case !utf8.ValidString(path):
+		return Invalid("path %q is not UTF-8", path)
+	}
+	for name := range strings.SplitSeq(path[1:], "/") {
+		if err := CheckName(name); err != nil {
+			return fmt.Errorf("path %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// CheckName checks one segment of a path.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return Invalid("a name is empty")
+	case name == "." || name == "..":
+		return Invalid("the name %q is not allowed", name)
+	case strings.Contains(name, "/"):
+		return Invalid("the name %q contains /", name)
+	}
+	for _, r := range name {
+		// The servers see each half of a character beyond U+FFFF, a surrogate.
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+			return Invalid("the name %q contains the character %U, which ZooKeeper does not allow", name, r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Package recipe has what recipes on package coord have in common besides its
+// primitives: checks of their arguments, holds that count as one, a call that
+// runs while a hold lasts, and an iterator over what a look reads.
+package recipe
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
+)
+
+// held is a [coord.Hold], or something that stands for several.
+type held interface {
+	Context(parent context.Context) context.Context
+	Err() error
+	Release(ctx context.Context) error
+}
+
+// Do acquires, runs f while the hold lasts, and releases the hold, also when f
+// panics. f's context ends when the hold does; its cause says why. Do returns
+// f's error as it is, or joined (by go-multierror) with the loss, if the hold
+// was lost before f returned and another may have held at the same time; and
+// with the error of the release. It ends with ctx, but for f: a release then
+// has the time of [coord.Grace].
+//
+// acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
+func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
+	held, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		lost := held.Err()
+		if errors.Is(lost, coord.ErrReleased) || errors.Is(err, lost) {
+			lost = nil
+		}
+		releasing, cancel := coord.Grace(ctx)
+		defer cancel()
+		err = Joined(err, lost, held.Release(releasing))
+	}()
+	return f(held.Context(ctx), held)
+}
+
+// Check returns an error that matches [coord.ErrInvalid] if the arguments of a
+// recipe's constructor are invalid. The root is no place for a recipe.
+func Check(c *coord.Client, path string) error {
+	if c == nil {
+		return &coord.OpError{Op: "new", Path: path, Err: wire.Invalid("the client is nil")}
+	}
+	err := wire.CheckPath(path)
+	if err == nil && path == "/" {
+		err = wire.Invalid("the root cannot be used; name a path below it")
+	}
+	if err != nil {
+		return &coord.OpError{Op: "check path", Err: err}
+	}
+	return nil
+}
+
+// Configure applies a recipe's options to r.
+func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
+	for _, set := range opts {
+		err := wire.Invalid("an option is nil")
+		if set != nil {
+			err = set(r)
+		}
+		if err != nil {
+			return &coord.OpError{Op: "new", Path: path, Err: err}
+		}
+	}
+	return nil
+}
+
+// Ended returns why ctx has ended: its error, and its cause as well, unless the
+// cause is a context's error itself. If the last attempt failed, its error is
+// included; if it already reports the context's end, it is returned alone. All
+// match errors.Is.
+func Ended(ctx context.Context, failure ...error) error { return session.Ended(ctx, failure...) }
+
+// Joined returns the only error that is not nil as it is, and several as one, a
+// go-multierror in one line.
+func Joined(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	all := multierror.Append(nil, errs...)
+	all.ErrorFormat = func(errs []error) string {
+		texts := make([]string, len(errs))
+		for i, err := range errs {
+			texts[i] = err.Error()
+		}
+		return strings.Join(texts, "; ")
+	}
+	return all
+}
