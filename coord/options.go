@@ -203,8 +203,9 @@ func WithLogger(log *slog.Logger) Option {
 	}
 }
 
-// WithObserver has f hear of every [event.Event], for metrics. It is called from many
-// goroutines and must not block. Each use of the option adds an observer.
+// WithObserver has f hear of every [event.Event], for metrics. It is called
+// from many goroutines and must not block. Each use of the option adds an
+// observer.
 func WithObserver(f func(event.Event)) Option {
 	return func(o *options) error {
 		if f == nil {

@@ -18,9 +18,10 @@ import (
 // watches everything that look reads through the view, and calls look again
 // after any of it has changed, or has become uncertain because the connection
 // was lost: a wait is a function of the nodes it reads. The wait goes on over
-// lost connections and sessions. When ctx ends, Wait returns the error of ctx, and when the client is closed, [ErrClosed]; [Client.Failure] adds
-// the purpose of the wait. Apart from reading, look must do nothing that does
-// harm when repeated.
+// lost connections and sessions. When ctx ends, Wait returns the error of ctx,
+// and when the client is closed, [ErrClosed]; [Client.Failure] adds the purpose
+// of the wait. Apart from reading, look must do nothing that does harm when
+// repeated.
 //
 // It costs one request for each thing that look reads, and none for what has
 // not changed since the last look, for a deletion that a watch has reported, or

@@ -19,8 +19,8 @@ const (
 	NodeStranded = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 
-// Event is something an observer (coord.WithObserver) may want to count. Fields that do not apply
-// are zero.
+// Event is something an observer (coord.WithObserver) may want to count. Fields
+// that do not apply are zero.
 type Event struct {
 	Kind    string // one of those above
 	Session int64

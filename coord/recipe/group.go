@@ -86,9 +86,9 @@ func (g *Group) Revoked() <-chan struct{} {
 	return g.asked
 }
 
-// Release releases every member; see [coord.Hold.Release]. All are deleted together,
-// in one round trip. The failures are reported in one error; [coord.Hold.Release]
-// says what nil means.
+// Release releases every member; see [coord.Hold.Release]. All are deleted
+// together, in one round trip. The failures are reported in one error;
+// [coord.Hold.Release] says what nil means.
 func (g *Group) Release(ctx context.Context) error {
 	failures := make([]error, len(g.holds))
 	var releasing sync.WaitGroup

@@ -204,6 +204,7 @@ const (
 	command   room = "command"
 	proof     room = "proof"
 	recipe    room = "recipe"
+	shared    room = "room that recipes share"
 	primitive room = "primitive"
 	client    room = "client"
 	server    room = "server"
@@ -212,9 +213,10 @@ const (
 
 // mayImport says where each room's data may flow, rooms from top to bottom.
 var mayImport = map[room][]room{
-	command:   {command, recipe, primitive, server},
-	proof:     {proof, recipe, primitive, server, library},
-	recipe:    {primitive},
+	command:   {command, recipe, shared, primitive, server},
+	proof:     {proof, recipe, shared, primitive, server, library},
+	recipe:    {shared, primitive},
+	shared:    {primitive, client},
 	primitive: {primitive, client},
 	client:    {client, library},
 	server:    {},
@@ -225,8 +227,10 @@ func roomOf(pkg string) room {
 	switch {
 	case pkg == zkLibrary:
 		return library
-	case pkg == "coord", pkg == "coord/inspect":
+	case pkg == "coord", pkg == "coord/event", pkg == "coord/inspect":
 		return primitive
+	case pkg == "coord/recipe":
+		return shared
 	case begins("coord/internal/"):
 		return client
 	case begins("coord/"):

@@ -56,10 +56,10 @@ type witness struct {
 }
 
 // Txn carries out all the operations or none, once, in session s, or if that is
-// nil, in the current one: one request, and one more to make a witness when none
-// is idle. It repeats it over lost connections. When the ensemble refused it,
-// the results say which operation failed. [znode.ErrUnconfirmed] is left for
-// these cases: ctx ended before a reply came, or the session did, and the
+// nil, in the current one: one request, and one more to make a witness when
+// none is idle. It repeats it over lost connections. When the ensemble refused
+// it, the results say which operation failed. [znode.ErrUnconfirmed] is left
+// for these cases: ctx ended before a reply came, or the session did, and the
 // witness with it, or another client deleted or forbade the witness. Any other
 // error means that nothing was, nor will be, carried out, for which a repeat
 // that is refused costs one request more. There are no results when the
@@ -251,8 +251,8 @@ func (o *Set) giveBack(w *witness) {
 	o.idle = append(o.idle, w)
 }
 
-// Close deletes the witnesses, and returns a failure. Transactions under way are not disturbed; later
-// ones fail with [znode.ErrReleased].
+// Close deletes the witnesses, and returns a failure. Transactions under way
+// are not disturbed; later ones fail with [znode.ErrReleased].
 func (o *Set) Close(ctx context.Context) error {
 	o.mu.Lock()
 	idle := o.idle
