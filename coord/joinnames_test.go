@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/recipe"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -136,8 +137,8 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 // atTheFirstGrant has f called when the first claim is granted.
 func atTheFirstGrant(f func()) coord.Option {
 	var first sync.Once
-	return coord.WithObserver(func(e coord.Event) {
-		if e.Kind == coord.ClaimGranted {
+	return coord.WithObserver(func(e event.Event) {
+		if e.Kind == event.Granted {
 			first.Do(f)
 		}
 	})

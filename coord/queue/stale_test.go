@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -609,8 +610,8 @@ func TestAnItemWhoseClaimEndsBeforeItIsReturnedIsNotHandedOut(t *testing.T) {
 		require.Less(t, tries, 100)
 		inBubble(t, func(b bubble) {
 			var silent sync.Once
-			c := b.Open(coord.WithObserver(func(e coord.Event) {
-				if e.Kind == coord.ClaimGranted {
+			c := b.Open(coord.WithObserver(func(e event.Event) {
+				if e.Kind == event.Granted {
 					silent.Do(func() {
 						b.Server.Stop()
 						time.AfterFunc(T*9/10, b.Server.Resume)
