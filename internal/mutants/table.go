@@ -16,6 +16,7 @@ const (
 	sema    = "./coord/semaphore"
 	items   = "./coord/queue"
 	elect   = "./coord/election"
+	ledger  = "./coord/once"
 	keeper  = "./cmd/internal/guard"
 	shown   = "./cmd/internal/see"
 	runs    = "./cmd/internal/run"
@@ -25,4 +26,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, waits, calls, judges, pages)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, waits, calls, judges, pages)

@@ -1,0 +1,90 @@
+// Package once does a job once, by any of the clients that come for it.
+//
+// # What
+//
+// A [Once] is a ledger of jobs, each with a key and a record. [Once.Do] runs
+// the function if the job was not done, and returns the result; whoever comes
+// later gets the stored result without running anything, and whoever comes
+// meanwhile waits for it, or is told that the job runs ([Once.TryDo]).
+//
+//	o, err := once.New(client, "/jobs/migrations")
+//	res, err := o.Do(ctx, "v42", func(ctx context.Context, r *once.Run) ([]byte, error) {
+//		return nil, migrate(ctx, r.Token())
+//	})
+//
+// Each job has a lock of its own. The end of a run is put on record in the same
+// transaction that releases the lock, so there is no moment at which the job is
+// done and the next client may begin it.
+//
+// How often a job may be begun is for its users to say:
+//
+//   - By default at least once: a run that failed, or whose client crashed, is
+//     followed by another one, which knows the number of its attempt.
+//   - [Attempts] gives up after n of them, with a record of the failure.
+//   - Attempts(1, 0) is at most once: after a crash the job is begun and not
+//     ended, and all who ask are told so ([ErrUnfinished]).
+//
+// # Guarantees
+//
+//   - A job whose end is on record is not begun again, until [Once.Forget],
+//     [Keep] or [KeepLast] have deleted the record.
+//   - A job runs at most once at a time, under the conditions that package
+//     coord states. The token of a run ([coord.Hold.Token]) is larger than
+//     those of the runs before it.
+//   - A run begins when its attempt is on record: with Attempts(n), the function
+//     is called n times at most, by all clients together, in whatever way they
+//     end.
+//   - The result is that of the one run whose end is on record. A client that
+//     was cut off and goes on cannot overwrite it.
+//   - Records are deleted only while nobody has the job, by a transaction of
+//     one who holds its lock, at most 16 before each run.
+//   - Every call ends with its context, but for the function.
+//
+// # Not guaranteed
+//
+//   - That the function's own effects happen once. A run that has done its work
+//     and crashes before its end is on record is followed by another one,
+//     unless the Attempts are used up. Effects in ZooKeeper can be made by
+//     [coord.Hold.Txn]; other resources can refuse the token of an earlier run.
+//   - All who use a key should give the same options. Attempts are judged by
+//     each client for itself, and the runs of clients with neither Keep nor
+//     KeepLast are kept for ever, and do not count among the newest.
+//   - While records are deleted, their jobs seem to run: TryDo can fail with
+//     [coord.ErrBusy].
+//   - With Keep and KeepLast, the log of a ledger numbers 2^31 runs in each of
+//     its four directories; then Do fails with [coord.ErrSequenceExhausted].
+//   - The order in which those who wait are granted a run is that of their
+//     arrival; who comes after the end of a job does not wait.
+//
+// # When the session or connection fails
+//
+// A run lasts as long as its hold: over outages of T/3. If the hold is lost,
+// the function's context ends, the end of the run is not on record, and Do
+// fails with [coord.ErrLost]. A caller that waits waits on. Requests whose
+// reply was lost are neither lost nor repeated: a run whose end is on record
+// has ended well for its caller, too, unless the caller's context ends before
+// that is known ([coord.ErrUnconfirmed]).
+//
+// # Znodes
+//
+//	/jobs/keys/07                               container, one of 32, by the key's hash
+//	/jobs/keys/07/v42                           container: the line of the job's lock
+//	/jobs/keys/07/v42/record                    persistent: one line of JSON, then the result
+//	/jobs/keys/07/v42/_c_<uuid>-lock-0000000003 ephemeral: runs the job
+//	/jobs/log/2/0000000041                      with Keep and KeepLast: a run and its key, in order
+//	/jobs/guards/_c_<uuid>                      ephemeral, one for each end under way
+//
+// A key is a node's name, escaped as in a URL; at most 200 bytes then. 100,000
+// keys of that length are listed in 32 replies of some 650 kB each; the log is
+// not listed.
+//
+// # Cost
+//
+// A job that was done: one read. A run: 9 requests in 5 round trips, and up to
+// 8 more where directories are missing, as for a new key. The first of a client
+// also makes a node in guards. A client that waits: 6 requests; when the job
+// ends, all who wait hear of it, and read the record; when the one who has the
+// job crashes, one of them does. With Keep or KeepLast, up to 8 reads in 2
+// round trips more for each run, and 7 requests for each record that it
+// deletes.
+package once

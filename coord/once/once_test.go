@@ -1,0 +1,480 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// each runs a test on both servers and in both dialects.
+func each(t *testing.T, f func(s scene)) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		t.Run(string(dialect), func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
+		})
+	}
+}
+
+// scene is a ledger's path on some server, in some dialect.
+type scene struct {
+	*testing.T
+	w       *zktest.World
+	dialect coord.Dialect
+}
+
+func (s scene) path() string { return s.w.Path("jobs") }
+
+func (s scene) open() *coord.Client {
+	s.Helper()
+	return coordtest.Open(s, s.w.ConnectString(), coord.WithDialect(s.dialect))
+}
+
+// ledger returns the ledger for a client of its own.
+func (s scene) ledger(opts ...once.Option) *once.Once {
+	s.Helper()
+	return ledger(s, s.open(), s.path(), opts...)
+}
+
+func ledger(t testing.TB, c *coord.Client, path string, opts ...once.Option) *once.Once {
+	t.Helper()
+	o, err := once.New(c, path, opts...)
+	require.NoError(t, err)
+	return o
+}
+
+// says does a job at once.
+func says(text string) once.Func {
+	return func(context.Context, *once.Run) ([]byte, error) { return []byte(text), nil }
+}
+
+// never fails the test if it runs.
+func never(t testing.TB) once.Func {
+	return func(_ context.Context, r *once.Run) ([]byte, error) {
+		t.Errorf("%s runs again", r.Key)
+		return nil, nil
+	}
+}
+
+var errNoLuck = errors.New("no luck")
+
+func fails(context.Context, *once.Run) ([]byte, error) { return nil, errNoLuck }
+
+// doing is a job in the background.
+type doing struct {
+	begun chan *once.Run
+	end   chan error
+	ended chan outcome
+}
+
+type outcome struct {
+	res once.Result
+	err error
+}
+
+// begin has a job begin in the background, and returns when it runs.
+func begin(t testing.TB, o *once.Once, key string) (*doing, *once.Run) {
+	t.Helper()
+	d := &doing{make(chan *once.Run, 1), make(chan error, 1), make(chan outcome, 1)}
+	ctx := context.WithoutCancel(t.Context())
+	go func() {
+		res, err := o.Do(ctx, key, func(ctx context.Context, r *once.Run) ([]byte, error) {
+			d.begun <- r
+			select {
+			case err := <-d.end:
+				return []byte("slow"), err
+			case <-ctx.Done():
+				return []byte("cut"), context.Cause(ctx)
+			}
+		})
+		d.ended <- outcome{res, err}
+	}()
+	return d, zktest.Receive(t, coordtest.Soon, d.begun, "the job begins")
+}
+
+func (d *doing) wait(t testing.TB) outcome {
+	t.Helper()
+	return zktest.Receive(t, coordtest.Soon, d.ended, "the job ends")
+}
+
+func list(t testing.TB, o *once.Once) (all []once.Result) {
+	t.Helper()
+	for r, err := range o.List(coordtest.Limited(t)) {
+		require.NoError(t, err)
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b once.Result) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
+func keys(all []once.Result) (names []string) {
+	for _, r := range all {
+		names = append(names, r.Key)
+	}
+	return names
+}
+
+func TestAJobThatWasDoneIsNotDoneAgain(t *testing.T) {
+	each(t, func(s scene) {
+		first := s.ledger()
+		own, err := first.Do(coordtest.Limited(s), "report", says("42 pages"))
+		require.NoError(s, err)
+		require.Equal(s, once.Done, own.State)
+		require.Equal(s, "42 pages", string(own.Data))
+		require.Equal(s, 1, own.Attempt)
+		other := s.ledger()
+		for _, do := range []func(context.Context, string, once.Func) (once.Result, error){other.Do, other.TryDo, first.Do} {
+			res, err := do(coordtest.Limited(s), "report", never(s))
+			require.NoError(s, err)
+			require.Equal(s, own, res)
+		}
+		res, err := other.Do(coordtest.Limited(s), "another", says(""))
+		require.NoError(s, err)
+		require.Empty(s, res.Data)
+		require.NoError(s, first.Close(coordtest.Limited(s)))
+	})
+}
+
+func TestWhoComesMeanwhileGetsTheResultOrIsToldThatItRuns(t *testing.T) {
+	each(t, func(s scene) {
+		running, run := begin(s, s.ledger(), "report")
+		require.NotZero(s, run.Token())
+		require.ErrorIs(s, coordtest.Err(s.ledger().TryDo(coordtest.Limited(s), "report", never(s))), coord.ErrBusy)
+		require.ErrorIs(s, s.ledger().Forget(coordtest.Limited(s), "report"), coord.ErrBusy)
+		var waiting sync.WaitGroup
+		results := make(chan outcome, 8)
+		for _, o := range []*once.Once{s.ledger(), s.ledger()} {
+			for range 4 {
+				waiting.Go(func() {
+					res, err := o.Do(coordtest.Limited(s), "report", never(s))
+					results <- outcome{res, err}
+				})
+			}
+		}
+		require.Equal(s, once.Running, list(s, s.ledger())[0].State)
+		require.Empty(s, results)
+		running.end <- nil
+		own := running.wait(s)
+		require.NoError(s, own.err)
+		waiting.Wait()
+		for range 8 {
+			require.Equal(s, own, <-results)
+		}
+	})
+}
+
+func TestAWaitForAJobEndsWithItsContext(t *testing.T) {
+	each(t, func(s scene) {
+		running, _ := begin(s, s.ledger(), "report")
+		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(s, coordtest.Err(s.ledger().Do(ctx, "report", never(s))), context.DeadlineExceeded)
+		running.end <- nil
+		require.NoError(s, running.wait(s).err)
+	})
+}
+
+func TestTheNextCallerTriesAfterAFailure(t *testing.T) {
+	each(t, func(s scene) {
+		res, err := s.ledger().Do(coordtest.Limited(s), "report", fails)
+		require.Equal(s, errNoLuck, err, "as it is")
+		require.Equal(s, once.Failed, res.State)
+		require.Equal(s, "no luck", list(s, s.ledger())[0].Err)
+		res, err = s.ledger().Do(coordtest.Limited(s), "report", func(_ context.Context, r *once.Run) ([]byte, error) {
+			require.Equal(s, 2, r.Attempt)
+			require.Equal(s, once.Failed, r.Last.State)
+			require.Equal(s, "no luck", r.Last.Err)
+			return []byte("luck"), nil
+		})
+		require.NoError(s, err)
+		require.Equal(s, 2, res.Attempt)
+		require.Empty(s, res.Err)
+	})
+}
+
+func TestAJobIsGivenUpAfterItsAttempts(t *testing.T) {
+	each(t, func(s scene) {
+		var ran atomic.Int32
+		failing := func(context.Context, *once.Run) ([]byte, error) {
+			ran.Add(1)
+			return nil, errNoLuck
+		}
+		o := s.ledger(once.Attempts(3, time.Millisecond))
+		_, err := o.TryDo(coordtest.Limited(s), "report", failing)
+		require.Equal(s, errNoLuck, err)
+		require.EqualValues(s, 1, ran.Load(), "a try is one attempt")
+		_, err = o.Do(coordtest.Limited(s), "report", failing)
+		require.Equal(s, errNoLuck, err)
+		require.EqualValues(s, 3, ran.Load())
+		for _, other := range []*once.Once{o, s.ledger(once.Attempts(2, 0))} {
+			res, err := other.Do(coordtest.Limited(s), "report", never(s))
+			require.ErrorIs(s, err, once.ErrFailed)
+			require.ErrorContains(s, err, `"report", attempt 3: no luck`)
+			require.Equal(s, 3, res.Attempt)
+		}
+		_, err = s.ledger().Do(coordtest.Limited(s), "report", says("for as long as it takes"))
+		require.NoError(s, err)
+	})
+}
+
+func TestARunIsBegunAndEndedByTwoCalls(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger(once.Attempts(2, 0))
+		r, _, err := o.Begin(coordtest.Limited(s), "report")
+		require.NoError(s, err)
+		other, res, err := s.ledger().TryBegin(coordtest.Limited(s), "report")
+		require.ErrorIs(s, err, coord.ErrBusy)
+		require.Nil(s, other)
+		require.Equal(s, once.Running, res.State)
+		res, err = r.End(coordtest.Limited(s), nil, errNoLuck)
+		require.NoError(s, err, "it is on record")
+		require.Equal(s, once.Failed, res.State)
+		require.ErrorIs(s, r.Err(), coord.ErrReleased)
+		r, _, err = o.TryBegin(coordtest.Limited(s), "report")
+		require.NoError(s, err)
+		require.Equal(s, 2, r.Attempt)
+		res, err = r.End(coordtest.Limited(s), []byte("luck"), nil)
+		require.NoError(s, err)
+		_, err = r.End(coordtest.Limited(s), nil, nil)
+		require.ErrorIs(s, err, coord.ErrReleased, "it has ended")
+		r, again, err := o.Begin(coordtest.Limited(s), "report")
+		require.NoError(s, err)
+		require.Nil(s, r)
+		require.Equal(s, res, again)
+	})
+}
+
+// The session ends in the middle, as after a crash.
+func TestAfterACrashAJobRunsAgainUnlessItMayRunOnceOnly(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.open()
+		running, run := begin(s, ledger(s, c, s.path()), "report")
+		s.w.ExpireSession(run.Session())
+		lost := running.wait(s)
+		require.ErrorIs(s, lost.err, coord.ErrLost)
+		require.Equal(s, once.Unfinished, lost.res.State)
+		require.Equal(s, once.Unfinished, list(s, s.ledger())[0].State)
+		careful := s.ledger(once.Attempts(1, 0))
+		for _, do := range []func(context.Context, string, once.Func) (once.Result, error){careful.Do, careful.TryDo} {
+			res, err := do(coordtest.Limited(s), "report", never(s))
+			require.ErrorIs(s, err, once.ErrUnfinished)
+			require.ErrorContains(s, err, c.Identity())
+			require.Equal(s, 1, res.Attempt)
+			require.Equal(s, once.Unfinished, res.State)
+		}
+		res, err := s.ledger().Do(coordtest.Limited(s), "report", func(_ context.Context, r *once.Run) ([]byte, error) {
+			require.Equal(s, once.Unfinished, r.Last.State)
+			require.Greater(s, r.Token(), run.Token())
+			return []byte("again"), nil
+		})
+		require.NoError(s, err)
+		require.Equal(s, 2, res.Attempt)
+	})
+}
+
+func TestAJobThatIsForgottenIsDoneAgain(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger()
+		require.NoError(s, o.Forget(coordtest.Limited(s), "report"), "there is none")
+		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says("one"))))
+		require.NoError(s, s.ledger().Forget(coordtest.Limited(s), "report"))
+		require.Empty(s, list(s, o))
+		res, err := o.Do(coordtest.Limited(s), "report", says("two"))
+		require.NoError(s, err)
+		require.Equal(s, "two", string(res.Data))
+		require.Equal(s, 1, res.Attempt)
+	})
+}
+
+func TestTheNewestRunsAreKept(t *testing.T) {
+	each(t, func(s scene) {
+		all := []*once.Once{s.ledger(once.KeepLast(3)), s.ledger(once.KeepLast(3))}
+		for i := range 10 {
+			require.NoError(s, coordtest.Err(all[i%2].Do(coordtest.Limited(s), fmt.Sprint("run ", i), says(""))))
+		}
+		require.Equal(s, []string{"run 7", "run 8", "run 9"}, keys(list(s, all[0])))
+		// Each attempt counts, and so does an entry whose record was deleted.
+		require.ErrorIs(s, coordtest.Err(all[0].Do(coordtest.Limited(s), "run 10", fails)), errNoLuck)
+		require.NoError(s, coordtest.Err(all[1].Do(coordtest.Limited(s), "run 10", says(""))))
+		require.Equal(s, []string{"run 10", "run 9"}, keys(list(s, all[0])))
+		require.NoError(s, all[0].Forget(coordtest.Limited(s), "run 10"))
+		require.NoError(s, coordtest.Err(all[0].Do(coordtest.Limited(s), "run 10", says("anew"))))
+		require.Equal(s, []string{"run 10"}, keys(list(s, all[0])))
+		for i := range 4 {
+			require.NoError(s, coordtest.Err(all[0].Do(coordtest.Limited(s), fmt.Sprint("late ", i), says(""))))
+			if i < 2 {
+				require.Contains(s, keys(list(s, all[0])), "run 10", "its newest run is")
+			}
+		}
+		require.Equal(s, []string{"late 1", "late 2", "late 3"}, keys(list(s, all[0])))
+	})
+}
+
+func TestTheRecordOfAJobThatRunsIsKept(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger(once.KeepLast(1))
+		running, _ := begin(s, s.ledger(once.KeepLast(1)), "long")
+		for i := range 40 {
+			require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), fmt.Sprint("short ", i), says(""))))
+		}
+		require.Contains(s, keys(list(s, o)), "long")
+		running.end <- nil
+		require.NoError(s, running.wait(s).err)
+		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "long", never(s))))
+		for range 3 {
+			require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "last", says(""))))
+			require.NoError(s, o.Forget(coordtest.Limited(s), "last"))
+		}
+		require.Empty(s, list(s, o))
+	})
+}
+
+func TestRecordsArePrunedByHand(t *testing.T) {
+	each(t, func(s scene) {
+		forever, limited := s.ledger(), s.ledger(once.KeepLast(50))
+		require.NoError(s, coordtest.Err(forever.Do(coordtest.Limited(s), "kept for ever", says(""))))
+		for i := range 50 {
+			require.NoError(s, coordtest.Err(limited.Do(coordtest.Limited(s), fmt.Sprint(i), says(""))))
+		}
+		n, err := forever.Prune(coordtest.Limited(s))
+		require.NoError(s, err)
+		require.Zero(s, n)
+		n, err = s.ledger(once.KeepLast(5)).Prune(coordtest.Limited(s))
+		require.NoError(s, err)
+		require.Equal(s, 45, n)
+		require.Equal(s, []string{"45", "46", "47", "48", "49", "kept for ever"}, keys(list(s, forever)))
+	})
+}
+
+func TestAKeyMayBeAnyShortText(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger()
+		texts := []string{".", "..", "a/b", "a%2Fb", " ", "\x00", "Ünïcode", "2026-11-23T16:05:00Z", strings.Repeat("x", 200)}
+		for _, key := range texts {
+			res, err := o.Do(coordtest.Limited(s), key, says(key))
+			require.NoError(s, err, "%q", key)
+			require.Equal(s, key, res.Key)
+		}
+		all := list(s, o)
+		require.Len(s, all, len(texts))
+		for _, r := range all {
+			require.Equal(s, r.Key, string(r.Data))
+		}
+	})
+}
+
+func TestResultsThatDoNotFitAreAFailure(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger()
+		_, err := o.Do(coordtest.Limited(s), "report", func(context.Context, *once.Run) ([]byte, error) { return make([]byte, 2<<20), nil })
+		require.ErrorIs(s, err, coord.ErrTooLarge)
+		require.ErrorContains(s, err, "2097152 bytes")
+		require.Equal(s, once.Failed, list(s, o)[0].State)
+		large := make([]byte, 900_000)
+		res, err := o.Do(coordtest.Limited(s), "report", func(context.Context, *once.Run) ([]byte, error) { return large, nil })
+		require.NoError(s, err)
+		require.Len(s, res.Data, len(large))
+	})
+}
+
+func TestANodeThatIsNoRecordIsNamed(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.open()
+		o := ledger(s, c, s.path())
+		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says(""))))
+		node := ""
+		for i := range 32 {
+			dir := fmt.Sprintf("%s/keys/%02d/report", s.path(), i)
+			if _, there, err := c.Exists(coordtest.Limited(s), dir); err == nil && there {
+				node = dir + "/record"
+			}
+		}
+		require.NoError(s, coordtest.Err(c.Txn(coordtest.Limited(s), coord.SetOp(node, []byte("scribble"), -1))))
+		_, err := o.Do(coordtest.Limited(s), "report", never(s))
+		require.ErrorIs(s, err, coord.ErrInvalid)
+		require.ErrorContains(s, err, node)
+		for _, err := range o.List(coordtest.Limited(s)) {
+			require.ErrorContains(s, err, node)
+		}
+		require.NoError(s, o.Forget(coordtest.Limited(s), "report"))
+		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says(""))))
+	})
+}
+
+// A reply has four bytes for the length of each name.
+func TestNoListingOf100000KeysIsLargerThanAMegabyte(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	o := ledger(t, coordtest.Open(t, w.ConnectString()), "/jobs")
+	for name, pattern := range map[string]string{"numbers": "%0200d", "hosts": "%d" + strings.Repeat("x", 194)} {
+		sizes, largest := map[string]int{}, 0
+		for i := range 100_000 {
+			key := fmt.Sprintf(pattern, i)
+			dir, err := once.Dir(o, key)
+			require.NoError(t, err)
+			sizes[dir] += 4 + len(key)
+			largest = max(largest, sizes[dir])
+		}
+		t.Log(name, largest)
+		require.Less(t, largest, 700_000, name)
+	}
+}
+
+func TestAllJobsAreListed(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs")
+		var working sync.WaitGroup
+		for i := range 20 {
+			working.Go(func() {
+				for j := range 150 {
+					if _, err := o.Do(b.Context(), fmt.Sprint(i, " ", j), says("")); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		working.Wait()
+		require.Len(b, list(b, o), 3000)
+		for range o.List(b.Context()) {
+			break
+		}
+	})
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := coordtest.Open(t, w.ConnectString())
+	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
+		require.ErrorIs(t, coordtest.Err(once.New(c, path)), coord.ErrInvalid, "%q", path)
+	}
+	require.ErrorIs(t, coordtest.Err(once.New(nil, "/jobs")), coord.ErrInvalid)
+	for _, opt := range []once.Option{
+		nil, once.Attempts(0, 0), once.Attempts(1, -1), once.Attempts(2, 25*time.Hour), once.Keep(0), once.Keep(-1), once.KeepLast(0),
+	} {
+		require.ErrorIs(t, coordtest.Err(once.New(c, "/jobs", opt)), coord.ErrInvalid)
+	}
+	o := ledger(t, c, "/jobs")
+	for _, key := range []string{"", strings.Repeat("x", 201), strings.Repeat("/", 67)} {
+		_, err := o.Do(coordtest.Limited(t), key, never(t))
+		require.ErrorIs(t, err, coord.ErrInvalid, "%q", key)
+		require.ErrorIs(t, o.Forget(coordtest.Limited(t), key), coord.ErrInvalid)
+	}
+	require.ErrorIs(t, coordtest.Err(o.Do(coordtest.Limited(t), "report", nil)), coord.ErrInvalid)
+	_, err := o.Do(coordtest.Limited(t), "report", func(ctx context.Context, _ *once.Run) ([]byte, error) {
+		return nil, coordtest.Err(o.Do(ctx, "report", never(t)))
+	})
+	require.ErrorIs(t, err, coord.ErrInvalid, "a job inside of itself")
+}

@@ -1,0 +1,296 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// Run is one attempt of a job, by the holder of the job's lock, who alone
+// writes its record. The hold's token grows from run to run. Begin, and Do for
+// its function, make runs; End ends those of Begin.
+type Run struct {
+	*coord.Hold
+	Key     string
+	Attempt int    // from 1; each one that was begun counts
+	Last    Result // of the attempt before: failed or unfinished; zero at the first
+
+	job     *job
+	own     record // as it began; without an ID if it did not
+	version int32  // of the record since then
+	begun   time.Time
+}
+
+// job is a key as one call sees it.
+type job struct {
+	*Once
+	place
+	key string
+	try bool
+}
+
+func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result, error) {
+	if f == nil {
+		return Result{Key: key}, o.client.Failure(op, o.path, fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+	}
+	for {
+		r, res, err := o.begin(ctx, op, key, try)
+		if r == nil {
+			return res, err
+		}
+		res, failure, err := r.perform(ctx, f)
+		if err != nil || failure == nil || try || r.Attempt >= o.attempts || ctx.Err() != nil {
+			return res, recipe.Joined(failure, err)
+		}
+	}
+}
+
+// perform runs the function and ends the run.
+func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err error) {
+	defer r.Abandon() // after a panic; otherwise nothing is left to release
+	data, failure := f(r.Context(ctx), r)
+	ending, cancel := coord.Grace(ctx)
+	defer cancel()
+	res, err = r.End(ending, data, failure)
+	return res, failure, err
+}
+
+// begin is Begin, or TryBegin.
+func (o *Once) begin(ctx context.Context, op, key string, try bool) (*Run, Result, error) {
+	at, err := o.place(key)
+	if err != nil {
+		return nil, Result{Key: key}, o.client.Failure(op, o.path, err)
+	}
+	j := &job{o, at, key, try}
+	r, found, err := j.begin(ctx)
+	return r, found.result(key), o.client.Failure(op, o.path, err)
+}
+
+// errOver: the record says how the job ended.
+var errOver = errors.New("the job has ended")
+
+// begin looks at the record, and if the job is to run, acquires the job's lock
+// and puts the beginning on record. Otherwise it returns no run, and the record
+// says how the job ended, as does the error if it did not end well.
+func (j *job) begin(ctx context.Context) (*Run, record, error) {
+	for {
+		found, _, err := j.read(ctx, j.place)
+		if err != nil {
+			return nil, found, err
+		}
+		if over, err := j.verdict(found); over {
+			return nil, found, err
+		}
+		h, err := j.acquire(ctx)
+		if err == errOver {
+			continue
+		}
+		if err != nil {
+			return nil, found, err
+		}
+		r := &Run{Hold: h, Key: j.key, job: j}
+		found, err = r.begin(h.Context(ctx))
+		if r.own.ID != "" && err == nil {
+			return r, found, nil
+		}
+		h.Abandon()
+		if !errors.Is(err, coord.ErrLost) || ctx.Err() != nil {
+			return nil, found, err
+		}
+	}
+}
+
+// verdict reports whether the job has ended, and if not well, why not. If the
+// record says that the job runs, only the holder of the lock can know better.
+func (j *job) verdict(r record) (over bool, err error) {
+	switch {
+	case r.State == Done:
+		return true, nil
+	case r.State == Failed && j.attempts > 0 && r.Attempt >= j.attempts:
+		return true, fmt.Errorf("%w: %q, attempt %d: %s", ErrFailed, j.key, r.Attempt, r.Err)
+	}
+	return false, nil
+}
+
+// acquire waits for the job's lock, or returns errOver when the record says
+// that the job has ended: nobody waits then until all the others in line had
+// their turns.
+func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
+	if j.try {
+		return j.client.TryAcquire(ctx, j.spec(), coord.First)
+	}
+	waiting, stop := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop(nil)
+	watching.Go(func() {
+		err := j.client.Wait(waiting, func(v *coord.View) (bool, error) {
+			data, _, err := j.client.Record(j.record()).Look(v, nil)
+			if err != nil {
+				return false, err
+			}
+			found, err := decode(data)
+			over, _ := j.verdict(found)
+			return over, err
+		})
+		if err == nil {
+			stop(errOver)
+		}
+	})
+	h, err := j.client.Acquire(waiting, j.spec(), coord.First)
+	if err != nil && ctx.Err() == nil && context.Cause(waiting) == errOver {
+		err = errOver
+	}
+	return h, err
+}
+
+// begin puts the beginning of an attempt on record, unless the record says that
+// the job has ended. ctx is the hold's.
+func (r *Run) begin(ctx context.Context) (found record, err error) {
+	if r.job.keep > 0 || r.job.last > 0 {
+		_, _ = r.job.prune(ctx, 1) // the next run tries again; Prune says why not
+	}
+	id := newID()
+	err = r.job.client.Retry(ctx, func(ctx context.Context) error {
+		for {
+			var stat coord.Stat
+			if found, stat, err = r.job.read(ctx, r.job.place); err != nil {
+				return err
+			}
+			if found.ID != id { // or it was written, and the reply was lost
+				if over, err := r.job.verdict(found); over {
+					r.own = record{}
+					return err
+				}
+				op, err := r.next(ctx, id, found, stat)
+				if err == nil {
+					err = r.write(ctx, op)
+				}
+				switch {
+				case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNodeExists):
+					continue // read from a server that lagged behind
+				case err != nil:
+					return err
+				}
+			}
+			return nil
+		}
+	})
+	if err != nil {
+		r.own = record{}
+	}
+	if errors.Is(err, ErrUnfinished) {
+		found.State = Unfinished
+	}
+	r.Attempt, r.begun = r.own.Attempt, time.Now()
+	return found, err
+}
+
+// next decides whether another attempt may begin, and returns the change of the
+// record that begins it.
+func (r *Run) next(ctx context.Context, id string, found record, stat coord.Stat) (op coord.Op, err error) {
+	if found.State == Running && r.job.attempts > 0 && found.Attempt >= r.job.attempts {
+		// Only the newest record can tell.
+		if _, err = r.Txn(ctx, coord.CheckOp(r.job.record(), stat.Version)); err == nil {
+			err = fmt.Errorf("%w: %q, attempt %d by %s", ErrUnfinished, r.Key, found.Attempt, found.By)
+		}
+		return op, err
+	}
+	if err := r.pause(ctx, found, stat); err != nil {
+		return op, err
+	}
+	r.Last, r.version = Result{}, 0
+	r.own = record{ID: id, State: Running, By: r.job.client.Identity(), Attempt: found.Attempt + 1, Begun: time.Now().UTC()}
+	if stat.Czxid == 0 {
+		return coord.CreateOp(r.job.record(), r.own.encode(nil)), nil
+	}
+	r.Last, r.version = found.result(r.Key), stat.Version+1
+	if found.State == Running {
+		r.Last.State = Unfinished
+	}
+	return coord.SetOp(r.job.record(), r.own.encode(nil), stat.Version), nil
+}
+
+// pause waits until the next attempt may begin.
+func (r *Run) pause(ctx context.Context, found record, stat coord.Stat) error {
+	if found.State != Failed || r.job.backoff == 0 {
+		return nil
+	}
+	apart := r.job.backoff << min(found.Attempt-1, 10)
+	left := min(time.Until(stat.Modified.Add(apart)), apart) // the clocks may differ
+	switch {
+	case left <= 0:
+		return nil
+	case r.job.try:
+		return fmt.Errorf("%w: attempt %d failed, and the next one may begin in %v", coord.ErrBusy, found.Attempt, left)
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return recipe.Ended(ctx)
+	}
+}
+
+// write begins an attempt, and notes it in the log if records are not kept for
+// ever.
+func (r *Run) write(ctx context.Context, op coord.Op) error {
+	ops := []coord.Op{op}
+	if r.job.keep > 0 || r.job.last > 0 {
+		ops = append(ops, r.job.logged(r.own.ID, r.job.place))
+	}
+	for {
+		_, err := r.Txn(ctx, ops...)
+		refused := (*coord.TxnError)(nil)
+		switch {
+		case !errors.As(err, &refused) || refused.Index == 0:
+			return err
+		case errors.Is(err, coord.ErrNodeExists):
+			return fmt.Errorf("%w: %s", coord.ErrSequenceExhausted, r.job.log())
+		case !errors.Is(err, coord.ErrNoNode):
+			return err
+		}
+		if err := r.job.client.EnsureDir(ctx, r.job.log()); err != nil {
+			return err
+		}
+	}
+}
+
+// End puts the end of a run on record, failed if failure is not nil, and
+// releases the hold, both or none. It returns what [Once.Do] returns for it,
+// but for the failure itself, and ends with ctx.
+func (r *Run) End(ctx context.Context, data []byte, failure error) (Result, error) {
+	own, err := r.end(ctx, data, failure)
+	if errors.Is(err, coord.ErrTooLarge) && failure == nil {
+		err = fmt.Errorf("result of %q, %d bytes: %w", r.Key, len(data), err)
+		own, unknown := r.end(ctx, nil, err)
+		return own.result(r.Key), r.failed(recipe.Joined(err, unknown))
+	}
+	if err != nil {
+		own.State = Unfinished // for all that is known
+		r.Abandon()
+	}
+	return own.result(r.Key), r.failed(err)
+}
+
+func (r *Run) failed(err error) error { return r.job.client.Failure("end", r.job.path, err) }
+
+func (r *Run) end(ctx context.Context, data []byte, failure error) (record, error) {
+	own := r.own
+	own.State, own.Took, own.data = Done, time.Since(r.begun), data
+	if failure != nil {
+		text := failure.Error()
+		own.State, own.Err, own.data = Failed, text[:min(len(text), longest)], nil
+	}
+	return own, r.job.guard.Release(ctx, []*coord.Hold{r.Hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))
+}
+
+// longest is how much of a failure's text is kept.
+const longest = 4096

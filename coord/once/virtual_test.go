@@ -1,0 +1,313 @@
+package once_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+const T = coordtest.T
+
+// transactions matches requests about a ledger's nodes that are transactions.
+func transactions(of string, n int) zkembed.Match {
+	return zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: of, Times: n}
+}
+
+// The end is on record, but its reply is lost; so is that of the beginning.
+func TestAJobWhoseRepliesAreLostRunsOnce(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.Attempts(1, 0))
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "another", says("")))) // makes the directories
+		lost := b.Server.Inject(transactions("/jobs/keys", 2), zkembed.LoseReply())
+		res, err := o.Do(b.Context(), "report", says("once"))
+		require.NoError(b, err)
+		require.Equal(b, 2, lost.Fired())
+		require.Equal(b, 1, res.Attempt)
+		other := ledger(b, b.Open(), "/jobs")
+		again, err := other.Do(b.Context(), "report", never(b))
+		require.NoError(b, err)
+		require.Equal(b, res, again)
+	})
+}
+
+// A holder that was cut off beyond its session goes on, and cannot overwrite
+// the record of the one that followed.
+func TestTheEndOfAJobThatAnotherHasTakenOverIsNotOnRecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		begun, goOn, ended := make(chan bool), make(chan bool), make(chan outcome)
+		go func() {
+			res, err := ledger(b, c, "/jobs").Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) {
+				close(begun)
+				<-goOn // a careless job, which does not look at its context
+				return []byte("the first"), nil
+			})
+			ended <- outcome{res, err}
+		}()
+		<-begun
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+		res, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("the second"))
+		require.NoError(b, err)
+		require.Equal(b, 2, res.Attempt)
+		cut.Heal()
+		close(goOn)
+		first := <-ended
+		require.ErrorIs(b, first.err, coord.ErrLost)
+		require.Equal(b, "the first", string(first.res.Data))
+		require.Equal(b, once.Unfinished, first.res.State)
+		found := list(b, ledger(b, b.Open(), "/jobs"))
+		require.Equal(b, "the second", string(found[0].Data))
+	})
+}
+
+// Nobody's turn comes before the one ahead has gone, but all hear of the end.
+func TestAllWhoWaitHearOfTheEndAtOnce(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		running, _ := begin(b, ledger(b, b.Open(), "/jobs"), "report")
+		var waiting sync.WaitGroup
+		for range 20 {
+			o := ledger(b, b.Open(), "/jobs")
+			waiting.Go(func() {
+				_, err := o.Do(b.Context(), "report", never(b))
+				if err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.Delay(time.Second))
+		begun := time.Now()
+		running.end <- nil
+		require.NoError(b, running.wait(b).err)
+		waiting.Wait()
+		require.LessOrEqual(b, time.Since(begun), 3*time.Second, "not one turn after the other")
+		slow.Remove()
+	})
+}
+
+// The whole job is done between a look at the record and the lock's grant.
+func TestWhoIsGrantedTheLockLooksAtTheRecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Delay(T/3))
+		ended := make(chan outcome)
+		go func() {
+			res, err := ledger(b, c, "/jobs").TryDo(b.Context(), "report", never(b))
+			ended <- outcome{res, err}
+		}()
+		<-slow.Struck()
+		own, err := ledger(b, b.Open(), "/jobs").Do(b.Context(), "report", says("meanwhile"))
+		require.NoError(b, err)
+		require.Empty(b, ended)
+		require.Equal(b, outcome{own, nil}, <-ended)
+	})
+}
+
+func TestAttemptsAreTheirTimeApart(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.Attempts(4, time.Minute))
+		var at []time.Duration
+		begun := time.Now()
+		_, err := o.Do(b.Context(), "report", func(ctx context.Context, r *once.Run) ([]byte, error) {
+			at = append(at, time.Since(begun).Round(time.Second))
+			if r.Attempt < 4 {
+				return nil, errNoLuck
+			}
+			return nil, nil
+		})
+		require.NoError(b, err)
+		require.Equal(b, []time.Duration{0, time.Minute, 3 * time.Minute, 7 * time.Minute}, at)
+		_, err = o.TryDo(b.Context(), "other", fails)
+		require.Equal(b, errNoLuck, err)
+		other := ledger(b, b.Open(), "/jobs", once.Attempts(4, time.Minute))
+		require.ErrorIs(b, coordtest.Err(other.TryDo(b.Context(), "other", never(b))), coord.ErrBusy, "too early")
+		require.ErrorIs(b, coordtest.Err(other.Do(b.Within(30*time.Second), "other", never(b))), context.DeadlineExceeded)
+		require.NoError(b, coordtest.Err(other.Do(b.Context(), "other", says(""))))
+		require.GreaterOrEqual(b, time.Since(begun), 8*time.Minute)
+	})
+}
+
+func TestOldRecordsAreDeleted(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.Keep(time.Hour))
+		running, _ := begin(b, ledger(b, b.Open(), "/jobs", once.Keep(time.Hour)), "long")
+		for i := range 40 {
+			require.NoError(b, coordtest.Err(o.Do(b.Context(), fmt.Sprint("early ", i), says(""))))
+		}
+		time.Sleep(50 * time.Minute)
+		running.end <- nil
+		require.NoError(b, running.wait(b).err)
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "late", says(""))))
+		require.Len(b, list(b, o), 42)
+		time.Sleep(11 * time.Minute)
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "one", says(""))))
+		require.Less(b, len(list(b, o)), 43-10, "some")
+		require.Greater(b, len(list(b, o)), 43-17, "and not all at once")
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "two", says(""))))
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "three", says(""))))
+		require.Equal(b, []string{"late", "long", "one", "three", "two"}, keys(list(b, o)))
+		time.Sleep(2 * time.Hour)
+		n, err := o.Prune(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 5, n)
+		for _, node := range b.Server.Nodes() {
+			require.NotContains(b, node.Path, "record")
+		}
+	})
+}
+
+// The numbers of the log begin anew when its directory is reaped.
+func TestALogWhoseDirectoryWasReapedBeginsAnew(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.KeepLast(1))
+		for range 3 {
+			for i := range 3 {
+				require.NoError(b, coordtest.Err(o.Do(b.Context(), fmt.Sprint(i), says(""))))
+			}
+			require.Equal(b, []string{"2"}, keys(list(b, o)))
+			require.NoError(b, o.Forget(b.Context(), "2"))
+			require.NoError(b, coordtest.Err(ledger(b, b.Open(), "/jobs", once.Keep(1)).Prune(b.Context())))
+			require.Positive(b, b.Server.Reap())
+		}
+	})
+}
+
+func TestManyWhoPruneDeleteNothingTwice(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		var working sync.WaitGroup
+		for i := range 8 {
+			o := ledger(b, b.Open(), "/jobs", once.KeepLast(10))
+			working.Go(func() {
+				for j := range 20 {
+					if _, err := o.Do(b.Context(), fmt.Sprint(i, " ", j), says("")); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		working.Wait()
+		o := ledger(b, b.Open(), "/jobs", once.KeepLast(10))
+		require.NoError(b, coordtest.Err(o.Prune(b.Context())))
+		require.Len(b, list(b, o), 10)
+	})
+}
+
+// The holder of the lock comes to a server that lags behind, and still shows
+// the run of the holder before it.
+func TestOnlyTheNewestRecordSaysThatAJobIsUnfinished(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		running, _ := begin(b, ledger(b, b.Open(), "/jobs"), "report")
+		c := b.Open()
+		prompt := b.Server.AddFollower(0, c.SessionID())
+		b.Server.AddFollower(T/10, c.SessionID()) // it goes there when it connects again
+		time.Sleep(T)
+		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, Times: 1}, zkembed.Delay(time.Second))
+		ended := make(chan outcome)
+		go func() {
+			res, err := ledger(b, c, "/jobs", once.Attempts(1, 0)).TryDo(b.Context(), "report", never(b))
+			ended <- outcome{res, err}
+		}()
+		<-slow.Struck()
+		running.end <- nil
+		own := running.wait(b)
+		prompt.Stop()
+		cut := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, Times: 1}, zkembed.Drop())
+		require.Equal(b, own, <-ended)
+		require.Equal(b, 1, cut.Fired())
+	})
+}
+
+func TestAPanicIsAnEndThatIsNotOnRecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs")
+		require.Panics(b, func() {
+			_, _ = o.Do(b.Context(), "report", func(context.Context, *once.Run) ([]byte, error) { panic("a bug") })
+		})
+		time.Sleep(time.Second)
+		require.Equal(b, once.Unfinished, list(b, o)[0].State)
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "report", says(""))))
+	})
+}
+
+// The job ends well after its caller's context; there is time to put that on
+// record.
+func TestAnEndAfterTheContextsIsOnRecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs")
+		ctx, cancel := context.WithCancel(b.Context())
+		_, err := o.Do(ctx, "report", func(ctx context.Context, _ *once.Run) ([]byte, error) {
+			cancel()
+			<-ctx.Done()
+			return nil, nil
+		})
+		require.NoError(b, err)
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "report", never(b))))
+	})
+}
+
+func TestCallsEndWhenNoServerAnswers(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		o := ledger(b, b.Open(), "/jobs", once.Keep(time.Hour))
+		require.NoError(b, coordtest.Err(o.Do(b.Context(), "report", says(""))))
+		silent := b.Server.Partition(zkembed.Cut{})
+		for name, call := range map[string]func(context.Context) error{
+			"Do":     func(ctx context.Context) error { return coordtest.Err(o.Do(ctx, "other", never(b))) },
+			"TryDo":  func(ctx context.Context) error { return coordtest.Err(o.TryDo(ctx, "other", never(b))) },
+			"Forget": func(ctx context.Context) error { return o.Forget(ctx, "report") },
+			"Prune":  func(ctx context.Context) error { return coordtest.Err(o.Prune(ctx)) },
+			"List": func(ctx context.Context) (err error) {
+				for _, err = range o.List(ctx) {
+				}
+				return err
+			},
+		} {
+			begun := time.Now()
+			require.ErrorIs(b, call(b.Within(time.Second)), context.DeadlineExceeded, name)
+			require.LessOrEqual(b, time.Since(begun), 1100*time.Millisecond, name)
+		}
+		silent.Heal()
+	})
+}
+
+// The requests that the package's documentation names.
+func TestTheCostOfAJob(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open(coord.WithSessionTimeout(time.Hour))
+		requests := func(f func() error) int {
+			before := b.Server.SessionCounts(c.SessionID())
+			require.NoError(b, f())
+			counts := b.Server.SessionCounts(c.SessionID()).Since(before)
+			b.Log(counts)
+			return counts.Total()
+		}
+		o := ledger(b, c, "/jobs")
+		do := func(o *once.Once, key string, f once.Func) func() error {
+			return func() error { return coordtest.Err(o.Do(b.Context(), key, f)) }
+		}
+		require.NoError(b, do(o, "first", says(""))()) // makes the directories and the version guard
+		require.LessOrEqual(b, requests(do(o, "second", says(""))), 16)
+		require.Equal(b, 1, requests(do(o, "second", never(b))))
+		require.Equal(b, errNoLuck, do(o, "again", fails)())
+		const way = 50 * time.Millisecond
+		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
+		begun := time.Now()
+		require.LessOrEqual(b, requests(do(o, "again", says(""))), 9)
+		require.LessOrEqual(b, time.Since(begun), 5*way)
+		slow.Remove()
+		k := ledger(b, c, "/jobs", once.KeepLast(2))
+		for i := range 8 {
+			require.NoError(b, do(k, fmt.Sprint(i), says(""))())
+		}
+		require.Equal(b, errNoLuck, do(o, "once more", fails)())
+		require.LessOrEqual(b, requests(do(k, "once more", says(""))), 9+8+7)
+	})
+}
