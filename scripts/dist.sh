@@ -82,7 +82,7 @@ all)
 		archive "$name"
 		[ "${target%/*}" != linux ] || deb "${target#*/}" "$work/$name"
 	done
-	(cd tools/release && go run ./sbom "$work/zkcoord-$version-${3/\//-}/bin/zkcoord" "$version") >"$out/zkcoord-$version.cdx.json"
+	(cd tools/release && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go run -trimpath ./sbom "$work/zkcoord-$version-${3/\//-}/bin/zkcoord" "$version") >"$out/zkcoord-$version.cdx.json"
 	(cd "$out" && made | xargs sha256sum >SHA256SUMS)
 	;;
 esac

@@ -10,11 +10,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestARestartKeepsTreeSessionsAndZxid(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		create(t, c, "/e", zk.FlagEphemeral)
@@ -33,7 +34,7 @@ func TestARestartKeepsTreeSessionsAndZxid(t *testing.T) {
 }
 
 func TestAStoppedServerServesNoClientAndExpiresNoSession(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		create(t, c, "/e", zk.FlagEphemeral)
 		s.Stop()
@@ -50,7 +51,7 @@ func TestAStoppedServerServesNoClientAndExpiresNoSession(t *testing.T) {
 }
 
 func TestAnExpiredSessionLosesItsNodesAtOnce(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		create(t, c, "/e", zk.FlagEphemeral)
 		_, _, gone, err := other.ExistsW("/e")
@@ -67,7 +68,7 @@ func TestAnExpiredSessionLosesItsNodesAtOnce(t *testing.T) {
 }
 
 func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		create(t, c, "/e", zk.FlagEphemeral)
@@ -86,7 +87,7 @@ func TestADroppedConnectionIsTakenUpAgain(t *testing.T) {
 }
 
 func TestAMovedSessionLosesItsConnectionOnceAndIsTakenUpAgain(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		require.NoError(t, s.MoveSession(id))
@@ -100,7 +101,7 @@ func TestAMovedSessionLosesItsConnectionOnceAndIsTakenUpAgain(t *testing.T) {
 }
 
 func TestAMovedSessionCanBeClosedOnItsOldConnection(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		w := dialled(t, s, hello(0))
 		reply, err := w.frame(time.Second)
 		require.NoError(t, err)
@@ -112,7 +113,7 @@ func TestAMovedSessionCanBeClosedOnItsOldConnection(t *testing.T) {
 }
 
 func TestASessionMovedCanBeTheAnswerToo(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		s.Inject(zkembed.Match{Times: 1}, zkembed.ReplyError(zkembed.CodeSessionMoved))
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrSessionMoved)
@@ -120,7 +121,7 @@ func TestASessionMovedCanBeTheAnswerToo(t *testing.T) {
 }
 
 func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		for _, p := range []string{"/unused", "/used", "/busy"} {
 			require.NoError(t, coordtest.Err(c.CreateContainer(p, nil, zk.FlagContainer, open)))
@@ -144,7 +145,7 @@ func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
 }
 
 func TestAStoppedServerReapsNothing(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		require.NoError(t, coordtest.Err(c.CreateTTL("/ttl", nil, zk.FlagTTL, open, time.Second)))
 		zxid := s.Zxid()
@@ -159,7 +160,7 @@ func TestAStoppedServerReapsNothing(t *testing.T) {
 }
 
 func TestNearTheEndOfTheNumbersTheSequenceSticks(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		create(t, c, "/d", 0)
 		require.NoError(t, s.SetSequence("/d", 2147483646))
@@ -174,7 +175,7 @@ func TestNearTheEndOfTheNumbersTheSequenceSticks(t *testing.T) {
 }
 
 func TestRequestsAreCountedByOperationAndSession(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		before, mine := s.Counts(), s.SessionCounts(c.SessionID())
 		create(t, c, "/a", 0)
@@ -198,7 +199,7 @@ func withoutPings(c zkembed.Counts) zkembed.Counts {
 }
 
 func TestTheServerShowsItsNodesSessionsAndWatches(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		require.NoError(t, coordtest.Err(c.Create("/e", []byte("x"), zk.FlagEphemeral, open)))
 		_, _, _, err := c.GetW("/e")
@@ -251,9 +252,9 @@ func start(t *testing.T, opts ...zkembed.Option) *zkembed.Server {
 	return s
 }
 
-// virtual runs a test in virtual time, on a server without TCP.
-func virtual(t *testing.T, f func(t *testing.T, s *zkembed.Server)) {
-	coordtest.Virtual(t, func(t *testing.T) {
+// inVirtualTime runs a test in virtual time, on a server without TCP.
+func inVirtualTime(t *testing.T, f func(t *testing.T, s *zkembed.Server)) {
+	virtual.Test(t, func(t *testing.T) {
 		f(t, start(t, zkembed.WithAddr(""), zkembed.WithTick(time.Second)))
 	})
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 func TestADroppedRequestIsNeverApplied(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
@@ -31,7 +32,7 @@ func TestADroppedRequestIsNeverApplied(t *testing.T) {
 }
 
 func TestALostReplyHidesThatTheRequestWasApplied(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		f := s.Inject(zkembed.Match{PathPrefix: "/a", Times: 1}, zkembed.LoseReply())
@@ -47,7 +48,7 @@ func TestALostReplyHidesThatTheRequestWasApplied(t *testing.T) {
 }
 
 func TestADelayedRequestIsAppliedLate(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.Delay(3*time.Second))
 		begun := time.Now()
@@ -62,7 +63,7 @@ func TestADelayedRequestIsAppliedLate(t *testing.T) {
 }
 
 func TestADelayedReplyComesLateForWhatIsAppliedAtOnce(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.DelayReply(3*time.Second))
 		begun := time.Now()
@@ -76,7 +77,7 @@ func TestADelayedReplyComesLateForWhatIsAppliedAtOnce(t *testing.T) {
 }
 
 func TestAnErrorInsteadOfAReplyMeansNotApplied(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		zxid := s.Zxid()
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(zkembed.CodeNoAuth))
@@ -87,7 +88,7 @@ func TestAnErrorInsteadOfAReplyMeansNotApplied(t *testing.T) {
 }
 
 func TestAHungRequestLastsUntilTheClientGivesTheConnectionUp(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
 		begun := time.Now()
@@ -101,7 +102,7 @@ func TestAHungRequestLastsUntilTheClientGivesTheConnectionUp(t *testing.T) {
 }
 
 func TestADelayedEventComesLateAndNothingOvertakesIt(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		f := s.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.DelayEvents(2*time.Second))
 		_, _, events, err := c.ExistsW("/a")
@@ -119,7 +120,7 @@ func TestADelayedEventComesLateAndNothingOvertakesIt(t *testing.T) {
 }
 
 func TestAFaultStrikesOnlyWhatItMatches(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		refuse := zkembed.ReplyError(zkembed.CodeThrottledOp)
 		struck := func(m zkembed.Match, f func()) int {
@@ -154,7 +155,7 @@ func TestAFaultStrikesOnlyWhatItMatches(t *testing.T) {
 }
 
 func TestARequestThatIsCarriedOutLateOvertakesNoneAndMovesItsSession(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		create(t, c, "/gate", 0)
 		late := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.CarryOutLate(T/2))
@@ -174,7 +175,7 @@ func TestARequestThatIsCarriedOutLateOvertakesNoneAndMovesItsSession(t *testing.
 }
 
 func TestALateRequestOfASessionThatIsOverIsNotCarriedOut(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.CarryOutLate(time.Second))
@@ -188,7 +189,7 @@ func TestALateRequestOfASessionThatIsOverIsNotCarriedOut(t *testing.T) {
 func TestAfterAnyMixOfTroubleEveryClientWorksAgain(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var wg sync.WaitGroup
@@ -271,7 +272,7 @@ func trouble(r *rand.Rand, s *zkembed.Server) {
 }
 
 func TestASessionLivesByItsPingsAndEndsInAPartition(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		create(t, c, "/e", zk.FlagEphemeral)
 		time.Sleep(10 * time.Minute)
@@ -290,7 +291,7 @@ func TestASessionLivesByItsPingsAndEndsInAPartition(t *testing.T) {
 }
 
 func TestAPartitionShorterThanTheTimeoutKeepsTheSession(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		id := c.SessionID()
 		create(t, c, "/e", zk.FlagEphemeral)
@@ -306,7 +307,7 @@ func TestAPartitionShorterThanTheTimeoutKeepsTheSession(t *testing.T) {
 }
 
 func TestWithTheWayBackCutWritesAreAppliedUnheard(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToClient})
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
@@ -316,7 +317,7 @@ func TestWithTheWayBackCutWritesAreAppliedUnheard(t *testing.T) {
 }
 
 func TestWithTheWayThereCutWritesArriveAfterTheHealing(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToServer})
 		go create(t, c, "/a", 0)
@@ -331,7 +332,7 @@ func TestWithTheWayThereCutWritesArriveAfterTheHealing(t *testing.T) {
 // A client that gives up its connection in the partition cannot take back
 // what it had sent.
 func TestAWriteOfAClientThatHasGoneArrivesAfterTheHealing(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		p := s.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
 		require.ErrorIs(t, coordtest.Err(c.Create("/late", nil, 0, open)), zk.ErrConnectionClosed)
@@ -343,7 +344,7 @@ func TestAWriteOfAClientThatHasGoneArrivesAfterTheHealing(t *testing.T) {
 }
 
 func TestAPartitionOfOneSessionFollowsItToNewConnections(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		id := c.SessionID()
 		p := s.Partition(zkembed.Cut{Sessions: []int64{id}})
@@ -364,7 +365,7 @@ func sessionIDs(s *zkembed.Server) []int64 {
 }
 
 func TestADialThatHangsIsRefusedWhenThePartitionTurnsToRefusing(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		s.Partition(zkembed.Cut{})
 		begun := time.Now()
 		time.AfterFunc(time.Second, func() { s.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial}) })
@@ -374,7 +375,7 @@ func TestADialThatHangsIsRefusedWhenThePartitionTurnsToRefusing(t *testing.T) {
 }
 
 func TestNewConnectionsHangOrAreRefusedOrMeetSilence(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		p := s.Partition(zkembed.Cut{})
 		begun := time.Now()
 		require.ErrorIs(t, coordtest.Err(s.Dial("tcp", s.Addr(), 3*time.Second)), os.ErrDeadlineExceeded)
@@ -427,7 +428,7 @@ func expiryOf(t *testing.T, s *zkembed.Server, id int64) time.Time {
 const begin = 250 * time.Millisecond
 
 func TestTheLeaderHearsOfASessionWithTheAnswerToItsNextPing(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, _, id := follows(t, s)
 		time.Sleep(time.Second + begin)
 		before := expiryOf(t, s, id)
@@ -443,7 +444,7 @@ func TestTheLeaderHearsOfASessionWithTheAnswerToItsNextPing(t *testing.T) {
 func TestWhatASilenceHeldArrivesWhenItEnds(t *testing.T) {
 	for name, way := range map[string]zkembed.Direction{"to the leader": zkembed.ToLeader, "to the follower": zkembed.ToFollower} {
 		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, s *zkembed.Server) {
+			inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 				c, f, id := follows(t, s)
 				begun, expires := time.Now(), expiryOf(t, s, id)
 				f.Silence(way)
@@ -467,7 +468,7 @@ func TestWhatASilenceHeldArrivesWhenItEnds(t *testing.T) {
 // A client's trust window must allow for this schedule: its requests, a write
 // among them, were answered, and the leader never hears of the session.
 func TestTheBacklogOfACutLinkAcknowledgesWhatWasNeverReported(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, f, id := follows(t, s)
 		time.Sleep(begin)
 		begun, expires := time.Now(), expiryOf(t, s, id)
@@ -496,7 +497,7 @@ func TestWhatIsSentOverACutLinkIsLost(t *testing.T) {
 		"to the leader": zkembed.ToLeader, "to the follower": zkembed.ToFollower, "both": zkembed.Both,
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, s *zkembed.Server) {
+			inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 				c, f, id := follows(t, s)
 				f.Isolate()
 				done := make(chan error, 1)
@@ -520,7 +521,7 @@ func TestWhatIsSentOverACutLinkIsLost(t *testing.T) {
 }
 
 func TestAFollowerWhoseLinkIsCutStops(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, f, id := follows(t, s)
 		f.Silence(zkembed.ToFollower)
 		f.Cut(zkembed.ToLeader)
@@ -535,7 +536,7 @@ func TestAFollowerWhoseLinkIsCutStops(t *testing.T) {
 
 func TestADelayOfEitherDirectionMakesAWriteLate(t *testing.T) {
 	for _, way := range []zkembed.Direction{zkembed.ToLeader, zkembed.ToFollower} {
-		virtual(t, func(t *testing.T, s *zkembed.Server) {
+		inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 			c, f, _ := follows(t, s)
 			f.Delay(way, lag)
 			begun := time.Now()
@@ -546,7 +547,7 @@ func TestADelayOfEitherDirectionMakesAWriteLate(t *testing.T) {
 }
 
 func TestALatePingMakesTheReportLate(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		const lateness = 400 * time.Millisecond
 		s := start(t, zkembed.WithAddr(""), zkembed.WithTick(time.Second), zkembed.WithPingLateness(lateness))
 		c, _, id := follows(t, s)

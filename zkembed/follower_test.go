@@ -26,7 +26,7 @@ func exists(t *testing.T, c *zk.Conn, path string) bool {
 }
 
 func TestAFollowersSessionReadsAnOldTreeUntilItSyncs(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		s.AddFollower(lag, c.SessionID())
 		begun := time.Now()
@@ -40,7 +40,7 @@ func TestAFollowersSessionReadsAnOldTreeUntilItSyncs(t *testing.T) {
 }
 
 func TestAFollowersWatchesFireLateAndBeforeTheReadThatShowsWhy(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		_, _, events, err := c.ExistsW("/a") // moves along with its connection
 		require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestAFollowersWatchesFireLateAndBeforeTheReadThatShowsWhy(t *testing.T) {
 }
 
 func TestAFollowersOwnWriteIsAppliedAtOnceAndAcknowledgedLate(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		s.AddFollower(lag, c.SessionID())
 		begun := time.Now()
@@ -71,7 +71,7 @@ func TestAFollowersOwnWriteIsAppliedAtOnceAndAcknowledgedLate(t *testing.T) {
 // As on a real server, which passes writes on as they come, and has a read wait
 // for its session's earlier writes.
 func TestAFollowersSessionHasManyWritesUnderWayAndReadsBehindThem(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		s.AddFollower(lag, c.SessionID())
 		begun := time.Now()
@@ -92,7 +92,7 @@ func TestAFollowersSessionHasManyWritesUnderWayAndReadsBehindThem(t *testing.T) 
 
 // Answers come in order: where one is lost, those behind it are, too.
 func TestNothingIsAnsweredBehindALostReplyOfAFollower(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		s.AddFollower(lag, c.SessionID())
 		s.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.LoseReply())
@@ -109,7 +109,7 @@ func TestNothingIsAnsweredBehindALostReplyOfAFollower(t *testing.T) {
 }
 
 func TestAFollowerRefusesAClientThatHasSeenMore(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		f := s.AddFollower(lag, 0) // of sessions that do not exist yet
 		create(t, c, "/a", 0)
@@ -127,7 +127,7 @@ func TestAFollowerRefusesAClientThatHasSeenMore(t *testing.T) {
 }
 
 func TestTheSessionsOfAnIsolatedFollowerExpireUnawares(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		id := c.SessionID()
 		create(t, c, "/e", zk.FlagEphemeral)
@@ -153,7 +153,7 @@ func TestTheSessionsOfAnIsolatedFollowerExpireUnawares(t *testing.T) {
 }
 
 func TestAWriteAtAnIsolatedFollowerHangsUntilItRejoins(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		f := s.AddFollower(0)
 		f.Isolate()
@@ -165,7 +165,7 @@ func TestAWriteAtAnIsolatedFollowerHangsUntilItRejoins(t *testing.T) {
 }
 
 func TestAStoppedFollowerHandsItsSessionsBack(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c, other := client(t, s), client(t, s)
 		f := s.AddFollower(time.Hour, c.SessionID())
 		_, _, events, err := c.ExistsW("/a")
@@ -233,7 +233,7 @@ func rehello(reply []byte) []byte {
 func sessionOf(reply []byte) int64 { return int64(binary.BigEndian.Uint64(reply[8:])) }
 
 func TestASessionThatWaitedForAFollowerGoesToTheLeaderWhenTheFollowerStops(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		first := dialled(t, s, hello(0))
 		reply, err := first.frame(time.Second)
 		require.NoError(t, err)
@@ -262,7 +262,7 @@ func TestASessionThatWaitedForAFollowerGoesToTheLeaderWhenTheFollowerStops(t *te
 }
 
 func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		first := dialled(t, s, hello(0))
 		reply, err := first.frame(time.Second)
 		require.NoError(t, err)
@@ -283,7 +283,7 @@ func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *tes
 }
 
 func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		w := dialled(t, s, hello(0))
 		require.NoError(t, coordtest.Err(w.frame(time.Second)))
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Minute))
@@ -297,7 +297,7 @@ func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
 }
 
 func TestAPartitionHoldsTheLastRepliesOfAConnectionUntilItHeals(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		w := dialled(t, s, hello(0))
 		require.NoError(t, coordtest.Err(w.frame(time.Second)))
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToClient})
@@ -314,7 +314,7 @@ func TestAPartitionHoldsTheLastRepliesOfAConnectionUntilItHeals(t *testing.T) {
 // Also when the server waited for the client before the end came.
 func TestAClientThatDoesNotReadDoesNotKeepAClosingConnection(t *testing.T) {
 	for _, first := range []zkembed.Op{zkembed.OpPing, zkembed.OpCloseSession} {
-		virtual(t, func(t *testing.T, s *zkembed.Server) {
+		inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 			w := dialled(t, s, hello(0))
 			require.NoError(t, coordtest.Err(w.frame(time.Second)))
 			w.send(packet(first, nil))
@@ -329,7 +329,7 @@ func TestAClientThatDoesNotReadDoesNotKeepAClosingConnection(t *testing.T) {
 }
 
 func TestAFollowerHoweverFarBehindIsUpToDateWhenItStops(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		f := s.AddFollower(1<<63 - 1)
 		w := dialled(t, s, hello(0))
 		require.Error(t, coordtest.Err(w.frame(time.Minute)), "the follower must not know the session yet")
@@ -345,7 +345,7 @@ type nameless struct{ net.Conn }
 func (nameless) RemoteAddr() net.Addr { return nil }
 
 func TestAConnectionNeedsNoAddress(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		near, far := net.Pipe()
 		go s.ServeConn(nameless{far})
 		w := wire{t, near}

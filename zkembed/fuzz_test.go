@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -224,7 +224,7 @@ func FuzzOperationsLeaveASoundTree(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		coordtest.Virtual(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			// The reaper comes when it is called: see requireSees.
 			s := start(t, zkembed.WithAddr(""), zkembed.WithTick(time.Second), zkembed.WithReaper(0))
 			visitors := []*visitor{{s: s, wire: wire{t: t}}, {s: s, wire: wire{t: t}}}

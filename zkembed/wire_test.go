@@ -91,7 +91,7 @@ func requireAlive(t *testing.T, s *zkembed.Server) {
 // A client that sends requests and never reads is made to wait. It costs the
 // server no memory, and its other clients no time.
 func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		require.NoError(t, coordtest.Err(c.Create("/big", make([]byte, 1<<19), 0, open)))
 		nc, err := s.Dial("", "", time.Second)
@@ -243,7 +243,7 @@ func TestAConnectionThatNeverFinishesAPacketIsClosed(t *testing.T) {
 		"no request at all": {hello(0), 11 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, s *zkembed.Server) {
+			inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 				nc, err := s.Dial("", "", time.Second)
 				require.NoError(t, err)
 				defer nc.Close()
@@ -259,7 +259,7 @@ func TestAConnectionThatNeverFinishesAPacketIsClosed(t *testing.T) {
 }
 
 func TestASlowHandshakeIsWaitedForAsLongAsThereIsMore(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		nc, err := s.Dial("", "", time.Second)
 		require.NoError(t, err)
 		defer nc.Close()
@@ -286,7 +286,7 @@ func multiRead(path string, times int) []byte {
 }
 
 func TestOneConnectionHasABoundedAmountUnread(t *testing.T) {
-	virtual(t, func(t *testing.T, s *zkembed.Server) {
+	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 		c := client(t, s)
 		require.NoError(t, coordtest.Err(c.Create("/big", make([]byte, 1e6), 0, open)))
 		long := dialled(t, s, hello(0))

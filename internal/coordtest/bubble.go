@@ -3,12 +3,12 @@ package coordtest
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -28,19 +28,12 @@ type Bubble struct {
 	ctx    context.Context
 }
 
-// Virtual runs f in virtual time: in a testing/synctest bubble.
-func Virtual(t *testing.T, f func(*testing.T)) {
-	t.Helper()
-	defer onOneProcessor()()
-	synctest.Test(t, f)
-}
-
 // InBubble runs f in a testing/synctest bubble with an embedded server. When
 // all the clients are closed and their sessions over, neither an ephemeral node
 // nor a watch may be left.
 func InBubble(t *testing.T, f func(b Bubble), opts ...zkembed.Option) {
 	t.Helper()
-	Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		opts = append([]zkembed.Option{zkembed.WithAddr(""), zkembed.WithTick(Tick), zkembed.WithReaper(0)}, opts...)
 		server, err := zkembed.Start(opts...)
 		require.NoError(t, err)

@@ -236,12 +236,12 @@ func TestLinesOfDocumentsEndAtColumn120(t *testing.T) {
 	}
 }
 
-// See coordtest.Virtual for what happens elsewhere under the race detector.
+// See virtual.Test for what happens elsewhere under the race detector.
 func TestBubblesAreMadeInOnePlace(t *testing.T) {
 	call := "synctest" + ".Test("
 	for path, source := range texts(t, "*.go") {
 		made := strings.Contains(source, call)
-		require.Equal(t, strings.HasSuffix(path, "coordtest/bubble.go"), made, "%s: %s", path, call)
+		require.Equal(t, strings.HasSuffix(path, "virtual/virtual.go"), made, "%s: %s", path, call)
 	}
 }
 

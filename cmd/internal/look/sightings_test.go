@@ -13,12 +13,12 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord/inspect"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 )
 
 func TestAHolderIsDatedFromItsGrantIfThatWasSeen(t *testing.T) {
 	t.Parallel()
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var seen Sightings
 		ages := map[string]float64{}
 		look := func(holds ...string) map[string]*float64 {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 )
 
 func stateOf(t *testing.T, s site) (told state) {
@@ -28,7 +28,7 @@ func stateOf(t *testing.T, s site) (told state) {
 }
 
 func TestViewersShareOneLookAtATimeWhileOneAsks(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		looks, under := 0, 0
 		s := open(t, Config{Every: 2 * time.Second, Look: func(context.Context) (any, error) {
@@ -71,7 +71,7 @@ func TestViewersShareOneLookAtATimeWhileOneAsks(t *testing.T) {
 }
 
 func TestOldDataAreToldToBeOld(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var fails error
 		var hangs atomic.Bool
 		s := open(t, Config{Every: time.Second, Look: func(ctx context.Context) (any, error) {
@@ -112,7 +112,7 @@ func TestOldDataAreToldToBeOld(t *testing.T) {
 }
 
 func TestNothingSeenYetIsTold(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		s := open(t, Config{Look: func(ctx context.Context) (any, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -125,7 +125,7 @@ func TestNothingSeenYetIsTold(t *testing.T) {
 }
 
 func TestWhatAnActHasChangedIsSeenNext(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		looks := 0
 		s := open(t, Config{
 			Every: time.Hour, Look: func(context.Context) (any, error) { looks++; return looks, nil },
@@ -139,7 +139,7 @@ func TestWhatAnActHasChangedIsSeenNext(t *testing.T) {
 }
 
 func TestAnActIsBounded(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		s := open(t, Config{Acts: map[string]Act{"break": func(ctx context.Context, _ Target) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
@@ -176,7 +176,7 @@ func TestServingEndsWithItsContextAlsoDuringALook(t *testing.T) {
 }
 
 func TestWhatAnActHasChangedDuringALookIsSeenNext(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		looks := 0
 		begun, on := make(chan struct{}), make(chan struct{})
 		s := open(t, Config{

@@ -16,7 +16,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -78,7 +78,7 @@ func (c *liarConn) Read(p []byte) (int, error) {
 // F58: each reply that the session reads, cut short at every length, and some
 // replies to another request.
 func TestF58AReplyThatIsNotWholeFailsItsCallAndTheConnectionAndNothingElse(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		server, err := zkembed.Start(zkembed.WithAddr(""))
 		require.NoError(t, err)
 		defer server.Close()

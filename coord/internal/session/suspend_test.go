@@ -11,13 +11,13 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
 // F51: many suspends, each too short to be told from clocks that differ.
 func TestF51SuspendsThatAreShortEachEndTheWindowWithinTheTimeoutOfRealTime(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		const T, apart = 10 * time.Second, 40 * time.Millisecond
 		server, err := zkembed.Start(zkembed.WithAddr(""))
 		require.NoError(t, err)

@@ -1,7 +1,8 @@
+//go:build !fuzz
+
 package wire
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -12,49 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/virtual"
 )
-
-// InVirtualTime is coordtest.Virtual. Package coordtest imports this one, which
-// its own tests therefore cannot import.
-var InVirtualTime func(*testing.T, func(*testing.T))
-
-const timeout = 10 * time.Second
-
-// first is the number of the first request.
-const first = 2
-
-// recordingTap records the calls of a wire.
-type recordingTap struct {
-	refuse   error
-	first    []Request // asked as the connection opens
-	answers  int
-	timed    int // how many requests the window hears of
-	events   map[string]int32
-	failures int
-}
-
-func (r *recordingTap) Established(Welcome, time.Time) error { return r.refuse }
-func (r *recordingTap) Failed(*Conn, bool, error)            { r.failures++ }
-
-func (r *recordingTap) Answered(_ int64, _ error, sent time.Time, _ bool) {
-	r.answers++
-	if !sent.IsZero() {
-		r.timed++
-	}
-}
-
-func (r *recordingTap) Opened(c *Conn, _ Welcome) {
-	for _, request := range r.first {
-		_ = c.Ask(request, Nothing)
-	}
-}
-
-func (r *recordingTap) Fired(event int32, path string) {
-	if r.events == nil {
-		r.events = map[string]int32{}
-	}
-	r.events[path] = event
-}
 
 // link is a connection and the server's end of its connection.
 type link struct {
@@ -90,21 +51,6 @@ func (l link) serve(t *testing.T, body []byte) {
 	t.Helper()
 	_, err := l.server.Write(withLength(body))
 	require.NoError(t, err)
-}
-
-func reply(xid int32, zxid int64, code int32) []byte {
-	return appendInt32(appendInt64(appendInt32(nil, xid), zxid), code)
-}
-
-// welcome is the reply to a handshake.
-func welcome() []byte {
-	b := appendInt32(appendInt32(nil, 0), int32(timeout/time.Millisecond))
-	return appendBuffer(appendInt64(b, 77), make([]byte, 16))
-}
-
-// notification is what a server sends when a watch fires.
-func notification(event int32, path string) []byte {
-	return appendString(appendInt32(appendInt32(reply(xidNotification, -1, 0), event), 3), path)
 }
 
 // greets has the library shake hands.
@@ -150,7 +96,7 @@ func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
 }
 
 func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		ended := l.opened(t)
 		l.serve(t, notification(EventDeleted, "/gone"))
@@ -163,7 +109,7 @@ func TestAnEventIsToldAndALostConnectionAsTheEndOfTheWatches(t *testing.T) {
 }
 
 func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		type answer struct {
@@ -198,7 +144,7 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 }
 
 func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
 		answer := l.ask(t, OpDelete, 10)
@@ -209,7 +155,7 @@ func TestARequestThatWasNotSentYetIsToldOfALostConnection(t *testing.T) {
 }
 
 func TestMuchThatIsAskedTogetherMayTakeLong(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		var answers []chan error
@@ -232,7 +178,7 @@ type closedConn struct{ net.Conn }
 func (closedConn) Write([]byte) (int, error) { return 0, net.ErrClosed }
 
 func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		ended := l.handshake(t)
 		l.Conn.Conn = closedConn{l.Conn.Conn}
@@ -246,7 +192,7 @@ func TestAPacketThatAServerClosedOnIsKnownAlsoWhenItWasBeingWritten(t *testing.T
 }
 
 func TestAServerThatTakesNothingIsGivenUp(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		ended := l.opened(t)
 		begun := time.Now()
@@ -273,7 +219,7 @@ func TestAHandshakeTellsTheNewestChangeThatTheSessionKnowsOf(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerTheHandshakeIsGivenUpAfterASixth(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		begun := time.Now()
 		l.greets(t)
@@ -290,7 +236,7 @@ func TestAServerThatDoesNotAnswerARequestIsGivenUpAfterHalf(t *testing.T) {
 		"the library's ping": func(_ *testing.T, l link) { _, _ = l.Write(withLength(appendInt32(appendInt32(nil, xidPing), 11))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			InVirtualTime(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				l := newLink(t)
 				ended := l.opened(t)
 				time.Sleep(10 * timeout) // nothing is under way
@@ -313,7 +259,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 		kept  bool
 	}{{"in order", 1, true}, {"the first is passed over", 2, false}} {
 		t.Run(tc.name, func(t *testing.T) {
-			InVirtualTime(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				l := newLink(t)
 				ended := l.opened(t)
 				var answers []chan error
@@ -350,7 +296,7 @@ func TestARequestThatQueuesBehindOthersIsNotGivenUp(t *testing.T) {
 // A server that answered nothing on the connection before may be busy: it gets
 // all the time that there is for its first reply, and no more for the others.
 func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.Patient = true
 		ended := l.opened(t)
@@ -368,7 +314,7 @@ func TestABusyServerHasMoreTimeForItsFirstReplyOnly(t *testing.T) {
 }
 
 func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		told := make(chan error, 2)
 		tell := func(_ int64, err error) { told <- err }
@@ -387,7 +333,7 @@ func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.
 }
 
 func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		answer := l.ask(t, OpGetChildren2, 1)
@@ -403,7 +349,7 @@ func TestALargeReplyThatFlowsIsNotGivenUp(t *testing.T) {
 }
 
 func TestTheWindowHearsOfOneReadAndOneWriteInAHundredthOfTheTimeoutAndOfEveryTransaction(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		asked := int32(0)
@@ -442,7 +388,7 @@ func TestAWriteErrorIsNeverShownToTheLibrary(t *testing.T) {
 }
 
 func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.tap.refuse = errors.New("another session")
 		l.greets(t)
@@ -454,7 +400,7 @@ func TestARefusedSessionIsNotHandedToTheLibrary(t *testing.T) {
 
 // F59: a length that is wrong, behind which other packets go on.
 func TestF59APacketThatIsNeverWholeEndsTheConnectionWithinTheTimeout(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.opened(t)
 		answer := l.ask(t, OpGetData, 10)
@@ -474,7 +420,7 @@ func TestF59APacketThatIsNeverWholeEndsTheConnectionWithinTheTimeout(t *testing.
 }
 
 func TestF59BeforeTheHandshakeNoPacketIsLargerThanOne(t *testing.T) {
-	InVirtualTime(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.greets(t)
 		begun := time.Now()
@@ -499,73 +445,3 @@ func TestF59WhatIsAnnouncedTakesNoMemoryBeforeItComes(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
-
-// replies are what the decoders of the session's own requests read.
-var replies = []func(*Decoder){
-	func(d *Decoder) { d.Created("/a-") },
-	func(d *Decoder) { d.Names(); d.Stat() },
-	func(d *Decoder) { d.Buffer(); d.Stat() },
-	func(d *Decoder) { d.Stat() },
-	func(d *Decoder) { d.Results([]Op{{Kind: OpCreate, Path: "/a"}, {Kind: OpSet}, {Kind: OpCheck}}) },
-	func(d *Decoder) { d.welcome() },
-}
-
-func FuzzEveryReplyIsReadWholeOrEndsTheConnection(f *testing.F) {
-	for kind, body := range [][]byte{
-		appendString(nil, "/a-0000000001"),
-		append(appendString(appendInt32(nil, 1), "child"), make([]byte, statSize)...),
-		append(appendBuffer(nil, []byte("data")), make([]byte, statSize)...),
-		make([]byte, statSize),
-		appendMultiHeader(appendMultiHeader(append(appendMultiHeader(appendString(appendMultiHeader(nil, OpCreate, 0), "/a"), OpSet, 0),
-			make([]byte, statSize)...), OpCheck, 0), opError, 1),
-		welcome(),
-	} {
-		f.Add(byte(kind), body)
-	}
-	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
-		c := New(nopConn{}, &recordingTap{}, Options{Sizes: NewSizes(DefaultMaxPacket)})
-		c.open, c.stall = true, timeout
-		told := 0
-		c.begin(Request{xid: first, Op: OpMulti, Read: replies[int(kind)%len(replies)], Tell: func(int64, error) { told++ }})
-		_, err := c.examine(withLength(append(reply(first, 9, 0), body...)))
-		if err != nil {
-			c.stop(err)
-		}
-		require.Equal(t, 1, told)
-	})
-}
-
-func FuzzWhateverAServerSendsEveryRequestIsAnswered(f *testing.F) {
-	f.Add(withLength(welcome()))
-	f.Add(append(withLength(welcome()), withLength(append(reply(first, 9, 0), appendString(nil, "/a-1")...))...))
-	f.Add(append(withLength(welcome()), withLength(notification(EventDeleted, "/a"))...))
-	f.Add(binary.BigEndian.AppendUint32(withLength(welcome()), maxFrame))
-	f.Fuzz(func(t *testing.T, sent []byte) {
-		tap := &recordingTap{}
-		c := New(nopConn{sent: bytes.NewReader(sent)}, tap, Options{Limit: timeout, Asked: new(atomic.Uint32), Sizes: NewSizes(DefaultMaxPacket)})
-		_, _ = c.Write(withLength(make([]byte, 44)))
-		told := 0
-		for _, read := range replies {
-			require.NoError(t, c.Ask(Request{Op: OpGetData, Read: read, Tell: func(int64, error) { told++ }}, Nothing))
-		}
-		c.flush()
-		got, _ := io.ReadAll(c)
-		require.LessOrEqual(t, len(got), len(sent))
-		require.LessOrEqual(t, cap(c.frame), 4*len(sent)+keptBuffer)
-		require.Equal(t, len(replies), told)
-		require.Equal(t, 1, tap.failures)
-	})
-}
-
-// nopConn is a connection on which a server has sent something.
-type nopConn struct {
-	net.Conn
-	sent io.Reader
-}
-
-func (c nopConn) Read(p []byte) (int, error)     { return c.sent.Read(p) }
-func (nopConn) Write(p []byte) (int, error)      { return len(p), nil }
-func (nopConn) Close() error                     { return nil }
-func (nopConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (nopConn) SetReadDeadline(time.Time) error  { return nil }
-func (nopConn) SetWriteDeadline(time.Time) error { return nil }

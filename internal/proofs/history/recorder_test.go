@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 )
 
 // fake is a hold that ends on demand.
@@ -58,7 +58,7 @@ func acquire(t *testing.T, r *Recorder, f *fake) *Grant[*fake] {
 }
 
 func TestTimesAreVirtualInABubbleAndNoTwoAreEqual(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r := New()
 		op := r.Call("a", key, Put, Item("x"))
 		time.Sleep(time.Hour)
@@ -111,7 +111,7 @@ func TestAGrantWhoseReleaseWasRefusedEndsWithItsHold(t *testing.T) {
 }
 
 func TestALossCountsFromTheEndOfTheWindowIfThatCameFirst(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r, f := New(), newFake()
 		f.window = time.Now().Add(time.Second)
 		g := acquire(t, r, f)
@@ -126,7 +126,7 @@ func TestALossCountsFromTheEndOfTheWindowIfThatCameFirst(t *testing.T) {
 }
 
 func TestALossBeforeTheWindowsEndCountsFromWhenItShows(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r, f := New(), newFake()
 		g := acquire(t, r, f)
 		time.Sleep(time.Minute)
@@ -137,7 +137,7 @@ func TestALossBeforeTheWindowsEndCountsFromWhenItShows(t *testing.T) {
 }
 
 func TestALossCountsFromTheLastCheckOnAMachineThatIsBusy(t *testing.T) {
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r, f := New(), newFake()
 		r.ByChecks()
 		g := acquire(t, r, f)

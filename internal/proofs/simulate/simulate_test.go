@@ -17,9 +17,9 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
-	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
@@ -133,7 +133,7 @@ func inBubble(t *testing.T, seed uint64, res *Result) (trouble string) {
 			trouble = fmt.Sprintf("%v\n%s", p, stacks[:runtime.Stack(stacks, true)])
 		}
 	}()
-	coordtest.Virtual(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		if err := run(seed, res); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
@@ -144,7 +144,7 @@ func inBubble(t *testing.T, seed uint64, res *Result) (trouble string) {
 func TestTheDriverExcusesTheHoldOfTheNodeThatItDeletedAndOfNoOtherOfThatName(t *testing.T) {
 	for name, test := range map[string]struct{ older, violations int }{"its node": {0, 0}, "an earlier one": {1, 1}} {
 		t.Run(name, func(t *testing.T) {
-			coordtest.Virtual(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				w, err := newWorld(1)
 				require.NoError(t, err)
 				defer func() { require.NoError(t, w.srv.Close()) }()

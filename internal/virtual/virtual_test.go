@@ -1,18 +1,18 @@
-package coordtest_test
+package virtual_test
 
 import (
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/virtual"
 )
 
 // Timers that have run out by the time that they are looked at: with the race
 // detector and more than one processor this crashes most of the times.
 func TestManyTimersOfABubbleRunOutAtOnce(t *testing.T) {
 	for range 600 {
-		coordtest.Virtual(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {

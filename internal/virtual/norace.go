@@ -1,5 +1,5 @@
 //go:build !race
 
-package coordtest
+package virtual
 
 func onOneProcessor() (restore func()) { return func() {} }

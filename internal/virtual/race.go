@@ -1,6 +1,6 @@
 //go:build race
 
-package coordtest
+package virtual
 
 import (
 	"runtime"
