@@ -52,7 +52,7 @@ func (c *Client) newClaim(spec *Spec, stem string) *claim {
 func (cl *claim) enter(s *session.Session) {
 	cl.sess = s
 	cl.node.Init(&cl.client.nodes, s, (*owner)(cl))
-	cl.client.register(cl)
+	cl.client.claims.add(cl)
 }
 
 // join makes a claim's node and its directory. When the connection fails before
@@ -137,7 +137,7 @@ func (t together) join(ctx context.Context, once func() error, ensure func(error
 		for _, cl := range t {
 			switch {
 			case err != nil:
-				cl.client.unregister(cl)
+				cl.client.claims.remove(cl)
 			case left:
 				cl.leave(cl.atOnce) // no caller waits for it any more
 			}
@@ -150,26 +150,6 @@ func (t together) join(ctx context.Context, once func() error, ensure func(error
 		cl.hasJoined()
 	}
 	return nil
-}
-
-// keepOpen says whether the claim needs an open trust window: it does until it
-// has to wait, when its turn may have come, and as long as it is held. A claim
-// that only waits has its session write nothing.
-func (cl *claim) keepOpen(needed bool) {
-	c := cl.client
-	c.mu.Lock()
-	opens, known := c.claims[cl]
-	if known {
-		c.claims[cl] = needed
-	}
-	c.mu.Unlock()
-	switch {
-	case !known || needed == opens:
-	case needed:
-		cl.sess.KeepOpen()
-	default:
-		cl.sess.LetClose()
-	}
 }
 
 // path returns the path of the claim's node.
@@ -217,20 +197,6 @@ func (o *owner) Leaving() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.gone != nil || o.removal != nil
-}
-
-// lossBy returns why a change of the session ends the holds, if it does, and
-// whether their nodes are gone with it.
-func (c *Client) lossBy(change session.Change, s *session.Session) (cause error, gone bool) {
-	switch {
-	case change == session.Over:
-		return s.Err(), true
-	case change == session.Down && c.opts.dropping:
-		return ErrDisconnected, false
-	case change == session.WindowClosed:
-		return ErrWindowOver, false
-	}
-	return nil, false
 }
 
 // lose ends the holds that can no longer be trusted and deletes the node,

@@ -29,15 +29,13 @@ type Client struct {
 // shared is the state of a client and of the clients that [Client.Fresh] made
 // of it.
 type shared struct {
-	opts   options
-	chroot string
+	opts options
+	chroot
 	keeper *session.Keeper
 	nodes  znode.Host
+	claims registry
 	closed chan struct{}
 	once   sync.Once
-
-	mu     sync.Mutex
-	claims map[*claim]bool // whether the session keeps its trust window open for it
 }
 
 // Open connects to the servers, given as "host:port,host:port/chroot" (port
@@ -57,7 +55,7 @@ func Open(ctx context.Context, list string, opts ...Option) (*Client, error) {
 	}
 	_, err = c.keeper.Session(ctx)
 	if err == nil && len(c.opts.Auth) > 0 {
-		err = c.flush(ctx) // answered after the credentials
+		_, _, err = c.Fresh().Exists(ctx, "/") // answered after the credentials
 	}
 	if err != nil {
 		err = fmt.Errorf("no session with %s: %w", list, err)
@@ -94,14 +92,15 @@ func (c *Client) lookForChroot(ctx context.Context) error {
 func configure(list string, opts []Option) (*Client, error) {
 	c := &Client{shared: &shared{
 		opts: defaults(), closed: make(chan struct{}),
-		claims: map[*claim]bool{},
+		claims: registry{opens: map[*claim]bool{}},
 	}}
-	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.nodesOf
+	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.claims.nodes
 	c.opts.Notify = c.notify
-	var err error
-	if c.opts.Servers, c.chroot, err = servers.Parse(list); err != nil {
+	addresses, root, err := servers.Parse(list)
+	if err != nil {
 		return nil, err
 	}
+	c.opts.Servers, c.chroot = addresses, chroot(root)
 	for _, set := range opts {
 		if set == nil {
 			return nil, wire.Invalid("an option is nil")
@@ -146,24 +145,27 @@ func (c *Client) MaxPacket() int { return c.opts.MaxPacket }
 
 // Chroot returns the path that the connect string puts before every other, or
 // "".
-func (c *Client) Chroot() string { return c.chroot }
+func (c *Client) Chroot() string { return string(c.chroot) }
 
 // Dialect returns whose node names this client uses.
 func (c *Client) Dialect() Dialect { return c.opts.dialect }
 
+// chroot is the path that the connect string puts before every other, or "".
+type chroot string
+
 // full turns a path of the user's into one of the server's, relative undoes it.
-func (c *Client) full(path string) string {
-	if c.chroot == "" {
+func (c chroot) full(path string) string {
+	if c == "" {
 		return path
 	}
 	if path == "/" {
-		return c.chroot
+		return string(c)
 	}
-	return c.chroot + path
+	return string(c) + path
 }
 
-func (c *Client) relative(full string) string {
-	if rest := strings.TrimPrefix(full, c.chroot); rest != "" || full == "" {
+func (c chroot) relative(full string) string {
+	if rest := strings.TrimPrefix(full, string(c)); rest != "" || full == "" {
 		return rest
 	}
 	return "/"
@@ -192,55 +194,4 @@ func (c *Client) explain(err error) error {
 		return fmt.Errorf("%w (%w: %v)", err, ErrDisconnected, trouble)
 	}
 	return fmt.Errorf("%w (%w)", err, ErrDisconnected)
-}
-
-// pause waits a moment before a throttled request is repeated.
-func (c *Client) pause(ctx context.Context) {
-	timer := time.NewTimer(c.SessionTimeout() / 50)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-c.closed:
-	}
-}
-
-func (c *Client) claimsOf(s *session.Session) []*claim {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	claims := make([]*claim, 0, len(c.claims))
-	for cl := range c.claims {
-		if cl.sess == s {
-			claims = append(claims, cl)
-		}
-	}
-	return claims
-}
-
-// nodesOf returns the nodes of the claims of a session.
-func (c *Client) nodesOf(s *session.Session) []*znode.Node {
-	var nodes []*znode.Node
-	for _, cl := range c.claimsOf(s) {
-		nodes = append(nodes, &cl.node)
-	}
-	return nodes
-}
-
-// register keeps a claim informed, and the trust window open for it, until it
-// is unregistered.
-func (c *Client) register(cl *claim) {
-	c.mu.Lock()
-	c.claims[cl] = false
-	c.mu.Unlock()
-	cl.keepOpen(true)
-}
-
-func (c *Client) unregister(cl *claim) {
-	c.mu.Lock()
-	opens := c.claims[cl]
-	delete(c.claims, cl)
-	c.mu.Unlock()
-	if opens {
-		cl.sess.LetClose()
-	}
 }

@@ -21,7 +21,7 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 	if cl.spec.Exclusive {
 		e.Token = cl.node.Czxid()
 	}
-	cl.client.emit(e)
+	cl.client.opts.emit(e)
 }
 
 // notify passes a session's changes on to the claims born in it.
@@ -30,8 +30,8 @@ func (cl *claim) emit(kind string, since time.Time, err error) {
 // observers hear of it, which may take their time.
 func (c *Client) notify(change session.Change, s *session.Session) {
 	var leave, tell []func()
-	if cause, gone := c.lossBy(change, s); cause != nil {
-		for _, cl := range c.claimsOf(s) {
+	if cause, gone := c.opts.lossBy(change, s); cause != nil {
+		for _, cl := range c.claims.of(s) {
 			if l, t := cl.losing(cause, gone); l != nil {
 				leave, tell = append(leave, l), append(tell, t)
 			}
@@ -44,18 +44,32 @@ func (c *Client) notify(change session.Change, s *session.Session) {
 	case session.Up:
 		c.nodes.Connected(s)
 		c.opts.Log.Info("connected", "session", sessionName(s.ID()), "timeout", s.Timeout())
-		c.emit(event.Event{Kind: event.SessionUp, Session: s.ID()})
+		c.opts.emit(event.Event{Kind: event.SessionUp, Session: s.ID()})
 	case session.Down:
 		c.opts.Log.Info("connection lost", "session", sessionName(s.ID()))
-		c.emit(event.Event{Kind: event.SessionDown, Session: s.ID()})
+		c.opts.emit(event.Event{Kind: event.SessionDown, Session: s.ID()})
 	case session.Over:
 		c.nodes.Over(s)
 		c.opts.Log.Log(context.Background(), unlessClosed(s.Err()), "session over", "session", sessionName(s.ID()), "err", s.Err())
-		c.emit(event.Event{Kind: event.SessionOver, Session: s.ID(), Err: s.Err()})
+		c.opts.emit(event.Event{Kind: event.SessionOver, Session: s.ID(), Err: s.Err()})
 	}
 	for _, f := range tell {
 		f()
 	}
+}
+
+// lossBy returns why a change of the session ends the holds, if it does, and
+// whether their nodes are gone with it.
+func (o *options) lossBy(change session.Change, s *session.Session) (cause error, gone bool) {
+	switch {
+	case change == session.Over:
+		return s.Err(), true
+	case change == session.Down && o.dropping:
+		return ErrDisconnected, false
+	case change == session.WindowClosed:
+		return ErrWindowOver, false
+	}
+	return nil, false
 }
 
 // unlessClosed is the level at which an end is logged: what the user closed has
@@ -67,8 +81,8 @@ func unlessClosed(cause error) slog.Level {
 	return slog.LevelWarn
 }
 
-func (c *Client) emit(e event.Event) {
-	for _, observe := range c.opts.observers {
+func (o *options) emit(e event.Event) {
+	for _, observe := range o.observers {
 		observe(e)
 	}
 }
@@ -94,7 +108,7 @@ func (c *Client) tell(what znode.Event, n *znode.Node, err error) {
 		log.Error("may not find out whether an own node was made; if so, it stays until the session ends",
 			"name begins with", e.Path, "session", name, "err", err)
 	}
-	c.emit(e)
+	c.opts.emit(e)
 }
 
 // sessionName writes a session id as ZooKeeper's own tools do.

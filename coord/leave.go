@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -29,7 +30,7 @@ import (
 // unless ctx has ended before the call: a deferred Release with a dead context
 // still deletes and waits. One request, one round trip.
 func (h *Hold) Release(ctx context.Context) error {
-	ctx = bound(ctx)
+	ctx = calls.Bound(ctx)
 	if r := h.giveUp(); r != nil {
 		return opError("release", h.Node(), r.wait(ctx, h.claim.sess.Timeout()))
 	}
@@ -157,7 +158,7 @@ func (r *removal) over(err error) {
 	if err == nil {
 		r.claim.node.Forget()
 	}
-	r.claim.client.unregister(r.claim)
+	r.claim.client.claims.remove(r.claim)
 	close(r.done)
 }
 
@@ -282,7 +283,7 @@ func (e exchange) run(ctx context.Context) error {
 	}, func(err error, left bool) {
 		switch {
 		case err != nil:
-			e.next.client.unregister(e.next)
+			e.next.client.claims.remove(e.next)
 		case left:
 			r := e.next.leave(e.next.atOnce)
 			<-r.done

@@ -64,8 +64,8 @@ type Line struct {
 	// dialect, unless there is AnyDialect. If the listing of its join shows
 	// such a contender before a claim, the claim is refused ([ErrForeign]). A
 	// claim that finds it later, because that listing was not made or was lost
-	// or its call has waited before ([Patient]), waits until it is gone. Names
-	// of no known shape are ignored.
+	// or its call has waited before (recipe.Patient), waits until it is gone.
+	// Names of no known shape are ignored.
 	Kinds []string
 	// AnyDialect: contenders of both dialects take part, and none of another
 	// kind matters. It is for claims that do not exclude each other.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
 
 // Stat is what ZooKeeper keeps about a node.
@@ -47,7 +48,7 @@ func read[T any](ctx context.Context, c *Client, op, path string, f func(*sessio
 			return zero, c.Failure(op, path, err)
 		}
 		if errors.Is(err, ErrThrottled) {
-			c.pause(ctx)
+			znode.Pause(ctx, s)
 		}
 	}
 }
@@ -109,7 +110,7 @@ func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error
 			return err
 		}
 		if errors.Is(err, ErrThrottled) {
-			c.pause(ctx)
+			znode.Pause(ctx, c.keeper.Current())
 		}
 	}
 }
@@ -146,15 +147,6 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
 func (c *Client) EnsureDir(ctx context.Context, path string) error {
 	_, err := read(ctx, c, "create", path, func(s *session.Session, full string) (struct{}, error) {
 		return struct{}{}, s.EnsurePath(ctx, full, c.opts.acl)
-	})
-	return err
-}
-
-// flush is a write that changes nothing. When it has returned nil, reads of
-// this client show everything committed before the call: one request.
-func (c *Client) flush(ctx context.Context) error {
-	_, err := read(ctx, c, "flush", "/", func(s *session.Session, _ string) (struct{}, error) {
-		return struct{}{}, s.Flush(ctx)
 	})
 	return err
 }

@@ -204,7 +204,7 @@ func (cl *claim) releasedBy() {
 	if len(parts) > 0 {
 		_ = cl.sess.Go(func() { _ = removeParts(cl.partsLeft()) }) // fails when the session took them with it
 	}
-	cl.client.unregister(cl)
+	cl.client.claims.remove(cl)
 	for _, h := range released {
 		h.tellReleased()
 	}

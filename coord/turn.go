@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -40,7 +41,7 @@ func (cl *claim) turn(ctx context.Context, rule Rule, try bool) (*Hold, error) {
 		}
 		return cl.grant(ctx)
 	}
-	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || IsPatient(ctx))}
+	w := waiter{cl: cl, rule: rule, waits: !try && (cl.view == nil || calls.IsPatient(ctx))}
 	var granted bool
 	var err error
 	if !w.followOwn() {
@@ -161,7 +162,7 @@ func (w *waiter) blame(err error) error {
 
 func (cl *claim) reportForeign(what string, f Contender) {
 	cl.client.opts.Log.Warn(what, "claim", cl.path(), "foreign", f.Name)
-	cl.client.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
+	cl.client.opts.emit(event.Event{Kind: event.Foreign, Session: cl.sess.ID(), Path: cl.spec.Line.Dir + "/" + f.Name})
 }
 
 // remember keeps those to wait for, and those ahead if these are all and few.

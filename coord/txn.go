@@ -119,7 +119,7 @@ func (c *Client) results(ops []Op, replies []wire.Result, err error) ([]Result, 
 		}
 		return nil, &TxnError{Index: i, Op: opNames[ops[i].kind], Path: ops[i].path, Err: err}
 	}
-	if err != nil {
+	if err != nil || replies == nil { // nil: it took effect, and the reply was lost
 		return nil, err
 	}
 	results := make([]Result, len(replies))

@@ -42,10 +42,10 @@ func (c *Client) waitIn(ctx context.Context, s *session.Session, look func(v *Vi
 		wake, at, err := v.wakers()
 		if err == nil {
 			read = v.read // and no more of the view: thousands may wait
-			err = c.sleep(ctx, wake, at)
+			err = sleep(ctx, c.closed, wake, at)
 		}
 		if err != nil {
-			return err
+			return c.explain(err)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (v *View) wakers() (wake []<-chan struct{}, at time.Time, err error) {
 
 // sleep returns when one of the channels is closed, and at a time unless that
 // is zero. It fails when the wait is over.
-func (c *Client) sleep(ctx context.Context, wake []<-chan struct{}, at time.Time) error {
+func sleep(ctx context.Context, closed <-chan struct{}, wake []<-chan struct{}, at time.Time) error {
 	if !at.IsZero() {
 		due, cancel := context.WithDeadline(ctx, at)
 		defer cancel()
@@ -265,10 +265,10 @@ func (c *Client) sleep(ctx context.Context, wake []<-chan struct{}, at time.Time
 	}
 	receive(wake)
 	select {
-	case <-c.closed:
-		return c.explain(ErrClosed)
+	case <-closed:
+		return ErrClosed
 	case <-ctx.Done():
-		return c.explain(session.Ended(ctx))
+		return session.Ended(ctx)
 	default:
 		return nil
 	}

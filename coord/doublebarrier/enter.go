@@ -188,7 +188,7 @@ func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) 
 
 // withdraw deletes the own node. It takes at most 50 ms when ctx has ended.
 func withdraw(ctx context.Context, h *coord.Hold) {
-	ctx, cancel := coord.Grace(ctx)
+	ctx, cancel := recipe.Grace(ctx)
 	defer cancel()
 	_ = h.Release(ctx) // a node that is not deleted yet is deleted in the background
 }

@@ -117,11 +117,11 @@ const shortestPause = 10 * time.Millisecond
 // that cannot lead lets the others lead.
 //
 // When ctx ends, Run returns its error after lead has returned and the term has
-// been resigned, as far as [coord.Grace] gives time for that. It returns the
+// been resigned, as far as [recipe.Grace] gives time for that. It returns the
 // errors of [Election.Campaign], too.
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
 	campaigning := ctx
-	for pause := shortestPause; ; campaigning = coord.Patient(ctx) {
+	for pause := shortestPause; ; campaigning = recipe.Patient(ctx) {
 		term, err := e.Campaign(campaigning, data)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	defer func() { // also when lead panics
 		lost := errors.Is(t.Err(), coord.ErrLost)
-		resigning, cancel := coord.Grace(ctx)
+		resigning, cancel := recipe.Grace(ctx)
 		defer cancel()
 		_ = t.Resign(resigning) // a deletion that is not confirmed goes on in the background
 		if lost {

@@ -104,7 +104,7 @@ type waiter struct {
 	turn *coord.Hold
 	err  error
 
-	patient bool // its call has waited before; see [coord.Patient]
+	patient bool // its call has waited before; see [recipe.Patient]
 }
 
 // acquire waits for a turn. A turn that is granted when ctx has ended already
@@ -113,7 +113,7 @@ func (q *local) acquire(ctx context.Context) (*coord.Hold, error) {
 	if ctx.Err() != nil {
 		return nil, recipe.Ended(ctx)
 	}
-	w := &waiter{patient: coord.IsPatient(ctx)}
+	w := &waiter{patient: recipe.IsPatient(ctx)}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, w)
 	q.advance()
@@ -220,7 +220,7 @@ func (q *local) used() bool { return q.taken >= q.turns || time.Since(q.since) >
 func (q *local) ask() {
 	ctx, stop := context.WithCancel(context.Background())
 	if q.waiting[0].done != nil { // it has waited for a turn
-		ctx = coord.Patient(ctx)
+		ctx = recipe.Patient(ctx)
 	}
 	q.asking, q.stop = true, stop
 	go func() {

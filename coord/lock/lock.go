@@ -170,7 +170,7 @@ func (m *Multi) Acquire(ctx context.Context) (*recipe.Group, error) {
 		case ctx.Err() != nil:
 			return g, recipe.Ended(ctx, err)
 		}
-		ctx = coord.Patient(ctx)
+		ctx = recipe.Patient(ctx)
 	}
 }
 
@@ -200,7 +200,7 @@ func (m *Multi) all(ctx context.Context, acquire func(Acquirer, context.Context)
 			return nil, lost, release(ctx, holds, err)
 		}
 		holds = append(holds, h)
-		waiting = h.Context(coord.Patient(waiting))
+		waiting = h.Context(recipe.Patient(waiting))
 	}
 	g = recipe.NewGroup(holds[0], holds[1:]...)
 	if err := g.Err(); err != nil {
@@ -218,7 +218,7 @@ func release(ctx context.Context, holds []*coord.Hold, why error) error {
 		}
 		return why
 	}
-	releasing, cancel := coord.Grace(ctx)
+	releasing, cancel := recipe.Grace(ctx)
 	defer cancel()
 	return recipe.Joined(why, recipe.NewGroup(holds[0], holds[1:]...).Release(releasing))
 }

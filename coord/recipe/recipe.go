@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -28,7 +29,7 @@ type held interface {
 // f's error as it is, or joined (by go-multierror) with the loss, if the hold
 // was lost before f returned and another may have held at the same time; and
 // with the error of the release. It ends with ctx, but for f: a release then
-// has the time of [coord.Grace].
+// has the time of [Grace].
 //
 // acquire is a recipe's method: Acquire, TryAcquire, or another of that form.
 func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f func(ctx context.Context, held H) error) (err error) {
@@ -41,7 +42,7 @@ func Do[H held](ctx context.Context, acquire func(context.Context) (H, error), f
 		if errors.Is(lost, coord.ErrReleased) || errors.Is(err, lost) {
 			lost = nil
 		}
-		releasing, cancel := coord.Grace(ctx)
+		releasing, cancel := Grace(ctx)
 		defer cancel()
 		err = Joined(err, lost, held.Release(releasing))
 	}()
@@ -104,3 +105,18 @@ func Joined(errs ...error) error {
 	}
 	return all
 }
+
+// Patient returns a context for what a call acquires after it has waited:
+// [coord.Client.Acquire] then waits for a contender that cannot be honoured
+// ([coord.Line]) instead of failing with [coord.ErrForeign], which would come
+// late.
+func Patient(ctx context.Context) context.Context { return calls.Patient(ctx) }
+
+// IsPatient reports whether ctx is, or descends from, one that [Patient] made.
+func IsPatient(ctx context.Context) bool { return calls.IsPatient(ctx) }
+
+// Grace returns ctx, or when that has ended already, a context that lasts for
+// another 50 ms: for a release whose caller has no more time. Servers in good
+// health answer within that; a release that is not confirmed by then goes on in
+// the background. A release with either context ends with it.
+func Grace(ctx context.Context) (context.Context, context.CancelFunc) { return calls.Grace(ctx) }

@@ -29,7 +29,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, try bool) (ho
 			case ctx.Err() != nil:
 				return recipe.Ended(ctx, err)
 			}
-			ctx = coord.Patient(ctx)
+			ctx = recipe.Patient(ctx)
 		}
 	})
 	return holds, s.client.Failure(op, s.path, err)

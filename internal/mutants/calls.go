@@ -29,15 +29,15 @@ var calls = []mutant{
 	off("nothing is sent for a context that has ended", in(coord, "TestNothingIsAskedOfTheServer"),
 		"Session.awaitUp", `case ctx.Err() != nil:`, `case false:`),
 	off("Do: a release does not outlive its context for long", in(coord, "TestDoEndsWithItsContext"),
-		"Do", `releasing, cancel := coord.Grace(ctx)`, `releasing, cancel := ctx, func() {}`),
+		"Do", `releasing, cancel := Grace(ctx)`, `releasing, cancel := ctx, func() {}`),
 	off("a context that ends during a release ends the release", in(coord, "TestDoEndsWithAContext"),
-		"bound", `if ctx.Value(boundKey{}) != nil {`, `if false {`),
+		"Bound", `if ctx.Value(boundKey{}) != nil {`, `if false {`),
 	off("Close waits for a server's answer, but not for long", in(coord, "TestCloseGivesAHungServer"),
 		"Session.closeInOrder", `w.CloseSession(min(closeLimit, s.Timeout()/handshakeShare))`, `w.CloseSession(s.Timeout())`),
 	off("double barrier: the chroot counts for what fits into a transaction", in(barrier, "TestAChrootCounts"),
 		"New", `len(client.Chroot())+len(path)`, `len(path)`),
 	off("inside of a hold: only claims of the same line concern it", in(coord, "TestAHoldOfAnotherLine"),
-		"Client.inside", `case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(spec.Kind):`, `case !ok || ctx.Err() != nil:`),
+		"Spec.inside", `case !ok || ctx.Err() != nil || !held.claim.spec.Line.has(s.Kind):`, `case !ok || ctx.Err() != nil:`),
 	off("a request for a claim is written at its version", in(coord, "TestNothingIsDoneToASuccessor"),
 		"ask", `_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), stat.Version)`,
 		`_, err := c.Set(ctx, node, dialect.Request(c.Dialect(), kept), -1)`),
@@ -63,7 +63,7 @@ var bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-se
 // others, a test made for them does.
 var judges = []mutant{
 	off("simulation: the window's end ends holds", bySimulation,
-		"Client.lossBy", `case change == session.WindowClosed:`, `case false:`),
+		"options.lossBy", `case change == session.WindowClosed:`, `case false:`),
 	off("simulation: a writer waits for readers", bySimulation,
 		"writeRule", `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
 	if len(ahead) == 0 {`,

@@ -28,5 +28,5 @@ var election = []mutant{
 	off("Retry: a lost hold does not come back", in(coord, "TestRetryMakesNoCall"),
 		"Client.Retry", ` || errors.Is(err, ErrLost)`, ""),
 	off("election: Run is not refused when it campaigns again", in(elect, "TestF56"),
-		"Election.Run", `campaigning = coord.Patient(ctx)`, ""),
+		"Election.Run", `campaigning = recipe.Patient(ctx)`, ""),
 }

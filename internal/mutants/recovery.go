@@ -33,9 +33,9 @@ var recovery = []mutant{
 	off("recovery: every claim of a name is told by its version", in(coord, "TestAReleaseWithoutAProof"),
 		"NameSpec.claim", `= &s, true, true, s.Data`, `= &s, true, len(s.With)+len(s.Proof) > 0, s.Data`),
 	off("a name that a former session has is waited for", in(coord, "TestANameThatAFormerSession"),
-		"Client.awaitFormer", `len(former) == 0 || cl.named == nil`, `true`),
+		"claim.awaitFormer", `len(former) == 0 || cl.named == nil`, `true`),
 	off("janitor: a node of a session that was given up goes before the next is made", in(coord, "TestAContenderWhoseSessionWasGivenUp"),
-		"Client.acquire", `if err := c.removeFormer(ctx, cl); err != nil {`, `if err := error(nil); err != nil {`),
+		"Client.acquire", `if err := cl.removeFormer(ctx); err != nil {`, `if err := error(nil); err != nil {`),
 	off("strays: looked for when the session is connected again", in(coord, "TestANodeThatAServerMakesLate"),
 		"Client.notify", `		c.nodes.Connected(s)
 `,

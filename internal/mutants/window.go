@@ -58,7 +58,7 @@ var window = []mutant{
 	off("window: probes while it is needed", in(coord, "TestAHoldLastsForHoursWhileNothingFails"),
 		"Session.attend", `if isUp && needed {`, `if false {`),
 	off("window: its end ends holds", in(coord, "TestAHoldEndsBeforeTheServerGivesTheSessionUp"),
-		"Client.lossBy", `case change == session.WindowClosed:`, `case false:`),
+		"options.lossBy", `case change == session.WindowClosed:`, `case false:`),
 	off("Err looks at the clock", in(coord, "TestErrIsRightBeforeTheLossIsNoticed"),
 		"Hold.causeOfLoss", `case !time.Now().Before(cl.sess.Deadline()):`, `case false:`),
 	off("Vouch: a grant needs an open window", in(coord, "TestAWaiterWhoseWindowIsClosedIsGrantedItsTurnWhenItIsOpen"),

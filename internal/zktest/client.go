@@ -232,7 +232,11 @@ func closeSession(addr string, id int64, timeout time.Duration) error {
 		return err
 	}
 	defer conn.Close()
-	if _, err := readFrame(conn); err != nil {
+	reply, err := readFrame(conn)
+	if err == nil && (len(reply) < 16 || binary.BigEndian.Uint32(reply[12:]) != 0) { // after xid and zxid
+		err = fmt.Errorf("refused: % x", reply)
+	}
+	if err != nil {
 		return fmt.Errorf("zktest: closing session 0x%x: %w", id, err)
 	}
 	return nil

@@ -1,0 +1,48 @@
+// Package calls has what a context says about the call that it is given to.
+package calls
+
+import (
+	"context"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+)
+
+type (
+	patientKey struct{}
+	boundKey   struct{}
+)
+
+// Patient returns a context for what a call acquires after it has waited.
+func Patient(ctx context.Context) context.Context {
+	if IsPatient(ctx) {
+		return ctx
+	}
+	return context.WithValue(ctx, patientKey{}, true)
+}
+
+// IsPatient reports whether ctx is, or descends from, one that [Patient] made.
+func IsPatient(ctx context.Context) bool { return ctx.Value(patientKey{}) != nil }
+
+// Grace returns ctx, or when that has ended already, a context that lasts for
+// another 50 ms.
+func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	decided := context.WithValue(ctx, boundKey{}, true)
+	if ctx.Err() == nil {
+		return decided, func() {}
+	}
+	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, session.Ended(ctx))
+}
+
+// Bound returns the context that bounds a release called with ctx: ctx, or
+// nothing if ctx has ended already. A context that ends later ends during the
+// call.
+func Bound(ctx context.Context) context.Context {
+	if ctx.Value(boundKey{}) != nil {
+		return ctx
+	}
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithValue(ctx, boundKey{}, true)
+}

@@ -1,0 +1,76 @@
+package coord
+
+import (
+	"sync"
+
+	"github.com/zkcoord/zkcoord/coord/internal/session"
+	"github.com/zkcoord/zkcoord/coord/internal/znode"
+)
+
+// registry is the claims of a client. They hear of the changes of their
+// sessions, which keep their trust windows open for the claims that need it.
+type registry struct {
+	mu    sync.Mutex
+	opens map[*claim]bool // whether it needs an open window
+}
+
+// add keeps a claim informed, and the window open for it, until the claim is
+// removed.
+func (r *registry) add(cl *claim) {
+	r.mu.Lock()
+	r.opens[cl] = false
+	r.mu.Unlock()
+	cl.keepOpen(true)
+}
+
+func (r *registry) remove(cl *claim) {
+	r.mu.Lock()
+	opens := r.opens[cl]
+	delete(r.opens, cl)
+	r.mu.Unlock()
+	if opens {
+		cl.sess.LetClose()
+	}
+}
+
+// keepOpen says whether the claim needs an open trust window: it does until it
+// has to wait, when its turn may have come, and as long as it is held. A claim
+// that only waits has its session write nothing.
+func (cl *claim) keepOpen(needed bool) {
+	r := &cl.client.claims
+	r.mu.Lock()
+	opens, known := r.opens[cl]
+	if known {
+		r.opens[cl] = needed
+	}
+	r.mu.Unlock()
+	switch {
+	case !known || needed == opens:
+	case needed:
+		cl.sess.KeepOpen()
+	default:
+		cl.sess.LetClose()
+	}
+}
+
+// of returns the claims of a session.
+func (r *registry) of(s *session.Session) []*claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	claims := make([]*claim, 0, len(r.opens))
+	for cl := range r.opens {
+		if cl.sess == s {
+			claims = append(claims, cl)
+		}
+	}
+	return claims
+}
+
+// nodes returns the nodes of the claims of a session.
+func (r *registry) nodes(s *session.Session) []*znode.Node {
+	var nodes []*znode.Node
+	for _, cl := range r.of(s) {
+		nodes = append(nodes, &cl.node)
+	}
+	return nodes
+}
