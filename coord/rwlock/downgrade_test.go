@@ -193,7 +193,8 @@ func TestADowngradeThatNeverArrivedIsMadeAgain(t *testing.T) {
 // downgrade runs a downgrade in the background until the proxy holds it.
 func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struct{}) <-chan grant {
 	s.Helper()
-	held := s.exchanges(proxy.Hold(arrive))
+	// Also the transaction that a client repeats which was quick to come back.
+	held := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Times: proxy.Always, Do: proxy.Hold(arrive)})
 	done := make(chan grant, 1)
 	go func() {
 		r, err := h.Downgrade(ctx)
