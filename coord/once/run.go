@@ -54,7 +54,7 @@ func (o *Once) do(ctx context.Context, op, key string, f Func, try bool) (Result
 func (r *Run) perform(ctx context.Context, f Func) (res Result, failure, err error) {
 	defer r.Abandon() // after a panic; otherwise nothing is left to release
 	data, failure := f(r.Context(ctx), r)
-	ending, cancel := coord.Grace(ctx)
+	ending, cancel := recipe.Grace(ctx)
 	defer cancel()
 	res, err = r.End(ending, data, failure)
 	return res, failure, err
