@@ -1,6 +1,10 @@
 package window
 
 import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +101,75 @@ func TestTheWindowNeverShrinks(t *testing.T) {
 		s.Answer(s.at(ms), s.at(ms), ms%3 == 0)
 		require.GreaterOrEqual(t, s.until(), last)
 		last = s.until()
+	}
+}
+
+// schedule is when writes are sent: at two intervals by turns. A chain of
+// single writes has equal ones; of a pair, the second write is sent when the
+// first is acknowledged.
+type schedule [2]time.Duration
+
+// quick is the round trip of the writes of a schedule.
+const quick = timeout / 100
+
+func chain(interval time.Duration) schedule { return schedule{interval, interval} }
+
+func pairs(apart time.Duration) schedule { return schedule{quick, apart - quick} }
+
+// writes is how many are sent in T.
+func (s schedule) writes() float64 { return 2 * float64(timeout) / float64(s[0]+s[1]) }
+
+// outlasts is the longest outage that a hold survives whenever the outage
+// begins, the time to connect again included: what is left of the window just
+// before a write is answered.
+func (s schedule) outlasts(lag time.Duration) time.Duration {
+	w, left := begun(lag), timeout
+	next := w.start
+	for n := 0; next.Before(w.start.Add(6 * timeout)); n++ {
+		next = next.Add(s[n%2])
+		if came := next.Add(quick); next.After(w.start.Add(2 * timeout)) {
+			left = min(left, w.End().Sub(came))
+		}
+		w.Answer(next, next.Add(quick), true)
+	}
+	return left
+}
+
+// cheapest is the fewest writes in T with which a hold survives the outage, of
+// all schedules with these first intervals.
+func cheapest(outage, lag time.Duration, first []time.Duration) float64 {
+	for both := timeout / 2; both > 2*quick; both -= timeout / 400 {
+		for _, one := range first {
+			if s := (schedule{one, both - one}); one <= both/2 && s.outlasts(lag) >= outage {
+				return s.writes()
+			}
+		}
+	}
+	return math.Inf(1)
+}
+
+// The table is the one in docs/design.md.
+func TestNoScheduleOfWritesThatSurvivesTheSameOutageIsCheaper(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/design.md")
+	require.NoError(t, err)
+	var every []time.Duration
+	for one := quick; one <= timeout/4; one += timeout / 400 {
+		every = append(every, one)
+	}
+	share := func(d time.Duration) string { return fmt.Sprintf("%.3f T", float64(d)/float64(timeout)) }
+	for name, tick := range map[string]time.Duration{
+		"not known": 0, "T/3": timeout / 3, "T/4": timeout / 4, "T/5": timeout / 5, "T/10": timeout / 10, "T/20": timeout / 20,
+	} {
+		lag := Lag(timeout, tick)
+		interval := begun(lag).Interval(epoch)
+		single, paired := chain(interval), pairs(2*interval)
+		outage, inPairs := single.outlasts(lag), paired.outlasts(lag)
+		writes, least := single.writes(), cheapest(outage, lag, every[:1])
+		require.LessOrEqual(t, inPairs, outage, name)
+		require.GreaterOrEqual(t, least, writes, name)
+		require.GreaterOrEqual(t, cheapest(outage, lag, every), writes, name)
+		row := fmt.Sprintf("| %s | %s | %.1f | %s | %s | %.1f |\n", name, share(interval), writes, share(outage), share(inPairs), least)
+		require.True(t, strings.Contains(string(page), row), "the table has no row %s", row)
 	}
 }
 
