@@ -95,7 +95,7 @@ func configure(list string, opts []Option) (*Client, error) {
 		claims: registry{opens: map[*claim]bool{}},
 	}}
 	c.nodes.Tell, c.nodes.IsRequest, c.nodes.Others = c.tell, dialect.IsRequest, c.claims.nodes
-	c.opts.Notify = c.notify
+	c.opts.Notify, c.opts.Attended = c.notify, c.opts.attended
 	addresses, root, err := servers.Parse(list)
 	if err != nil {
 		return nil, err

@@ -72,6 +72,16 @@ func (o *options) lossBy(change session.Change, s *session.Session) (cause error
 	return nil, false
 }
 
+// attended reports whether the attendant of this host closes the session.
+func (o *options) attended(session int64, err error) {
+	if err != nil {
+		o.Log.Warn("no attendant: should this process die, others wait until the session expires", "session", sessionName(session), "err", err)
+	} else {
+		o.Log.Info("attended", "session", sessionName(session))
+	}
+	o.emit(event.Event{Kind: event.SessionAttended, Session: session, Err: err})
+}
+
 // unlessClosed is the level at which an end is logged: what the user closed has
 // ended in order.
 func unlessClosed(cause error) slog.Level {

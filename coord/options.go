@@ -216,6 +216,36 @@ func WithObserver(f func(event.Event)) Option {
 	}
 }
 
+// WithAttendant has the attendant of this host close the session as soon as
+// this process is gone, however it died: the next in line follows within
+// milliseconds, and only the loss of the host costs the session time-out, which
+// can be long then (30 or 60 s). path is the attendant's socket, such as
+// /run/zkcoord/attend.sock; package attend and "zkcoord attend" serve it, and
+// that package says what they are told and what is guaranteed. Nothing depends
+// on the attendant: without one, the client looks for it again and again, and
+// says so once, in the log and by [event.SessionAttended].
+//
+// The process is gone when its connection to the attendant is closed by all who
+// have it. It is closed in programs that the process starts. One that acts
+// under a hold of this process, and may outlive it, is to have it: each of
+// share gets a copy of each connection to the attendant, before the session is
+// told on it, to be passed on (exec.Cmd.ExtraFiles), and closed when it is
+// needed no more. It must not block.
+func WithAttendant(path string, share ...func(connection *os.File)) Option {
+	return func(o *options) error {
+		if path == "" || strings.ContainsRune(path, 0) {
+			return wire.Invalid("attendant %q: write the path of its socket, such as /run/zkcoord/attend.sock", path)
+		}
+		for _, f := range share {
+			if f == nil {
+				return wire.Invalid("a function to share the connection to the attendant with is nil")
+			}
+		}
+		o.Attendant, o.Share = path, share
+		return nil
+	}
+}
+
 // WithIdentity names this process in the data of its nodes, with host and pid;
 // by default it is the program's name.
 func WithIdentity(name string) Option {

@@ -63,6 +63,10 @@ func TestTheDebianPackage(t *testing.T) {
 	zkcoord := root + "/usr/bin/zkcoord"
 	require.Regexp(t, `^zkcoord \S+ \(go\S+, commit ([0-9a-f]{40}|unknown)\)`, script(t, root, zkcoord+" version"))
 	require.Equal(t, "held\n", script(t, root, zkcoord+" lock /l -- echo held", "ZK_SERVERS="+srv.ConnectString()))
+	for _, unit := range []string{"zkcoord-attend.service", "zkcoord-attend.socket"} {
+		require.Equal(t, read(t, unit), read(t, root+"/usr/lib/systemd/system/"+unit))
+	}
+	require.Equal(t, read(t, "zkcoord-attend.conf"), read(t, root+"/usr/lib/sysusers.d/zkcoord.conf"))
 	require.Contains(t, script(t, root, "gunzip <usr/share/man/man1/zkcoord.1.gz"), ".SH COMMANDS")
 	script(t, root, dpkg+"--purge zkcoord")
 	require.NoDirExists(t, root+"/usr/share/doc/zkcoord")
@@ -174,13 +178,29 @@ func TestShellsComplete(t *testing.T) {
 	}
 }
 
-func TestTheUnitIsValid(t *testing.T) {
+func TestTheUnitsAreValid(t *testing.T) {
 	needsDebian(t)
-	unit := read(t, "zkcoord-elect@.service")
-	file := t.TempDir() + "/zkcoord-elect@.service"
-	// The program that is named has to be there.
-	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(unit, "/usr/bin/zkcoord", "/usr/bin/env")), 0o600))
-	require.NotContains(t, script(t, ".", "systemd-analyze verify --man=no "+file), "zkcoord-elect")
+	dir := t.TempDir()
+	var files []string
+	for _, unit := range []string{"zkcoord-elect@.service", "zkcoord-attend.service", "zkcoord-attend.socket"} {
+		// The program that is named has to be there.
+		text := strings.ReplaceAll(read(t, unit), "/usr/bin/zkcoord", "/usr/bin/env")
+		require.NoError(t, os.WriteFile(dir+"/"+unit, []byte(text), 0o600))
+		files = append(files, dir+"/"+unit)
+	}
+	require.NotContains(t, script(t, dir, "systemd-analyze verify --man=no "+strings.Join(files, " ")), "zkcoord-")
+	// Its own measure: 0 is all that systemd can do, 10 nothing. A service that
+	// needs the network cannot do without that.
+	require.Regexp(t, `Overall exposure level for zkcoord-attend.service: [01]\.\d OK`,
+		script(t, dir, "systemd-analyze security --offline=yes --no-pager "+dir+"/zkcoord-attend.service"))
+	script(t, dir, "systemd-sysusers --dry-run "+mustAbs(t, "zkcoord-attend.conf"))
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	return path
 }
 
 func TestAnIncompatibleChangeSinceTheLastTagIsReported(t *testing.T) {

@@ -37,7 +37,7 @@ tree() { # tree OS ARCH DIR: the binary, and what goes with it, as written by a 
 	call completion zsh >"$share/zsh/site-functions/_zkcoord"
 	call completion fish >"$share/fish/vendor_completions.d/zkcoord.fish"
 	cp LICENSE docs/command.md docs/running.md "$share/doc/zkcoord/"
-	cp packaging/zkcoord-elect@.service "$share/doc/zkcoord/examples/"
+	cp packaging/zkcoord-elect@.service packaging/zkcoord-attend.{service,socket,conf} "$share/doc/zkcoord/examples/"
 }
 
 deb() { # deb ARCH DIR
@@ -48,6 +48,9 @@ deb() { # deb ARCH DIR
 	mkdir -p "$to/DEBIAN" "$to/usr"
 	cp -r "$2/bin" "$2/share" "$to/usr/"
 	mv "$to/usr/share/zsh/site-functions" "$to/usr/share/zsh/vendor-completions"
+	mkdir -p "$to/usr/lib/systemd/system" "$to/usr/lib/sysusers.d"
+	mv "$to/usr/share/doc/zkcoord/examples/"zkcoord-attend.{service,socket} "$to/usr/lib/systemd/system/"
+	mv "$to/usr/share/doc/zkcoord/examples/zkcoord-attend.conf" "$to/usr/lib/sysusers.d/zkcoord.conf"
 	local kib=$(find "$to/usr" -type f -printf '%s\n' | awk '{ n += $1 } END { print int((n + 1023) / 1024) }')
 	sed "s/^Package: .*/&\nVersion: $number\nArchitecture: $1\nInstalled-Size: $kib/" packaging/control >"$to/DEBIAN/control"
 	(cd "$to" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)

@@ -6,17 +6,18 @@ import "time"
 
 // The kinds of an [Event].
 const (
-	SessionUp    = "session up"        // connected with a session
-	SessionDown  = "session down"      // connection lost, session perhaps alive; not when that ends it
-	SessionOver  = "session over"      // Err says why; unless the client is closed, a new one is being opened
-	Joined       = "joined"            // a claim's node was created, after Took
-	Granted      = "granted"           // its turn came, Took after the call
-	Ended        = "ended"             // a hold was released (Err is coord.ErrReleased) or lost (coord.ErrLost), or a wait given up, after Took
-	Revoked      = "revoked"           // it was asked to give up; see inspect.Revoke
-	Foreign      = "foreign contender" // a contender of another dialect or recipe came after the own one, or is waited for
-	Recovered    = "recovered"         // a create whose reply was lost had taken effect
-	StrayRemoved = "stray removed"     // a server that had been cut off made an own node late; it was deleted
-	NodeStranded = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
+	SessionUp       = "session up"        // connected with a session
+	SessionDown     = "session down"      // connection lost, session perhaps alive; not when that ends it
+	SessionOver     = "session over"      // Err says why; unless the client is closed, a new one is being opened
+	SessionAttended = "session attended"  // by an attendant; if Err is set, by none, or not any more
+	Joined          = "joined"            // a claim's node was created, after Took
+	Granted         = "granted"           // its turn came, Took after the call
+	Ended           = "ended"             // a hold was released (Err is coord.ErrReleased) or lost (coord.ErrLost), or a wait given up, after Took
+	Revoked         = "revoked"           // it was asked to give up; see inspect.Revoke
+	Foreign         = "foreign contender" // a contender of another dialect or recipe came after the own one, or is waited for
+	Recovered       = "recovered"         // a create whose reply was lost had taken effect
+	StrayRemoved    = "stray removed"     // a server that had been cut off made an own node late; it was deleted
+	NodeStranded    = "node stranded"     // an own node could not be deleted, or may not be looked for; it may stay until the session ends
 )
 
 // Event is something an observer (coord.WithObserver) may want to count. Fields

@@ -70,7 +70,7 @@ func newDesk(t *testing.T, bin, connect string) *desk {
 }
 
 // untilStopped are the commands that go on until they are interrupted.
-var untilStopped = regexp.MustCompile(`(?m)^(zkcoord (?:server|exporter|top|ui)\b.*|zkcoord (?:ls|elect) .*--(?:watch|observe).*)$`)
+var untilStopped = regexp.MustCompile(`(?m)^(zkcoord (?:server|attend|exporter|top|ui)\b.*|zkcoord (?:ls|elect) .*--(?:watch|observe).*)$`)
 
 // prelude notes the status of each command that fails, and ends commands that
 // would run for ever once they have written a line.

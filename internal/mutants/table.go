@@ -22,8 +22,12 @@ const (
 	runs    = "./cmd/internal/run"
 	page    = "./cmd/internal/ui"
 
+	attended = "./coord/attend"
+	told     = "./coord/internal/attend"
+	service  = "./cmd/internal/attend"
+
 	simulation = "./internal/proofs/simulate"
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, waits, calls, judges, pages)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, waits, calls, judges, pages, attendance)

@@ -29,11 +29,12 @@ func decode(t *testing.T, manifest string) (name string, selector, labels map[st
 	case "apps/v1 Deployment":
 		var d appsv1.Deployment
 		require.NoError(t, yaml.UnmarshalStrict([]byte(manifest), &d))
-		require.NotEmpty(t, d.Spec.Template.Spec.Containers)
-		for _, c := range d.Spec.Template.Spec.Containers {
-			require.NotEmpty(t, c.Name)
-			require.NotEmpty(t, c.Image)
-		}
+		validate(t, d.Spec.Template.Spec)
+		return d.Name, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels
+	case "apps/v1 DaemonSet":
+		var d appsv1.DaemonSet
+		require.NoError(t, yaml.UnmarshalStrict([]byte(manifest), &d))
+		validate(t, d.Spec.Template.Spec)
 		return d.Name, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels
 	case "batch/v1 CronJob":
 		var j batchv1.CronJob
@@ -46,6 +47,25 @@ func decode(t *testing.T, manifest string) (name string, selector, labels map[st
 	}
 	t.Fatalf("no type for %+v:\n%s", kind, manifest)
 	return "", nil, nil
+}
+
+// validate checks that a pod has containers, and what they mount.
+func validate(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
+	volumes := map[string]bool{}
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = true
+	}
+	require.NotEmpty(t, pod.Containers)
+	for _, c := range pod.Containers {
+		require.NotEmpty(t, c.Name)
+		require.NotEmpty(t, c.Image)
+		for _, m := range c.VolumeMounts {
+			require.True(t, volumes[m.Name], "%s mounts %s, which the pod does not have", c.Name, m.Name)
+			delete(volumes, m.Name)
+		}
+	}
+	require.Empty(t, volumes, "no container mounts them")
 }
 
 func TestTheManifestsInTheDocumentsAreValid(t *testing.T) {

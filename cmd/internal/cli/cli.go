@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/attend"
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/demo"
 	"github.com/zkcoord/zkcoord/cmd/internal/run"
@@ -48,6 +49,7 @@ type verbs struct {
 	Queue         run.QueueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Ui            see.UIVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
 	Exporter      see.ExporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`
+	Attend        attend.Verb           `cmd:"" help:"Close the sessions of this host's processes that are killed: others need not wait for the session time-out."`
 	Server        serverVerb            `cmd:"" help:"Run an in-memory server for development and tests."`
 	Version       versionVerb           `cmd:"" help:"Tell the version."`
 

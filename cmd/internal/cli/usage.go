@@ -202,6 +202,7 @@ elect --who /services/billing`,
 	"server":         "server\nserver --addr 127.0.0.1:0 --tick 100ms",
 	"ui":             "ui\nui --allow-break --listen 127.0.0.1:8080 /locks",
 	"exporter":       "exporter /locks /jobs",
+	"attend":         "attend --metrics 127.0.0.1:9142\nattend --check  # a health probe",
 	"version":        `version --json`,
 }
 

@@ -33,16 +33,18 @@ type Connection struct {
 	ServerTick     time.Duration `placeholder:"D" positive:"" group:"connection" help:"The servers' tickTime. Knowing it, CMD survives longer outages."`
 	ConnectTimeout time.Duration `default:"10s" positive:"" group:"connection" help:"How long to try to get a session."`
 	RequireChroot  bool          `env:"ZK_REQUIRE_CHROOT" group:"connection" help:"Refuse a chroot that does not exist, instead of warning of it."`
+	Attendant      string        `env:"ZKCOORD_ATTEND" placeholder:"SOCKET" group:"connection" help:"The socket of the host's attendant, which closes the session if this process is killed: others need not wait. See the verb attend."`
 	Dialect        string        `enum:"curator,kazoo" default:"curator" group:"connection" help:"Whose node names to use: curator (Java) or kazoo (Python). All who share a path must use the same."`
 
 	Note    func(format string, args ...any) `kong:"-"`
 	Observe func(event.Event)                `kong:"-"` // unless it is nil
+	Share   func(*os.File)                   `kong:"-"` // gets each connection to the attendant; nil: none is made
 	label   label                            // see [labelled]; the program's name by default
 }
 
 // environmentVariables stand for the options above. An empty one counts as
 // unset.
-var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY"}
+var environmentVariables = []string{"ZK_SERVERS", "ZK_AUTH", "ZK_ACL", "ZK_REQUIRE_CHROOT", "ZK_TLS", "ZK_TLS_CA", "ZK_TLS_CERT", "ZK_TLS_KEY", "ZKCOORD_ATTEND"}
 
 func UnsetEmptyVariables() {
 	for _, name := range environmentVariables {
@@ -109,6 +111,9 @@ func (c *Connection) Options() ([]coord.Option, error) {
 	}
 	if c.Observe != nil {
 		opts = append(opts, coord.WithObserver(c.Observe))
+	}
+	if c.Attendant != "" && c.Share != nil {
+		opts = append(opts, coord.WithAttendant(c.Attendant, c.Share))
 	}
 	if c.RequireChroot {
 		opts = append(opts, coord.RequireChroot())
@@ -206,7 +211,7 @@ func (c *Connection) Child(verb string, args ...string) (*exec.Cmd, error) {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(environmentVariables, name)
 	})
-	cmd.Env = append(cmd.Env, "ZK_SERVERS="+c.ZK, "ZK_AUTH="+strings.Join(c.Auth, "\n"), "ZK_ACL="+strings.Join(c.ACL, "\n"))
+	cmd.Env = append(cmd.Env, "ZK_SERVERS="+c.ZK, "ZK_AUTH="+strings.Join(c.Auth, "\n"), "ZK_ACL="+strings.Join(c.ACL, "\n"), "ZKCOORD_ATTEND="+c.Attendant)
 	cmd.Env = append(cmd.Env, c.environment()...)
 	return cmd, nil
 }

@@ -29,6 +29,11 @@
 //   - When the guard is gone, the reaper sends KILL to all of its descendants
 //     until none is left, and then reports to the owner. When the reaper is
 //     gone, the guard sends KILL.
+//   - Files that the owner has the guard keep (Options.Keep, Process.Keep) stay
+//     open as long as the reaper lives, and, when the owner is gone, as long as
+//     a descendant does: an attendant that waits for the end of a connection
+//     does not take the owner's death for the command's. Without a reaper (see
+//     below) the guard keeps them.
 //   - Events report processes that had to end and could not be made to
 //     (Event.Left, Event.Unsure): nothing may be released then.
 //   - The guard does not wait until its reports are read, nor the owner until

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +28,7 @@ type Options struct {
 	Deadline  Instant       // the lock can be trusted until then
 	KillAfter time.Duration // TERM comes so long before KILL
 	Terminal  Terminal      // the owner's, which goes to the command if the owner's group is in its foreground
+	Keep      *os.File      // see [Process.Keep]; nil for none
 }
 
 // Process is a command under guard, seen by its owner.
@@ -44,11 +46,18 @@ type Process struct {
 // Start starts the guard, which starts the command. The outcome comes as the
 // first event.
 func Start(o Options) (*Process, error) {
-	pipes, err := openPipes(3)
+	pipes, err := openPipes(2)
 	if err != nil {
 		return nil, err
 	}
-	orders, reports, life := pipes[0], pipes[1], pipes[2]
+	orders, reports := pipes[0], pipes[1]
+	life, err := openSocket()
+	if err != nil {
+		return nil, errors.Join(err, orders.close(), reports.close())
+	}
+	if o.Keep != nil {
+		keep(life.write, o.Keep)
+	}
 	o.Guard.ExtraFiles = []*os.File{orders.read, reports.write, life.read}
 	// Out of reach of the keys and of signals to the owner's group.
 	o.Guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -91,6 +100,15 @@ func (p *Process) Stop() { p.send(order{Stop: true}) }
 
 // Kill ends the command immediately.
 func (p *Process) Kill() { p.send(order{Kill: true}) }
+
+// Keep has the guard keep a file open for as long as a process of the command
+// may live, also when the owner is gone: what the file's end says is not said
+// before. It does not wait.
+func (p *Process) Keep(file *os.File) { keep(p.life, file) }
+
+func keep(life, file *os.File) {
+	_ = unix.Sendmsg(int(life.Fd()), []byte{0}, unix.UnixRights(int(file.Fd())), nil, unix.MSG_DONTWAIT)
+}
 
 // Abandon has everything killed without the guard, which does not answer.
 func (p *Process) Abandon() {
@@ -162,6 +180,22 @@ func (p *Process) knows(e Event) {
 
 // pipe is both ends of one.
 type pipe struct{ read, write *os.File }
+
+func (p pipe) close() error { return errors.Join(p.read.Close(), p.write.Close()) }
+
+// openSocket is a pipe that carries files, too.
+func openSocket() (pipe, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return pipe{}, os.NewSyscallError("socketpair", err)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return pipe{os.NewFile(uintptr(fds[0]), "life"), os.NewFile(uintptr(fds[1]), "life")}, nil
+}
 
 func openPipes(n int) (pipes []pipe, err error) {
 	for range n {

@@ -2,11 +2,12 @@ package guard
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The process names of guard and reaper. They are not the program's: a signal
@@ -29,12 +30,41 @@ func isReaper() bool { return os.Args[0] == reaperName }
 // everything.
 func abandon(*os.Process) {}
 
+// keepUntilEnd returns at the end of the owner's messages. The files that come
+// with them stay open until this process ends.
+func keepUntilEnd(socket int) {
+	for message, files := make([]byte, 1), make([]byte, unix.CmsgSpace(4)); ; {
+		n, _, _, _, err := unix.Recvmsg(socket, message, files, unix.MSG_CMSG_CLOEXEC)
+		if n == 0 && err == nil || err != nil && err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// linger keeps the owner's files open, if the owner is gone, until the
+// descendants are gone as well that this user may not signal.
+func linger(abandoned <-chan struct{}) {
+	for {
+		select {
+		case <-abandoned:
+		default:
+			return
+		}
+		left := false
+		eachDescendant(func(int) { left = true })
+		if !left {
+			return
+		}
+		time.Sleep(glance)
+	}
+}
+
 // reaper starts the guard, and ensures that no descendant of it outlives it:
 // when the guard is killed, orphans become children of the reaper, which kills
 // them and reports to the owner when it is done. It does the same when the
 // owner is gone.
 func reaper() error {
-	reports, life := os.NewFile(reportsFD, "reports"), os.NewFile(lifeFD, "life")
+	reports := os.NewFile(reportsFD, "reports")
 	guard, err := syscall.ForkExec("/proc/self/exe", []string{guardName, Verb}, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2, ordersFD, reportsFD}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -47,8 +77,9 @@ func reaper() error {
 	abandoned := make(chan struct{})
 	go func() {
 		defer close(abandoned)
-		_, _ = io.Copy(io.Discard, life)
+		keepUntilEnd(lifeFD)
 	}()
+	defer linger(abandoned)
 	ended := reap(guard)
 	for waiting := true; waiting; {
 		select {

@@ -4,8 +4,9 @@ import "syscall"
 
 // The owner speaks to the guard, and the guard to the owner, in JSON values,
 // one after the other, each over its own pipe. The pipes are the descriptors
-// that follow the three standard ones. The third pipe carries nothing: its end
-// means to the reaper that the owner is gone, or wants everything to end.
+// that follow the three standard ones. The third is a socket, which carries
+// files to keep open: its end means to the reaper that the owner is gone, or
+// wants everything to end.
 const (
 	ordersFD  = 3
 	reportsFD = 4

@@ -202,6 +202,10 @@ func (n *narrator) observe(e event.Event) {
 	case e.Kind == event.SessionOver && !errors.Is(e.Err, coord.ErrClosed):
 		n.cutOff()
 		n.tell("session over", map[string]any{"session": session, "error": e.Err.Error()}, "session %s is over: %v", session, e.Err)
+	case e.Kind == event.SessionAttended && e.Err != nil:
+		n.streams.Note("no attendant: should this process be killed, others wait for the session time-out: %v", e.Err)
+	case e.Kind == event.SessionAttended:
+		n.tell("session attended", map[string]any{"session": session}, "session %s is attended", session)
 	case e.Kind == event.SessionUp:
 		fields, after := map[string]any{"session": session}, ""
 		if !n.down.IsZero() {

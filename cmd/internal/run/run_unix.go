@@ -57,6 +57,7 @@ type run struct {
 
 	hold        holding
 	granted     time.Time
+	attended    attended
 	guard       *guard.Process
 	tty         guard.Terminal
 	pid         int       // the command's
@@ -87,7 +88,7 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 	}
 	forward(r.signals)
 	r.ctx, r.calm = untilSignal(r.ctx, r.signals)
-	c.Observe = r.observe
+	c.Observe, c.Share = r.observe, r.attended.share
 	j.ApplyTo(c, j.argv()[0])
 	if r.client, err = c.Open(r.ctx); err == nil {
 		if r.killAfter, err = j.grace(r.client.SessionTimeout()); err == nil {
@@ -112,7 +113,9 @@ func (r *run) acquire(c *conn.Connection) (err error) {
 
 // end ends the session, or leaves it to run out.
 func (r *run) end() {
-	if !r.left {
+	if r.left {
+		r.attended.leave()
+	} else {
 		conn.HangUp(r.client)
 	}
 	r.cancel()

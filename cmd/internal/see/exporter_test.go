@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/exposition"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
@@ -173,10 +174,10 @@ func scrape(t *testing.T, at string) string {
 func TestAScrapeIsInPrometheusFormat(t *testing.T) {
 	t.Parallel()
 	up, held := metric("up", "Whether.", "place"), ofRecipe("held_seconds", "How long.")
-	e := newExposition()
-	e.sample(up, 1, "/a")
-	e.sample(held, 1.5e9, "lock", "/a")
-	e.sample(up, 0, "/b\"\\\n\xff")
+	e := exposition.New()
+	e.Sample(up, 1, "/a")
+	e.Sample(held, 1.5e9, "lock", "/a")
+	e.Sample(up, 0, "/b\"\\\n\xff")
 	require.Equal(t, `# HELP zkcoord_path_up Whether.
 # TYPE zkcoord_path_up gauge
 zkcoord_path_up{place="/a"} 1

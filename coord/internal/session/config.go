@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -36,6 +39,13 @@ type Config struct {
 	// Suspended returns how long the machine has been suspended so far; nil
 	// means this machine's time.
 	Suspended func() time.Duration
+
+	// Attendant is the path of the socket of an attendant, or ""; see
+	// [attend.NewClient].
+	Attendant string
+	Share     []func(*os.File)
+	Attended  func(session int64, err error)
+	attendant *attend.Client
 
 	// Notify hears of the sessions' lives. It must not block.
 	Notify func(Change, *Session)
@@ -72,37 +82,46 @@ var errGivenUp = errors.New("given up by this client")
 // next one is up: others need not wait until the servers expire it. Nothing
 // trusts the session any more: its holds have ended before.
 func (k *Keeper) closeFormer(s *Session) {
-	s.mu.Lock()
-	id, passwd, timeout := s.id, s.passwd, s.timeout
-	s.mu.Unlock()
-	if !errors.Is(s.Err(), errGivenUp) || len(passwd) == 0 {
+	account := s.account()
+	if !errors.Is(s.Err(), errGivenUp) || len(account.Password) == 0 {
 		return
 	}
 	if _, err := k.Session(k.stop); err != nil {
 		return
 	}
-	// If no server answers by then, the session has expired anyway.
-	ctx, cancel := context.WithTimeout(k.stop, timeout)
-	defer cancel()
-	search := servers.New(ctx, k.cfg.Config, func(attempt func()) error {
-		k.running.Go(attempt)
-		return nil
-	})
-	for ctx.Err() == nil {
-		server, _ := search.Next()
-		conn, err := search.Find("tcp", server, timeout, false)
-		if err == nil {
-			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-			_ = conn.SetDeadline(time.Now().Add(timeout / handshakeShare))
-			err = wire.CloseSession(conn, wire.Welcome{ID: id, Timeout: timeout, Passwd: passwd})
-			stop()
-			_ = conn.Close()
-		}
-		if err == nil {
-			return
-		}
-		k.cfg.Log.Debug("cannot close the former session yet", "server", server, "err", err)
+	closer := attend.Closer{
+		Config: k.cfg.Config,
+		Run: func(attempt func()) error {
+			k.running.Go(attempt)
+			return nil
+		},
+		Try: func(at func() error) error { return at() },
+		Failed: func(server string, err error) {
+			k.cfg.Log.Debug("cannot close the former session yet", "server", server, "err", err)
+		},
 	}
+	_ = closer.Close(k.stop, account)
+}
+
+// account is what closing the session takes.
+func (s *Session) account() attend.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	account := attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout}
+	for _, a := range s.cfg.Auth {
+		account.Auth = append(account.Auth, attend.Credential{Scheme: a.Scheme, Value: a.Credential})
+	}
+	return account
+}
+
+// beAttended tells the attendant of the session, once it has a password.
+func (s *Session) beAttended(over net.Conn) {
+	account, err := s.account(), error(nil)
+	if account.TLS, err = attend.TLSOf(s.cfg.TLS, over); err != nil {
+		s.cfg.attendant.Refuse(account.ID, err)
+		return
+	}
+	s.cfg.attendant.Attend(account)
 }
 
 // Txn carries out all the operations or none. When the ensemble refused it, the

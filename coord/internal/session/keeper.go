@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -28,6 +29,9 @@ type Keeper struct {
 func NewKeeper(cfg Config) (*Keeper, error) {
 	stop, cancel := context.WithCancel(context.Background())
 	cfg.sizes = wire.NewSizes(cfg.MaxPacket)
+	if cfg.Attendant != "" {
+		cfg.attendant = attend.NewClient(cfg.Attendant, cfg.Share, cfg.Attended)
+	}
 	k := &Keeper{cfg: cfg, changed: make(chan struct{}), stop: stop, cancel: cancel}
 	s, err := start(&k.cfg)
 	if err != nil {
@@ -36,6 +40,9 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	}
 	k.current = s
 	k.running.Go(k.run)
+	if k.cfg.attendant != nil {
+		k.running.Go(func() { k.cfg.attendant.Run(stop) })
+	}
 	return k, nil
 }
 

@@ -258,11 +258,14 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 		s.mu.Unlock()
 		return
 	}
-	now := time.Now()
+	now, first := time.Now(), s.passwd == nil
 	s.brief = now.Sub(s.opened) < servers.BackOff
 	s.isUp, s.passwd, s.opened = true, w.Passwd, now
 	close(s.up)
 	s.mu.Unlock()
+	if first && s.cfg.attendant != nil {
+		s.beAttended(c.Conn)
+	}
 	s.cfg.Notify(Up, s.Session)
 	s.wake()
 }

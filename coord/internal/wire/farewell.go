@@ -7,22 +7,38 @@ import (
 	"time"
 )
 
-// CloseSession closes a session over a connection of its own, or finds out that
-// the server has expired it.
-func CloseSession(conn net.Conn, session Welcome) error {
+// Farewell closes a session over a connection of its own.
+type Farewell struct {
+	Session     Welcome
+	credentials [][]byte // packets
+}
+
+// Present has the farewell present a credential: servers may want one of
+// everybody.
+func (f *Farewell) Present(scheme string, credential []byte) {
+	f.credentials = append(f.credentials, Credential(scheme, credential)(appendInt32(appendInt32(nil, xidAuth), int32(OpAuth))))
+}
+
+// Say closes the session, or finds out that the server has expired it.
+func (f *Farewell) Say(conn net.Conn) error {
 	in := bufio.NewReader(conn)
 	b := appendInt64(appendInt32(nil, 0), 0) // the protocol's version, the last zxid seen
-	b = appendInt64(appendInt32(b, int32(session.Timeout/time.Millisecond)), session.ID)
-	answer, err := exchange(conn, in, appendBuffer(b, session.Passwd))
+	b = appendInt64(appendInt32(b, int32(f.Session.Timeout/time.Millisecond)), f.Session.ID)
+	answer, err := exchange(conn, in, appendBuffer(b, f.Session.Passwd))
 	if err != nil {
 		return err
 	}
 	d := Decoder{b: answer}
 	switch w := d.welcome(); {
-	case d.malformed, w.ID != 0 && w.ID != session.ID:
+	case d.malformed, w.ID != 0 && w.ID != f.Session.ID:
 		return errHandshake
 	case w.ID == 0:
 		return nil // expired
+	}
+	for _, packet := range f.credentials { // a server that refuses one closes the connection
+		if _, err := exchange(conn, in, packet); err != nil {
+			return err
+		}
 	}
 	_, err = exchange(conn, in, appendInt32(appendInt32(nil, xidClose), int32(OpClose)))
 	return err

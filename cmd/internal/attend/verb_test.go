@@ -1,0 +1,273 @@
+//go:build linux
+
+package attend_test
+
+import (
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cli"
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) { cmdtest.Main(m, cli.Main) }
+
+var kills = flag.Int("kills", 2, "how many holders are killed, one after the other")
+
+// T is a session time-out that no test waits for.
+const T = "60s"
+
+// attendant starts one, at a socket in a folder with a short name.
+func attendant(t *testing.T, args ...string) (p *cmdtest.Process, socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "attend")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket = dir + "/s"
+	p = cmdtest.Start(t, append([]string{"attend", "--socket", socket}, args...)...)
+	require.Equal(t, socket, p.Line())
+	return p, socket
+}
+
+// lock starts a command under a lock, with an attendant, and returns when the
+// command runs; its first line is a number.
+func lock(t *testing.T, w *zktest.World, socket, rel, script string) (p *cmdtest.Process, number int) {
+	t.Helper()
+	w.SetTimeout(time.Minute)
+	p = cmdtest.Start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", T, "--attendant", socket},
+		cmdtest.Sh(w.Path(rel), script)...)...)
+	return p, p.Number()
+}
+
+// attended waits until so many sessions are attended.
+func attended(t *testing.T, socket string, n int) {
+	t.Helper()
+	want := regexp.MustCompile(`^` + strconv.Itoa(n) + ` session`)
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		return want.MatchString(cmdtest.Start(t, "attend", "--check", "--socket", socket).Gives(term.ExitOK))
+	}, "%d sessions are attended", n)
+}
+
+// The command itself dies with its owner; the lock is free soon afterwards, and
+// the session time-out is a minute. With -kills 100 -v the test tells the
+// distribution.
+func TestALockWhoseCommandWasKilledIsHeldByTheNextSoon(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		_, socket := attendant(t)
+		var took []time.Duration
+		p, pid := lock(t, w, socket, "l", cmdtest.Busy)
+		for range *kills {
+			attended(t, socket, 1)
+			next := cmdtest.Start(t, append([]string{"--zk", w.ConnectString(), "--session-timeout", T, "--attendant", socket},
+				cmdtest.Sh(w.Path("l"), cmdtest.Busy)...)...).InLine(w, w.Path("l"), 2)
+			killed := time.Now()
+			p.Signal(syscall.SIGKILL)
+			nextPid := next.Number()
+			took = append(took, time.Since(killed))
+			require.False(t, cmdtest.Alive(pid), "two commands run at a time")
+			p, pid = next, nextPid
+		}
+		slices.Sort(took)
+		t.Logf("%d kills: the next command runs after %v (median), %v (longest)", len(took), took[len(took)/2], took[len(took)-1])
+		require.Less(t, took[len(took)-1], 30*time.Second)
+		p.EndsBy(syscall.SIGTERM, 143)
+	})
+}
+
+// guardAndReaper is a script that tells whose command it is.
+const guardAndReaper = `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; echo $$; exec sleep 1000`
+
+// freeze stops the processes that guard a command, and has them stay so when
+// the owner is killed: the kernel would continue a group of processes without a
+// parent in its session, which this process becomes.
+func freeze(t *testing.T, pids ...int) (thaw func()) {
+	t.Helper()
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	for _, pid := range pids {
+		require.NoError(t, unix.Kill(pid, unix.SIGSTOP))
+	}
+	thaw = sync.OnceFunc(func() {
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGCONT)
+		}
+	})
+	t.Cleanup(thaw)
+	return thaw
+}
+
+// The owner is dead, and its guard cannot stop the command yet: the attendant
+// leaves the session alone.
+func TestTheSessionIsKeptWhileTheCommandOfAKilledOwnerRuns(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		_, socket := attendant(t, "--grace", "1ms")
+		p, guard := lock(t, w, socket, "l", guardAndReaper)
+		reaper, pid := p.Number(), p.Number()
+		attended(t, socket, 1)
+		thaw := freeze(t, guard, reaper)
+		p.Signal(syscall.SIGKILL)
+		other, _ := lock(t, w, socket, "other", cmdtest.Busy) // whose death shows that the attendant notices deaths
+		attended(t, socket, 2)
+		other.Signal(syscall.SIGKILL)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
+		require.True(t, cmdtest.Alive(pid))
+		names, _, err := w.Admin().Children(w.Path("l"))
+		require.NoError(t, err)
+		require.Len(t, names, 1, "the session was closed while the command runs")
+
+		thaw()
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+		require.False(t, cmdtest.Alive(pid))
+	})
+}
+
+// A guard is told of the connection to the attendant that is there now.
+func TestTheSessionIsKeptAlsoWhenTheAttendantWasRestarted(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	first, socket := attendant(t)
+	p, guard := lock(t, w, socket, "l", guardAndReaper)
+	reaper, pid := p.Number(), p.Number()
+	attended(t, socket, 1)
+	first.Signal(syscall.SIGKILL)
+	<-first.Exited
+	second := cmdtest.Start(t, "attend", "--socket", socket, "--grace", "1ms")
+	second.Line()
+	attended(t, socket, 1)
+	thaw := freeze(t, guard, reaper)
+	p.Signal(syscall.SIGKILL)
+	other, _ := lock(t, w, socket, "other", cmdtest.Busy)
+	attended(t, socket, 2)
+	other.Signal(syscall.SIGKILL)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
+	require.True(t, cmdtest.Alive(pid))
+	names, _, err := w.Admin().Children(w.Path("l"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	thaw()
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+// What guards the command was killed, and something of it may act: the session
+// is left to run out, also by the attendant.
+func TestASessionThatIsLeftToRunOutIsNotClosed(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	_, socket := attendant(t, "--grace", "1ms")
+	w.SetTimeout(20 * time.Second)
+	p := cmdtest.Mortal(t, w, append([]string{"--attendant", socket}, cmdtest.Sh(w.Path("l"), guardAndReaper)...)...)
+	guard, reaper := p.Number(), p.Number()
+	attended(t, socket, 1)
+	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
+	require.Equal(t, term.ExitLost, p.Exit())
+	attended(t, socket, 0)
+	other, _ := lock(t, w, socket, "other", cmdtest.Busy)
+	attended(t, socket, 1)
+	other.Signal(syscall.SIGKILL)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
+	names, _, err := w.Admin().Children(w.Path("l"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+}
+
+func TestACommandWithoutAnAttendantSaysSoOnceAndRuns(t *testing.T) {
+	w := cmdtest.World(t)
+	args := []string{"--attendant", "/nowhere/s"}
+	p := cmdtest.On(t, w, append(args, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...).Begun()
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "no attendant") }, "it says so")
+	p.LetGo(5)
+	require.Equal(t, 1, strings.Count(p.Stderr.String(), "no attendant"))
+
+	byVariable := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...)
+	byVariable.Env = []string{"ZKCOORD_ATTEND=/nowhere/s"}
+	p = cmdtest.StartAs(t, byVariable).Begun()
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "no attendant") }, "it says so")
+	p.LetGo(5)
+}
+
+func TestTheAttendantIsServedByASocketOfSystemds(t *testing.T) {
+	w := cmdtest.World(t)
+	dir := t.TempDir()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dir + "/s", Net: "unix"})
+	require.NoError(t, err)
+	file, err := l.File()
+	require.NoError(t, err)
+	// The process must know its own number, as systemd tells it.
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" attend`, cmdtest.Coorddemo(t))
+	cmd.ExtraFiles, cmd.Env = []*os.File{file}, []string{"LISTEN_FDS=1"}
+	p := cmdtest.StartAs(t, cmd)
+	require.Equal(t, dir+"/s", p.Line())
+	held, _ := lock(t, w, dir+"/s", "l", cmdtest.Busy)
+	attended(t, dir+"/s", 1)
+	held.Signal(syscall.SIGKILL)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+	p.EndsBy(syscall.SIGTERM, 0)
+	require.NoError(t, file.Close())
+	require.NoError(t, l.Close())
+}
+
+func TestTheAttendantsMemoryIsInNoCoreFile(t *testing.T) {
+	p, _ := attendant(t)
+	limits, err := os.ReadFile("/proc/" + strconv.Itoa(p.Pid()) + "/limits")
+	require.NoError(t, err)
+	require.Regexp(t, `Max core file size +0 +0 `, string(limits))
+}
+
+func TestTheAttendantsMetricsTellWhatItDid(t *testing.T) {
+	w := cmdtest.World(t)
+	dir := t.TempDir()
+	p := cmdtest.Start(t, "--json", "attend", "--socket", dir+"/s", "--metrics", "127.0.0.1:0")
+	told := cmdtest.Parse[map[string]string](t, p.Line())
+	require.Equal(t, dir+"/s", told["socket"])
+	held, _ := lock(t, w, dir+"/s", "l", cmdtest.Busy)
+	attended(t, dir+"/s", 1)
+	held.Signal(syscall.SIGKILL)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+	scrape := func() string {
+		answer, err := http.Get(told["metrics"])
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return string(text)
+	}
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(scrape(), "\nzkcoord_attend_closed_total 1\n") }, "a session was closed")
+	text := scrape()
+	for _, line := range []string{
+		"# TYPE zkcoord_attend_closed_total counter", "zkcoord_attend_deaths_total 1", "zkcoord_attend_sessions 0", "zkcoord_attend_failed_total 0",
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+	require.Regexp(t, `zkcoord_attend_close_seconds_max 0\.[2-9]`, text)
+	require.NotContains(t, p.Stderr.String(), "password")
+	require.Contains(t, p.Stderr.String(), "closed the session of a process that has died")
+}
+
+func TestAnAttendantThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	_, socket := attendant(t)
+	cmdtest.Start(t, "attend", "--socket", socket).Ends(term.ExitFailed, "an attendant is there already", "--socket")
+	cmdtest.Start(t, "attend", "--socket", "/nowhere/s").Ends(term.ExitFailed, "no such file", "--socket")
+	cmdtest.Start(t, "attend", "--check", "--socket", "/nowhere/s").Ends(term.ExitUnavailable, "no attendant")
+	for says, args := range map[string][]string{
+		"octal": {"--mode", "rw"}, "must be positive": {"--most", "0"}, "HOST:PORT": {"--metrics", "nowhere"}, "positive": {"--grace", "0"},
+	} {
+		cmdtest.Start(t, append([]string{"attend", "--socket", socket}, args...)...).Ends(term.ExitUsage, says)
+	}
+}

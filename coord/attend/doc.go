@@ -1,0 +1,62 @@
+// Package attend closes the sessions of processes that have died, so that
+// others need not wait for the session time-out. "zkcoord attend" is this
+// package as a service, one for each host; a program that starts others, such
+// as a supervisor, can have an attendant of its own.
+//
+// # What
+//
+// A client made with coord.WithAttendant connects to the attendant's Unix
+// socket, and tells it the servers, the session's id and password, the session
+// time-out, and the credentials and TLS configuration of the client. It does so
+// for each new session. When the process dies, the kernel closes the
+// connection. After [Options.Grace], the attendant connects to the servers with
+// the session's id and password and closes the session: its ephemeral nodes go,
+// and the next in line holds. It tries one server after the other until the
+// session time-out is over. coord.Client.Close says goodbye to the attendant,
+// which then has nothing to do.
+//
+// # Guarantees
+//
+//   - A session is closed only when each connection that it was told on has
+//     been closed by all processes that had it, and none came in its place
+//     within the grace. A process that is stopped, swapped out or traced has
+//     not closed it.
+//   - Nothing depends on the attendant. Without it, or when it is killed,
+//     stopped, restarted, full or of another version, clients go on as without
+//     the option, and connect again by themselves, after 0.1 s at first and at
+//     most 10 s later. An attendant that ends closes no session of a process
+//     that lives.
+//   - A message that cannot be read ends its connection and nothing else.
+//   - A user's connections and all of them are limited ([Options]). The kernel
+//     says whose they are (SO_PEERCRED). Of a session that one user's processes
+//     have told, no other user's can.
+//   - Secrets are kept in memory, and shown in no log and no error. A private
+//     key of the client's TLS configuration is one of them.
+//
+// # Not guaranteed
+//
+//   - The loss of the host, and of its attendant, costs the session time-out.
+//     So does a death while no attendant runs.
+//   - Requests that the process had sent, to the servers of the resource that
+//     the hold protects, may still be under way when the next one holds. Without
+//     an attendant they have the session time-out to arrive; with it, the
+//     grace. A resource that checks fencing tokens (coord.Hold.Token) needs
+//     neither.
+//   - A program that the process has started does not have the connection,
+//     unless it was given to it: see coord.WithAttendant. What it was given
+//     ends with the attendant: a later one knows it only from the process
+//     itself.
+//   - A dialer of the client (coord.WithDialer) is not used: the attendant
+//     connects by TCP to the servers as the list names them, which must mean
+//     the same to it. A TLS configuration that calls functions of the program
+//     cannot be told; the client says so by event.SessionAttended. The
+//     attendant trusts the root certificates by which the client has verified
+//     its server.
+//
+// # Cost
+//
+// A connection and some KiB for each client; for a session that is closed, one
+// connection to a server and two round trips, after the grace, and one for each
+// credential. At most 32 connections for sessions of one user are made at a
+// time: by default a server accepts 60 from a host (maxClientCnxns).
+package attend

@@ -1,0 +1,196 @@
+package attend_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/attend"
+	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) {
+	zktest.RegisterChild("holder", holder)
+	zktest.RegisterChild("stranger", stranger)
+	zktest.RegisterChild("crowd", crowd)
+	zktest.Main(m)
+}
+
+// T is a session time-out that no test waits for.
+const T = time.Minute
+
+// running is an attendant under test.
+type running struct {
+	*attend.Attendant
+	socket string
+	end    func() // returns when it has ended
+}
+
+// start starts an attendant at a socket.
+func start(t *testing.T, socket string, o attend.Options) running {
+	t.Helper()
+	l, err := attend.Listen(socket, 0o666)
+	require.NoError(t, err)
+	a := attend.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(ctx, l) }()
+	end := sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, served, "the attendant ends"))
+	})
+	t.Cleanup(end)
+	return running{a, socket, end}
+}
+
+// attendant starts one at a socket of its own.
+func attendant(t *testing.T, o attend.Options) running {
+	t.Helper()
+	return start(t, filepath.Join(folder(t), "s"), o)
+}
+
+// folder is one whose name is short enough for a socket.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "attend")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// news gives the events of an attended session.
+func news(events chan event.Event) coord.Option {
+	return coord.WithObserver(func(e event.Event) {
+		if e.Kind == event.SessionAttended {
+			events <- e
+		}
+	})
+}
+
+// holder is a process that holds a lock, for as long as it lives or until it is
+// told to end. It says so when it is attended, and starts a program that
+// outlives it, if it is told to.
+func holder(args []string) {
+	servers, path, socket, program := args[0], args[1], args[2], args[3]
+	events, shared := make(chan event.Event, 8), make(chan *os.File, 1)
+	c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), news(events),
+		coord.WithAttendant(socket, func(f *os.File) { offer(shared, f) }))
+	fail(err)
+	m, err := lock.New(c, path)
+	fail(err)
+	_, err = m.Acquire(context.Background())
+	fail(err)
+	e := <-events
+	fail(e.Err)
+	pid := 0
+	if program != "" {
+		cmd := exec.Command("sleep", "1000")
+		if program == "with the connection" {
+			cmd.ExtraFiles = []*os.File{<-shared}
+		}
+		fail(cmd.Start())
+		pid = cmd.Process.Pid
+	}
+	fmt.Println(pid)
+	bufio.NewScanner(os.Stdin).Scan()
+	fail(c.Close(context.Background()))
+	fmt.Println("closed")
+}
+
+// offer shares the first connection; it does not wait.
+func offer(shared chan<- *os.File, f *os.File) {
+	select {
+	case shared <- f:
+	default:
+		_ = f.Close()
+	}
+}
+
+// crowd is a process with many clients; each holds a lock.
+func crowd(args []string) {
+	servers, path, socket := args[0], args[1], args[2]
+	n, err := strconv.Atoi(args[3])
+	fail(err)
+	events := make(chan event.Event, n)
+	for i := range n {
+		c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), news(events), coord.WithAttendant(socket))
+		fail(err)
+		m, err := lock.New(c, fmt.Sprintf("%s/%d", path, i))
+		fail(err)
+		_, err = m.Acquire(context.Background())
+		fail(err)
+	}
+	for range n {
+		e := <-events
+		fail(e.Err)
+	}
+	fmt.Println("attended")
+	bufio.NewScanner(os.Stdin).Scan()
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// hold starts a holder, and returns when it holds and is attended. program is
+// the process id of what it has started.
+func (a running) hold(t *testing.T, w *zktest.World, rel string, starts ...string) (p *zktest.ChildProcess, program int) {
+	t.Helper()
+	w.SetTimeout(T)
+	p = zktest.Child(t, "holder", w.ConnectString(), w.Path(rel), a.socket, append(starts, "")[0])
+	program, err := strconv.Atoi(p.Line(coordtest.Soon))
+	require.NoError(t, err)
+	if program != 0 {
+		process, err := os.FindProcess(program)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = process.Kill() })
+	}
+	return p, program
+}
+
+// free waits until nobody holds or waits for a lock.
+func free(t *testing.T, w *zktest.World, rel string) {
+	t.Helper()
+	zktest.Eventually(t, coordtest.Soon, func() bool { return claims(t, w, rel) == 0 }, "the lock %s is free", rel)
+}
+
+func claims(t *testing.T, w *zktest.World, rel string) int {
+	t.Helper()
+	names, _, err := w.Admin().Children(w.Path(rel))
+	if err != nil {
+		return 0
+	}
+	return len(names)
+}
+
+// open returns a client with a long session, and the events of its attendance.
+func (a running) open(t *testing.T, w *zktest.World, opts ...coord.Option) (*coord.Client, chan event.Event) {
+	t.Helper()
+	w.SetTimeout(T)
+	events := make(chan event.Event, 8)
+	return coordtest.Open(t, w.ConnectString(), append([]coord.Option{
+		coord.WithSessionTimeout(T), news(events), coord.WithAttendant(a.socket),
+	}, opts...)...), events
+}
+
+// next is the next event of a session's attendance.
+func next(t *testing.T, events chan event.Event) event.Event {
+	t.Helper()
+	return zktest.Receive(t, coordtest.Soon, events, "an event")
+}

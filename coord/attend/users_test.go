@@ -1,0 +1,25 @@
+package attend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord/internal/attend"
+)
+
+func TestASessionIsOneUsers(t *testing.T) {
+	a := New(Options{})
+	s := &attend.Session{Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute}
+	mine, mineToo, theirs := &peer{user: 1}, &peer{user: 1}, &peer{user: 2}
+	require.NoError(t, a.attend(mine, s))
+	require.NoError(t, a.attend(mineToo, s))
+	require.ErrorContains(t, a.attend(theirs, s), "another user's")
+	a.forget(theirs)
+	a.forget(mine)
+	require.True(t, a.attends(*s))
+	a.forget(mineToo)
+	require.False(t, a.attends(*s))
+	require.NoError(t, a.attend(theirs, s))
+}

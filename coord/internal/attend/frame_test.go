@@ -1,0 +1,109 @@
+package attend
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var secretive = Session{
+	Servers: []string{"zk1:2181"}, ID: 0x1f, Password: []byte("pa55word"), Timeout: time.Minute,
+	Auth: []Credential{{"digest", []byte("user:pa55word")}}, TLS: &TLS{Own: []Own{{Key: []byte("pa55word")}}},
+}
+
+func TestAMessageIsReadAsItWasWritten(t *testing.T) {
+	for _, m := range []Message{{Attend: &secretive}, {Leave: true}, {Check: true}} {
+		var b bytes.Buffer
+		require.NoError(t, Write(&b, m))
+		var read Message
+		require.NoError(t, Read(&b, &read, nil))
+		require.Equal(t, m, read)
+		require.ErrorIs(t, Read(&b, &read, nil), io.EOF)
+	}
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	var b bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&b, verb, secretive)
+		fmt.Fprintf(&b, verb, &secretive)
+		fmt.Fprintf(&b, verb, secretive.Auth)
+		fmt.Fprintf(&b, verb, secretive.TLS)
+	}
+	slog.New(slog.NewJSONHandler(&b, nil)).Info("", "session", secretive, "of", &secretive)
+	slog.New(slog.NewTextHandler(&b, nil)).Info("", "session", secretive)
+	for _, bad := range []Session{secretive, {Servers: []string{"a"}, ID: 1, Password: []byte("pa55word")}} {
+		fmt.Fprint(&b, bad.Validate())
+	}
+	frame, err := encode(Message{Attend: &secretive})
+	require.NoError(t, err)
+	cut := append([]byte{}, frame[:len(frame)-1]...)
+	cut[3]--
+	fmt.Fprint(&b, Read(bytes.NewReader(cut), &Message{}, nil))
+	encoded, err := json.Marshal(secretive.Password)
+	require.NoError(t, err)
+	for _, secret := range []string{"pa55", string(encoded), fmt.Sprintf("%x", "pa55"), fmt.Sprint([]byte("pa55"))[1:13]} {
+		require.NotContains(t, b.String(), secret)
+	}
+	require.Contains(t, b.String(), "0x1f")
+}
+
+func TestALargeMessageIsNotSent(t *testing.T) {
+	large := secretive
+	large.Password = bytes.Repeat([]byte("x"), maxBody)
+	require.ErrorContains(t, Write(io.Discard, Message{Attend: &large}), "the limit is 65536")
+}
+
+func TestALargeFrameIsRefusedBeforeItHasCome(t *testing.T) {
+	require.ErrorIs(t, Read(strings.NewReader("\x01\x01\x00\x01"), &Message{}, nil), ErrProtocol)
+}
+
+func TestATLSConfigurationOfFunctionsIsNotTold(t *testing.T) {
+	config := &tls.Config{VerifyConnection: func(tls.ConnectionState) error { return nil }}
+	_, err := TLSOf(config, tls.Client(&net.TCPConn{}, config))
+	require.ErrorContains(t, err, "VerifyConnection")
+	none, err := TLSOf(nil, &net.TCPConn{})
+	require.NoError(t, err)
+	require.Nil(t, none)
+}
+
+// No bytes upset the reader of frames: it returns a message or an error, and
+// takes no more memory than a frame may have.
+func FuzzFrames(f *testing.F) {
+	whole, err := encode(Message{Attend: &secretive})
+	require.NoError(f, err)
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add([]byte("\x01\xff\xff\xff"))
+	f.Add([]byte("\x01\x00\x00\x02{}\x01\x00\x00\x0e{\"leave\":true}"))
+	f.Add([]byte(`` + "\x01\x00\x00\x29" + `{"attend":{"servers":[""],"tls":{"own":[{}]}}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := bytes.NewReader(b)
+		for {
+			var m Message
+			err := Read(in, &m, nil)
+			switch {
+			case err == nil && m.Attend != nil:
+				_ = m.Attend.Validate()
+				continue
+			case err == nil:
+				continue
+			case err == io.EOF, err == io.ErrUnexpectedEOF, errors.Is(err, ErrProtocol):
+			default:
+				t.Fatalf("another error: %v", err)
+			}
+			require.False(t, strings.Contains(err.Error(), "pa55word"))
+			return
+		}
+	})
+}

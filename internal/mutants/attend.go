@@ -1,0 +1,52 @@
+package main
+
+// attendance is which sessions an attendant closes, and whose.
+var attendance = []mutant{
+	off("attendant: a process that says goodbye has not died", in(attended, "TestAClientThatIsClosed"),
+		"Client.converse", `_ = conn.SetWriteDeadline(time.Now().Add(leaveWithin))
+			_ = Write(conn, Message{Leave: true})`,
+		`_ = leaveWithin`),
+	off("attendant: a connection without an answer is kept", in(attended, "TestAConnectionToAnAttendantThatDoesNotAnswer"),
+		"Client.converse", `c.tell(ErrNoAnswer)`, `return false, ErrNoAnswer`),
+	off("attendant: a client connects again", in(attended, "TestAnAttendantThatIsRestarted"),
+		"Client.Run", `		c.tell(err)
+		if attended {`,
+		`		c.tell(err)
+		if attended {
+			return
+		}
+		if attended {`),
+	off("attendant: a bad frame is no death", in(attended, "TestABadFrame"),
+		"Attendant.part", `died = s != nil && gone(err); died`, `died = s != nil; died`),
+	off("attendant: a death within a frame is one", in(attended, "TestAFrameThatIsCutShort"),
+		"gone", `|| errors.Is(err, io.ErrUnexpectedEOF)`, ""),
+	off("attendant: unread answers hide no death", in(attended, "TestAProcessThatDiesWithoutReading"),
+		"gone", `|| errors.Is(err, syscall.ECONNRESET)`, ""),
+	off("attendant: a session that is told again is not closed", in(attended, "TestASessionThatIsToldAgain"),
+		"Attendant.bury", `if a.attends(s) {`, `if false {`),
+	off("attendant: what a dead process has sent has the grace to arrive", in(attended, "TestTheNextInLineHoldsSoon"),
+		"Attendant.bury", `time.After(a.options.Grace)`, `time.After(0)`),
+	off("attendant: a session is one user's", in(attended, "TestASessionIsOneUsers"),
+		"Attendant.attend", `case e.user != p.user:`, `case false:`),
+	off("attendant: a session that is told twice is forgotten twice", in(attended, "TestASessionIsOneUsers"),
+		"Attendant.drop", `if e := a.sessions[k]; e.connections > 1 {`, `if e := a.sessions[k]; e == nil {`),
+	off("attendant: one user's connections are limited", in(attended, "TestClientsBeyondTheLimit"),
+		"Attendant.admit", `case u.peers >= a.options.MostOfUser:`, `case false:`),
+	off("attendant: all connections are limited", in(attended, "TestClientsBeyondTheLimit"),
+		"Attendant.admit", `case len(a.peers) >= a.options.Most:`, `case false:`),
+	off("attendant: a connection counts until its session is closed", in(attended, "TestAConnectionCountsUntil"),
+		"Attendant.Serve", `				defer a.release(p)
+				a.bury`,
+		`				a.release(p)
+				a.bury`),
+	off("attendant: the client's credentials are presented", in(network, "TestAFarewellPresents"),
+		"Farewell.Say", `range f.credentials { //`, `range f.credentials[:0] { //`),
+	off("attendant: no frame takes more memory than it may", in(told, "TestALargeFrame"),
+		"Read", `if size > maxBody {`, `if false {`),
+	off("attendant: the guard keeps the connection while the command may act", in(service, "TestTheSessionIsKeptWhile"),
+		"Start", `keep(life.write, o.Keep)`, `_ = keep`),
+	off("attendant: the guard keeps the connection to the next attendant", in(service, "TestTheSessionIsKeptAlso"),
+		"attended.share", `a.by.Keep(connection)`, `_ = a.by`),
+	off("attendant: a session that is left to run out is not closed", in(service, "TestASessionThatIsLeftToRunOut"),
+		"run.end", `r.attended.leave()`, `_ = r.attended.leave`),
+}
