@@ -28,6 +28,7 @@ fuzz:
 # Everything, on the embedded and on real servers. Four lanes run at the same time: the race detector's tests, which
 # mostly wait, and need a processor as soon as they go on, for their session time-outs are short; and, with what is left
 # of the processors, tests that only compute, what reads the code, and what computes without the race detector.
+test: export ZKTEST_CLASSES = $(CLASSES)
 test: deps
 	@$(MAKE) --no-print-directory -j test-waiting test-computing test-reading test-spare
 
@@ -36,6 +37,7 @@ test: deps
 # The model of the trust window, which one goroutine explores, is for test-spare.
 RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 30m \
 	-skip '^($(MODEL))'
+CLASSES   := $(CURDIR)/artefacts/classes.jsa
 MODEL     := TestNoScheduleBreaksTheTrust|TestTheModelFinds
 COMPUTING := ./internal/proofs/simulate ./internal/mutants
 LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli ./internal/docs ./cmd/internal/run \
@@ -45,9 +47,10 @@ test-waiting: compiled
 	$(RACE) -p 3 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(LONGEST))")
 test-computing: compiled
 	nice -n 19 $(RACE) -p 1 $(COMPUTING)
-compiled: # once for all lanes, by a compiler that seldom collects garbage, which takes a fifth less time
+compiled: # once for all lanes; a compiler that seldom collects garbage takes a fifth less time
 	@CGO_ENABLED=1 GOGC=400 go list -race -test -deps -export $(PACKAGES) >/dev/null
 	@CGO_ENABLED=0 GOGC=400 go list -trimpath -deps -export ./cmd/zkcoord >/dev/null
+	@mkdir -p artefacts && $(RACE) -run Archive ./internal/zktest -classes $(CLASSES) >/dev/null
 test-reading: compiled
 	@CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) -race" nice -n 19 $(MAKE) --no-print-directory -j1 lint nested # with what is compiled already
 test-spare: compiled

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,13 +17,8 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
-func javaProgram(t testing.TB) interop.Program {
-	return interop.Java(t, filepath.Join("testdata", "java"), "Contender")
-}
-
-func pythonProgram(t testing.TB) interop.Program {
-	return interop.Python(t, filepath.Join("testdata", "python", "contender.py"))
-}
+func javaProgram(t testing.TB) interop.Program   { return interop.Java(t, "Contender") }
+func pythonProgram(t testing.TB) interop.Program { return interop.Python(t, "contender.py") }
 
 // process is a contender that runs.
 type process struct {

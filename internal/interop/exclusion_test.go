@@ -69,8 +69,8 @@ func (c contender) quit(t *testing.T) {
 // Kazoo's recipe writes Curator's names.
 func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	kazoo := python(t, "hold.py")
-	curator := java(t, "Hold")
+	kazoo := Python(t, "hold.py")
+	curator := Java(t, "Hold")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		w.SetTimeout(contenderSession * time.Second)
@@ -99,7 +99,7 @@ func TestContendersOfAllLanguagesExcludeEachOther(t *testing.T) {
 // Curator and this module have.
 func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
 	t.Parallel()
-	curator := java(t, "Hold")
+	curator := Java(t, "Hold")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		w.SetTimeout(contenderSession * time.Second)
@@ -125,7 +125,7 @@ func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
 // this module does not try.
 func TestALockHeldInAnotherDialectIsRefused(t *testing.T) {
 	t.Parallel()
-	kazoo := python(t, "hold.py")
+	kazoo := Python(t, "hold.py")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		w.SetTimeout(contenderSession * time.Second)

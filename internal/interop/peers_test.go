@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func slots(t *testing.T, c *coord.Client, path string, limit int) *semaphore.Sem
 
 func TestGoAndJavaShareASemaphore(t *testing.T) {
 	t.Parallel()
-	curator := java(t, "Peer")
+	curator := Java(t, "Peer")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		c := openAs(t, w, coord.Curator)
 		own := slots(t, c, path, leases)
@@ -86,7 +85,7 @@ func TestGoAndJavaShareASemaphore(t *testing.T) {
 
 func TestGoAndPythonShareASemaphore(t *testing.T) {
 	t.Parallel()
-	kazoo := python(t, "peer.py")
+	kazoo := Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		all := []contender{
 			contend(t, w, kazoo, path, "one", "semaphore", fmt.Sprint(leases)),
@@ -186,7 +185,7 @@ func goRounds(t *testing.T, admin *zk.Conn, path, name string, own *semaphore.Se
 
 func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
 	t.Parallel()
-	curator, kazoo := java(t, "Peer"), python(t, "peer.py")
+	curator, kazoo := Java(t, "Peer"), Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		b, err := barrier.New(openAs(t, w, coord.Curator), path+"/shared")
 		require.NoError(t, err)
@@ -226,16 +225,4 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	zktest.Main(m)
-}
-
-// python returns a program of testdata/python.
-func python(t *testing.T, script string) Program {
-	t.Helper()
-	return Python(t, filepath.Join("testdata", "python", script))
-}
-
-// java returns a program of testdata/java.
-func java(t *testing.T, class string) Program {
-	t.Helper()
-	return Java(t, filepath.Join("testdata", "java"), class)
 }

@@ -39,29 +39,46 @@ func (p Program) Start(t testing.TB, args ...string) *zktest.ChildProcess {
 	return zktest.Child(t, "exec", append(append([]string(nil), p...), args...)...)
 }
 
-// Python returns a script, or skips the test.
+// Python returns a script of testdata/python, or skips the test.
 func Python(t testing.TB, script string) Program {
 	t.Helper()
 	interpreter, err := findPython()
 	leaveOut(t, err)
-	return Program{interpreter, script}
+	return Program{interpreter, filepath.Join("testdata", "python", script)}
 }
 
-// Java compiles the class of a folder and returns its program, or skips the
-// test.
-func Java(t testing.TB, sources, class string) Program {
+// Java returns the program of a class in testdata/java, or skips the test.
+func Java(t testing.TB, class string) Program {
 	t.Helper()
 	tools, err := findJava()
 	leaveOut(t, err)
-	classes := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), tools.javac, "-d", classes, "-cp", tools.classPath,
-		"-sourcepath", sources, filepath.Join(sources, class+".java")).CombinedOutput()
-	require.NoError(t, err, "compiling %s:\n%s", class, out)
-	return Program{
-		tools.java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx128m",
-		"-cp", classes + string(os.PathListSeparator) + tools.classPath, class,
-	}
+	classes, err := compile()
+	require.NoError(t, err)
+	return append(append(Program{tools.java}, plainJVM...), "-XX:-UsePerfData", "-Xmx128m",
+		"-cp", classes+string(os.PathListSeparator)+tools.classPath, class)
 }
+
+// plainJVM is for programs that end soon.
+var plainJVM = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
+
+// compile compiles testdata/java once, in the folder of this binary, which the
+// go command removes.
+var compile = sync.OnceValues(func() (classes string, err error) {
+	tools, err := findJava()
+	if err != nil {
+		return "", err
+	}
+	sources, err := filepath.Glob("testdata/java/*.java")
+	if err != nil {
+		return "", err
+	}
+	classes = filepath.Join(filepath.Dir(os.Args[0]), "classes")
+	args := []string{"-J" + plainJVM[0], "-J" + plainJVM[1], "-d", classes, "-cp", tools.classPath}
+	if out, err := exec.Command(tools.javac, append(args, sources...)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compiling testdata/java: %w\n%s", err, out)
+	}
+	return classes, nil
+})
 
 // leaveOut skips the test if something is missing on this machine, and fails it
 // where nothing may be missing.

@@ -27,7 +27,7 @@ type kazooQueue struct{ *zktest.ChildProcess }
 
 func startKazooQueue(t *testing.T, w *zktest.World) kazooQueue {
 	t.Helper()
-	p := kazooQueue{python(t, "queue_worker.py").Start(t, w.ConnectString(), w.Path("queue"), "2")}
+	p := kazooQueue{Python(t, "queue_worker.py").Start(t, w.ConnectString(), w.Path("queue"), "2")}
 	require.Equal(t, "ready", p.Line(queueWait))
 	return p
 }
@@ -121,7 +121,7 @@ func TestAnItemOfAPythonConsumerThatDiedComesToGoAndBack(t *testing.T) {
 
 func TestGoAndJavaStandForOneElection(t *testing.T) {
 	t.Parallel()
-	curator := java(t, "Peer")
+	curator := Java(t, "Peer")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		javas := []contender{contend(t, w, curator, path, "java-1", "latch"), contend(t, w, curator, path, "java-2", "latch")}
 		standTogether(t, w, path, coord.Curator, javas)
@@ -130,7 +130,7 @@ func TestGoAndJavaStandForOneElection(t *testing.T) {
 
 func TestGoAndPythonStandForOneElection(t *testing.T) {
 	t.Parallel()
-	kazoo := python(t, "peer.py")
+	kazoo := Python(t, "peer.py")
 	withPeers(t, func(t *testing.T, w *zktest.World, path string) {
 		pythons := []contender{contend(t, w, kazoo, path, "python-1", "election"), contend(t, w, kazoo, path, "python-2", "election")}
 		standTogether(t, w, path, coord.Kazoo, pythons)

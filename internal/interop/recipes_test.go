@@ -25,7 +25,7 @@ const recipesEnd = 2 * time.Minute
 
 func TestKazoosRecipesWorkOnTheServer(t *testing.T) {
 	t.Parallel()
-	recipes := python(t, "recipes.py")
+	recipes := Python(t, "recipes.py")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		runRecipes(t, w, recipes, "Lock", "LockOfALostSession", "LockOfAKilledProcess", "ReadWriteLock", "Semaphore",
@@ -36,7 +36,7 @@ func TestKazoosRecipesWorkOnTheServer(t *testing.T) {
 
 func TestCuratorsRecipesWorkOnTheServer(t *testing.T) {
 	t.Parallel()
-	recipes := java(t, "Recipes")
+	recipes := Java(t, "Recipes")
 	for _, backend := range []zktest.Backend{zktest.Embedded, zktest.Real} {
 		t.Run(backend.String(), func(t *testing.T) {
 			w := reapingWorld(t, backend)
@@ -186,7 +186,7 @@ func requireTurns(t *testing.T, w *zktest.World, path string, names ...string) {
 // same line.
 func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	curator := java(t, "Hold")
+	curator := Java(t, "Hold")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		w.SetTimeout(contenderSession * time.Second)
@@ -220,7 +220,7 @@ func TestGoZookeepersLockAndOthersExcludeEachOther(t *testing.T) {
 // former lock, and then the programs that take only the new one.
 func TestAFleetMovesFromOneLockToAnotherByTakingBoth(t *testing.T) {
 	t.Parallel()
-	kazoo, curator := python(t, "hold.py"), java(t, "Hold")
+	kazoo, curator := Python(t, "hold.py"), Java(t, "Hold")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		w.SetTimeout(contenderSession * time.Second)

@@ -29,8 +29,8 @@ func rwlockInGo(t *testing.T, w *zktest.World, path, name, dialect string) conte
 // each of them.
 func TestReadersAndWritersOfAllLanguagesShareOneLock(t *testing.T) {
 	t.Parallel()
-	curator := java(t, "RwlockHold")
-	kazoo := python(t, "rwlock_hold.py")
+	curator := Java(t, "RwlockHold")
+	kazoo := Python(t, "rwlock_hold.py")
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		t.Parallel()
 		w.SetTimeout(contenderSession * time.Second)

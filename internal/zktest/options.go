@@ -102,6 +102,11 @@ func (c serverConfig) clone() serverConfig {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
+// EnvClasses names an archive of the classes that a server loads, which saves
+// it a third of its start. "make test" makes one. Java ignores it where it does
+// not fit.
+const EnvClasses = "ZKTEST_CLASSES"
+
 // mainClass is what Debian's zkServer.sh starts, for a single server and for a
 // member of an ensemble alike.
 const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -182,7 +187,10 @@ func (s *Server) launch() error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=5"}
+	if archive := os.Getenv(EnvClasses); archive != "" {
+		args = append(args, "-XX:SharedArchiveFile="+archive)
+	}
 	args = append(args, s.config.jvm...)
 	for _, key := range slices.Sorted(maps.Keys(s.config.properties)) {
 		args = append(args, "-D"+key+"="+s.config.properties[key])

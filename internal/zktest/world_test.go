@@ -1,11 +1,14 @@
 package zktest
 
 import (
+	"cmp"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -264,6 +267,19 @@ func create(t testing.TB, conn *zk.Conn, path string, flags int32) {
 	t.Helper()
 	_, err := conn.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err, "creating %s", path)
+}
+
+// classes is the archive that the next test makes, for EnvClasses.
+var classes = flag.String("classes", "", "make an archive of a server's classes: `file`")
+
+func TestAServerStartsFromAnArchiveOfItsClasses(t *testing.T) {
+	archive := cmp.Or(*classes, filepath.Join(t.TempDir(), "classes.jsa"))
+	t.Setenv(EnvClasses, "")
+	s := RequireReal(t, WithJVM("-XX:ArchiveClassesAtExit="+archive))
+	require.NoError(t, syscall.Kill(s.PID(), syscall.SIGTERM))
+	Eventually(t, readyWithin, func() bool { return !s.proc.alive() }, "the end of the server")
+	t.Setenv(EnvClasses, archive)
+	RequireReal(t, WithJVM("-Xshare:on")) // ends at once where the archive does not fit
 }
 
 func TestAServerTellsItsVersion(t *testing.T) {
