@@ -8,7 +8,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
-	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -30,7 +29,7 @@ func (c *Client) Acquire(ctx context.Context, spec Spec, rule Rule) (*Hold, erro
 		err = wire.Invalid("the context carries a hold of the same line, %s, for which this claim would wait for ever; "+
 			"make it re-entrant, or use a context without the hold", outer.Node())
 		if ctx.Err() != nil {
-			err = session.Ended(ctx)
+			err = calls.Ended(ctx)
 		}
 	}
 	return h, c.Failure("acquire", spec.Line.Dir, err)
@@ -116,7 +115,7 @@ func (c *Client) acquire(ctx context.Context, join func(context.Context) (*claim
 			return nil, err
 		}
 		if ctx.Err() != nil {
-			return nil, session.Ended(ctx, err)
+			return nil, calls.Ended(ctx, err)
 		}
 		if err := cl.removeFormer(ctx); err != nil {
 			return nil, err

@@ -10,7 +10,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
-	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
 )
@@ -174,7 +173,7 @@ func (r *removal) wait(ctx context.Context, limit time.Duration) error {
 		if errors.Is(context.Cause(ctx), ErrReleased) {
 			return r.wait(context.WithoutCancel(ctx), limit)
 		}
-		return fmt.Errorf("%w: %w", ErrUnconfirmed, session.Ended(ctx))
+		return fmt.Errorf("%w: %w", ErrUnconfirmed, calls.Ended(ctx))
 	case <-timer.C:
 		if trouble := r.claim.node.Trouble(); trouble != nil {
 			return fmt.Errorf("%w: %w", ErrUnconfirmed, trouble)
@@ -297,7 +296,7 @@ func (e exchange) run(ctx context.Context) error {
 // be. It starts no attempt when ctx has ended.
 func (e exchange) swap(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return session.Ended(ctx)
+		return calls.Ended(ctx)
 	}
 	c, path := e.from.client, e.next.wanted()
 	ops := []Op{

@@ -89,21 +89,11 @@ func (l Line) mayReturn(gone Contender) bool {
 }
 
 // parse sorts the children of a directory into contenders that take part and
-// contenders that cannot be honoured. It sorts numbers, and makes the
-// contenders, which are large, in the order that these give: the right one, but
-// for nodes of one number and for sequences that have wrapped.
+// contenders that cannot be honoured.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
-	ages := make([]uint64, len(names)) // the last digits, and the place among names
-	for i, name := range names {
-		ages[i] = lastDigits(name)<<32 | uint64(i)
-	}
-	slices.Sort(ages)
-	line = make([]Contender, 0, len(ages))
-	for _, age := range ages {
-		name, known := dialect.Parse(names[uint32(age)], l.Kinds)
-		c := Contender(name)
-		switch {
-		case !known:
+	line = make([]Contender, 0, len(names))
+	for name := range dialect.InOrder(names, l.Kinds) {
+		switch c := Contender(name); {
 		case (l.AnyDialect || c.Dialect == d) && l.has(c.Kind):
 			line = append(line, c)
 		case !l.AnyDialect:
@@ -113,15 +103,6 @@ func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	slices.SortFunc(line, byAge)
 	slices.SortFunc(foreign, byAge)
 	return line, foreign
-}
-
-// lastDigits is the number that the last ten bytes of a name make, should they
-// be digits.
-func lastDigits(name string) (n uint64) {
-	for _, c := range []byte(name[max(0, len(name)-10):]) {
-		n = n*10 + uint64(c-'0')
-	}
-	return n
 }
 
 // lineView is a listing as a line sees it.

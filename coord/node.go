@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -89,7 +90,7 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 	case !transient(err):
 		return err, false
 	case ctx.Err() != nil:
-		return session.Ended(ctx, err), false
+		return calls.Ended(ctx, err), false
 	}
 	return err, true
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/event"
+	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
@@ -43,7 +44,7 @@ func defaults() options {
 			Config:  servers.Config{Dial: (&net.Dialer{}).DialContext, Lookup: net.DefaultResolver.LookupHost},
 			Timeout: defaultSessionTimeout, MaxPacket: wire.DefaultMaxPacket, Log: slog.New(slog.DiscardHandler), Waiting: slog.Default(),
 		},
-		acl:      []wire.ACL{{Perms: 1<<len(permissions) - 1, Scheme: "world", ID: "anyone"}},
+		acl:      []wire.ACL{wire.OpenACL},
 		dialect:  Curator,
 		identity: []byte(filepath.Base(os.Args[0])),
 	}
@@ -81,10 +82,6 @@ func WithTick(d time.Duration) Option {
 	}
 }
 
-// permissions are the letters of an ACL in the order of the bits they stand
-// for.
-const permissions = "rwcda"
-
 // WithACL sets the ACL of every node the client creates, each entry as
 // ZooKeeper's own tools write it: "scheme:id:permissions", with the letters c
 // (create), d (delete), r (read), w (write) and a (admin), such as
@@ -98,18 +95,9 @@ func WithACL(entries ...string) Option {
 		}
 		o.acl = nil
 		for _, entry := range entries {
-			scheme, rest, _ := strings.Cut(entry, ":")
-			at := strings.LastIndexByte(rest, ':')
-			if scheme == "" || at < 0 {
-				return wire.Invalid("ACL %q: write scheme:id:permissions, such as world:anyone:cdrwa", entry)
-			}
-			acl := wire.ACL{Scheme: scheme, ID: rest[:at]}
-			for _, letter := range rest[at+1:] {
-				bit := strings.IndexRune(permissions, letter)
-				if bit < 0 {
-					return wire.Invalid("ACL %q: the permissions are letters out of cdrwa", entry)
-				}
-				acl.Perms |= 1 << bit
+			acl, err := wire.ParseACL(entry)
+			if err != nil {
+				return err
 			}
 			o.acl = append(o.acl, acl)
 		}
@@ -124,7 +112,7 @@ func WithAuth(scheme, value string) Option {
 		if scheme == "" {
 			return wire.Invalid("the credential's scheme is empty; write for example digest")
 		}
-		o.Auth = append(o.Auth, session.Auth{Scheme: scheme, Credential: []byte(value)})
+		o.Auth = append(o.Auth, attend.Credential{Scheme: scheme, Value: []byte(value)})
 		return nil
 	}
 }

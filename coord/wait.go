@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -42,7 +42,14 @@ func (c *Client) waitIn(ctx context.Context, s *session.Session, look func(v *Vi
 		wake, at, err := v.wakers()
 		if err == nil {
 			read = v.read // and no more of the view: thousands may wait
-			err = sleep(ctx, c.closed, wake, at)
+			calls.Sleep(ctx, wake, at)
+			select {
+			case <-c.closed:
+				err = ErrClosed
+			case <-ctx.Done():
+				err = calls.Ended(ctx)
+			default:
+			}
 		}
 		if err != nil {
 			return c.explain(err)
@@ -253,44 +260,4 @@ func (v *View) wakers() (wake []<-chan struct{}, at time.Time, err error) {
 		wake = append(wake, r.watch.Done())
 	}
 	return wake, v.at, nil
-}
-
-// sleep returns when one of the channels is closed, and at a time unless that
-// is zero. It fails when the wait is over.
-func sleep(ctx context.Context, closed <-chan struct{}, wake []<-chan struct{}, at time.Time) error {
-	if !at.IsZero() {
-		due, cancel := context.WithDeadline(ctx, at)
-		defer cancel()
-		wake = append(wake, due.Done())
-	}
-	receive(wake)
-	select {
-	case <-closed:
-		return ErrClosed
-	case <-ctx.Done():
-		return session.Ended(ctx)
-	default:
-		return nil
-	}
-}
-
-// receive returns when there is something to receive from one of the channels.
-func receive(from []<-chan struct{}) {
-	var few [6]<-chan struct{}
-	if copy(few[:], from) == len(from) {
-		select {
-		case <-few[0]:
-		case <-few[1]:
-		case <-few[2]:
-		case <-few[3]:
-		case <-few[4]:
-		case <-few[5]:
-		}
-		return
-	}
-	cases := make([]reflect.SelectCase, len(from))
-	for i, c := range from {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
-	}
-	reflect.Select(cases)
 }

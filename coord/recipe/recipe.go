@@ -13,7 +13,6 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/internal/calls"
-	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -83,7 +82,7 @@ func Configure[R any, O ~func(R) error](r R, path string, opts []O) error {
 // cause is a context's error itself. If the last attempt failed, its error is
 // included; if it already reports the context's end, it is returned alone. All
 // match errors.Is.
-func Ended(ctx context.Context, failure ...error) error { return session.Ended(ctx, failure...) }
+func Ended(ctx context.Context, failure ...error) error { return calls.Ended(ctx, failure...) }
 
 // Joined returns the only error that is not nil as it is, and several as one, a
 // go-multierror in one line.

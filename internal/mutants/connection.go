@@ -45,7 +45,7 @@ var connection = []mutant{
 		"Conn.Ask", `switch r.xid = 1 + number; {`, `switch r.xid = -number; {`),
 	off("requests of the session's own end with their contexts", in(coord, "TestAReadEndsWithItsContext|TestATransactionEndsWithItsContext"),
 		"roundTrip", `	case <-ctx.Done():
-		return zero, Ended(ctx)
+		return zero, calls.Ended(ctx)
 	}`,
 		`	}`),
 	off("a server that does not answer a handshake is given up", in(coord, "TestAServerThatDoesNotAnswerTheHandshake"),

@@ -3,9 +3,9 @@ package calls
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
-
-	"github.com/zkcoord/zkcoord/coord/internal/session"
 )
 
 type (
@@ -31,7 +31,7 @@ func Grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return decided, func() {}
 	}
-	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, session.Ended(ctx))
+	return context.WithTimeoutCause(context.WithoutCancel(decided), 50*time.Millisecond, Ended(ctx))
 }
 
 // Bound returns the context that bounds a release called with ctx: ctx, or
@@ -45,4 +45,25 @@ func Bound(ctx context.Context) context.Context {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return context.WithValue(ctx, boundKey{}, true)
+}
+
+// Ended returns why ctx has ended: its error, and its cause as well, unless the
+// cause is a context's error itself. If the last attempt failed, its error is
+// included; if it already reports the context's end, it is returned alone.
+func Ended(ctx context.Context, failure ...error) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	told := errors.Join(failure...)
+	if len(failure) == 1 {
+		told = failure[0]
+	}
+	if told != nil {
+		if errors.Is(told, err) {
+			return told
+		}
+		return fmt.Errorf("%w (%w)", Ended(ctx), told)
+	}
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }

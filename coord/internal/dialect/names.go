@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -270,4 +271,32 @@ func Notice(node string) string {
 	}
 	marker := Curator.marker(Latch)
 	return node[:strings.LastIndex(node, marker)+len(marker)]
+}
+
+// InOrder yields the names that are known, by the numbers that they end with,
+// as [Parse] reads them. It sorts numbers, and parses the names, which makes
+// large values, in the order that these give: that of their ages, but for nodes
+// of one number and for sequences that have wrapped.
+func InOrder(names, kinds []string) iter.Seq[Name] {
+	ages := make([]uint64, len(names)) // the last digits, and the place among names
+	for i, name := range names {
+		ages[i] = lastDigits(name)<<32 | uint64(i)
+	}
+	slices.Sort(ages)
+	return func(yield func(Name) bool) {
+		for _, age := range ages {
+			if name, known := Parse(names[uint32(age)], kinds); known && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// lastDigits is the number that the last ten bytes of a name make, should they
+// be digits.
+func lastDigits(name string) (n uint64) {
+	for _, c := range []byte(name[max(0, len(name)-10):]) {
+		n = n*10 + uint64(c-'0')
+	}
+	return n
 }

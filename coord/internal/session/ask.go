@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -63,7 +64,7 @@ func await[T any](ctx context.Context, s *Session, coming <-chan T) error {
 	case <-coming:
 		return nil
 	case <-ctx.Done():
-		return Ended(ctx)
+		return calls.Ended(ctx)
 	case <-s.ending.Done():
 		return s.Err()
 	}
@@ -100,7 +101,7 @@ func roundTrip[T any](ctx context.Context, s *Session, r wire.Request, fields fu
 		}
 		return value, nil
 	case <-ctx.Done():
-		return zero, Ended(ctx)
+		return zero, calls.Ended(ctx)
 	}
 }
 

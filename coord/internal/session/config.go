@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -15,13 +14,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
-// Auth is a credential that every new connection presents before anything
-// else.
-type Auth struct {
-	Scheme     string
-	Credential []byte
-}
-
 // Config says how to reach the servers and what session to ask for.
 type Config struct {
 	servers.Config
@@ -32,7 +24,7 @@ type Config struct {
 	sizes     *wire.Sizes
 	// NoContainers: directories are persistent nodes.
 	NoContainers bool
-	Auth         []Auth
+	Auth         []attend.Credential
 	Log          *slog.Logger
 	Waiting      *slog.Logger // hears that there is no connection before there was one
 
@@ -107,11 +99,7 @@ func (k *Keeper) closeFormer(s *Session) {
 func (s *Session) account() attend.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	account := attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout}
-	for _, a := range s.cfg.Auth {
-		account.Auth = append(account.Auth, attend.Credential{Scheme: a.Scheme, Value: a.Credential})
-	}
-	return account
+	return attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout, Auth: s.cfg.Auth}
 }
 
 // beAttended tells the attendant of the session, once it has a password.
@@ -162,25 +150,4 @@ func (s *Session) Exists(ctx context.Context, path string) (Node, error) {
 // Refused returns the index of the operation that the ensemble refused, or -1.
 func Refused(replies []wire.Result) int {
 	return slices.IndexFunc(replies, func(r wire.Result) bool { return r.Err != nil })
-}
-
-// Ended returns why ctx has ended: its error, and its cause as well, unless the
-// cause is a context's error itself. If the last attempt failed, its error is
-// included; if it already reports the context's end, it is returned alone.
-func Ended(ctx context.Context, failure ...error) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	told := errors.Join(failure...)
-	if len(failure) == 1 {
-		told = failure[0]
-	}
-	if told != nil {
-		if errors.Is(told, err) {
-			return told
-		}
-		return fmt.Errorf("%w (%w)", Ended(ctx), told)
-	}
-	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

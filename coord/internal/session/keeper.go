@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/internal/attend"
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -105,12 +106,12 @@ func (k *Keeper) Session(ctx context.Context) (*Session, error) {
 		case errors.Is(err, wire.ErrAuth):
 			return nil, err
 		case ctx.Err() != nil:
-			return nil, Ended(ctx, err)
+			return nil, calls.Ended(ctx, err)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, Ended(ctx)
+			return nil, calls.Ended(ctx)
 		case <-k.stop.Done():
 			return nil, wire.ErrClosed
 		}
@@ -148,7 +149,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return Ended(ctx)
+		return calls.Ended(ctx)
 	}
 }
 

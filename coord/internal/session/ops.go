@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
 
@@ -18,7 +19,7 @@ func (s *Session) awaitUp(ctx context.Context) error {
 	case s.ending.Err() != nil:
 		return s.Err()
 	case ctx.Err() != nil:
-		return Ended(ctx)
+		return calls.Ended(ctx)
 	}
 	return await(ctx, s, up)
 }

@@ -248,7 +248,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 // long.
 func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	for _, a := range s.cfg.Auth {
-		_ = c.Ask(wire.Request{Op: wire.OpAuth, Tell: s.authenticated}, wire.Credential(a.Scheme, a.Credential))
+		_ = c.Ask(wire.Request{Op: wire.OpAuth, Tell: s.authenticated}, wire.Credential(a.Scheme, a.Value))
 	}
 	s.mu.Lock()
 	if s.needs.Load() > 0 {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 	"github.com/zkcoord/zkcoord/coord/internal/znode"
@@ -68,7 +69,7 @@ func (o *Set) Txn(ctx context.Context, s *session.Session, ops []wire.Op) ([]wir
 	select {
 	case o.places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, session.Ended(ctx)
+		return nil, calls.Ended(ctx)
 	}
 	defer func() { <-o.places }()
 	for {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -28,7 +29,7 @@ func Create(ctx context.Context, once func() error, ensure func(error) error, no
 		}
 		switch {
 		case IsLost(err) && ctx.Err() != nil:
-			return session.Ended(ctx) // and the nodes are not there
+			return calls.Ended(ctx) // and the nodes are not there
 		case errors.Is(err, wire.ErrNoNode) && ensure != nil:
 			// The directory is missing, or its container was just reaped.
 			if err := ensure(err); err != nil && !IsLost(err) && !errors.Is(err, wire.ErrThrottled) {

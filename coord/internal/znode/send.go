@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkcoord/zkcoord/coord/internal/calls"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
 	"github.com/zkcoord/zkcoord/coord/internal/wire"
 )
@@ -46,7 +47,7 @@ func Send(ctx context.Context, s *session.Session, once func() error, judge func
 		case over != nil:
 			return unconfirmed(lost, err, over)
 		case ctx.Err() != nil:
-			return unconfirmed(lost, err, session.Ended(ctx))
+			return unconfirmed(lost, err, calls.Ended(ctx))
 		}
 	}
 }
@@ -86,7 +87,7 @@ func Certain(ctx context.Context, s *session.Session, try func() error, settle f
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return session.Ended(ctx)
+		return calls.Ended(ctx)
 	}
 }
 
@@ -128,7 +129,7 @@ func Read[T any](ctx context.Context, s *session.Session, read func() (T, error)
 		case !errors.Is(err, wire.ErrConnection), s.Err() != nil:
 			return err
 		case ctx.Err() != nil:
-			return session.Ended(ctx, err)
+			return calls.Ended(ctx, err)
 		}
 		return ErrAgain
 	})
