@@ -80,11 +80,11 @@
 //
 // # Cost
 //
-// A job that was done: one read. A run: 9 requests in 5 round trips, and up to
+// A job that was done: one read. A run: 10 requests in 5 round trips, and up to
 // 8 more where directories are missing, as for a new key. The first of a client
-// also makes a node in guards. A client that waits: 6 requests; when the job
-// ends, all who wait hear of it, and read the record; when the one who has the
-// job crashes, one of them does. With Keep or KeepLast, up to 8 reads in 2
-// round trips more for each run, and 7 requests for each record that it
-// deletes.
+// also makes a node in guards. A client that waits: 8 requests; when the run
+// ends, or the next one begins, all who wait hear of it and read the record;
+// when a run's client crashes, the next in line. With Keep or KeepLast, up to 8
+// reads in 2 round trips more for each run, and 7 requests for each record that
+// it deletes.
 package once

@@ -129,16 +129,7 @@ func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 	defer watching.Wait()
 	defer stop(nil)
 	watching.Go(func() {
-		err := j.client.Wait(waiting, func(v *coord.View) (bool, error) {
-			data, _, err := j.client.Record(j.record()).Look(v, nil)
-			if err != nil {
-				return false, err
-			}
-			found, err := decode(data)
-			over, _ := j.verdict(found)
-			return over, err
-		})
-		if err == nil {
+		if err := j.client.Wait(waiting, func(v *coord.View) (bool, error) { return j.isOver(waiting, v) }); err == nil {
 			stop(errOver)
 		}
 	})
@@ -147,6 +138,22 @@ func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 		err = errOver
 	}
 	return h, err
+}
+
+// isOver is a look at whether the job has ended. It watches the record only
+// while that says no: the watch on a record that does not change any more would
+// stay for ever.
+func (j *job) isOver(ctx context.Context, v *coord.View) (bool, error) {
+	for {
+		found, stat, err := j.read(ctx, j.place)
+		if over, _ := j.verdict(found); over || err != nil {
+			return over, err
+		}
+		_, watched, err := j.client.Record(j.record()).Look(v, nil)
+		if watched.Mzxid == stat.Mzxid || err != nil {
+			return false, err
+		}
+	}
 }
 
 // begin puts the beginning of an attempt on record, unless the record says that

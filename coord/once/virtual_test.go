@@ -112,6 +112,36 @@ func TestWhoIsGrantedTheLockLooksAtTheRecord(t *testing.T) {
 	})
 }
 
+// A client that lives long waits for many jobs.
+func TestAWaitLeavesNoWatchOnTheRecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		for i := range 4 {
+			crash := i > 1
+			waiter, key := ledger(b, b.Open(), "/jobs"), fmt.Sprint(i)
+			c := b.Open()
+			running, run := begin(b, ledger(b, c, "/jobs"), key)
+			ended := make(chan outcome)
+			go func() {
+				res, err := waiter.Do(b.Context(), key, says("after a crash"))
+				ended <- outcome{res, err}
+			}()
+			time.Sleep(time.Minute)
+			if crash {
+				require.NoError(b, b.Server.ExpireSession(run.Session()))
+				require.ErrorIs(b, running.wait(b).err, coord.ErrLost)
+			} else {
+				running.end <- nil
+				require.NoError(b, running.wait(b).err)
+			}
+			own := <-ended
+			require.NoError(b, own.err)
+			require.Equal(b, crash, string(own.res.Data) == "after a crash")
+			time.Sleep(time.Minute)
+			require.Zero(b, b.Server.WatchCount(), "%q", b.Server.Watched())
+		}
+	})
+}
+
 func TestAttemptsAreTheirTimeApart(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		o := ledger(b, b.Open(), "/jobs", once.Attempts(4, time.Minute))
@@ -294,13 +324,13 @@ func TestTheCostOfAJob(t *testing.T) {
 			return func() error { return coordtest.Err(o.Do(b.Context(), key, f)) }
 		}
 		require.NoError(b, do(o, "first", says(""))()) // makes the directories and the version guard
-		require.LessOrEqual(b, requests(do(o, "second", says(""))), 16)
+		require.LessOrEqual(b, requests(do(o, "second", says(""))), 18)
 		require.Equal(b, 1, requests(do(o, "second", never(b))))
 		require.Equal(b, errNoLuck, do(o, "again", fails)())
 		const way = 50 * time.Millisecond
 		slow := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(way))
 		begun := time.Now()
-		require.LessOrEqual(b, requests(do(o, "again", says(""))), 9)
+		require.LessOrEqual(b, requests(do(o, "again", says(""))), 10)
 		require.LessOrEqual(b, time.Since(begun), 5*way)
 		slow.Remove()
 		k := ledger(b, c, "/jobs", once.KeepLast(2))
@@ -308,6 +338,6 @@ func TestTheCostOfAJob(t *testing.T) {
 			require.NoError(b, do(k, fmt.Sprint(i), says(""))())
 		}
 		require.Equal(b, errNoLuck, do(o, "once more", fails)())
-		require.LessOrEqual(b, requests(do(k, "once more", says(""))), 9+8+7)
+		require.LessOrEqual(b, requests(do(k, "once more", says(""))), 10+8+7)
 	})
 }

@@ -88,6 +88,17 @@ var judges = []mutant{
 		"witness.try", `case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):`, `case false:`),
 	off("simulation: a listing after a writer's going", bySimulation,
 		"Line.mayReturn", `return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))`, `return false`),
+	off("simulation: a job that was done is not begun again", bySimulation,
+		"Run.begin", `if over, err := r.job.verdict(found); over {`, `if over, err := r.job.verdict(found); over && false {`),
+	off("simulation: a run that began counts", bySimulation,
+		"Run.next", `found.Attempt >= r.job.attempts {`, `false {`),
+	off("simulation: an end is on record only with the lock", bySimulation,
+		"Run.end", `	return own, r.job.guard.Release(ctx, []*coord.Hold{r.Hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))`,
+		`	_, err := r.job.guard.Txn(ctx, coord.SetOp(r.job.record(), own.encode(own.data), -1))
+	r.Abandon()
+	return own, err`),
+	off("simulation: the record of a newer run is kept", bySimulation,
+		"Once.settle", `case stat.Czxid == 0 || r.ID != j.run:`, `case stat.Czxid == 0 || r.ID == "":`),
 	off("simulation: what a lost leader returns does not end Run", bySimulation,
 		"serve", `if lost {`, `if lost && false {`),
 }

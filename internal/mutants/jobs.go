@@ -17,6 +17,10 @@ var jobs = []mutant{
 		"Run.next", `if found.State == Running && r.job.attempts > 0`, `if false`),
 	off("job: all who wait hear of the end", in(ledger, "TestAllWhoWait"),
 		"job.acquire", `			stop(errOver)`, ""),
+	off("job: a wait leaves no watch on a record that stays", in(ledger, "TestAWaitLeavesNoWatch"),
+		"job.isOver", `		found, stat, err := j.read(ctx, j.place)`,
+		`		_, _, _ = j.client.Record(j.record()).Look(v, nil)
+		found, stat, err := j.read(ctx, j.place)`),
 	off("job: attempts are their time apart", in(ledger, "TestAttemptsAreTheirTimeApart"),
 		"Run.pause", `if found.State != Failed || r.job.backoff == 0 {`, `if true {`),
 	off("job: a try does not wait for the time of the next attempt", in(ledger, "TestAttemptsAreTheirTimeApart"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,18 +24,20 @@ import (
 
 const leases, party = 2, 3
 
-// mixed are the recipes of the mix; nil stands for trade in a queue.
-var mixed = []struct {
+// part is a recipe of the mix.
+type part struct {
 	name string
 	use  workload.Use
-}{
+}
+
+// mixed are the recipes whose clients share no object.
+var mixed = []part{
 	{"lock", workload.Lock},
 	{"crowd", (&workload.Crowd{Opts: []lock.Option{lock.LocalQueue(3, time.Second), lock.Linger(T / 10)}}).Lock},
 	{"shared", workload.Share(0.5)},
 	{"semaphore", workload.Lease(leases)},
 	{"election", workload.Campaign},
 	{"double", workload.Meet(party)},
-	{"queue", nil},
 }
 
 // judging are the checks of the mix.
@@ -57,7 +60,7 @@ func TestF45TheRecipesKeepTheirPromisesOnAnEnsembleThatLosesItsLeader(t *testing
 func mix(s scene) {
 	ctx, cancel := context.WithCancel(context.Background())
 	random, calm := s.random(), make(chan struct{})
-	rec, shop := history.New(), &workload.Shop{Full: 60, Takes: 0.3}
+	rec, shop, ledger := history.New(), &workload.Shop{Full: 60, Takes: 0.3}, &workload.Ledger{}
 	var working sync.WaitGroup
 	s.Cleanup(func() { cancel(); working.Wait() })
 	var clients []*coord.Client
@@ -75,14 +78,10 @@ func mix(s scene) {
 	for i := range party {
 		c := s.behind()
 		clients = append(clients, c)
-		for _, part := range mixed {
-			use := part.use
-			if use == nil {
-				use = shop.Trade
-			}
+		for _, part := range slices.Concat(mixed, []part{{"queue", shop.Trade}, {"once", ledger.Do}}) {
 			w := worker(c, fmt.Sprint("c", i), part.name)
 			workers = append(workers, w)
-			working.Go(func() { w.Work(ctx, use) })
+			working.Go(func() { w.Work(ctx, part.use) })
 		}
 	}
 	(&trouble{s, rec, clients, random, map[string]int{}, nil}).strike(long(20*time.Second, 6*time.Second))
@@ -96,10 +95,11 @@ func mix(s scene) {
 	working.Wait()
 	require.NoError(s, shop.Drain(s.Context(), worker(clients[0], "drain", "queue"), clients[0]))
 	require.NoError(s, shop.Close(s.Context()))
+	require.NoError(s, ledger.Close(s.Context()))
 	s.Logf("%d operations", rec.Len())
 	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
 		history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
-		history.Queue(s.w.Path("queue"), true), history.Rounds(s.w.Path("double"), party))
+		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0), history.Rounds(s.w.Path("double"), party))
 	// All leases are free again.
 	free, err := semaphore.New(clients[0], s.w.Path("semaphore"), leases)
 	require.NoError(s, err)

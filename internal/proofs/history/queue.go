@@ -97,17 +97,19 @@ func repeated(records []Record) (found []Violation) {
 	return found
 }
 
-// shared finds items that two consumers had at the same time.
-func shared(records []Record) (found []Violation) {
-	byItem := map[string]span{}
-	for _, s := range spans(records, Receive) {
-		if before, ok := byItem[s.Item]; ok && before.to > s.from {
-			found = append(found, Violation{s.Key, fmt.Sprintf("%q received by %s at %v while %s had it, until %s",
-				s.Item, s.Client, s.from, before.Client, until(before.to)), []int{before.ID, s.ID}})
+// shared finds items that two had by such a grant at the same time.
+func shared(kind Kind) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		byItem := map[string]span{}
+		for _, s := range spans(records, kind) {
+			if before, ok := byItem[s.Item]; ok && before.to > s.from {
+				found = append(found, Violation{s.Key, fmt.Sprintf("%q: %s of %s at %v while %s had it, until %s",
+					s.Item, kind, s.Client, s.from, before.Client, until(before.to)), []int{before.ID, s.ID}})
+			}
+			byItem[s.Item] = s
 		}
-		byItem[s.Item] = s
+		return found
 	}
-	return found
 }
 
 // lost finds items that were put in and never came out, where the queue was

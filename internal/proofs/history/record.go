@@ -30,6 +30,10 @@ const (
 	Enter Kind = "enter" // a barrier, in Round: a grant
 	Leave Kind = "leave" // of the enter Of, with Verdict
 
+	Run Kind = "run" // the job Item, whose result is Verdict if it ends well: a grant
+	Did Kind = "did" // the run Of, which ended well
+	Ask Kind = "ask" // for the job Item, whose result on record was Verdict
+
 	Shut Kind = "shut" // a barrier, from the return until the release
 	Pass Kind = "pass" // it
 )
@@ -100,7 +104,7 @@ func Item(item string) Detail { return func(r *Record) { r.Item = item } }
 // Round is the number of a barrier's round.
 func Round(n int64) Detail { return func(r *Record) { r.Round = n } }
 
-// Verdict is how a barrier's round ended, in any words.
+// Verdict is how a barrier's round ended, or a job, in any words.
 func Verdict(words string) Detail { return func(r *Record) { r.Verdict = words } }
 
 // Of names the grant that a release, an ack or a leave is about.
@@ -187,7 +191,7 @@ func Leases(key string, n int) Rule {
 // taken or acknowledged; no consumer receives what another has; and if the
 // queue was drained at the end, nothing is lost.
 func Queue(key string, drained bool) Rule {
-	finds := []func([]Record) []Violation{invented, repeated, shared}
+	finds := []func([]Record) []Violation{invented, repeated, shared(Receive)}
 	if drained {
 		finds = append(finds, lost)
 	}
@@ -197,6 +201,14 @@ func Queue(key string, drained bool) Rule {
 // FIFO: what was put into a queue earlier is taken earlier.
 func FIFO(key string) Rule {
 	return Rule{name: "fifo", key: key, finds: []func([]Record) []Violation{overtaken}}
+}
+
+// Jobs: no job runs twice at the same time, nor more than so many times, nor
+// again after its end was on record, and all who ask get the same result, which
+// one of its runs had. The record may be gone when so many runs have begun
+// since. Zero is no limit.
+func Jobs(key string, attempts, keep int) Rule {
+	return Rule{name: "once", key: key, finds: []func([]Record) []Violation{shared(Run), ended(keep), attempted(attempts)}}
 }
 
 // Rounds: a barrier of n lets no member in before n have come, and none out

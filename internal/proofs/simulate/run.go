@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 )
@@ -127,6 +128,21 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			hire(1+r.IntN(3), "queue", "/queue", w.shop.Consume)
 			rules = append(rules, history.Queue("/queue", true))
 		},
+		func() {
+			attempts, keep := 0, 0
+			w.ledger = &workload.Ledger{}
+			switch how := r.IntN(5); how {
+			case 0:
+			case 1:
+				keep = 1 + r.IntN(8)
+				w.ledger.Opts = []once.Option{once.KeepLast(keep)}
+			default:
+				attempts = how - 1
+				w.ledger.Opts = []once.Option{once.Attempts(attempts, w.part(r, 0, 0.2))}
+			}
+			hire(2+r.IntN(3), "once", "/jobs", w.ledger.Do)
+			rules = append(rules, history.Jobs("/jobs", attempts, keep))
+		},
 	}
 	if chance(r, 0.6) {
 		for range 1 + r.IntN(2) {
@@ -207,6 +223,11 @@ func (w *world) checkLeftovers() {
 			w.violated("queue: close: %v", err)
 		}
 	}
+	if w.ledger != nil {
+		if err := w.ledger.Close(context.Background()); err != nil {
+			w.violated("once: close: %v", err)
+		}
+	}
 	time.Sleep(w.timeout + 2*w.tick + 2*time.Second)
 	for _, n := range w.srv.Nodes() {
 		if n.Stat.EphemeralOwner != 0 {
@@ -282,8 +303,8 @@ func (d *driver) start(t trouble) {
 	})
 }
 
-// once is the end of a fault that happens at one moment.
-func once() (time.Duration, func() int) { return 0, func() int { return 1 } }
+// atOnce is the end of a fault that happens at one moment.
+func atOnce() (time.Duration, func() int) { return 0, func() int { return 1 } }
 
 // nothing is the end of a fault that could not happen.
 func nothing() (time.Duration, func() int) { return 0, nil }

@@ -156,21 +156,21 @@ func expire(d *driver) (time.Duration, func() int) {
 	if d.srv.ExpireSession(id) != nil {
 		return nothing()
 	}
-	return once()
+	return atOnce()
 }
 
 func drop(d *driver) (time.Duration, func() int) {
 	if id := d.station().session(); id == 0 || d.srv.DropConn(id) != nil {
 		return nothing()
 	}
-	return once()
+	return atOnce()
 }
 
 func move(d *driver) (time.Duration, func() int) {
 	if id := d.station().session(); id == 0 || d.srv.MoveSession(id) != nil {
 		return nothing()
 	}
-	return once()
+	return atOnce()
 }
 
 func dropAll(d *driver) (time.Duration, func() int) {

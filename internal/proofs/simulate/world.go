@@ -33,9 +33,10 @@ type world struct {
 	giveUp   context.CancelFunc
 	calm     chan struct{} // closed after the last fault
 
-	shop  *workload.Shop // nil in seeds without a queue
-	fence history.Fence
-	dirs  []string // of claims
+	shop   *workload.Shop   // nil in seeds without a queue
+	ledger *workload.Ledger // nil in seeds without jobs
+	fence  history.Fence
+	dirs   []string // of claims
 
 	mu         sync.Mutex
 	violations []string

@@ -34,7 +34,8 @@ func (p *pulse) see(r history.Record) {
 		return
 	}
 	switch r.Kind {
-	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter, history.Pass:
+	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter, history.Pass,
+		history.Run, history.Ask:
 	default:
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -69,6 +70,13 @@ func (s *site) close(ctx context.Context, w *workload.Worker, shop *workload.Sho
 	}
 }
 
+// closeJobs deletes what the clients of this process keep for the ledger.
+func closeJobs() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stuckAfter)
+	defer cancel()
+	return jobs.Close(ctx)
+}
+
 // drain empties the queues: items that are still missing then were lost.
 func (s *site) drain(ctx context.Context) error {
 	for _, p := range places {
@@ -123,6 +131,12 @@ const leases, party = 3, 3
 // crowd shares a mutex among the workers of a client.
 var crowd = &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(5, time.Second), lock.Linger(100 * time.Millisecond)}}
 
+// kept is how many runs the ledger of jobs keeps.
+const kept = 200
+
+// jobs is the ledger, as the clients of this process use it.
+var jobs = &workload.Ledger{Opts: []once.Option{once.KeepLast(kept)}}
+
 var places = []place{
 	{"lock", short, []role{{"", nil, plain(workload.Lock)}}, one(history.Mutex)},
 	{"lock-long", long, []role{{"", some, plain(workload.Lock)}, {".several", few, several}}, one(history.Mutex)},
@@ -134,6 +148,7 @@ var places = []place{
 	{"leases-long", long, []role{{"", some, plain(workload.Lease(leases))}}, counted},
 	{"queue", short, []role{{".receive", nil, nil}}, drained},
 	{"queue-take", short, []role{{".take", nil, nil}}, drained},
+	{"jobs", short, []role{{"", nil, plain(jobs.Do)}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept)} }},
 	{"meeting", short, []role{{"", nil, plain(workload.Meet(party))}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
 	{"gate", long, []role{{".keep", first, plain(workload.Keep)}, {".pass", nil, plain(workload.Pass)}}, func(string) []history.Rule { return nil }}, // see judge
 }

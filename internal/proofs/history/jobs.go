@@ -1,0 +1,91 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+)
+
+// doing is what a history says about one job.
+type doing struct {
+	runs []Record // that were begun
+	ends []Record // Did and Ask, with the result
+}
+
+// doings sorts records by job, and returns every call that may have begun a
+// run.
+func doings(records []Record) (all map[string]*doing, begun []Record) {
+	all = map[string]*doing{}
+	runs := map[int]Record{}
+	for _, r := range records {
+		if r.Kind == Run {
+			runs[r.ID] = r
+			begun = append(begun, r)
+			if all[r.Item] == nil {
+				all[r.Item] = &doing{}
+			}
+		}
+	}
+	for _, r := range records {
+		switch {
+		case r.Outcome != OK:
+		case r.Kind == Run:
+			all[r.Item].runs = append(all[r.Item].runs, r)
+		case r.Kind == Did:
+			r.Item, r.Verdict = runs[r.Of].Item, runs[r.Of].Verdict
+			all[r.Item].ends = append(all[r.Item].ends, r)
+		case r.Kind == Ask:
+			if all[r.Item] == nil {
+				all[r.Item] = &doing{}
+			}
+			all[r.Item].ends = append(all[r.Item].ends, r)
+		}
+	}
+	return all, begun
+}
+
+// ended finds jobs that ran again after their end was on record, or whose
+// result changed or was none of their runs', unless their record may have been
+// deleted, when keep runs had begun since.
+func ended(keep int) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		all, begun := doings(records)
+		deleted := func(from, by Record) bool {
+			n := 0
+			for _, r := range begun {
+				if r.returned() > from.Call && r.Call < by.Return {
+					n++
+				}
+			}
+			return keep > 0 && n > keep // its own run counts
+		}
+		for item, d := range all {
+			for _, end := range d.ends {
+				i := slices.IndexFunc(d.runs, func(r Record) bool { return r.Verdict == end.Verdict })
+				if i < 0 {
+					found = append(found, Violation{end.Key, fmt.Sprintf("%q has the result %q, of none of its runs", item, end.Verdict), []int{end.ID}})
+					continue
+				}
+				for _, later := range slices.Concat(d.runs, d.ends) {
+					if later.Call > end.Return && (later.Kind == Run || later.Verdict != end.Verdict) && !deleted(d.runs[i], later) {
+						found = append(found, Violation{end.Key, fmt.Sprintf("%q had ended with %q when %s came to a %s, with %q",
+							item, end.Verdict, later.Client, later.Kind, later.Verdict), []int{d.runs[i].ID, end.ID, later.ID}})
+					}
+				}
+			}
+		}
+		return found
+	}
+}
+
+// attempted finds jobs with more than n runs.
+func attempted(n int) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		all, _ := doings(records)
+		for item, d := range all {
+			if n > 0 && len(d.runs) > n {
+				found = append(found, Violation{d.runs[0].Key, fmt.Sprintf("%q ran %d times, of %d", item, len(d.runs), n), ids(d.runs)})
+			}
+		}
+		return found
+	}
+}

@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+)
+
+// Ledger is a ledger of jobs as its workers use it; all of one client share an
+// object. Its jobs are numbers. The workers come for the last few of them, and
+// for the next one when the last is over.
+type Ledger struct {
+	Opts []once.Option
+
+	mu      sync.Mutex
+	last    int
+	ledgers map[*coord.Client]*once.Once
+}
+
+func (l *Ledger) open(w *Worker, c *coord.Client) *once.Once {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ledgers == nil {
+		l.ledgers = map[*coord.Client]*once.Once{}
+	}
+	if l.ledgers[c] == nil {
+		l.ledgers[c] = must(once.New(c, w.Key, l.Opts...))
+	}
+	return l.ledgers[c]
+}
+
+// pick chooses a job.
+func (l *Ledger) pick(w *Worker) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(0, l.last-w.Rand.IntN(3))
+}
+
+// over notes that a job is not run any more.
+func (l *Ledger) over(job int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if job == l.last {
+		l.last++
+	}
+}
+
+// Do comes for a job, and if it is to run, runs it.
+func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
+	o, job := l.open(w, c), l.pick(w)
+	w.items++
+	result := fmt.Sprint(w.Name, "-", w.items)
+	item := history.Item(fmt.Sprint(job))
+	op := w.Rec.Call(w.Name, w.Key, history.Run, item, history.Verdict(result))
+	ask := w.Rec.Call(w.Name, w.Key, history.Ask, item)
+	what, begin := "Begin", o.Begin
+	if w.tries() {
+		what, begin = "TryBegin", o.TryBegin
+	}
+	beginning := w.call()
+	w.Flush()
+	r, res, err := begin(beginning.ctx, fmt.Sprint(job))
+	beginning.end(what, err, coord.ErrBusy, once.ErrFailed, once.ErrUnfinished)
+	if r != nil {
+		ask.End(history.Failed, nil)
+		g := history.Granted(op, r)
+		w.Granted(w, r)
+		w.Count("jobs begun")
+		linger(w, g)
+		l.end(w, g, []byte(result), job)
+		return true
+	}
+	op.End(history.Failed, err)
+	switch {
+	case err == nil:
+		ask.End(history.OK, nil, history.Verdict(string(res.Data)))
+		w.Count("results asked for")
+	case errors.Is(err, once.ErrFailed), errors.Is(err, once.ErrUnfinished):
+		ask.End(history.Failed, err)
+		w.Count("jobs given up")
+	default:
+		ask.End(history.Failed, err)
+		return false
+	}
+	l.over(job)
+	return true
+}
+
+// end ends a run: mostly well, sometimes as failed, sometimes without a record,
+// as a crash does.
+func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job int) {
+	how := w.Rand.Float64()
+	if how < 0.1 {
+		w.release("a run", g.Release)
+		return
+	}
+	ending := w.mostlyCertain()
+	kind, failure := history.Did, error(nil)
+	if how < 0.25 {
+		kind, failure = history.Release, errors.New("no luck")
+	}
+	err := g.End(kind, func(err error) bool { return errors.Is(err, coord.ErrUnconfirmed) }, func() error {
+		w.Flush()
+		_, err := g.Hold.End(ending.ctx, result, failure)
+		return err
+	})
+	ending.end("End", err, coord.ErrLost, coord.ErrUnconfirmed)
+	switch {
+	case err != nil:
+		w.Count("ends not on record")
+	case failure == nil:
+		l.over(job)
+	}
+}
+
+// Close deletes the nodes that the ledgers keep.
+func (l *Ledger) Close(ctx context.Context) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.ledgers {
+		if e := o.Close(ctx); e != nil && !errors.Is(e, coord.ErrClosed) && !errors.Is(e, coord.ErrUnconfirmed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
