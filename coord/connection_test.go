@@ -267,15 +267,17 @@ func TestF56AClaimWithoutARuleIsNeitherListedNorRefused(t *testing.T) {
 }
 
 func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		expired := b.Server.Inject(
-			zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 100},
-			zkembed.ReplyError(zkembed.CodeSessionExpired))
-		h := b.acquire(c)
-		require.Equal(t, 1, expired.Fired())
-		require.NoError(t, h.Release(b.Context()))
-	})
+	for _, code := range []zkembed.Code{zkembed.CodeSessionExpired, zkembed.CodeUnknownSession} {
+		inBubble(t, func(b bubble) {
+			c := b.Open()
+			expired := b.Server.Inject(
+				zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 100},
+				zkembed.ReplyError(code))
+			h := b.acquire(c)
+			require.Equal(t, 1, expired.Fired())
+			require.NoError(t, h.Release(b.Context()))
+		})
+	}
 }
 
 // A server closes the connection of a client that sends too much.

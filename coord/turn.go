@@ -185,21 +185,21 @@ func (w *waiter) remember(ahead []Contender, wait []int, all bool) {
 // lose events, marks every watch as stale.
 func (w *waiter) look(v *View) (granted bool, err error) {
 	v.Until(w.cl.leaving())
-	for !granted && err == nil {
-		told := false
-		if !v.isStale() {
-			gone, err := w.departed(v)
-			if err != nil || len(gone) == 0 {
-				return false, err
-			}
-			w.cl.keepOpen(true) // a write that opens the window travels along with a listing
-			granted, told = w.askWithout(gone)
+	told := false
+	if !v.isStale() {
+		gone, err := w.departed(v)
+		if err != nil || len(gone) == 0 {
+			return false, err
 		}
-		v.before, v.last = nil, nil
-		if !told {
-			granted, err = w.ask(v.ctx)
-		}
-		w.cl.keepOpen(granted)
+		w.cl.keepOpen(true) // a write that opens the window travels along with a listing
+		granted, told = w.askWithout(gone)
+	}
+	if !told {
+		granted, err = w.ask(v.ctx)
+	}
+	w.cl.keepOpen(granted)
+	if !granted {
+		v.Again() // at the contenders to wait for now
 	}
 	return granted, err
 }
@@ -211,7 +211,6 @@ func (w *waiter) departed(v *View) (gone []string, err error) {
 		return nil, err
 	}
 	v.Ahead(w.awaited...)
-	v.read = v.read[:0]
 	for _, node := range w.awaited {
 		_, err := v.watch("watch", session.Data, node)
 		switch {

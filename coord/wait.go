@@ -42,7 +42,9 @@ func (c *Client) waitIn(ctx context.Context, s *session.Session, look func(v *Vi
 		wake, at, err := v.wakers()
 		if err == nil {
 			read = v.read // and no more of the view: thousands may wait
-			calls.Sleep(ctx, wake, at)
+			if !v.again {
+				calls.Sleep(ctx, wake, at)
+			}
 			select {
 			case <-c.closed:
 				err = ErrClosed
@@ -72,6 +74,7 @@ type View struct {
 	ahead  map[watched]begun
 	until  []<-chan struct{}
 	at     time.Time
+	again  bool
 }
 
 type watched struct {
@@ -198,6 +201,14 @@ func (v *View) At(t time.Time) {
 	}
 }
 
+// Again has the look called again immediately: for one that begins anew after
+// what it has found.
+func (v *View) Again() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.again = true
+}
+
 // watch reads and watches something of a node. If a watch of the previous look
 // has reported the node's deletion, that report is the answer, once.
 func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watch, err error) {
@@ -251,7 +262,7 @@ func (v *View) isStale() bool {
 
 // wakers returns what has the look called again.
 func (v *View) wakers() (wake []<-chan struct{}, at time.Time, err error) {
-	if len(v.read)+len(v.until) == 0 && v.at.IsZero() {
+	if len(v.read)+len(v.until) == 0 && v.at.IsZero() && !v.again {
 		return nil, v.at, fmt.Errorf("%w: a look that is not done has read nothing that can change", ErrInvalid)
 	}
 	wake = make([]<-chan struct{}, 0, len(v.until)+2+len(v.read))

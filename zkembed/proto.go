@@ -83,6 +83,7 @@ const (
 	CodeUnimplemented           Code = -6
 	CodeOperationTimeout        Code = -7
 	CodeBadArguments            Code = -8
+	CodeUnknownSession          Code = -12
 	CodeNoNode                  Code = -101
 	CodeNoAuth                  Code = -102
 	CodeBadVersion              Code = -103

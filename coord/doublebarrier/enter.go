@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -94,7 +93,7 @@ func (b *Barrier) admit(ctx context.Context) error {
 			line, err = b.list(ctx, client)
 		}
 		listed = true
-		v.At(time.Now())
+		v.Again()
 		return false, err
 	})
 }
@@ -144,7 +143,7 @@ func (m *Member) look(ctx context.Context, v *coord.View, line []coord.Contender
 		err = m.queue(v, line)
 	}
 	if errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) {
-		v.At(time.Now()) // a node of the list has gone: look again
+		v.Again() // a node of the list has gone: look again
 		return false, nil
 	}
 	return false, err

@@ -145,7 +145,7 @@ func (l *leaver) awaitBefore(v *coord.View) error {
 	_, _, err := v.Children(l.node(l.before)) // it has none: only its end is heard
 	if errors.Is(err, coord.ErrNoNode) {
 		l.before--
-		v.At(time.Now())
+		v.Again()
 		return nil
 	}
 	return err

@@ -21,7 +21,7 @@ var doubleBarrier = []mutant{
 	off("double barrier: a member that waits for a crash hears of it", in(barrier, "TestThoseWhoWaitHear"),
 		"Member.queue", `_, _, err := v.Children(`, `_, err := m.barrier.client.Children(context.Background(), `),
 	off("double barrier: an opening that failed is tried again", in(barrier, "TestWhenOneOfTooMany"),
-		"Member.look", `v.At(time.Now()) // a node of the list`, `// a node of the list`),
+		"Member.look", `v.Again() // a node of the list`, `// a node of the list`),
 	off("double barrier: a server that lags makes no member late", in(barrier, "TestANewcomer"),
 		"Barrier.admit", `b.client.Fresh() //`, `b.client //`),
 	off("double barrier: the number of the round", in(barrier, "TestTheOutcomeIsKept"),
