@@ -34,11 +34,12 @@ test: deps
 
 # Results are never taken from the cache, since they depend on servers. The longest packages come first; "lint" vets. At
 # its end a process with the race detector would sleep for a second.
-# The model of the trust window, which one goroutine explores, is for test-spare.
+# What one goroutine explores is for test-spare: the model of the trust window, and the double barrier's random deaths.
 RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 30m \
-	-skip '^($(MODEL))'
+	-skip '^($(MODEL)|$(DEATHS))'
 CLASSES   := $(CURDIR)/artefacts/classes.jsa
 MODEL     := TestNoScheduleBreaksTheTrust|TestTheModelFinds
+DEATHS    := TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom
 COMPUTING := ./internal/proofs/simulate ./internal/mutants
 LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli ./internal/docs ./cmd/internal/run \
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see
@@ -56,10 +57,11 @@ test-reading: compiled
 test-spare: compiled
 	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium fuzz
 
-# The model of the trust window without the race detector, which slows it down tenfold.
+# Without the race detector, which slows them down tenfold.
 model-medium:
 	set -o pipefail; CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
 		-scope medium | grep -v '^=== '
+	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -run '$(DEATHS)' ./coord/doublebarrier
 nested:
 	@for m in $(NESTED); do echo "$$m:"; (cd $$m && go test -vet=off -count=1 ./...) || exit 1; done
 
