@@ -275,11 +275,10 @@ func (b bubble) connected(opts ...coord.Option) *coord.Client {
 // wait has a claim of c, which is connected, wait for its turn by
 // [coord.First], and returns once it does.
 func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan granted {
-	done := make(chan granted, 1)
-	go func() {
+	done := coordtest.Go(func() granted {
 		h, err := c.Acquire(b.Context(), spec, coord.First)
-		done <- granted{h, err}
-	}()
+		return granted{h, err}
+	})
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
 	return done
@@ -422,11 +421,7 @@ func TestAClaimThatFollowsItsClientsOwnLooksWhenTheyAreGone(t *testing.T) {
 			b.wait(c, spec("one"))
 		}
 		ctx, cancel := context.WithCancel(b.Context())
-		canceled := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(ctx, spec("two"), coord.First)
-			canceled <- err
-		}()
+		canceled := coordtest.Go(func() error { return coordtest.Err(c.Acquire(ctx, spec("two"), coord.First)) })
 		time.Sleep(time.Second)
 		lists := b.listings(c.SessionID())
 		last := b.wait(c, spec("two"))
@@ -452,12 +447,11 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 		}
 		c := b.connected()
 		var holds []*coord.Hold
-		acquire := func() chan granted {
-			done := make(chan granted, 1)
-			go func() {
+		acquire := func() <-chan granted {
+			done := coordtest.Go(func() granted {
 				h, err := c.Acquire(b.Context(), mutex, many)
-				done <- granted{h, err}
-			}()
+				return granted{h, err}
+			})
 			time.Sleep(time.Millisecond)
 			return done
 		}
@@ -466,7 +460,7 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 			require.NoError(t, next.err)
 			holds = append(holds, next.hold)
 		}
-		var waiting []chan granted
+		var waiting []<-chan granted
 		for range 60 {
 			waiting = append(waiting, acquire())
 		}

@@ -154,12 +154,11 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		require.NoError(b, c.EnsureDir(b.Context(), "/d"))
 		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
-		joined := make(chan *coord.Claim, 1)
-		go func() {
+		joined := coordtest.Go(func() *coord.Claim {
 			cl, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"})
 			require.NoError(b, err)
-			joined <- cl
-		}()
+			return cl
+		})
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
 		}

@@ -25,13 +25,12 @@ type granted struct {
 
 // acquireLater acquires in the background.
 func (b bubble) acquireLater(c *coord.Client, spec coord.Spec) <-chan granted {
-	done := make(chan granted, 1)
-	go func() {
+	done := coordtest.Go(func() granted {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), 10*T)
 		defer cancel()
 		h, err := c.Acquire(ctx, spec, first)
-		done <- granted{h, err}
-	}()
+		return granted{h, err}
+	})
 	return done
 }
 
@@ -419,8 +418,7 @@ func TestAWaitThatItsDeadlineEndsNamesWhoHoldsOrIsAhead(t *testing.T) {
 			_, err := c.Acquire(b.Within(most), mutex, first)
 			return err
 		}
-		over := make(chan error, 1)
-		go func() { over <- waits(second, time.Minute) }()
+		over := coordtest.Go(func() error { return waits(second, time.Minute) })
 		time.Sleep(time.Second)
 		err := waits(last, time.Second)
 		require.ErrorIs(b, err, context.DeadlineExceeded)

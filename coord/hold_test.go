@@ -141,14 +141,13 @@ func TestRevocationReachesAHolderAndAWaiter(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c, admin := b.Open(coord.WithDialect(dialect)), b.Open(coord.WithDialect(dialect))
 			h := b.acquire(c)
-			granted := make(chan *coord.Hold, 1)
-			go func() {
+			granted := coordtest.Go(func() *coord.Hold {
 				h, err := c.Acquire(b.Context(), mutex, first)
 				if err != nil {
 					t.Error(err)
 				}
-				granted <- h
-			}()
+				return h
+			})
 			synctest.Wait()
 			all, err := inspect.Contenders(b.Context(), admin, "/lock")
 			require.NoError(t, err)

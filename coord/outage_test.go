@@ -129,11 +129,7 @@ func TestATransactionOverAnOutageReportsThatTheHoldWasLost(t *testing.T) {
 			cut := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
 			require.NoError(b, b.Server.DropConn(h.Session()))
 			synctest.Wait()
-			failed := make(chan error, 1)
-			go func() {
-				_, err := h.Txn(b.Context(), coord.SetOp("/fence", nil, -1))
-				failed <- err
-			}()
+			failed := coordtest.Go(func() error { return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/fence", nil, -1))) })
 			synctest.Wait()
 			time.Sleep(time.Until(h.Deadline()))
 			<-h.Done()

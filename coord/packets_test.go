@@ -107,11 +107,7 @@ func TestF60ConnectionsThatAreClosedAnywayAreNoSignOfALimit(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, lost := b.counting()
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
-		acquired := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(b.Context(), large(10_000), first)
-			acquired <- err
-		}()
+		acquired := coordtest.Go(func() error { return coordtest.Err(c.Acquire(b.Context(), large(10_000), first)) })
 		for range 6 {
 			trial := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpExists}, PathPrefix: "/xxx", Times: 1}, zkembed.Drop())
 			select {

@@ -21,11 +21,10 @@ type acquired struct {
 
 // startAcquire begins an acquire, and returns when it waits, or is over.
 func startAcquire(b coordtest.Bubble, acquire func(context.Context) (*coord.Hold, error)) <-chan acquired {
-	over := make(chan acquired, 1)
-	go func() {
+	over := coordtest.Go(func() acquired {
 		h, err := acquire(b.Context())
-		over <- acquired{h, err}
-	}()
+		return acquired{h, err}
+	})
 	time.Sleep(time.Second)
 	return over
 }

@@ -123,8 +123,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, admin := b.Open(), b.Open()
 		watch := func(look func(v *coord.View) (string, error)) <-chan []string {
-			over := make(chan []string, 1)
-			go func() {
+			over := coordtest.Go(func() []string {
 				var seen []string
 				for now, err := range recipe.Observe(b.Context(), c, "/dir", look, func(a, b string) bool { return a == b }) {
 					seen = append(seen, now)
@@ -132,8 +131,8 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 						break
 					}
 				}
-				over <- seen
-			}()
+				return seen
+			})
 			return over
 		}
 		names := watch(func(v *coord.View) (string, error) {

@@ -402,11 +402,7 @@ func TestTheLastOfThreeWaitsOnWhenTheOneInTheMiddleGoes(t *testing.T) {
 		holder, middle, last := b.Open(), b.Open(), b.Open()
 		h := b.acquire(holder)
 		ctx, cancel := context.WithCancel(b.Context())
-		gone := make(chan error, 1)
-		go func() {
-			_, err := middle.Acquire(ctx, mutex, first)
-			gone <- err
-		}()
+		gone := coordtest.Go(func() error { return coordtest.Err(middle.Acquire(ctx, mutex, first)) })
 		synctest.Wait()
 		waiting := b.acquireLater(last, mutex)
 		synctest.Wait()

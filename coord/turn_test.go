@@ -25,11 +25,7 @@ func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 		h := b.acquire(c)
 		claim, err := c.Join(b.Context(), mutex)
 		require.NoError(t, err)
-		ended := make(chan error, 1)
-		go func() {
-			_, err := claim.Turn(b.Context(), first)
-			ended <- err
-		}()
+		ended := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
 		synctest.Wait()
 		require.NoError(t, claim.Leave(b.Context()))
 		require.ErrorIs(t, <-ended, coord.ErrReleased)
@@ -168,11 +164,7 @@ func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
 		}
 		closed, unwatched := throttle(zkembed.OpMulti, 0), throttle(zkembed.OpGetData, 2)
 		claim := b.join(c, mutex)
-		granted := make(chan error, 1)
-		go func() {
-			_, err := claim.Turn(b.Context(), first)
-			granted <- err
-		}()
+		granted := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
 		<-closed.Struck()
 		<-unwatched.Struck()
 		require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))

@@ -464,16 +464,15 @@ func TestAHoldWhoseLastReportIsLostEndsBeforeTheNextIsGranted(t *testing.T) {
 // readAllTheTime has a client read as often as its server answers, until stop.
 func (b bubble) readAllTheTime(c *coord.Client, path string) (stop func() (answered int)) {
 	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan int, 1)
-	go func() {
+	done := coordtest.Go(func() int {
 		n := 0
 		for ; ctx.Err() == nil; time.Sleep(T / 100) {
 			if _, _, err := c.Get(ctx, path); err == nil {
 				n++
 			}
 		}
-		done <- n
-	}()
+		return n
+	})
 	return func() int {
 		cancel()
 		return <-done

@@ -500,11 +500,7 @@ func TestWhatIsSentOverACutLinkIsLost(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
 				c, f, id := follows(t, s)
 				f.Isolate()
-				done := make(chan error, 1)
-				go func() {
-					_, err := c.Create("/a", nil, 0, open)
-					done <- err
-				}()
+				done := coordtest.Go(func() error { return coordtest.Err(c.Create("/a", nil, 0, open)) })
 				synctest.Wait()
 				f.Cut(way)
 				synctest.Wait()

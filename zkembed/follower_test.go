@@ -135,12 +135,11 @@ func TestTheSessionsOfAnIsolatedFollowerExpireUnawares(t *testing.T) {
 		time.Sleep(2 * T)
 		require.Len(t, s.Sessions(), 2, "the follower must report who is alive")
 		f.Isolate()
-		wrote := make(chan error, 1)
-		go func() {
+		wrote := coordtest.Go(func() error {
 			time.Sleep(T / 2)
 			_, err := client(t, s).Create("/f", nil, 0, open)
-			wrote <- err
-		}()
+			return err
+		})
 		time.Sleep(T + 2*time.Second)
 		require.NoError(t, <-wrote)
 		require.False(t, exists(t, other, "/e"), "the leader has let the session expire")

@@ -46,8 +46,7 @@ func start(t *testing.T, socket string, o attend.Options) running {
 	require.NoError(t, err)
 	a := attend.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- a.Serve(ctx, l) }()
+	served := coordtest.Go(func() error { return a.Serve(ctx, l) })
 	end := sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, zktest.Receive(t, coordtest.Soon, served, "the attendant ends"))

@@ -28,8 +28,7 @@ func at(t *testing.T, c *coord.Client, path string) *barrier.Barrier {
 func waiting(t *testing.T, w *zktest.World, ctx context.Context, b *barrier.Barrier, path string) <-chan error {
 	t.Helper()
 	before := watchers(w, path)
-	passed := make(chan error, 1)
-	go func() { passed <- b.Wait(ctx) }()
+	passed := coordtest.Go(func() error { return b.Wait(ctx) })
 	zktest.Eventually(t, coordtest.Soon, func() bool {
 		require.Empty(t, passed, "passed, or failed, at a closed barrier")
 		return watchers(w, path) > before
@@ -62,8 +61,7 @@ func TestARemovalLetsAllThrough(t *testing.T) {
 		for range 3 {
 			b := at(t, coordtest.Open(t, w.ConnectString()), path)
 			for range 3 {
-				passed := make(chan error, 1)
-				go func() { passed <- b.Wait(coordtest.Limited(t)) }()
+				passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
 				all = append(all, passed)
 			}
 		}
@@ -226,8 +224,7 @@ func TestWhatABarrierCosts(t *testing.T) {
 	flushed := w.Embedded().SessionCounts(c.SessionID())[zkembed.OpMulti]
 	waits = spent(func() {
 		for range more {
-			passed := make(chan error, 1)
-			go func() { passed <- b.Wait(coordtest.Limited(t)) }()
+			passed := coordtest.Go(func() error { return b.Wait(coordtest.Limited(t)) })
 			all = append(all, passed)
 		}
 		zktest.Eventually(t, coordtest.Soon, func() bool {

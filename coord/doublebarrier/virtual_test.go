@@ -353,18 +353,16 @@ type outcome[T any] struct {
 
 // entering calls Enter in the background.
 func entering(ctx context.Context, b *doublebarrier.Barrier) <-chan outcome[*doublebarrier.Member] {
-	done := make(chan outcome[*doublebarrier.Member], 1)
-	go func() {
+	done := coordtest.Go(func() outcome[*doublebarrier.Member] {
 		m, err := b.Enter(ctx)
-		done <- outcome[*doublebarrier.Member]{m, err}
-	}()
+		return outcome[*doublebarrier.Member]{m, err}
+	})
 	return done
 }
 
 // leaving calls Leave in the background.
 func leaving(ctx context.Context, m *doublebarrier.Member) <-chan error {
-	done := make(chan error, 1)
-	go func() { done <- m.Leave(ctx) }()
+	done := coordtest.Go(func() error { return m.Leave(ctx) })
 	return done
 }
 

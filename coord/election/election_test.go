@@ -52,11 +52,10 @@ type outcome struct {
 // as the nth.
 func stand(t *testing.T, w *zktest.World, ctx context.Context, e *election.Election, path, data string, n int) <-chan outcome {
 	t.Helper()
-	done := make(chan outcome, 1)
-	go func() {
+	done := coordtest.Go(func() outcome {
 		term, err := e.Campaign(ctx, []byte(data))
-		done <- outcome{term, err}
-	}()
+		return outcome{term, err}
+	})
 	lined(t, w, path, n)
 	return done
 }

@@ -192,11 +192,10 @@ func TestAFirstThatGoesWhileItIsReadIsNotReported(t *testing.T) {
 		goOn := make(chan struct{})
 		held := p.Inject(proxy.Fault{On: []int32{proxy.OpGetData}, Path: path, Do: proxy.Hold(goOn)})
 		asking := at(t, coordtest.Open(t, p.Addr()), path)
-		answer := make(chan string, 1)
-		go func() {
+		answer := coordtest.Go(func() string {
 			leader, err := asking.Leader(coordtest.Limited(t))
-			answer <- fmt.Sprint(string(leader.Data), err)
-		}()
+			return fmt.Sprint(string(leader.Data), err)
+		})
 		zktest.Receive(t, coordtest.Soon, held.First(), "the line was listed")
 		require.NoError(t, old.Resign(coordtest.Limited(t)))
 		next := won(t, waiting)
@@ -399,8 +398,7 @@ func TestARequestKeepsWhatTheLeaderProclaimedLast(t *testing.T) {
 				late := b.Server.Inject(zkembed.Match{
 					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: inspect.Notice(term.Node()), Times: 1,
 				}, zkembed.Delay(time.Second))
-				asked := make(chan error, 1)
-				go func() { asked <- inspect.Revoke(b.Context(), admin, term.Node()) }()
+				asked := coordtest.Go(func() error { return inspect.Revoke(b.Context(), admin, term.Node()) })
 				time.Sleep(T / 1000)
 				require.NoError(t, term.Proclaim(b.Context(), []byte(last)))
 				require.NoError(t, <-asked)
@@ -429,12 +427,11 @@ func TestALeaderThatLosesItsNodeBeforeItHasANoticeStandsAgain(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		late := b.Server.Inject(b.notices(), zkembed.Delay(T/10))
-		terms := make(chan *election.Term, 1)
-		go func() {
+		terms := coordtest.Go(func() *election.Term {
 			term, err := b.at(c).Campaign(b.Context(), nil)
 			require.NoError(t, err)
-			terms <- term
-		}()
+			return term
+		})
 		time.Sleep(T / 20)
 		first := leaderOf(b, b.at(admin))
 		require.NoError(t, inspect.Break(b.Context(), admin, first.Node))

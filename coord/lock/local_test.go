@@ -140,11 +140,7 @@ func TestALocalQueueIsLeftByThoseThatGiveUp(t *testing.T) {
 		h := coordtest.Acquire(b, other)
 		m := mutex(b.T, b.Open(), "/lock", lock.LocalQueue(10, time.Minute))
 		short := b.Within(time.Minute)
-		failed := make(chan error, 1)
-		go func() {
-			_, err := m.Acquire(short)
-			failed <- err
-		}()
+		failed := coordtest.Go(func() error { return coordtest.Err(m.Acquire(short)) })
 		time.Sleep(time.Second)
 		granted := turns(b, m, "", 1, 0)
 		time.Sleep(time.Second)
@@ -463,14 +459,13 @@ func TestALockTakenByATryYieldsWhateverIsKnownOfTheNodeBeforeIt(t *testing.T) {
 		}
 		unheard := throttle(zkembed.OpGetData, 0)
 		slow := throttle(zkembed.OpGetChildren2, 1)
-		tried := make(chan *coord.Hold, 1)
-		go func() {
+		tried := coordtest.Go(func() *coord.Hold {
 			h, err := m.TryAcquire(b.Context())
 			if err != nil {
 				b.Error(err)
 			}
-			tried <- h
-		}()
+			return h
+		})
 		<-slow.Struck()
 		before := cycle(b, m.Acquire)
 		time.Sleep(time.Millisecond) // until it is known to be alone

@@ -59,11 +59,10 @@ func awaitNodes(t *testing.T, w *zktest.World, want []int, paths ...string) {
 
 // acquireAll acquires in the background.
 func acquireAll(ctx context.Context, m *lock.Multi) <-chan result {
-	done := make(chan result, 1)
-	go func() {
+	done := coordtest.Go(func() result {
 		g, err := m.Acquire(ctx)
-		done <- result{g, err}
-	}()
+		return result{g, err}
+	})
 	return done
 }
 
@@ -339,14 +338,13 @@ func TestAWaiterThatGivesUpLeavesTheLineToOthers(t *testing.T) {
 		m := mutex(t, c, w.Path("lock"))
 		h := coordtest.Acquire(t, m)
 		require.ErrorIs(t, coordtest.Err(m.Acquire(coordtest.Within(t, 20*time.Millisecond))), context.DeadlineExceeded)
-		last := make(chan *coord.Hold, 1)
-		go func() {
+		last := coordtest.Go(func() *coord.Hold {
 			h, err := m.Acquire(context.Background())
 			if err != nil {
 				t.Error(err)
 			}
-			last <- h
-		}()
+			return h
+		})
 		require.NoError(t, h.Release(t.Context()))
 		next := zktest.Receive(t, 10*time.Second, last, "the next waiter is stuck")
 		require.NoError(t, next.Release(t.Context()))

@@ -27,14 +27,13 @@ func inTurn(b coordtest.Bubble, c *coord.Client) (turn *coord.Hold, next <-chan 
 	b.Helper()
 	m := mutex(b.T, c, "/lock", lock.LocalQueue(10, time.Minute), lock.Reentrant())
 	turn = coordtest.Acquire(b, m)
-	waiting := make(chan *coord.Hold, 1)
-	go func() {
+	waiting := coordtest.Go(func() *coord.Hold {
 		h, err := m.Acquire(b.Context())
 		if err != nil {
 			b.Error(err)
 		}
-		waiting <- h
-	}()
+		return h
+	})
 	synctest.Wait()
 	return turn, waiting
 }
@@ -43,11 +42,7 @@ func TestATurnLastsUntilItsTransactionIsAnswered(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		turn, next := inTurn(b, b.Open())
 		b.Server.Inject(zkembed.Match{PathPrefix: "/written", Times: 1}, zkembed.Delay(time.Second))
-		written := make(chan error, 1)
-		go func() {
-			_, err := turn.Txn(b.Context(), coord.CreateOp("/written", nil))
-			written <- err
-		}()
+		written := coordtest.Go(func() error { return coordtest.Err(turn.Txn(b.Context(), coord.CreateOp("/written", nil))) })
 		synctest.Wait()
 		require.NoError(b, turn.Release(b.Context()))
 		synctest.Wait()
@@ -240,11 +235,9 @@ func TestATryOfAMultiLockThatLosesALockMeanwhileSaysSo(t *testing.T) {
 		// A reply that is late would keep the news of the loss, which come
 		// behind it.
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/b"}, zkembed.ReplyError(zkembed.CodeThrottledOp))
-		tried := make(chan error, 1)
-		go func() {
-			_, err := multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context())
-			tried <- err
-		}()
+		tried := coordtest.Go(func() error {
+			return coordtest.Err(multi(b.T, mutex(b.T, c, "/a"), mutex(b.T, c, "/b")).TryAcquire(b.Context()))
+		})
 		time.Sleep(time.Second)
 		for _, n := range b.Server.Nodes() {
 			if strings.HasPrefix(n.Path, "/a/") {

@@ -39,14 +39,13 @@ func TestAConsumerAloneReceivesInOrder(t *testing.T) {
 func TestAWaitingConsumerIsWokenByAPut(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		q := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
-		got := make(chan *queue.Item, 1)
-		go func() {
+		got := coordtest.Go(func() *queue.Item {
 			item, err := q.Receive(context.Background())
 			if err != nil {
 				t.Error(err)
 			}
-			got <- item
-		}()
+			return item
+		})
 		other := newQueue(t, coordtest.Open(t, w.ConnectString()), w.Path("q"))
 		put(t, other, "late")
 		item := zktest.Receive(t, patience, got, "the consumer sleeps on")
@@ -151,8 +150,7 @@ func TestAnItemOfAConsumerThatDiedComesBack(t *testing.T) {
 		q, other := b.queue(dying), b.queue(b.Open())
 		put(t, q, "a")
 		item := receive(t, q)
-		got := make(chan *queue.Item, 1)
-		go func() { got <- receive(t, other) }()
+		got := coordtest.Go(func() *queue.Item { return receive(t, other) })
 		synctest.Wait()
 		require.Empty(t, got)
 		require.NoError(t, b.Server.ExpireSession(dying.SessionID()))

@@ -581,8 +581,7 @@ func TestF57AnItemThatAnotherHasRemovedBeforeTheRepeatIsStale(t *testing.T) {
 				b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T))
 				match := zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1}
 				lost, late := b.Server.Inject(match, zkembed.Drop()), b.Server.Inject(match, zkembed.Delay(2*time.Second))
-				settled := make(chan error, 1)
-				go func() { settled <- s.settle(b.Context(), mine, items) }()
+				settled := coordtest.Go(func() error { return s.settle(b.Context(), mine, items) })
 				time.Sleep(time.Second)
 				require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
 				for _, item := range items[:s.taken] {

@@ -150,14 +150,13 @@ func TestAnItemThatMayNotBeHadIsTriedAgainLater(t *testing.T) {
 		refused := b.Server.Inject(zkembed.Match{
 			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: "/q/entries/",
 		}, zkembed.ReplyError(zkembed.CodeNoAuth))
-		received := make(chan *queue.Item, 1)
-		go func() {
+		received := coordtest.Go(func() *queue.Item {
 			item, err := q.Receive(b.Context())
 			if err != nil {
 				b.Error(err)
 			}
-			received <- item
-		}()
+			return item
+		})
 		time.Sleep(time.Minute)
 		require.Empty(b, received)
 		require.LessOrEqual(b, refused.Fired(), 7)
@@ -336,8 +335,7 @@ func TestAnItemThatIsDeliveredMeanwhileIsDroppedAllTheSame(t *testing.T) {
 		first, err := admin.Peek(b.Context())
 		require.NoError(b, err)
 		late := b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Delay(time.Second))
-		dropped := make(chan error, 1)
-		go func() { dropped <- admin.Drop(b.Context(), first.Name) }()
+		dropped := coordtest.Go(func() error { return admin.Drop(b.Context(), first.Name) })
 		<-late.Struck()
 		require.NoError(b, receive(b.T, q).Nack(b.Context(), 0))
 		require.NoError(b, <-dropped)

@@ -195,11 +195,10 @@ func (s scene) downgrade(ctx context.Context, h *coord.Hold, arrive <-chan struc
 	s.Helper()
 	// Also the transaction that a client repeats which was quick to come back.
 	held := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpMulti}, Path: s.path, Times: proxy.Always, Do: proxy.Hold(arrive)})
-	done := make(chan grant, 1)
-	go func() {
+	done := coordtest.Go(func() grant {
 		r, err := h.Downgrade(ctx)
-		done <- grant{r, err}
-	}()
+		return grant{r, err}
+	})
 	zktest.Receive(s, coordtest.Soon, held.First(), "the transaction is sent")
 	return done
 }
@@ -393,11 +392,7 @@ func TestAReadInsideAReadIsRefusedOnlyWhereAWriterWaitsBetween(t *testing.T) {
 
 		writing, stop := context.WithCancel(coordtest.Limited(s.T))
 		defer stop()
-		wrote := make(chan error, 1)
-		go func() {
-			_, err := l.AcquireWrite(writing)
-			wrote <- err
-		}()
+		wrote := coordtest.Go(func() error { return coordtest.Err(l.AcquireWrite(writing)) })
 		zktest.Eventually(s, coordtest.Soon, func() bool { return len(s.line()) == 2 }, "the writer waits")
 		_, err = l.AcquireRead(inside)
 		require.ErrorIs(s, err, coord.ErrInvalid)
@@ -440,11 +435,7 @@ func TestBothSidesCanBeAskedToGiveUp(t *testing.T) {
 			require.NoError(s, inspect.Revoke(coordtest.Limited(s.T), admin, h.Node()))
 			zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 			require.NoError(s, h.Err(), "the holder decides")
-			gone := make(chan error, 1)
-			go func() {
-				_, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)
-				gone <- err
-			}()
+			gone := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 			release(s.T, h)
 			require.NoError(s, zktest.Receive(s, coordtest.Soon, gone, "the answer"))
 
@@ -481,11 +472,7 @@ func TestADowngradeAnswersTheRequestForTheWriteHold(t *testing.T) {
 	each(t, func(s scene) {
 		admin, c := coordtest.Open(s.T, s.w.ConnectString()), coordtest.Open(s.T, s.w.ConnectString())
 		h := coordtest.Acquire(s.T, rw(s.T, c, s.path).WriteSide())
-		asked := make(chan error, 1)
-		go func() {
-			_, err := inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)
-			asked <- err
-		}()
+		asked := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(coordtest.Limited(s.T), admin, h.Node(), 0)) })
 		zktest.Receive(s, coordtest.Soon, h.Revoked(), "the request")
 		r, err := h.Downgrade(coordtest.Limited(s.T))
 		require.NoError(s, err)

@@ -116,11 +116,10 @@ func TestAnAcquireEndsWithItsContextAtEveryPoint(t *testing.T) {
 				arrive := make(chan struct{})
 				held := s.w.Proxy().Inject(proxy.Fault{On: []int32{op}, Path: s.path, Do: proxy.Hold(arrive)})
 				ctx, cancel := context.WithCancel(coordtest.Limited(s.T))
-				done := make(chan grant, 1)
-				go func() {
+				done := coordtest.Go(func() grant {
 					h, err := side(rw(s.T, c, s.path)).Acquire(ctx)
-					done <- grant{h, err}
-				}()
+					return grant{h, err}
+				})
 				zktest.Receive(s, coordtest.Soon, held.First(), "the request is sent")
 				waiting(s.T, done)
 				cancel()

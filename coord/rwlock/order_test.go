@@ -342,11 +342,10 @@ type grant struct {
 // as the nth.
 func queue(t *testing.T, w *zktest.World, ctx context.Context, path string, n int, a acquirer) <-chan grant {
 	t.Helper()
-	granted := make(chan grant, 1)
-	go func() {
+	granted := coordtest.Go(func() grant {
 		h, err := a.Acquire(ctx)
-		granted <- grant{h, err}
-	}()
+		return grant{h, err}
+	})
 	lined(t, w, path, n)
 	return granted
 }

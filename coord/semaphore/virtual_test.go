@@ -39,13 +39,12 @@ func (b bubble) semaphore(limit int, opts ...coord.Option) *semaphore.Semaphore 
 
 // wait acquires n leases in the background, and gives up after an hour.
 func (b bubble) wait(s *semaphore.Semaphore, n int) <-chan grant {
-	granted := make(chan grant, 1)
-	go func() {
+	granted := coordtest.Go(func() grant {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), time.Hour)
 		defer cancel()
 		g, err := s.AcquireN(ctx, n)
-		granted <- grant{g, err}
-	}()
+		return grant{g, err}
+	})
 	time.Sleep(time.Second)
 	return granted
 }
@@ -372,14 +371,13 @@ func TestTwoLeasesDoNotBothHaveATokenWhenTheLimitWasRaised(t *testing.T) {
 		require.NotZero(b, first.Token())
 		waiting, err := semaphore.New(other, "/s", semaphore.Stored)
 		require.NoError(b, err)
-		granted := make(chan *coord.Hold, 1)
-		go func() {
+		granted := coordtest.Go(func() *coord.Hold {
 			h, err := waiting.Acquire(b.Context())
 			if err != nil {
 				b.Error(err)
 			}
-			granted <- h
-		}()
+			return h
+		})
 		time.Sleep(time.Minute)
 		require.Empty(b, granted)
 		require.NoError(b, s.SetLimit(b.Context(), 2))

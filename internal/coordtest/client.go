@@ -44,6 +44,13 @@ func Open(t testing.TB, servers string, opts ...coord.Option) *coord.Client {
 // Err returns the error alone of a call that returns something else, too.
 func Err[V any](_ V, err error) error { return err }
 
+// Go calls f in the background, and tells what it returned.
+func Go[V any](f func() V) <-chan V {
+	done := make(chan V, 1)
+	go func() { done <- f() }()
+	return done
+}
+
 // Acquire acquires what must be had soon.
 func Acquire[H any](t testing.TB, a interface {
 	Acquire(ctx context.Context) (H, error)

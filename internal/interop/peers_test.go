@@ -198,8 +198,7 @@ func TestAllLanguagesMeetAtOneBarrier(t *testing.T) {
 			p.must(t, "set", "set")
 			require.NoError(t, b.Set(patient(t)), "it is set already")
 			require.ErrorIs(t, b.Wait(coordtest.Within(t, 300*time.Millisecond)), context.DeadlineExceeded)
-			passed := make(chan error, 1)
-			go func() { passed <- b.Wait(patient(t)) }()
+			passed := coordtest.Go(func() error { return b.Wait(patient(t)) })
 			p.must(t, "remove", "removed")
 			require.NoError(t, zktest.Receive(t, answersWithin, passed, "the way is open"))
 

@@ -208,14 +208,13 @@ func standTogether(t *testing.T, w *zktest.World, path string, dialect coord.Dia
 	require.NoError(t, err)
 	peers[0].must(t, "stand", "standing")
 	b.lined(t, 2)
-	second := make(chan *election.Term, 1)
-	go func() {
+	second := coordtest.Go(func() *election.Term {
 		term, err := e.Campaign(patient(t), []byte("go-2"))
 		if err != nil {
 			t.Error(err)
 		}
-		second <- term
-	}()
+		return term
+	})
 	b.lined(t, 3)
 	peers[1].must(t, "stand", "standing")
 	b.lined(t, 4)

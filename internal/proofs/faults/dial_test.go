@@ -517,11 +517,10 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 	s.leader(leader)
 	// All that the old leader acknowledges now comes long after the election.
 	s.waitUntil(time.Now().Add(timeout / 6))
-	answered := make(chan error, 1)
-	go func() {
+	answered := coordtest.Go(func() error {
 		_, _, err := witness.Get("/") // fails if the connection does
-		answered <- err
-	}()
+		return err
+	})
 	stop := s.flushAllTheTime(holder)
 	held := h.Err() == nil
 	require.NoError(s, leader.Continue())

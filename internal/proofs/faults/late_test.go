@@ -347,12 +347,11 @@ func (s scene) reportIsLost(r *rand.Rand, timeout, silent time.Duration, opts []
 	begun := time.Now()
 	answered := s.readAllTheTime(holder, h.Node())
 	s.wait(timeout/8, begun)
-	written := make(chan error, 1)
-	go func() {
+	written := coordtest.Go(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), silent)
 		defer cancel()
-		written <- coordtest.Write(ctx, holder)
-	}()
+		return coordtest.Write(ctx, holder)
+	})
 	s.wait(silent-early, begun)
 	require.Equal(s, 1, link.CutWay(proxy.ToServer))
 	require.Empty(s, written, "acknowledged in the silence")
@@ -387,8 +386,7 @@ func (s scene) afterAProbe(h *coord.Hold) {
 // many reads were answered.
 func (s scene) readAllTheTime(c *coord.Client, path string) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
-	answered := make(chan int, 1)
-	go func() {
+	answered := coordtest.Go(func() int {
 		n := 0
 		for ctx.Err() == nil {
 			one, end := context.WithTimeout(ctx, 10*time.Millisecond)
@@ -398,8 +396,8 @@ func (s scene) readAllTheTime(c *coord.Client, path string) (stop func() int) {
 			<-one.Done()
 			end()
 		}
-		answered <- n
-	}()
+		return n
+	})
 	return func() int {
 		cancel()
 		return <-answered

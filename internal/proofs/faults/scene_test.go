@@ -303,11 +303,10 @@ func (e ending) trusted() time.Time {
 
 // endOf gives the end of h when it comes.
 func (s scene) endOf(h *coord.Hold) <-chan ending {
-	ended := make(chan ending, 1)
-	go func() {
+	ended := coordtest.Go(func() ending {
 		<-h.Done()
-		ended <- ending{time.Now(), h.Deadline()}
-	}()
+		return ending{time.Now(), h.Deadline()}
+	})
 	return ended
 }
 
