@@ -15,13 +15,13 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-# No bytes from a server upset a client: made-up replies, on one processor.
+# No bytes from a server upset a client, nor those of a client its attendant: made-up bytes, on one processor.
 .PHONY: fuzz
 fuzz:
-	@for target in $$(grep -ho '^func Fuzz[A-Za-z]*' coord/internal/wire/*_test.go | cut -c6-); do \
+	@for pkg in wire attend; do for target in $$(grep -ho '^func Fuzz[A-Za-z]*' coord/internal/$$pkg/*_test.go | cut -c6-); do \
 		CGO_ENABLED=0 go test -tags fuzz -trimpath -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime 300000x -fuzzminimizetime 10x \
-			-parallel 1 ./coord/internal/wire || exit 1; \
-	done
+			-parallel 1 ./coord/internal/$$pkg || exit 1; \
+	done; done
 
 .PHONY: test lint fmt tidy tools deps zookeeper soak faults mutants simulate model benchcmp bench bench-full bench-scale
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkcoord/zkcoord/coord/internal/attend"
 	"github.com/zkcoord/zkcoord/coord/internal/dialect"
 	"github.com/zkcoord/zkcoord/coord/internal/servers"
 	"github.com/zkcoord/zkcoord/coord/internal/session"
@@ -113,6 +114,10 @@ func configure(list string, opts []Option) (*Client, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func init() {
+	attend.Of = func(client any) (attend.Session, error) { return client.(*Client).keeper.Current().Account() }
 }
 
 // Close ends the session, which ends every claim and hold, and joins every

@@ -31,7 +31,7 @@ var (
 
 // The session time-out is a minute: the next in line holds long before. With
 // -kills 100 -v the test tells the distribution.
-func TestTheNextInLineHoldsSoonAfterAKill(t *testing.T) {
+func TestF63TheNextInLineHoldsSoonAfterAKill(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := attendant(t, attend.Options{})
 		c, _ := a.open(t, w)
@@ -56,8 +56,9 @@ func TestTheNextInLineHoldsSoonAfterAKill(t *testing.T) {
 		}
 		slices.Sort(took)
 		t.Logf("%d kills: next holder after %v (median), %v (longest)", len(took), took[len(took)/2], took[len(took)-1])
+		zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Closed == *kills }, "the attendant knows")
 		s := a.Stats()
-		require.Equal(t, [3]int{*kills, *kills, 0}, [3]int{s.Deaths, s.Closed, s.Failed})
+		require.Equal(t, [2]int{*kills, 0}, [2]int{s.Deaths, s.Failed})
 		require.GreaterOrEqual(t, s.Took, time.Duration(*kills)*attend.DefaultGrace)
 	})
 }
@@ -417,7 +418,7 @@ func TestACheckOfAnAttendantThatHangsEndsWithItsContext(t *testing.T) {
 
 // Clients that die together, as when a container is killed. With -clients 1000
 // -v the test tells how long that takes.
-func TestAllSessionsOfClientsThatDieTogetherAreClosed(t *testing.T) {
+func TestF63AllSessionsOfClientsThatDieTogetherAreClosed(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := attendant(t, attend.Options{})
 		p := zktest.Child(t, "crowd", w.ConnectString(), w.Path("crowd"), a.socket, fmt.Sprint(*clients))

@@ -55,6 +55,7 @@ type verbs struct {
 
 	Completion completionVerb `cmd:"" help:"Write what a shell needs to complete command lines."`
 
+	Farewell attend.Farewell   `cmd:"" name:"__farewell" hidden:""`
 	Manual   manualVerb        `cmd:"" name:"__manual" hidden:""`
 	Counter  demo.CounterVerb  `cmd:"" name:"__counter" hidden:""`
 	Replica  demo.ReplicaVerb  `cmd:"" name:"__replica" hidden:""`

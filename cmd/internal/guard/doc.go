@@ -31,9 +31,14 @@
 //     gone, the guard sends KILL.
 //   - Files that the owner has the guard keep (Options.Keep, Process.Keep) stay
 //     open as long as the reaper lives, and, when the owner is gone, as long as
-//     a descendant does: an attendant that waits for the end of a connection
-//     does not take the owner's death for the command's. Without a reaper (see
-//     below) the guard keeps them.
+//     anything lives that the command has started: an attendant that waits for
+//     the end of a connection does not take the owner's death for the
+//     command's. On other systems than Linux the guard keeps them until it
+//     ends.
+//   - On Linux, when the owner is gone and nothing is left of the command, the
+//     reaper becomes the program's verb FarewellVerb, which closes the owner's
+//     session (Options.Farewell). It goes without if something is left for as
+//     long as the session may last.
 //   - Events report processes that had to end and could not be made to
 //     (Event.Left, Event.Unsure): nothing may be released then.
 //   - The guard does not wait until its reports are read, nor the owner until

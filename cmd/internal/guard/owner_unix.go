@@ -29,6 +29,14 @@ type Options struct {
 	KillAfter time.Duration // TERM comes so long before KILL
 	Terminal  Terminal      // the owner's, which goes to the command if the owner's group is in its foreground
 	Keep      *os.File      // see [Process.Keep]; nil for none
+	Farewell  *Farewell     // what the reaper does if it outlives the owner; nil for nothing
+}
+
+// Farewell has the reaper become this program's FarewellVerb when the owner is
+// gone and nothing is left of the command.
+type Farewell struct {
+	Input  []byte        // of the verb
+	Within time.Duration // there is nothing to do any more after that time
 }
 
 // Process is a command under guard, seen by its owner.
@@ -56,8 +64,9 @@ func Start(o Options) (*Process, error) {
 		return nil, errors.Join(err, orders.close(), reports.close())
 	}
 	if o.Keep != nil {
-		keep(life.write, o.Keep)
+		pass(life.write, o.Keep, toKeep)
 	}
+	bequeath(life.write, o.Farewell)
 	o.Guard.ExtraFiles = []*os.File{orders.read, reports.write, life.read}
 	// Out of reach of the keys and of signals to the owner's group.
 	o.Guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -104,10 +113,11 @@ func (p *Process) Kill() { p.send(order{Kill: true}) }
 // Keep has the guard keep a file open for as long as a process of the command
 // may live, also when the owner is gone: what the file's end says is not said
 // before. It does not wait.
-func (p *Process) Keep(file *os.File) { keep(p.life, file) }
+func (p *Process) Keep(file *os.File) { pass(p.life, file, toKeep) }
 
-func keep(life, file *os.File) {
-	_ = unix.Sendmsg(int(life.Fd()), []byte{0}, unix.UnixRights(int(file.Fd())), nil, unix.MSG_DONTWAIT)
+// pass sends a file, and what it is for.
+func pass(life, file *os.File, message ...byte) {
+	_ = unix.Sendmsg(int(life.Fd()), message, unix.UnixRights(int(file.Fd())), nil, unix.MSG_DONTWAIT)
 }
 
 // Abandon has everything killed without the guard, which does not answer.

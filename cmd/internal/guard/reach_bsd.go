@@ -39,6 +39,9 @@ func isReaper() bool { return false }
 
 func reaper() error { return nil }
 
+// bequeath does nothing: there is no reaper.
+func bequeath(*os.File, *Farewell) {}
+
 func abandon(guard *os.Process) { _ = guard.Kill() }
 
 func prevail() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }

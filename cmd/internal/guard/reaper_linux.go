@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,33 +31,85 @@ func isReaper() bool { return os.Args[0] == reaperName }
 // everything.
 func abandon(*os.Process) {}
 
-// keepUntilEnd returns at the end of the owner's messages. The files that come
-// with them stay open until this process ends.
-func keepUntilEnd(socket int) {
-	for message, files := make([]byte, 1), make([]byte, unix.CmsgSpace(4)); ; {
-		n, _, _, _, err := unix.Recvmsg(socket, message, files, unix.MSG_CMSG_CLOEXEC)
-		if n == 0 && err == nil || err != nil && err != unix.EINTR {
-			return
+// bequeath gives the reaper the input of the verb Farewell.
+func bequeath(life *os.File, f *Farewell) {
+	if f == nil {
+		return
+	}
+	fd, err := unix.MemfdCreate("farewell", unix.MFD_CLOEXEC)
+	if err != nil {
+		return // others wait for the session's end
+	}
+	file := os.NewFile(uintptr(fd), "farewell")
+	defer func() { _ = file.Close() }()
+	if _, err := file.WriteAt(f.Input, 0); err == nil {
+		pass(life, file, binary.BigEndian.AppendUint64([]byte{toFarewell}, uint64(f.Within))...)
+	}
+}
+
+// legacy is what the owner leaves to the reaper.
+type legacy struct {
+	input  int // of the verb Farewell; -1 = none
+	within time.Duration
+}
+
+// inherit takes the files that the owner passes on, until the owner closes the
+// socket. They stay open until this process ends.
+func inherit(socket int) legacy {
+	l := legacy{input: -1}
+	for message, rights := make([]byte, 9), make([]byte, unix.CmsgSpace(4)); ; {
+		n, size, _, _, err := unix.Recvmsg(socket, message, rights, unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case err == unix.EINTR:
+		case err != nil, n == 0:
+			return l
+		case message[0] == toFarewell && n == len(message):
+			l = legacy{fileIn(rights[:size]), time.Duration(binary.BigEndian.Uint64(message[1:]))}
 		}
 	}
 }
 
-// linger keeps the owner's files open, if the owner is gone, until the
-// descendants are gone as well that this user may not signal.
-func linger(abandoned <-chan struct{}) {
-	for {
-		select {
-		case <-abandoned:
-		default:
-			return
+func fileIn(rights []byte) int {
+	if messages, err := unix.ParseSocketControlMessage(rights); err == nil && len(messages) == 1 {
+		if files, err := unix.ParseUnixRights(&messages[0]); err == nil && len(files) == 1 {
+			return files[0]
 		}
-		left := false
-		eachDescendant(func(int) { left = true })
-		if !left {
-			return
-		}
-		time.Sleep(glance)
 	}
+	return -1
+}
+
+// ownerGone reports whether there is no reader of the reports any more: the
+// owner reads them until its reaper has ended.
+func ownerGone() bool {
+	reports := []unix.PollFd{{Fd: reportsFD}}
+	n, err := unix.Poll(reports, 0)
+	return err == nil && n > 0 && reports[0].Revents&unix.POLLERR != 0
+}
+
+// childless reports whether nothing is left that the command has started, in
+// whatever session: orphans become children of the reaper.
+func childless() bool {
+	return unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD
+}
+
+// depart ends a reaper whose owner is gone. It keeps the owner's files open
+// until nothing is left of the command, and then becomes the verb Farewell. It
+// goes without if something is left for as long as the farewell has time.
+func depart(left <-chan legacy) {
+	if !ownerGone() {
+		return
+	}
+	l := <-left // the socket's end has come with the owner's
+	for end := Now().Add(l.within); !childless(); time.Sleep(rekill) {
+		if Now() >= end {
+			return
+		}
+	}
+	if l.input < 0 || unix.Dup3(l.input, 0, 0) != nil {
+		return
+	}
+	keepFromCommand()
+	_ = syscall.Exec("/proc/self/exe", []string{reaperName, FarewellVerb}, os.Environ())
 }
 
 // reaper starts the guard, and ensures that no descendant of it outlives it:
@@ -74,12 +127,12 @@ func reaper() error {
 	}
 	_ = syscall.Close(ordersFD)
 	prevail()
-	abandoned := make(chan struct{})
+	abandoned, left := make(chan struct{}), make(chan legacy, 1)
 	go func() {
-		defer close(abandoned)
-		keepUntilEnd(lifeFD)
+		left <- inherit(lifeFD)
+		close(abandoned)
 	}()
-	defer linger(abandoned)
+	defer func() { depart(left) }()
 	ended := reap(guard)
 	for waiting := true; waiting; {
 		select {

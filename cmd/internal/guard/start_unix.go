@@ -134,6 +134,10 @@ func standard() []uintptr {
 // guard's reaper.
 const Verb = "__guard"
 
+// FarewellVerb is the one argument of the program that a reaper becomes when
+// the owner is gone, and the command with all that it had started as well.
+const FarewellVerb = "__farewell"
+
 // exitUsage is what the program exits with when a user gives Verb.
 const exitUsage = 64
 

@@ -13,6 +13,12 @@ const (
 	lifeFD    = 5
 )
 
+// What the files are for that the third carries.
+const (
+	toKeep     = 'k' // open
+	toFarewell = 'f' // to be the input of the farewell; how long that makes sense follows, in 8 bytes of nanoseconds
+)
+
 // order is a message of the owner to the guard. The first one starts the
 // command; in later ones, each field that is set is an instruction.
 type order struct {

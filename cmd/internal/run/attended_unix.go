@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/attend"
 )
 
@@ -32,11 +33,17 @@ func (a *attended) share(connection *os.File) {
 	}
 }
 
-// guard starts a command under a guard that keeps the connection.
-func (a *attended) guard(o guard.Options) (p *guard.Process, err error) {
+// guard starts a command under a guard that keeps the connection, and closes
+// the client's session if this process is killed.
+func (a *attended) guard(client *coord.Client, o guard.Options) (p *guard.Process, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	o.Keep = a.connection
+	session, err := attend.SessionOf(client)
+	if err != nil {
+		session = nil // others wait for its end
+	}
+	o.Farewell = &guard.Farewell{Input: session, Within: client.SessionTimeout()}
 	a.by, err = guard.Start(o)
 	return a.by, err
 }

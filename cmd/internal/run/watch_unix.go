@@ -38,7 +38,7 @@ func (r *run) execute() (end guard.Event, err error) {
 	defer r.tty.Close()
 	r.sent = r.hold.Deadline()
 	r.deadline = guard.InstantOf(r.sent)
-	r.guard, err = r.attended.guard(guard.Options{
+	r.guard, err = r.attended.guard(r.client, guard.Options{
 		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
 	})
 	if err != nil {

@@ -1,25 +1,20 @@
+//go:build !fuzz
+
 package attend
 
 import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-var secretive = Session{
-	Servers: []string{"zk1:2181"}, ID: 0x1f, Password: []byte("pa55word"), Timeout: time.Minute,
-	Auth: []Credential{{"digest", []byte("user:pa55word")}}, TLS: &TLS{Own: []Own{{Key: []byte("pa55word")}}},
-}
 
 func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	for _, m := range []Message{{Attend: &secretive}, {Leave: true}, {Check: true}} {
@@ -75,35 +70,4 @@ func TestATLSConfigurationOfFunctionsIsNotTold(t *testing.T) {
 	none, err := TLSOf(nil, &net.TCPConn{})
 	require.NoError(t, err)
 	require.Nil(t, none)
-}
-
-// No bytes upset the reader of frames: it returns a message or an error, and
-// takes no more memory than a frame may have.
-func FuzzFrames(f *testing.F) {
-	whole, err := encode(Message{Attend: &secretive})
-	require.NoError(f, err)
-	f.Add(whole)
-	f.Add(whole[:len(whole)/2])
-	f.Add([]byte("\x01\xff\xff\xff"))
-	f.Add([]byte("\x01\x00\x00\x02{}\x01\x00\x00\x0e{\"leave\":true}"))
-	f.Add([]byte(`` + "\x01\x00\x00\x29" + `{"attend":{"servers":[""],"tls":{"own":[{}]}}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		in := bytes.NewReader(b)
-		for {
-			var m Message
-			err := Read(in, &m, nil)
-			switch {
-			case err == nil && m.Attend != nil:
-				_ = m.Attend.Validate()
-				continue
-			case err == nil:
-				continue
-			case err == io.EOF, err == io.ErrUnexpectedEOF, errors.Is(err, ErrProtocol):
-			default:
-				t.Fatalf("another error: %v", err)
-			}
-			require.False(t, strings.Contains(err.Error(), "pa55word"))
-			return
-		}
-	})
 }

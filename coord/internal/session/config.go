@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -95,21 +94,33 @@ func (k *Keeper) closeFormer(s *Session) {
 	_ = closer.Close(k.stop, account)
 }
 
-// account is what closing the session takes.
+// account is what closing the session takes, but for the configuration of TLS.
 func (s *Session) account() attend.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout, Auth: s.cfg.Auth}
 }
 
-// beAttended tells the attendant of the session, once it has a password.
-func (s *Session) beAttended(over net.Conn) {
-	account, err := s.account(), error(nil)
-	if account.TLS, err = attend.TLSOf(s.cfg.TLS, over); err != nil {
-		s.cfg.attendant.Refuse(account.ID, err)
-		return
+// Account is all that closing the session takes, for another process. The
+// session has been up.
+func (s *Session) Account() (account attend.Session, err error) {
+	account = s.account()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wire == nil || s.passwd == nil {
+		return account, wire.ErrConnection
 	}
-	s.cfg.attendant.Attend(account)
+	account.TLS, err = attend.TLSOf(s.cfg.TLS, s.wire.Conn)
+	return account, err
+}
+
+// beAttended tells the attendant of the session, once it has a password.
+func (s *Session) beAttended() {
+	if account, err := s.Account(); err != nil {
+		s.cfg.attendant.Refuse(account.ID, err)
+	} else {
+		s.cfg.attendant.Attend(account)
+	}
 }
 
 // Txn carries out all the operations or none. When the ensemble refused it, the

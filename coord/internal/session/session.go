@@ -264,7 +264,7 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	close(s.up)
 	s.mu.Unlock()
 	if first && s.cfg.attendant != nil {
-		s.beAttended(c.Conn)
+		s.beAttended()
 	}
 	s.cfg.Notify(Up, s.Session)
 	s.wake()
