@@ -65,6 +65,12 @@ func (p place) spec() coord.Spec {
 	return coord.Spec{Line: inspect.LockLine(p.dir), Kind: "lock", Exclusive: true}
 }
 
+// Line returns the line of a job's lock, for programs that look at it.
+func (o *Once) Line(key string) (coord.Line, error) {
+	at, err := o.place(key)
+	return at.spec().Line, o.client.Failure("line", o.path, err)
+}
+
 // log is the directory in which the runs of the key are noted.
 func (p place) log() string { return logDir(p.root, int(p.hash/spread%logs)) }
 

@@ -46,6 +46,7 @@ type verbs struct {
 	Elect         run.ElectVerb         `cmd:"" help:"Run a command while leading, or tell who leads."`
 	Barrier       run.BarrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
 	Doublebarrier run.DoubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
+	Once          run.OnceVerb          `cmd:"" help:"Run a command unless it was done already, by any process; or list such jobs."`
 	Queue         run.QueueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Ui            see.UIVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
 	Exporter      see.ExporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`

@@ -191,6 +191,7 @@ elect --who /services/billing`,
 	"barrier remove": `barrier remove /maintenance`,
 	"barrier wait":   `barrier wait --timeout 10m /maintenance`,
 	"doublebarrier":  `doublebarrier -n 4 /batch/nightly -- ./share.sh`,
+	"once":           "once /jobs/migrations v42 -- ./migrate.sh\nonce --at-most-once --keep 24h /jobs/invoices 4711 -- ./send.sh",
 	"queue put":      "queue put /jobs one two\nqueue put --priority 5 --together /jobs < urgent.txt",
 	"queue take":     `queue take --timeout 10s /jobs`,
 	"queue receive":  "queue receive /jobs -- ./work.sh\nqueue receive --dead 5 --delay 30s /jobs -- ./work.sh",
@@ -255,7 +256,7 @@ func accountOf(ctx *kong.Context, args []string) (a term.Account) {
 }
 
 // runsAlways reports whether a verb that runs commands cannot do without one.
-func runsAlways(verb *kong.Node) bool { return verb.Name != "elect" }
+func runsAlways(verb *kong.Node) bool { return verb.Name != "elect" && verb.Name != "once" }
 
 // hasCommand reports whether a command was read for the verb.
 func hasCommand(verb *kong.Node) bool {
