@@ -432,3 +432,35 @@ func TestF63AllSessionsOfClientsThatDieTogetherAreClosed(t *testing.T) {
 		require.Zero(t, s.Failed)
 	})
 }
+
+// The attendant asks one server after the other: one that hangs, one that is
+// down, and an election cost seconds, and no session time-out.
+func TestF63ADeathIsFollowedWhileServersAreDown(t *testing.T) {
+	zktest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
+		a := attendant(t, attend.Options{Grace: hasty})
+		during, _ := a.hold(t, w, "while a server hangs")
+		after, _ := a.hold(t, w, "while the leader is down")
+		closed := func(n int) {
+			t.Helper()
+			zktest.Eventually(t, T/2, func() bool { return a.Stats().Closed == n }, "%d sessions are closed", n)
+			t.Logf("closed, the slowest after %v", a.Stats().Slowest)
+		}
+		hangs := w.Ensemble().Followers()[0]
+		require.NoError(t, hangs.Stop())
+		during.Kill()
+		closed(1)
+		require.NoError(t, hangs.Continue())
+		require.NoError(t, w.Ensemble().AwaitReady())
+
+		leader, err := w.Ensemble().Leader()
+		require.NoError(t, err)
+		require.NoError(t, leader.Kill())
+		after.Kill()
+		closed(2)
+		require.NoError(t, leader.Restart())
+		require.NoError(t, w.Ensemble().AwaitReady())
+		free(t, w, "while a server hangs")
+		free(t, w, "while the leader is down")
+		require.Zero(t, a.Stats().Failed)
+	}, zktest.Ensemble)
+}

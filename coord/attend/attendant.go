@@ -275,12 +275,12 @@ func (a *Attendant) release(p *peer) {
 	}
 }
 
-// attend takes charge of a session, in place of the peer's former one.
+// attend takes charge of a session, in place of the peer's former one. A
+// session that is told again is attended all the time.
 func (a *Attendant) attend(p *peer, s *attend.Session) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	a.forget(p)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	k := key{s.ID, string(s.Password)}
@@ -293,6 +293,7 @@ func (a *Attendant) attend(p *peer, s *attend.Session) error {
 		return errors.New("the session is another user's")
 	}
 	e.connections++
+	a.drop(p)
 	p.attended = s
 	return nil
 }

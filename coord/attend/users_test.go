@@ -23,3 +23,29 @@ func TestASessionIsOneUsers(t *testing.T) {
 	require.False(t, a.attends(*s))
 	require.NoError(t, a.attend(theirs, s))
 }
+
+// Whoever looks, when another connection's grace is over, sees it.
+func TestASessionThatIsToldAgainIsAttendedAllTheTime(t *testing.T) {
+	a := New(Options{})
+	p, s := &peer{}, &attend.Session{Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute}
+	require.NoError(t, a.attend(p, s))
+	told := make(chan error, 1)
+	go func() {
+		for range 20_000 {
+			if err := a.attend(p, s); err != nil {
+				told <- err
+				return
+			}
+		}
+		told <- nil
+	}()
+	for {
+		select {
+		case err := <-told:
+			require.NoError(t, err)
+			return
+		default:
+			require.True(t, a.attends(*s))
+		}
+	}
+}

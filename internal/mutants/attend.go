@@ -22,7 +22,7 @@ var attendance = []mutant{
 		"gone", `|| errors.Is(err, io.ErrUnexpectedEOF)`, ""),
 	off("attendant: unread answers hide no death", in(attended, "TestAProcessThatDiesWithoutReading"),
 		"gone", `|| errors.Is(err, syscall.ECONNRESET)`, ""),
-	off("attendant: a session that is told again is not closed", in(attended, "TestASessionThatIsToldAgain"),
+	off("attendant: a session that is told again is not closed", in(attended, "TestASessionThatIsToldAgainWithin"),
 		"Attendant.bury", `if a.attends(s) {`, `if false {`),
 	off("attendant: what a dead process has sent has the grace to arrive", in(attended, "TestF63TheNextInLine"),
 		"Attendant.bury", `time.After(a.options.Grace)`, `time.After(0)`),
@@ -55,4 +55,14 @@ var attendance = []mutant{
 		"depart", `if !ownerGone() {`, `if false {`),
 	off("guard: what a command leaves behind keeps the session of its owner", in(service, "TestWhatACommandLeavesBehind"),
 		"depart", `!childless();`, `false;`),
+	off("attendant: a session that is told again is attended all the time", in(attended, "TestASessionThatIsToldAgainIsAttended"),
+		"Attendant.attend", `	e.connections++
+	a.drop(p)
+`,
+		`	a.mu.Unlock()
+	a.forget(p)
+	a.mu.Lock()
+	a.sessions[k] = e
+	e.connections = 1
+`),
 }

@@ -116,7 +116,11 @@ func (c *Client) converse(ctx context.Context) (attended bool, err error) {
 		return false, err
 	}
 	conn := raw.(*net.UnixConn)
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	defer hangUp(conn)
+	// Nobody waits for an attendant that does not read.
+	defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(leaveWithin)) })()
 	for _, share := range c.share {
 		file, err := conn.File()
 		if err != nil {
@@ -127,11 +131,14 @@ func (c *Client) converse(ctx context.Context) (attended bool, err error) {
 	answers := make(chan error)
 	over := make(chan struct{})
 	defer close(over)
-	go read(conn, answers, over)
+	reading.Go(func() { read(conn, answers, over) })
 	send := func() error {
 		err := Write(conn, Message{Attend: c.session()})
 		if errors.As(err, new(*net.OpError)) {
-			return <-answers // why the attendant has ended the connection
+			select { // why the attendant has ended the connection
+			case err = <-answers:
+			case <-ctx.Done():
+			}
 		}
 		return err
 	}
