@@ -14,6 +14,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/election"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -269,11 +270,7 @@ func TestATransactionUnderWayWhenItsClientIsClosedIsNotConfirmed(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.Create(b.Context(), "/written", nil))
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(time.Hour))
-		failed := make(chan error, 1)
-		go func() {
-			_, err := c.Txn(b.Context(), coord.SetOp("/written", []byte("once"), -1))
-			failed <- err
-		}()
+		failed := coordtest.Go(func() error { return coordtest.Err(c.Txn(b.Context(), coord.SetOp("/written", []byte("once"), -1))) })
 		<-late.Struck()
 		b.Close(c)
 		err := <-failed
@@ -291,11 +288,7 @@ func TestATransactionThatWaitsToBeSentWhenItsClientIsClosedHasLostItsHold(t *tes
 		h := b.acquire(c)
 		b.Server.Stop()
 		synctest.Wait() // until the client has seen it
-		failed := make(chan error, 1)
-		go func() {
-			_, err := h.Txn(b.Context(), coord.SetOp("/nothing", nil, -1))
-			failed <- err
-		}()
+		failed := coordtest.Go(func() error { return coordtest.Err(h.Txn(b.Context(), coord.SetOp("/nothing", nil, -1))) })
 		synctest.Wait()
 		b.Close(c)
 		err := <-failed
@@ -311,8 +304,7 @@ func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		h := b.acquire(c)
 		goodbye := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Second/2))
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close(context.Background()) }()
+		closed := coordtest.Go(func() error { return c.Close(context.Background()) })
 		next := b.acquire(other)
 		require.Equal(t, 1, goodbye.Fired())
 		require.Empty(t, closed, "still waiting for the answer")

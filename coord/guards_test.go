@@ -25,13 +25,12 @@ type granted struct {
 
 // acquireLater acquires in the background.
 func (b bubble) acquireLater(c *coord.Client, spec coord.Spec) <-chan granted {
-	done := coordtest.Go(func() granted {
+	return coordtest.Go(func() granted {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), 10*T)
 		defer cancel()
 		h, err := c.Acquire(ctx, spec, first)
 		return granted{h, err}
 	})
-	return done
 }
 
 // createdBehind begins to acquire at a server that lags, and returns when the

@@ -123,7 +123,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c, admin := b.Open(), b.Open()
 		watch := func(look func(v *coord.View) (string, error)) <-chan []string {
-			over := coordtest.Go(func() []string {
+			return coordtest.Go(func() []string {
 				var seen []string
 				for now, err := range recipe.Observe(b.Context(), c, "/dir", look, func(a, b string) bool { return a == b }) {
 					seen = append(seen, now)
@@ -133,7 +133,6 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 				}
 				return seen
 			})
-			return over
 		}
 		names := watch(func(v *coord.View) (string, error) {
 			names, err := v.Dir("/dir")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -43,8 +44,7 @@ func TestNothingIsDoneToASuccessorOfTheSameName(t *testing.T) {
 				lost := b.Server.Inject(zkembed.Match{
 					Session: admin.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: h.Node(), Times: 1,
 				}, zkembed.Delay(time.Second))
-				done := make(chan error, 1)
-				go func() { done <- ask(b.Context(), admin, h.Node()) }()
+				done := coordtest.Go(func() error { return ask(b.Context(), admin, h.Node()) })
 				time.Sleep(time.Millisecond)
 				require.NoError(b, h.Release(b.Context()))
 				next := b.taking(other, "second")
@@ -68,11 +68,7 @@ func TestRevokeAndWaitForcesTheClaimThatItAsked(t *testing.T) {
 		c, other, admin := b.Open(), b.Open(), b.Open()
 		h := b.taking(c, "first")
 		late := b.Server.Inject(zkembed.Match{Session: admin.SessionID(), PathPrefix: h.Node()}, zkembed.DelayEvents(time.Hour))
-		done := make(chan error, 1)
-		go func() {
-			_, err := inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)
-			done <- err
-		}()
+		done := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), time.Minute)) })
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		next := b.taking(other, "second")
@@ -107,11 +103,7 @@ func TestRevokeAndWaitEndsWhenAnotherHasTheName(t *testing.T) {
 			inBubble(t, func(b bubble) {
 				c, other, admin := b.Open(), b.Open(), b.Open()
 				h := b.taking(c, "first")
-				done := make(chan error, 1)
-				go func() {
-					_, err := inspect.RevokeAndWait(b.Context(), admin, h.Node(), 0)
-					done <- err
-				}()
+				done := coordtest.Go(func() error { return coordtest.Err(inspect.RevokeAndWait(b.Context(), admin, h.Node(), 0)) })
 				<-h.Revoked()
 				time.Sleep(time.Second)
 				heal := func() {}
@@ -266,11 +258,10 @@ func TestTheFirstOfEachDialectHolds(t *testing.T) {
 
 // standBy acquires in the background, however long that takes.
 func (b bubble) standBy(c *coord.Client) <-chan granted {
-	done := make(chan granted, 1)
-	go func() {
+	done := coordtest.Go(func() granted {
 		h, err := c.Acquire(b.Context(), mutex, first)
-		done <- granted{h, err}
-	}()
+		return granted{h, err}
+	})
 	return done
 }
 

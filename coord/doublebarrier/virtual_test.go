@@ -353,17 +353,15 @@ type outcome[T any] struct {
 
 // entering calls Enter in the background.
 func entering(ctx context.Context, b *doublebarrier.Barrier) <-chan outcome[*doublebarrier.Member] {
-	done := coordtest.Go(func() outcome[*doublebarrier.Member] {
+	return coordtest.Go(func() outcome[*doublebarrier.Member] {
 		m, err := b.Enter(ctx)
 		return outcome[*doublebarrier.Member]{m, err}
 	})
-	return done
 }
 
 // leaving calls Leave in the background.
 func leaving(ctx context.Context, m *doublebarrier.Member) <-chan error {
-	done := coordtest.Go(func() error { return m.Leave(ctx) })
-	return done
+	return coordtest.Go(func() error { return m.Leave(ctx) })
 }
 
 func entered(t testing.TB, entering <-chan outcome[*doublebarrier.Member]) *doublebarrier.Member {

@@ -59,11 +59,10 @@ func awaitNodes(t *testing.T, w *zktest.World, want []int, paths ...string) {
 
 // acquireAll acquires in the background.
 func acquireAll(ctx context.Context, m *lock.Multi) <-chan result {
-	done := coordtest.Go(func() result {
+	return coordtest.Go(func() result {
 		g, err := m.Acquire(ctx)
 		return result{g, err}
 	})
-	return done
 }
 
 type result struct {

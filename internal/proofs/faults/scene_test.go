@@ -303,11 +303,10 @@ func (e ending) trusted() time.Time {
 
 // endOf gives the end of h when it comes.
 func (s scene) endOf(h *coord.Hold) <-chan ending {
-	ended := coordtest.Go(func() ending {
+	return coordtest.Go(func() ending {
 		<-h.Done()
 		return ending{time.Now(), h.Deadline()}
 	})
-	return ended
 }
 
 // ends waits for the end of a hold, which must come no later than the end of
