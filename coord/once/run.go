@@ -99,8 +99,11 @@ func (j *job) begin(ctx context.Context) (*Run, record, error) {
 			return r, found, nil
 		}
 		h.Abandon()
-		if !errors.Is(err, coord.ErrLost) || ctx.Err() != nil {
+		switch {
+		case !errors.Is(err, coord.ErrLost):
 			return nil, found, err
+		case ctx.Err() != nil: // the hold's context may have ended first
+			return nil, found, recipe.Ended(ctx, err)
 		}
 	}
 }
@@ -134,7 +137,7 @@ func (j *job) acquire(ctx context.Context) (*coord.Hold, error) {
 		}
 	})
 	h, err := j.client.Acquire(waiting, j.spec(), coord.First)
-	if err != nil && ctx.Err() == nil && context.Cause(waiting) == errOver {
+	if err != nil && context.Cause(waiting) == errOver {
 		err = errOver
 	}
 	return h, err
