@@ -51,7 +51,7 @@ test-computing: compiled
 compiled: # once for all lanes; a compiler that seldom collects garbage takes a fifth less time
 	@CGO_ENABLED=1 GOGC=400 go list -race -test -deps -export $(PACKAGES) >/dev/null
 	@CGO_ENABLED=0 GOGC=400 go list -trimpath -deps -export ./cmd/zkcoord >/dev/null
-	@mkdir -p artefacts && $(RACE) -run Archive ./internal/zktest -classes $(CLASSES) >/dev/null
+	@mkdir -p artefacts && out=$$($(RACE) -run Archive ./internal/zktest -classes $(CLASSES) 2>&1) || { echo "$$out"; exit 1; }
 test-reading: compiled
 	@CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) -race" nice -n 19 $(MAKE) --no-print-directory -j1 lint nested # with what is compiled already
 test-spare: compiled
@@ -82,7 +82,8 @@ fmt: tools
 	$(TOOLS)/gofumpt -w .
 
 tools:
-	@cd tools && CGO_ENABLED=0 go build -race=false -trimpath -o $(TOOLS)/ tool # as releases are compiled
+	@cd tools && CGO_ENABLED=0 go build -race=false -trimpath -o $(TOOLS)/ github.com/kisielk/errcheck \
+		honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt # as releases are compiled
 
 # go.mod and go.sum of every module.
 tidy:
