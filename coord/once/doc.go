@@ -71,7 +71,8 @@
 //	/jobs/keys/07/v42                           container: the line of the job's lock
 //	/jobs/keys/07/v42/record                    persistent: one line of JSON, then the result
 //	/jobs/keys/07/v42/_c_<uuid>-lock-0000000003 ephemeral: runs the job
-//	/jobs/log/2/0000000041                      with Keep and KeepLast: a run and its key, in order
+//	/jobs/log/2                                 persistent, one of 4, with Keep and KeepLast
+//	/jobs/log/2/0000000041                      persistent: a run and its key, in order
 //	/jobs/guards/_c_<uuid>                      ephemeral, one for each end under way
 //
 // A key is a node's name, escaped as in a URL; at most 200 bytes then. 100,000

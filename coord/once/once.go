@@ -155,8 +155,8 @@ func (o *Once) forget(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := o.read(ctx, at); errors.Is(err, coord.ErrNoNode) {
-		return nil
+	if _, there, err := o.client.Exists(ctx, at.record()); err != nil || !there {
+		return err
 	}
 	h, err := o.client.TryAcquire(ctx, at.spec(), coord.First)
 	if err != nil {

@@ -290,6 +290,9 @@ func TestAJobThatIsForgottenIsDoneAgain(t *testing.T) {
 	each(t, func(s scene) {
 		o := s.ledger()
 		require.NoError(s, o.Forget(coordtest.Limited(s), "report"), "there is none")
+		there, _, err := s.w.Admin().Exists(s.path())
+		require.NoError(s, err)
+		require.False(s, there, "nothing is made for that")
 		require.NoError(s, coordtest.Err(o.Do(coordtest.Limited(s), "report", says("one"))))
 		require.NoError(s, s.ledger().Forget(coordtest.Limited(s), "report"))
 		require.Empty(s, list(s, o))

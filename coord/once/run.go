@@ -267,7 +267,8 @@ func (r *Run) write(ctx context.Context, op coord.Op) error {
 		case !errors.Is(err, coord.ErrNoNode):
 			return err
 		}
-		if err := r.job.client.EnsureDir(ctx, r.job.log()); err != nil {
+		err = r.job.client.Create(ctx, r.job.log(), nil)
+		if err != nil && !errors.Is(err, coord.ErrNodeExists) {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package once_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -195,18 +196,25 @@ func TestOldRecordsAreDeleted(t *testing.T) {
 	})
 }
 
-// The numbers of the log begin anew when its directory is reaped.
-func TestALogWhoseDirectoryWasReapedBeginsAnew(t *testing.T) {
+func TestALogGoesOnAfterItWasEmptyOrDeleted(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		o := ledger(b, b.Open(), "/jobs", once.KeepLast(1))
-		for range 3 {
+		for round := range 4 {
 			for i := range 3 {
 				require.NoError(b, coordtest.Err(o.Do(b.Context(), fmt.Sprint(i), says(""))))
 			}
 			require.Equal(b, []string{"2"}, keys(list(b, o)))
 			require.NoError(b, o.Forget(b.Context(), "2"))
+			time.Sleep(time.Second)
 			require.NoError(b, coordtest.Err(ledger(b, b.Open(), "/jobs", once.Keep(1)).Prune(b.Context())))
-			require.Positive(b, b.Server.Reap())
+			admin := b.Open()
+			for i := range 4 {
+				if dir := fmt.Sprint("/jobs/log/", i); round == 1 {
+					if err := admin.Delete(b.Context(), dir, -1); !errors.Is(err, coord.ErrNoNode) {
+						require.NoError(b, err)
+					}
+				}
+			}
 		}
 	})
 }

@@ -40,6 +40,6 @@ var jobs = []mutant{
 		"Once.settle", `case tooMany || time.Since(stat.Modified) > o.keep:`, `case true:`),
 	off("job: a bounded number of records is deleted at a time", in(ledger, "TestOldRecords"),
 		"Once.prune", `for range atOnce {`, `for {`),
-	off("job: a log without its directory gets one", in(ledger, "TestALogWhoseDirectory"),
+	off("job: a log without its directory gets one", in(ledger, "TestALogGoesOn"),
 		"Run.write", `case !errors.Is(err, coord.ErrNoNode):`, `case true:`),
 }
