@@ -264,12 +264,9 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
 	return s.client.Retry(ctx, func(ctx context.Context) error {
-		return s.record().Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
+		return s.client.Record(s.layout.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
 	})
 }
-
-// record is where the limit stands.
-func (s *Semaphore) record() coord.Record { return s.client.Record(s.layout.Limit) }
 
 // agree returns the limit in force for a claim to so many leases. The first
 // program stores its own.
@@ -286,8 +283,9 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 	if s.limit != Stored {
 		own = s.layout.encode(s.limit)
 	}
+	record := s.client.Record(s.layout.Limit)
 	for {
-		data, _, err := s.record().Look(v, own)
+		data, _, err := record.Look(v, own)
 		if err != nil {
 			return 0, err
 		}
@@ -298,7 +296,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 		case limit == 0 && s.limit == Stored:
 			return 0, fmt.Errorf("%w: none is stored in %s yet; SetLimit stores one", ErrLimit, s.layout.Limit)
 		case limit == 0: // Kazoo has made the node and left it empty
-			err = s.record().Change(ctx, s.client.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
+			err = record.Change(ctx, s.client.Txn, func(data []byte, _ coord.Stat) ([]byte, error) {
 				if len(data) > 0 {
 					return data, nil // another program was faster
 				}
