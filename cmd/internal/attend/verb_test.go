@@ -306,6 +306,16 @@ func TestTheAttendantsMetricsTellWhatItDid(t *testing.T) {
 	require.Contains(t, p.Stderr.String(), "closed the session of a process that has died")
 }
 
+func TestTheDashboardShowsTheAttendantsMetrics(t *testing.T) {
+	t.Parallel()
+	shown := string(cmdtest.Must(os.ReadFile("../../../contrib/prom/dashboard.json")))
+	names := regexp.MustCompile(`"(zkcoord_attend_\w+)"`).FindAllStringSubmatch(string(cmdtest.Must(os.ReadFile("verb.go"))), -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		require.Regexp(t, name[1]+`\b`, shown)
+	}
+}
+
 func TestAnAttendantThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	_, socket := attendant(t)
