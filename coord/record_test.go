@@ -31,7 +31,7 @@ func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
 			c := b.Open()
 			for range 5 {
 				changing.Go(func() {
-					if err := c.Record("/a/counter").Change(b.Context(), c.Txn, increment); err != nil {
+					if err := recipe.NewRecord(c, "/a/counter").Change(b.Context(), c.Txn, increment); err != nil {
 						b.Error(err)
 					}
 				})
@@ -49,7 +49,7 @@ func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
 func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		c := b.Open()
-		record := c.Record("/r")
+		record := recipe.NewRecord(c, "/r")
 		require.NoError(b, record.Change(b.Context(), c.Txn, increment))
 		require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (bool, error) {
 			_, _, err := record.Look(v, nil)
@@ -71,7 +71,7 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 		c := b.Open()
 		once, err := c.ExactlyOnce("/once")
 		require.NoError(b, err)
-		record := c.Record("/counter")
+		record := recipe.NewRecord(c, "/counter")
 		require.NoError(b, record.Change(b.Context(), once.Txn, increment))
 
 		for want, write := range map[error]func(context.Context, ...coord.Op) ([]coord.Result, error){coord.ErrUnconfirmed: c.Txn, nil: once.Txn} {
@@ -93,8 +93,8 @@ func TestWhoHasLostItsHoldDoesNotChangeARecord(t *testing.T) {
 		c, admin := b.Open(), b.Open()
 		h, err := c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First)
 		require.NoError(b, err)
-		require.NoError(b, c.Record("/r").Change(b.Context(), h.Txn, increment))
-		require.ErrorIs(b, c.Record("/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
+		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, increment))
+		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
 			require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
 			return increment(data, stat)
 		}), coord.ErrLost)
@@ -109,8 +109,8 @@ func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/r", []byte("as it is")))
 		no := errors.New("no")
-		require.ErrorIs(b, c.Record("/r").Change(b.Context(), c.Txn, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
-		require.NoError(b, c.Record("/r").Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
+		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
+		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
 		_, stat, err := c.Get(b.Context(), "/r")
 		require.NoError(b, err)
 		require.Zero(b, stat.Version)
@@ -139,7 +139,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 			return strings.Join(names, " "), err
 		})
 		record := watch(func(v *coord.View) (string, error) {
-			data, _, err := c.Record("/dir/record").Look(v, nil)
+			data, _, err := recipe.NewRecord(c, "/dir/record").Look(v, nil)
 			return string(data), err
 		})
 		time.Sleep(time.Second)
@@ -159,7 +159,7 @@ func TestALookMakesARecordThatIsMissing(t *testing.T) {
 		c := b.Open()
 		var data []byte
 		require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (done bool, err error) {
-			data, _, err = c.Record("/a/b/record").Look(v, []byte("first"))
+			data, _, err = recipe.NewRecord(c, "/a/b/record").Look(v, []byte("first"))
 			return true, err
 		}))
 		require.Equal(b, "first", string(data))

@@ -20,13 +20,13 @@ type Sticky struct {
 	line   coord.Line
 	name   string // whose the lock is
 	delay  time.Duration
-	last   coord.Record // who held last
+	last   recipe.Record // who held last
 }
 
 // NewSticky returns the mutex at path for one that goes by a name.
 func NewSticky(client *coord.Client, path, name string, delay time.Duration) (*Sticky, error) {
 	line := coord.Line{Dir: path + "/line", Kinds: []string{"last", "other"}}
-	return &Sticky{client, line, name, delay, client.Record(path + "/last")}, recipe.Check(client, path)
+	return &Sticky{client, line, name, delay, recipe.NewRecord(client, path+"/last")}, recipe.Check(client, path)
 }
 
 // Acquire waits for the lock until ctx ends.

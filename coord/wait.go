@@ -92,6 +92,9 @@ type begun struct {
 	attempt session.Attempt
 }
 
+// Context returns the context of the wait.
+func (v *View) Context() context.Context { return v.ctx }
+
 // Get reads a node. A missing node answers [ErrNoNode] and leaves no watch: a
 // look that waits for a node to be made asks [View.Exists].
 func (v *View) Get(path string) ([]byte, Stat, error) {

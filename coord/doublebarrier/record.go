@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 // record is the node ready, in which stands what the members must agree on.
@@ -34,7 +35,7 @@ func (r record) get(ctx context.Context) (snapshot, error) {
 // watchOrMake reads the record for a look, and makes it when it is missing,
 // with its directory.
 func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
-	return snapshotOf(r.client.Record(r.path).Look(v, encode(state{Format: format, Size: size})))
+	return snapshotOf(recipe.NewRecord(r.client, r.path).Look(v, encode(state{Format: format, Size: size})))
 }
 
 // transaction is a client's or a hold's Txn.

@@ -173,7 +173,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	defer cancel()
 	inside = t.Context(inside)
 	err := c.Retry(inside, func(ctx context.Context) error {
-		return c.Record(t.notice).Change(ctx, t.Txn, func(before []byte, stat coord.Stat) ([]byte, error) {
+		return recipe.NewRecord(c, t.notice).Change(ctx, t.Txn, func(before []byte, stat coord.Stat) ([]byte, error) {
 			switch lost := t.Err(); {
 			case lost != nil:
 				return nil, lost

@@ -152,7 +152,7 @@ func (j *job) isOver(ctx context.Context, v *coord.View) (bool, error) {
 		if over, _ := j.verdict(found); over || err != nil {
 			return over, err
 		}
-		_, watched, err := j.client.Record(j.record()).Look(v, nil)
+		_, watched, err := recipe.NewRecord(j.client, j.record()).Look(v, nil)
 		if watched.Mzxid == stat.Mzxid || err != nil {
 			return false, err
 		}

@@ -1,6 +1,7 @@
 // Package recipe has what recipes on package coord have in common besides its
-// primitives: checks of their arguments, holds that count as one, a call that
-// runs while a hold lasts, and an iterator over what a look reads.
+// primitives: data that clients agree on, holds that count as one, a call that
+// runs while a hold lasts, an iterator over what a look reads, and checks of
+// arguments.
 package recipe
 
 import (

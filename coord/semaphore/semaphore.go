@@ -264,7 +264,7 @@ func (s *Semaphore) SetLimit(ctx context.Context, limit int) error {
 		return s.client.Failure("set limit", s.path, fmt.Errorf("%w: limit %d: it must be at least 1", coord.ErrInvalid, limit))
 	}
 	return s.client.Retry(ctx, func(ctx context.Context) error {
-		return s.client.Record(s.layout.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
+		return recipe.NewRecord(s.client, s.layout.Limit).Change(ctx, s.client.Txn, func([]byte, coord.Stat) ([]byte, error) { return s.layout.encode(limit), nil })
 	})
 }
 
@@ -283,7 +283,7 @@ func (s *Semaphore) look(ctx context.Context, v *coord.View, want int) (int, err
 	if s.limit != Stored {
 		own = s.layout.encode(s.limit)
 	}
-	record := s.client.Record(s.layout.Limit)
+	record := recipe.NewRecord(s.client, s.layout.Limit)
 	for {
 		data, _, err := record.Look(v, own)
 		if err != nil {

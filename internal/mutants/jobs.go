@@ -19,7 +19,7 @@ var jobs = []mutant{
 		"job.acquire", `			stop(errOver)`, ""),
 	off("job: a wait leaves no watch on a record that stays", in(ledger, "TestAWaitLeavesNoWatch"),
 		"job.isOver", `		found, stat, err := j.read(ctx, j.place)`,
-		`		_, _, _ = j.client.Record(j.record()).Look(v, nil)
+		`		_, _, _ = recipe.NewRecord(j.client, j.record()).Look(v, nil)
 		found, stat, err := j.read(ctx, j.place)`),
 	off("job: attempts are their time apart", in(ledger, "TestAttemptsAreTheirTimeApart"),
 		"Run.pause", `if found.State != Failed || r.job.backoff == 0 {`, `if true {`),

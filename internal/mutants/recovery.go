@@ -114,7 +114,7 @@ var once = []mutant{
 	off("a release by transaction: the own deletion of the node waits for it", in(coord, "TestTheNodeOfALostHoldStays"),
 		"claim.leave", `if deleting != nil {`, `if false {`),
 	off("a record is written for the version that was read", in(coord, "TestChangesOfARecordByMany"),
-		"Record.Change", `op := SetOp(r.path, next, stat.Version)`, `op := SetOp(r.path, next, -1)`),
+		"Record.Change", `op := coord.SetOp(r.path, next, stat.Version)`, `op := coord.SetOp(r.path, next, -1)`),
 	off("a release by transaction: a release that is called meanwhile waits for it", in(coord, "TestAReleaseWaitsUntilTheTransaction"),
 		"claim.atOnce", ` || cl.deleting != nil || len(cl.node.Proof) > 0`, ` || len(cl.node.Proof) > 0`),
 	off("a release by transaction: its own deletion of the node is no loss", in(coord, "TestAReleaseByTransactionIsNoLoss"),

@@ -1,0 +1,111 @@
+package recipe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Record is the data of a node that clients agree on. Each of them changes it
+// in one way only: it reads, decides, and writes for the version that it has
+// read. When several decide at the same time, one succeeds, and the others read
+// again. It is configuration, not state, and safe for concurrent use.
+type Record struct {
+	client *coord.Client
+	path   string
+}
+
+// NewRecord returns the record at path, which need not exist.
+func NewRecord(c *coord.Client, path string) Record { return Record{c, path} }
+
+// Look reads the record for a look of [coord.Client.Wait], which is called
+// again when the record changes. A missing record is made with the initial
+// data, and so are its parents; without these, Look answers no data and a zero
+// Stat, and the look is called again when somebody makes the record. One
+// request, two more for a missing record.
+func (r Record) Look(v *coord.View, initial []byte) ([]byte, coord.Stat, error) {
+	for {
+		if initial == nil {
+			if _, there, err := v.Exists(r.path); !there {
+				return nil, coord.Stat{}, err
+			}
+		}
+		data, stat, err := v.Get(r.path)
+		if !errors.Is(err, coord.ErrNoNode) {
+			return data, stat, err
+		}
+		if initial != nil {
+			err = r.client.Retry(v.Context(), func(ctx context.Context) error { return r.client.Create(ctx, r.path, initial) })
+			if err != nil && !errors.Is(err, coord.ErrNodeExists) {
+				return nil, coord.Stat{}, err
+			}
+		}
+	}
+}
+
+// Change replaces the data by the result of decide. decide is given the data as
+// they are (the Stat is zero while there is no record, which is made then, with
+// its parents), and is asked again when another client was faster. When decide
+// fails, or returns the data that it was given, nothing is written. Two
+// requests, one less if this process watches the record, and two more for each
+// time that another was faster.
+//
+// write is [coord.Client.Txn], or [coord.Hold.Txn] for a change that only the
+// holder makes, or [coord.ExactlyOnce.Txn]. The first two answer
+// [coord.ErrUnconfirmed] when the connection fails before the reply: where
+// deciding again after one's own change does no harm, call Change by
+// [coord.Client.Retry]. Where it does harm, as in a counter, take the third. A
+// hold that is lost answers [coord.ErrLost].
+func (r Record) Change(
+	ctx context.Context, write func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error),
+	decide func(data []byte, stat coord.Stat) ([]byte, error),
+) error {
+	for first := true; ; first = false {
+		data, stat, known, err := r.read(ctx, first)
+		missing := errors.Is(err, coord.ErrNoNode)
+		if err != nil && !missing {
+			return err
+		}
+		next, err := decide(data, stat)
+		if err != nil || !missing && bytes.Equal(next, data) {
+			if known {
+				continue // the watch may have yet to hear of a change
+			}
+			return err
+		}
+		op := coord.SetOp(r.path, next, stat.Version)
+		if missing {
+			op = coord.CreateOp(r.path, next)
+		}
+		_, err = write(ctx, op)
+		if err == nil || errors.Is(err, coord.ErrLost) {
+			return err
+		}
+		switch {
+		case missing && errors.Is(err, coord.ErrNoNode):
+			if err := r.client.EnsureDir(ctx, path.Dir(r.path)); err != nil {
+				return err
+			}
+		case !errors.Is(err, coord.ErrBadVersion) && !errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrNodeExists):
+			return err
+		}
+	}
+}
+
+// read reads the record: from the watch that this process has on it, if that is
+// wanted and there is one, which costs no request.
+func (r Record) read(ctx context.Context, watched bool) (data []byte, stat coord.Stat, known bool, err error) {
+	if watched {
+		err = r.client.Wait(ctx, func(v *coord.View) (bool, error) {
+			data, stat, known = v.Peek(r.path)
+			return true, nil
+		})
+	}
+	if !known && err == nil {
+		data, stat, err = r.client.Get(ctx, r.path)
+	}
+	return data, stat, known, err
+}
