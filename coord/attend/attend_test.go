@@ -148,6 +148,60 @@ func TestAnAttendantThatIsRestartedIsTold(t *testing.T) {
 	})
 }
 
+// Whatever has kept an attendant from its work, no hold is lost, and the next
+// death is noticed.
+func TestAnAttendantThatWasAwayNoticesTheNextDeath(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		a := running{socket: folder(t) + "/s"}
+		process := service(t, a.socket)
+		restart := func() {
+			process.Kill()
+			process = service(t, a.socket)
+		}
+		stays, _ := a.hold(t, w, "stays")
+		for reason, is := range map[string]struct{ away, back func(t *testing.T) }{
+			"killed": {away: func(*testing.T) { process.Kill() }, back: func(*testing.T) { restart() }},
+			"stopped, while a process dies": {away: func(t *testing.T) {
+				p, _ := a.hold(t, w, "meanwhile")
+				require.NoError(t, process.Stop())
+				p.Kill()
+			}, back: func(t *testing.T) {
+				require.Equal(t, 1, claims(t, w, "meanwhile"))
+				require.NoError(t, process.Continue())
+				free(t, w, "meanwhile")
+			}},
+			"without its socket, which a new client needs": {away: func(t *testing.T) {
+				p, _ := a.hold(t, w, "meanwhile")
+				require.NoError(t, os.Remove(a.socket))
+				_, err := attend.Check(coordtest.Limited(t), a.socket)
+				require.ErrorIs(t, err, os.ErrNotExist)
+				p.Kill()
+				free(t, w, "meanwhile")
+			}, back: func(t *testing.T) {
+				c, events := a.open(t, w)
+				require.ErrorContains(t, next(t, events).Err, a.socket)
+				restart()
+				require.NoError(t, next(t, events).Err)
+				require.NoError(t, c.Close(coordtest.Limited(t)))
+			}},
+		} {
+			t.Run(reason, func(t *testing.T) {
+				dies, _ := a.hold(t, w, "dies")
+				is.away(t)
+				require.Equal(t, [2]int{1, 1}, [2]int{claims(t, w, "stays"), claims(t, w, "dies")})
+				is.back(t)
+				attended(t, a.socket, 2)
+				dies.Kill()
+				free(t, w, "dies")
+				require.Equal(t, 1, claims(t, w, "stays"))
+			})
+		}
+		stays.Send("end")
+		require.Equal(t, "closed", stays.Line(coordtest.Soon))
+		free(t, w, "stays")
+	})
+}
+
 func TestTheNextSessionIsToldInPlaceOfTheFormer(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := attendant(t, attend.Options{Grace: hasty})

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	zktest.RegisterChild("holder", holder)
 	zktest.RegisterChild("stranger", stranger)
 	zktest.RegisterChild("crowd", crowd)
+	zktest.RegisterChild("attendant", attendantMain)
 	zktest.Main(m)
 }
 
@@ -59,6 +60,31 @@ func start(t *testing.T, socket string, o attend.Options) running {
 func attendant(t *testing.T, o attend.Options) running {
 	t.Helper()
 	return start(t, filepath.Join(folder(t), "s"), o)
+}
+
+// attendantMain is an attendant that is a process of its own.
+func attendantMain(args []string) {
+	l, err := attend.Listen(args[0], 0o600)
+	fail(err)
+	fmt.Println("listens")
+	fail(attend.New(attend.Options{Grace: hasty}).Serve(context.Background(), l))
+}
+
+// service starts an attendant as a process.
+func service(t *testing.T, socket string) *zktest.ChildProcess {
+	t.Helper()
+	p := zktest.Child(t, "attendant", socket)
+	require.Equal(t, "listens", p.Line(coordtest.Soon))
+	return p
+}
+
+// attended waits until so many sessions are.
+func attended(t *testing.T, socket string, n int) {
+	t.Helper()
+	zktest.Eventually(t, coordtest.Soon, func() bool {
+		sessions, err := attend.Check(coordtest.Limited(t), socket)
+		return err == nil && sessions == n
+	}, "%d sessions are attended", n)
 }
 
 // folder is one whose name is short enough for a socket.
