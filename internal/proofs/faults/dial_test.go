@@ -13,6 +13,8 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/attend"
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -288,10 +291,34 @@ func TestF15TheLeaderIsKilled(t *testing.T) {
 	})
 }
 
+// The busy clients hand a lock on. The others, one at each server, hold locks
+// and do nothing, with a session time-out that an attendant lets be long.
 func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 	onEnsemble(t, func(s scene) {
-		const timeout = 5 * T // an election takes about a second
-		s.w.SetTimeout(timeout)
+		const timeout, attended = 5 * T, 30 * time.Second // an election takes about a second
+		s.w.SetTimeout(attended)
+		servers := s.w.Ensemble().Servers()
+		leader := slices.Index(servers, s.leader())
+		servers = slices.Concat(servers[leader:], servers[:leader])
+		attendant, socket := s.attendant()
+		var idle []*coord.Client
+		var holds []*coord.Hold
+		for i, server := range servers {
+			opts := []coord.Option{coord.WithSessionTimeout(attended), coord.WithDialer(dialAtFirst(server))}
+			if i > 0 {
+				opts = append(opts, coord.WithAttendant(socket))
+			}
+			c := s.client(opts...)
+			for j := range []int{1, 1, 50}[i] {
+				m, err := lock.New(c, s.w.Path(fmt.Sprint("lock-of-", i, "-", j)))
+				require.NoError(s, err)
+				h, err := m.Acquire(s.Context())
+				require.NoError(s, err)
+				holds = append(holds, h)
+			}
+			idle = append(idle, c)
+		}
+		zktest.Eventually(s, patience, func() bool { return attendant.Stats().Sessions == 2 }, "they are not attended")
 		var lost atomic.Int64
 		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
 			if errors.Is(e.Err, coord.ErrLost) {
@@ -299,10 +326,12 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 			}
 		})}
 		c := s.contest(s.clients(3, opts...), steady(20*time.Millisecond))
-		for _, server := range s.w.Ensemble().Servers() {
+		for i, server := range servers {
 			c.progresses(patience)
+			zktest.Eventually(s, patience, func() bool { return connected(idle[i], server) }, "the server's client is elsewhere")
 			require.NoError(s, server.Kill())
 			c.progresses(patience)
+			require.NoError(s, coordtest.Write(s.Context(), idle[i]), "at another server")
 			require.NoError(s, server.Restart())
 			s.leader()
 			// Servers of 3.8.0 that are killed in quick succession, while one
@@ -314,7 +343,48 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 		c.stop()
 		require.Zero(s, lost.Load())
 		require.Zero(s, c.lost)
+		for _, h := range holds {
+			require.NoError(s, h.Err())
+			s.release(h)
+		}
+		require.Equal(s, attend.Stats{Connections: 2, Sessions: 2}, attendant.Stats())
 	})
+}
+
+// attendant starts one for as long as the scenario lasts.
+func (s scene) attendant() (a *attend.Attendant, socket string) {
+	s.Helper()
+	dir, err := os.MkdirTemp("", "attend") // a short name, for a socket
+	require.NoError(s, err)
+	s.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket = dir + "/s"
+	l, err := attend.Listen(socket, 0o600)
+	require.NoError(s, err)
+	a = attend.New(attend.Options{Grace: time.Millisecond})
+	ctx, cancel := context.WithCancel(context.Background())
+	served := coordtest.Go(func() error { return a.Serve(ctx, l) })
+	s.Cleanup(func() {
+		cancel()
+		require.NoError(s, zktest.Receive(s, patience, served, "the attendant does not end"))
+	})
+	return a, socket
+}
+
+// dialAtFirst connects to one server as long as that accepts connections.
+func dialAtFirst(server *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var dialer net.Dialer
+		if conn, err := dialer.DialContext(ctx, network, server.Addr()); err == nil {
+			return conn, nil
+		}
+		return dialer.DialContext(ctx, network, addr)
+	}
+}
+
+// connected reports whether a client is connected to a server, which says so.
+func connected(c *coord.Client, server *zktest.Server) bool {
+	connections, err := server.FourLetter("cons")
+	return err == nil && strings.Contains(connections, fmt.Sprintf("sid=0x%x,", uint64(c.SessionID())))
 }
 
 func TestF17TwoOfThreeServersAreDownForLongerThanTheSessionTimeout(t *testing.T) {
