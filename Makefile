@@ -4,10 +4,11 @@ TOOLS := $(CURDIR)/artefacts/tools
 
 # The library, the command and the proofs; what else the workspace (go.work) has; and modules beside it.
 PACKAGES := ./... ./cmd/... ./internal/proofs/...
-NESTED   := contrib/otel contrib/prom bench cmd/internal/ui/browser tools/manifests tools/release
+NESTED   := contrib/otel contrib/prom internal/fencetest bench cmd/internal/ui/browser tools/manifests tools/release
 
-# Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else. SQLite is Debian's:
+# its driver would compile one.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -tags=libsqlite3
 
 # The real servers of the tests are Debian's of this machine, unless ZOOKEEPER names a folder with another version:
 # make zookeeper && make soak ZOOKEEPER=artefacts/zookeeper

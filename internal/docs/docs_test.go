@@ -271,7 +271,6 @@ var kinds = map[string]string{
 	"ini":          "a systemd unit, checked by systemd-analyze in packaging",
 	"properties":   "ZooKeeper's configuration: a server is started with it",
 	"mermaid":      "compared with the imports",
-	"sql":          "for people",
 	"text":         "for people: output, trees, drawings",
 }
 

@@ -227,7 +227,7 @@ func roomOf(pkg string) room {
 	switch {
 	case pkg == zkLibrary:
 		return library
-	case pkg == "coord", pkg == "coord/attend", pkg == "coord/event", pkg == "coord/inspect":
+	case pkg == "coord", pkg == "coord/attend", pkg == "coord/event", pkg == "coord/fence", pkg == "coord/inspect":
 		return primitive
 	case pkg == "coord/recipe":
 		return shared

@@ -17,6 +17,8 @@ const (
 	items   = "./coord/queue"
 	elect   = "./coord/election"
 	ledger  = "./coord/once"
+	fences  = "./coord/fence"
+	tables  = "./internal/fencetest"
 	keeper  = "./cmd/internal/guard"
 	shown   = "./cmd/internal/see"
 	runs    = "./cmd/internal/run"
@@ -30,4 +32,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, fencing, waits, calls, judges, pages, attendance)

@@ -1,0 +1,73 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrStale says that a newer holder has written: nothing was changed, and the
+// caller's hold is over.
+var ErrStale = errors.New("stale fencing token: a newer holder has written")
+
+// ErrUnfenced says that a resource accepts what it should refuse.
+var ErrUnfenced = errors.New("the resource is not fenced")
+
+// maxName is how many bytes a name has at most: what a MySQL table keeps.
+const maxName = 255
+
+func validName(name string) error {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("fence: the name %q is not UTF-8 of 1 to %d bytes without NUL", name, maxName)
+	}
+	return nil
+}
+
+func validToken(token int64) error {
+	if token <= 0 {
+		return fmt.Errorf("fence: %d is no fencing token: only an exclusive hold has one", token)
+	}
+	return nil
+}
+
+func valid(name string, token int64) error {
+	return errors.Join(validName(name), validToken(token))
+}
+
+// accepts fails with [ErrStale] if the token is older than the newest one.
+func accepts(name string, newest, token int64) error {
+	if token < newest {
+		return fmt.Errorf("fence %s: token %d after %d: %w", name, token, newest, ErrStale)
+	}
+	return nil
+}
+
+// Check shows that a resource is fenced, by four calls of write. The write with
+// the token, which is that of a hold, must succeed; with an older one, it must
+// fail with [ErrStale]; with none (0), it must fail; and with the token it must
+// succeed again. A write that should have been refused was carried out: use a
+// name that is there for the check. If the resource accepted it, the error
+// matches [ErrUnfenced].
+func Check(ctx context.Context, token int64, write func(ctx context.Context, token int64) error) error {
+	if token < 2 {
+		return fmt.Errorf("fence: check with token %d: no older one exists; take that of a hold", token)
+	}
+	if err := write(ctx, token); err != nil {
+		return fmt.Errorf("fence: check: the write with token %d: %w", token, err)
+	}
+	switch err := write(ctx, token-1); {
+	case err == nil:
+		return fmt.Errorf("fence: check: a write with token %d was accepted after %d: %w", token-1, token, ErrUnfenced)
+	case !errors.Is(err, ErrStale):
+		return fmt.Errorf("fence: check: the write with token %d after %d failed, but was not refused as stale: %w", token-1, token, err)
+	}
+	if err := write(ctx, 0); err == nil {
+		return fmt.Errorf("fence: check: a write without a token was accepted: %w", ErrUnfenced)
+	}
+	if err := write(ctx, token); err != nil {
+		return fmt.Errorf("fence: check: the write with token %d after a refusal: %w", token, err)
+	}
+	return nil
+}

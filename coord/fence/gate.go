@@ -1,0 +1,73 @@
+package fence
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// gate has those inside who have one token of a name, the newest that came.
+type gate struct {
+	mu     sync.Mutex
+	newest map[string]*party // by name, while any are inside or wait
+}
+
+// party is those who came with one token of a name. It has the place to itself
+// when all who came with older ones have left.
+type party struct {
+	token   int64
+	alone   chan struct{}   // closed: those before have left
+	over    context.Context // ends with ErrStale when a newer token comes
+	cancel  context.CancelCauseFunc
+	members int    // and 1 for those before
+	next    *party // whose token is newer
+}
+
+func newParty(token int64) *party {
+	p := &party{token: token, alone: make(chan struct{})}
+	p.over, p.cancel = context.WithCancelCause(context.Background())
+	return p
+}
+
+// enter makes the caller a member of the party with the token. It fails with
+// [ErrStale] if a newer one is there.
+func (g *gate) enter(name string, token int64) (*party, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := g.newest[name]
+	switch {
+	case last == nil:
+		last = newParty(token)
+		close(last.alone)
+		g.newest[name] = last
+	case token < last.token:
+		return nil, accepts(name, last.token, token)
+	case token > last.token:
+		p := newParty(token)
+		p.members = 1
+		last.next = p
+		last.cancel(fmt.Errorf("fence %s: token %d after %d: %w", name, last.token, token, ErrStale))
+		last = p
+		g.newest[name] = p
+	}
+	last.members++
+	return last, nil
+}
+
+// leave ends a membership. The last member lets the next party in.
+func (g *gate) leave(name string, p *party) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for ; p != nil; p = p.next {
+		p.members--
+		if p.members > 0 {
+			return
+		}
+		p.cancel(nil)
+		if p.next == nil {
+			delete(g.newest, name)
+			return
+		}
+		close(p.next.alone)
+	}
+}
