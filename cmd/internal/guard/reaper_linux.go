@@ -151,7 +151,8 @@ func reaper() error {
 	}()
 	var s sweep
 	for !s.over() {
-		time.Sleep(s.round(0, syscall.SIGKILL))
+		s.round(0, syscall.SIGKILL)
+		time.Sleep(rekill)
 	}
 	newOutbox(reports).finish(Event{Kind: Gone, At: Now(), Cause: ByKill, Left: s.left})
 	return nil
