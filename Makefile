@@ -109,6 +109,7 @@ RUN   ?=
 SEEDS ?= 1 2 3
 faults: deps
 	go test -count=1 -run 'Test$(or $(RUN),F51)' ./coord/internal/session
+	ZKTEST_SERVERS=all FAULTS_LONG=1 go test -count=1 -run 'Test$(or $(RUN),F63)' ./coord/attend
 	ZKTEST_SERVERS=all FAULTS_LONG=1 go test -count=1 -run 'Test$(or $(RUN),F49)' ./internal/proofs/faults # 20,000 holds, without the race detector
 	@long=1; for seed in $(SEEDS); do \
 		echo "FAULTS_SEED=$$seed FAULTS_LONG=$$long"; \

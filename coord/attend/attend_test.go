@@ -66,12 +66,16 @@ func TestF63TheNextInLineHoldsSoonAfterAKill(t *testing.T) {
 // hasty is a grace that no test need wait for.
 const hasty = time.Millisecond
 
-// Others that die meanwhile show that the attendant would have noticed.
-func TestAProcessThatIsStoppedIsNotDead(t *testing.T) {
+// Others that die meanwhile show that the attendant would have noticed. With
+// FAULTS_LONG the process is stopped for 20 s, of a minute.
+func TestF63AProcessThatIsStoppedIsNotDeadAndHolds(t *testing.T) {
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
 		a := attendant(t, attend.Options{Grace: hasty})
 		stopped, _ := a.hold(t, w, "stopped")
 		require.NoError(t, stopped.Stop())
+		if os.Getenv("FAULTS_LONG") != "" {
+			<-time.After(20 * time.Second)
+		}
 		for range 3 {
 			dies, _ := a.hold(t, w, "dies")
 			dies.Kill()

@@ -106,17 +106,17 @@ func news(events chan event.Event) coord.Option {
 }
 
 // holder is a process that holds a lock, for as long as it lives or until it is
-// told to end. It says so when it is attended, and starts a program that
-// outlives it, if it is told to.
+// told to end, which it does well if it holds the lock then. It says so when it
+// is attended, and starts a program that outlives it, if it is told to.
 func holder(args []string) {
 	servers, path, socket, program := args[0], args[1], args[2], args[3]
 	events, shared := make(chan event.Event, 8), make(chan *os.File, 1)
-	c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), news(events),
-		coord.WithAttendant(socket, func(f *os.File) { offer(shared, f) }))
+	c, err := coord.Open(context.Background(), servers, coord.WithSessionTimeout(T), coord.WithTick(zktest.DefaultTick),
+		news(events), coord.WithAttendant(socket, func(f *os.File) { offer(shared, f) }))
 	fail(err)
 	m, err := lock.New(c, path)
 	fail(err)
-	_, err = m.Acquire(context.Background())
+	h, err := m.Acquire(context.Background())
 	fail(err)
 	e := <-events
 	fail(e.Err)
@@ -131,6 +131,7 @@ func holder(args []string) {
 	}
 	fmt.Println(pid)
 	bufio.NewScanner(os.Stdin).Scan()
+	fail(h.Err())
 	fail(c.Close(context.Background()))
 	fmt.Println("closed")
 }
