@@ -229,7 +229,7 @@ func (r *Recorder) Break(prefix, key string, node int64, how string, from time.T
 		if c.recorded < at-recently {
 			break
 		}
-		if r.ended[c.grant] >= at {
+		if r.ended[c.grant] >= at || r.records[c.grant-1].Return >= at { // its end may be dated back
 			hit = append(hit, c.grant)
 		}
 	}

@@ -363,4 +363,5 @@ func TestABreakReachesGrantsThatEndedBeforeOneWhoseLossIsDatedBack(t *testing.T)
 	lost("c0.lock", time.Time{})
 	lost("c1.lock", r.begin) // before it could be trusted
 	require.Equal(t, 1, r.Break("c0.", "", 0, "session ended", before, time.Second))
+	require.Equal(t, 1, r.Break("c1.", "", 0, "session ended", before, time.Second), "it was returned after the break")
 }
