@@ -52,7 +52,7 @@ func newDesk(t *testing.T, bin, connect string) *desk {
 	for _, e := range entries {
 		require.NoError(t, os.Symlink(filepath.Join(top, e.Name()), filepath.Join(d.dir, e.Name())))
 	}
-	for _, name := range []string{"backup.sh", "work.sh", "report.sh"} {
+	for _, name := range []string{"backup.sh", "work.sh", "report.sh", "migrate.sh"} {
 		require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
 	}
 	home, err := os.MkdirTemp("", "home")
