@@ -3,10 +3,14 @@
 package see
 
 import (
+	"context"
+	"errors"
+	"net"
 	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -21,7 +25,7 @@ import (
 
 // scene is five locks in the layouts of Curator, go-zookeeper and Kazoo: alice
 // and bob wait for each other at billing and stock; carol waits at report for a
-// process that was killed; dave waits at import for a node that belongs to no
+// process that is gone; dave waits at import for a node that belongs to no
 // session; erin holds archive, and a Kazoo client that she does not see has
 // come there. It returns the sessions that a test cannot recognise by name.
 func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
@@ -47,13 +51,18 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("billing"), 2)
 	wait(a, "stock")
 
-	killed := cmdtest.On(t, w, "--dialect", "kazoo", "--session-timeout", "5m", "lock", "--label", "nightly report", w.Path("report"), "--", "sh", "-c", "echo $COORD_NODE; cat")
-	node := killed.Line()
-	killed.Signal(syscall.SIGKILL)
-	killed.Exit()
-	_, stat, err := w.Admin().Exists(node)
-	require.NoError(t, err)
-	t.Cleanup(func() { w.ExpireSession(stat.EphemeralOwner) })
+	var gone atomic.Bool
+	d := cmdtest.Open(t, w, coord.WithIdentity("nightly report"), coord.WithDialect(coord.Kazoo), coord.WithSessionTimeout(5*time.Minute),
+		coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if gone.Load() {
+				return nil, errors.New("the process is gone")
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}))
+	report := cmdtest.Must(cmdtest.Must(lock.New(d, w.Path("report"))).Acquire(t.Context()))
+	t.Cleanup(func() { w.ExpireSession(report.Session()) })
+	gone.Store(true)
+	w.DropConn(report.Session())
 	wait(open("carol", coord.Kazoo), "report")
 
 	digits := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
@@ -64,7 +73,7 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 
 	cmdtest.Must(cmdtest.Must(lock.New(open("erin", coord.Curator), w.Path("archive"))).Acquire(t.Context()))
 	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__0000000007": "frank"})
-	return look.SessionName(a.SessionID()), look.SessionName(b.SessionID()), look.SessionName(stat.EphemeralOwner)
+	return look.SessionName(a.SessionID()), look.SessionName(b.SessionID()), look.SessionName(report.Session())
 }
 
 const (

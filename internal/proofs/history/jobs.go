@@ -1,8 +1,10 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // doing is what a history says about one job.
@@ -49,14 +51,25 @@ func doings(records []Record) (all map[string]*doing, begun []Record) {
 func ended(keep int) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		all, begun := doings(records)
+		slices.SortFunc(begun, func(a, b Record) int { return cmp.Compare(a.Call, b.Call) })
 		deleted := func(from, by Record) bool {
-			n := 0
-			for _, r := range begun {
-				if r.returned() > from.Call && r.Call < by.Return {
+			at, _ := slices.BinarySearchFunc(begun, from.Call, func(r Record, t time.Duration) int { return cmp.Compare(r.Call, t) })
+			n := 0 // its own run counts
+			for _, r := range begun[at:] {
+				if n > keep || r.Call >= by.Return {
+					break // a long history has many
+				}
+				n++
+			}
+			for _, r := range begun[:at] {
+				if n > keep {
+					break
+				}
+				if r.returned() > from.Call {
 					n++
 				}
 			}
-			return keep > 0 && n > keep // its own run counts
+			return keep > 0 && n > keep
 		}
 		for item, d := range all {
 			for _, end := range d.ends {
