@@ -130,7 +130,7 @@ func TestNothingWritesForAnOldHolderAfterANewOne(t *testing.T) {
 					p, guard = successor, successor.Number()
 				}
 				<-time.After(zktest.SessionTimeout / 10) // the last one writes, and so would what is left
-				_ = unix.Kill(p.Pid(), syscall.SIGKILL) // on a busy machine it may have lost its hold, and ended
+				_ = unix.Kill(p.Pid(), syscall.SIGKILL)  // on a busy machine it may have lost its hold, and ended
 				cmdtest.RequireGone(t, guard)
 				requireInOrder(t, diary, kills)
 			})
