@@ -140,6 +140,7 @@ func TestALockThatStaysStoppedIsLost(t *testing.T) {
 	cmdtest.RequireGone(t, pid)
 	tty.Answers("fg; echo done-$?\n", "lost "+w.Path("l"))
 	tty.Sees("done-76")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0) // at the end of the session, which a last ping may have put off
 }
 
 var printedPID = regexp.MustCompile(`pid-(\d+)`)
