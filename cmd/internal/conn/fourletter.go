@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// LookWithin is how long the doctor tries to reach one server.
+// LookWithin is how long a server may take to answer a word of four letters.
 const LookWithin = 3 * time.Second
 
 // longestAnswer is how much of an answer is read.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -118,21 +119,28 @@ func (d *Diagnosis) tell(s *term.Streams) error {
 	return to.Say("", "%s wrong; %s", term.Plural(d.Wrong, "thing is", "things are"), d.Extent)
 }
 
-// servers looks at each server by itself, and returns the ones it reached.
+// servers looks at each server by itself, at all of them at once, and returns
+// the ones it reached.
 func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 	addresses, chroot := conn.AddressesOf(c.ZK)
+	seen := make([]server, len(addresses))
+	var looking sync.WaitGroup
+	for i, address := range addresses {
+		looking.Go(func() { seen[i] = reach(*c, address, chroot) })
+	}
+	looking.Wait()
 	var leaders []int64 // the first session of each
-	for _, address := range addresses {
-		mode, session, took, err := reach(*c, address, chroot)
-		if err != nil {
-			d.wrong(address, term.Briefly(err).Error(), "is a server there, part of a quorum, and reachable from here?")
+	for i, address := range addresses {
+		s := seen[i]
+		if s.err != nil {
+			d.wrong(address, term.Briefly(s.err).Error(), "is a server there, part of a quorum, and reachable from here?")
 			continue
 		}
-		again := slices.ContainsFunc(leaders, func(other int64) bool { return ofOneServer(session, other) })
-		if (mode == "leader" || mode == "standalone") && !again {
-			leaders = append(leaders, session)
+		again := slices.ContainsFunc(leaders, func(other int64) bool { return ofOneServer(s.session, other) })
+		if (s.mode == "leader" || s.mode == "standalone") && !again {
+			leaders = append(leaders, s.session)
 		}
-		d.fine(address, fmt.Sprintf("%s, a write takes %v", mode, took.Round(100*time.Microsecond)))
+		d.fine(address, fmt.Sprintf("%s, a write takes %v", s.mode, s.took.Round(100*time.Microsecond)))
 		reached = append(reached, address)
 	}
 	if len(leaders) > 1 {
@@ -147,11 +155,19 @@ func (d *Diagnosis) servers(c *conn.Connection) (reached []string) {
 // in the ensemble and the millisecond in which it started, times 2^16.
 func ofOneServer(session, other int64) bool { return max(session, other)-min(session, other) < 1<<16 }
 
-// reach opens a session at one server, and returns its part in the ensemble,
-// the session, and how long a write takes there.
-func reach(c conn.Connection, address, chroot string) (mode string, session int64, took time.Duration, err error) {
-	c.ZK, c.Note, c.ConnectTimeout = address+chroot, func(string, ...any) {}, min(c.ConnectTimeout, conn.LookWithin)
-	err = c.With(func(ctx context.Context, client *coord.Client) error {
+// A server is what a look at it showed: its part in the ensemble, a session
+// there, and how long a write takes.
+type server struct {
+	mode    string
+	session int64
+	took    time.Duration
+	err     error
+}
+
+// reach opens a session at one server.
+func reach(c conn.Connection, address, chroot string) (s server) {
+	c.ZK, c.Note = address+chroot, func(string, ...any) {}
+	s.err = c.With(func(ctx context.Context, client *coord.Client) error {
 		begun := time.Now()
 		err := client.Retry(ctx, func(ctx context.Context) error {
 			_, err := client.Txn(ctx, coord.CheckOp("/", -1))
@@ -160,11 +176,11 @@ func reach(c conn.Connection, address, chroot string) (mode string, session int6
 		if errors.Is(err, coord.ErrNoNode) {
 			err = nil // the chroot is missing: the servers have agreed on that
 		}
-		took = time.Since(begun)
-		mode, session = c.Mode(ctx, address), client.SessionID()
+		s.took = time.Since(begun)
+		s.mode, s.session = c.Mode(ctx, address), client.SessionID()
 		return err
 	})
-	return mode, session, took, err
+	return s
 }
 
 // sessions says which contenders' sessions are connected to none of the
