@@ -215,7 +215,7 @@ const (
 var mayImport = map[room][]room{
 	command:   {command, recipe, shared, primitive, server},
 	proof:     {proof, recipe, shared, primitive, server, library},
-	recipe:    {shared, primitive},
+	recipe:    {recipe, shared, primitive},
 	shared:    {primitive, client},
 	primitive: {primitive, client},
 	client:    {client, library},

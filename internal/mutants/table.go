@@ -17,6 +17,9 @@ const (
 	items   = "./coord/queue"
 	elect   = "./coord/election"
 	ledger  = "./coord/once"
+	groups  = "./coord/group"
+	values  = "./coord/value"
+	counts  = "./coord/counter"
 	fences  = "./coord/fence"
 	tables  = "./internal/fencetest"
 	keeper  = "./cmd/internal/guard"
@@ -32,4 +35,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, fencing, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, members, fencing, waits, calls, judges, pages, attendance)

@@ -1,0 +1,61 @@
+// Package group tells who is there: members with data.
+//
+// # What
+//
+// A member has an ID, which only one has at a time, and data, such as an
+// address. [Group.Stay] is there until its context ends, and joins again when
+// its session is lost; [Group.Join] is there once, and returns a hold.
+// [Group.Members] lists who is there, and [Group.Observe] follows it.
+//
+//	g, err := group.New(client, "/services/billing/members")
+//	go g.Stay(ctx, "host1", []byte("10.1.2.3:8080"))
+//	for members, err := range g.Observe(ctx) {
+//
+// # Guarantees
+//
+//   - A member that is shown was there at a moment of the reading, and its
+//     session had not ended.
+//   - At most one has an ID at a time, under the conditions that package coord
+//     states. The token grows from one to the next: whoever acts under the ID
+//     is an exclusive holder.
+//   - Observe shows every change that lasts, and never goes back in time.
+//   - After an error of Join, nothing is left behind.
+//
+// # Not guaranteed
+//
+//   - Members and Observe are late: a member may have gone since, and one that
+//     died is shown until the servers end its session.
+//   - Observe shows the latest state, not every state, and nothing new while it
+//     is cut off.
+//   - The order in which several clients that want one ID are given it.
+//
+// # When the session or connection fails
+//
+// A membership lasts until the trust window ends, as any hold. Then Stay joins
+// again, and Join's hold is lost. While others see the node of a session that
+// this client has given up, Join and Stay wait for its end.
+//
+// # Znodes
+//
+// In the Curator dialect, as its GroupMember; every child is a member:
+//
+//	/services/billing/members        container
+//	  host1                          ephemeral; data: the member's
+//	  host2
+//
+// In the Kazoo dialect, as its Party, whose members' data are texts. Kazoo's
+// own IDs are random, and other children count for nothing:
+//
+//	/services/billing/members
+//	  host1__party__                 ephemeral
+//	  1c7f…__party__                 of a program in Python
+//
+// # Cost
+//
+// Join and its release: one request each. Members: one listing, and one read
+// for each member, together, of those that this process does not watch already;
+// it watches them from then on. When a member comes, goes, or changes its data,
+// every process that observes lists the directory, and reads the members that
+// are new or changed: for n members that all observe, 2 n requests for each
+// change.
+package group

@@ -1,0 +1,176 @@
+package group
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// Group is a group at a path. It is configuration, not state, and safe for
+// concurrent use.
+type Group struct {
+	client *coord.Client
+	path   string
+	suffix string // of a member's node
+}
+
+// Suffix returns what the names of members' nodes end with in a dialect.
+func Suffix(d coord.Dialect) string {
+	if d == coord.Kazoo {
+		return "__party__"
+	}
+	return ""
+}
+
+// New returns the group at path, a directory that is made when it is needed. It
+// does no I/O. An invalid argument fails with [coord.ErrInvalid].
+func New(client *coord.Client, path string) (*Group, error) {
+	if err := recipe.Check(client, path); err != nil {
+		return nil, err
+	}
+	return &Group{client, path, Suffix(client.Dialect())}, nil
+}
+
+// Membership is to be there: a hold that excludes others from the ID. Release
+// it to leave.
+type Membership struct {
+	*coord.Hold
+	client *coord.Client
+}
+
+// Join is there under an ID, with data; nil stands for the client's identity.
+// While another has the ID, such as the session that this process had before it
+// was started again, Join waits, until ctx ends. One request.
+func (g *Group) Join(ctx context.Context, id string, data []byte) (*Membership, error) {
+	node := g.path + "/" + id + g.suffix
+	h, err := g.join(ctx, id, coord.NameSpec{Path: node, Data: data, Exclusive: true})
+	if err != nil {
+		return nil, g.client.Failure("join", node, err)
+	}
+	return &Membership{h, g.client}, nil
+}
+
+func (g *Group) join(ctx context.Context, id string, spec coord.NameSpec) (*coord.Hold, error) {
+	if id == "" || strings.ContainsRune(id, '/') {
+		return nil, fmt.Errorf("%w: the ID %q: it must be a node's name", coord.ErrInvalid, id)
+	}
+	if err := check(spec.Data); err != nil {
+		return nil, err
+	}
+	for {
+		h, err := g.client.AcquireName(ctx, spec)
+		if !errors.Is(err, coord.ErrNodeExists) {
+			return h, err
+		}
+		err = g.client.Wait(ctx, func(v *coord.View) (gone bool, err error) {
+			_, _, err = v.Get(spec.Path)
+			if errors.Is(err, coord.ErrNoNode) {
+				return true, nil
+			}
+			return false, err
+		})
+		if ctx.Err() != nil {
+			return nil, recipe.Ended(ctx, errors.New("another has the ID"))
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func check(data []byte) error {
+	if inspect.IsRevocation(data) {
+		return fmt.Errorf("%w: the data %q mean a request to leave", coord.ErrInvalid, data)
+	}
+	return nil
+}
+
+// Set replaces the member's data. It succeeds only while the membership's node
+// exists: afterwards the error matches [coord.ErrLost]. It repeats itself over
+// lost connections. Two requests.
+func (m *Membership) Set(ctx context.Context, data []byte) error {
+	err := check(data)
+	if err == nil {
+		err = m.client.Retry(ctx, func(ctx context.Context) error {
+			return recipe.NewRecord(m.client, m.Node()).Change(ctx, m.Txn, func([]byte, coord.Stat) ([]byte, error) { return data, nil })
+		})
+	}
+	return m.client.Failure("set", m.Node(), err)
+}
+
+// Stay joins, and joins again whenever the membership is lost, until ctx ends,
+// and then leaves. It returns nil if it left; otherwise the error says why it
+// could not join or leave.
+func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
+	for {
+		m, err := g.Join(ctx, id, data)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-m.Done():
+		case <-ctx.Done():
+			leaving, cancel := recipe.Grace(ctx)
+			defer cancel()
+			return m.Release(leaving)
+		}
+	}
+}
+
+// Member is one who is there.
+type Member struct {
+	ID    string
+	Data  []byte
+	Since time.Time // by the servers' clock
+	Token int64     // see [coord.Hold.Token]
+}
+
+// Members lists who is there, by ID, as far as the server that is asked knows.
+func (g *Group) Members(ctx context.Context) (members []Member, err error) {
+	err = g.client.Wait(ctx, func(v *coord.View) (bool, error) {
+		members, err = g.look(v)
+		return true, err
+	})
+	return members, g.client.Failure("list members", g.path, err)
+}
+
+// Observe yields who is there, by ID: now, and again at each change. Only the
+// last pair has an error: ctx has ended, for instance. See [recipe.Observe].
+func (g *Group) Observe(ctx context.Context) iter.Seq2[[]Member, error] {
+	return recipe.Observe(ctx, g.client.Fresh(), g.path, g.look, func(a, b []Member) bool {
+		return slices.EqualFunc(a, b, func(a, b Member) bool { return a.Token == b.Token && bytes.Equal(a.Data, b.Data) })
+	})
+}
+
+func (g *Group) look(v *coord.View) (members []Member, err error) {
+	names, err := v.Dir(g.path)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasSuffix(name, g.suffix) })
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = g.path + "/" + name
+	}
+	v.Ahead(paths...)
+	for i, name := range names {
+		data, stat, err := v.Get(paths[i])
+		if errors.Is(err, coord.ErrNoNode) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		members = append(members, Member{strings.TrimSuffix(name, g.suffix), inspect.OwnData(data), stat.Created, stat.Czxid})
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return members, nil
+}

@@ -1,0 +1,268 @@
+package group_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/group"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// each runs a test on both servers and in both dialects.
+func each(t *testing.T, f func(s scene)) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		t.Run(string(dialect), func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) { f(scene{t, w, dialect}) })
+		})
+	}
+}
+
+type scene struct {
+	*testing.T
+	w       *zktest.World
+	dialect coord.Dialect
+}
+
+func (s scene) open(servers string) *coord.Client {
+	s.Helper()
+	return coordtest.Open(s, servers, coord.WithDialect(s.dialect))
+}
+
+func (s scene) group() *group.Group {
+	s.Helper()
+	return of(s, s.open(s.w.ConnectString()), s.w.Path("members"))
+}
+
+func of(t testing.TB, c *coord.Client, path string) *group.Group {
+	t.Helper()
+	g, err := group.New(c, path)
+	require.NoError(t, err)
+	return g
+}
+
+func join(t testing.TB, g *group.Group, id, data string) *group.Membership {
+	t.Helper()
+	m, err := g.Join(coordtest.Limited(t), id, []byte(data))
+	require.NoError(t, err)
+	return m
+}
+
+// texts are members as "ID=data".
+func texts(members []group.Member) []string {
+	all := []string{}
+	for _, m := range members {
+		all = append(all, m.ID+"="+string(m.Data))
+	}
+	return all
+}
+
+// observe follows a group in the background.
+func observe(t testing.TB, g *group.Group) <-chan []group.Member {
+	seen := make(chan []group.Member)
+	ctx, done := t.Context(), make(chan struct{})
+	go func() {
+		defer close(done)
+		for members, err := range g.Observe(ctx) {
+			if err != nil {
+				break
+			}
+			select {
+			case seen <- members:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	t.Cleanup(func() { <-done })
+	return seen
+}
+
+// shows waits until those are there, and returns them.
+func shows(t testing.TB, seen <-chan []group.Member, want ...string) []group.Member {
+	t.Helper()
+	for {
+		members := zktest.Receive(t, coordtest.Soon, seen, "%q", want)
+		if slices.Equal(texts(members), want) {
+			return members
+		}
+	}
+}
+
+func TestAllSeeWhoIsThereAndWithWhatData(t *testing.T) {
+	each(t, func(s scene) {
+		seen := observe(s, s.group())
+		shows(s, seen)
+		one, other := s.group(), s.group()
+		a := join(s, one, "a", "first")
+		shows(s, seen, "a=first")
+		b := join(s, other, "b", "second")
+		shows(s, seen, "a=first", "b=second")
+		require.NoError(s, b.Set(coordtest.Limited(s), []byte("third")))
+		members := shows(s, seen, "a=first", "b=third")
+		require.Equal(s, []int64{a.Token(), b.Token()}, []int64{members[0].Token, members[1].Token})
+		require.WithinDuration(s, time.Now(), members[0].Since, time.Hour)
+		require.NoError(s, b.Set(coordtest.Limited(s), []byte("fourth")), "also when its version is no longer the first")
+		listed, err := one.Members(coordtest.Limited(s))
+		require.NoError(s, err)
+		require.Equal(s, shows(s, seen, "a=first", "b=fourth"), listed)
+		require.NoError(s, a.Release(coordtest.Limited(s)))
+		shows(s, seen, "b=fourth")
+		require.NoError(s, b.Release(coordtest.Limited(s)))
+		shows(s, seen)
+		require.ErrorIs(s, b.Set(coordtest.Limited(s), nil), coord.ErrReleased)
+	})
+}
+
+func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
+	each(t, func(s scene) {
+		seen := observe(s, s.group())
+		c := s.open(s.w.ConnectString())
+		ctx, leave := context.WithCancel(s.Context())
+		defer leave()
+		g := of(s, c, s.w.Path("members"))
+		stayed := coordtest.Go(func() error { return g.Stay(ctx, "a", []byte("x")) })
+		first := shows(s, seen, "a=x")
+		s.w.ExpireSession(c.SessionID())
+		again := shows(s, seen, "a=x")
+		for again[0].Token == first[0].Token {
+			again = shows(s, seen, "a=x")
+		}
+		require.Greater(s, again[0].Token, first[0].Token)
+		leave()
+		require.NoError(s, zktest.Receive(s, coordtest.Soon, stayed, "the member leaves"))
+		shows(s, seen)
+	})
+}
+
+func TestOneAtATimeHasAnID(t *testing.T) {
+	each(t, func(s scene) {
+		first, other := join(s, s.group(), "a", "x"), s.group()
+		_, err := other.Join(coordtest.Within(s, 100*time.Millisecond), "a", []byte("y"))
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		require.ErrorContains(s, err, "another has the ID")
+		var second *group.Membership
+		joined := coordtest.Go(func() (err error) {
+			second, err = other.Join(coordtest.Limited(s), "a", []byte("y"))
+			return err
+		})
+		require.NoError(s, join(s, other, "b", "z").Release(coordtest.Limited(s)))
+		require.Empty(s, joined, "two have the ID")
+		require.NoError(s, first.Release(coordtest.Limited(s)))
+		require.NoError(s, zktest.Receive(s, coordtest.Soon, joined, "the ID is free"))
+		require.Greater(s, second.Token(), first.Token())
+		require.NoError(s, second.Release(coordtest.Limited(s)))
+	})
+}
+
+// A request to leave stands before the data, and hides them from nobody.
+func TestAMemberThatIsAskedToLeaveKeepsItsData(t *testing.T) {
+	each(t, func(s scene) {
+		c := s.open(s.w.ConnectString())
+		m, err := of(s, c, s.w.Path("members")).Join(coordtest.Limited(s), "a", nil)
+		require.NoError(s, err)
+		require.NoError(s, inspect.Revoke(coordtest.Limited(s), c, m.Node()))
+		zktest.Receive(s, coordtest.Soon, m.Revoked(), "the request")
+		require.Equal(s, []string{"a=" + c.Identity()}, texts(shows(s, observe(s, s.group()), "a="+c.Identity())))
+		require.NoError(s, m.Release(coordtest.Limited(s)))
+	})
+}
+
+// In the Kazoo dialect other children are no members.
+func TestOnlyMembersAreListed(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		s := scene{t, w, coord.Kazoo}
+		m := join(s, s.group(), "a", "x")
+		c := s.open(w.ConnectString())
+		require.NoError(s, c.Create(coordtest.Limited(s), w.Path("members/other"), nil))
+		shows(s, observe(s, s.group()), "a=x")
+		require.NoError(s, m.Release(coordtest.Limited(s)))
+	})
+}
+
+func TestWhatIsNoMemberIsRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := coordtest.Open(t, w.ConnectString())
+	for _, path := range []string{"", "/", "members", "/a//b"} {
+		require.ErrorIs(t, coordtest.Err(group.New(c, path)), coord.ErrInvalid, "%q", path)
+	}
+	require.ErrorIs(t, coordtest.Err(group.New(nil, "/members")), coord.ErrInvalid)
+	g := of(t, c, w.Path("members"))
+	for _, id := range []string{"", "a/b", "..", "a\x00"} {
+		require.ErrorIs(t, coordtest.Err(g.Join(coordtest.Limited(t), id, nil)), coord.ErrInvalid, "%q", id)
+	}
+	require.ErrorIs(t, coordtest.Err(g.Join(coordtest.Limited(t), "a", []byte("__REVOKE__"))), coord.ErrInvalid)
+	m := join(t, g, "a", "x")
+	require.ErrorIs(t, m.Set(coordtest.Limited(t), []byte("__REVOKE__")), coord.ErrInvalid)
+	require.NoError(t, m.Release(coordtest.Limited(t)))
+}
+
+func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
+	each(t, func(s scene) {
+		p := s.w.Proxy()
+		g := of(s, s.open(p.Addr()), s.w.Path("members"))
+		m := join(s, g, "a", "x")
+		p.Blackhole(proxy.Both)
+		for name, call := range map[string]func(context.Context) error{
+			"join":    func(ctx context.Context) error { return coordtest.Err(g.Join(ctx, "b", nil)) },
+			"stay":    func(ctx context.Context) error { return g.Stay(ctx, "b", nil) },
+			"set":     func(ctx context.Context) error { return m.Set(ctx, nil) },
+			"members": func(ctx context.Context) error { return coordtest.Err(g.Members(ctx)) },
+			"observe": func(ctx context.Context) (last error) {
+				for _, err := range g.Observe(ctx) {
+					last = err
+				}
+				return last
+			},
+		} {
+			require.ErrorIs(s, call(coordtest.Within(s, 50*time.Millisecond)), context.DeadlineExceeded, name)
+		}
+		p.Heal()
+	})
+}
+
+// The process before was killed: the servers keep its session for a while.
+func TestAProcessThatWasStartedAgainJoinsWhenItsFormerSessionIsOver(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		former := b.Open()
+		old, err := of(b, former, "/members").Join(b.Context(), "a", []byte("old"))
+		require.NoError(b, err)
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{former.SessionID()}})
+		begun := time.Now()
+		m, err := of(b, b.Open(), "/members").Join(b.Context(), "a", []byte("new"))
+		require.NoError(b, err)
+		require.ErrorIs(b, old.Err(), coord.ErrLost, "two have the ID")
+		require.LessOrEqual(b, time.Since(begun), coordtest.T+2*coordtest.Tick)
+		cut.Heal()
+		require.NoError(b, m.Release(b.Context()))
+	})
+}
+
+func TestWhatAGroupCosts(t *testing.T) {
+	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
+	open := func() *coord.Client {
+		return coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	}
+	c, watcher := open(), open()
+	g := of(t, c, "/members")
+	const n = 10
+	for i := range n {
+		join(t, g, string(rune('a'+i)), "x")
+	}
+	seen := observe(t, of(t, watcher, "/members"))
+	require.Len(t, zktest.Receive(t, coordtest.Soon, seen, "the members"), n)
+	before := w.Embedded().SessionCounts(watcher.SessionID())
+	join(t, g, "z", "x")
+	require.Len(t, zktest.Receive(t, coordtest.Soon, seen, "one more"), n+1)
+	require.Equal(t, zkembed.Counts{zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpNotify: 1},
+		w.Embedded().SessionCounts(watcher.SessionID()).Since(before))
+}

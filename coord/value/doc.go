@@ -1,0 +1,61 @@
+// Package value is a value that clients share: they read it, change it, and
+// follow its changes.
+//
+// # What
+//
+// A [Value] is the data of one node. [Value.Get] reads it, [Value.Change]
+// replaces it by what a function makes of it, [Value.Set] replaces it, and
+// [Value.TrySet] does so only if nobody has changed it since it was read.
+// [Value.Observe] follows it. Nobody holds anything: for a configuration, a
+// switch, a limit. Where the change takes longer than a moment, take a lock.
+//
+//	v, err := value.New(client, "/config/limits")
+//	err = v.Change(ctx, func(now value.State) ([]byte, error) {
+//		return raise(now.Data)
+//	})
+//
+// # Guarantees
+//
+//   - A change is made of the value that it replaces: no change is lost.
+//   - A change is carried out once, also when replies are lost: when Change,
+//     Set or TrySet returns nil, it was, and when they fail with anything but
+//     [coord.ErrUnconfirmed], it was not, nor will be.
+//   - Observe shows every change that lasts, and never goes back in time.
+//   - Every call ends with its context.
+//
+// # Not guaranteed
+//
+//   - What Get and Observe return is as new as the server that answers, which
+//     may lag behind; Observe shows the latest state, not every state. What
+//     Change's function is given is the value that it replaces, or the change
+//     is not made.
+//   - Order among those who change it at the same time: one succeeds, and the
+//     others try again, each time with a read and a write. Some ten clients may
+//     do that at a time, not thousands.
+//   - A value fits into one packet ([coord.ErrTooLarge]).
+//   - A change that fails with coord.ErrUnconfirmed may have been made, or may
+//     be made yet: ctx ended before the reply came, or the session did, at the
+//     very moment.
+//
+// # When the session or connection fails
+//
+// Calls wait for the next connection, and find out what became of a change
+// whose reply was lost. A change whose session is over cannot be found out
+// (coord.ErrUnconfirmed).
+//
+// # Znodes
+//
+// The value is the data of the node at the path, as for Curator's SharedValue,
+// with which it shares the path, and any other program's that writes by
+// version; the dialect makes no difference:
+//
+//	/config/limits                  persistent; data: the value
+//	/config/limits-guards/_c_<uuid> ephemeral, one for each change under way
+//
+// # Cost
+//
+// Get: one read. A change: a read and a transaction, and one transaction less
+// where the value stays the same; the read less in a process that observes the
+// value. The first change of a [Value] also makes a node in guards. A change
+// wakes all who observe, which read it.
+package value

@@ -1,0 +1,109 @@
+package value
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// Value is a value at a path. It is safe for concurrent use. Make one for a
+// path and keep it: see [Value.Close].
+type Value struct {
+	client *coord.Client
+	path   string
+	record recipe.Record
+	guard  *coord.ExactlyOnce
+}
+
+// New returns the value at path, which need not exist. It does no I/O. An
+// invalid argument fails with [coord.ErrInvalid].
+func New(client *coord.Client, path string) (*Value, error) {
+	if err := recipe.Check(client, path); err != nil {
+		return nil, err
+	}
+	// Beside the value and not below it: whoever makes a directory makes a
+	// container, which goes with its last child.
+	guard, err := client.ExactlyOnce(path + "-guards")
+	if err != nil {
+		return nil, err
+	}
+	return &Value{client, path, recipe.NewRecord(client, path), guard}, nil
+}
+
+// State is a value as it was at a moment. Without a value, it is zero.
+type State struct {
+	Data     []byte
+	Version  int64 // grows from change to change; see [coord.Stat], Mzxid
+	Modified time.Time
+}
+
+func state(data []byte, stat coord.Stat) State { return State{data, stat.Mzxid, stat.Modified} }
+
+// Get reads the value; the state is zero if there is none. One request.
+func (v *Value) Get(ctx context.Context) (State, error) {
+	data, stat, err := v.client.Get(ctx, v.path)
+	if errors.Is(err, coord.ErrNoNode) {
+		return State{}, nil
+	}
+	return state(data, stat), err
+}
+
+// Change replaces the value by what decide returns, once. decide is given the
+// value as it is, and is called again when another client was faster; it must
+// not change the data that it is given. When it fails, Change returns that
+// error, and when it returns the value as it is, nothing is written.
+func (v *Value) Change(ctx context.Context, decide func(now State) ([]byte, error)) error {
+	var undecided, unconfirmed error
+	err := v.client.Retry(ctx, func(ctx context.Context) error {
+		err := v.record.Change(ctx, v.guard.Txn, func(data []byte, stat coord.Stat) (next []byte, err error) {
+			next, undecided = decide(state(data, stat))
+			return next, undecided
+		})
+		if undecided != nil {
+			return nil
+		}
+		if errors.Is(err, coord.ErrUnconfirmed) {
+			unconfirmed = err // to decide again could change it twice
+			return nil
+		}
+		return err
+	})
+	return cmp.Or(undecided, v.client.Failure("change", v.path, cmp.Or(unconfirmed, err)))
+}
+
+// Set replaces the value, whatever it is.
+func (v *Value) Set(ctx context.Context, data []byte) error {
+	return v.Change(ctx, func(State) ([]byte, error) { return data, nil })
+}
+
+// TrySet replaces the value if it is still the one that was read, and fails
+// with [coord.ErrBadVersion] otherwise.
+func (v *Value) TrySet(ctx context.Context, read State, data []byte) error {
+	return v.Change(ctx, func(now State) ([]byte, error) {
+		if now.Version != read.Version {
+			return nil, v.client.Failure("set", v.path, fmt.Errorf("%w: it was changed at %v", coord.ErrBadVersion, now.Modified))
+		}
+		return data, nil
+	})
+}
+
+// Observe yields the value: now, and again at each change. The state is zero
+// while there is none. Only the last pair has an error: ctx has ended, for
+// instance. See [recipe.Observe].
+func (v *Value) Observe(ctx context.Context) iter.Seq2[State, error] {
+	return recipe.Observe(ctx, v.client.Fresh(), v.path, func(view *coord.View) (State, error) {
+		data, stat, err := v.record.Look(view, nil)
+		return state(data, stat), err
+	}, func(a, b State) bool { return a.Version == b.Version })
+}
+
+// Close deletes the nodes that this object keeps for its changes: one for each
+// that was made at the same time as others, at most 32. They would go with the
+// session.
+func (v *Value) Close(ctx context.Context) error { return v.guard.Close(ctx) }

@@ -1,0 +1,231 @@
+package value_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/value"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+func of(t testing.TB, c *coord.Client, path string) *value.Value {
+	t.Helper()
+	v, err := value.New(c, path)
+	require.NoError(t, err)
+	return v
+}
+
+// open returns the value for a client of its own.
+func open(t *testing.T, w *zktest.World) *value.Value {
+	t.Helper()
+	return of(t, coordtest.Open(t, w.ConnectString()), w.Path("config/value"))
+}
+
+func get(t testing.TB, v *value.Value) value.State {
+	t.Helper()
+	now, err := v.Get(coordtest.Limited(t))
+	require.NoError(t, err)
+	return now
+}
+
+// adding appends a word.
+func adding(word string) func(value.State) ([]byte, error) {
+	return func(now value.State) ([]byte, error) { return append(bytes.Clone(now.Data), word+" "...), nil }
+}
+
+func TestNoChangeIsLost(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		var changing sync.WaitGroup
+		for i := range 3 {
+			v := open(t, w)
+			for k := range 2 {
+				changing.Go(func() {
+					for n := range 5 {
+						if err := v.Change(coordtest.Limited(t), adding(fmt.Sprint(i, "-", k, "-", n))); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		changing.Wait()
+		words := strings.Fields(string(get(t, open(t, w)).Data))
+		require.Len(t, words, 3*2*5)
+		for i, word := range words {
+			require.NotContains(t, words[:i], word)
+		}
+	})
+}
+
+func TestAValueIsSetOnlyIfItIsTheOneThatWasRead(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		v, other := open(t, w), open(t, w)
+		none := get(t, v)
+		require.Zero(t, none)
+		require.NoError(t, v.TrySet(coordtest.Limited(t), none, []byte("one")))
+		require.ErrorIs(t, other.TrySet(coordtest.Limited(t), none, []byte("two")), coord.ErrBadVersion)
+		first := get(t, other)
+		require.Equal(t, "one", string(first.Data))
+		require.NoError(t, other.TrySet(coordtest.Limited(t), first, []byte("two")))
+		require.ErrorIs(t, v.TrySet(coordtest.Limited(t), first, []byte("three")), coord.ErrBadVersion)
+		// Versions of nodes begin anew.
+		c := coordtest.Open(t, w.ConnectString())
+		require.NoError(t, c.Delete(coordtest.Limited(t), w.Path("config/value"), -1))
+		require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")))
+		require.ErrorIs(t, v.TrySet(coordtest.Limited(t), first, nil), coord.ErrBadVersion)
+		require.Equal(t, "one", string(get(t, v).Data))
+	})
+}
+
+var errNoLuck = errors.New("no luck")
+
+func TestAChangeThatIsGivenUpWritesNothing(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		v := open(t, w)
+		require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")))
+		before := get(t, v)
+		err := v.Change(coordtest.Limited(t), func(value.State) ([]byte, error) { return []byte("two"), errNoLuck })
+		require.Equal(t, errNoLuck, err)
+		require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")), "it is so already")
+		require.ErrorIs(t, v.Set(coordtest.Limited(t), make([]byte, 2<<20)), coord.ErrTooLarge)
+		require.Equal(t, before, get(t, v))
+		require.NoError(t, v.Close(coordtest.Limited(t)))
+		require.ErrorIs(t, v.Set(coordtest.Limited(t), nil), coord.ErrReleased)
+	})
+}
+
+func TestAllFollowTheValue(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		v := open(t, w)
+		var seen []string
+		for now, err := range open(t, w).Observe(coordtest.Limited(t)) {
+			require.NoError(t, err)
+			seen = append(seen, fmt.Sprintf("%s %v", now.Data, now.Version > 0 && !now.Modified.IsZero()))
+			switch len(seen) {
+			case 1:
+				require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")))
+				continue
+			case 2:
+				require.NoError(t, v.Set(coordtest.Limited(t), nil))
+				continue
+			}
+			break
+		}
+		require.Equal(t, []string{" false", "one true", " true"}, seen)
+	})
+}
+
+// A decision is made anew of what another has written meanwhile, also where the
+// first was made of what this process watches.
+func TestAChangeIsMadeOfTheValueThatItReplaces(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		c := coordtest.Open(t, w.ConnectString())
+		v, other := of(t, c, w.Path("value")), of(t, c, w.Path("value"))
+		require.NoError(t, v.Change(coordtest.Limited(t), adding("a")))
+		for _, err := range v.Observe(coordtest.Limited(t)) { // leaves a watch
+			require.NoError(t, err)
+			break
+		}
+		calls := 0
+		require.NoError(t, v.Change(coordtest.Limited(t), func(now value.State) ([]byte, error) {
+			if calls++; calls == 1 {
+				require.NoError(t, other.Change(coordtest.Limited(t), adding("b")))
+			}
+			return adding("c")(now)
+		}))
+		require.Equal(t, "a b c ", string(get(t, v).Data))
+		require.Equal(t, 2, calls)
+	})
+}
+
+func TestAChangeWhoseRepliesAreLostIsMadeOnce(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		v := of(b, b.Open(), "/value")
+		require.NoError(b, v.Change(b.Context(), adding("a")))
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 2}, zkembed.LoseReply())
+		require.NoError(b, v.Change(b.Context(), adding("b")))
+		require.Equal(b, 2, lost.Fired())
+		require.Equal(b, "a b ", string(get(b, v).Data))
+	})
+}
+
+// The reply is lost, and the session over before it can be found out.
+func TestAChangeThatCannotBeFoundOutIsNotMadeAgain(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		v, other := of(b, c, "/value"), of(b, b.Open(), "/value")
+		require.NoError(b, v.Change(b.Context(), adding("a")))
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/value"}, zkembed.LoseReply())
+		session := c.SessionID()
+		changed := coordtest.Go(func() error { return v.Change(b.Context(), adding("b")) })
+		zktest.Eventually(b, coordtest.Soon, func() bool { return string(get(b, other).Data) == "a b " }, "the change")
+		require.NoError(b, b.Server.ExpireSession(session))
+		lost.Remove()
+		require.ErrorIs(b, <-changed, coord.ErrUnconfirmed)
+		require.Equal(b, "a b ", string(get(b, other).Data))
+	})
+}
+
+// The servers remove containers that have become empty.
+func TestAValueOutlivesItsGuards(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	v := open(t, w)
+	require.NoError(t, v.Set(coordtest.Limited(t), []byte("one")))
+	require.NoError(t, v.Close(coordtest.Limited(t)))
+	require.Positive(t, w.Embedded().Reap(), "the guards' directory")
+	require.Equal(t, "one", string(get(t, open(t, w)).Data))
+}
+
+func TestWhatIsNoValueIsRefused(t *testing.T) {
+	c := coordtest.Open(t, zktest.New(t, zktest.Embedded).ConnectString())
+	for _, path := range []string{"", "/", "value", "/a//b"} {
+		require.ErrorIs(t, coordtest.Err(value.New(c, path)), coord.ErrInvalid, "%q", path)
+	}
+	require.ErrorIs(t, coordtest.Err(value.New(nil, "/value")), coord.ErrInvalid)
+}
+
+func TestEveryCallEndsWithItsContextWhenNoServerAnswers(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := w.Proxy()
+		v := of(t, coordtest.Open(t, p.Addr()), w.Path("value"))
+		require.NoError(t, v.Set(coordtest.Limited(t), nil))
+		p.Blackhole(proxy.Both)
+		for name, call := range map[string]func(context.Context) error{
+			"get":    func(ctx context.Context) error { return coordtest.Err(v.Get(ctx)) },
+			"change": func(ctx context.Context) error { return v.Change(ctx, adding("a")) },
+			"observe": func(ctx context.Context) (last error) {
+				for _, err := range v.Observe(ctx) {
+					last = err
+				}
+				return last
+			},
+		} {
+			require.ErrorIs(t, call(coordtest.Within(t, 50*time.Millisecond)), context.DeadlineExceeded, name)
+		}
+		p.Heal()
+	})
+}
+
+func TestWhatAChangeCosts(t *testing.T) {
+	w := zktest.NewEmbedded(t, zkembed.WithSessionTimeouts(0, time.Hour))
+	c := coordtest.Open(t, w.ConnectString(), coord.WithSessionTimeout(time.Minute))
+	v := of(t, c, "/value")
+	require.NoError(t, v.Change(coordtest.Limited(t), adding("a"))) // makes a guard
+	before := w.Embedded().SessionCounts(c.SessionID())
+	require.NoError(t, v.Change(coordtest.Limited(t), adding("a")))
+	require.Equal(t, zkembed.Counts{zkembed.OpGetData: 1, zkembed.OpMulti: 1}, w.Embedded().SessionCounts(c.SessionID()).Since(before))
+}
