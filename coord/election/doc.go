@@ -14,6 +14,10 @@
 //		return serve(ctx, t.Token()) // until ctx ends: then the term is over
 //	})
 //
+// With [WithHealth], Run stands and leads only while a check of the caller's
+// succeeds. [Handler] tells probes and load balancers whether this process is
+// well, and whether it leads.
+//
 // # Guarantees
 //
 //   - At most one term can be trusted at a time, under the conditions that

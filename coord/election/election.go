@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -18,15 +19,42 @@ import (
 type Election struct {
 	client *coord.Client
 	line   coord.Line
+	health *recipe.Health       // nil without [WithHealth]
+	newest atomic.Pointer[Term] // for [Handler]
+}
+
+// Option sets something about the candidates that an [Election] makes.
+type Option func(*Election) error
+
+// WithHealth has [Election.Run] call check every so often, while it waits for
+// its election and while it leads. When the check has failed that many times in
+// a row, the candidate leaves the line, or the term's context ends, with a
+// cause that matches [recipe.ErrUnwell], and the term is resigned as soon as
+// the function has returned. Run stands again, at the end of the line, when the
+// check succeeds; it does not stand before a check has succeeded either.
+//
+// check's context ends after the interval: a check that has not returned by
+// then has failed, and is not called again before it returns. A leader that
+// hangs is relieved at the latest (failures+1) intervals later, if its function
+// returns when its context ends.
+func WithHealth(every time.Duration, failures int, check func(ctx context.Context) error) Option {
+	return func(e *Election) (err error) {
+		e.health, err = recipe.NewHealth(every, failures, check)
+		return err
+	}
 }
 
 // New returns the election at path, a directory that is made when it is needed.
 // It does no I/O. An invalid argument fails with [coord.ErrInvalid].
-func New(client *coord.Client, path string) (*Election, error) {
+func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
 	if err := recipe.Check(client, path); err != nil {
 		return nil, err
 	}
-	return &Election{client, coord.Line{Dir: path, Kinds: []string{"latch"}}}, nil
+	e := &Election{client: client, line: coord.Line{Dir: path, Kinds: []string{"latch"}}}
+	if err := recipe.Configure(e, path, opts); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Campaign stands for election until it is won or ctx ends. ctx bounds the
@@ -59,7 +87,9 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 			return nil, err
 		}
 		if err = e.post(ctx, h, data); err == nil {
-			return newTerm(e, h), nil
+			t := newTerm(e, h, data)
+			e.newest.Store(t)
+			return t, nil
 		}
 		h.Abandon()
 		if ctx.Err() != nil {
@@ -112,9 +142,9 @@ const shortestPause = 10 * time.Millisecond
 //
 // If the term was lost before lead returned, its error is ignored, and Run
 // campaigns again; so it does when lead returned nil, which means to resign.
-// Otherwise lead's error ends Run, which returns it. After a short term Run
-// pauses, longer each time, up to half the session time-out, so a candidate
-// that cannot lead lets the others lead.
+// Otherwise lead's error ends Run, which returns it, unless [WithHealth] ended
+// the term. After a short term Run pauses, longer each time, up to half the
+// session time-out, so a candidate that cannot lead lets the others lead.
 //
 // When ctx ends, Run returns its error after lead has returned and the term has
 // been resigned, as far as [recipe.Grace] gives time for that. It returns the
@@ -122,12 +152,8 @@ const shortestPause = 10 * time.Millisecond
 func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.Context, t *Term) error) error {
 	campaigning := ctx
 	for pause := shortestPause; ; campaigning = recipe.Patient(ctx) {
-		term, err := e.Campaign(campaigning, data)
+		begun, err := e.once(ctx, campaigning, data, lead)
 		if err != nil {
-			return err
-		}
-		begun := time.Now()
-		if err := serve(ctx, term, lead); err != nil {
 			return err
 		}
 		limit := e.client.SessionTimeout() / 2
@@ -146,8 +172,30 @@ func (e *Election) Run(ctx context.Context, data []byte, lead func(ctx context.C
 	}
 }
 
-// serve runs lead for one term. It returns nil if Run is to go on.
-func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
+// once campaigns once, by campaigning, and runs lead for one term, while the
+// candidate is well. It returns nil if Run is to go on, and when the term, or a
+// campaign that was given up, began.
+func (e *Election) once(ctx, campaigning context.Context, data []byte, lead func(context.Context, *Term) error) (begun time.Time, err error) {
+	if err := e.health.Await(ctx); err != nil {
+		return begun, e.client.Failure("run", e.line.Dir, err)
+	}
+	well, stop := e.health.While(campaigning)
+	defer stop()
+	begun = time.Now()
+	term, err := e.Campaign(well, data)
+	if err == nil {
+		begun = time.Now()
+		err = serve(ctx, well, term, lead)
+	}
+	if ctx.Err() == nil && errors.Is(context.Cause(well), recipe.ErrUnwell) {
+		err = nil
+	}
+	return begun, err
+}
+
+// serve runs lead for one term, which well ends, too. It returns nil if Run is
+// to go on.
+func serve(ctx, well context.Context, t *Term, lead func(context.Context, *Term) error) (err error) {
 	defer func() { // also when lead panics
 		lost := errors.Is(t.Err(), coord.ErrLost)
 		resigning, cancel := recipe.Grace(ctx)
@@ -157,5 +205,5 @@ func serve(ctx context.Context, t *Term, lead func(context.Context, *Term) error
 			err = nil
 		}
 	}()
-	return lead(t.Context(ctx), t)
+	return lead(t.Context(well), t)
 }

@@ -2,9 +2,11 @@ package election_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -81,4 +83,18 @@ func ExampleElection_Observe() {
 	// Output:
 	// 10.1.2.3:8080 leads
 	// nobody leads
+}
+
+func ExampleWithHealth() {
+	mux := http.NewServeMux()
+	replica := func(ctx context.Context, client *coord.Client, db *sql.DB, serve func(context.Context, *election.Term) error) error {
+		e, err := election.New(client, "/services/billing/leader",
+			election.WithHealth(10*time.Second, 3, func(ctx context.Context) error { return db.PingContext(ctx) }))
+		if err != nil {
+			return err
+		}
+		mux.Handle("/", election.Handler(e)) // /healthz, /readyz, /leader
+		return e.Run(ctx, nil, serve)
+	}
+	_ = replica
 }

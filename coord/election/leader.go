@@ -8,6 +8,7 @@ import (
 	"iter"
 	"path"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -38,7 +39,7 @@ func (l Leader) None() bool { return l.Node == "" }
 // ensemble does: act on the Token, not on the moment. Four requests, three in
 // the Kazoo dialect.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	e = &Election{e.client.Fresh(), e.line}
+	e = &Election{client: e.client.Fresh(), line: e.line}
 	leader, _, err := e.first(ctx, Leader{}, e.client.Children, func(node string) ([]byte, coord.Stat, error) {
 		data, stat, err := e.client.Get(ctx, node)
 		if errors.Is(err, coord.ErrNoAuth) {
@@ -108,7 +109,7 @@ func (e *Election) first(
 // LeaderLatch of Curator's does, the directory is watched as well: two requests
 // when a candidate comes or goes.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
-	e, last := &Election{e.client.Fresh(), e.line}, Leader{}
+	e, last := &Election{client: e.client.Fresh(), line: e.line}, Leader{}
 	return recipe.Observe(ctx, e.client, e.line.Dir, func(v *coord.View) (Leader, error) {
 		leader, err := e.look(ctx, v, last)
 		if leader.Revoked && leader.Data == nil && leader.Node == last.Node {
@@ -140,10 +141,18 @@ type Term struct {
 	*coord.Hold
 	election *Election
 	notice   string // where it proclaims, and is asked; see [inspect.Notice]
+	data     atomic.Pointer[[]byte]
 }
 
-func newTerm(e *Election, h *coord.Hold) *Term {
-	return &Term{Hold: h, election: e, notice: inspect.Notice(h.Node())}
+func newTerm(e *Election, h *coord.Hold, data []byte) *Term {
+	t := &Term{Hold: h, election: e, notice: inspect.Notice(h.Node())}
+	t.data.Store(&data)
+	return t
+}
+
+// leader describes the term as far as this process knows it.
+func (t *Term) leader() Leader {
+	return Leader{Data: *t.data.Load(), Node: t.Node(), Session: t.Session(), Token: t.Token()}
 }
 
 // Resign ends the term and lets the next candidate lead. It answers as
@@ -191,6 +200,7 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error {
 	})
 	switch op, wrapped := err.(*coord.OpError); {
 	case err == nil, err == errPosted:
+		t.data.Store(&data)
 		return nil
 	case wrapped:
 		err = op.Err

@@ -150,7 +150,7 @@ func TestTheTroubleshootingHasEveryErrorOfTheLibraryWithItsText(t *testing.T) {
 			documented[pkg+"."+strings.TrimPrefix(name[1], pkg+".")] = texts[i][1]
 		}
 	}
-	exported := regexp.MustCompile(`^(coord|lock|rwlock|semaphore|election|barrier|doublebarrier|queue)\.Err\w+$`)
+	exported := regexp.MustCompile(`^(coord|lock|rwlock|semaphore|election|barrier|doublebarrier|queue|recipe)\.Err\w+$`)
 	for _, name := range slices.Sorted(maps.Keys(all.values)) {
 		if exported.MatchString(name) {
 			require.Equal(t, all.text(name), documented[name], name)

@@ -29,4 +29,25 @@ var election = []mutant{
 		"Client.Retry", ` || errors.Is(err, ErrLost)`, ""),
 	off("election: Run is not refused when it campaigns again", in(elect, "TestF56"),
 		"Election.Run", `campaigning = recipe.Patient(ctx)`, ""),
+	off("health: a leader that is not well ends its term", in(elect, "TestASickLeaderResignsAndStands"),
+		"Election.once", `well, stop := e.health.While(campaigning)`, `well, stop := context.WithCancel(campaigning)`),
+	off("health: who is not well does not stand", in(elect, "TestASickLeaderResignsAndStands"),
+		"Election.once", `e.health.Await(ctx)`, `ctx.Err()`),
+	off("health: the end of a term that was not well does not end Run", in(elect, "TestASickLeaderResignsAfter").or(elect, "TestASickCandidate"),
+		"Election.once", `errors.Is(context.Cause(well), recipe.ErrUnwell)`, `false`),
+	off("health: only failures in a row count", in(elect, "TestFewerFailures"),
+		"Health.While", `failed = 0
+`, ""),
+	off("health: a check that does not answer has failed", in(elect, "TestASickLeaderResignsAndStands"),
+		"Health.Check", `	case <-limited.Done():
+		return Ended(limited)
+	}
+}`, `	case <-ctx.Done():
+		return Ended(ctx)
+	}
+}`),
+	off("health: a check is not called beside itself", in(elect, "TestACheckRunsOnce"),
+		"Health.Check", `defer func() { <-h.running }()`, `<-h.running`),
+	off("handler: a term that cannot be trusted is over", in(elect, "TestALeaderThatIsCutOffIsNot"),
+		"Handler", `t != nil && t.Err() == nil`, `t != nil`),
 }

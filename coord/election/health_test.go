@@ -1,0 +1,315 @@
+package election_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// ailing is a check that a test has fail or hang.
+type ailing struct {
+	sick, hangs atomic.Bool
+	calls       atomic.Int32
+}
+
+var errDisk = errors.New("the disk is full")
+
+func (a *ailing) check(ctx context.Context) error {
+	a.calls.Add(1)
+	switch {
+	case a.hangs.Load():
+		<-ctx.Done()
+		return nil // too late
+	case a.sick.Load():
+		return errDisk
+	}
+	return nil
+}
+
+// every and failures are those of the checks of these tests.
+const (
+	every    = 10 * time.Second
+	failures = 3
+)
+
+// checked is an election at /e whose candidates are well as long as a is.
+func checked(b coordtest.Bubble, a *ailing) *election.Election {
+	b.Helper()
+	e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, a.check))
+	require.NoError(b, err)
+	return e
+}
+
+// leads runs a candidate, whose terms are told on a channel: each begins with
+// its context, and ends with it.
+func leads(b coordtest.Bubble, ctx context.Context, e *election.Election) (begun, over chan context.Context, done <-chan error) {
+	begun, over = make(chan context.Context, 10), make(chan context.Context, 10)
+	done = coordtest.Go(func() error {
+		return e.Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
+			begun <- ctx
+			<-ctx.Done()
+			over <- ctx
+			return ctx.Err()
+		})
+	})
+	return begun, over, done
+}
+
+func TestASickLeaderResignsAndStandsAgainWhenItIsWell(t *testing.T) {
+	for name, ail := range map[string]func(*ailing, bool){
+		"fails": func(a *ailing, ill bool) { a.sick.Store(ill) },
+		"hangs": func(a *ailing, ill bool) { a.hangs.Store(ill) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				ctx, cancel := context.WithCancel(b.Context())
+				var a, other ailing
+				begun, over, done := leads(b, ctx, checked(b, &a))
+				<-begun
+				next, _, otherDone := leads(b, ctx, checked(b, &other))
+				time.Sleep(10 * every)
+				require.Empty(b, over, "resigned while it was well")
+				ill := time.Now()
+				ail(&a, true)
+				ended := <-over
+				require.ErrorIs(b, context.Cause(ended), recipe.ErrUnwell)
+				if name == "fails" {
+					require.ErrorIs(b, context.Cause(ended), errDisk)
+					require.LessOrEqual(b, time.Since(ill), failures*every)
+				}
+				require.GreaterOrEqual(b, time.Since(ill), (failures-1)*every)
+				leader := <-next
+				time.Sleep(time.Hour)
+				require.NoError(b, leader.Err())
+				line, err := checked(b, &other).Candidates(b.Context())
+				require.NoError(b, err)
+				require.Len(b, line, 1, "the sick one stands")
+				ail(&a, false)
+				time.Sleep(time.Minute)
+				line, err = checked(b, &other).Candidates(b.Context())
+				require.NoError(b, err)
+				require.Len(b, line, 2, "the one that is well again does not stand")
+				require.Empty(b, begun)
+				ail(&other, true)
+				<-begun
+				cancel()
+				require.ErrorIs(b, <-done, context.Canceled)
+				require.ErrorIs(b, <-otherDone, context.Canceled)
+			})
+		})
+	}
+}
+
+func TestFewerFailuresInARowEndNoTerm(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		ctx, cancel := context.WithCancel(b.Context())
+		calls := 0
+		e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, func(context.Context) error {
+			if calls++; calls%failures == 1 {
+				return nil
+			}
+			return errDisk
+		}))
+		require.NoError(b, err)
+		begun, over, done := leads(b, ctx, e)
+		<-begun
+		time.Sleep(time.Hour)
+		require.Empty(b, over)
+		require.Greater(b, calls, 300)
+		cancel()
+		require.ErrorIs(b, <-done, context.Canceled)
+	})
+}
+
+func TestASickCandidateLeavesTheLine(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		ctx, cancel := context.WithCancel(b.Context())
+		var a, other ailing
+		e := checked(b, &other)
+		first, err := e.Campaign(b.Context(), nil)
+		require.NoError(b, err)
+		begun, _, done := leads(b, ctx, checked(b, &a))
+		time.Sleep(time.Minute)
+		a.sick.Store(true)
+		time.Sleep(time.Minute)
+		line, err := e.Candidates(b.Context())
+		require.NoError(b, err)
+		require.Len(b, line, 1)
+		require.NoError(b, first.Resign(b.Context()))
+		time.Sleep(time.Hour)
+		require.Empty(b, begun, "a sick one leads")
+		cancel()
+		err = <-done
+		require.ErrorIs(b, err, context.Canceled)
+		require.ErrorIs(b, err, errDisk)
+	})
+}
+
+// The term lasts until the function has returned: it may still act.
+func TestASickLeaderResignsAfterItsFunctionHasReturned(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		ctx, cancel := context.WithCancel(b.Context())
+		var a, other ailing
+		goOn := make(chan bool)
+		done := coordtest.Go(func() error {
+			return checked(b, &a).Run(ctx, nil, func(ctx context.Context, _ *election.Term) error {
+				<-goOn
+				return errDisk // says no more than the check
+			})
+		})
+		time.Sleep(time.Second)
+		next, _, otherDone := leads(b, ctx, checked(b, &other))
+		a.sick.Store(true)
+		time.Sleep(time.Hour)
+		require.Empty(b, next, "two lead")
+		close(goOn)
+		<-next
+		require.Empty(b, done, "Run has ended")
+		cancel()
+		<-done
+		<-otherDone
+	})
+}
+
+// A check that ignores its context is not called again and again beside itself.
+func TestACheckRunsOnceAtATime(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		ctx, cancel := context.WithCancel(b.Context())
+		stuck := make(chan bool)
+		var calls atomic.Int32
+		e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, func(context.Context) error {
+			if calls.Add(1) > 1 {
+				<-stuck
+			}
+			return nil
+		}))
+		require.NoError(b, err)
+		begun, over, done := leads(b, ctx, e)
+		<-begun
+		<-over
+		time.Sleep(time.Hour)
+		require.EqualValues(b, 2, calls.Load())
+		close(stuck)
+		<-begun
+		cancel()
+		require.ErrorIs(b, <-done, context.Canceled)
+	})
+}
+
+func TestOptionsOfAnElectionThatCannotBe(t *testing.T) {
+	srv, err := zkembed.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, srv.Close()) })
+	c := coordtest.Open(t, srv.ConnectString())
+	well := func(context.Context) error { return nil }
+	for _, opt := range []election.Option{
+		nil, election.WithHealth(0, 1, well), election.WithHealth(time.Second, 0, well), election.WithHealth(time.Second, 1, nil),
+	} {
+		_, err := election.New(c, "/e", opt)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorContains(t, err, "/e")
+	}
+}
+
+// probed is what a probe was answered.
+type probed struct {
+	OK     bool
+	Error  string
+	Path   string
+	Leader *struct {
+		Data    string
+		Base64  []byte `json:"data_base64"`
+		Node    string
+		Session string
+		Token   int64
+	}
+}
+
+func probe(t testing.TB, h http.Handler, target string) (status int, p probed) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	ctx, cancel := context.WithTimeout(t.Context(), coordtest.Soon)
+	defer cancel()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil))
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p), w.Body)
+	require.Equal(t, w.Code == http.StatusOK, p.OK)
+	return w.Code, p
+}
+
+func TestALoadBalancerFindsTheLeader(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("election")
+		a, b := at(t, coordtest.Open(t, w.ConnectString()), path), at(t, coordtest.Open(t, w.ConnectString()), path)
+		status, none := probe(t, election.Handler(b), "/leader")
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Nil(t, none.Leader)
+		require.Equal(t, path, none.Path)
+		require.Contains(t, none.Error, election.ErrNoLeader.Error())
+		term := elected(t, a, "10.1.2.3:8080")
+		for e, want := range map[*election.Election]int{a: http.StatusOK, b: http.StatusServiceUnavailable} {
+			status, p := probe(t, election.Handler(e), "/leader")
+			require.Equal(t, want, status)
+			require.Empty(t, p.Error)
+			require.Equal(t, "10.1.2.3:8080", p.Leader.Data)
+			require.Equal(t, term.Token(), p.Leader.Token)
+			require.Equal(t, term.Node(), p.Leader.Node)
+		}
+		require.NoError(t, term.Proclaim(coordtest.Limited(t), []byte{0xff}))
+		for _, e := range []*election.Election{a, b} {
+			_, p := probe(t, election.Handler(e), "/leader")
+			require.Equal(t, []byte{0xff}, p.Leader.Base64)
+		}
+		require.NoError(t, term.Resign(coordtest.Limited(t)))
+		status, _ = probe(t, election.Handler(a), "/leader")
+		require.Equal(t, http.StatusServiceUnavailable, status)
+	})
+}
+
+// A leader that is cut off stops saying so before another can lead.
+func TestALeaderThatIsCutOffIsNotReady(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		var a ailing
+		e, err := election.New(c, "/e", election.WithHealth(every, failures, a.check))
+		require.NoError(b, err)
+		term, err := e.Campaign(b.Context(), nil)
+		require.NoError(b, err)
+		h := election.Handler(e)
+		for _, target := range []string{"/healthz", "/readyz", "/leader"} {
+			status, _ := probe(b, h, target)
+			require.Equal(b, http.StatusOK, status, target)
+		}
+		cut := b.Server.Partition(zkembed.Cut{})
+		<-term.Done()
+		status, p := probe(b, h, "/leader")
+		require.Equal(b, http.StatusServiceUnavailable, status)
+		require.NotEmpty(b, p.Error)
+		time.Sleep(T)
+		status, p = probe(b, h, "/readyz")
+		require.Equal(b, http.StatusServiceUnavailable, status)
+		require.Contains(b, p.Error, "not connected")
+		status, _ = probe(b, h, "/healthz")
+		require.Equal(b, http.StatusOK, status)
+		a.sick.Store(true)
+		for _, target := range []string{"/healthz", "/readyz"} {
+			status, p = probe(b, h, target)
+			require.Equal(b, http.StatusServiceUnavailable, status)
+			require.Contains(b, p.Error, errDisk.Error())
+		}
+		cut.Heal()
+	})
+}

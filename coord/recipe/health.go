@@ -1,0 +1,112 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord/internal/wire"
+)
+
+// ErrUnwell: a [Health]'s check failed as often as it may. The last failure is
+// wrapped with it.
+var ErrUnwell = errors.New("not well")
+
+// Health is a check of one's own, and how often it may fail. A session shows
+// only that a process is alive; a check shows that it can do its work. It is
+// safe for concurrent use. A nil Health is always well.
+type Health struct {
+	every    time.Duration
+	failures int
+	check    func(context.Context) error
+	running  chan struct{} // has an element while the check runs
+}
+
+// NewHealth returns the health by a check that is called every so often, and
+// may fail as many times in a row, less one. The check's context ends after
+// that time: a check that has not returned by then has failed. It is not called
+// again before it returns. An invalid argument fails with [coord.ErrInvalid].
+func NewHealth(every time.Duration, failures int, check func(context.Context) error) (*Health, error) {
+	switch {
+	case check == nil:
+		return nil, wire.Invalid("the check is nil")
+	case every <= 0 || failures < 1:
+		return nil, wire.Invalid("a check every %v that may fail %d times; both must be above 0", every, failures)
+	}
+	return &Health{every, failures, check, make(chan struct{}, 1)}, nil
+}
+
+// Check calls the check once.
+func (h *Health) Check(ctx context.Context) error {
+	if h == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, h.every, fmt.Errorf("no answer for %v", h.every))
+	defer cancel()
+	select {
+	case h.running <- struct{}{}:
+	case <-limited.Done():
+		return Ended(limited)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		defer func() { <-h.running }()
+		answer <- h.check(limited)
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-limited.Done():
+		return Ended(limited)
+	}
+}
+
+// Await calls the check until it succeeds or ctx ends.
+func (h *Health) Await(ctx context.Context) error {
+	for {
+		err := h.Check(ctx)
+		if err == nil {
+			return nil
+		}
+		if !h.pause(ctx) {
+			return Ended(ctx, err)
+		}
+	}
+}
+
+// While returns a context that ends when ctx does, or when the check has failed
+// too often, for the first time after one interval: its cause matches
+// [ErrUnwell] then. Call the function that it returns when the context is not
+// needed any more. What a call that acquires waits with, and acts under, can be
+// such a context: a process that is not well then leaves the line, or ends its
+// work.
+func (h *Health) While(ctx context.Context) (context.Context, context.CancelFunc) {
+	well, end := context.WithCancelCause(ctx)
+	if h != nil {
+		go func() {
+			for failed := 0; h.pause(well); {
+				err := h.Check(well)
+				if failed++; err == nil {
+					failed = 0
+				}
+				if failed == h.failures {
+					end(fmt.Errorf("%w: %w", ErrUnwell, err))
+				}
+			}
+		}()
+	}
+	return well, func() { end(nil) }
+}
+
+// pause waits for one interval. It reports whether ctx goes on.
+func (h *Health) pause(ctx context.Context) bool {
+	timer := time.NewTimer(h.every)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
