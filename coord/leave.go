@@ -41,6 +41,16 @@ func (h *Hold) Release(ctx context.Context) error {
 // returns the outcome.
 func (h *Hold) Abandon() { h.giveUp() }
 
+// Forfeit ends the hold and all its handles immediately, as lost: [Hold.Err]
+// matches [ErrLost] and the cause. Its node is deleted in the background. It is
+// for one who bounds what others do with the hold; a hold that has ended
+// already is left alone.
+func (h *Hold) Forfeit(cause error) {
+	if h.Err() == nil {
+		h.claim.lose(cmp.Or(cause, ErrNodeDeleted), false)
+	}
+}
+
 // giveUp ends h. When it was the last handle, it returns the node's removal.
 func (h *Hold) giveUp() *removal {
 	cl := h.claim

@@ -17,7 +17,7 @@
 //
 // If many goroutines of a process want the same lock, or one wants it again and
 // again, [LocalQueue] and [Linger] let the goroutines that share the Mutex hand
-// it on in memory.
+// it on in memory. [MaxHold] bounds how long the lock is held.
 //
 // # Guarantees
 //

@@ -160,3 +160,12 @@ func ExampleLocalQueue() {
 	fmt.Println("one node:", nodes[0] == nodes[1] && nodes[1] == nodes[2])
 	// Output: one node: true
 }
+
+// A holder that hangs in its own code loses the lock all the same.
+func ExampleMaxHold() {
+	open := func(client *coord.Client) (*lock.Mutex, error) {
+		m, err := lock.New(client, "/locks/report", lock.MaxHold(10*time.Minute, 30*time.Second))
+		return m, err
+	}
+	_ = open
+}

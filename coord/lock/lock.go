@@ -19,6 +19,7 @@ type Mutex struct {
 	client *coord.Client
 	spec   coord.Spec
 	local  *local // nil without [LocalQueue] and [Linger]
+	bound  bound  // none without [MaxHold]
 }
 
 // Option sets something about a [Mutex].
@@ -55,10 +56,10 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // [coord.ErrInvalid].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.client.Acquire(ctx, m.spec, coord.First)
+		return m.bounded(m.client.Acquire(ctx, m.spec, coord.First))
 	}
 	h, err := m.local.acquire(ctx)
-	return h, m.client.Failure("acquire", m.Path(), err)
+	return m.bounded(h, m.client.Failure("acquire", m.Path(), err))
 }
 
 // inside reports whether ctx carries a hold of the line, in which an acquire is
@@ -73,10 +74,10 @@ func (m *Mutex) inside(ctx context.Context) bool {
 // reached, it waits for one until ctx ends.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.client.TryAcquire(ctx, m.spec, coord.First)
+		return m.bounded(m.client.TryAcquire(ctx, m.spec, coord.First))
 	}
 	h, err := m.local.try(ctx)
-	return h, m.client.Failure("try", m.Path(), err)
+	return m.bounded(h, m.client.Failure("try", m.Path(), err))
 }
 
 // Do runs f while holding the lock; see [recipe.Do] for what it returns. For a

@@ -112,4 +112,13 @@ var semaphore = []mutant{
 		"Semaphore.acquire", `ctx = recipe.Patient(ctx)`, ""),
 	off("semaphore: a lease whose name a former session has waits for that", in(sema, "TestALeaseOfKazoosWhoseSession"),
 		"claim.awaitFormer", `	if len(former) == 0 || cl.named == nil {`, `	if true {`),
+	off("max hold: the holder is asked first", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
+		"Mutex.expire", `_ = inspect.Revoke(asking, m.client, h.Node())`, `_ = inspect.Revoke`),
+	off("max hold: the holder has the time of the grace", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
+		"Mutex.expire", `	<-asking.Done()
+`, ""),
+	off("max hold: a hold that lasts too long ends", in(lock, "TestAHoldThatLastsTooLongEnds"),
+		"Hold.Forfeit", `h.claim.lose(cmp.Or(cause, ErrNodeDeleted), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
+	off("max hold: a hold that was released in time does not cost the next", in(lock, "TestATurnThatLastsTooLong"),
+		"Mutex.bounded", `m.expire(held, h)`, `m.expire(context.Background(), h)`).and("Mutex.bounded", `due.Stop()`, `_ = due`),
 }
