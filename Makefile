@@ -4,7 +4,7 @@ TOOLS := $(CURDIR)/artefacts/tools
 
 # The library, the command and the proofs; what else the workspace (go.work) has; and modules beside it.
 PACKAGES := ./... ./cmd/... ./internal/proofs/...
-NESTED   := contrib/otel contrib/prom internal/fencetest bench cmd/internal/ui/browser tools/manifests tools/release
+NESTED   := contrib/certmagic contrib/cron contrib/gocron contrib/goose contrib/otel contrib/prom internal/fencetest bench cmd/internal/ui/browser tools/manifests tools/release
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else. SQLite is Debian's:
 # its driver would compile one.
@@ -64,7 +64,7 @@ model-medium:
 		-scope medium | grep -v '^=== '
 	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -run '$(DEATHS)' ./coord/doublebarrier
 nested:
-	@for m in $(NESTED); do echo "$$m:"; (cd $$m && go test -vet=off -count=1 ./...) || exit 1; done
+	@for m in $(NESTED); do echo "$$m:"; (cd $$m && GORACE=atexit_sleep_ms=0 go test -vet=off -count=1 ./...) || exit 1; done
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users

@@ -42,4 +42,10 @@ var jobs = []mutant{
 		"Once.prune", `for range atOnce {`, `for {`),
 	off("job: a log without its directory gets one", in(ledger, "TestALogGoesOn"),
 		"Run.write", `case !errors.Is(err, coord.ErrNoNode):`, `case true:`),
+	off("job: a slot of gocron's is the same for all who come near it", in(gocron, "TestASlot"),
+		"Locker.Lock", `l.Now().Round(l.every)`, `l.Now()`),
+	off("job: gocron's jobs do not run after the leader's term", in(gocron, "TestTheNextLeader"),
+		"Elector.Term", `t != nil && t.Err() == nil`, `t != nil`),
+	off("job: a slot of a crontab is the same for all who come near it", in(crontab, "TestASlot"),
+		"Once", `time.Now().Round(every)`, `time.Now()`),
 }

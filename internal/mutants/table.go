@@ -22,6 +22,8 @@ const (
 	counts  = "./coord/counter"
 	fences  = "./coord/fence"
 	tables  = "./internal/fencetest"
+	gocron  = "./contrib/gocron"
+	crontab = "./contrib/cron"
 	keeper  = "./cmd/internal/guard"
 	shown   = "./cmd/internal/see"
 	runs    = "./cmd/internal/run"
