@@ -28,6 +28,9 @@
 //   - Observe shows the latest state, not every state, and nothing new while it
 //     is cut off.
 //   - The order in which several clients that want one ID are given it.
+//   - Two calls of Join by one client, for one ID with the same data, at the
+//     same time: after a lost reply both may take one node for their own. Give
+//     them different data.
 //
 // # When the session or connection fails
 //

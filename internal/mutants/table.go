@@ -20,6 +20,7 @@ const (
 	groups  = "./coord/group"
 	values  = "./coord/value"
 	counts  = "./coord/counter"
+	numbers = "./coord/slots"
 	fences  = "./coord/fence"
 	tables  = "./internal/fencetest"
 	gocron  = "./contrib/gocron"
@@ -37,4 +38,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, members, fencing, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, members, slots, fencing, waits, calls, judges, pages, attendance)

@@ -1,0 +1,285 @@
+package slots
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// acquire attempts until it succeeds, fails for good, or ctx ends. An attempt
+// that loses its place in the line is followed by another.
+func (s *Slots) acquire(ctx context.Context, op string, try bool) (slot *Slot, err error) {
+	err = s.client.Retry(ctx, func(ctx context.Context) (err error) {
+		for {
+			slot, err = s.attempt(ctx, try)
+			switch {
+			case !errors.Is(err, coord.ErrLost):
+				return err
+			case ctx.Err() != nil:
+				return recipe.Ended(ctx, err)
+			}
+			ctx = recipe.Patient(ctx)
+		}
+	})
+	return slot, s.client.Failure(op, s.layout.Path, err)
+}
+
+// attempt chooses numbers, and claims them, until it has one. Only the first in
+// line chooses, but for a try, and for an owner that knows its number.
+func (s *Slots) attempt(ctx context.Context, try bool) (slot *Slot, err error) {
+	a := &attempt{Slots: s, client: s.client, try: try}
+	if s.owner != "" {
+		a.client = s.client.Fresh() // it must not miss the number that it had
+	}
+	defer func() {
+		if a.place != nil {
+			a.place.Abandon() // the caller need not wait for the deletion
+		}
+	}()
+	for {
+		if err := a.choose(ctx); err != nil {
+			return nil, err
+		}
+		if a.chosen == nil {
+			if a.place, err = a.enter(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		slot, err := a.claim(ctx)
+		if slot != nil || err != nil {
+			return slot, err
+		}
+	}
+}
+
+type attempt struct {
+	*Slots
+	client *coord.Client
+	try    bool
+	place  *coord.Hold // in the line; nil without
+	chosen *State      // the number to claim; nil: it takes a place in the line first
+}
+
+// enter takes a place in the line.
+func (a *attempt) enter(ctx context.Context) (*coord.Hold, error) {
+	enter := a.client.Acquire
+	if a.try {
+		enter = a.client.TryAcquire
+	}
+	return enter(ctx, coord.Spec{Line: a.layout.Line(), Kind: "lock"}, coord.First)
+}
+
+// choose waits until there is a number to claim, or until a place in the line
+// is wanted.
+func (a *attempt) choose(ctx context.Context) error {
+	return a.client.Wait(ctx, func(v *coord.View) (done bool, err error) {
+		if a.chosen = nil; a.place == nil && !a.try && a.owner == "" {
+			return true, nil
+		}
+		names, err := v.Dir(a.layout.numbers())
+		if err != nil {
+			return false, err
+		}
+		known := parse(names)
+		own, err := a.own(v, known)
+		if err != nil {
+			return false, err
+		}
+		if own != nil {
+			a.leave()
+			_, _, err := v.Get(a.layout.hold(own.Number))
+			switch {
+			case errors.Is(err, coord.ErrNoNode):
+				a.chosen = own
+				return true, nil
+			case err == nil && a.try:
+				err = coord.ErrBusy
+			}
+			return false, err
+		}
+		if a.place == nil && a.owner != "" {
+			return true, nil
+		}
+		if a.place != nil {
+			v.Until(a.place.Done())
+		}
+		if a.chosen, err = a.free(ctx, v, known); a.chosen != nil || err != nil {
+			return true, err
+		}
+		if a.try {
+			return false, coord.ErrBusy
+		}
+		return false, a.place.Err()
+	})
+}
+
+// leave gives the place in the line up: who waits for its own number keeps
+// nobody waiting.
+func (a *attempt) leave() {
+	if a.place != nil {
+		a.place.Abandon()
+		a.place = nil
+	}
+}
+
+// own returns the number of this owner; nil if it has none.
+func (a *attempt) own(v *coord.View, known map[int]bool) (*State, error) {
+	if a.owner == "" {
+		return nil, nil
+	}
+	a.ahead(v, known)
+	for _, number := range slices.Sorted(keys(known)) {
+		if number >= a.n {
+			break
+		}
+		now, err := a.look(v, number)
+		if err != nil {
+			return nil, err
+		}
+		if now.Owner == a.owner {
+			return &now, nil
+		}
+	}
+	return nil, nil
+}
+
+// ahead begins to read the entries of numbers.
+func (a *attempt) ahead(v *coord.View, numbers map[int]bool) {
+	var paths []string
+	for number := range numbers {
+		if number < a.n {
+			paths = append(paths, a.layout.number(number))
+		}
+	}
+	v.Ahead(paths...)
+}
+
+// look reads the entry of a number.
+func (a *attempt) look(v *coord.View, number int) (State, error) {
+	now := State{Number: number, version: -1}
+	data, stat, err := v.Get(a.layout.number(number))
+	if errors.Is(err, coord.ErrNoNode) {
+		return now, nil
+	}
+	now.read(decode(data), stat)
+	return now, err
+}
+
+// free returns the lowest number that nobody holds, and that is no other
+// owner's; or the one whose owner has been away for the longest time beyond its
+// cooldown; or nil, and the look is called again when there may be one.
+func (a *attempt) free(ctx context.Context, v *coord.View, known map[int]bool) (*State, error) {
+	names, err := v.Dir(a.layout.Held())
+	if err != nil {
+		return nil, err
+	}
+	held := parse(names)
+	var owned []State
+	for number := range a.n {
+		if held[number] {
+			continue
+		}
+		now := State{Number: number, version: -1}
+		if known[number] {
+			if now, err = a.look(v, number); err != nil {
+				return nil, err
+			}
+		}
+		if now.Owner == "" {
+			return &now, nil
+		}
+		owned = append(owned, now)
+	}
+	if len(owned) == 0 {
+		return nil, nil
+	}
+	clock, err := a.clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range owned {
+		if err := a.mark(ctx, &owned[i], clock); isOutdated(err) {
+			v.Again()
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	first := slices.MinFunc(owned, later)
+	if left := first.due().Sub(clock); left > 0 {
+		v.At(time.Now().Add(left))
+		return nil, nil
+	}
+	return &first, nil
+}
+
+// clock returns the time of the servers.
+func (a *attempt) clock(ctx context.Context) (time.Time, error) {
+	stat, err := a.Slots.client.Set(ctx, a.layout.numbers(), nil, -1)
+	return stat.Modified, err
+}
+
+// mark notes that the owner of a free number is away.
+func (a *attempt) mark(ctx context.Context, now *State, clock time.Time) error {
+	if !now.Away.IsZero() {
+		return nil
+	}
+	err := a.write(ctx, *now, entry{now.Owner, now.Cooldown, true})
+	now.Away = clock
+	now.version++
+	return err
+}
+
+// write writes the entry of a number that nobody holds: the node of a holder is
+// made and deleted, which fails with [coord.ErrNodeExists] if there is one.
+func (s *Slots) write(ctx context.Context, now State, e entry) error {
+	err := s.client.EnsureDir(ctx, s.layout.Held())
+	if err == nil {
+		hold := s.layout.hold(now.Number)
+		_, err = s.client.Txn(ctx, coord.EphemeralOp(hold, nil), coord.DeleteOp(hold, 0),
+			coord.SetOp(s.layout.number(now.Number), e.encode(), now.version))
+	}
+	return err
+}
+
+// isOutdated reports whether what was read is so no longer.
+func isOutdated(err error) bool {
+	return errors.Is(err, coord.ErrNodeExists) || errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrBadVersion)
+}
+
+// claim takes the chosen number, if its entry is still as it was read. It
+// returns neither a slot nor an error if another was faster.
+func (a *attempt) claim(ctx context.Context) (*Slot, error) {
+	number := a.layout.number(a.chosen.Number)
+	data := entry{Owner: a.owner, Cooldown: a.cooldown}.encode()
+	with := []coord.Op{coord.SetOp(number, data, a.chosen.version)}
+	if a.chosen.version < 0 {
+		with[0] = coord.CreateOp(number, data)
+	}
+	if a.place != nil {
+		with = append(with, coord.CheckOp(a.place.Node(), -1))
+	}
+	holds, err := a.client.AcquireNames(ctx, coord.NameSpec{
+		Path: a.layout.hold(a.chosen.Number), Data: []byte(a.client.Identity() + "\n" + rand.Text()), // like no other claim's
+		Exclusive: true, With: with, Proof: []coord.Op{coord.CheckOp(number, a.chosen.version+1)},
+	})
+	switch {
+	case err == nil:
+		return &Slot{holds[0], a.chosen.Number}, nil
+	case !isOutdated(err):
+		return nil, err
+	case a.place != nil && a.place.Err() != nil:
+		return nil, a.place.Err()
+	case errors.Is(err, coord.ErrNoNode):
+		err = cmp.Or(a.client.EnsureDir(ctx, a.layout.Held()), a.client.EnsureDir(ctx, a.layout.numbers()))
+		return nil, err
+	}
+	return nil, nil
+}

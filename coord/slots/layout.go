@@ -1,0 +1,95 @@
+package slots
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+)
+
+// Kind is the kind of a held number, for programs that look at one.
+const Kind string = "slot"
+
+// Layout is where the nodes are, for programs that look at them.
+type Layout struct{ Path string }
+
+// LayoutOf returns the layout of the slots at a path.
+func LayoutOf(path string) Layout { return Layout{path} }
+
+// Parts are the names of the nodes below the path.
+func Parts() []string { return []string{"held", "numbers", "line"} }
+
+// Held is the directory of the nodes of those who hold numbers.
+func (l Layout) Held() string { return l.Path + "/held" }
+
+// Line is the line of those who wait for one: a mutex.
+func (l Layout) Line() coord.Line { return coord.Line{Dir: l.Path + "/line", Kinds: []string{"lock"}} }
+
+func (l Layout) numbers() string          { return l.Path + "/numbers" }
+func (l Layout) hold(number int) string   { return l.Held() + "/" + name(number) }
+func (l Layout) number(number int) string { return l.numbers() + "/" + name(number) }
+
+func name(number int) string { return strconv.Itoa(number) }
+
+// parse reads the numbers among the names in a directory.
+func parse(names []string) map[int]bool {
+	all := map[int]bool{}
+	for _, is := range names {
+		if number, err := strconv.Atoi(is); err == nil && number >= 0 && name(number) == is {
+			all[number] = true
+		}
+	}
+	return all
+}
+
+func keys(sets ...map[int]bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, set := range sets {
+			for number := range set {
+				if !yield(number) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func children(ctx context.Context, c *coord.Client, dir string) (map[int]bool, error) {
+	names, err := c.Children(ctx, dir)
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	}
+	return parse(names), err
+}
+
+// entry is what the node of a number says. It is written by those who take the
+// number, and while nobody holds it. So its version proves whose the number is.
+type entry struct {
+	Owner    string        `json:"owner,omitempty"`
+	Cooldown time.Duration `json:"cooldown,omitempty"` // in ns
+	Away     bool          `json:"away,omitempty"`     // the owner, since the node was written
+}
+
+func (e entry) encode() []byte {
+	if e == (entry{}) {
+		return nil
+	}
+	data, _ := json.Marshal(e) // never fails
+	return data
+}
+
+// decode reads an entry. Data that are none belong to nobody.
+func decode(data []byte) (e entry) {
+	if json.Unmarshal(data, &e) != nil {
+		return entry{}
+	}
+	return e
+}
+
+// cut takes what makes a claim's data unlike any other's from its identity.
+func cut(data string) (identity, unique string, found bool) { return strings.Cut(data, "\n") }

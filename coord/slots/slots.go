@@ -1,0 +1,177 @@
+package slots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// Slots are the numbers from 0 to n-1 at a path. A Slots is configuration, not
+// state, and safe for concurrent use.
+type Slots struct {
+	client   *coord.Client
+	layout   Layout
+	n        int
+	owner    string
+	cooldown time.Duration
+}
+
+// Option sets something about [Slots].
+type Option func(*Slots) error
+
+// Durable has the owner of this name given the number that it had before, also
+// after its process or its session ended. Nobody else is given that number
+// before the owner has been away for the cooldown, nor while another number is
+// free. It is away from the time at which another client that acquires finds
+// the number free; times are the servers'. Two processes that go by one name
+// wait for each other.
+func Durable(owner string, cooldown time.Duration) Option {
+	return func(s *Slots) error {
+		switch {
+		case owner == "" || len(owner) > longest:
+			return fmt.Errorf("%w: the owner's name has %d bytes: 1 to %d are allowed", coord.ErrInvalid, len(owner), longest)
+		case cooldown < 0:
+			return fmt.Errorf("%w: cooldown %v: it must not be negative", coord.ErrInvalid, cooldown)
+		}
+		s.owner, s.cooldown = owner, cooldown
+		return nil
+	}
+}
+
+// longest is how long the name of an owner may be, in bytes.
+const longest = 1000
+
+// New returns the slots at path, of which this client is given numbers below n.
+// It does no I/O. Invalid arguments fail with [coord.ErrInvalid].
+func New(client *coord.Client, path string, n int, opts ...Option) (*Slots, error) {
+	if err := recipe.Check(client, path); err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, &coord.OpError{Op: "new", Path: path, Err: fmt.Errorf("%w: %d slots: it must be at least 1", coord.ErrInvalid, n)}
+	}
+	s := &Slots{client: client, layout: LayoutOf(path), n: n}
+	return s, recipe.Configure(s, path, opts)
+}
+
+// Slot is a number of one's own: an exclusive hold, whose token is larger than
+// those of all who had the number before.
+type Slot struct {
+	*coord.Hold
+	Number int
+}
+
+// Acquire waits for a number until ctx ends: that of this owner, if it has one
+// ([Durable]), otherwise the lowest that is free. ctx bounds the waiting, not
+// the hold. When Acquire returns an error, nothing is held, and nodes that
+// could not be deleted yet are deleted in the background.
+func (s *Slots) Acquire(ctx context.Context) (*Slot, error) { return s.acquire(ctx, "acquire", false) }
+
+// TryAcquire takes a number if there is one for this client, and fails with
+// [coord.ErrBusy] otherwise. It does not queue, and may pass those who do; but
+// an owner that has no number yet takes none while others queue. While no
+// server can be reached, it waits for one until ctx ends.
+func (s *Slots) TryAcquire(ctx context.Context) (*Slot, error) { return s.acquire(ctx, "try", true) }
+
+// Do acquires, runs f, and releases; see [recipe.Do] for what it returns.
+func (s *Slots) Do(ctx context.Context, f func(ctx context.Context, slot *Slot) error) error {
+	return recipe.Do(ctx, s.Acquire, f)
+}
+
+// Forget has the owner of this name have no number any more, whatever it was.
+// It fails with [coord.ErrBusy] while anyone holds the number. An owner without
+// a number is forgotten already.
+func (s *Slots) Forget(ctx context.Context, owner string) error {
+	err := s.client.Retry(ctx, func(ctx context.Context) error {
+		for {
+			err := s.forget(ctx, owner)
+			if !errors.Is(err, coord.ErrBadVersion) {
+				return err
+			}
+		}
+	})
+	return s.client.Failure("forget", s.layout.Path, err)
+}
+
+func (s *Slots) forget(ctx context.Context, owner string) error {
+	all, err := s.List(ctx)
+	for _, now := range all {
+		if err == nil && now.Owner == owner {
+			err = s.write(ctx, now, entry{})
+		}
+	}
+	if errors.Is(err, coord.ErrNodeExists) {
+		return fmt.Errorf("%w: %q has its number", coord.ErrBusy, owner)
+	}
+	return err
+}
+
+// State is what is known of a number.
+type State struct {
+	Number   int
+	Holder   *inspect.Contender // nil: nobody holds it
+	Owner    string             // whose it is, if it is anyone's ([Durable])
+	Cooldown time.Duration      // before another owner is given it
+	Away     time.Time          // since when the owner is known to be, by the servers' clock; zero: it is not
+
+	version int32 // of the node with the entry; -1: there is none
+}
+
+// List returns all numbers that are held, or were, in order. Two listings, and
+// a read or two for each number.
+func (s *Slots) List(ctx context.Context) ([]State, error) { return s.layout.List(ctx, s.client) }
+
+// List is [Slots.List], for programs that look at what stands at a path.
+func (l Layout) List(ctx context.Context, c *coord.Client) (all []State, err error) {
+	known, err := children(ctx, c, l.numbers())
+	if err != nil {
+		return nil, err
+	}
+	held, err := children(ctx, c, l.Held())
+	if err != nil {
+		return nil, err
+	}
+	numbers := slices.Sorted(keys(known, held))
+	for _, number := range slices.Compact(numbers) {
+		now := State{Number: number, version: -1}
+		data, stat, err := c.Get(ctx, l.number(number))
+		if err != nil && !errors.Is(err, coord.ErrNoNode) {
+			return nil, err
+		} else if err == nil {
+			now.read(decode(data), stat)
+		}
+		if held[number] {
+			holders, err := inspect.Describe(ctx, c, l.Held(), []coord.Contender{{Name: name(number), Kind: Kind, Dialect: c.Dialect()}})
+			if err != nil {
+				return nil, err
+			}
+			for _, h := range holders {
+				h.Holds = true
+				h.Owner, _, _ = cut(h.Owner)
+				now.Holder = &h
+			}
+		}
+		all = append(all, now)
+	}
+	return all, nil
+}
+
+func (s *State) read(e entry, stat coord.Stat) {
+	s.Owner, s.Cooldown, s.version = e.Owner, e.Cooldown, stat.Version
+	if e.Away {
+		s.Away = stat.Modified
+	}
+}
+
+// due is when another owner may be given the number.
+func (s *State) due() time.Time { return s.Away.Add(s.Cooldown) }
+
+// later orders numbers by that.
+func later(a, b State) int { return cmp.Or(a.due().Compare(b.due()), cmp.Compare(a.Number, b.Number)) }

@@ -1,0 +1,242 @@
+package slots_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+const cooldown = 10 * time.Minute
+
+// acquired acquires in a bubble, where there is time enough.
+func acquired(b coordtest.Bubble, s *slots.Slots) *slots.Slot {
+	b.Helper()
+	slot, err := s.Acquire(b.Context())
+	require.NoError(b, err)
+	return slot
+}
+
+func TestAnotherIsGivenTheNumberOfAnOwnerThatIsAwayAfterTheCooldown(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
+		begun := time.Now()
+		slot := acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("b", 0)))
+		require.GreaterOrEqual(b, time.Since(begun), cooldown)
+		require.Less(b, time.Since(begun), cooldown+time.Second)
+		// Now it is b's.
+		a := of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
+		busy(b, a)
+		release(b, slot)
+		begun = time.Now()
+		release(b, acquired(b, a))
+		require.Less(b, time.Since(begun), time.Second, "no cooldown")
+	})
+}
+
+// The time counts from the first look at the free number, whoever looked.
+func TestTheCooldownBeginsWhenAnyoneFindsTheNumberFree(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
+		busy(b, of(b, b.Open(), "/ids", 1))
+		time.Sleep(cooldown - time.Second)
+		late := of(b, b.Open(), "/ids", 1)
+		busy(b, late)
+		time.Sleep(2 * time.Second)
+		slot, err := late.TryAcquire(b.Context())
+		require.NoError(b, err)
+		release(b, slot)
+	})
+}
+
+func TestAnOwnerThatReturnsBeginsItsCooldownAnew(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		a, other := of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown)), of(b, b.Open(), "/ids", 1)
+		release(b, acquired(b, a))
+		busy(b, other)
+		time.Sleep(cooldown - time.Second)
+		slot := acquired(b, a)
+		time.Sleep(cooldown)
+		busy(b, other)
+		release(b, slot)
+		busy(b, other)
+		time.Sleep(cooldown - time.Second)
+		busy(b, other)
+		time.Sleep(2 * time.Second)
+		release(b, acquired(b, other))
+	})
+}
+
+// Of the owners that are away the one goes whose time was over first.
+func TestTheOwnerThatIsAwayForLongestLosesItsNumber(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		long := acquired(b, of(b, b.Open(), "/ids", 2, slots.Durable("long", 2*cooldown)))
+		release(b, acquired(b, of(b, b.Open(), "/ids", 2, slots.Durable("short", cooldown))), long)
+		slot := acquired(b, of(b, b.Open(), "/ids", 2))
+		require.Equal(b, 1, slot.Number)
+		release(b, slot)
+	})
+}
+
+// Nobody acts on what it has read if that is so no longer: the owner returns
+// while another is about to note that it is away.
+func TestAnOwnerThatReturnsIsNotNotedAsAway(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		a := of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))
+		release(b, acquired(b, a))
+		other := b.Open()
+		slow := b.Server.Inject(zkembed.Match{Session: other.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids", Times: 1}, zkembed.Delay(coordtest.T/6))
+		noting := coordtest.Go(func() error { return coordtest.Err(of(b, other, "/ids", 1).TryAcquire(b.Context())) })
+		time.Sleep(time.Second)
+		require.Equal(b, 1, slow.Fired())
+		slot := acquired(b, a)
+		require.ErrorIs(b, <-noting, coord.ErrBusy)
+		list, err := a.List(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, []string{"0 held a"}, texts(list))
+		release(b, slot)
+		held, err := other.Children(b.Context(), "/ids/held")
+		require.NoError(b, err)
+		require.Empty(b, held, "the node of the released number is gone")
+	})
+}
+
+// One of them is cut off while it holds.
+func TestNoTwoHoldANumberAtAnyInstant(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		slot := acquired(b, of(b, c, "/ids", 1))
+		cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+		next := acquired(b, of(b, b.Open(), "/ids", 1))
+		require.ErrorIs(b, slot.Err(), coord.ErrLost)
+		require.Greater(b, next.Token(), slot.Token())
+		cut.Heal()
+		release(b, next)
+	})
+}
+
+func TestClaimsWhoseRepliesAreLostAreFoundOut(t *testing.T) {
+	for _, op := range []zkembed.Op{zkembed.OpMulti, zkembed.OpCreate2, zkembed.OpCreate, zkembed.OpDelete} {
+		coordtest.InBubble(t, func(b coordtest.Bubble) {
+			c := b.Open()
+			pool := of(b, c, "/ids", 2, slots.Durable("a", 0))
+			lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{op}, PathPrefix: "/ids"}, zkembed.LoseReply())
+			time.AfterFunc(5*time.Second, lost.Remove)
+			slot := acquired(b, pool)
+			require.Equal(b, 0, slot.Number)
+			release(b, slot)
+			lost.Remove()
+			slot = acquired(b, pool)
+			require.Equal(b, 0, slot.Number)
+			release(b, slot)
+			list, err := pool.List(b.Context())
+			require.NoError(b, err)
+			require.Equal(b, []string{"0 a"}, texts(list))
+		})
+	}
+}
+
+// Who is first in line loses its place while it waits, and takes another.
+func TestAPlaceInTheLineThatIsLostIsTakenAnew(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		slot := acquired(b, of(b, b.Open(), "/ids", 1))
+		c := b.Open()
+		wait := begin(b.Context(), of(b, c, "/ids", 1))
+		time.Sleep(time.Second)
+		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		time.Sleep(time.Second)
+		release(b, slot)
+		got := <-wait
+		require.NoError(b, got.err)
+		release(b, got.slot)
+	})
+}
+
+// All of them are told that another was faster, but for one.
+func TestAClientDoesNotTakeTheNodeOfOneCallForThatOfAnother(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		pool := of(b, c, "/ids", 1)
+		release(b, acquired(b, pool)) // makes the directories
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Drop())
+		results := make(chan granted)
+		for range 4 {
+			go func() {
+				slot, err := pool.TryAcquire(b.Context())
+				results <- granted{slot, err}
+			}()
+		}
+		var held []*slots.Slot
+		for range 4 {
+			if got := <-results; got.err == nil {
+				held = append(held, got.slot)
+			} else {
+				require.ErrorIs(b, got.err, coord.ErrBusy)
+			}
+		}
+		require.Equal(b, 1, lost.Fired())
+		require.Len(b, held, 1, "hold the number")
+		release(b, held...)
+	})
+}
+
+// A server that was cut off carries the deletion out when the next one holds.
+func TestALateDeletionDoesNotEndTheHoldOfTheNext(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open()
+		slot := acquired(b, of(b, c, "/ids", 1))
+		late := b.Server.Inject(zkembed.Match{
+			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpDelete}, PathPrefix: "/ids/held", Times: 1,
+		}, zkembed.CarryOutLate(coordtest.T/2))
+		release(b, slot)
+		require.Equal(b, 1, late.Fired())
+		next := acquired(b, of(b, b.Open(), "/ids", 1))
+		time.Sleep(coordtest.T)
+		require.NoError(b, next.Err())
+		release(b, next)
+	})
+}
+
+// Between the look at a number and the claim, an owner takes it and goes.
+func TestNobodyIsGivenANumberThatHasBecomeAnOwners(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		other := b.Open()
+		pool := of(b, other, "/ids", 1)
+		release(b, acquired(b, pool))
+		slow := b.Server.Inject(zkembed.Match{Session: other.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
+		trying := coordtest.Go(func() error { return coordtest.Err(pool.TryAcquire(b.Context())) })
+		time.Sleep(time.Second)
+		require.Equal(b, 1, slow.Fired())
+		release(b, acquired(b, of(b, b.Open(), "/ids", 1, slots.Durable("a", cooldown))))
+		require.ErrorIs(b, <-trying, coord.ErrBusy)
+	})
+}
+
+// Both find that the owner has no number, and choose different ones, for the
+// first is taken before the second looks at who holds.
+func TestTwoTriesOfOneNameTakeOneNumber(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		release(b, acquired(b, of(b, b.Open(), "/ids", 2))) // makes the directories
+		one, two := b.Open(), b.Open()
+		slow := b.Server.Inject(zkembed.Match{Session: two.SessionID(), Ops: []zkembed.Op{zkembed.OpGetChildren2}, PathPrefix: "/ids/held", Times: 1}, zkembed.Delay(coordtest.T/6))
+		trying := coordtest.Go(func() granted {
+			slot, err := of(b, two, "/ids", 2, slots.Durable("a", 0)).TryAcquire(b.Context())
+			return granted{slot, err}
+		})
+		time.Sleep(time.Second)
+		require.Equal(b, 1, slow.Fired())
+		first, err := of(b, one, "/ids", 2, slots.Durable("a", 0)).TryAcquire(b.Context())
+		second := <-trying
+		require.True(b, err == nil != (second.err == nil), "%v, %v", err, second.err)
+		for _, slot := range []*slots.Slot{first, second.slot} {
+			if slot != nil {
+				release(b, slot)
+			}
+		}
+	})
+}
