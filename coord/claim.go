@@ -36,6 +36,7 @@ type claim struct {
 	gone     error          // why the node is not ours any more, or nil
 	parts    []*claim       // what was made for it; see [Hold.Attach]
 	holds    []*Hold        // granted and not ended; the last one's Release deletes the node
+	along    []Op           // to be carried out by a removal that the owner wants; constant once there is one
 	removal  *removal       // once the node is to be deleted
 	unsure   bool           // the outcome of a transaction of the holds is not known
 	deleting chan struct{}  // while a transaction that deletes the node is under way; closed at its end
@@ -234,6 +235,9 @@ func (cl *claim) losing(cause error, gone bool) (leave, tell func()) {
 		cl.gone = cmp.Or(cl.gone, cause)
 	}
 	ended := cl.endAll(loss{cause})
+	if len(ended) > 0 {
+		cl.along = nil
+	}
 	cl.mu.Unlock()
 	if len(ended) == 0 && !gone {
 		return nil, nil

@@ -50,16 +50,16 @@ func (h *Hold) adopt(part *claim) error {
 	return ended
 }
 
-// removeWith deletes the node and the nodes of its parts together: no reader
-// finds the one without the other. Where one of them is gone, or may not be
-// deleted, they are deleted one by one.
+// removeWith deletes the node and the nodes of its parts together, along with
+// which the owner's operations are carried out: no reader finds the one without
+// the other. Where that is refused, the nodes are deleted one by one.
 func (r *removal) removeWith(parts []*claim) error {
 	cl := r.claim
 	ctx, ops := context.Background(), []Op{DeleteOp(cl.path(), cl.node.Version())}
 	for _, part := range parts {
 		ops = append(ops, DeleteOp(part.path(), -1))
 	}
-	_, err := cl.client.txn(ctx, cl.sess, ops)
+	_, err := cl.client.txn(ctx, cl.sess, append(ops, cl.along...))
 	var refused *TxnError
 	if errors.As(err, &refused) && !transient(err) {
 		return cl.node.DeleteOnce()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/event"
@@ -49,6 +50,29 @@ func (h *Hold) Forfeit(cause error) {
 	if h.Err() == nil {
 		h.claim.lose(cmp.Or(cause, ErrNodeDeleted), false)
 	}
+}
+
+// Along has the operations carried out together with the deletion of the hold's
+// node when the hold is released, all or nothing, and not when it is lost. So
+// what they would have changed tells an end that the owner meant from any
+// other. They take the place of those of an earlier call. If the ensemble
+// refuses them, the node is deleted without them. [ExactlyOnce.Release] has its
+// own operations instead. It fails with [ErrInvalid] in a nest ([Hold.Nest]).
+// No request.
+func (h *Hold) Along(ops ...Op) error {
+	cl, err := h.claim, error(nil)
+	if len(ops) > 0 {
+		_, err = cl.client.requests(ops)
+	}
+	if h.in != nil {
+		err = errNested
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if err = cmp.Or(err, h.err); err == nil {
+		cl.along = slices.Clone(ops)
+	}
+	return opError("along", cl.path(), err)
 }
 
 // giveUp ends h. When it was the last handle, it returns the node's removal.
@@ -115,7 +139,7 @@ func (cl *claim) leave(begin func(func()) error) *removal {
 // atOnce begins a removal without a goroutine, if the node can be deleted by
 // one request that need not wait for anything. cl.mu is held.
 func (cl *claim) atOnce(remove func()) error {
-	if cl.gone != nil || len(cl.parts) > 0 || cl.deleting != nil || len(cl.node.Proof) > 0 {
+	if cl.gone != nil || len(cl.parts)+len(cl.along) > 0 || cl.deleting != nil || len(cl.node.Proof) > 0 {
 		return cl.sess.Go(remove)
 	}
 	r := cl.removal
@@ -142,7 +166,7 @@ func (cl *claim) beginRemoval() *removal {
 func (r *removal) remove() error {
 	cl := r.claim
 	err := cl.node.Delete(func() error {
-		if parts := cl.partsLeft(); len(parts) > 0 {
+		if parts := cl.partsLeft(); len(parts)+len(cl.along) > 0 {
 			return r.removeWith(parts)
 		}
 		if err := r.err; err != nil && !errors.Is(err, ErrBadVersion) {

@@ -17,7 +17,8 @@
 //
 // If many goroutines of a process want the same lock, or one wants it again and
 // again, [LocalQueue] and [Linger] let the goroutines that share the Mutex hand
-// it on in memory. [MaxHold] bounds how long the lock is held.
+// it on in memory. [MaxHold] bounds how long the lock is held, and [Delay]
+// keeps it from the next one for a while after a holder's unclean end.
 //
 // # Guarantees
 //
@@ -51,7 +52,8 @@
 // exclude and are excluded (dialect [coord.Curator], the default). With
 // [coord.Kazoo] it is Kazoo's Lock. Nodes of a read/write lock in the same
 // directory are honoured: the mutex counts as a writer. Curator's own mutex
-// does not see those.
+// does not see those. With [Delay] there is a further node, /holder, from a
+// grant to the release.
 //
 // # Cost
 //

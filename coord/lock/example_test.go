@@ -169,3 +169,12 @@ func ExampleMaxHold() {
 	}
 	_ = open
 }
+
+// After a holder's unclean end the next one waits.
+func ExampleDelay() {
+	open := func(client *coord.Client) (*lock.Mutex, error) {
+		m, err := lock.New(client, "/locks/report", lock.Delay(15*time.Second))
+		return m, err
+	}
+	_ = open
+}

@@ -153,7 +153,7 @@ func (q *local) try(ctx context.Context) (*coord.Hold, error) {
 	}
 	q.drop()
 	q.mu.Unlock()
-	h, err := q.mutex.client.TryAcquire(ctx, q.mutex.spec, coord.First)
+	h, err := q.mutex.inLine(ctx, q.mutex.client.TryAcquire, true)
 	q.mu.Lock()
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (q *local) ask() {
 	}
 	q.asking, q.stop = true, stop
 	go func() {
-		h, err := q.mutex.client.Acquire(ctx, q.mutex.spec, coord.First)
+		h, err := q.mutex.inLine(ctx, q.mutex.client.Acquire, false)
 		stopped := ctx.Err() != nil
 		stop()
 		q.mu.Lock()

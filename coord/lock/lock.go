@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
@@ -20,6 +21,7 @@ type Mutex struct {
 	spec   coord.Spec
 	local  *local // nil without [LocalQueue] and [Linger]
 	bound  bound  // none without [MaxHold]
+	delay  time.Duration
 }
 
 // Option sets something about a [Mutex].
@@ -56,7 +58,7 @@ func New(client *coord.Client, path string, opts ...Option) (*Mutex, error) {
 // [coord.ErrInvalid].
 func (m *Mutex) Acquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.bounded(m.client.Acquire(ctx, m.spec, coord.First))
+		return m.bounded(m.inLine(ctx, m.client.Acquire, false))
 	}
 	h, err := m.local.acquire(ctx)
 	return m.bounded(h, m.client.Failure("acquire", m.Path(), err))
@@ -74,7 +76,7 @@ func (m *Mutex) inside(ctx context.Context) bool {
 // reached, it waits for one until ctx ends.
 func (m *Mutex) TryAcquire(ctx context.Context) (*coord.Hold, error) {
 	if m.local == nil || m.inside(ctx) {
-		return m.bounded(m.client.TryAcquire(ctx, m.spec, coord.First))
+		return m.bounded(m.inLine(ctx, m.client.TryAcquire, true))
 	}
 	h, err := m.local.try(ctx)
 	return m.bounded(h, m.client.Failure("try", m.Path(), err))

@@ -477,6 +477,7 @@ func TestAMutexInsideOfAReadHoldIsRefused(t *testing.T) {
 func TestNewRefusesWhatCannotBeRight(t *testing.T) {
 	require.ErrorIs(t, coordtest.Err(lock.New(nil, "/lock")), coord.ErrInvalid)
 	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", nil)), coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.Delay(0))), coord.ErrInvalid)
 	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.MaxHold(0, time.Second))), coord.ErrInvalid)
 	require.ErrorIs(t, coordtest.Err(lock.New(&coord.Client{}, "/lock", lock.MaxHold(time.Second, -1))), coord.ErrInvalid)
 }

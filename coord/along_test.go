@@ -1,0 +1,110 @@
+package coord_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+func TestWhatGoesAlongWithAReleaseIsDoneByThatAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end  func(b coordtest.Bubble, h *coord.Hold)
+		want bool
+	}{
+		"released":  {func(b coordtest.Bubble, h *coord.Hold) { require.NoError(b, h.Release(b.Context())) }, true},
+		"abandoned": {func(_ coordtest.Bubble, h *coord.Hold) { h.Abandon() }, true},
+		"released, and the reply is lost": {func(b coordtest.Bubble, h *coord.Hold) {
+			lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.LoseReply())
+			require.NoError(b, h.Release(b.Context()))
+			require.Equal(b, 1, lost.Fired())
+		}, true},
+		"released with a part": {func(b coordtest.Bubble, h *coord.Hold) {
+			require.NoError(b, h.Attach(b.Context(), "/part", nil))
+			require.NoError(b, h.Release(b.Context()))
+		}, true},
+		"forfeited": {func(_ coordtest.Bubble, h *coord.Hold) { h.Forfeit(nil) }, false},
+		"broken": {func(b coordtest.Bubble, h *coord.Hold) {
+			require.NoError(b, inspect.Break(b.Context(), b.Open(), h.Node()))
+			<-h.Done()
+			require.NoError(b, h.Release(b.Context()))
+		}, false},
+		"over with its session": {func(b coordtest.Bubble, h *coord.Hold) {
+			require.NoError(b, b.Server.ExpireSession(h.Session()))
+			<-h.Done()
+			require.NoError(b, h.Release(b.Context()))
+		}, false},
+		"called off": {func(b coordtest.Bubble, h *coord.Hold) {
+			require.NoError(b, h.Along())
+			require.NoError(b, h.Release(b.Context()))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				m, err := lock.New(b.Open(), "/lock")
+				require.NoError(b, err)
+				h := coordtest.Acquire(b, m)
+				require.NoError(b, h.Along(coord.CreateOp("/done", nil)))
+				tt.end(b, h)
+				time.Sleep(time.Second)
+				other := b.Open()
+				_, there, err := other.Exists(b.Context(), h.Node())
+				require.NoError(b, err)
+				require.False(b, there)
+				_, done, err := other.Exists(b.Context(), "/done")
+				require.NoError(b, err)
+				require.Equal(b, tt.want, done)
+				require.Error(b, h.Along(coord.CreateOp("/late", nil)))
+			})
+		})
+	}
+}
+
+func TestWhatCannotGoAlongKeepsNoNode(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m, err := lock.New(b.Open(), "/lock", lock.Reentrant())
+		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
+		require.ErrorIs(b, h.Along(coord.CreateOp("no path", nil)), coord.ErrInvalid)
+		nested, err := h.Nest(func() {})
+		require.NoError(b, err)
+		require.ErrorIs(b, nested.Along(coord.CreateOp("/done", nil)), coord.ErrInvalid)
+		require.NoError(b, nested.Release(b.Context()))
+		require.NoError(b, h.Along(coord.DeleteOp("/nobody", -1)))
+		require.NoError(b, h.Release(b.Context()))
+		require.NoError(b, coordtest.Acquire(b, m).Release(b.Context()))
+	})
+}
+
+func TestAForfeitedHoldIsLostInAllItsHandles(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		m, err := lock.New(b.Open(), "/lock", lock.Reentrant())
+		require.NoError(b, err)
+		h := coordtest.Acquire(b, m)
+		held := h.Context(b.Context())
+		inner, err := m.Acquire(held)
+		require.NoError(b, err)
+		enough := errors.New("enough")
+		inner.Forfeit(enough)
+		for _, h := range []*coord.Hold{h, inner} {
+			require.ErrorIs(b, h.Err(), coord.ErrLost)
+			require.ErrorIs(b, h.Err(), enough)
+			h.Forfeit(errors.New("again"))
+			require.ErrorIs(b, h.Err(), enough)
+			require.NoError(b, h.Release(b.Context()))
+		}
+		require.ErrorIs(b, context.Cause(held), enough)
+		h = coordtest.Acquire(b, m)
+		require.NoError(b, h.Release(b.Context()))
+		h.Forfeit(enough)
+		require.ErrorIs(b, h.Err(), coord.ErrReleased)
+	})
+}
