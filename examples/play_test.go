@@ -1,0 +1,94 @@
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// plots are what each example shows, in order. Replicas with the same letter
+// are the same one.
+var plots = map[string]string{
+	"leader": `A  leads, with token \d+
+*** A is killed ***
+B  leads, with token \d+
+B  does not lead any more: .*the disk is full
+C  leads, with token \d+`,
+	"limit": `A  uses the licence
+*** A is killed ***
+B  uses the licence
+C  uses the licence`,
+	"migrations": `A  migrates, attempt 1
+*** A is killed ***
+B  migrates, attempt 2
+migrated: 17 tables by B
+migrated: 17 tables by B`,
+	"report": `A  begins the report
+*** A is paused ***
+B  has written the report
+*** A goes on ***
+A  is refused: .*stale fencing token`,
+	"workers": `A  takes job 1, delivery 1
+*** A is killed ***
+has done job \d
+has done job \d
+has done job \d
+B  takes job \d, delivery 2`,
+}
+
+func TestEachExampleShowsWhatItSays(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", bin+"/", "./...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/dist.sh has it
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	programs, err := filepath.Glob(bin + "/*")
+	require.NoError(t, err)
+	require.Len(t, programs, len(plots))
+	for _, program := range programs {
+		t.Run(filepath.Base(program), func(t *testing.T) {
+			t.Parallel()
+			run := exec.CommandContext(t.Context(), program)
+			run.Env = append(os.Environ(), "ZK_SERVERS=")
+			out, err := run.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			follows(t, plots[filepath.Base(program)], string(out))
+		})
+	}
+}
+
+var letter = regexp.MustCompile(`\b[A-C]\b`)
+
+// follows checks that lines are shown in the order of a plot, and that each
+// letter stands for one replica.
+func follows(t *testing.T, plot, shown string) {
+	t.Helper()
+	pattern, letters := "(?s)", []string{}
+	for line := range strings.SplitSeq(plot, "\n") {
+		line = strings.ReplaceAll(line, "***", `\*\*\*`)
+		line = letter.ReplaceAllStringFunc(line, func(l string) string {
+			letters = append(letters, l)
+			return `(replica \d)`
+		})
+		pattern += ".*?" + strings.ReplaceAll(line, ".*s", `[^\n]*s`)
+	}
+	found := regexp.MustCompile(pattern).FindStringSubmatch(shown)
+	require.NotNil(t, found, "not as in the plot %s:\n%s", pattern, shown)
+	cast := map[string]string{}
+	for i, l := range letters {
+		if cast[l] == "" {
+			cast[l] = found[i+1]
+		}
+		require.Equal(t, cast[l], found[i+1], "%s in:\n%s", l, shown)
+	}
+	for a, replica := range cast {
+		for b, other := range cast {
+			require.Equal(t, a == b, replica == other, "%s and %s in:\n%s", a, b, shown)
+		}
+	}
+}
