@@ -1,5 +1,5 @@
-// Migrations: three replicas start, and one of them migrates the database. It is
-// killed, another one migrates, and the third one finds it done.
+// Migrations: three replicas start, and one of them migrates the database. It
+// is killed, another one migrates, and the third one finds it done.
 //
 //	go run ./examples/migrations
 package main

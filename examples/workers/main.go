@@ -1,5 +1,5 @@
-// Workers: three workers share the jobs of a queue. One of them is killed with a
-// job in hand, which another one does.
+// Workers: three workers share the jobs of a queue. One of them is killed with
+// a job in hand, which another one does.
 //
 //	go run ./examples/workers
 package main

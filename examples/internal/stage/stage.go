@@ -89,7 +89,8 @@ func open(ctx context.Context, servers, name string) (*coord.Client, error) {
 	return coord.Open(connecting, servers, coord.WithIdentity(name), coord.WithSessionTimeout(T))
 }
 
-// direct starts the replicas, shows what they say, and does what the scene says.
+// direct starts the replicas, shows what they say, and does what the scene
+// says.
 func direct(ctx context.Context, s Scene) error {
 	servers := os.Getenv(envServers)
 	if servers == "" {
