@@ -17,6 +17,7 @@ const (
 	items   = "./coord/queue"
 	elect   = "./coord/election"
 	ledger  = "./coord/once"
+	crons   = "./coord/cron"
 	groups  = "./coord/group"
 	values  = "./coord/value"
 	counts  = "./coord/counter"
@@ -38,4 +39,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, members, slots, fencing, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, schedules, members, slots, fencing, waits, calls, judges, pages, attendance)

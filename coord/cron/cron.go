@@ -1,0 +1,217 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// ErrOver: the schedule has no further slot, and none is under way.
+var ErrOver = errors.New("the schedule is over")
+
+const (
+	kept     = 100         // runs on record, by default
+	most     = 1000        // slots that are under way, or are made up for
+	patience = time.Minute // between two looks at the clock
+	moment   = time.Second // at least, until a slot that nobody has is tried again
+)
+
+// Cron is a schedule at a path, each slot of which one of many clients runs. It
+// is safe for concurrent use. Make one for a path and keep it: see
+// [Cron.Close].
+type Cron struct {
+	client   *coord.Client
+	path     string
+	schedule Schedule
+	ledger   *once.Once
+	jobs     []once.Option
+	attempts int // 0: as many as it takes
+	backoff  time.Duration
+	catchUp  int
+	late     time.Duration // 0: however late
+	beside   int
+	skip     bool
+	jitter   time.Duration
+	clock    func() time.Time
+	report   func(once.Result, error)
+
+	mu    sync.Mutex
+	own   map[string]*Slot     // by key, those under way here
+	again map[string]time.Time // by key, when to look at those that others may begin
+}
+
+// Option sets something about a [Cron].
+type Option func(*Cron) error
+
+// Attempts has a slot given up after its function was called n times, by all
+// clients together, and has the function called again after a failure: see
+// [once.Attempts]. Without it a slot whose function fails is over, and one
+// whose process crashed is run again until its function returns.
+//
+// Attempts(1, 0) is at most once: a slot that has begun is never begun again.
+func Attempts(n int, backoff time.Duration) Option {
+	return func(c *Cron) error {
+		c.attempts, c.backoff = n, backoff
+		c.jobs = append(c.jobs, once.Attempts(n, backoff))
+		return nil
+	}
+}
+
+// Keep has the records of slots deleted that ended longer ago than d, instead
+// of all but the newest 100: see [once.Keep].
+func Keep(d time.Duration) Option { return ofLedger(once.Keep(d)) }
+
+// KeepLast has all records deleted but those of the newest n runs, instead of
+// the newest 100: see [once.KeepLast].
+func KeepLast(n int) Option { return ofLedger(once.KeepLast(n)) }
+
+func ofLedger(opt once.Option) Option {
+	return func(c *Cron) error {
+		c.jobs = append(c.jobs, opt)
+		return nil
+	}
+}
+
+// Missed says which slots are run that are due already when a client comes to
+// them: because no client was there, no server, or because earlier slots took
+// so long. Of these slots the newest n are run, the oldest of them first, but
+// none that is late by more than d (0: however late); the others are left out.
+// n is 1 to 1000.
+//
+// The default is Missed(1, 0): the last one. Missed(1, time.Minute) makes up
+// for nothing that was missed. d must be more than what clocks differ by, or a
+// client whose clock is ahead leaves out what others would run.
+func Missed(n int, d time.Duration) Option {
+	return func(c *Cron) error {
+		if n < 1 || n > most || d < 0 {
+			return fmt.Errorf("%w: the newest %d missed slots, late by %v at most: it must be 1 to %d slots, and not before their time",
+				coord.ErrInvalid, n, d, most)
+		}
+		c.catchUp, c.late = n, d
+		return nil
+	}
+}
+
+// Beside lets n slots be under way at a time, by all clients together, 1 to
+// 1000. The default is 1: a slot that is due waits until the one before has
+// ended, and is missed by then if another one is due as well (see [Missed]).
+func Beside(n int) Option {
+	return func(c *Cron) error {
+		if n < 1 || n > most {
+			return fmt.Errorf("%w: %d slots at a time: it must be 1 to %d", coord.ErrInvalid, n, most)
+		}
+		c.beside = n
+		return nil
+	}
+}
+
+// Skip leaves out the slots that are due while one is under way, by the clock
+// of the client that runs it.
+func Skip() Option {
+	return func(c *Cron) error {
+		c.skip = true
+		return nil
+	}
+}
+
+// Jitter has each slot begin later than its instant, by up to d: always the
+// same time for the same slot and path, so that schedules at many paths do not
+// begin all at once.
+func Jitter(d time.Duration) Option {
+	return func(c *Cron) error {
+		if d < 0 {
+			return fmt.Errorf("%w: a jitter of %v: it must not be negative", coord.ErrInvalid, d)
+		}
+		c.jitter = d
+		return nil
+	}
+}
+
+// Clock sets the clock by which slots are due; by default, time.Now. It is
+// looked at once a minute at least, so it may be set while the client waits.
+func Clock(now func() time.Time) Option {
+	return func(c *Cron) error {
+		if now == nil {
+			return fmt.Errorf("%w: the clock is nil", coord.ErrInvalid)
+		}
+		c.clock = now
+		return nil
+	}
+}
+
+// Report has f told how each function ended that [Cron.Run] called: what is on
+// record, and the function's error, or why the end is not on record.
+func Report(f func(once.Result, error)) Option {
+	return func(c *Cron) error {
+		if f == nil {
+			return fmt.Errorf("%w: the report is nil", coord.ErrInvalid)
+		}
+		c.report = f
+		return nil
+	}
+}
+
+// New returns the schedule at path, a directory that is made when it is needed.
+// It does no I/O. An invalid argument fails with [coord.ErrInvalid].
+func New(client *coord.Client, path string, schedule Schedule, opts ...Option) (*Cron, error) {
+	if err := recipe.Check(client, path); err != nil {
+		return nil, err
+	}
+	c := &Cron{
+		client: client, path: path, schedule: schedule, catchUp: 1, beside: 1, clock: time.Now, report: func(once.Result, error) {},
+		own: map[string]*Slot{}, again: map[string]time.Time{},
+	}
+	if err := recipe.Configure(c, path, append(opts, valid)); err != nil {
+		return nil, err
+	}
+	var err error
+	c.ledger, err = once.New(client, path, c.jobs...)
+	return c, err
+}
+
+// valid is the last option.
+func valid(c *Cron) error {
+	switch {
+	case c.schedule == nil:
+		return fmt.Errorf("%w: the schedule is nil", coord.ErrInvalid)
+	case c.skip && c.beside > 1:
+		return fmt.Errorf("%w: %d slots at a time, and none while one is under way: choose one", coord.ErrInvalid, c.beside)
+	case len(c.jobs) == 0 || len(c.jobs) == 1 && c.attempts > 0:
+		c.jobs = append(c.jobs, once.KeepLast(kept))
+	}
+	return nil
+}
+
+// Ledger returns the record of the slots, whose keys are their instants in UTC
+// ([Key]): to list them, and to delete records.
+func (c *Cron) Ledger() *once.Once { return c.ledger }
+
+// Close deletes the nodes that this object keeps for its transactions: see
+// [once.Once.Close].
+func (c *Cron) Close(ctx context.Context) error { return c.ledger.Close(ctx) }
+
+// Key returns the key of a slot in the ledger: the instant in UTC, as in
+// 2026-11-23T16:05:00Z.
+func Key(slot time.Time) string { return slot.UTC().Format(time.RFC3339Nano) }
+
+// Parts are the names of the nodes below a schedule's path.
+func Parts() []string { return append(once.Parts(), "mark") }
+
+// begins returns when a slot is due.
+func (c *Cron) begins(slot time.Time) time.Time {
+	if c.jitter == 0 {
+		return slot
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(c.path + " " + Key(slot))) // never fails
+	return slot.Add(time.Duration(hash.Sum64() % uint64(c.jitter)))
+}
+
+func (c *Cron) failed(op string, err error) error { return c.client.Failure(op, c.path, err) }

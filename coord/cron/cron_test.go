@@ -1,0 +1,559 @@
+package cron_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/cron"
+	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+const T = coordtest.T
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// every is a schedule whose instants do not depend on each other.
+type every time.Duration
+
+func (e every) Next(t time.Time) time.Time {
+	return t.Truncate(time.Duration(e)).Add(time.Duration(e))
+}
+
+// until is a schedule that ends.
+type until struct {
+	every
+	last time.Time
+}
+
+func (u until) Next(t time.Time) time.Time {
+	if next := u.every.Next(t); !next.After(u.last) {
+		return next
+	}
+	return time.Time{}
+}
+
+// in returns a schedule of n slots, a minute apart, and the first of them. The
+// clock in a bubble begins at midnight.
+func in(n int) (cron.Schedule, time.Time) {
+	first := every(time.Minute).Next(time.Now()).UTC()
+	return until{every(time.Minute), first.Add(time.Duration(n-1) * time.Minute)}, first
+}
+
+func scheduled(t testing.TB, c *coord.Client, s cron.Schedule, opts ...cron.Option) *cron.Cron {
+	t.Helper()
+	made, err := cron.New(c, "/cron", s, opts...)
+	require.NoError(t, err)
+	return made
+}
+
+// diary notes which slots ran.
+type diary struct {
+	mu   sync.Mutex
+	runs []string
+}
+
+func (d *diary) note(s *cron.Slot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.runs = append(d.runs, s.At.Format("15:04"))
+}
+
+// lasting is a function that takes a time, and ends with its context.
+func (d *diary) lasting(took time.Duration) cron.Func {
+	return func(ctx context.Context, s *cron.Slot) ([]byte, error) {
+		d.note(s)
+		select {
+		case <-time.After(took):
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// states returns the states on record, by slot.
+func states(t testing.TB, c *cron.Cron) map[string]once.State {
+	t.Helper()
+	all := map[string]once.State{}
+	for r, err := range c.Ledger().List(coordtest.Limited(t)) {
+		require.NoError(t, err)
+		all[r.Key] = r.State
+	}
+	return all
+}
+
+var errNoLuck = errors.New("no luck")
+
+// Real servers, in both dialects, in real time.
+func TestEachSlotIsRunByOneOfTheClients(t *testing.T) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		t.Run(string(dialect), func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				ctx, stop := context.WithCancel(coordtest.Limited(t))
+				defer stop()
+				const enough = 10
+				var mu sync.Mutex
+				ran := map[string]int{}
+				var running sync.WaitGroup
+				for range 3 {
+					c := coordtest.Open(t, w.ConnectString(), coord.WithDialect(dialect))
+					s, err := cron.New(c, w.Path("cron"), every(50*time.Millisecond))
+					require.NoError(t, err)
+					running.Go(func() {
+						err := s.Run(ctx, func(_ context.Context, s *cron.Slot) ([]byte, error) {
+							mu.Lock()
+							defer mu.Unlock()
+							ran[s.Key]++
+							if len(ran) == enough {
+								stop()
+							}
+							return nil, nil
+						})
+						if !errors.Is(err, context.Canceled) {
+							t.Error(err)
+						}
+					})
+				}
+				running.Wait()
+				require.GreaterOrEqual(t, len(ran), enough)
+				for slot, times := range ran {
+					require.Equal(t, 1, times, slot)
+				}
+			})
+		})
+	}
+}
+
+func TestTheKeyOfASlotIsItsInstant(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(2)
+		c := scheduled(b, b.Open(), s, cron.Clock(func() time.Time { return time.Now().Add(20 * time.Second) }))
+		d := &diary{}
+		begun := time.Now()
+		require.ErrorIs(b, c.Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
+			d.note(s)
+			require.Equal(b, 1, s.Attempt)
+			require.NotZero(b, s.Token())
+			require.Equal(b, cron.Key(s.At), s.Key)
+			return []byte("result"), nil
+		}), cron.ErrOver)
+		require.Equal(b, 100*time.Second, time.Since(begun).Round(time.Second), "by its own clock")
+		require.Equal(b, map[string]once.State{cron.Key(first): once.Done, cron.Key(first.Add(time.Minute)): once.Done}, states(b, c))
+		require.Equal(b, "2000-01-01T00:01:00Z", cron.Key(first))
+		require.NoError(b, c.Close(b.Context()))
+	})
+}
+
+// away has nobody there for some minutes, and then a client until the end of
+// the schedule; it returns what ran since.
+func away(b coordtest.Bubble, minutes int, opts ...cron.Option) []string {
+	s, _ := in(minutes + 2)
+	b.Log("the first client comes, and goes")
+	ctx, stop := context.WithCancel(b.Context())
+	d := &diary{}
+	ended := coordtest.Go(func() error { return scheduled(b, b.Open(), s, opts...).Run(ctx, d.lasting(0)) })
+	time.Sleep(90 * time.Second)
+	stop()
+	require.ErrorIs(b, <-ended, context.Canceled)
+	require.Len(b, d.runs, 1)
+	time.Sleep(time.Duration(minutes) * time.Minute)
+	d = &diary{}
+	require.ErrorIs(b, scheduled(b, b.Open(), s, opts...).Run(b.Context(), d.lasting(time.Second)), cron.ErrOver)
+	return d.runs
+}
+
+func TestMissedSlotsAreMadeUpForAsFarAsIsAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []cron.Option
+		runs string
+		left int
+	}{
+		"the last":               {nil, "00:11 00:12", 9},
+		"three":                  {[]cron.Option{cron.Missed(3, 0)}, "00:09 00:10 00:11 00:12", 7},
+		"all":                    {[]cron.Option{cron.Missed(1000, 0)}, "00:02 00:03 00:04 00:05 00:06 00:07 00:08 00:09 00:10 00:11 00:12", 0},
+		"none":                   {[]cron.Option{cron.Missed(1, 20*time.Second)}, "00:12", 10},
+		"those of three minutes": {[]cron.Option{cron.Missed(1000, 3*time.Minute)}, "00:09 00:10 00:11 00:12", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				require.Equal(b, c.runs, strings.Join(away(b, 10, c.opts...), " "))
+				state, err := scheduled(b, b.Open(), every(time.Minute)).State(b.Context())
+				require.NoError(b, err)
+				require.Equal(b, c.left, state.LeftOut)
+			})
+		})
+	}
+}
+
+// A schedule of seconds, and nobody was there for a month.
+func TestManyMissedSlotsAreNotGoneThroughOneByOne(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		called := 0
+		s := scheduleFunc(func(t time.Time) time.Time {
+			called++
+			return every(time.Second).Next(t)
+		})
+		c := b.Open()
+		ctx, stop := context.WithCancel(b.Context())
+		stop()
+		require.ErrorIs(b, scheduled(b, c, s).Run(ctx, (&diary{}).lasting(0)), context.Canceled)
+		require.NoError(b, coordtest.Err(scheduled(b, c, s).State(b.Context())))
+		require.NoError(b, c.Create(b.Context(), "/cron/mark", []byte(`{"through":"1999-12-01T00:00:00Z"}`)))
+		called = 0
+		slot, err := scheduled(b, c, s).Begin(b.Context())
+		require.NoError(b, err)
+		require.WithinDuration(b, time.Now(), slot.At, 2*time.Second)
+		require.Less(b, called, 500_000)
+		require.NoError(b, coordtest.Err(slot.End(b.Context(), nil, nil)))
+	})
+}
+
+type scheduleFunc func(time.Time) time.Time
+
+func (f scheduleFunc) Next(t time.Time) time.Time { return f(t) }
+
+// Each slot takes two and a half minutes; two clients.
+func TestASlotThatIsDueWhileOneIsUnderWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts  []cron.Option
+		runs  string
+		after time.Duration // the first slot, until the last has ended
+	}{
+		"waits, and the last is run": {nil, "00:01 00:03 00:06", 7*time.Minute + 30*time.Second},
+		"waits":                      {[]cron.Option{cron.Missed(1000, 0)}, "00:01 00:02 00:03 00:04 00:05 00:06", 15 * time.Minute},
+		"is left out":                {[]cron.Option{cron.Skip()}, "00:01 00:04", 5*time.Minute + 30*time.Second},
+		"runs beside":                {[]cron.Option{cron.Beside(3)}, "00:01 00:02 00:03 00:04 00:05 00:06", 7*time.Minute + 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				s, first := in(6)
+				d := &diary{}
+				var running sync.WaitGroup
+				for range 2 {
+					c := scheduled(b, b.Open(), s, c.opts...)
+					running.Go(func() {
+						if err := c.Run(b.Context(), d.lasting(150*time.Second)); !errors.Is(err, cron.ErrOver) {
+							b.Error(err)
+						}
+					})
+				}
+				running.Wait()
+				require.Equal(b, c.runs, strings.Join(d.runs, " "))
+				require.Equal(b, c.after, time.Since(first).Round(30*time.Second))
+			})
+		})
+	}
+}
+
+func TestASlotWhoseClientHasGoneIsRunAgainUnlessItMayRunOnceOnly(t *testing.T) {
+	for _, mostOnce := range []bool{false, true} {
+		t.Run(fmt.Sprint(mostOnce), func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				var opts []cron.Option
+				if mostOnce {
+					opts = append(opts, cron.Attempts(1, 0))
+				}
+				s, first := in(2)
+				c := b.Open()
+				d := &diary{}
+				ctx, stop := context.WithCancel(b.Context())
+				one := coordtest.Go(func() error { return scheduled(b, c, s, opts...).Run(ctx, d.lasting(10*time.Minute)) })
+				time.Sleep(90 * time.Second)
+				other := scheduled(b, b.Open(), s, opts...)
+				two := coordtest.Go(func() error { return other.Run(b.Context(), d.lasting(0)) })
+				time.Sleep(10 * time.Second)
+				require.Len(b, d.runs, 1)
+				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+				stop()
+				require.ErrorIs(b, <-one, context.Canceled)
+				require.ErrorIs(b, <-two, cron.ErrOver)
+				cut.Heal()
+				runs, state := "00:01 00:01 00:02", once.Done
+				if mostOnce {
+					runs, state = "00:01 00:02", once.Unfinished
+				}
+				require.Equal(b, runs, strings.Join(d.runs, " "))
+				require.Equal(b, map[string]once.State{cron.Key(first): state, cron.Key(first.Add(time.Minute)): once.Done}, states(b, other))
+			})
+		})
+	}
+}
+
+func TestAFailureEndsASlotUnlessThereAreAttemptsLeft(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		for _, attempts := range []int{0, 1, 3} {
+			s, first := in(1)
+			opts := []cron.Option{cron.KeepLast(1000)}
+			if attempts > 0 {
+				opts = append(opts, cron.Attempts(attempts, time.Minute))
+			}
+			var at []time.Duration
+			var told []error
+			report := cron.Report(func(r once.Result, err error) {
+				require.Equal(b, once.Failed, r.State)
+				told = append(told, err)
+			})
+			c := scheduled(b, b.Open(), s, append(opts, report)...)
+			require.ErrorIs(b, c.Run(b.Context(), func(context.Context, *cron.Slot) ([]byte, error) {
+				at = append(at, time.Since(first))
+				return nil, errNoLuck
+			}), cron.ErrOver)
+			require.Equal(b, once.Failed, states(b, c)[cron.Key(first)])
+			require.Equal(b, slices.Repeat([]error{errNoLuck}, max(1, attempts)), told)
+			if require.Len(b, at, max(1, attempts)); attempts == 3 {
+				require.GreaterOrEqual(b, at[1]-at[0], time.Minute)
+				require.GreaterOrEqual(b, at[2]-at[1], 2*time.Minute)
+			}
+		}
+	})
+}
+
+func TestASlotWhoseClientStopsIsRunByAnother(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, _ := in(1)
+		d := &diary{}
+		ctx, stop := context.WithCancel(b.Context())
+		one := coordtest.Go(func() error { return scheduled(b, b.Open(), s).Run(ctx, d.lasting(time.Hour)) })
+		time.Sleep(90 * time.Second)
+		other := scheduled(b, b.Open(), s)
+		two := coordtest.Go(func() error { return other.Run(b.Context(), d.lasting(0)) })
+		time.Sleep(time.Second)
+		stop()
+		require.ErrorIs(b, <-one, context.Canceled)
+		stopped := time.Now()
+		require.ErrorIs(b, <-two, cron.ErrOver)
+		require.Less(b, time.Since(stopped), time.Second)
+		require.Equal(b, []string{"00:01", "00:01"}, d.runs)
+	})
+}
+
+// The client has chosen a slot. Until its claim arrives, the slot is over, and
+// so many others have ended that it is not on record.
+func TestASlotThatTheLedgerHasForgottenIsNotRunAgain(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		first := time.Now().UTC().Truncate(time.Second).Add(5 * time.Second)
+		s := until{every(time.Second), first.Add(9 * time.Second)}
+		late, d := b.Open(), &diary{}
+		slow := b.Server.Inject(creates("/cron/keys", late), zkembed.Delay(T/3))
+		var own []string
+		ended := coordtest.Go(func() error {
+			return scheduled(b, late, s, cron.KeepLast(1), cron.Missed(1000, 0), behind(-4*time.Second)).Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
+				own = append(own, s.Key)
+				return nil, nil
+			})
+		})
+		<-slow.Struck()
+		other := scheduled(b, b.Open(), s, cron.KeepLast(1), cron.Missed(1000, 0))
+		require.ErrorIs(b, other.Run(b.Context(), d.lasting(0)), cron.ErrOver)
+		require.ErrorIs(b, <-ended, cron.ErrOver)
+		require.NotContains(b, own, cron.Key(first))
+		require.Len(b, append(own, d.runs...), 10)
+		require.Len(b, states(b, other), 1)
+	})
+}
+
+// Its record was deleted after its client had gone.
+func TestASlotThatMayRunOnceOnlyIsNotRunAgainWithoutARecord(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(2)
+		d := &diary{}
+		c := b.Open()
+		one := scheduled(b, c, s, cron.Attempts(1, 0))
+		slot, err := one.Begin(b.Context())
+		require.NoError(b, err)
+		require.NoError(b, b.Server.ExpireSession(c.SessionID()))
+		<-slot.Done()
+		time.Sleep(T)
+		require.NoError(b, one.Ledger().Forget(b.Context(), slot.Key))
+		require.ErrorIs(b, scheduled(b, b.Open(), s, cron.Attempts(1, 0)).Run(b.Context(), d.lasting(0)), cron.ErrOver)
+		require.Equal(b, []string{first.Add(time.Minute).Format("15:04")}, d.runs)
+	})
+}
+
+// All say the same, and wait for the same.
+func TestJitterIsTheSameForAll(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(30)
+		delays := map[string]time.Duration{}
+		var mu sync.Mutex
+		var running sync.WaitGroup
+		for range 3 {
+			c := scheduled(b, b.Open(), s, cron.Jitter(50*time.Second))
+			running.Go(func() {
+				if err := c.Run(b.Context(), func(_ context.Context, s *cron.Slot) ([]byte, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					delays[s.Key] = time.Since(s.At)
+					return nil, nil
+				}); !errors.Is(err, cron.ErrOver) {
+					b.Error(err)
+				}
+			})
+		}
+		running.Wait()
+		require.Len(b, delays, 30)
+		some := map[time.Duration]bool{}
+		for _, d := range delays {
+			require.Less(b, d, 51*time.Second)
+			some[d.Round(10*time.Second)] = true
+		}
+		require.Greater(b, len(some), 3)
+		require.Greater(b, delays[cron.Key(first)], time.Second)
+	})
+}
+
+func TestAClockThatIsSetIsNoticedWithinAMinute(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		var mu sync.Mutex
+		ahead := time.Duration(0)
+		clock := cron.Clock(func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(ahead)
+		})
+		c := scheduled(b, b.Open(), every(24*time.Hour), clock)
+		slot := coordtest.Go(func() time.Time {
+			s, err := c.Begin(b.Context())
+			if err != nil {
+				b.Error(err)
+				return time.Time{}
+			}
+			_, _ = s.End(b.Context(), nil, nil)
+			return s.At
+		})
+		time.Sleep(time.Hour)
+		mu.Lock()
+		ahead = 23*time.Hour + time.Second
+		mu.Unlock()
+		set := time.Now()
+		require.Equal(b, "2000-01-02T00:00:00Z", cron.Key(<-slot))
+		require.LessOrEqual(b, time.Since(set), 61*time.Second)
+	})
+}
+
+func TestHowFarAScheduleHasComeIsShown(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, first := in(2)
+		c := scheduled(b, b.Open(), s)
+		state, err := c.State(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, cron.State{Next: first}, state)
+		slot, err := c.Begin(b.Context())
+		require.NoError(b, err)
+		state, err = c.State(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, cron.State{Through: first, Open: []time.Time{first}, Next: first.Add(time.Minute)}, state)
+		res, err := slot.End(b.Context(), []byte("result"), nil)
+		require.NoError(b, err)
+		require.Equal(b, "result", string(res.Data))
+		state, err = c.State(b.Context())
+		require.NoError(b, err)
+		require.Empty(b, state.Open)
+	})
+}
+
+func TestAWaitLeavesNoWatchBehind(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, _ := in(20)
+		var running sync.WaitGroup
+		for range 3 {
+			c := scheduled(b, b.Open(), s, cron.Keep(24*time.Hour))
+			running.Go(func() { _ = c.Run(b.Context(), (&diary{}).lasting(10*time.Second)) })
+		}
+		running.Wait()
+		require.LessOrEqual(b, b.Server.WatchCount(), 3, "one on the mark for each: %q", b.Server.Watched())
+	})
+}
+
+func TestCallsEndWhenNoServerAnswers(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := scheduled(b, b.Open(), every(time.Minute))
+		silent := b.Server.Partition(zkembed.Cut{})
+		for name, call := range map[string]func(context.Context) error{
+			"Run":   func(ctx context.Context) error { return c.Run(ctx, (&diary{}).lasting(0)) },
+			"State": func(ctx context.Context) error { return coordtest.Err(c.State(ctx)) },
+		} {
+			begun := time.Now()
+			require.ErrorIs(b, call(b.Within(time.Second)), context.DeadlineExceeded, name)
+			require.LessOrEqual(b, time.Since(begun), 1100*time.Millisecond, name)
+		}
+		silent.Heal()
+	})
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := coordtest.Open(t, w.ConnectString())
+	good := every(time.Minute)
+	for _, path := range []string{"", "/", "relative", "/ends/", "/a//b"} {
+		require.ErrorIs(t, coordtest.Err(cron.New(c, path, good)), coord.ErrInvalid, "%q", path)
+	}
+	require.ErrorIs(t, coordtest.Err(cron.New(nil, "/cron", good)), coord.ErrInvalid)
+	require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", nil)), coord.ErrInvalid)
+	for i, opts := range [][]cron.Option{
+		{nil},
+		{cron.Attempts(0, 0)},
+		{cron.Keep(0)},
+		{cron.KeepLast(0)},
+		{cron.Missed(0, 0)},
+		{cron.Missed(1001, 0)},
+		{cron.Missed(1, -1)},
+		{cron.Beside(0)},
+		{cron.Beside(1001)},
+		{cron.Jitter(-1)},
+		{cron.Clock(nil)},
+		{cron.Report(nil)},
+		{cron.Skip(), cron.Beside(2)},
+	} {
+		require.ErrorIs(t, coordtest.Err(cron.New(c, "/cron", good, opts...)), coord.ErrInvalid, i)
+	}
+	s := scheduled(t, c, good)
+	require.ErrorIs(t, s.Run(coordtest.Limited(t), nil), coord.ErrInvalid)
+	stuck := scheduled(t, c, scheduleFunc(func(t time.Time) time.Time { return t }))
+	require.ErrorContains(t, coordtest.Err(stuck.Begin(coordtest.Limited(t))), "not later")
+	require.NoError(t, coordtest.Err(c.Txn(coordtest.Limited(t), coord.SetOp("/cron/mark", []byte("scribble"), -1))))
+	require.ErrorContains(t, coordtest.Err(s.Begin(coordtest.Limited(t))), "/cron/mark")
+	require.ErrorContains(t, coordtest.Err(s.State(coordtest.Limited(t))), "scribble")
+}
+
+func behind(by time.Duration) cron.Option {
+	return cron.Clock(func() time.Time { return time.Now().Add(-by) })
+}
+
+// creates matches the creation of the client's first node below a path.
+func creates(below string, c *coord.Client) zkembed.Match {
+	return zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: below, Times: 1}
+}
+
+// The requests that the package's documentation names.
+func TestTheCostOfASlot(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		s, _ := in(200)
+		runs, waits := b.Open(coord.WithSessionTimeout(time.Hour)), b.Open(coord.WithSessionTimeout(time.Hour))
+		ctx, stop := context.WithCancel(b.Context())
+		var running sync.WaitGroup
+		for _, c := range []*cron.Cron{scheduled(b, runs, s), scheduled(b, waits, s, behind(time.Second))} {
+			running.Go(func() { _ = c.Run(ctx, (&diary{}).lasting(10*time.Second)) })
+		}
+		time.Sleep(150*time.Minute + 30*time.Second) // records are deleted
+		one, other := b.Server.SessionCounts(runs.SessionID()), b.Server.SessionCounts(waits.SessionID())
+		time.Sleep(10 * time.Minute)
+		mine, others := b.Server.SessionCounts(runs.SessionID()).Since(one), b.Server.SessionCounts(waits.SessionID()).Since(other)
+		require.LessOrEqual(b, mine.Total(), 10*42)
+		require.LessOrEqual(b, others.Total(), 10*6)
+		stop()
+		running.Wait()
+	})
+}

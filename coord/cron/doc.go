@@ -1,0 +1,81 @@
+// Package cron runs each slot of a schedule once, by any of the clients that
+// have it.
+//
+// # What
+//
+// Every replica of a service runs the same schedule at the same path. Of each
+// slot, which is an instant that the schedule names, one of them calls its
+// function:
+//
+//	c, err := cron.New(client, "/cron/report", schedule)
+//	err = c.Run(ctx, func(ctx context.Context, s *cron.Slot) ([]byte, error) {
+//		return nil, report(ctx, s.At)
+//	})
+//
+// A [Schedule] has one method, as those of github.com/robfig/cron/v3 have it;
+// [In] and [WallClock] read it by the clock of a time zone. Whose function a
+// slot is depends on which client comes first. If that one dies, another one
+// takes its place.
+//
+// A slot is a job in a ledger of package once ([Cron.Ledger]), and its key is
+// the instant in UTC, not the time at which a client looks at its clock. Beside
+// the ledger, a mark says how far the schedule has come.
+//
+//   - By default at least once: a slot whose client died in the middle is run
+//     again, until a function has returned, in time and whatever it returned.
+//   - [Attempts] has failures repeated, and gives up after n attempts.
+//   - Attempts(1, 0) is at most once: a slot whose client died is not run again.
+//   - [Missed] says what becomes of slots for which nobody was there, [Skip] and
+//     [Beside] of those that are due while one is under way: by default, the
+//     last one of them is run as soon as possible.
+//
+// # Guarantees
+//
+//   - Slots begin in the order of the schedule, and each is begun, or counted as
+//     left out ([State]), exactly once, however much clocks differ: the next one
+//     follows from the mark, not from a clock. A clock says only when it is due.
+//   - A slot that is over is not begun again, by a client whose clock is behind
+//     or that was cut off, also when its record was deleted.
+//   - A slot is run by one client at a time, and no more slots at a time than
+//     Beside says, under the conditions that package coord states.
+//   - With Attempts(n), the function is called n times at most, by all clients
+//     together, in whatever way they end.
+//   - Every call ends with its context, but for the function.
+//
+// # Not guaranteed
+//
+//   - When a slot begins. It is due by the clock of the client that is first: a
+//     client whose clock is ahead has it begin early, by as much. One that is
+//     ahead by days chooses the slots of these days, and the others have nothing
+//     to do until then.
+//   - That the function's own effects happen once: see package once. The token
+//     of a [Slot] is for resources that can refuse an earlier attempt.
+//   - All clients should use the same schedule and the same options. What is due
+//     and what is left out is decided by whoever is first.
+//   - The first client of all begins with the slot after its arrival.
+//
+// # When the session or connection fails
+//
+// A slot that is under way lasts as long as its hold: over outages of T/3. If
+// the hold is lost, the function's context ends, and another client runs the
+// slot again, or nobody does, at most once. Run goes on over lost sessions.
+// Whose function was called, and returned without an error before its hold was
+// lost, has run its slot; if the end could not be put on record ([Report]),
+// another client may run it again.
+//
+// # Znodes
+//
+//	/cron/report/mark                                  persistent: one line of JSON
+//	/cron/report/keys/07/2026-11-23T16:05:00Z/record   as in package once
+//	/cron/report/log, /cron/report/guards              as in package once
+//
+// By default the records of the newest 100 runs are kept: [Keep], [KeepLast].
+//
+// # Cost
+//
+// A slot: 40 requests by the client that runs it, half of which delete the
+// record of an old one, and 5 by each other client, which hears of the
+// beginning and the end. Each client has a watch on the mark, and while another
+// one runs a slot, on that one's node. Between slots nobody asks the servers
+// for anything.
+package cron

@@ -1,0 +1,139 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// mark is how far the clients have come, on which they agree. A slot is chosen
+// by a change of the mark, in the order of the schedule, whatever the clocks of
+// those who choose. It is run only while the mark names it: the change that
+// says so is made by the one who holds the slot's lock.
+type mark struct {
+	Through time.Time `json:"through"`           // the newest slot that was chosen or left out
+	Open    []open    `json:"open,omitempty"`    // chosen, and not known to have ended
+	LeftOut int       `json:"leftOut,omitempty"` // of all slots so far
+}
+
+// open is a slot that was chosen.
+type open struct {
+	Slot  time.Time `json:"slot"`
+	Begun int       `json:"begun,omitempty"` // how often its function was called, or was about to be
+	Token int64     `json:"token,omitempty"` // of the hold that did so last
+}
+
+func (m *mark) find(slot time.Time) int {
+	return slices.IndexFunc(m.Open, func(o open) bool { return o.Slot.Equal(slot) })
+}
+
+// leave removes a slot that is over.
+func (m *mark) leave(slot time.Time) {
+	m.Open = slices.DeleteFunc(m.Open, func(o open) bool { return o.Slot.Equal(slot) })
+}
+
+func (m *mark) encode() []byte {
+	data, _ := json.Marshal(m) // never fails
+	return data
+}
+
+func (c *Cron) marked() string { return c.path + "/mark" }
+
+// decode reads the mark; without a node, the schedule begins now.
+func (c *Cron) decode(data []byte, stat coord.Stat, now time.Time) (*mark, error) {
+	m := &mark{Through: now.UTC().Round(0)}
+	if stat.Czxid == 0 {
+		return m, nil
+	}
+	if err := json.Unmarshal(data, m); err != nil || m.Through.IsZero() {
+		return nil, fmt.Errorf("%w: %s: the data %.40q are no mark of a schedule; delete the node, and the schedule begins anew",
+			coord.ErrInvalid, c.marked(), data)
+	}
+	return m, nil
+}
+
+// change changes the mark. It may do so again when a reply was lost.
+func (c *Cron) change(
+	ctx context.Context, write func(context.Context, ...coord.Op) ([]coord.Result, error), decide func(m *mark) error,
+) error {
+	now := c.clock()
+	return c.client.Retry(ctx, func(ctx context.Context) error {
+		return recipe.NewRecord(c.client, c.marked()).Change(ctx, write, func(data []byte, stat coord.Stat) ([]byte, error) {
+			m, err := c.decode(data, stat, now)
+			if err == nil {
+				err = decide(m)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return m.encode(), nil
+		})
+	})
+}
+
+// choose puts the next slot that is due into the mark, if there is room, and
+// returns it.
+func (c *Cron) choose(ctx context.Context) (slot time.Time, err error) {
+	now := c.clock()
+	err = c.change(ctx, c.client.Txn, func(m *mark) error {
+		d, err := c.due(m.Through, now)
+		slot = time.Time{}
+		if err == nil && !d.slot.IsZero() && len(m.Open) < c.beside {
+			slot = d.slot
+			m.Through, m.LeftOut = d.slot, m.LeftOut+d.left
+			m.Open = append(m.Open, open{Slot: d.slot})
+		}
+		return err
+	})
+	return slot, err
+}
+
+// settle notes that a slot is over, as the ledger says.
+func (c *Cron) settle(ctx context.Context, slot time.Time) error {
+	return c.change(ctx, c.client.Txn, func(m *mark) error {
+		m.leave(slot)
+		return nil
+	})
+}
+
+// enter notes that the function is about to be called, or returns false if the
+// mark does not name the slot: it is over, which the ledger may have forgotten,
+// or the server lags behind.
+func (s *Slot) enter(ctx context.Context) (is bool, err error) {
+	c := s.cron
+	err = c.change(ctx, s.Txn, func(m *mark) error {
+		i := m.find(s.At)
+		if is = i >= 0; !is || m.Open[i].Token == s.Token() {
+			return nil
+		}
+		if is = c.attempts == 0 || m.Open[i].Begun < c.attempts; !is {
+			m.leave(s.At) // it has begun so often, and its record was deleted
+			return nil
+		}
+		m.Open[i].Begun, m.Open[i].Token = m.Open[i].Begun+1, s.Token()
+		return nil
+	})
+	return is && err == nil, err
+}
+
+// leave notes that the slot is over, before the ledger does: a slot that the
+// mark names has not ended, even if it has no record.
+func (s *Slot) leave(ctx context.Context) error {
+	c, now := s.cron, s.cron.clock()
+	return c.change(ctx, s.Txn, func(m *mark) error {
+		m.leave(s.At)
+		if !c.skip {
+			return nil
+		}
+		d, err := c.due(m.Through, now)
+		if err == nil && !d.newest.IsZero() {
+			m.Through, m.LeftOut = d.newest, m.LeftOut+d.all
+		}
+		return err
+	})
+}

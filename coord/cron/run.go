@@ -1,0 +1,109 @@
+package cron
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+// Slot is one attempt to run a slot, by the holder of its lock. The hold's
+// token is larger than those of the attempts before.
+type Slot struct {
+	*once.Run
+	At time.Time // the slot's instant, in UTC
+
+	cron *Cron
+}
+
+// Func runs a slot. Its context ends when the hold does, and with Run's. The
+// data that it returns are put on record.
+type Func = func(ctx context.Context, s *Slot) ([]byte, error)
+
+// Run has f called for each slot that falls to this client, until ctx ends or
+// the schedule is over ([ErrOver]): Run every replica's, and one of them runs
+// each slot. It returns when the functions under way have returned. An error of
+// f is on record ([Report]), and does not end Run; of other errors, only those
+// do that another try cannot mend, such as a missing permission.
+//
+// A function that fails after ctx has ended has not run its slot: another
+// client does, unless the [Attempts] are used up.
+func (c *Cron) Run(ctx context.Context, f Func) error {
+	if f == nil {
+		return c.failed("run", fmt.Errorf("%w: the function is nil", coord.ErrInvalid))
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		s, err := c.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		running.Go(func() { s.perform(ctx, f) })
+	}
+}
+
+// perform calls the function and ends the slot.
+func (s *Slot) perform(ctx context.Context, f Func) {
+	data, failure := f(s.Context(ctx), s)
+	if failure != nil && ctx.Err() != nil {
+		s.Abandon()
+		s.cron.report(once.Result{Key: s.Key, State: once.Unfinished, Attempt: s.Attempt}, failure)
+		return
+	}
+	ending, cancel := recipe.Grace(ctx)
+	defer cancel()
+	res, err := s.End(ending, data, failure)
+	s.cron.report(res, recipe.Joined(failure, err))
+}
+
+// End puts the end of a slot on record, failed if failure is not nil, and
+// releases the hold: see [once.Run.End]. If there are [Attempts] left after a
+// failure, the slot is run again. To leave the slot to another client, call
+// Abandon instead, which is no end.
+func (s *Slot) End(ctx context.Context, data []byte, failure error) (once.Result, error) {
+	if failure == nil || s.Attempt >= s.cron.attempts {
+		_ = s.leave(ctx) // otherwise those who look at the record do so
+	}
+	return s.Run.End(ctx, data, failure)
+}
+
+// State is how far a schedule has come.
+type State struct {
+	Through time.Time   // the newest slot that was begun or left out, or when the first client came
+	Open    []time.Time // begun, and not known to have ended
+	LeftOut int         // how many were left out so far
+	Next    time.Time   // when the next slot is due, by this client's clock; zero if there is none
+}
+
+// State returns how far the schedule has come: one read. It is zero, but for
+// Next, if no client has come yet.
+func (c *Cron) State(ctx context.Context) (State, error) {
+	s, now := State{}, c.clock()
+	data, stat, err := c.client.Get(ctx, c.marked())
+	if errors.Is(err, coord.ErrNoNode) {
+		err = nil
+	}
+	m, bad := c.decode(data, stat, now)
+	if err = cmp.Or(err, bad); err != nil {
+		return s, c.failed("state", err)
+	}
+	d, err := c.due(m.Through, now)
+	s.Next = d.at
+	if !d.slot.IsZero() {
+		s.Next = c.begins(d.slot)
+	}
+	for _, o := range m.Open {
+		s.Open = append(s.Open, o.Slot)
+	}
+	if stat.Czxid != 0 {
+		s.Through, s.LeftOut = m.Through, m.LeftOut
+	}
+	return s, c.failed("state", err)
+}
