@@ -16,13 +16,16 @@
 //
 // With [WithHealth], Run stands and leads only while a check of the caller's
 // succeeds. [Handler] tells probes and load balancers whether this process is
-// well, and whether it leads.
+// well, and whether it leads. [WithPriority] chooses the next leader among the
+// candidates, and [Term.Transfer] and [Election.Transfer] hand the lead to one
+// of them.
 //
 // # Guarantees
 //
 //   - At most one term can be trusted at a time, under the conditions that
 //     package coord states; tokens grow from term to term.
-//   - Candidates are elected in the order in which they came.
+//   - Candidates are elected in the order in which they came, unless one steps
+//     behind another: see [WithPriority] and [Term.Transfer].
 //   - When a leader dies, the next leads as soon as the dead one's session has
 //     ended: at the latest after the session time-out and two server ticks.
 //   - A candidate whose session died while it waited is not elected by the
@@ -47,6 +50,8 @@
 //     window ends, a little before the servers do: for that time the line still
 //     shows it, though it leads no more.
 //   - Observe shows the latest state, not every state.
+//   - Leader and Observe may show a candidate that is first in line and steps
+//     aside.
 //   - A request to step down leaves the leader's data in Curator's dialect. In
 //     Kazoo's, or if another program writes the request, it replaces them,
 //     unless they are the identity: Leader then has none to show until the next
@@ -82,12 +87,13 @@
 //
 // # Cost
 //
-// Campaign: create and list, which travel together, one round trip; then the
-// notice, another. Resign: one request. A candidate watches the two before it,
-// and its own node: when a leader goes, the two behind it are woken, and no
-// others. Proclaim: one request, one more before its nodes are watched. Leader:
-// an empty write, a list, a read of the notice and one of the node, one after
-// the other. Observe: the same at the beginning; then a list and a read for
-// each change, one read more when another leads, and every observer wakes at
-// each. In the Kazoo dialect there is no notice to make or to read.
+// Campaign: create and list, which travel together, one round trip; then a read
+// of the directory's data, and the notice. Resign: one request. A candidate
+// watches the two before it, and its own node: when a leader goes, the two
+// behind it are woken, and no others. Proclaim: one request, one more before
+// its nodes are watched. Leader: an empty write, a list, a read of the notice
+// and one of the node, one after the other. Observe: the same at the beginning;
+// then a list and a read for each change, one read more when another leads, and
+// every observer wakes at each. In the Kazoo dialect there is no notice to make
+// or to read.
 package election

@@ -21,6 +21,7 @@ type Election struct {
 	line   coord.Line
 	health *recipe.Health       // nil without [WithHealth]
 	newest atomic.Pointer[Term] // for [Handler]
+	rank   *int                 // nil without [WithPriority]
 }
 
 // Option sets something about the candidates that an [Election] makes.
@@ -64,17 +65,19 @@ func New(client *coord.Client, path string, opts ...Option) (*Election, error) {
 // Campaign returns an error, nothing is left behind: a node that could not be
 // deleted yet is deleted in the background.
 func (e *Election) Campaign(ctx context.Context, data []byte) (*Term, error) {
-	return e.stand(ctx, "campaign", data, e.client.Acquire)
+	return e.stand(ctx, "campaign", data, e.client.Acquire, false)
 }
 
 // TryCampaign is Campaign without waiting: it fails with [coord.ErrBusy] when a
 // candidate stands for election already, which costs one read and no write.
 // While no server can be reached, it waits for one until ctx ends.
 func (e *Election) TryCampaign(ctx context.Context, data []byte) (*Term, error) {
-	return e.stand(ctx, "try to campaign", data, e.client.TryAcquire)
+	return e.stand(ctx, "try to campaign", data, e.client.TryAcquire, true)
 }
 
-func (e *Election) stand(ctx context.Context, op string, data []byte, acquire func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error)) (*Term, error) {
+func (e *Election) stand(
+	ctx context.Context, op string, data []byte, acquire func(context.Context, coord.Spec, coord.Rule) (*coord.Hold, error), try bool,
+) (*Term, error) {
 	if err := e.checkData(op, data); err != nil {
 		return nil, err
 	}
@@ -82,22 +85,29 @@ func (e *Election) stand(ctx context.Context, op string, data []byte, acquire fu
 		data = []byte(e.client.Identity())
 	}
 	for {
-		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: data, Exclusive: true}, coord.First)
+		h, err := acquire(ctx, coord.Spec{Line: e.line, Kind: "latch", Data: e.ranked(data), Exclusive: true}, coord.First)
 		if err != nil {
 			return nil, err
 		}
-		if err = e.post(ctx, h, data); err == nil {
+		err = e.mayLead(ctx, h)
+		if err == nil {
+			err = e.post(ctx, h, data)
+		}
+		if err == nil {
 			t := newTerm(e, h, data)
 			e.newest.Store(t)
 			return t, nil
 		}
 		h.Abandon()
-		if ctx.Err() != nil {
-			err = recipe.Ended(ctx)
-		}
-		if ctx.Err() != nil || !errors.Is(err, coord.ErrLost) {
+		switch aside := errors.Is(err, errAside); {
+		case ctx.Err() != nil:
+			return nil, e.client.Failure(op, e.line.Dir, recipe.Ended(ctx))
+		case aside && try:
+			return nil, e.client.Failure(op, e.line.Dir, coord.ErrBusy)
+		case !aside && !errors.Is(err, coord.ErrLost):
 			return nil, e.client.Failure(op, e.line.Dir, err)
 		}
+		ctx = recipe.Patient(ctx)
 	}
 }
 

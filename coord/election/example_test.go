@@ -98,3 +98,22 @@ func ExampleWithHealth() {
 	}
 	_ = replica
 }
+
+func ExampleWithPriority() {
+	open := func(client *coord.Client, zone int) (*election.Election, error) {
+		e, err := election.New(client, "/services/billing/leader", election.WithPriority(zone))
+		return e, err
+	}
+	_ = open
+}
+
+func ExampleTerm_Transfer() {
+	toTheLast := func(ctx context.Context, e *election.Election, term *election.Term) error {
+		line, err := e.Candidates(ctx)
+		if err != nil {
+			return err
+		}
+		return term.Transfer(ctx, line[len(line)-1].Node)
+	}
+	_ = toTheLast
+}

@@ -117,9 +117,9 @@ func TestASickLeaderResignsAndStandsAgainWhenItIsWell(t *testing.T) {
 func TestFewerFailuresInARowEndNoTerm(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		ctx, cancel := context.WithCancel(b.Context())
-		calls := 0
+		var calls atomic.Int32
 		e, err := election.New(b.Open(), "/e", election.WithHealth(every, failures, func(context.Context) error {
-			if calls++; calls%failures == 1 {
+			if calls.Add(1)%failures == 1 {
 				return nil
 			}
 			return errDisk
@@ -129,7 +129,7 @@ func TestFewerFailuresInARowEndNoTerm(t *testing.T) {
 		<-begun
 		time.Sleep(time.Hour)
 		require.Empty(b, over)
-		require.Greater(b, calls, 300)
+		require.Greater(b, calls.Load(), int32(300))
 		cancel()
 		require.ErrorIs(b, <-done, context.Canceled)
 	})

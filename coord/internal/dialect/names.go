@@ -84,17 +84,24 @@ func Prefix(d Dialect, guid, kind string) string {
 	return "_c_" + guid + "-" + d.marker(kind)
 }
 
-// GUID makes a random identifier in the dialect's form: 32 hexadecimal digits,
-// for Curator with the dashes of a version 4 UUID.
+// GUID makes a random identifier in the dialect's form: the 32 hexadecimal
+// digits of a UUID, for Curator with its dashes. The version is 8, for what its
+// maker defines (RFC 9562). Curator and Kazoo use 4, and look at none.
 func GUID(d Dialect) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	if d == Kazoo {
-		return hex.EncodeToString(b[:])
-	}
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 	s := hex.EncodeToString(b[:])
+	if d == Kazoo {
+		return s
+	}
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// IsOurs reports whether a GUID is of the version that [GUID] makes.
+func IsOurs(guid string) bool {
+	digits := strings.ReplaceAll(guid, "-", "")
+	return len(digits) == 32 && digits[12] == '8'
 }
 
 // parse reads names of these kinds, and of the well-known ones.
@@ -234,9 +241,27 @@ func Under(data []byte, nodes []string) []byte {
 	return slices.Concat(data, []byte(underLine), []byte(strings.Join(nodes, "/")))
 }
 
-// Split takes the names that Under has added from data.
+// noteLine begins each of the lines that [Note] adds. It looks like no variable
+// of an environment, which data may be.
+const noteLine = "\nCOORD-"
+
+// Note adds a line to a node's data, which [Own] leaves out.
+func Note(data []byte, key, value string) []byte {
+	return slices.Concat(data, []byte(noteLine), []byte(key), []byte("="), []byte(value))
+}
+
+// Noted returns what the line of a key says.
+func Noted(data []byte, key string) (value string, found bool) {
+	_, line, found := bytes.Cut(data, []byte(noteLine+key+"="))
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	return string(line), found
+}
+
+// Split takes the lines that this module has added from data, and returns the
+// names that Under has added.
 func Split(data []byte) (own []byte, under []string) {
-	own, line, found := bytes.Cut(data, []byte(underLine))
+	own, _, _ = bytes.Cut(data, []byte(noteLine))
+	own, line, found := bytes.Cut(own, []byte(underLine))
 	if found {
 		under = strings.Split(string(line), "/")
 	}

@@ -1,0 +1,110 @@
+package election
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+)
+
+// WithPriority has the candidates stand with a priority: when a leader's term
+// is over, the candidate with the highest one leads next, and of equal ones the
+// one that has not stepped aside for another, and then the first in line.
+// Nobody takes the lead from one who leads.
+//
+// Whoever has its turn in the line looks who else stands there, and steps
+// behind one of higher priority once: it leaves the line, and joins it again at
+// its end. The choice is among candidates by this package that stand with a
+// priority; those without one, and Curator's and Kazoo's, lead when their turn
+// comes. One that joins at that moment may be overlooked.
+//
+// To look costs a list, and a read of each candidate in line, in two round
+// trips; to step aside costs as much as to campaign. The priority is a line
+// behind the data of the candidate's node, which Curator's getParticipants
+// shows; in its dialect, getLeader does not.
+func WithPriority(priority int) Option {
+	return func(e *Election) error {
+		e.rank = &priority
+		return nil
+	}
+}
+
+// The keys of notes ([inspect.Note]): on a candidate's node, its priority; on
+// the directory, the node of the candidate that a leader has named.
+const (
+	priorityKey = "PRIORITY"
+	nextKey     = "NEXT"
+)
+
+// ranked are the data of a candidate's node.
+func (e *Election) ranked(data []byte) []byte {
+	if e.rank == nil {
+		return data
+	}
+	return inspect.Note(data, priorityKey, strconv.Itoa(*e.rank))
+}
+
+// errAside: another candidate is to lead.
+var errAside = errors.New("another candidate goes first")
+
+// mayLead returns errAside if the candidate that is first in line is to step
+// behind another: the one that a former leader has named, or one of higher
+// priority.
+func (e *Election) mayLead(ctx context.Context, h *coord.Hold) error {
+	data, _, err := e.client.Get(ctx, e.line.Dir)
+	if err != nil && !errors.Is(err, coord.ErrNoAuth) {
+		return cmp.Or(h.Err(), err)
+	}
+	next, named := inspect.Noted(data, nextKey)
+	if named && next == path.Base(h.Node()) || !named && e.rank == nil {
+		return nil
+	}
+	names, err := e.client.Children(ctx, e.line.Dir)
+	if err != nil {
+		return cmp.Or(h.Err(), err)
+	}
+	others := slices.DeleteFunc(e.line.Order(names, e.client.Dialect()), func(c coord.Contender) bool { return c.Name == path.Base(h.Node()) })
+	if slices.ContainsFunc(others, func(c coord.Contender) bool { return c.Name == next }) {
+		return errAside
+	}
+	if e.rank == nil {
+		return nil
+	}
+	priorities, err := e.priorities(ctx, others)
+	if err == nil && slices.ContainsFunc(priorities, func(other int) bool { return other > *e.rank }) {
+		return errAside
+	}
+	return cmp.Or(h.Err(), err)
+}
+
+// priorities are those of the candidates that state one.
+func (e *Election) priorities(ctx context.Context, candidates []coord.Contender) ([]int, error) {
+	var mu sync.Mutex
+	var all []int
+	var failed error
+	var reading sync.WaitGroup
+	for _, c := range candidates {
+		reading.Go(func() {
+			data, _, err := e.client.Get(ctx, e.line.Dir+"/"+c.Name)
+			value, stated := inspect.Noted(data, priorityKey)
+			priority, invalid := strconv.Atoi(value)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, coord.ErrNoNode), errors.Is(err, coord.ErrNoAuth):
+			case err != nil:
+				failed = err
+			case stated && invalid == nil:
+				all = append(all, priority)
+			}
+		})
+	}
+	reading.Wait()
+	return all, failed
+}

@@ -1,0 +1,364 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+	"github.com/zkcoord/zkcoord/zkembed"
+)
+
+// crowd are candidates of one election, which stand one after the other, each
+// with a client of its own. Who is elected is told.
+type crowd struct {
+	coordtest.Bubble
+	opts    []coord.Option
+	elected chan *election.Term
+	clients map[string]*coord.Client
+}
+
+func newCrowd(b coordtest.Bubble, opts ...coord.Option) *crowd {
+	return &crowd{b, opts, make(chan *election.Term, 100), map[string]*coord.Client{}}
+}
+
+// stand has a candidate stand, behind all others.
+func (c *crowd) stand(name string, opts ...election.Option) *election.Election {
+	c.Helper()
+	c.clients[name] = c.Open(c.opts...)
+	e, err := election.New(c.clients[name], electionPath, opts...)
+	require.NoError(c, err)
+	go func() {
+		if term, err := e.Campaign(c.Context(), []byte(name)); err == nil {
+			c.elected <- term
+		}
+	}()
+	time.Sleep(time.Second)
+	return e
+}
+
+// next returns the newest term, which is a candidate's of this name.
+func (c *crowd) next(name string) *election.Term {
+	c.Helper()
+	select {
+	case term := <-c.elected:
+		leader := leaderOf(c, c.any())
+		require.Equal(c, name, string(leader.Data))
+		require.Equal(c, term.Node(), leader.Node)
+		return term
+	case <-time.After(time.Hour):
+		require.Fail(c, "nobody is elected")
+		return nil
+	}
+}
+
+// follow requires that candidates are elected in this order, and no other.
+func (c *crowd) follow(before *election.Term, names ...string) {
+	c.Helper()
+	for _, name := range names {
+		require.NoError(c, before.Resign(c.Context()))
+		next := c.next(name)
+		require.Greater(c, next.Token(), before.Token())
+		before = next
+	}
+	require.NoError(c, before.Resign(c.Context()))
+	time.Sleep(time.Minute)
+	require.Empty(c, c.elected)
+}
+
+func (c *crowd) any() *election.Election {
+	c.Helper()
+	e, err := election.New(c.Open(c.opts...), electionPath)
+	require.NoError(c, err)
+	return e
+}
+
+// node returns the node of a candidate.
+func (c *crowd) node(name string) string {
+	c.Helper()
+	line, err := c.any().Candidates(c.Context())
+	require.NoError(c, err)
+	for _, candidate := range line {
+		if candidate.Owner == name {
+			return candidate.Node
+		}
+	}
+	require.Fail(c, "no such candidate", name)
+	return ""
+}
+
+// foreign has a candidate of another library stand, behind all others, and
+// returns its node and its client.
+func (c *crowd) foreign() (node string, other *coord.Client) {
+	c.Helper()
+	other, name := c.Open(c.opts...), "_c_01234567-89ab-4bcd-8f01-23456789abcd-latch-"
+	if other.Dialect() == coord.Kazoo {
+		name = "0123456789ab4cdef0123456789abcde__lock__"
+	}
+	made, err := other.Txn(c.Context(), coord.AppendOp(electionPath+"/"+name, []byte("foreign")))
+	require.NoError(c, err)
+	return made[0].Path, other
+}
+
+// inDialects runs a test in both dialects.
+func inDialects(t *testing.T, f func(c *crowd)) {
+	for _, d := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		t.Run(string(d), func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) { f(newCrowd(b, coord.WithDialect(d))) })
+		})
+	}
+}
+
+func TestTheCandidateOfTheHighestPriorityLeadsNext(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a", election.WithPriority(1))
+		leader := c.next("a")
+		c.stand("b", election.WithPriority(-1))
+		c.stand("c", election.WithPriority(2))
+		c.stand("d", election.WithPriority(10))
+		c.stand("e", election.WithPriority(2))
+		time.Sleep(time.Hour)
+		require.NoError(c, leader.Err(), "the lead was taken from one who leads")
+		require.Empty(c, c.elected)
+		c.follow(leader, "d", "e", "c", "b") // c stepped behind d
+	})
+}
+
+func TestACandidateWithoutPriorityLeadsWhenItsTurnComes(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a", election.WithPriority(1))
+		leader := c.next("a")
+		c.stand("b", election.WithPriority(-5))
+		c.stand("c")
+		c.stand("d")
+		c.follow(leader, "b", "c", "d")
+	})
+}
+
+func TestACandidateWithPriorityThatIsGoneIsNotWaitedFor(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a", election.WithPriority(1))
+		leader := c.next("a")
+		c.stand("b", election.WithPriority(2))
+		c.stand("c", election.WithPriority(3))
+		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].SessionID()}})
+		require.NoError(c, leader.Resign(c.Context()))
+		c.next("b")
+		cut.Heal()
+	})
+}
+
+func TestALeaderNamesTheNext(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c", election.WithPriority(7))
+		c.stand("d")
+		c.stand("e")
+		require.NoError(c, c.clients["a"].Retry(c.Context(), func(ctx context.Context) error {
+			_, err := c.clients["a"].Set(ctx, electionPath, []byte("a directory's own"), -1)
+			return err
+		}))
+		held := leader.Context(c.Context())
+		require.NoError(c, leader.Transfer(c.Context(), c.node("d")))
+		require.ErrorIs(c, leader.Err(), coord.ErrReleased)
+		require.ErrorIs(c, held.Err(), context.Canceled)
+		time.Sleep(time.Minute)
+		next := c.next("d")
+		require.NoError(c, next.Transfer(c.Context(), next.Node()), "to itself")
+		require.NoError(c, next.Err())
+		data, _, err := c.clients["a"].Get(c.Context(), electionPath)
+		require.NoError(c, err)
+		require.Regexp(c, "^a directory's own\n", string(data))
+		c.follow(next, "e", "b", "c") // those before it stepped behind it once
+	})
+}
+
+// What the directory says about the next need not be this package's.
+func TestANameThatIsNoCandidatesHoldsNobodyUp(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		require.NoError(c, c.clients["a"].Create(c.Context(), electionPath+"/thing", nil))
+		_, err := c.clients["a"].Set(c.Context(), electionPath, inspect.Note(nil, "NEXT", "thing"), -1)
+		require.NoError(c, err)
+		c.stand("b")
+		c.follow(leader, "b")
+	})
+}
+
+func TestOneWhoIsNamedStepsBehindNobody(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a", election.WithPriority(0))
+		leader := c.next("a")
+		c.stand("b", election.WithPriority(1))
+		c.stand("c", election.WithPriority(9))
+		require.NoError(c, leader.Transfer(c.Context(), c.node("b")))
+		c.follow(c.next("b"), "c")
+	})
+}
+
+func TestATransferToOneWhoIsGoneLeavesTheLeader(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c")
+		gone := c.node("c")
+		c.Close(c.clients["c"])
+		for _, transfer := range []func(context.Context, string) error{leader.Transfer, c.any().Transfer} {
+			for _, candidate := range []string{gone, "nobody", ""} {
+				require.ErrorIs(c, transfer(c.Context(), candidate), election.ErrNoCandidate)
+			}
+		}
+		require.NoError(c, leader.Err())
+		data, _, err := c.clients["a"].Get(c.Context(), electionPath)
+		require.NoError(c, err)
+		require.Empty(c, data)
+		c.follow(leader, "b")
+	})
+}
+
+func TestATransferPastOneWhoDoesNotStepAsideIsRefused(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		foreign, other := c.foreign()
+		c.stand("c")
+		for _, transfer := range []func(context.Context, string) error{leader.Transfer, c.any().Transfer} {
+			err := transfer(c.Context(), c.node("c"))
+			require.ErrorIs(c, err, errors.ErrUnsupported)
+			require.ErrorContains(c, err, path.Base(foreign))
+		}
+		require.NoError(c, leader.Err())
+		data, _, err := other.Get(c.Context(), electionPath)
+		require.NoError(c, err)
+		require.Empty(c, data)
+		require.NoError(c, leader.Transfer(c.Context(), foreign), "to the other library's itself")
+		require.ErrorIs(c, c.any().Transfer(c.Context(), c.node("b")), errors.ErrUnsupported, "it cannot be asked")
+		require.Empty(c, c.elected)
+		require.NoError(c, other.Delete(c.Context(), foreign, -1))
+		c.follow(c.next("c"), "b")
+	})
+}
+
+func TestOneWhoIsNamedAndDiesBeforeItLeadsIsNotWaitedFor(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c")
+		node := c.node("c")
+		cut := c.Server.Partition(zkembed.Cut{Sessions: []int64{c.clients["c"].SessionID()}})
+		err := leader.Transfer(c.Context(), node)
+		if c.clients["a"].Dialect() == coord.Curator { // where a leader has a notice
+			require.ErrorIs(c, err, election.ErrNoCandidate)
+		}
+		require.ErrorIs(c, leader.Err(), coord.ErrReleased)
+		c.next("b")
+		cut.Heal()
+	})
+}
+
+func TestATransferWhoseRepliesAreLostSucceeds(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c")
+		node := c.node("c")
+		lost := c.Server.Inject(zkembed.Match{
+			Session: leader.Session(), Ops: []zkembed.Op{zkembed.OpMulti, zkembed.OpDelete}, Times: 2,
+		}, zkembed.LoseReply())
+		require.NoError(c, leader.Transfer(c.Context(), node))
+		require.Equal(c, 2, lost.Fired())
+		c.follow(c.next("c"), "b")
+	})
+}
+
+func TestALeaderIsAskedToHandTheLeadOver(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c")
+		revoked := leader.Revoked()
+		done := coordtest.Go(func() error { return c.any().Transfer(c.Context(), c.node("c")) })
+		<-revoked
+		time.Sleep(time.Minute)
+		require.Empty(c, done, "the transfer is done while the leader leads")
+		require.NoError(c, leader.Resign(c.Context()))
+		next := c.next("c")
+		require.NoError(c, <-done)
+		require.NoError(c, c.any().Transfer(c.Context(), next.Node()), "it leads already")
+		select {
+		case <-next.Revoked():
+			require.Fail(c, "one who leads already was asked to step down")
+		default:
+		}
+		c.follow(next, "b")
+	})
+}
+
+func TestALeaderThatDoesNotObeyLeadsOnAndTheNamedOneFollowsIt(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c")
+		require.ErrorIs(c, c.any().Transfer(c.Within(time.Minute), c.node("c")), context.DeadlineExceeded)
+		require.NoError(c, leader.Err())
+		c.follow(leader, "c", "b")
+	})
+}
+
+func TestALostTermIsNotHandedOver(t *testing.T) {
+	inDialects(t, func(c *crowd) {
+		c.stand("a")
+		leader := c.next("a")
+		c.stand("b")
+		c.stand("c")
+		node := c.node("c")
+		require.NoError(c, c.Server.ExpireSession(leader.Session()))
+		<-leader.Done()
+		require.ErrorIs(c, leader.Transfer(c.Context(), node), coord.ErrLost)
+		c.follow(c.next("b"), "c")
+	})
+}
+
+func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := w.Path("election")
+		es := []*election.Election{}
+		for range 4 {
+			e, err := election.New(coordtest.Open(t, w.ConnectString()), p, election.WithPriority(len(es)))
+			require.NoError(t, err)
+			es = append(es, e)
+		}
+		leader := elected(t, es[0], "0")
+		waits := []<-chan outcome{nil}
+		for i, name := range []string{"1", "2", "3"} {
+			waits = append(waits, stand(t, w, t.Context(), es[i+1], p, name, i+2))
+		}
+		line, err := es[3].Candidates(coordtest.Limited(t))
+		require.NoError(t, err)
+		require.Equal(t, "2", line[2].Owner)
+		require.NoError(t, leader.Transfer(coordtest.Limited(t), line[2].Node))
+		second := won(t, waits[2])
+		require.Equal(t, line[2].Node, second.Node())
+		require.NoError(t, second.Resign(coordtest.Limited(t)))
+		third := won(t, waits[3])
+		require.NoError(t, third.Resign(coordtest.Limited(t)))
+		require.NoError(t, won(t, waits[1]).Resign(coordtest.Limited(t)))
+	})
+}
