@@ -14,6 +14,12 @@ import (
 // plots are what each example shows, in order. Replicas with the same letter
 // are the same one.
 var plots = map[string]string{
+	"cron": `A  runs the slot of \S+, attempt 1
+*** A is killed ***
+B  runs the slot of \S+, attempt 2
+has run the slot
+runs the slot of \S+, attempt 1
+has run the slot`,
 	"leader": `A  leads, with token \d+
 *** A is killed ***
 B  leads, with token \d+
@@ -50,14 +56,26 @@ func TestEachExampleShowsWhatItSays(t *testing.T) {
 	programs, err := filepath.Glob(bin + "/*")
 	require.NoError(t, err)
 	require.Len(t, programs, len(plots))
-	for _, program := range programs {
-		t.Run(filepath.Base(program), func(t *testing.T) {
-			t.Parallel()
-			run := exec.CommandContext(t.Context(), program)
-			run.Env = append(os.Environ(), "ZK_SERVERS=")
-			out, err := run.CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			follows(t, plots[filepath.Base(program)], string(out))
+	type result struct {
+		shown []byte
+		err   error
+	}
+	results := map[string]chan result{}
+	for _, program := range programs { // all at once: they mostly wait
+		run := exec.CommandContext(t.Context(), program)
+		run.Env = append(os.Environ(), "ZK_SERVERS=")
+		done := make(chan result, 1)
+		results[filepath.Base(program)] = done
+		go func() {
+			shown, err := run.CombinedOutput()
+			done <- result{shown, err}
+		}()
+	}
+	for name, done := range results {
+		t.Run(name, func(t *testing.T) {
+			got := <-done
+			require.NoError(t, got.err, "%s", got.shown)
+			follows(t, plots[name], string(got.shown))
 		})
 	}
 }

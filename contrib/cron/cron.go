@@ -11,11 +11,12 @@
 //     clock shows, rounded to what the user says, so a run that begins late by
 //     half of that counts for another slot.
 //   - It does not know the job's name: each job needs a wrapper of its own.
-//   - A job is not told of the end of its hold, and gets no token. One that
-//     must not go on then does its work in a job of package coord/once, whose
-//     function gets a context and a token.
+//   - A job is not told of the end of its hold, and gets no token.
 //   - A job cannot fail: when it returns, the slot is done. After a panic
 //     another replica runs the slot.
+//
+// Package coord/cron has none of these limits, and takes the schedules that
+// this library parses.
 package cron
 
 import (

@@ -14,8 +14,8 @@
 //     slot is what the replica's clock shows, rounded to what the user says, so
 //     a run that begins late by half of that counts for another slot.
 //   - A job is not told of the end of its hold or of the term. One that must
-//     not go on then asks [Elector.Term], or does its work in a job of package
-//     coord/once, whose function gets a context and a token.
+//     not go on then asks [Elector.Term], or is run by package coord/cron,
+//     whose function gets a context and a token.
 //   - A Locker is not told whether the job failed: it counts as done.
 //   - With an Elector, a slot is run by nobody if it falls between two terms,
 //     and by two replicas if the next leader's clock is behind the last one's.
