@@ -28,6 +28,11 @@
 //   - Observe shows the latest state, not every state, and nothing new while it
 //     is cut off.
 //   - The order in which several clients that want one ID are given it.
+//   - A membership can be lost by the end of the one before with the same ID:
+//     if that was deleted by hand, and its client leaves before it hears of
+//     that; or if a server carries its deletion out late (see package coord).
+//     The member is told within a round trip, and Stay joins again, but another
+//     may have joined by then.
 //   - Two calls of Join by one client, for one ID with the same data, at the
 //     same time: after a lost reply both may take one node for their own. Give
 //     them different data.

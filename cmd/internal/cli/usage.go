@@ -191,6 +191,7 @@ elect --who /services/billing`,
 	"barrier remove": `barrier remove /maintenance`,
 	"barrier wait":   `barrier wait --timeout 10m /maintenance`,
 	"doublebarrier":  `doublebarrier -n 4 /batch/nightly -- ./share.sh`,
+	"slot":           "slot /ids/gpu 4 -- ./train.sh\nslot --durable \"$(hostname)\" --cooldown 1h /ids/billing 1024 -- ./serve.sh",
 	"once":           "once /jobs/migrations v42 -- ./migrate.sh\nonce --at-most-once --keep 24h /jobs/invoices 4711 -- ./send.sh",
 	"queue put":      "queue put /jobs one two\nqueue put --priority 5 --together /jobs < urgent.txt",
 	"queue take":     `queue take --timeout 10s /jobs`,
@@ -256,7 +257,9 @@ func accountOf(ctx *kong.Context, args []string) (a term.Account) {
 }
 
 // runsAlways reports whether a verb that runs commands cannot do without one.
-func runsAlways(verb *kong.Node) bool { return verb.Name != "elect" && verb.Name != "once" }
+func runsAlways(verb *kong.Node) bool {
+	return verb.Name != "elect" && verb.Name != "once" && verb.Name != "slot"
+}
 
 // hasCommand reports whether a command was read for the verb.
 func hasCommand(verb *kong.Node) bool {

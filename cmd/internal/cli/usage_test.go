@@ -113,7 +113,7 @@ func TestBothProgramsAreTheSameAndSpeakOfThemselvesByTheirNames(t *testing.T) {
 			told, _ := call(strings.Fields(args)...)
 			require.Contains(t, told, says, args)
 		}
-		for _, verb := range []string{"lock", "elect", "doublebarrier", "once", "queue receive", "demo stock"} {
+		for _, verb := range []string{"lock", "elect", "doublebarrier", "once", "slot", "queue receive", "demo stock"} {
 			told, status := call(append(strings.Fields(verb), "--help")...)
 			require.Zero(t, status)
 			require.Contains(t, told, "Usage: "+name+" "+verb)
@@ -249,7 +249,7 @@ func TestTheShellIsTheUsersOwn(t *testing.T) {
 
 func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"lock /l", "elect /l", "doublebarrier -n 1 /l", "once /l key", "queue receive /l"} {
+	for _, verb := range []string{"lock /l", "elect /l", "doublebarrier -n 1 /l", "once /l key", "slot /l 2", "queue receive /l"} {
 		for rest, says := range map[string]string{"-c x -- true": "two commands", "-c x true": "two commands", "--": "no command", "--command=": "command"} {
 			status, out, stderr := inProcess(append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb+" "+rest)...)...)
 			require.Equal(t, term.ExitUsage, status, "%s %s", verb, rest)

@@ -38,6 +38,9 @@ var mixed = []part{
 	{"semaphore", workload.Lease(leases)},
 	{"election", workload.Campaign},
 	{"double", workload.Meet(party)},
+	{"group", workload.Join},
+	{"count", workload.Count},
+	{"slots", workload.Number(leases)},
 }
 
 // judging are the checks of the mix.
@@ -99,7 +102,8 @@ func mix(s scene) {
 	s.Logf("%d operations", rec.Len())
 	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
 		history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
-		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0), history.Rounds(s.w.Path("double"), party))
+		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0), history.Rounds(s.w.Path("double"), party),
+		history.Mutex(s.w.Path("group")), history.Counter(s.w.Path("count")), history.Numbers(s.w.Path("slots")))
 	// All leases are free again.
 	free, err := semaphore.New(clients[0], s.w.Path("semaphore"), leases)
 	require.NoError(s, err)

@@ -99,14 +99,20 @@ func repeated(records []Record) (found []Violation) {
 
 // shared finds items that two had by such a grant at the same time.
 func shared(kind Kind) func([]Record) []Violation {
+	return sharedBy(kind, func(r Record) string { return r.Item })
+}
+
+// sharedBy is shared for what a grant names in another way; "" is nothing.
+func sharedBy(kind Kind, what func(Record) string) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
-		byItem := map[string]span{}
+		last := map[string]span{}
 		for _, s := range spans(records, kind) {
-			if before, ok := byItem[s.Item]; ok && before.to > s.from {
+			item := what(s.Record)
+			if before, ok := last[item]; ok && before.to > s.from && item != "" {
 				found = append(found, Violation{s.Key, fmt.Sprintf("%q: %s of %s at %v while %s had it, until %s",
-					s.Item, kind, s.Client, s.from, before.Client, until(before.to)), []int{before.ID, s.ID}})
+					item, kind, s.Client, s.from, before.Client, until(before.to)), []int{before.ID, s.ID}})
 			}
-			byItem[s.Item] = s
+			last[item] = s
 		}
 		return found
 	}

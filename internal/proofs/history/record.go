@@ -34,6 +34,9 @@ const (
 	Did Kind = "did" // the run Of, which ended well
 	Ask Kind = "ask" // for the job Item, whose result on record was Verdict
 
+	Number Kind = "number" // the number Item, for the owner Verdict, if there is one: a grant
+	Add    Kind = "add"    // of one to a counter, after which it is Sum
+
 	Shut Kind = "shut" // a barrier, from the return until the release
 	Pass Kind = "pass" // it
 )
@@ -65,6 +68,7 @@ type Record struct {
 	Item    string        `json:"item,omitempty"`
 	Round   int64         `json:"round,omitempty"`
 	Verdict string        `json:"verdict,omitempty"`
+	Sum     int64         `json:"sum,omitempty"`
 	Err     string        `json:"err,omitempty"`
 }
 
@@ -106,6 +110,9 @@ func Round(n int64) Detail { return func(r *Record) { r.Round = n } }
 
 // Verdict is how a barrier's round ended, or a job, in any words.
 func Verdict(words string) Detail { return func(r *Record) { r.Verdict = words } }
+
+// Sum is what a counter is after an addition.
+func Sum(n int64) Detail { return func(r *Record) { r.Sum = n } }
 
 // Of names the grant that a release, an ack or a leave is about.
 func Of(grant *Op) Detail { return func(r *Record) { r.Of = grant.id } }
@@ -209,6 +216,19 @@ func FIFO(key string) Rule {
 // since. Zero is no limit.
 func Jobs(key string, attempts, keep int) Rule {
 	return Rule{name: "once", key: key, finds: []func([]Record) []Violation{shared(Run), ended(keep), attempted(attempts)}}
+}
+
+// Numbers: no two have a number at the same time, its tokens grow, and no owner
+// has two.
+func Numbers(key string) Rule {
+	owner := func(r Record) string { return r.Verdict }
+	return Rule{name: "slots", key: key, finds: []func([]Record) []Violation{shared(Number), sharedBy(Number, owner), growing(Number)}}
+}
+
+// Counter: every addition counts once, and none that failed; the sums are those
+// of some order in which each takes place between its call and its return.
+func Counter(key string) Rule {
+	return Rule{name: "counter", key: key, finds: []func([]Record) []Violation{counted}}
 }
 
 // Rounds: a barrier of n lets no member in before n have come, and none out

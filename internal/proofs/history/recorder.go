@@ -296,7 +296,7 @@ func (r *Record) grants() bool {
 		return false
 	}
 	switch r.Kind {
-	case Exclusive, Shared, Lease, Receive, Enter, Run:
+	case Exclusive, Shared, Lease, Receive, Enter, Run, Number:
 		return true
 	}
 	return false

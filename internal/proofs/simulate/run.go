@@ -74,7 +74,7 @@ func (w *world) populate(r *rand.Rand) error {
 }
 
 // guarded are the paths whose holders write.
-var guarded = []string{"/lock", "/crowd", "/rw", "/election"}
+var guarded = []string{"/lock", "/crowd", "/rw", "/election", "/group"}
 
 // assign adds workers for some of the recipes, and returns the rules that their
 // history must obey. A seed without some recipes is cheap, and the mixtures
@@ -142,6 +142,19 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			}
 			hire(2+r.IntN(3), "once", "/jobs", w.ledger.Do)
 			rules = append(rules, history.Jobs("/jobs", attempts, keep))
+		},
+		func() {
+			hire(2+r.IntN(3), "group", "/group", workload.Join)
+			hire(r.IntN(2), "group observer", "/group", workload.See)
+			rules = append(rules, history.Mutex("/group"))
+		},
+		func() {
+			hire(2+r.IntN(3), "counter", "/count", workload.Count)
+			rules = append(rules, history.Counter("/count"))
+		},
+		func() {
+			hire(2+r.IntN(4), "slots", "/slots", workload.Number(1+r.IntN(3)))
+			rules = append(rules, history.Numbers("/slots"))
 		},
 	}
 	if chance(r, 0.6) {

@@ -16,7 +16,7 @@ import (
 // target picks a contender's node: one that holds, or one that waits.
 func (d *driver) target(holds bool) (zkembed.Node, bool) {
 	nodes := slices.DeleteFunc(d.srv.Nodes(), func(n zkembed.Node) bool {
-		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_") && !strings.Contains(n.Path, "__")
+		return n.Stat.EphemeralOwner == 0 || !strings.Contains(n.Path, "_c_") && !strings.Contains(n.Path, "__") || defenceless(n.Path)
 	})
 	first := map[string]zkembed.Node{}
 	for _, n := range nodes {

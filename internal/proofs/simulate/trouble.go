@@ -100,8 +100,11 @@ func muchLater(d *driver) (zkembed.Action, func(zkembed.Request) bool) {
 }
 
 // defenceless reports whether the recipes say that they cannot undo a late
-// creation or deletion of the node: see packages barrier and doublebarrier.
-func defenceless(path string) bool { return path == "/gate" || strings.HasPrefix(path, "/party/") }
+// creation or deletion of the node: see packages barrier, doublebarrier and
+// group.
+func defenceless(path string) bool {
+	return path == "/gate" || strings.HasPrefix(path, "/party/") || strings.HasPrefix(path, "/group/members/")
+}
 
 // restart takes the server down for a time.
 func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {

@@ -35,7 +35,7 @@ func (p *pulse) see(r history.Record) {
 	}
 	switch r.Kind {
 	case history.Exclusive, history.Shared, history.Lease, history.Receive, history.Take, history.Put, history.Enter, history.Pass,
-		history.Run, history.Ask:
+		history.Run, history.Ask, history.Number, history.Add:
 	default:
 		return
 	}

@@ -125,8 +125,9 @@ var (
 	long = [2]time.Duration{300 * time.Millisecond, 2500 * time.Millisecond}
 )
 
-// leases is the limit of the semaphore, party the size of the double barrier.
-const leases, party = 3, 3
+// leases is the limit of the semaphore, party the size of the double barrier,
+// and numbers how many slots there are.
+const leases, party, numbers = 3, 3, 3
 
 // crowd shares a mutex among the workers of a client.
 var crowd = &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(5, time.Second), lock.Linger(100 * time.Millisecond)}}
@@ -149,6 +150,9 @@ var places = []place{
 	{"queue", short, []role{{".receive", nil, nil}}, drained},
 	{"queue-take", short, []role{{".take", nil, nil}}, drained},
 	{"jobs", short, []role{{"", nil, plain(jobs.Do)}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept)} }},
+	{"group", short, []role{{"", some, plain(workload.Join)}}, one(history.Mutex)},
+	{"count", short, []role{{"", some, plain(workload.Count)}}, one(history.Counter)},
+	{"slots", short, []role{{"", nil, plain(workload.Number(numbers))}}, one(history.Numbers)},
 	{"meeting", short, []role{{"", nil, plain(workload.Meet(party))}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
 	{"gate", long, []role{{".keep", first, plain(workload.Keep)}, {".pass", nil, plain(workload.Pass)}}, func(string) []history.Rule { return nil }}, // see judge
 }

@@ -1,0 +1,209 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/slots"
+)
+
+type SlotVerb struct {
+	Durable   string         `placeholder:"NAME" help:"Keep the number for NAME, such as a host, also when this process has ended."`
+	Cooldown  *time.Duration `placeholder:"D" help:"With --durable: nobody else is given the number before NAME has been away for D. Default: 0."`
+	Try       bool           `help:"Do not wait: exit with 75 if no number is free."`
+	List      bool           `help:"Show the numbers at PATH: who holds them, and whose they are."`
+	Forget    string         `placeholder:"NAME" help:"Let others have the number that was kept for NAME."`
+	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
+	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	OnRevoke  string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	Path      conn.NodePath  `arg:"" predictor:"path" help:"The path of the slots."`
+	N         string         `arg:"" optional:"" help:"How many there are: CMD gets one of the numbers from 0 to N-1."`
+	commandLine
+	verbosely
+}
+
+// Help returns what does not fit into the list of options.
+func (*SlotVerb) Help() string {
+	return `CMD runs while it has a number of its own, the lowest that is free. It gets COORD_SLOT, the number, and COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, in its environment.
+
+Exit status: that of CMD; 128+n if signal n ended it; 126 or 127 if it cannot be run; 76 if the number was lost, was about to be, or was asked for before CMD ended; 75 none is free (--try), or the number is held (--forget); 124 no number in time; 69 no session with the servers; 64 usage; 125 if something else kept CMD from being run.`
+}
+
+// Validate is called by kong.
+func (v *SlotVerb) Validate() error {
+	asks := (v.List || v.Forget != "")
+	switch {
+	case asks && (v.N != "" || v.Given() || v.List && v.Forget != "" || v.Durable != ""):
+		return errors.New("--list, and --forget NAME, go with a path alone")
+	case asks:
+		return nil
+	case v.count() < 1:
+		return fmt.Errorf("how many slots are there? %q is no number of at least 1: write it behind the path, as in %s slot /ids/gpu 4 -- ./train.sh", v.N, term.Program)
+	case v.Cooldown != nil && (v.Durable == "" || *v.Cooldown < 0):
+		return errors.New("--cooldown is for --durable NAME, and must not be negative")
+	}
+	return v.commandLine.Validate()
+}
+
+// count is how many slots there are; 0 if that is not said.
+func (v *SlotVerb) count() int {
+	n, _ := strconv.Atoi(v.N)
+	return n
+}
+
+// Run runs the command with a number, lists the numbers, or frees one.
+func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
+	switch {
+	case v.List:
+		return v.list(s, c)
+	case v.Forget != "":
+		return c.With(func(ctx context.Context, client *coord.Client) error {
+			all, err := slots.New(client, string(v.Path), 1)
+			if err == nil {
+				err = all.Forget(ctx, v.Forget)
+			}
+			if errors.Is(err, coord.ErrBusy) {
+				return &term.ExitError{Code: term.ExitBusy, Err: err}
+			}
+			if err != nil {
+				return err
+			}
+			return s.Print(map[string]any{"path": string(v.Path), "owner": v.Forget}, "")
+		})
+	}
+	at := &seat{turn: &turn{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v}
+	at.open = at.take
+	j := &job{
+		task: at, late: "no number", Verbose: v.Verbose,
+		Paths: at.paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	return j.run(s, c)
+}
+
+// seat is the task of a command with a number.
+type seat struct {
+	*turn
+	verb *SlotVerb
+	slot *slots.Slot
+}
+
+func (t *seat) take(client *coord.Client, _ conn.NodePath) (acquirer, error) {
+	var opts []slots.Option
+	if v := t.verb; v.Durable != "" {
+		cooldown := time.Duration(0)
+		if v.Cooldown != nil {
+			cooldown = *v.Cooldown
+		}
+		opts = append(opts, slots.Durable(v.Durable, cooldown))
+	}
+	s, err := slots.New(client, string(t.verb.Path), t.verb.count(), opts...)
+	if errors.Is(err, coord.ErrInvalid) {
+		err = term.UsageError("%w", err)
+	}
+	return func(ctx context.Context, try bool) (*coord.Hold, error) {
+		acquire := s.Acquire
+		if try {
+			acquire = s.TryAcquire
+		}
+		slot, err := acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t.slot = slot
+		return slot.Hold, nil
+	}, err
+}
+
+func (t *seat) name() string { return fmt.Sprintf("slot %d of %s", t.slot.Number, t.verb.Path) }
+
+func (t *seat) prepare(cmd *exec.Cmd) error {
+	cmd.Env = append(cmd.Env, "COORD_SLOT="+strconv.Itoa(t.slot.Number))
+	return nil
+}
+
+func (t *seat) story(held float64, err error) map[string]any {
+	story := t.turn.story(held, err)
+	story["slot"] = t.slot.Number
+	return story
+}
+
+// look says who holds numbers, and the place in the line.
+func (t *seat) look(ctx context.Context, client *coord.Client, own look.Names) (look.Situation, error) {
+	layout := slots.LayoutOf(string(t.verb.Path))
+	names, err := look.Children(ctx, client, layout.Held())
+	if err != nil {
+		return look.Situation{}, err
+	}
+	var holders []coord.Contender
+	for _, name := range names {
+		holders = append(holders, coord.Contender{Name: name, Kind: slots.Kind, Dialect: client.Dialect()})
+	}
+	first, err := (&look.Report{}).Read(ctx, client, layout.Held(), holders)
+	if err != nil {
+		return look.Situation{}, err
+	}
+	for i, c := range first {
+		first[i].Owner, _, _ = strings.Cut(c.Owner, "\n") // what distinguishes claims is no news
+	}
+	found, err := look.Children(ctx, client, layout.Line().Dir)
+	s := look.Situation{
+		Text: look.HeldBy(first, len(holders)), Key: look.KeyOf(first),
+		Fields: map[string]any{"holders": first, "holding": len(holders)},
+	}
+	s.StandIn(look.LineOf(found), 0, own)
+	return s, err
+}
+
+// slotStory is a number in JSON.
+func slotStory(now slots.State) map[string]any {
+	story := map[string]any{"slot": now.Number, "held": now.Holder != nil}
+	if h := now.Holder; h != nil {
+		story["owner"], story["node"], story["token"], story["session"] = h.Owner, h.Node, h.Token, look.SessionName(h.Session)
+	}
+	if now.Owner != "" {
+		story["for"], story["cooldown"] = now.Owner, term.Seconds(now.Cooldown)
+	}
+	if !now.Away.IsZero() {
+		story["away"] = now.Away
+	}
+	return story
+}
+
+// list shows the numbers.
+func (v *SlotVerb) list(s *term.Streams, c *conn.Connection) error {
+	return c.With(func(ctx context.Context, client *coord.Client) error {
+		all, err := slots.LayoutOf(string(v.Path)).List(ctx, client)
+		if err != nil {
+			return err
+		}
+		stories := make([]map[string]any, len(all))
+		t := term.Table{Heads: []string{"SLOT", "FOR", "AWAY", "COOLDOWN", "HELD", "TOKEN"}, About: "HOLDER"}
+		for i, now := range all {
+			stories[i] = slotStory(now)
+			holder, held, token, away, cooldown := "", "", "", "", ""
+			if h := now.Holder; h != nil {
+				holder, held, token = h.Owner, term.Age(term.Seconds(time.Since(h.Since))), strconv.FormatInt(h.Token, 10)
+			}
+			if now.Owner != "" {
+				cooldown = now.Cooldown.String()
+			}
+			if !now.Away.IsZero() {
+				away = term.Age(term.Seconds(max(0, time.Since(now.Away))))
+			}
+			t.Add(term.Plain(holder), strconv.Itoa(now.Number), term.Plain(now.Owner), away, cooldown, held, token)
+		}
+		if s.JSON || len(all) == 0 {
+			return s.Print(map[string]any{"path": string(v.Path), "slots": stories}, "no slots\n")
+		}
+		return t.Write(s.Page())
+	})
+}

@@ -1,0 +1,67 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// numbered is a command line for a number of two.
+func numbered(w *zktest.World, script string, options ...string) []string {
+	return append(append([]string{"slot"}, options...), w.Path("ids"), "2", "--", "sh", "-c", script)
+}
+
+func TestACommandHasANumberOfItsOwn(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		first := cmdtest.On(t, w, numbered(w, cmdtest.UntilEOF)...).Begun()
+		require.Equal(t, "1", cmdtest.On(t, w, numbered(w, `test "$COORD_TOKEN" -gt 0 && echo $COORD_SLOT`, "--try")...).Gives(0))
+		second := cmdtest.On(t, w, numbered(w, cmdtest.UntilEOF, "--durable", "host1", "--cooldown", "1h")...).Begun()
+		cmdtest.On(t, w, numbered(w, "exit 9", "--try")...).Ends(term.ExitBusy, "held")
+		cmdtest.On(t, w, numbered(w, "exit 9", "--timeout", "0.5")...).Ends(term.ExitTimeout, "no number", "held by")
+		cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Ends(term.ExitBusy, "host1")
+		p := cmdtest.On(t, w, "--json", "slot", "--list", w.Path("ids"))
+		list := cmdtest.Parse[struct {
+			Slots []struct {
+				Slot  int
+				Held  bool
+				For   string
+				Token int64
+				Owner string
+			}
+		}](t, p.Line())
+		require.Len(t, list.Slots, 2)
+		require.True(t, list.Slots[0].Held)
+		require.Equal(t, "host1", list.Slots[1].For)
+		require.Positive(t, list.Slots[1].Token)
+		third := cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`, "--verbose")...)
+		third.Tells("held by")
+		first.LetGo(5)
+		require.Equal(t, "0", third.Gives(0))
+		second.LetGo(5)
+		// The number is kept for host1, also while another is there.
+		require.Equal(t, "0", cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`)...).Gives(0))
+		require.Equal(t, "1", cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`, "--durable", "host1")...).Gives(0))
+		require.Contains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
+		require.Zero(t, cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Exit())
+		require.NotContains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
+		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
+	})
+}
+
+func TestWhatIsWrongWithASlotsCommandLineIsTold(t *testing.T) {
+	w := cmdtest.World(t)
+	for line, says := range map[string]string{
+		"slot PATH": "how many slots", "slot PATH 0 -- true": "at least 1", "slot PATH x -- true": `"x"`, "slot PATH 2": "no command",
+		"slot --list PATH 2": "--list", "slot --forget a PATH 2 -- true": "--forget", "slot --cooldown 1h PATH 2 -- true": "--durable",
+		"slot --durable " + strings.Repeat("x", 1001) + " PATH 2 -- true": "1000",
+	} {
+		cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(line, "PATH", w.Path("ids")))...).Ends(term.ExitUsage, says)
+	}
+}

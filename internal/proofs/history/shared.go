@@ -1,0 +1,66 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// growing finds grants of an item whose token is not larger than that of the
+// grant before.
+func growing(kind Kind) func([]Record) []Violation {
+	return func(records []Record) (found []Violation) {
+		last := map[string]span{}
+		for _, s := range spans(records, kind) {
+			if before, ok := last[s.Item]; ok && s.Token <= before.Token {
+				found = append(found, Violation{s.Key, fmt.Sprintf("%q: token %d of %s comes after %d of %s",
+					s.Item, s.Token, s.Client, before.Token, before.Client), []int{before.ID, s.ID}})
+			}
+			last[s.Item] = s
+		}
+		return found
+	}
+}
+
+// counted finds sums of a counter that cannot be, where every add adds one:
+// those of two adds; those that are smaller than the number of adds that had
+// returned before the call, or larger than the number of all that were called
+// before the return; and those that are smaller than the sum of an add that had
+// returned before the call.
+func counted(records []Record) (found []Violation) {
+	var done, called []time.Duration // of adds that counted; that may have counted
+	var adds []Record
+	for _, r := range records {
+		if r.Kind != Add || r.Outcome == Failed {
+			continue
+		}
+		called = append(called, r.Call)
+		if r.Outcome == OK {
+			done, adds = append(done, r.Return), append(adds, r)
+		}
+	}
+	slices.Sort(done)
+	slices.Sort(called)
+	slices.SortStableFunc(adds, func(a, b Record) int { return cmp.Compare(b.Sum, a.Sum) })
+	before := func(all []time.Duration, t time.Duration) int64 {
+		n, _ := slices.BinarySearch(all, t)
+		return int64(n)
+	}
+	var first Record // to return, of those with larger sums
+	for i, r := range adds {
+		if i > 0 && r.Sum == adds[i-1].Sum {
+			found = append(found, Violation{r.Key, fmt.Sprintf("%s and %s have the sum %d", adds[i-1].Client, r.Client, r.Sum), []int{adds[i-1].ID, r.ID}})
+		}
+		if least, most := before(done, r.Call)+1, before(called, r.Return); r.Sum < least || r.Sum > most {
+			found = append(found, Violation{r.Key, fmt.Sprintf("%s has the sum %d: %d adds at least, and %d at most", r.Client, r.Sum, least, most), []int{r.ID}})
+		}
+		if first.ID != 0 && first.Return < r.Call {
+			found = append(found, Violation{r.Key, fmt.Sprintf("%s has the sum %d after %d of %s", r.Client, r.Sum, first.Sum, first.Client), []int{first.ID, r.ID}})
+		}
+		if first.ID == 0 || r.Return < first.Return {
+			first = r
+		}
+	}
+	return found
+}

@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strconv"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/counter"
+	"github.com/zkcoord/zkcoord/coord/group"
+	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+)
+
+// memberID is the ID that all members want: one at a time has it.
+const memberID = "the-one"
+
+// Join is a member of a group for a while, whose directory is the key's parent.
+// All want one ID, so the key is as a mutex, and members write as its holders
+// do.
+func Join(w *Worker, c *coord.Client) bool {
+	g := must(group.New(c, w.Key+"/members"))
+	w.items++
+	data := w.Name + "-" + strconv.Itoa(w.items) // unlike that of the client's other workers
+	var m *group.Membership
+	grant, ok := acquire(w, history.Exclusive, "Join", func(ctx context.Context) (_ *coord.Hold, err error) {
+		if m, err = g.Join(ctx, memberID, []byte(data)); err != nil {
+			return nil, err
+		}
+		return m.Hold, nil
+	})
+	if !ok {
+		return false
+	}
+	if Chance(w.Rand, 0.3) {
+		ctx, cancel := context.WithTimeout(m.Context(context.Background()), w.share(0, 1))
+		setting := &call{w: w, ctx: ctx, stop: cancel}
+		setting.end("Set", m.Set(ctx, []byte(data+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
+	}
+	stay(w, c, grant)
+	w.release("a membership", grant.Release)
+	return true
+}
+
+// See follows the members of a group, who never go back in time.
+func See(w *Worker, c *coord.Client) bool {
+	g := must(group.New(c, w.Key+"/members"))
+	ctx, cancel := context.WithTimeout(w.ctx, w.share(0.5, 5))
+	watching := &call{w: w, ctx: ctx, stop: cancel}
+	last, any := int64(0), false
+	var failed error
+	for members, err := range g.Observe(ctx) {
+		if failed = err; err != nil {
+			break
+		}
+		any = true
+		w.Count("groups observed")
+		for _, m := range members {
+			if m.Token < last {
+				w.Violated("%s: the member with token %d was shown after %d", w.Name, m.Token, last)
+			}
+			last = max(last, m.Token)
+		}
+		if w.isCalm() {
+			break
+		}
+	}
+	watching.end("Observe", failed)
+	return any
+}
+
+// Count adds one to a shared counter.
+func Count(w *Worker, c *coord.Client) bool {
+	n := must(counter.New(c, w.Key))
+	op, adding := w.Rec.Call(w.Name, w.Key, history.Add), w.mostlyCertain()
+	w.Flush()
+	sum, err := n.Add(adding.ctx, 1)
+	switch adding.end("Add", err, coord.ErrUnconfirmed); {
+	case err == nil:
+		op.End(history.OK, nil, history.Sum(sum))
+		w.Granted(w, nil)
+	case errors.Is(err, coord.ErrUnconfirmed):
+		op.End(history.Unknown, err)
+	default:
+		op.End(history.Failed, err)
+	}
+	closing := w.certain()
+	closing.end("Close", n.Close(closing.ctx), coord.ErrUnconfirmed)
+	return err == nil
+}
+
+// Number has a number below n of its own for a while. Some workers are owners,
+// by names that several of them go by.
+func Number(n int) Use {
+	return func(w *Worker, c *coord.Client) bool {
+		owner, opts := "", []slots.Option(nil)
+		if Chance(w.Rand, 0.5) {
+			owner = "owner" + strconv.Itoa(w.Rand.IntN(2))
+			opts = append(opts, slots.Durable(owner, upTo(w.Rand, w.Pace.Timeout/2)))
+		}
+		s := must(slots.New(c, w.Key, n, opts...))
+		what, take := "Acquire", s.Acquire
+		if w.tries() {
+			what, take = "TryAcquire", s.TryAcquire
+		}
+		op, taking := w.Rec.Call(w.Name, w.Key, history.Number, history.Verdict(owner)), w.call()
+		w.Flush()
+		slot, err := take(taking.ctx)
+		if taking.end(what, err, coord.ErrBusy); err != nil {
+			op.End(history.Failed, err)
+			return false
+		}
+		g := history.Granted(op, slot.Hold, history.Item(strconv.Itoa(slot.Number)))
+		w.Granted(w, slot.Hold)
+		if w.Count("numbers given"); path.Base(slot.Node()) != strconv.Itoa(slot.Number) || slot.Number >= n {
+			w.Violated("%s: the number %d of %s, below %d", w.Name, slot.Number, slot.Node(), n)
+		}
+		linger(w, g)
+		w.release("a number", g.Release)
+		return true
+	}
+}
