@@ -146,4 +146,10 @@ var semaphore = []mutant{
 		"removal.removeWith", `if errors.As(err, &refused) && !transient(err) {`, `if false && errors.As(err, &refused) {`),
 	off("a hold that is handed on decides about no node", in(coord, "TestWhatCannotGoAlong"),
 		"Hold.Along", `if h.in != nil {`, `if false {`),
+	off("command: a check that fails ends the command", in(runs, "TestALeaderWhoseCheckFails"),
+		"holding.unwell", `return h.well.Done()`, `return nil`),
+	off("command: one whose check failed says so", in(runs, "TestALeaderWhoseCheckFails"),
+		"turn.complete", `why == nil || err != nil {`, `true || why == nil || err != nil {`),
+	off("command: the end of a hold that lasts too long is told", in(runs, "TestACommandThatHolds"),
+		"run.asked", `r.MaxHold != nil && time`, `false && time`),
 }

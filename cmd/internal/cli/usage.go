@@ -186,6 +186,8 @@ revoke --node entry-100-0000000007 /jobs  # one item of a queue`,
 	"break": "break /locks/backup\nbreak --yes --node entry-100-0000000007 /jobs",
 	"elect": `elect --data 10.1.2.3:8080 /services/billing -- ./billing
 elect --again /services/billing -- ./billing
+elect --again --health 'curl -fs localhost:8080/health' /services/billing -- ./billing
+elect --transfer 10.1.2.4:8080 /services/billing
 elect --who /services/billing`,
 	"barrier set":    `barrier set /maintenance`,
 	"barrier remove": `barrier remove /maintenance`,

@@ -44,7 +44,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		"--delay -1s: it must not be negative":               "queue receive --delay -1 /q -- true",
 		"--dead 0: it must be between 1 and 1048576":         "queue receive --dead 0 /q -- true",
 		"--priority -1: it must be between 0 and 999":        "queue put --priority -1 /q x",
-		"--data, --again, --timeout":                         "elect --who --again /e",
+		"--data, --again, --kill-after":                      "elect --who --again /e",
 		"address":                                            "server --addr nowhere",
 		"--allow-remote allows it":                           "ui --listen 192.0.2.1:80",
 		"write HOST:PORT":                                    "ui --listen 8080",

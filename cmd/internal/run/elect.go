@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -14,11 +16,17 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/election"
+	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/recipe"
 )
 
 type ElectVerb struct {
 	Data      *string        `placeholder:"TEXT" help:"What --who and --observe tell of this candidate. Default: its label, host and process."`
 	Again     bool           `help:"When the leadership was lost before CMD ended, stand for election again instead of exiting with 76."`
+	Priority  *int           `placeholder:"N" help:"Of the candidates that say a priority, the one with the highest leads next."`
+	Health    string         `placeholder:"STRING" help:"Run STRING by the shell again and again: end CMD, and leave the line, when it fails three times in a row, and stand only when it succeeds."`
+	Every     time.Duration  `name:"health-every" placeholder:"D" positive:"" default:"10s" help:"With --health: how often, and how long it may take."`
+	Transfer  string         `placeholder:"CANDIDATE" help:"Have the leader hand the lead to CANDIDATE: what it says, or its node."`
 	Who       bool           `help:"Tell who leads, and exit with 1 if nobody does."`
 	Observe   bool           `help:"Tell who leads, now and at each change, until interrupted."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most to be elected, connecting included, then exit with 124."`
@@ -59,16 +67,19 @@ func (v *ElectVerb) tell(s *term.Streams, l election.Leader) error {
 // Validate is called by kong.
 func (v *ElectVerb) Validate() error {
 	asks := 0
-	for _, set := range []bool{v.Who, v.Observe, v.Given()} {
+	for _, set := range []bool{v.Who, v.Observe, v.Transfer != "", v.Given()} {
 		if set {
 			asks++
 		}
 	}
 	if asks != 1 {
-		return errors.New("say one of: a command to run while leading, after --; --who; --observe")
+		return errors.New("say one of: a command to run while leading, after --; --who; --observe; --transfer")
 	}
-	if !v.Given() && (v.Again || v.Verbose || v.Label != "" || v.Timeout != nil || v.KillAfter != nil || v.Data != nil) {
-		return errors.New("--data, --again, --timeout, --kill-after, --label and --verbose go with a command to run while leading")
+	if !v.Given() && (v.Again || v.Verbose || v.Label != "" || v.KillAfter != nil || v.Data != nil || v.Priority != nil || v.Health != "") {
+		return errors.New("--data, --again, --kill-after, --label, --priority, --health and --verbose go with a command to run while leading")
+	}
+	if v.Timeout != nil && (v.Who || v.Observe) {
+		return errors.New("--timeout goes with a command to run while leading, or with --transfer")
 	}
 	if v.Data != nil && v.Label != "" {
 		return errors.New("--data takes the place of what --label says: choose one")
@@ -86,14 +97,20 @@ func (v *ElectVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return v.who(s, c)
 	case v.Observe:
 		return v.observe(s, c)
+	case v.Transfer != "":
+		return v.transfer(s, c)
 	}
 	return v.lead(s, c)
 }
 
 // lead runs the command as lock does.
 func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
+	health, err := v.health()
+	if err != nil {
+		return err
+	}
 	j := &job{
-		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate}, late: "no turn", Verbose: v.Verbose,
+		task: &turn{paths: conn.NodePaths{v.Path}, open: v.candidate, health: health}, late: "no turn", Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	for led := false; ; {
@@ -116,7 +133,11 @@ func (v *ElectVerb) lead(s *term.Streams, c *conn.Connection) error {
 
 // candidate stands for election. It does not try: others may stand, too.
 func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquirer, error) {
-	e, err := election.New(client, string(path))
+	var opts []election.Option
+	if v.Priority != nil {
+		opts = append(opts, election.WithPriority(*v.Priority))
+	}
+	e, err := election.New(client, string(path), opts...)
 	var data []byte
 	if v.Data != nil {
 		data = []byte(*v.Data)
@@ -128,6 +149,62 @@ func (v *ElectVerb) candidate(client *coord.Client, path conn.NodePath) (acquire
 		}
 		return t.Hold, nil
 	}), err
+}
+
+// mostFailures is how often the check of --health may fail in a row, and once
+// more.
+const mostFailures = 3
+
+// health is the check of --health, or nil.
+func (v *ElectVerb) health() (*recipe.Health, error) {
+	if v.Health == "" {
+		return nil, nil
+	}
+	shell := commandLine{Command: v.Health}.argv()
+	return recipe.NewHealth(v.Every, mostFailures, func(ctx context.Context) error {
+		check := exec.CommandContext(ctx, shell[0], shell[1:]...)
+		check.WaitDelay = time.Second
+		if err := check.Run(); err != nil {
+			return fmt.Errorf("%q: %w", v.Health, err)
+		}
+		return nil
+	})
+}
+
+// transfer has the leader hand the lead over.
+func (v *ElectVerb) transfer(s *term.Streams, c *conn.Connection) error {
+	return c.Lasting(v.Timeout, func(ctx context.Context, client *coord.Client) error {
+		e, err := election.New(client, string(v.Path))
+		if err != nil {
+			return conn.Failure(err)
+		}
+		line, err := e.Candidates(ctx)
+		if err != nil {
+			return conn.Failure(err)
+		}
+		line = slices.DeleteFunc(line, func(c inspect.Contender) bool {
+			return c.Node != v.Transfer && c.Name != v.Transfer && c.Owner != v.Transfer
+		})
+		switch len(line) {
+		case 0:
+			return term.ExitWith(term.ExitFailed, "%w: nobody who says %q stands at %s", election.ErrNoCandidate, v.Transfer, v.Path)
+		case 1:
+		default:
+			return term.ExitWith(term.ExitFailed, "%d candidates at %s say %q: name the node", len(line), v.Path, v.Transfer)
+		}
+		err = e.Transfer(ctx, line[0].Node)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return term.ExitWith(term.ExitTimeout, "the leader was asked, and leads on: %w", err)
+		case err != nil:
+			return term.BySignal(ctx, conn.Failure(err))
+		}
+		leader, err := e.Leader(ctx)
+		if err != nil {
+			return conn.Failure(err)
+		}
+		return v.tell(s, leader)
+	})
 }
 
 func (v *ElectVerb) who(s *term.Streams, c *conn.Connection) error {

@@ -22,7 +22,17 @@ import (
 // first of them does.
 type holding struct {
 	held
-	holds []*coord.Hold // in the order in which their paths were given
+	holds []*coord.Hold   // in the order in which their paths were given
+	well  context.Context // ends, too, when the command is to end because its check fails; or nil
+}
+
+// unwell is closed when the command's check has failed too often, for the cause
+// of well, if it has one.
+func (h holding) unwell() <-chan struct{} {
+	if h.well == nil {
+		return nil
+	}
+	return h.well.Done()
 }
 
 // held is what a hold and a group of them have.
@@ -33,7 +43,7 @@ type held interface {
 	Revoked() <-chan struct{}
 }
 
-func alone(h *coord.Hold) holding { return holding{h, []*coord.Hold{h}} }
+func alone(h *coord.Hold) holding { return holding{held: h, holds: []*coord.Hold{h}} }
 
 // ofHolding are the variables that say what a process runs under.
 var ofHolding = regexp.MustCompile(`^COORD_(PATH|NODE|TOKEN|SINCE)(_[0-9]+)?=`)

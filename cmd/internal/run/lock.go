@@ -31,6 +31,10 @@ type turn struct {
 	slots *int // nil: a lock without
 	plain bool // one claim in the line excludes all others
 
+	health *recipe.Health // nil: the command is always well
+	unwell func() error   // why it is not, or nil; once it is to run
+	stop   func()         // ends the checks
+
 	client *coord.Client
 	seen   look.Sightings
 	at     atomic.Pointer[conn.NodePath] // of the lock that is waited for, or was in vain
@@ -112,16 +116,48 @@ func (t *turn) acquire(ctx context.Context, c *conn.Connection, client *coord.Cl
 			err = term.ExitWith(term.ExitUnavailable, "no answer: %w", err)
 		}
 	default:
-		t.group, err = all.Acquire(ctx)
+		return t.await(ctx, all)
 	}
 	if err != nil {
 		return holding{}, err
 	}
-	t.held = holding{t.group, make([]*coord.Hold, len(t.paths))}
+	return t.hold(context.WithoutCancel(ctx), func() {}), nil
+}
+
+// await waits for the locks. It waits in line only while the checks succeed.
+func (t *turn) await(ctx context.Context, all *lock.Multi) (holding, error) {
+	if t.stop != nil {
+		t.stop() // of the time before
+	}
+	for {
+		if err := t.health.Await(ctx); err != nil {
+			return holding{}, err
+		}
+		well, stop := t.health.While(context.WithoutCancel(ctx))
+		waiting, cancel := context.WithCancel(ctx)
+		context.AfterFunc(well, cancel)
+		var err error
+		t.group, err = all.Acquire(waiting)
+		cancel()
+		if err == nil {
+			return t.hold(well, stop), nil
+		}
+		unwell := well.Err() != nil && ctx.Err() == nil
+		stop()
+		if !unwell {
+			return holding{}, err
+		}
+	}
+}
+
+// hold has the command run under the locks.
+func (t *turn) hold(well context.Context, stop func()) holding {
+	t.stop, t.unwell = stop, func() error { return context.Cause(well) }
+	t.held = holding{t.group, make([]*coord.Hold, len(t.paths)), well}
 	for i, path := range slices.Sorted(slices.Values(t.paths)) { // as the group has them
 		t.held.holds[slices.Index(t.paths, path)] = t.group.Holds()[i]
 	}
-	return t.held, nil
+	return t.held
 }
 
 func (t *turn) name() string { return t.paths.String() }
@@ -130,6 +166,7 @@ func (*turn) prepare(*exec.Cmd) error { return nil }
 
 // giveBack releases the locks; it says so when it cannot know that it did.
 func (t *turn) giveBack() error {
+	t.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	if err := t.group.Release(ctx); err != nil {
@@ -140,7 +177,11 @@ func (t *turn) giveBack() error {
 }
 
 func (t *turn) complete(status int, _ bool, _ func() (context.Context, func())) (int, error) {
-	return status, t.giveBack()
+	why := t.unwell()
+	if err := t.giveBack(); why == nil || err != nil {
+		return status, err
+	}
+	return term.ExitLost, fmt.Errorf("ended the command: %w", why)
 }
 
 func (t *turn) story(held float64, _ error) map[string]any {
@@ -160,6 +201,8 @@ type LockVerb struct {
 	Try       bool           `help:"Do not wait: exit with 75 if the lock is held by another."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"CMD gets TERM so long before KILL when the lock is about to be lost, or was asked for. Default: a sixth of the session time-out."`
+	MaxHold   *time.Duration `placeholder:"D" positive:"" help:"End CMD, as by a request for the lock, when it has held the lock for so long."`
+	Delay     *time.Duration `placeholder:"D" positive:"" help:"Wait so long when the holder before did not release the lock. All who use the path must say so."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the lock: end CMD (term), or go on (ignore)."`
 	Paths     conn.NodePaths `arg:"" name:"path" predictor:"path" help:"The lock's path; or several: CMD runs while all of them are held."`
 	commandLine
@@ -180,6 +223,8 @@ func (v *LockVerb) check() error {
 		return term.UsageError("--resize changes the number of slots: say which with --slots")
 	case v.Slots != nil && (*v.Slots < 1 || *v.Slots > math.MaxInt32):
 		return term.UsageError("--slots %d: it must be from 1 to %d", *v.Slots, math.MaxInt32)
+	case (v.Slots != nil || v.Shared) && (v.MaxHold != nil || v.Delay != nil):
+		return term.UsageError("--max-hold and --delay are for the plain lock, without --slots and --shared")
 	case v.Slots != nil && v.Shared:
 		return term.UsageError("--slots and --shared are two kinds of locks: choose one")
 	case len(v.Paths) > 1 && len(v.Cmd) > 0 && v.Cmd[0] != "--":
@@ -199,7 +244,7 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	j := &job{
 		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
-		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, MaxHold: v.MaxHold, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
@@ -235,7 +280,14 @@ func (v *LockVerb) open(client *coord.Client, path conn.NodePath) (acquirer, err
 		}
 		return apart(client, path, slotsAt, sharedUnlessNested(client, path, acquirerOf(l.ReadSide()))), nil
 	}
-	m, err := lock.New(client, string(path))
+	var opts []lock.Option
+	if v.MaxHold != nil { // the time to end the command fits into half of the session time-out
+		opts = append(opts, lock.MaxHold(*v.MaxHold, client.SessionTimeout()/2))
+	}
+	if v.Delay != nil {
+		opts = append(opts, lock.Delay(*v.Delay))
+	}
+	m, err := lock.New(client, string(path), opts...)
 	return apart(client, path, slotsAt, unlessNested(client, path, string(path), 1, acquirerOf(m))), err
 }
 

@@ -24,6 +24,7 @@ type job struct {
 	Paths        conn.NodePaths
 	Timeout      *time.Duration // bounds the wait, connecting included
 	KillAfter    *time.Duration
+	MaxHold      *time.Duration
 	IgnoreRevoke bool
 	Verbose      bool
 	late         string // the message when Timeout is over

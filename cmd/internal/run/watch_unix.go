@@ -63,7 +63,7 @@ func (r *run) execute() (end guard.Event, err error) {
 func (r *run) watch() (end guard.Event) {
 	look := time.NewTicker(max(time.Millisecond, r.client.SessionTimeout()/20))
 	defer look.Stop()
-	lost, revoked := r.hold.Done(), r.hold.Revoked()
+	lost, revoked, unwell := r.hold.Done(), r.hold.Revoked(), r.hold.unwell()
 	if r.IgnoreRevoke {
 		revoked = nil
 	}
@@ -82,7 +82,11 @@ func (r *run) watch() (end guard.Event) {
 			r.pass(s.(syscall.Signal))
 		case <-revoked:
 			revoked = nil
-			r.streams.Note("another client asked for %s: ending the command", r.Paths)
+			r.streams.Note("%s: ending the command", r.asked())
+			r.guard.Stop()
+		case <-unwell:
+			unwell = nil
+			r.streams.Note("%v: ending the command", context.Cause(r.hold.well))
 			r.guard.Stop()
 		case <-lost:
 			lost = nil
@@ -95,6 +99,14 @@ func (r *run) watch() (end guard.Event) {
 			return guard.Event{Kind: guard.Gone, At: guard.Now(), Cause: guard.ByKill, Unsure: true}
 		}
 	}
+}
+
+// asked says why the command is to end.
+func (r *run) asked() string {
+	if r.MaxHold != nil && time.Since(r.granted) >= *r.MaxHold {
+		return fmt.Sprintf("held %s for %v", r.Paths, *r.MaxHold)
+	}
+	return fmt.Sprintf("another client asked for %s", r.Paths)
 }
 
 // extend informs the guard when the deadline has moved.
