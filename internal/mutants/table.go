@@ -22,6 +22,7 @@ const (
 	values  = "./coord/value"
 	counts  = "./coord/counter"
 	numbers = "./coord/slots"
+	parts   = "./coord/shards"
 	fences  = "./coord/fence"
 	tables  = "./internal/fencetest"
 	gocron  = "./contrib/gocron"
@@ -39,4 +40,4 @@ const (
 )
 
 // mutants is every guard with the tests that need it.
-var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, schedules, members, slots, fencing, waits, calls, judges, pages, attendance)
+var mutants = slices.Concat(recovery, window, holds, guards, line, connection, once, locks, gates, doubleBarrier, leaving, semaphore, queue, election, jobs, schedules, members, slots, shardsOff, fencing, waits, calls, judges, pages, attendance)

@@ -1,0 +1,272 @@
+package shards
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fleet makes members of weight 1, unless weights say otherwise.
+func fleet(n int, weights ...int) []Member {
+	all := make([]Member, n)
+	for i := range all {
+		all[i] = Member{ID: fmt.Sprintf("m%03d", i), Node: fmt.Sprint("node", i), Weight: 1}
+		if i < len(weights) {
+			all[i].Weight = weights[i]
+		}
+	}
+	return all
+}
+
+func named(keys int) list {
+	l, err := newRanges(keys)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// after returns the plan for the members, or p if it stays.
+func (p *Plan) after(there []Member, l limits) *Plan {
+	next := p.next(there, "planner", l, func(string) bool { return true }, time.Unix(1000, 0))
+	if next == nil {
+		return p
+	}
+	return next
+}
+
+func (p *Plan) loads() map[string]int {
+	loads := map[string]int{}
+	for _, m := range p.Members {
+		loads[m.ID] = 0
+	}
+	for at := range p.Owners {
+		if m, ok := p.Owner(at); ok {
+			loads[m.ID]++
+		}
+	}
+	return loads
+}
+
+// moves counts the keys that have another owner.
+func moves(from, to *Plan) (n int) {
+	for at, key := range from.Keys {
+		before, _ := from.Owner(at)
+		after, _ := to.Owner(to.Place(key))
+		if before.ID != after.ID {
+			n++
+		}
+	}
+	return n
+}
+
+func skew(p *Plan) int {
+	least, most := len(p.Keys), 0
+	for _, n := range p.loads() {
+		least, most = min(least, n), max(most, n)
+	}
+	return most - least
+}
+
+func TestFewKeysMoveWhenAMemberComesOrGoes(t *testing.T) {
+	holds := func(keys uint16, n uint8, changes []bool, seed uint64) bool {
+		r := rand.New(rand.NewPCG(seed, 0))
+		count, all := int(keys%2000)+1, fleet(int(n%60)+1)
+		p := new(Plan).relist(named(count), "").after(all, limits{})
+		born := len(all)
+		for _, comes := range changes {
+			least := len(all)
+			if comes || len(all) == 1 {
+				all = append(all, Member{ID: fmt.Sprintf("n%03d", born), Node: fmt.Sprint("new", born), Weight: 1})
+				born++
+			} else {
+				i := r.IntN(len(all))
+				all = slices.Delete(slices.Clone(all), i, i+1)
+				least = len(all)
+			}
+			next := p.after(all, limits{})
+			if moves(p, next) > count/least+1 || skew(next) > 1 || slices.Contains(next.Owners, Nobody) {
+				t.Logf("%d keys, %d members: %d moves, skew %d", count, least, moves(p, next), skew(next))
+				return false
+			}
+			p = next
+		}
+		return true
+	}
+	require.NoError(t, quick.Check(holds, &quick.Config{MaxCount: 25}))
+}
+
+// A member has its share by weight, rounded down or up, whatever came before.
+func TestTheLoadIsBoundedByTheWeight(t *testing.T) {
+	holds := func(keys uint16, before, weights []uint8) bool {
+		if len(weights) == 0 {
+			return true
+		}
+		count := int(keys % 2000)
+		old := make([]int, len(before))
+		for i, w := range before {
+			old[i] = int(w)
+		}
+		p := new(Plan).relist(named(count+1), "").after(fleet(len(old), old...), limits{})
+		now, sum := make([]int, len(weights)), 0
+		for i, w := range weights {
+			now[i] = int(w)
+			sum += int(w)
+		}
+		next := p.after(fleet(len(now), now...), limits{})
+		for i, w := range now {
+			load := next.loads()[fmt.Sprintf("m%03d", i)]
+			if sum > 0 && (load < (count+1)*w/sum || load*sum > (count+1)*w+sum-1) || sum == 0 && load > 0 {
+				t.Logf("%d keys: %d for weight %d of %d", count+1, load, w, sum)
+				return false
+			}
+		}
+		return true
+	}
+	require.NoError(t, quick.Check(holds, &quick.Config{MaxCount: 40}))
+}
+
+func TestAPlanForTheSameMembersStays(t *testing.T) {
+	all := fleet(7, 3, 1, 4, 1, 5, 9, 2)
+	p := new(Plan).relist(named(1000), "").after(all, limits{})
+	slices.Reverse(all)
+	require.Nil(t, p.next(all, "other", limits{}, nil, time.Now()))
+}
+
+func TestSomeKeysAtATimeEndAtTheSamePlan(t *testing.T) {
+	for n := 1; n < 9; n++ {
+		p := new(Plan).relist(named(100), "").after(fleet(n), limits{})
+		want := moves(p, p.after(fleet(n+3), limits{}))
+		sum := 0
+		for steps := 0; ; steps++ {
+			next := p.after(fleet(n+3), limits{moves: 7})
+			if next == p {
+				break
+			}
+			require.LessOrEqual(t, moves(p, next), 7)
+			sum += moves(p, next)
+			p = next
+			require.Less(t, steps, 50)
+		}
+		require.Equal(t, want, sum)
+		require.LessOrEqual(t, skew(p), 1)
+	}
+}
+
+func TestKeysThatHaveNotArrivedCountAsMoving(t *testing.T) {
+	never, now := func(string) bool { return false }, time.Unix(1000, 0)
+	p := new(Plan).relist(named(100), "").after(fleet(2), limits{moves: 5})
+	require.NotContains(t, p.Owners, Nobody, "keys that nobody has do not count")
+	next := p.next(fleet(4), "", limits{moves: 5}, never, now)
+	require.Equal(t, 5, moves(p, next))
+	require.Nil(t, next.next(fleet(4), "", limits{moves: 5}, never, now))
+	last := next.next(fleet(4), "", limits{moves: 5}, func(key string) bool { return key == next.Keys[last(next)] }, now)
+	require.Equal(t, 1, moves(next, last))
+}
+
+func last(p *Plan) (at int) {
+	for moved := range p.Moved {
+		at = max(at, moved)
+	}
+	return at
+}
+
+func TestTheKeysOfMembersThatLeaveGoFirst(t *testing.T) {
+	all := fleet(3)
+	p := new(Plan).relist(named(30), "").after(all, limits{})
+	all = append(fleet(4, 5), Member{ID: "z", Node: "z", Weight: 9})
+	all[2].Leaving = true
+	next := p.after(all, limits{moves: 10})
+	require.Equal(t, 10, moves(p, next))
+	require.Zero(t, next.loads()[all[2].ID])
+}
+
+func TestAKeyThatHasMovedCoolsDown(t *testing.T) {
+	l, at := limits{cooldown: time.Minute}, time.Unix(1000, 0)
+	p := new(Plan).relist(named(30), "").after(fleet(2), l)
+	p = p.next(fleet(3), "", l, nil, at)
+	require.Len(t, p.Moved, 10)
+	before := p.loads()
+	cool := p.next(fleet(3, 1, 1, 0), "", l, nil, at.Add(time.Second))
+	require.Zero(t, cool.loads()["m002"], "a member that is to have none")
+	warm := p.next(fleet(3, 100, 100, 1), "", l, nil, at.Add(time.Second))
+	require.Equal(t, before, warm.loads())
+	warm = p.next(fleet(3, 100, 100, 1), "", l, nil, at.Add(time.Hour))
+	require.LessOrEqual(t, warm.loads()["m002"], 1)
+}
+
+func TestAKeyPrefersItsZone(t *testing.T) {
+	all := fleet(6)
+	for i := range all {
+		all[i].Zone = fmt.Sprint("zone", i%2)
+	}
+	p := new(Plan).relist(named(60), "").after(all, limits{})
+	next := p.after(all[2:], limits{})
+	require.LessOrEqual(t, skew(next), 1)
+	for at := range p.Owners {
+		before, _ := p.Owner(at)
+		after, _ := next.Owner(at)
+		require.Equal(t, before.Zone, after.Zone)
+	}
+}
+
+func TestOfTwoMembersWithOneIDTheLaterCounts(t *testing.T) {
+	all := fleet(2)
+	p := new(Plan).relist(named(10), "").after(all, limits{})
+	again := append(all, Member{ID: "m000", Node: "later", Weight: 1})
+	next := p.after(again, limits{})
+	require.Len(t, next.Members, 2)
+	require.Zero(t, moves(p, next))
+	require.Len(t, next.Of("later"), 5)
+}
+
+func TestAListThatChangesKeepsTheOwners(t *testing.T) {
+	one, err := newList([]string{"c", "a", "b", "d"})
+	require.NoError(t, err)
+	two, err := newList([]string{"b", "c", "e", "/"})
+	require.NoError(t, err)
+	p := new(Plan).relist(one, "").after(fleet(2), limits{})
+	next := p.relist(two, "")
+	require.Equal(t, []string{"/", "b", "c", "e"}, next.Keys)
+	require.Equal(t, []int{Nobody, p.Owners[1], p.Owners[2], Nobody}, next.Owners)
+	require.Equal(t, -1, next.Place("a"))
+	require.Equal(t, `of 4 keys here and 4 there, only here: 2, such as "a"; only there: 2, such as "/"`, one.differs(two))
+}
+
+func TestAPlanThatIsNoneIsRefused(t *testing.T) {
+	p := new(Plan).relist(named(3), "").after(fleet(2), limits{})
+	again, err := decode(p.encode())
+	require.NoError(t, err)
+	require.Equal(t, p, again)
+	for _, data := range []string{
+		"", "{}}", `{"keys":["a"]}`, `{"keys":["b","a"],"owners":[-1,-1]}`, `{"keys":["a"],"owners":[0]}`,
+		`{"keys":["a"],"owners":[-2]}`, `{"ranges":2,"owners":[-1]}`, `{"ranges":999999999,"owners":[-1]}`,
+		`{"keys":["a"],"owners":[-1],"moved":{"1":5}}`,
+	} {
+		_, err := decode([]byte(data))
+		require.Error(t, err, data)
+	}
+}
+
+func TestItemsSpreadEvenlyOverRanges(t *testing.T) {
+	const n, items = 16, 16_000
+	count := map[string]int{}
+	for i := range items {
+		count[RangeOf(fmt.Sprint("customer ", i), n)]++
+	}
+	require.Len(t, count, n)
+	p := new(Plan).relist(named(n), "")
+	for key, of := range count {
+		require.GreaterOrEqual(t, p.Place(key), 0, key)
+		require.InDelta(t, items/n, of, items/n/5, key)
+	}
+	require.Equal(t, "range-07", RangeOf("customer 1", n), "as all programs compute it")
+	for _, none := range []string{"range-16", "range-1", "range--1", "range-+1", "x"} {
+		require.Equal(t, -1, p.Place(none), none)
+	}
+}

@@ -1,0 +1,170 @@
+package shards
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/recipe"
+)
+
+const (
+	maxName   = 200     // bytes of a key, as it is written in a node's name
+	maxRanges = 100_000 // ranges of a hash
+)
+
+// list is a list of keys, sorted.
+type list struct {
+	keys   []string
+	ranges int
+}
+
+// newList checks keys.
+func newList(keys []string) (list, error) {
+	sorted := slices.Sorted(slices.Values(keys))
+	if len(sorted) == 0 {
+		return list{}, fmt.Errorf("%w: the list of keys is empty; name at least one key", coord.ErrInvalid)
+	}
+	for i, key := range sorted {
+		if i > 0 && key == sorted[i-1] {
+			return list{}, fmt.Errorf("%w: the list has the key %.40q twice", coord.ErrInvalid, key)
+		}
+		if n := len(nodeName(key)); n == 0 || n > maxName {
+			return list{}, fmt.Errorf("%w: key %.40q: it must have 1 to %d bytes, %%-escapes counted as in a URL, not %d",
+				coord.ErrInvalid, key, maxName, n)
+		}
+	}
+	return list{keys: sorted}, nil
+}
+
+// newRanges makes a list of n ranges.
+func newRanges(n int) (list, error) {
+	if n < 1 || n > maxRanges {
+		return list{}, fmt.Errorf("%w: %d ranges: it must be between 1 and %d", coord.ErrInvalid, n, maxRanges)
+	}
+	return list{ranges(n), n}, nil
+}
+
+// hash identifies a list.
+func (l list) hash() string {
+	if l.keys == nil {
+		return ""
+	}
+	sum := sha256.New()
+	for _, key := range l.keys {
+		fmt.Fprintf(sum, "%d %s", len(key), key)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// fits returns an error if the plan of such a list might not fit into a node.
+// A quarter of the largest packet is left for the members and who owns what.
+func (l list) fits(c *coord.Client) error {
+	if n, most := len((&Plan{Keys: l.keys, Ranges: l.ranges}).encode()), c.MaxPacket()/4*3; n > most {
+		return fmt.Errorf("%w: %w: the list of %d keys takes %d bytes, and one node has room for a list of %d; "+
+			"use fewer or shorter keys, or Ranges", coord.ErrInvalid, coord.ErrTooLarge, len(l.keys), n, most)
+	}
+	return nil
+}
+
+// differs says how two lists differ.
+func (l list) differs(other list) string {
+	only := func(a, b list) string {
+		rest := slices.DeleteFunc(slices.Clone(a.keys), func(key string) bool {
+			_, found := slices.BinarySearch(b.keys, key)
+			return found
+		})
+		if len(rest) == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%d, such as %q", len(rest), rest[0])
+	}
+	return fmt.Sprintf("of %d keys here and %d there, only here: %s; only there: %s", len(l.keys), len(other.keys), only(l, other), only(other, l))
+}
+
+// nodeName is the name of the node of a key's lock.
+func nodeName(key string) string {
+	name := url.PathEscape(key)
+	if name == "." || name == ".." {
+		name = strings.ReplaceAll(name, ".", "%2E")
+	}
+	return name
+}
+
+const rangePrefix = "range-"
+
+// ranges are the keys of n ranges, in order.
+func ranges(n int) []string {
+	keys, digits := make([]string, n), len(strconv.Itoa(n-1))
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s%0*d", rangePrefix, digits, i)
+	}
+	return keys
+}
+
+func placeOfRange(key string, n int) (int, bool) {
+	digits, found := strings.CutPrefix(key, rangePrefix)
+	at, err := strconv.ParseUint(digits, 10, 31)
+	return int(at), found && err == nil && int(at) < n && len(digits) == len(strconv.Itoa(n-1))
+}
+
+// RangeOf returns the key to which an item belongs, such as a customer's id,
+// where the keys are n [Ranges]: the range of the first 64 bits of its SHA-256
+// hash. It panics if n is not positive.
+func RangeOf(item string, n int) string {
+	if n < 1 {
+		panic(fmt.Sprintf("shards: %d ranges", n))
+	}
+	sum := sha256.Sum256([]byte(item))
+	at, _ := bits.Mul64(binary.BigEndian.Uint64(sum[:]), uint64(n))
+	return fmt.Sprintf("%s%0*d", rangePrefix, len(strconv.Itoa(n-1)), at)
+}
+
+// SetKeys replaces the list of keys, or makes the first one. Members that run
+// follow it: keys in both lists stay where they are, keys that are no longer in
+// it are drained and released, and new ones are distributed. Members that start
+// with another list are refused from then on. Two requests, and one reading of
+// the plan by every member.
+func (s *Shards) SetKeys(ctx context.Context, keys ...string) error {
+	l, err := newList(keys)
+	return s.client.Failure("set keys", s.path, s.setList(ctx, l, err))
+}
+
+// SetRanges is [Shards.SetKeys] with [Ranges]. Another number of ranges is
+// another list: items then have another key.
+func (s *Shards) SetRanges(ctx context.Context, n int) error {
+	l, err := newRanges(n)
+	return s.client.Failure("set ranges", s.path, s.setList(ctx, l, err))
+}
+
+func (s *Shards) setList(ctx context.Context, l list, err error) error {
+	if err == nil {
+		err = l.fits(s.client)
+	}
+	if err != nil {
+		return err
+	}
+	return s.client.Retry(ctx, func(ctx context.Context) error {
+		return recipe.NewRecord(s.client, s.planNode()).Change(ctx, s.client.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
+			old := new(Plan)
+			if stat.Czxid != 0 {
+				var err error
+				if old, err = decode(data); err != nil {
+					return nil, err
+				}
+				if old.list().hash() == l.hash() {
+					return data, nil
+				}
+			}
+			return old.relist(l, s.client.Identity()).encode(), nil
+		})
+	})
+}

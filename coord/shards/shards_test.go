@@ -1,0 +1,122 @@
+package shards_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/shards"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// crowd starts members on a server, each with a client of its own or five with
+// one, and returns what waits until each has its share.
+func crowd(t *testing.T, w *zktest.World, d *board, n, perClient, count int, opts ...coord.Option) (stop func(leave bool)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	var all []*shards.Shards
+	var ended []<-chan error
+	var c *coord.Client
+	for i := range n {
+		if i%perClient == 0 {
+			c = coordtest.Open(t, w.ConnectString(), opts...)
+		}
+		s, err := shards.New(c, w.Path("shards"), shards.ID(fmt.Sprint("m", i)), shards.Ranges(count))
+		require.NoError(t, err)
+		all, ended = append(all, s), append(ended, coordtest.Go(func() error { return s.Run(ctx, d.work(s.ID())) }))
+	}
+	d.await(count, n)
+	return func(leave bool) {
+		t.Helper()
+		if leave {
+			half := coordtest.Limited(t)
+			for i := range n / 2 {
+				require.NoError(t, all[i].Leave(half))
+				require.NoError(t, <-ended[i])
+			}
+			d.await(count, n-n/2)
+			ended = ended[n/2:]
+		}
+		cancel()
+		for _, e := range ended {
+			require.ErrorIs(t, <-e, context.Canceled)
+		}
+	}
+}
+
+// await waits until the members have an even share of the keys.
+func (d *board) await(count, members int) {
+	d.Helper()
+	require.Eventually(d, func() bool {
+		by, all := d.loads()
+		even := len(by) == members && all == count
+		for _, has := range by {
+			even = even && has >= count/members && has <= (count+members-1)/members
+		}
+		return even
+	}, 3*coordtest.Soon, 5*time.Millisecond)
+}
+
+func TestMembersShareTheKeys(t *testing.T) {
+	for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+		t.Run(string(dialect), func(t *testing.T) {
+			zktest.Each(t, func(t *testing.T, w *zktest.World) {
+				crowd(t, w, newBoard(t), 4, 1, 16, coord.WithDialect(dialect))(true)
+			})
+		})
+	}
+}
+
+func TestAThousandKeysOverFiftyMembers(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	crowd(t, w, newBoard(t), 50, 5, 1000)(false)
+}
+
+func TestWhatIsNoSetOfShardsIsRefused(t *testing.T) {
+	w := zktest.New(t, zktest.Embedded)
+	c := coordtest.Open(t, w.ConnectString())
+	for text, opt := range map[string]shards.Option{
+		"is empty":                 shards.Keys(),
+		`the key "a" twice`:        shards.Keys("a", "b", "a"),
+		"1 to 200 bytes":           shards.Keys(strings.Repeat("€", 30)),
+		"0 ranges":                 shards.Ranges(0),
+		"between 1 and 100000":     shards.Ranges(100_001),
+		"weight -1":                shards.Weight(-1),
+		"one line":                 shards.ID("a\nb"),
+		"at most 1024":             shards.Data(make([]byte, 1025)),
+		"0 moves at a time":        shards.MovesAtATime(0),
+		"cooldown -1ns":            shards.Cooldown(-1),
+		"drain time-out 0s":        shards.DrainTimeout(0),
+		"an option is nil":         nil,
+		"list of 12000 keys takes": keysOf(12_000, 75),
+	} {
+		_, err := shards.New(c, w.Path("shards"), opt)
+		require.ErrorIs(t, err, coord.ErrInvalid)
+		require.ErrorContains(t, err, text)
+	}
+	_, err := shards.New(c, "/")
+	require.ErrorIs(t, err, coord.ErrInvalid)
+	s, err := shards.New(c, w.Path("shards"), keysOf(10_000, 75), shards.Keys("/", ".", ".."))
+	require.NoError(t, err)
+	require.Equal(t, w.Path("shards")+"/keys/%2E%2E", s.Line("..").Dir)
+	require.ErrorIs(t, s.SetKeys(coordtest.Limited(t)), coord.ErrInvalid)
+	require.ErrorIs(t, s.SetRanges(coordtest.Limited(t), -1), coord.ErrInvalid)
+	require.Nil(t, shards.Draining(t.Context()))
+}
+
+// keysOf makes n keys of so many bytes.
+func keysOf(n, bytes int) shards.Option {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%0*d", bytes, i)
+	}
+	return shards.Keys(all...)
+}
