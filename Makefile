@@ -122,6 +122,11 @@ faults: deps
 mutants:
 	go run ./internal/mutants -run '$(RUN)'
 
+# A lock fences Kafka's producers: see docs/fencing.md. The broker and its client take a minute to compile.
+.PHONY: kafka
+kafka:
+	cd internal/kafkatest && go vet ./... && go test -count=1 ./...
+
 # Every schedule of the trust window's model, in its large scopes (see coord/internal/window/model_test.go): some minutes
 # and GiB.
 model:
