@@ -21,8 +21,9 @@ type Layout struct{ Path string }
 // LayoutOf returns the layout of the slots at a path.
 func LayoutOf(path string) Layout { return Layout{path} }
 
-// Parts are the names of the nodes below the path.
-func Parts() []string { return []string{"held", "numbers", "line"} }
+// Parts are the names of the nodes below the path; the first is there as soon
+// as a number was given.
+func Parts() []string { return []string{"numbers", "held", "line"} }
 
 // Held is the directory of the nodes of those who hold numbers.
 func (l Layout) Held() string { return l.Path + "/held" }

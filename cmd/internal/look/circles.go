@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
 // party is a contender of a lock or a semaphore, and what it needs before it
@@ -43,12 +44,12 @@ func (p party) Needs(perhaps bool) []int {
 func (s *Survey) Parties() []party {
 	var all []party
 	for _, r := range s.Recipes {
-		if r.Queue != nil || r.Round != nil || r.Kind == latchKind {
+		if r.Queue != nil || r.Round != nil || r.Kind == latchKind || r.Kind == GroupKind {
 			continue
 		}
 		first := len(all)
 		for i, c := range r.Contenders {
-			p := party{Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind}
+			p := party{Contender: c, Path: r.Path, waits: r.Waits(c), anyOf: r.Kind == SlotsKind || r.Kind == NumbersKind}
 			if p.waits {
 				for _, at := range r.waitsFor(i) {
 					p.Others = append(p.Others, first+at)
@@ -65,7 +66,9 @@ func (s *Survey) Parties() []party {
 func relate(all []party) {
 	named, ofSession := map[string]int{}, map[string][]int{}
 	for i, p := range all {
-		named[path.Base(p.Node)] = i
+		if p.Kind != slots.Kind { // whose nodes have the same names at all paths
+			named[path.Base(p.Node)] = i
+		}
 		if p.Holds && !p.Orphan && p.Age != nil {
 			ofSession[p.Session] = append(ofSession[p.Session], i)
 		}
@@ -204,7 +207,7 @@ func stillThere(ctx context.Context, client *coord.Client, c Circle) (bool, erro
 // waitsFor are the nearest contenders that the i-th waits for.
 func (r Report) waitsFor(i int) (others []int) {
 	self := r.Contenders[i]
-	if r.Kind == SlotsKind {
+	if r.Kind == SlotsKind || r.Kind == NumbersKind {
 		if i > 0 && r.Waits(r.Contenders[i-1]) {
 			return []int{i - 1}
 		}

@@ -16,12 +16,13 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
 // Report is what inspect shows of a path.
 type Report struct {
 	Path       string       `json:"path"`
-	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; doublebarrier; queue; barrier; mixed; "" if there is nothing
+	Kind       string       `json:"kind"`            // of all contenders; rwlock; semaphore; slots; group; doublebarrier; queue; barrier; mixed; "" if there is nothing
 	Dialect    string       `json:"dialect"`         // of all contenders; mixed; "" if there are none
 	Exists     bool         `json:"exists"`          // the node at the path does
 	Others     int          `json:"others"`          // nodes below it that belong to nothing that was found there
@@ -33,7 +34,8 @@ type Report struct {
 	Queue      *QueueReport `json:"queue,omitempty"`
 	Closed     *Closing     `json:"closed,omitempty"` // where there is nothing else: a barrier was set
 
-	deadlock []string // the paths of a circle that it is part of
+	members  map[string]bool // the names of a group's members
+	deadlock []string        // the paths of a circle that it is part of
 }
 
 // Closing is who has set a barrier, and when.
@@ -101,6 +103,10 @@ func family(k string) string {
 		return roundsKind
 	case queue.ConsumerKind:
 		return QueueKind
+	case slots.Kind:
+		return NumbersKind
+	case memberKind:
+		return GroupKind
 	}
 	return k
 }
@@ -110,8 +116,8 @@ func common(sofar, next string) string {
 	switch {
 	case sofar == "" || sofar == next || sofar == "lock" && next == "rwlock":
 		return next
-	case (sofar == "rwlock" || sofar == SlotsKind) && next == "lock":
-		return sofar // a semaphore's queue is a lock
+	case (sofar == "rwlock" || sofar == SlotsKind || sofar == NumbersKind) && next == "lock":
+		return sofar // the queue of a semaphore, and of slots, is a lock
 	}
 	return "mixed"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
 // mostLooks is how often inspect looks again when something has changed while
@@ -110,11 +111,11 @@ func complete(dir string, members []coord.Contender, read []inspect.Contender) [
 
 // parts are the children of a path that belong to a recipe, except its
 // contenders.
-var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts()}
+var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts(), NumbersKind: slots.Parts()}
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
-	return isContender(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.Contains(parts[r.Kind], name)
+	return isContender(name) || r.members[name] || r.Kind == SlotsKind && isKazooLease(name) || slices.Contains(parts[r.Kind], name)
 }
 
 // isContender reports whether a node's name is a claim's, of either dialect.
@@ -138,10 +139,11 @@ func isNotice(name string) bool {
 }
 
 // special looks for what is more than a line: a double barrier, a semaphore, a
-// queue. It reports whether one of its parts has changed meanwhile.
+// queue, slots, a group. It reports whether one of its parts has changed
+// meanwhile.
 func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
 	nodes := []string{string(path), semaphore.LayoutOf(coord.Kazoo, string(path)).Queue.Dir}
-	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind]) {
+	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind], parts[NumbersKind]) {
 		if slices.Contains(names, part) {
 			nodes = append(nodes, string(path)+"/"+part)
 		}
@@ -150,7 +152,7 @@ func (r *Report) special(ctx context.Context, client *coord.Client, path conn.No
 	if err != nil {
 		return nil, false, err
 	}
-	line, err = r.recipe(ctx, client, path, line)
+	line, err = r.recipe(ctx, client, path, names, line)
 	if err != nil {
 		return nil, false, err
 	}
@@ -170,7 +172,7 @@ func moment(ctx context.Context, client *coord.Client, nodes []string) (changes 
 	return changes, nil
 }
 
-func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, line []inspect.Contender) ([]inspect.Contender, error) {
+func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) ([]inspect.Contender, error) {
 	found, err := r.inRounds(ctx, client, path, line)
 	if found || err != nil {
 		return line, err
@@ -179,8 +181,16 @@ func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.Nod
 	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return line, err
 	}
+	if slices.Contains(names, parts[NumbersKind][0]) {
+		if line, err = r.inNumbers(ctx, client, path); err != nil || r.Kind != "" {
+			return line, err
+		}
+	}
 	line, err = r.inSlots(ctx, client, path)
 	if err != nil || r.Kind != "" {
+		return line, err
+	}
+	if line, err = r.inGroup(ctx, client, path, names); err != nil || r.Kind != "" {
 		return line, err
 	}
 	return nil, r.asBarrier(ctx, client, path)

@@ -13,6 +13,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
 const roundsKind = "doublebarrier"
@@ -157,6 +158,8 @@ func (r *Report) Count(ctx context.Context, client *coord.Client) error {
 			l := semaphore.LayoutOf(d, r.Path)
 			directories = append(directories, l.Leases.Dir, l.Queue.Dir)
 		}
+	case NumbersKind:
+		directories = []string{slots.LayoutOf(r.Path).Line().Dir}
 	case QueueKind:
 		directories = nil
 		for _, d := range dialects {

@@ -101,7 +101,8 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 			"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "x",
 		}, "lock", "mixed", 2},
 		{map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000001": "x", "_c_" + cmdtest.Guid2 + "-latch-0000000002": "y"}, "mixed", "curator", 1},
-		{map[string]string{"something else": "x"}, "", "", 0},
+		{map[string]string{"something else": "x"}, "group", "curator", 1},
+		{map[string]string{"_c_something else": "x"}, "", "", 0},
 	} {
 		t.Run(c.kind+" "+c.dialect, func(t *testing.T) {
 			dir := w.Path("d")

@@ -1,0 +1,71 @@
+package see
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/group"
+	"github.com/zkcoord/zkcoord/coord/slots"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+func TestInspectAndLsShowWhoHasNumbers(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		client := cmdtest.Open(t, w)
+		ids := cmdtest.Must(slots.New(client, w.Path("app/ids"), 2, slots.Durable("host1", 0)))
+		slot := coordtest.Acquire(t, ids)
+		other := coordtest.Acquire(t, cmdtest.Must(slots.New(client, w.Path("app/ids"), 2)))
+		waits := coordtest.Go(func() error {
+			third, err := slots.New(client, w.Path("app/ids"), 2)
+			if err == nil {
+				err = third.Do(coordtest.Limited(t), func(context.Context, *slots.Slot) error { return nil })
+			}
+			return err
+		})
+		var r look.Report
+		zktest.Eventually(t, coordtest.Soon, func() bool {
+			r, _ = cmdtest.Seen[look.Report](t, w, w.Path("app/ids"))
+			return len(r.Contenders) == 3
+		}, "one waits")
+		require.Equal(t, look.NumbersKind, r.Kind)
+		require.Zero(t, r.Others)
+		require.Len(t, r.Holders(), 2)
+		require.Equal(t, "waits", r.Contenders[2].State)
+		require.Equal(t, slot.Token(), r.Contenders[0].Token)
+		require.Equal(t, client.Identity(), r.Contenders[0].Owner)
+		require.Contains(t, cmdtest.On(t, w, "ls", w.Path("app")).Gives(0), "slots")
+		require.NoError(t, slot.Release(coordtest.Limited(t)))
+		require.NoError(t, zktest.Receive(t, coordtest.Soon, waits, "the third"))
+		require.Zero(t, cmdtest.On(t, w, "break", "--yes", w.Path("app/ids")).Exit())
+		zktest.Receive(t, coordtest.Soon, other.Done(), "the loss")
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("app/ids"))
+		require.Equal(t, look.NumbersKind, r.Kind)
+		require.Contains(t, text, "slots; nobody holds it, nobody waits")
+	})
+}
+
+func TestInspectShowsTheMembersOfAGroup(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		for _, dialect := range []coord.Dialect{coord.Curator, coord.Kazoo} {
+			client, path := cmdtest.Open(t, w, coord.WithDialect(dialect)), w.Path("app/"+string(dialect))
+			m := cmdtest.Must(cmdtest.Must(group.New(client, path)).Join(coordtest.Limited(t), "host1", []byte("10.1.2.3:80")))
+			require.NoError(t, client.Create(coordtest.Limited(t), path+"/other", nil))
+			r, text := cmdtest.Seen[look.Report](t, w, path)
+			require.Equal(t, look.GroupKind, r.Kind)
+			require.Equal(t, string(dialect), r.Dialect)
+			require.Equal(t, 1, r.Others)
+			require.Len(t, r.Holders(), 1)
+			require.Equal(t, m.Node(), r.Contenders[0].Node)
+			require.Contains(t, text, "10.1.2.3:80")
+			require.NoError(t, m.Release(coordtest.Limited(t)))
+		}
+		require.Equal(t, term.ExitOK, cmdtest.On(t, w, "ls", w.Path("app")).Exit())
+	})
+}
