@@ -10,6 +10,7 @@ require (
 	github.com/muesli/mango v0.1.1-0.20220205060214-77e2058169ab // indirect
 	github.com/muesli/roff v0.1.0
 	github.com/posener/complete v1.2.3
+	github.com/robfig/cron/v3 v3.0.1
 	github.com/stretchr/testify v1.12.1
 	github.com/zkcoord/zkcoord v0.0.0
 	go.uber.org/goleak v1.3.0

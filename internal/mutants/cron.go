@@ -20,6 +20,8 @@ var schedules = []mutant{
 		"Cron.underWay", ` && o.Begun == 0`, ` && false`),
 	off("schedule: a client that stops has not run it", in(crons, "TestASlotWhoseClientStops"),
 		"Slot.perform", `if failure != nil && ctx.Err() != nil {`, `if false {`),
+	off("schedule: a command that is told to end has not run its slot", in(runs, "TestASlotWhoseProcessIsTold"),
+		"shift.complete", `case t.job.signalled && status != term.ExitOK:`, `case false:`),
 	off("schedule: one that is too late is left out", in(crons, "TestMissedSlots"),
 		"Cron.due", `now.Sub(c.begins(n)) > c.late`, `false`),
 	off("schedule: the newest are made up for", in(crons, "TestMissedSlots"),

@@ -47,6 +47,7 @@ type verbs struct {
 	Barrier       run.BarrierVerbs      `cmd:"" help:"Let processes wait until another opens the way."`
 	Doublebarrier run.DoubleBarrierVerb `cmd:"" help:"Run a command in each of N processes: all start together and finish together."`
 	Once          run.OnceVerb          `cmd:"" help:"Run a command unless it was done already, by any process; or list such jobs."`
+	Cron          run.CronVerb          `cmd:"" help:"Run a command at certain times, each slot by one of all processes; or list the slots."`
 	Slot          run.SlotVerb          `cmd:"" help:"Run a command with a number of its own, out of N; or list the numbers."`
 	Queue         run.QueueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Ui            see.UIVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`

@@ -113,7 +113,7 @@ func TestBothProgramsAreTheSameAndSpeakOfThemselvesByTheirNames(t *testing.T) {
 			told, _ := call(strings.Fields(args)...)
 			require.Contains(t, told, says, args)
 		}
-		for _, verb := range []string{"lock", "elect", "doublebarrier", "once", "slot", "queue receive", "demo stock"} {
+		for _, verb := range []string{"lock", "elect", "doublebarrier", "once", "cron", "slot", "queue receive", "demo stock"} {
 			told, status := call(append(strings.Fields(verb), "--help")...)
 			require.Zero(t, status)
 			require.Contains(t, told, "Usage: "+name+" "+verb)
@@ -249,7 +249,7 @@ func TestTheShellIsTheUsersOwn(t *testing.T) {
 
 func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"lock /l", "elect /l", "doublebarrier -n 1 /l", "once /l key", "slot /l 2", "queue receive /l"} {
+	for _, verb := range []string{"lock /l", "elect /l", "doublebarrier -n 1 /l", "once /l key", "cron /l @daily", "slot /l 2", "queue receive /l"} {
 		for rest, says := range map[string]string{"-c x -- true": "two commands", "-c x true": "two commands", "--": "no command", "--command=": "command"} {
 			status, out, stderr := inProcess(append([]string{"--json", "--zk", "127.0.0.1:1"}, strings.Fields(verb+" "+rest)...)...)
 			require.Equal(t, term.ExitUsage, status, "%s %s", verb, rest)
@@ -279,7 +279,7 @@ func inProcess(args ...string) (status int, out, stderr string) {
 	return status, o.String(), e.String()
 }
 
-// shellWord is a word as a shell reads it, but for the quotes.
+// shellWord is a word as a shell reads it, with the quotes.
 var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
@@ -294,7 +294,11 @@ func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 		for line := range strings.Lines(lines) {
 			line, _, _ = strings.Cut(line, "#")
 			line, _, _ = strings.Cut(line, "<")
-			v, ctx, err := parseArgs(&term.Streams{Out: os.Stdout, Err: os.Stderr}, shellWord.FindAllString(line, -1))
+			words := shellWord.FindAllString(line, -1)
+			for i := range words {
+				words[i] = strings.Trim(words[i], "'")
+			}
+			v, ctx, err := parseArgs(&term.Streams{Out: os.Stdout, Err: os.Stderr}, words)
 			require.NoError(t, err, line)
 			require.NotNil(t, v)
 			require.Equal(t, verbName(leaf), verbName(ctx.Selected()), line)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ const recordWithin = 10 * time.Second
 type OnceVerb struct {
 	AtMostOnce bool           `help:"Never run CMD again once it was started, whatever became of it. The same as --attempts=1."`
 	Attempts   *int           `placeholder:"N" help:"Give up after CMD was started N times, by all processes together."`
+	Backoff    time.Duration  `placeholder:"D" help:"The time from a failure to the next attempt; it doubles after each."`
 	Keep       *time.Duration `placeholder:"D" positive:"" help:"Forget jobs that ended longer ago than D."`
 	KeepLast   *int           `placeholder:"N" help:"Forget jobs that are not of the newest N runs."`
 	Try        bool           `help:"Do not wait: exit with 75 if another process runs the job."`
@@ -64,6 +66,8 @@ func (v *OnceVerb) Validate() error {
 		return fmt.Errorf("no command to run, or no key: write both behind the path, as in %s once /jobs/migrations v42 -- ./migrate.sh", term.Program)
 	case v.AtMostOnce && v.Attempts != nil && *v.Attempts != 1:
 		return errors.New("--at-most-once is --attempts=1: choose one")
+	case v.Backoff != 0 && v.Attempts == nil:
+		return errors.New("--backoff goes with --attempts")
 	}
 	return v.commandLine.Validate()
 }
@@ -112,7 +116,7 @@ func (v *OnceVerb) open(client *coord.Client) (*once.Once, error) {
 		opts = append(opts, once.Attempts(1, 0))
 	}
 	if v.Attempts != nil {
-		opts = append(opts, once.Attempts(*v.Attempts, 0))
+		opts = append(opts, once.Attempts(*v.Attempts, v.Backoff))
 	}
 	if v.Keep != nil {
 		opts = append(opts, once.Keep(*v.Keep))
@@ -229,35 +233,46 @@ func jobStory(r once.Result) map[string]any {
 	return story
 }
 
-// list shows the jobs, the oldest first.
 func (v *OnceVerb) list(s *term.Streams, c *conn.Connection) error {
 	return c.With(func(ctx context.Context, client *coord.Client) error {
 		o, err := v.open(client)
 		if err != nil {
 			return err
 		}
-		var all []once.Result
-		for r, err := range o.List(ctx) {
-			if err != nil {
-				return err
-			}
-			all = append(all, r)
-		}
-		slices.SortFunc(all, func(a, b once.Result) int { return cmp.Or(a.Begun.Compare(b.Begun), cmp.Compare(a.Key, b.Key)) })
-		stories := make([]map[string]any, len(all))
-		t := term.Table{Heads: []string{"JOB", "STATE", "ATTEMPT", "AGE", "TOOK", "BY"}, About: "FAILURE"}
-		for i, r := range all {
-			stories[i] = jobStory(r)
-			took := ""
-			if r.State == once.Done || r.State == once.Failed {
-				took = term.Age(r.Took.Seconds())
-			}
-			t.Add(term.Plain(r.Err), term.Plain(r.Key), string(r.State), strconv.Itoa(r.Attempt),
-				term.Age(term.Seconds(max(0, time.Since(r.Begun)))), took, term.Plain(r.By))
-		}
-		if s.JSON || len(all) == 0 {
-			return s.Print(map[string]any{"path": string(v.Path), "jobs": stories}, "no jobs\n")
-		}
-		return t.Write(s.Page())
+		return listJobs(ctx, s, o, "JOB", "jobs", map[string]any{"path": string(v.Path)}, "")
 	})
+}
+
+// listJobs shows what is on record, the oldest first, and then the rest. The
+// jobs are called by these names in the table's head and in the story.
+func listJobs(ctx context.Context, s *term.Streams, o *once.Once, head, called string, story map[string]any, rest string) error {
+	var all []once.Result
+	for r, err := range o.List(ctx) {
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b once.Result) int { return cmp.Or(a.Begun.Compare(b.Begun), cmp.Compare(a.Key, b.Key)) })
+	stories := make([]map[string]any, len(all))
+	t := term.Table{Heads: []string{head, "STATE", "ATTEMPT", "AGE", "TOOK", "BY"}, About: "FAILURE"}
+	for i, r := range all {
+		stories[i] = jobStory(r)
+		took := ""
+		if r.State == once.Done || r.State == once.Failed {
+			took = term.Age(r.Took.Seconds())
+		}
+		t.Add(term.Plain(r.Err), term.Plain(r.Key), string(r.State), strconv.Itoa(r.Attempt),
+			term.Age(term.Seconds(max(0, time.Since(r.Begun)))), took, term.Plain(r.By))
+	}
+	if s.JSON || len(all) == 0 {
+		story[called] = stories
+		return s.Print(story, "%s", "no "+called+"\n"+rest)
+	}
+	page := s.Page()
+	if err := t.Write(page); err != nil {
+		return err
+	}
+	_, err := io.WriteString(page, rest)
+	return err
 }

@@ -30,7 +30,9 @@ type job struct {
 	late         string // the message when Timeout is over
 	together     bool   // others are waited for at the end, too
 
-	left bool // the session was left to run out: a process of the command may still run
+	left      bool           // the session was left to run out: a process of the command may still run
+	signalled bool           // the command was told to end by a signal to this process
+	signals   chan os.Signal // of all runs: one that comes between two ends the next
 }
 
 // task is what a command is run under.

@@ -49,7 +49,6 @@ type run struct {
 	*narrator
 	client    *coord.Client
 	killAfter time.Duration
-	signals   chan os.Signal
 	begun     time.Time
 	ctx       context.Context // of the wait: ends with the time-out or by a signal
 	calm      func()          // ends the wait: signals go to the command then; to be called once
@@ -81,7 +80,10 @@ func (j *job) begin(s *term.Streams, c *conn.Connection) (r *run, err error) {
 		s.Note("%s runs as another user: it cannot be stopped by this one, also not when %s is about to be lost", j.argv()[0], j.Paths)
 	}
 	j.left = false
-	r = &run{job: j, narrator: newNarrator(s, j), signals: make(chan os.Signal, 16), begun: time.Now()}
+	if j.signals == nil {
+		j.signals = make(chan os.Signal, 16)
+	}
+	r = &run{job: j, narrator: newNarrator(s, j), begun: time.Now()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if j.Timeout != nil {
 		r.ctx, r.cancel = conn.Within(context.Background(), *j.Timeout)

@@ -175,6 +175,9 @@ func (r *run) pass(s syscall.Signal) {
 	case syscall.SIGTSTP:
 		r.suspend = true
 		r.guard.Signal(s)
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
+		r.signalled = true
+		r.guard.Signal(s)
 	default:
 		r.guard.Signal(s)
 	}

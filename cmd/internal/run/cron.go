@@ -1,0 +1,285 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // for images that have no time zones
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/look"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	coordcron "github.com/zkcoord/zkcoord/coord/cron"
+)
+
+// What --missed and --overlap stand for.
+const (
+	lateSlot      = time.Minute // is missed
+	allMissed     = 1000
+	slotsTogether = 16
+)
+
+type CronVerb struct {
+	Missed     string         `enum:"skip,last,all" default:"last" help:"Which slots to run that nobody could begin in time: none that is late by more than a minute (skip), the last one (last), or all, at most 1000 (all)."`
+	Overlap    string         `enum:"queue,skip,beside" default:"queue" help:"What becomes of a slot that is due while one is being run: it waits, and is missed by then if another one is due (queue); it is left out (skip); another process runs it (beside)."`
+	Timezone   string         `placeholder:"ZONE" default:"UTC" help:"By which clock: UTC, or a name such as Europe/Berlin."`
+	Jitter     *time.Duration `placeholder:"D" help:"Begin each slot up to D later: the same time for the same slot in all processes."`
+	Attempts   *int           `placeholder:"N" help:"Run a slot again whose CMD failed, N times in all. Without it a slot whose CMD failed is over."`
+	Backoff    time.Duration  `placeholder:"D" help:"The time from a failure to the next attempt; it doubles after each."`
+	AtMostOnce bool           `help:"Never run a slot again whose CMD was started, whatever became of it. The same as --attempts=1."`
+	Keep       *time.Duration `placeholder:"D" positive:"" help:"Forget slots that ended longer ago than D, instead of all but the newest 100."`
+	KeepLast   *int           `placeholder:"N" help:"Forget slots that are not of the newest N runs."`
+	List       bool           `help:"Show the slots on record at PATH, and how far the schedule has come."`
+	KillAfter  *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	OnRevoke   string         `enum:"term,ignore" default:"term" help:"As with lock."`
+	Path       conn.NodePath  `arg:"" predictor:"path" help:"The path of the schedule."`
+	Schedule   string         `arg:"" optional:"" help:"When: five fields as in a crontab, in quotes, or @hourly, @daily, @every 10m and the like."`
+	commandLine
+	verbosely
+}
+
+// Help returns what does not fit into the list of options.
+func (*CronVerb) Help() string {
+	return `Start it on each host, with the same schedule and options: each slot is run by one of them, whichever is first. It goes on until a signal ends it. CMD gets COORD_PATH, COORD_NODE and COORD_TOKEN as with lock, COORD_INSTANT (such as 2026-11-23T16:05:00Z), and COORD_ATTEMPT (1 the first time) in its environment. A slot whose process died is run again by another one, unless with --at-most-once.
+
+Where the clocks change: a schedule with * as its hour goes on at its distance. Another one runs each time of day once: a time that is skipped at the moment of the change, and one that comes twice the first time.
+
+Exit status: 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 69 no session with the servers at the beginning; 64 usage; 125 if something else kept CMD from being run. A CMD that fails does not end it.`
+}
+
+// Validate is called by kong.
+func (v *CronVerb) Validate() error {
+	switch {
+	case v.List && (v.Schedule != "" || v.Given()):
+		return errors.New("--list goes with a path alone")
+	case v.List:
+		return nil
+	case v.Schedule == "" || !v.Given():
+		return fmt.Errorf("no command to run, or no schedule: write both behind the path, as in %s cron /cron/report '*/5 * * * *' -- ./report.sh", term.Program)
+	case v.AtMostOnce && v.Attempts != nil && *v.Attempts != 1:
+		return errors.New("--at-most-once is --attempts=1: choose one")
+	case v.Backoff != 0 && v.Attempts == nil:
+		return errors.New("--backoff goes with --attempts")
+	}
+	if _, err := v.parse(time.Now()); err != nil {
+		return err
+	}
+	return v.commandLine.Validate()
+}
+
+// starred is the mark of a field that is * in a schedule of robfig's.
+const starred = 1 << 63
+
+// parse reads the schedule and the time zone.
+func (v *CronVerb) parse(now time.Time) (coordcron.Schedule, error) {
+	if strings.Contains(v.Schedule, "TZ=") {
+		return nil, fmt.Errorf("%q: --timezone says the time zone", v.Schedule)
+	}
+	loc, err := time.LoadLocation(v.Timezone)
+	if err != nil || v.Timezone == "" || v.Timezone == "Local" {
+		return nil, fmt.Errorf("--timezone %q: there is no such zone; write UTC, or a name such as Europe/Berlin", v.Timezone)
+	}
+	parsed, err := cron.ParseStandard(v.Schedule)
+	if err != nil {
+		return nil, fmt.Errorf("the schedule %q: %w; write five fields: minute, hour, day, month and weekday, as in '30 2 * * *'", v.Schedule, err)
+	}
+	s := coordcron.In(loc, parsed)
+	if fields, ok := parsed.(*cron.SpecSchedule); ok && fields.Hour&starred == 0 {
+		s = coordcron.WallClock(loc, parsed)
+	}
+	if s.Next(now).IsZero() {
+		return nil, fmt.Errorf("the schedule %q names no time in the next five years", v.Schedule)
+	}
+	return s, nil
+}
+
+func (v *CronVerb) open(client *coord.Client, s coordcron.Schedule) (*coordcron.Cron, error) {
+	missed := map[string]coordcron.Option{
+		"skip": coordcron.Missed(1, lateSlot), "last": coordcron.Missed(1, 0), "all": coordcron.Missed(allMissed, 0),
+	}
+	opts := []coordcron.Option{missed[v.Missed]}
+	switch v.Overlap {
+	case "skip":
+		opts = append(opts, coordcron.Skip())
+	case "beside":
+		opts = append(opts, coordcron.Beside(slotsTogether))
+	}
+	if v.Jitter != nil {
+		opts = append(opts, coordcron.Jitter(*v.Jitter))
+	}
+	if v.AtMostOnce {
+		opts = append(opts, coordcron.Attempts(1, 0))
+	} else if v.Attempts != nil {
+		opts = append(opts, coordcron.Attempts(*v.Attempts, v.Backoff))
+	}
+	if v.Keep != nil {
+		opts = append(opts, coordcron.Keep(*v.Keep))
+	}
+	if v.KeepLast != nil {
+		opts = append(opts, coordcron.KeepLast(*v.KeepLast))
+	}
+	c, err := coordcron.New(client, string(v.Path), s, opts...)
+	if errors.Is(err, coord.ErrInvalid) {
+		err = term.UsageError("%w", err)
+	}
+	return c, err
+}
+
+// Run runs the command for one slot after the other, or lists the slots.
+func (v *CronVerb) Run(s *term.Streams, c *conn.Connection) error {
+	if v.List {
+		return v.list(s, c)
+	}
+	schedule, err := v.parse(time.Now())
+	if err != nil {
+		return err
+	}
+	j := &job{
+		late: "no slot", Verbose: v.Verbose,
+		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
+	}
+	for connected := false; ; {
+		t := &shift{verb: v, job: j, schedule: schedule}
+		j.task = t
+		err := j.run(s, c)
+		status := &term.ExitError{Code: term.ExitOK}
+		_ = errors.As(err, &status)
+		connected = connected || t.connected
+		switch {
+		case j.signalled || j.left:
+			return err
+		case t.ended, t.slot != nil && status.Code == term.ExitLost:
+		case connected && status.Code == term.ExitUnavailable:
+		default:
+			return err
+		}
+		s.AccountFor(status)
+		switch {
+		case status.Err != nil:
+			s.Note("%v", status.Err) // else it was printed already
+		case t.ended && status.Code != term.ExitOK:
+			s.Note("the command of %s ended with status %d", t.name(), status.Code)
+		}
+	}
+}
+
+// shift is the task of a command that runs a slot.
+type shift struct {
+	verb      *CronVerb
+	job       *job
+	schedule  coordcron.Schedule
+	slot      *coordcron.Slot // nil as long as there is none
+	connected bool
+	ended     bool // the command has
+}
+
+func (t *shift) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
+	t.connected = true
+	c, err := t.verb.open(client, t.schedule)
+	if err != nil {
+		return holding{}, err
+	}
+	if t.slot, err = c.Begin(ctx); err != nil {
+		return holding{}, err
+	}
+	return alone(t.slot.Hold), nil
+}
+
+func (t *shift) look(ctx context.Context, client *coord.Client, _ look.Names) (look.Situation, error) {
+	c, err := t.verb.open(client, t.schedule)
+	if err != nil {
+		return look.Situation{}, err
+	}
+	state, err := c.State(ctx)
+	text := "the next slot is due at " + coordcron.Key(state.Next)
+	if len(state.Open) > 0 {
+		text = fmt.Sprintf("%s under way, the oldest %s", term.Plural(len(state.Open), "slot is", "slots are"), coordcron.Key(state.Open[0]))
+	}
+	return look.Situation{Text: text, Key: text, Fields: stateStory(state)}, err
+}
+
+func (t *shift) name() string {
+	if t.slot == nil {
+		return "a slot"
+	}
+	return "the slot " + t.slot.Key
+}
+
+func (t *shift) prepare(cmd *exec.Cmd) error {
+	cmd.Env = append(cmd.Env, "COORD_INSTANT="+t.slot.Key, "COORD_ATTEMPT="+strconv.Itoa(t.slot.Attempt))
+	return nil
+}
+
+// giveBack leaves the slot to another process.
+func (t *shift) giveBack() error {
+	t.slot.Abandon()
+	return nil
+}
+
+// complete puts the end on record. A command that failed because this process
+// was told to end has not run its slot.
+func (t *shift) complete(status int, asked bool, _ func() (context.Context, func())) (int, error) {
+	t.ended = true
+	var failure error
+	switch {
+	case t.job.signalled && status != term.ExitOK:
+		return status, t.giveBack()
+	case asked && status == term.ExitOK:
+		status, failure = term.ExitLost, errors.New("another client asked for the slot before the command ended")
+	case status != term.ExitOK:
+		failure = fmt.Errorf("exit status %d", status)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
+	defer cancel()
+	if _, err := t.slot.End(ctx, nil, failure); err != nil {
+		return term.ExitLost, fmt.Errorf("the command of %s ended with status %d, but may be run again: %w", t.name(), status, err)
+	}
+	return status, nil
+}
+
+func (t *shift) story(held float64, _ error) map[string]any {
+	story := alone(t.slot.Hold).story()
+	story["slot"], story["attempt"], story["held"] = t.slot.Key, t.slot.Attempt, held
+	return story
+}
+
+// stateStory is how far a schedule has come, in JSON.
+func stateStory(state coordcron.State) map[string]any {
+	keys := []string{}
+	for _, slot := range state.Open {
+		keys = append(keys, coordcron.Key(slot))
+	}
+	return map[string]any{"through": coordcron.Key(state.Through), "open": keys, "left_out": state.LeftOut}
+}
+
+// never is the schedule of who only looks.
+type never struct{}
+
+func (never) Next(time.Time) time.Time { return time.Time{} }
+
+func (v *CronVerb) list(s *term.Streams, c *conn.Connection) error {
+	return c.With(func(ctx context.Context, client *coord.Client) error {
+		made, err := coordcron.New(client, string(v.Path), never{})
+		if err != nil {
+			return err
+		}
+		state, err := made.State(ctx)
+		if err != nil {
+			return err
+		}
+		story, come := map[string]any{}, "no schedule\n"
+		if !state.Through.IsZero() {
+			story = stateStory(state)
+			come = fmt.Sprintf("up to %s; %s left out\n", coordcron.Key(state.Through), term.Plural(state.LeftOut, "slot was", "slots were"))
+		}
+		story["path"] = string(v.Path)
+		return listJobs(ctx, s, made.Ledger(), "SLOT", "slots", story, come)
+	})
+}
