@@ -13,6 +13,8 @@ import (
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/lock"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -117,6 +119,34 @@ func TestARequestReachesTheHolderInTheOtherLanguage(t *testing.T) {
 		}
 		for _, c := range all {
 			c.quit(t)
+		}
+	})
+}
+
+// TestALockWithADelayIsSharedWithOtherLanguages, which do not see its record.
+func TestALockWithADelayIsSharedWithOtherLanguages(t *testing.T) {
+	t.Parallel()
+	kazoo, curator := Python(t, "hold.py"), Java(t, "Hold")
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		t.Parallel()
+		for dialect, peer := range map[coord.Dialect]contender{
+			coord.Curator: contend(t, w, curator, w.Path("curator"), "curator"),
+			coord.Kazoo:   contend(t, w, kazoo, w.Path("kazoo"), "kazoo", "kazoo"),
+		} {
+			peer.wants(t, "ready")
+			m, err := lock.New(openAs(t, w, dialect), w.Path(string(dialect))+"/lock", lock.Delay(time.Hour))
+			require.NoError(t, err)
+			h, err := m.Acquire(patient(t))
+			require.NoError(t, err)
+			peer.must(t, "acquire 100", "busy")
+			h.Forfeit(nil) // and the record stays
+			peer.must(t, "acquire 60000", "held")
+			require.ErrorIs(t, coordtest.Err(m.TryAcquire(patient(t))), coord.ErrBusy)
+			peer.must(t, "release", "released")
+			_, err = m.TryAcquire(patient(t))
+			require.ErrorIs(t, err, coord.ErrBusy)
+			require.ErrorContains(t, err, "did not release")
+			peer.quit(t)
 		}
 	})
 }
