@@ -6,6 +6,7 @@
 //	go run ./examples/limit       at most two at a time
 //	go run ./examples/migrations  migrations at start-up, done once
 //	go run ./examples/report      a file that a paused writer cannot spoil
+//	go run ./examples/shards      tenants spread over replicas
 //	go run ./examples/workers     jobs for any of many workers, none lost
 //
 // Each starts three replicas of itself, and kills or pauses one of them. It

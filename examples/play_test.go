@@ -39,6 +39,14 @@ migrated: 17 tables by B`,
 B  has written the report
 *** A goes on ***
 A  is refused: .*stale fencing token`,
+	"shards": `A  serves
+*** A is killed ***
+B  serves
+serves
+serves
+serves
+serves
+serves`,
 	"workers": `A  takes job 1, delivery 1
 *** A is killed ***
 has done job \d

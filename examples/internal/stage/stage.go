@@ -27,7 +27,7 @@ type Scene struct {
 	Kill   string                                           // the first replica to say this is killed
 	Pause  string                                           // or paused,
 	Resume string                                           // until another one says this
-	End    string                                           // the example ends when this was said
+	End    string                                           // the example ends when others have said this
 	Times  int                                              // so often; otherwise when all replicas have ended
 }
 
@@ -185,6 +185,9 @@ func (p *play) run() (err error) {
 	for playing := len(p.cast); playing > 0; {
 		l := <-p.heard
 		if !l.ended {
+			if l.by == p.victim && p.Kill != "" {
+				continue // it said this before it was killed
+			}
 			p.show(l.by.name, l.text)
 			err = errors.Join(err, p.follow(l))
 			continue
