@@ -11,8 +11,10 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
+	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/doublebarrier"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
 	"github.com/zkcoord/zkcoord/coord/slots"
@@ -111,7 +113,7 @@ func complete(dir string, members []coord.Contender, read []inspect.Contender) [
 
 // parts are the children of a path that belong to a recipe, except its
 // contenders.
-var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts(), NumbersKind: slots.Parts()}
+var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts(), NumbersKind: slots.Parts(), onceKind: once.Parts(), cronKind: cron.Parts()}
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
@@ -139,7 +141,7 @@ func isNotice(name string) bool {
 }
 
 // special looks for what is more than a line: a double barrier, a semaphore, a
-// queue, slots, a group. It reports whether one of its parts has changed
+// queue, slots, a ledger, a group. It reports whether one of its parts has changed
 // meanwhile.
 func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
 	nodes := []string{string(path), semaphore.LayoutOf(coord.Kazoo, string(path)).Queue.Dir}
@@ -185,6 +187,9 @@ func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.Nod
 		if line, err = r.inNumbers(ctx, client, path); err != nil || r.Kind != "" {
 			return line, err
 		}
+	}
+	if err = r.inLedger(ctx, client, path, names); err != nil || r.Kind != "" {
+		return nil, err
 	}
 	line, err = r.inSlots(ctx, client, path)
 	if err != nil || r.Kind != "" {

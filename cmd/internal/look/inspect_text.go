@@ -43,6 +43,8 @@ func (r Report) about() string {
 		return "there is nothing"
 	case len(r.Contenders) > 0:
 		return fmt.Sprintf("%s%s, %s dialect%s", r.Kind, r.limit(), r.Dialect, r.beside())
+	case r.Kind == onceKind, r.Kind == cronKind:
+		return fmt.Sprintf("a ledger; \"%s %s --list %s\" shows it%s", term.Program, r.Kind, term.Plain(r.Path), r.beside())
 	case r.Kind != "":
 		return fmt.Sprintf("%s%s; nobody holds it, nobody waits%s", r.Kind, r.limit(), r.beside())
 	}

@@ -121,7 +121,7 @@ func (s *Survey) visit(ctx context.Context, client *coord.Client, path string) (
 	}
 	if mayBeRecipe(names) {
 		r, err = examineListed(ctx, client, conn.NodePath(path), names)
-		names = slices.DeleteFunc(names, r.isOwn)
+		names = slices.DeleteFunc(names, func(name string) bool { return r.isOwn(name) && !r.hasLocks(name) })
 	} else if len(names) == 0 {
 		err = r.asBarrier(ctx, client, conn.NodePath(path))
 	}
@@ -155,7 +155,7 @@ func beneath(client *coord.Client, path string, names []string) []string {
 func mayBeRecipe(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		isFirst := func(kind string) bool { return name == parts[kind][0] }
-		return isContender(name) || isKazooLease(name) || isMember(name) || isFirst(QueueKind) || isFirst(SlotsKind) || isFirst(NumbersKind) || isFirst(roundsKind)
+		return isContender(name) || isKazooLease(name) || isMember(name) || isFirst(QueueKind) || isFirst(SlotsKind) || isFirst(NumbersKind) || isFirst(roundsKind) || isFirst(onceKind)
 	})
 }
 

@@ -1,0 +1,44 @@
+package look
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/cron"
+	"github.com/zkcoord/zkcoord/coord/once"
+)
+
+// The kinds of ledgers, whose jobs have locks of their own below them.
+const (
+	onceKind = "once"
+	cronKind = "cron"
+)
+
+// bucket is the name of a directory of keys.
+var bucket = regexp.MustCompile(`^[0-3][0-9]$`)
+
+// inLedger finds out whether there is a ledger at path, and of what.
+func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) error {
+	keys := once.Parts()[0]
+	if !slices.Contains(names, keys) {
+		return nil
+	}
+	dirs, err := Children(ctx, client, string(path)+"/"+keys)
+	if err != nil || len(dirs) == 0 || slices.ContainsFunc(dirs, func(name string) bool { return !bucket.MatchString(name) }) {
+		return err
+	}
+	r.Kind = onceKind
+	if slices.ContainsFunc(cron.Parts(), func(part string) bool { return slices.Contains(names, part) && !slices.Contains(once.Parts(), part) }) {
+		r.Kind = cronKind
+	}
+	return nil
+}
+
+// hasLocks reports whether a ledger's node of that name has the locks of its
+// jobs below it.
+func (r *Report) hasLocks(name string) bool {
+	return (r.Kind == onceKind || r.Kind == cronKind) && name == once.Parts()[0]
+}
