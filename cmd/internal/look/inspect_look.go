@@ -141,8 +141,8 @@ func isNotice(name string) bool {
 }
 
 // special looks for what is more than a line: a double barrier, a semaphore, a
-// queue, slots, a ledger, a group. It reports whether one of its parts has changed
-// meanwhile.
+// queue, slots, a ledger, a group. It reports whether one of its parts has
+// changed meanwhile.
 func (r *Report) special(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) (_ []inspect.Contender, changed bool, err error) {
 	nodes := []string{string(path), semaphore.LayoutOf(coord.Kazoo, string(path)).Queue.Dir}
 	for _, part := range slices.Concat(parts[roundsKind], parts[SlotsKind], parts[QueueKind], parts[NumbersKind]) {
