@@ -144,6 +144,13 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			rules = append(rules, history.Jobs("/jobs", attempts, keep))
 		},
 		func() {
+			keys := 3 + r.IntN(2)
+			hire(2+r.IntN(2), "shards", "/shards", workload.ShareKeys(keys))
+			for _, lock := range workload.KeysOf("/shards", keys) {
+				rules = append(rules, history.Mutex(lock))
+			}
+		},
+		func() {
 			hire(2+r.IntN(3), "group", "/group", workload.Join)
 			hire(r.IntN(2), "group observer", "/group", workload.See)
 			rules = append(rules, history.Mutex("/group"))

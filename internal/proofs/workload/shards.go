@@ -1,0 +1,99 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/shards"
+	"github.com/zkcoord/zkcoord/internal/proofs/history"
+)
+
+func keyNames(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint("k", i)
+	}
+	return all
+}
+
+// KeysOf are the paths of the locks of n keys that are shared at path. Each is
+// judged as a mutex.
+func KeysOf(path string, n int) []string {
+	all := keyNames(n)
+	for i, key := range all {
+		all[i] = path + "/keys/" + key
+	}
+	return all
+}
+
+// ShareKeys is a member of a set of shards of n keys for a while. At its end it
+// leaves, or stops at once.
+func ShareKeys(n int) Use {
+	return func(w *Worker, c *coord.Client) bool {
+		opts := []shards.Option{shards.Keys(keyNames(n)...), shards.DrainTimeout(w.share(0.1, 1))}
+		if Chance(w.Rand, 0.5) {
+			opts = append(opts, shards.ID(w.Name), shards.MovesAtATime(1+w.Rand.IntN(n)))
+		}
+		s := must(shards.New(c, w.Key, opts...))
+		running, leaves, stay, step := w.call(), Chance(w.Rand, 0.5), w.hold(w.Rand), upTo(w.Rand, w.Pace.Step)+w.Pace.Step/10
+		var began sync.Once
+		first := make(chan struct{})
+		var ending sync.WaitGroup
+		ended, end := context.WithCancel(running.ctx)
+		ending.Go(func() {
+			select {
+			case <-first:
+			case <-ended.Done():
+				return
+			}
+			if pause(ended, stay, w.Calm); leaves {
+				leaving, cancel := context.WithTimeout(ended, 2*w.Pace.Timeout)
+				defer cancel()
+				_ = s.Leave(leaving)
+			}
+			running.stop()
+		})
+		err := s.Run(running.ctx, func(ctx context.Context, key string, h *coord.Hold) error {
+			began.Do(func() {
+				running.held()
+				close(first)
+			})
+			lock := s.Line(key).Dir
+			g := history.Granted(w.Rec.Call(w.Name, lock, history.Exclusive), h)
+			w.Granted(w, h)
+			defer func() {
+				if g.Trusted() {
+					given(g)
+				}
+			}()
+			for {
+				w.touch(lock, h)
+				w.look(h)
+				select {
+				case <-shards.Draining(ctx):
+					w.Count("keys drained")
+					return nil
+				default:
+				}
+				if !pause(ctx, step, shards.Draining(ctx)) && ctx.Err() != nil {
+					return ctx.Err()
+				}
+			}
+		})
+		end()
+		ending.Wait()
+		if err != nil || leaves {
+			running.end("Run", err, coord.ErrUnconfirmed)
+		} else {
+			w.Violated("%s: Run has ended by itself", w.Name)
+		}
+		select {
+		case <-first:
+			return true
+		default:
+			return false
+		}
+	}
+}
