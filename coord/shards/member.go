@@ -22,7 +22,8 @@ type term struct {
 	ctx   context.Context
 	end   context.CancelFunc
 	busy  sync.WaitGroup
-	joins bool // others who follow the plan
+	joins bool   // those who follow the plan already
+	rival string // the node of a later member of the same ID, or ""
 
 	mu      sync.Mutex
 	err     error // that ends Run
@@ -190,12 +191,7 @@ func (t *term) follow() error {
 // for no others. A key that it has, and that the plan gives to another member,
 // it keeps until that member asks; one that the plan gives to nobody it drains.
 func (t *term) apply(p *Plan) error {
-	if i := slices.IndexFunc(p.Members, func(m Member) bool { return m.ID == t.self.ID }); i >= 0 && p.Members[i].Node != t.node() {
-		line := t.members().Order([]string{t.node(), p.Members[i].Node}, t.client.Dialect())
-		if len(line) == 2 && line[0].Name == t.node() {
-			return fmt.Errorf("%w: %s", ErrReplaced, t.self.ID)
-		}
-	}
+	t.doubt(p)
 	if p.names(t.node()) {
 		t.named.Store(true)
 	} else if t.joins && !t.named.Load() && t.self.List != "" && t.self.List != p.list().hash() {
@@ -224,6 +220,32 @@ func (t *term) apply(p *Plan) error {
 	}
 	t.leaveIfDone()
 	return nil
+}
+
+// doubt ends Run if the plan has a later member of the same ID that is there to
+// stay. One that goes within the session time-out was made late by a server, of
+// a claim that is given up; nobody asks for keys in its name.
+func (t *term) doubt(p *Plan) {
+	i := slices.IndexFunc(p.Members, func(m Member) bool { return m.ID == t.self.ID })
+	if i < 0 || p.Members[i].Node == t.node() || p.Members[i].Node == t.rival {
+		return
+	}
+	other := p.Members[i].Node
+	line := t.members().Order([]string{t.node(), other}, t.client.Dialect())
+	if len(line) != 2 || line[0].Name != t.node() {
+		return
+	}
+	t.rival = other
+	late := time.Now().Add(t.client.SessionTimeout())
+	t.do(func() error {
+		return t.fresh.Wait(t.ctx, func(v *coord.View) (bool, error) {
+			_, there, err := v.Exists(t.members().Dir + "/" + other)
+			if v.At(late); err == nil && there && !time.Now().Before(late) {
+				err = fmt.Errorf("%w: %s", ErrReplaced, t.self.ID)
+			}
+			return !there, err
+		})
+	})
 }
 
 // tender is a key that the member stands in line for, or owns.

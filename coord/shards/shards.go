@@ -68,8 +68,8 @@ func Ranges(n int) Option {
 
 // ID names the member. A member that starts again under its ID gets the keys
 // back that it had, if it is there before the plan has changed; by default each
-// has a new ID. IDs must be unique: a member whose ID another takes ends
-// ([ErrReplaced]).
+// has a new ID. IDs must be unique: a member whose ID another takes loses its
+// keys to that one, and ends within the session time-out ([ErrReplaced]).
 func ID(id string) Option {
 	return func(s *Shards) error {
 		if id == "" || len(id) > maxName || strings.ContainsAny(id, "\n\r") {

@@ -38,7 +38,7 @@ var shardsOff = []mutant{
 	off("shards: a member with another list gets no key", in(parts, "TestAMemberWithAnotherListGetsNoKey"),
 		"Shards.member", `ok = known >= 0 || m.List == "" || m.List == wanted`, `ok = known >= 0 || m.List != "!"+wanted`),
 	off("shards: a member whose ID another has ends", in(parts, "TestAnIDThatComesAgain"),
-		"term.apply", `if len(line) == 2 && line[0].Name == t.node() {`, `if len(line) > 2 {`),
+		"term.doubt", `if len(line) != 2 || line[0].Name != t.node() {`, `if len(line) > 0 {`),
 	off("shards: the first in line plans", in(parts, "TestAfterACrash"),
 		"term.isFirst", `	_, _, err := v.Get(t.members().Dir + "/" + line[at-1].Name)`, `	var err error`),
 	off("shards: a plan is written for the one that was read", in(parts, "TestAPlanIsWrittenForTheOneThatWasRead"),

@@ -49,6 +49,7 @@ type verbs struct {
 	Once          run.OnceVerb          `cmd:"" help:"Run a command unless it was done already, by any process; or list such jobs."`
 	Cron          run.CronVerb          `cmd:"" help:"Run a command at certain times, each slot by one of all processes; or list the slots."`
 	Slot          run.SlotVerb          `cmd:"" help:"Run a command with a number of its own, out of N; or list the numbers."`
+	Shards        run.ShardsVerb        `cmd:"" help:"Run a command for each key that this process owns; or show who owns which."`
 	Queue         run.QueueVerbs        `cmd:"" help:"Put items into a queue, take them out, process them."`
 	Ui            see.UIVerb            `cmd:"" help:"Serve a page that shows, live, what stands at a path and below, and who waits for whom."`
 	Exporter      see.ExporterVerb      `cmd:"" help:"Serve metrics for Prometheus of what stands at paths and below."`

@@ -265,6 +265,7 @@ func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
 		"elect --who /l", "elect --observe /l", "elect /l -- true", "lock /l -- true", "lock --slots 2 /l -- true",
 		"barrier set /l", "barrier remove /l", "barrier wait /l", "doublebarrier -n 2 /l -- true",
 		"cron --list /l", "cron /l @hourly -- true", "once /l key -- true", "once --list /l", "once --forget /l key", "slot /l 2 -- true", "slot --list /l", "slot --forget name /l",
+		"shards /l", "shards --plan /l", "shards --keys a /l -- true",
 		"demo stock", "demo batch", "demo election", "demo queue",
 	} {
 		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)

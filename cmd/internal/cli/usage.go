@@ -194,6 +194,7 @@ elect --who /services/billing`,
 	"barrier wait":   `barrier wait --timeout 10m /maintenance`,
 	"doublebarrier":  `doublebarrier -n 4 /batch/nightly -- ./share.sh`,
 	"slot":           "slot /ids/gpu 4 -- ./train.sh\nslot --durable \"$(hostname)\" --cooldown 1h /ids/billing 1024 -- ./serve.sh",
+	"shards":         "shards --ranges 64 --data 10.1.2.3:8080 /shards/orders -- ./serve.sh\nshards /shards/orders\nshards --plan --without host1 /shards/orders",
 	"once":           "once /jobs/migrations v42 -- ./migrate.sh\nonce --at-most-once --keep 24h /jobs/invoices 4711 -- ./send.sh",
 	"cron":           "cron /cron/report '*/5 * * * *' -- ./report.sh\ncron --timezone Europe/Berlin --missed skip /cron/backup '30 2 * * *' -- ./backup.sh",
 	"queue put":      "queue put /jobs one two\nqueue put --priority 5 --together /jobs < urgent.txt",
@@ -261,7 +262,7 @@ func accountOf(ctx *kong.Context, args []string) (a term.Account) {
 
 // runsAlways reports whether a verb that runs commands cannot do without one.
 func runsAlways(verb *kong.Node) bool {
-	return verb.Name != "elect" && verb.Name != "once" && verb.Name != "slot" && verb.Name != "cron"
+	return verb.Name != "elect" && verb.Name != "once" && verb.Name != "slot" && verb.Name != "cron" && verb.Name != "shards"
 }
 
 // hasCommand reports whether a command was read for the verb.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -66,6 +67,9 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 		d.deleted[n.Path] = erased{n.Stat.Czxid, time.Now()}
 		d.mu.Unlock()
 		key, _, _ := strings.Cut(n.Path[1:], "/")
+		if strings.HasPrefix(n.Path, "/shards/keys/") {
+			key = path.Dir(n.Path)[1:]
+		}
 		for _, s := range d.stations {
 			if s.session() == n.Stat.EphemeralOwner {
 				s.broken("/"+key, n.Stat.Czxid, "node deleted by the driver")

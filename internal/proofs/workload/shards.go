@@ -38,6 +38,10 @@ func ShareKeys(n int) Use {
 		}
 		s := must(shards.New(c, w.Key, opts...))
 		running, leaves, stay, step := w.call(), Chance(w.Rand, 0.5), w.hold(w.Rand), upTo(w.Rand, w.Pace.Step)+w.Pace.Step/10
+		calls := &standing{ops: map[string]*history.Op{}}
+		for _, lock := range KeysOf(w.Key, n) {
+			calls.begin(w, lock)
+		}
 		var began sync.Once
 		first := make(chan struct{})
 		var ending sync.WaitGroup
@@ -61,12 +65,13 @@ func ShareKeys(n int) Use {
 				close(first)
 			})
 			lock := s.Line(key).Dir
-			g := history.Granted(w.Rec.Call(w.Name, lock, history.Exclusive), h)
+			g := history.Granted(calls.end(lock), h)
 			w.Granted(w, h)
 			defer func() {
 				if g.Trusted() {
 					given(g)
 				}
+				calls.begin(w, lock)
 			}()
 			for {
 				w.touch(lock, h)
@@ -84,11 +89,10 @@ func ShareKeys(n int) Use {
 		})
 		end()
 		ending.Wait()
-		if err != nil || leaves {
-			running.end("Run", err, coord.ErrUnconfirmed)
-		} else {
-			w.Violated("%s: Run has ended by itself", w.Name)
+		for _, op := range calls.ops {
+			op.End(history.Failed, err)
 		}
+		running.end("Run", err, coord.ErrUnconfirmed) // nil, too, if somebody has asked for the member
 		select {
 		case <-first:
 			return true
@@ -96,4 +100,26 @@ func ShareKeys(n int) Use {
 			return false
 		}
 	}
+}
+
+// standing are the acquisitions of a member that may be under way: of every key
+// that it does not have.
+type standing struct {
+	mu  sync.Mutex
+	ops map[string]*history.Op
+}
+
+func (s *standing) begin(w *Worker, lock string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ops[lock] = w.Rec.Call(w.Name, lock, history.Exclusive)
+}
+
+// end returns the acquisition that ends.
+func (s *standing) end(lock string) *history.Op {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op := s.ops[lock]
+	delete(s.ops, lock)
+	return op
 }

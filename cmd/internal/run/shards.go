@@ -1,0 +1,172 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/shards"
+)
+
+type ShardsVerb struct {
+	Keys         []string       `placeholder:"KEY,…" help:"The keys. Without, those that there are."`
+	Ranges       int            `placeholder:"N" help:"The keys are N ranges of a hash."`
+	ID           string         `name:"id" placeholder:"NAME" help:"The member's name. One that is back under its name gets its keys again."`
+	Weight       int            `placeholder:"N" default:"1" help:"The member's share, relative to other members'."`
+	Zone         string         `placeholder:"NAME" help:"Where the member is: a key that must move prefers its zone."`
+	Data         string         `placeholder:"TEXT" help:"What others are told of the member, such as its address."`
+	Moves        int            `placeholder:"N" help:"Move at most N keys at a time."`
+	Cooldown     time.Duration  `placeholder:"D" help:"Leave a key that has moved where it is for D."`
+	DrainTimeout *time.Duration `placeholder:"D" positive:"" help:"How long CMD may take to end when its key is to move: 30s by default. Then KILL follows."`
+	Plan         bool           `help:"Show which keys would move, and move none."`
+	Without      []string       `placeholder:"ID" help:"With --plan: if this member were gone."`
+	KillAfter    *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
+	Path         conn.NodePath  `arg:"" predictor:"path" help:"The path of the shards."`
+	commandLine
+}
+
+// Help returns what does not fit into the list of options.
+func (*ShardsVerb) Help() string {
+	return `CMD runs for each key that this member owns, and gets COORD_KEY, and COORD_PATH, COORD_NODE and COORD_TOKEN of the key's lock, in its environment; its standard input is empty. When the key is to move, CMD gets TERM. Without CMD, the keys are shown: who is to own them, and who does.
+
+TERM or INT gives all keys to other members, and ends when they have moved; a second one ends at once.
+
+Exit status: 0 after TERM or INT; that of a CMD that failed, which ends this member; 128+n if signal n ended it; 126 or 127 if CMD cannot be run; 78 if members that run have another list of keys, or this member's ID is taken; 69 no session with the servers; 64 usage; 125 if something else went wrong.`
+}
+
+// exitConfiguration: the members disagree.
+const exitConfiguration = 78
+
+// Validate is called by kong.
+func (v *ShardsVerb) Validate() error {
+	switch {
+	case len(v.Keys) > 0 && v.Ranges != 0:
+		return errors.New("--keys and --ranges: choose one")
+	case v.Plan && v.Given():
+		return errors.New("--plan runs no command")
+	case len(v.Without) > 0 && !v.Plan:
+		return errors.New("--without goes with --plan")
+	case v.Given():
+		return v.commandLine.Validate()
+	}
+	return nil
+}
+
+// Run is a member, or shows the keys.
+func (v *ShardsVerb) Run(s *term.Streams, c *conn.Connection) error {
+	switch {
+	case v.Given():
+		return v.member(s, c)
+	case v.Plan:
+		return c.With(func(ctx context.Context, client *coord.Client) error { return v.plan(ctx, s, client) })
+	}
+	return c.With(func(ctx context.Context, client *coord.Client) error { return v.show(ctx, s, client) })
+}
+
+func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
+	opts := []shards.Option{shards.Weight(v.Weight), shards.Zone(v.Zone), shards.Data([]byte(v.Data)), shards.Cooldown(v.Cooldown)}
+	if len(v.Keys) > 0 {
+		opts = append(opts, shards.Keys(v.Keys...))
+	}
+	if v.Ranges != 0 {
+		opts = append(opts, shards.Ranges(v.Ranges))
+	}
+	if v.ID != "" {
+		opts = append(opts, shards.ID(v.ID))
+	}
+	if v.Moves != 0 {
+		opts = append(opts, shards.MovesAtATime(v.Moves))
+	}
+	if v.DrainTimeout != nil {
+		opts = append(opts, shards.DrainTimeout(*v.DrainTimeout))
+	}
+	sh, err := shards.New(client, string(v.Path), opts...)
+	if errors.Is(err, coord.ErrInvalid) {
+		err = term.UsageError("%w", err)
+	}
+	return sh, err
+}
+
+// show prints the keys, the desired and the effective owner of each.
+func (v *ShardsVerb) show(ctx context.Context, s *term.Streams, client *coord.Client) error {
+	sh, err := v.open(client)
+	if err != nil {
+		return err
+	}
+	plan, all, err := sh.Status(ctx)
+	if errors.Is(err, shards.ErrNoOwner) {
+		return term.ExitWith(term.ExitFailed, "nobody shares keys at %s: there is no plan", v.Path)
+	} else if err != nil {
+		return err
+	}
+	stories := make([]map[string]any, len(all))
+	t := term.Table{Heads: []string{"KEY", "DESIRED", "OWNER", "TOKEN", "SINCE", "MOVING"}}
+	for i, st := range all {
+		story := map[string]any{"key": st.Key, "desired": st.Desired.ID, "owner": st.Owner.Member.ID, "moving": st.Moving}
+		token, since, moving := "", "", ""
+		if st.Owner.Token != 0 {
+			token, since = strconv.FormatInt(st.Owner.Token, 10), term.Age(term.Seconds(max(0, time.Since(st.Owner.Since))))
+			story["token"], story["since"], story["node"] = st.Owner.Token, st.Owner.Since, st.Owner.Node
+		}
+		if st.Moving {
+			moving = "moving"
+		}
+		stories[i] = story
+		t.Add("", term.Plain(st.Key), term.Plain(st.Desired.ID), term.Plain(st.Owner.Member.ID), token, since, moving)
+	}
+	if s.JSON {
+		return s.Print(map[string]any{"path": string(v.Path), "generation": plan.Generation, "keys": stories}, "")
+	}
+	return t.Write(s.Page())
+}
+
+// plan prints which keys would move.
+func (v *ShardsVerb) plan(ctx context.Context, s *term.Streams, client *coord.Client) error {
+	sh, err := v.open(client)
+	if err != nil {
+		return err
+	}
+	now, next, err := sh.Plan(ctx, v.Without...)
+	if err != nil {
+		return err
+	}
+	moves := []map[string]any{}
+	t := term.Table{Heads: []string{"KEY", "FROM", "TO"}}
+	for at, key := range next.Keys {
+		from, _ := now.Owner(now.Place(key))
+		to, _ := next.Owner(at)
+		if from.ID != to.ID {
+			moves = append(moves, map[string]any{"key": key, "from": from.ID, "to": to.ID})
+			t.Add("", term.Plain(key), term.Plain(from.ID), term.Plain(to.ID))
+		}
+	}
+	for _, key := range now.Keys {
+		if next.Place(key) < 0 {
+			from, _ := now.Owner(now.Place(key))
+			moves = append(moves, map[string]any{"key": key, "from": from.ID, "to": ""})
+			t.Add("", term.Plain(key), term.Plain(from.ID), "")
+		}
+	}
+	if s.JSON || len(moves) == 0 {
+		return s.Print(map[string]any{"path": string(v.Path), "moves": slices.Clip(moves)}, "no key would move\n")
+	}
+	return t.Write(s.Page())
+}
+
+// explain gives a member's failure its status.
+func (v *ShardsVerb) explain(err error) error {
+	var known *term.ExitError
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.Is(err, shards.ErrKeys), errors.Is(err, shards.ErrReplaced):
+		return &term.ExitError{Code: exitConfiguration, Err: err}
+	}
+	return conn.OrUsage(fmt.Errorf("%s: %w", v.Path, err), term.ExitOwnFault)
+}

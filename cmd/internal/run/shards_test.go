@@ -1,0 +1,73 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package run
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/internal/zktest"
+)
+
+// shared is a command line for a member.
+func shared(w *zktest.World, script string, options ...string) []string {
+	return append(append([]string{"shards"}, options...), w.Path("shards"), "--", "sh", "-c", script)
+}
+
+// untilAsked says which key it has, and ends when it is asked to.
+const untilAsked = `trap 'echo "end $COORD_KEY"; exit' TERM; echo "has $COORD_KEY"; test "$COORD_TOKEN" -gt 0 || exit 1; while :; do sleep 0.01; done`
+
+func TestCommandsRunForTheKeysOfAMember(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		one := cmdtest.On(t, w, shared(w, untilAsked, "--keys", "a,b", "--id", "one")...)
+		require.ElementsMatch(t, []string{"has a", "has b"}, []string{one.Line(), one.Line()})
+		table := cmdtest.On(t, w, "shards", w.Path("shards")).Gives(0)
+		require.Contains(t, table, "DESIRED")
+		require.Equal(t, 4, strings.Count(table, "one"))
+		cmdtest.On(t, w, shared(w, "true", "--keys", "a,b,c")...).Ends(exitConfiguration, "another list of keys", `"c"`)
+		two := cmdtest.On(t, w, shared(w, untilAsked, "--id", "two")...)
+		moved := strings.TrimPrefix(two.Line(), "has ")
+		require.Equal(t, "end "+moved, one.Line())
+		require.Contains(t, cmdtest.On(t, w, "shards", "--plan", w.Path("shards")).Gives(0), "no key would move")
+		require.Contains(t, cmdtest.On(t, w, "shards", "--plan", "--without", "one", w.Path("shards")).Gives(0), "two")
+		// A planned stop: the other has the key when the command has ended.
+		one.Signal(syscall.SIGTERM)
+		require.Regexp(t, "^has ", two.Line())
+		require.Equal(t, 0, one.Exit())
+		two.Signal(syscall.SIGTERM)
+		require.Equal(t, 0, two.Exit())
+	})
+}
+
+func TestACommandThatFailsEndsItsMember(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		require.Equal(t, 7, cmdtest.On(t, w, shared(w, `test "$COORD_KEY" = a && exit 7; exec sleep 100`, "--keys", "a,b")...).Exit())
+		cmdtest.On(t, w, shared(w, "true", "--keys", "a,a")...).Ends(term.ExitUsage, "twice")
+		cmdtest.On(t, w, "shards", "--keys", "a", "--ranges", "2", w.Path("shards"), "--", "true").Ends(term.ExitUsage, "choose one")
+		cmdtest.On(t, w, "shards", w.Path("none")).Ends(term.ExitFailed, "there is no plan")
+	})
+}
+
+// The guards end all commands when the process dies.
+func TestTheCommandsOfAMemberEndWithIt(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		one := cmdtest.On(t, w, shared(w, `echo $$; exec sleep 1000`, "--keys", "a,b,c")...)
+		var pids []int
+		for range 3 {
+			var pid int
+			_, err := fmt.Sscan(one.Line(), &pid)
+			require.NoError(t, err)
+			pids = append(pids, pid)
+		}
+		one.Signal(syscall.SIGKILL)
+		for _, pid := range pids {
+			cmdtest.RequireGone(t, pid)
+		}
+	})
+}

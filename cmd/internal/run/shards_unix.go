@@ -1,0 +1,195 @@
+//go:build linux || darwin || freebsd || openbsd
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/guard"
+	"github.com/zkcoord/zkcoord/cmd/internal/self"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
+	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/attend"
+	"github.com/zkcoord/zkcoord/coord/shards"
+)
+
+// member runs the command for each key that it owns.
+func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
+	if err := guard.Able(); err != nil {
+		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
+	}
+	if status, _, err := guard.Runnable(v.argv()[0]); err != nil {
+		return &term.ExitError{Code: status, Err: err}
+	}
+	signals := make(chan os.Signal, 16)
+	forward(signals)
+	asked, calm := untilSignal(context.Background(), signals)
+	defer calm()
+	m := &shardsMember{verb: v, streams: s}
+	c.Share = m.share
+	v.ApplyTo(c, v.argv()[0])
+	client, err := c.Open(asked)
+	if err != nil {
+		return err
+	}
+	defer conn.HangUp(client)
+	m.client = client
+	if m.killAfter, err = (&job{KillAfter: v.KillAfter}).grace(client.SessionTimeout()); err != nil {
+		return err
+	}
+	sh, err := v.open(client)
+	if err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-asked.Done():
+			s.Note("leaving: all keys go to other members; once more to end at once")
+			_ = sh.Leave(context.Background())
+		case <-over:
+		}
+	}()
+	return v.explain(sh.Run(context.Background(), m.work))
+}
+
+// shardsMember is the commands of a member, each under a guard of its own. None
+// of the guards closes the session when this process is killed, since others'
+// commands may still run: it runs out, or the attendant closes it when the last
+// guard is gone.
+type shardsMember struct {
+	verb      *ShardsVerb
+	streams   *term.Streams
+	client    *coord.Client
+	killAfter time.Duration
+
+	mu       sync.Mutex
+	attended *os.File // the connection to the host's attendant, or nil
+	guards   []*guard.Process
+}
+
+// share gets each new connection to the attendant; every guard keeps it.
+func (m *shardsMember) share(connection *os.File) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.attended != nil {
+		_ = m.attended.Close() // an attendant's that is gone
+	}
+	m.attended = connection
+	for _, g := range m.guards {
+		g.Keep(connection)
+	}
+}
+
+func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) {
+	cmd, err := self.Command(guard.Verb)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append(alone(h).environment(conn.NodePaths{conn.NodePath(path.Dir(h.Node()))}), "COORD_KEY="+key)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g, err := guard.Start(guard.Options{
+		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: m.killAfter, Keep: m.attended,
+	})
+	if err == nil {
+		m.guards = append(m.guards, g)
+	}
+	return g, err
+}
+
+func (m *shardsMember) forget(g *guard.Process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.guards = slices.DeleteFunc(m.guards, func(other *guard.Process) bool { return other == g })
+}
+
+// work runs the command for a key. It returns when nothing of the command is
+// left that had to end.
+func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) error {
+	g, err := m.start(h, key)
+	if err != nil {
+		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
+	}
+	defer m.forget(g)
+	end, asked := m.watch(ctx, g, h)
+	switch {
+	case end.Kind == guard.Failed:
+		return &term.ExitError{Code: end.Code, Err: errors.New(string(end.Message))}
+	case !end.Over():
+		m.abandon(key)
+	case asked || h.Err() != nil || end.Cause == guard.ByDeadline:
+		return nil
+	case end.ExitCode() != term.ExitOK:
+		m.streams.Note("the command of %s ended with status %d", key, end.ExitCode())
+		return term.Silently(end.ExitCode())
+	}
+	return nil
+}
+
+// watch keeps a guard informed until its command has ended. It reports whether
+// the command was asked to end.
+func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hold) (end guard.Event, asked bool) {
+	look := time.NewTicker(max(time.Millisecond, m.client.SessionTimeout()/20))
+	defer look.Stop()
+	draining, ended, sent := shards.Draining(ctx), ctx.Done(), h.Deadline()
+	var abandon, despair <-chan time.Time
+	for {
+		select {
+		case e, more := <-g.Events():
+			if !more {
+				return end, asked
+			}
+			end = e
+		case <-look.C:
+			if now := h.Deadline(); !now.Equal(sent) && h.Err() == nil {
+				sent = now
+				g.Extend(guard.InstantOf(now))
+			}
+		case <-draining:
+			draining, asked = nil, true
+			g.Signal(syscall.SIGTERM)
+		case <-ended:
+			ended, asked = nil, true
+			if h.Err() == nil && !errors.Is(context.Cause(ctx), shards.ErrDrainTimeout) {
+				g.Stop() // another command has failed
+				continue
+			}
+			g.Kill()
+			abandon = time.After(abandonAfter)
+		case <-abandon:
+			g.Abandon()
+			despair = time.After(despairAfter)
+		case <-despair:
+			return guard.Event{Kind: guard.Gone, At: guard.Now(), Cause: guard.ByKill, Unsure: true}, asked
+		}
+	}
+}
+
+// abandon ends this process at once: something of a command may be running
+// still, so no key is released before the session runs out. The guards end the
+// other commands.
+func (m *shardsMember) abandon(key string) {
+	m.mu.Lock()
+	if m.attended != nil {
+		_ = attend.Leave(m.attended) // if it is gone, so is what it was told
+	}
+	m.mu.Unlock()
+	m.streams.Note("%v", fmt.Errorf("something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
+		key, m.client.SessionTimeout()))
+	if told, ok := m.streams.Err.(*term.Notes); ok {
+		told.Drain()
+	}
+	os.Exit(term.ExitLost)
+}
