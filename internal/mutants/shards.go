@@ -7,8 +7,6 @@ var shardsOff = []mutant{
 		granted := true`),
 	off("shards: who is to own a key asks for it", in(parts, "TestKeysMoveOneByOne"),
 		"term.claim", `if !granted && !td.quiet && ahead[0].Name != asked {`, `if false {`),
-	off("shards: a key that was asked for is not asked back by an old plan", in(parts, "TestAnOldPlan"),
-		"term.tend", `quiet: has && yielded == t.plan.Generation`, `quiet: has && yielded < 0`),
 	off("shards: a member that is to have its key again asks for it", in(parts, "TestAKeyThatComesBackUnseen"),
 		"term.apply", `if own[key] && !td.quiet {`, `if own[key] {`),
 	off("shards: a key that nobody is to own is drained", in(parts, "TestTheLastMember|TestMembersWithAnotherList"),

@@ -57,7 +57,7 @@ func TestACommandThatFailsEndsItsMember(t *testing.T) {
 // The guards end all commands when the process dies.
 func TestTheCommandsOfAMemberEndWithIt(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, shared(w, `echo $$; exec sleep 1000`, "--keys", "a,b,c")...)
+		one := cmdtest.On(t, w, append([]string{"--session-timeout", "2s"}, shared(w, `echo $$; exec sleep 1000`, "--keys", "a,b,c")...)...)
 		var pids []int
 		for range 3 {
 			var pid int
