@@ -1,9 +1,11 @@
 package doublebarrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -34,7 +36,11 @@ type Barrier struct {
 	ready  record
 	size   int
 	spec   coord.Spec
+	share  int // how many bytes each member may bring
 	wait   bool
+
+	least    int           // who open a round once
+	lastCall time.Duration // has passed since they came
 }
 
 // Option sets something about a [Barrier].
@@ -50,6 +56,27 @@ func WaitForNextRound() Option {
 	}
 }
 
+// AtLeast lets a round begin with fewer than n members: with all that have come
+// when the last call, d after there were at least so many, is over. All clients
+// should name the same numbers; a client that names a smaller one, or a shorter
+// d, begins the round for all.
+func AtLeast(least int, lastCall time.Duration) Option {
+	return func(b *Barrier) error {
+		if least < 1 || least > b.size || lastCall < 0 {
+			return fmt.Errorf("%w: at least %d of %d members, after %v: it must be 1 to %d, and no negative time",
+				coord.ErrInvalid, least, b.size, lastCall, b.size)
+		}
+		b.least, b.lastCall = least, lastCall
+		return nil
+	}
+}
+
+// MaxShare is how many bytes each member may bring to a round, as data or as a
+// result, since all of them stand in one node: an equal share of the largest
+// packet, which is 1 MB unless the client was told otherwise, less what the
+// members' names take.
+func (b *Barrier) MaxShare() int { return b.share }
+
 // New returns the barrier at path for n members per round, 1 to [MaxMembers].
 // It does no I/O. Invalid arguments fail with [coord.ErrInvalid].
 func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, error) {
@@ -62,11 +89,13 @@ func New(client *coord.Client, path string, n int, opts ...Option) (*Barrier, er
 	if n < 1 || n > MaxMembers {
 		return nil, invalid("%d members: it must be 1 to %d", n, MaxMembers)
 	}
-	if length, room := len(client.Chroot())+len(path), (client.MaxPacket()-otherBytes)/(n+1)-bytesPerMember; length > room {
+	length, room := len(client.Chroot())+len(path), (client.MaxPacket()-otherBytes)/(n+1)-bytesPerMember
+	if length > room {
 		return nil, invalid("%d members do not fit into one transaction at a path of %d bytes, only of %d", n, length, room)
 	}
 	b := &Barrier{
-		client: client, path: path, ready: record{client, path + "/" + ready}, size: n,
+		client: client, path: path, ready: record{client, path + "/" + ready}, size: n, least: n,
+		share: max(room-length-bytesPerLength, 0),
 		// Both dialects, for all clients to meet: no other recipe has the path.
 		spec: coord.Spec{Line: coord.Line{Dir: path, Kinds: []string{Kind}, AnyDialect: true}, Kind: Kind, Unlisted: n > small},
 	}
@@ -83,13 +112,29 @@ const (
 	bytesPerMember = 2*57 + 30
 )
 
-// list lists the members, of every round, by age.
-func (b *Barrier) list(ctx context.Context, client *coord.Client) ([]coord.Contender, error) {
+// listing is what stands below the barrier's path: the members, of every round,
+// by age, and the names of what members of rounds have brought.
+type listing struct {
+	line    []coord.Contender
+	vectors []string
+}
+
+func (b *Barrier) list(ctx context.Context, client *coord.Client) (*listing, error) {
 	names, err := client.Children(ctx, b.path)
 	if err != nil && !errors.Is(err, coord.ErrNoNode) {
 		return nil, err
 	}
-	return b.order(names), nil
+	return b.sort(names), nil
+}
+
+func (b *Barrier) sort(names []string) *listing {
+	l := &listing{line: b.order(names)}
+	for _, name := range names {
+		if IsVector(name) {
+			l.vectors = append(l.vectors, name)
+		}
+	}
+	return l
 }
 
 // order picks the members out of names and sorts them by age.
@@ -115,12 +160,12 @@ func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}
-	line, err := b.list(ctx, b.client)
+	there, err := b.list(ctx, b.client)
 	if err != nil {
 		return Status{}, b.client.Failure("status", b.path, err)
 	}
 	out := Status{Size: r.Size, Round: r.Number, Open: r.Open}
-	for _, c := range line {
+	for _, c := range there.line {
 		switch {
 		case c.Sequence >= r.Next:
 			out.Waiting = append(out.Waiting, b.node(c.Name))
@@ -131,19 +176,66 @@ func (b *Barrier) Status(ctx context.Context) (Status, error) {
 	return out, nil
 }
 
+// An Absentee is a member that an open round waits for.
+type Absentee struct {
+	Index int
+	Node  string
+	Owner string // as the node tells it; "" if the node is gone
+	Gone  bool   // it will be missing in the outcome
+}
+
+// Absent returns the members of the open round that have not finished, by
+// index: none when no round is open. One request, and one for each member, 128
+// in a round trip.
+func (b *Barrier) Absent(ctx context.Context) ([]Absentee, error) {
+	r, err := b.ready.get(ctx)
+	if err != nil {
+		return nil, b.client.Failure("status", b.path, err)
+	}
+	seen, failures := make([]*Absentee, len(r.Members)), make([]error, len(r.Members))
+	b.each(ctx, r.Members, func(index int, c content, err error) {
+		gone := errors.Is(err, coord.ErrNoNode)
+		if err != nil && !gone {
+			failures[index] = err
+		} else if gone || !c.finished {
+			seen[index] = &Absentee{index, b.node(r.Members[index]), c.owner, gone}
+		}
+	})
+	if err := cmp.Or(failures...); err != nil {
+		return nil, b.client.Failure("status", b.path, err)
+	}
+	var absent []Absentee
+	for _, a := range seen {
+		if a != nil {
+			absent = append(absent, *a)
+		}
+	}
+	return absent, nil
+}
+
 // Remove deletes the barrier's nodes, if nobody is in it and nobody waits;
 // otherwise it fails with [coord.ErrBusy]. A barrier that is used again is made
-// again. Two requests.
+// again. Two requests; two more if members have brought data or results.
 func (b *Barrier) Remove(ctx context.Context) error {
-	err := b.client.Retry(ctx, func(ctx context.Context) error {
+	var brought []coord.Op
+	remove := func(ctx context.Context) error {
 		_, stat, err := b.client.Get(ctx, b.ready.path)
 		if err != nil {
 			return err
 		}
 		// Not while a member is there: a directory with children stays.
-		_, err = b.client.Txn(ctx, coord.DeleteOp(b.ready.path, stat.Version), coord.DeleteOp(b.path, -1))
+		ops := append([]coord.Op{coord.DeleteOp(b.ready.path, stat.Version)}, brought...)
+		_, err = b.client.Txn(ctx, append(ops, coord.DeleteOp(b.path, -1))...)
 		return err
-	})
+	}
+	err := b.client.Retry(ctx, remove)
+	if errors.Is(err, coord.ErrNotEmpty) {
+		var there *listing
+		if there, err = b.list(ctx, b.client); err == nil {
+			brought = b.deleted(there, nil)
+			err = b.client.Retry(ctx, remove)
+		}
+	}
 	switch {
 	case errors.Is(err, coord.ErrNoNode):
 		return nil

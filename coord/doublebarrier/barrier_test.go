@@ -429,7 +429,7 @@ func TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom(t *testing.T) {
 					w.odds[f] = max(1, 200/n)
 				}
 				w.run(n+5, 1)
-				w.check(t, n)
+				w.check(t, n, n)
 				t.Log(w.struck)
 				require.Greater(t, w.struck[diesInside]+w.struck[diesWaiting]+w.struck[diesLeaving], 10)
 				require.GreaterOrEqual(t, len(w.history.rounds), 45, "rounds of which a member lived to tell")

@@ -15,7 +15,10 @@
 //	// nil: all eight have done their part
 //
 // [Member.Index] numbers the members of a round from 0, for sharing out the
-// work. The next round can have the same members, or others.
+// work. The next round can have the same members, or others. Members can bring
+// data ([Barrier.EnterWith]) and results ([Member.Gather]): every member gets
+// those of all. With [AtLeast], a round begins with fewer than n members after
+// a last call.
 //
 // # Guarantees
 //
@@ -23,7 +26,8 @@
 //     has no others. Places are given in the order of arrival.
 //   - No member leaves before every other has called Leave or is gone.
 //   - A round has one outcome, the same for every member, however late it asks:
-//     nil if all have finished, or else an error that names those missing.
+//     nil if all have finished, or else an error that names those missing. So
+//     it is with the results, which are written along with the outcome.
 //   - Rounds do not mix: the next begins when the last is over, or all its
 //     members are gone. The remains of a crashed round let no member through.
 //   - A member that dies stops no other: before the round begins its place is
@@ -68,20 +72,26 @@
 // the round is open the names of its members: those with the numbers from first
 // to before next. "missing" lists the members missing in a round that is over,
 // and "past" has earlier rounds whose outcome a member has yet to read. Only
-// [Barrier.Remove] deletes ready. A member's node names its owner, and ends
-// with a line "done" once the member has finished. The recipe is more than a
-// line and a rule: PROTOCOL.md has the protocol and why it is right.
+// [Barrier.Remove] deletes ready. What the members of round 7 brought stands in
+// data-7 and results-7, a line of JSON with the lengths by index, and the
+// bytes; they are deleted when a round begins after all members of round 7 have
+// gone. A member's node names its owner; a line "data" with the member's data
+// follows, or once it has finished, a line "done" with its result. The recipe
+// is more than a line and a rule: PROTOCOL.md has the protocol and why it is
+// right.
 //
 // # Cost
 //
-// For each member, for any n: 3 or 4 requests and 1 wake-up to enter, 5 and
-// 4 to leave, in five round trips in a row each. The one that completes the
-// round makes 2 requests more, and the first in it reads each other member once
-// or twice: at most 11n+3 requests in a round, 9n when all come and finish
+// For each member, for any n: 3 or 4 requests and 1 wake-up to enter, 5 and 4
+// to leave, in five round trips in a row each. The one that completes the round
+// makes 2 requests more, and the first in it reads each other member once or
+// twice: at most 11n+3 requests in a round, 9n when all come and finish
 // together. Up to n = 32, each member lists the others along with its create: a
 // request more, and four round trips to enter. A death wakes the next member
-// only. A member that waits for a later round makes up to 6 requests for each
-// round that passes, and hears nothing else.
+// only. Data and results cost each member a request, the data n-1 more and a
+// round trip for the member that completes the round. A member that waits for a
+// later round makes up to 6 requests for each round that passes, and hears
+// nothing else.
 //
 // Every member reads ready when the round begins, with n names of 57 bytes,
 // which limits n: [MaxMembers] is 4000, at a path of at most 116 bytes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -21,9 +22,21 @@ import (
 // it returns immediately. Whenever it returns an error, nothing is left behind:
 // a node that could not be deleted yet is deleted in the background. A member
 // that gives up in the very moment in which the round begins is missing in it.
-func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
+func (b *Barrier) Enter(ctx context.Context) (*Member, error) { return b.EnterWith(ctx, nil) }
+
+// EnterWith is [Barrier.Enter] of a member that brings data, such as the
+// address that it listens on: [Member.Data] of every member has the data of
+// all. Let all members of a round bring some, or none: they are gathered if the
+// member that completes the round brings some. It costs that member a request
+// for each other one, 128 in a round trip, and each member one request. More
+// than [Barrier.MaxShare] bytes fail with [coord.ErrTooLarge], and nothing is
+// written.
+func (b *Barrier) EnterWith(ctx context.Context, data []byte) (*Member, error) {
+	if err := b.admitShare(data); err != nil {
+		return nil, b.client.Failure("enter", b.path, err)
+	}
 	for {
-		m, err := b.enter(ctx)
+		m, err := b.enter(ctx, data)
 		if err == nil {
 			return m, nil
 		}
@@ -38,25 +51,35 @@ func (b *Barrier) Enter(ctx context.Context) (*Member, error) {
 	}
 }
 
-func (b *Barrier) enter(ctx context.Context) (*Member, error) {
+func (b *Barrier) enter(ctx context.Context, data []byte) (*Member, error) {
 	if err := b.admit(ctx); err != nil {
 		return nil, err
 	}
-	hold, names, err := b.client.Stand(ctx, b.spec)
+	spec := b.spec
+	if data != nil {
+		spec.Data = content{owner: b.client.Identity(), data: data}.encode()
+	}
+	hold, names, err := b.client.Stand(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	var line []coord.Contender
+	var there *listing
 	if names != nil {
-		line = b.order(names)
+		there = b.sort(names)
 	}
-	m := &Member{barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], leaving: make(chan struct{}, 1)}
+	m := &Member{
+		barrier: b, hold: hold, self: b.order([]string{path.Base(hold.Node())})[0], brought: data, leaving: make(chan struct{}, 1),
+	}
 	inside := hold.Context(ctx)
-	if err := b.client.Wait(inside, func(v *coord.View) (bool, error) {
-		listed := line
-		line = nil // which will do for one look
+	err = b.client.Wait(inside, func(v *coord.View) (bool, error) {
+		listed := there
+		there = nil // which will do for one look
 		return m.look(inside, v, listed)
-	}); err != nil {
+	})
+	if err == nil && m.open.Data {
+		m.data, err = b.read(inside, m.open.round, dataOf, m.Count())
+	}
+	if err != nil {
 		err = cmp.Or(hold.Err(), err)
 		withdraw(ctx, hold)
 		if errors.Is(err, coord.ErrLost) {
@@ -90,7 +113,10 @@ func (b *Barrier) admit(ctx context.Context) error {
 			}
 		}
 		if err == nil {
-			line, err = b.list(ctx, client)
+			var there *listing
+			if there, err = b.list(ctx, client); err == nil {
+				line = there.line
+			}
 		}
 		listed = true
 		v.Again()
@@ -106,11 +132,12 @@ func (b *Barrier) errSize(r snapshot) error {
 
 // look looks for the round that begins with the member, and begins it if it
 // can. It tries only if its arrival can have completed the number: at least so
-// many nodes have been made for the next round. Of any n, the youngest tries.
-// line is nil, or was listed along with the create: it has all members that are
-// no younger, which is enough to begin a round, but not to see that one has
-// crashed. ctx ends with the hold.
-func (m *Member) look(ctx context.Context, v *coord.View, line []coord.Contender) (begun bool, err error) {
+// many nodes have been made for the next round. Of any n, the youngest tries;
+// of the least number, the youngest tries after the last call. there is nil, or
+// was listed along with the create: it has all members that are no younger,
+// which is enough to begin a round, but not to see that one has crashed. ctx
+// ends with the hold.
+func (m *Member) look(ctx context.Context, v *coord.View, there *listing) (begun bool, err error) {
 	b := m.barrier
 	r, err := b.ready.watchOrMake(v, b.size)
 	if err != nil {
@@ -120,34 +147,59 @@ func (m *Member) look(ctx context.Context, v *coord.View, line []coord.Contender
 		m.open, m.index = r, index
 		return true, m.hold.Err()
 	}
+	if r.Open {
+		m.lastCall = time.Time{} // the next round has its own
+	}
 	switch {
 	case r.Size != b.size:
 		return false, b.errSize(r)
 	case m.self.Sequence < r.Next:
 		// A round passed the own node over, so it was gone by then.
 		return false, fmt.Errorf("%w: round %d began without it: %w", coord.ErrLost, r.Number, coord.ErrNodeDeleted)
-	case !r.Open && int(m.self.Sequence-r.Next) < r.Size-1:
+	case !r.Open && !m.calls(v, r):
 		return false, nil
 	}
-	if line == nil || r.Open {
-		line, err = b.list(ctx, b.client)
+	if there == nil || r.Open {
+		there, err = b.list(ctx, b.client)
 	}
 	switch {
 	case err != nil:
 		return false, err
-	case !r.Open || !r.alive(line):
-		err = m.begin(ctx, r, line)
+	case !r.Open || !r.alive(there.line):
+		err = m.begin(ctx, r, there)
 	case !b.wait:
 		return false, errLate(r)
 	default:
-		err = m.queue(v, line)
+		err = m.queue(v, there.line)
 	}
-	if errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost) {
+	gone := errors.Is(err, coord.ErrNoNode) || errors.Is(err, coord.ErrNodeExists)
+	if gone && !errors.Is(err, coord.ErrLost) {
 		v.Again() // a node of the list has gone: look again
 		return false, nil
 	}
 	return false, err
 }
+
+// calls reports whether the member may begin a round: there can be n members,
+// or the least number, and the last call, which begins when the member first
+// sees that, is over.
+func (m *Member) calls(v *coord.View, r snapshot) bool {
+	before := int(m.self.Sequence - r.Next)
+	if before < m.barrier.least-1 {
+		return false
+	}
+	if m.lastCall.IsZero() {
+		m.lastCall = time.Now().Add(m.barrier.lastCall)
+	}
+	if m.called() {
+		return true
+	}
+	v.At(m.lastCall)
+	return before >= r.Size-1
+}
+
+// called reports whether the last call is over.
+func (m *Member) called() bool { return !m.lastCall.IsZero() && !time.Now().Before(m.lastCall) }
 
 // queue waits, while a round is open, for the node before the own in line. So
 // only the first in line hears when members of the round go, and finds out when
@@ -167,18 +219,31 @@ func (m *Member) queue(v *coord.View, line []coord.Contender) error {
 // begin opens the next round if enough members are there, and all of them still
 // are when it begins. If not, it fails with [coord.ErrNoNode]: there may be
 // enough others. When ready changes, its watch fires.
-func (m *Member) begin(ctx context.Context, r snapshot, line []coord.Contender) error {
-	next, enough := r.opening(line)
+func (m *Member) begin(ctx context.Context, r snapshot, there *listing) error {
+	b, least := m.barrier, r.Size
+	if m.called() {
+		least = b.least
+	}
+	next, enough := r.opening(there.line, least)
 	if !enough {
 		return nil
 	}
-	var roster []coord.Op
+	var more []coord.Op
 	for _, name := range next.Members {
 		if name != m.self.Name { // which the hold's transaction checks
-			roster = append(roster, coord.CheckOp(m.barrier.node(name), -1))
+			more = append(more, coord.CheckOp(b.node(name), -1))
 		}
 	}
-	err := m.barrier.ready.write(ctx, m.hold.Txn, r, next, roster...)
+	more = append(more, b.deleted(there, next.Past)...)
+	if m.brought != nil {
+		data, err := b.gather(ctx, next.Members)
+		if err != nil {
+			return err
+		}
+		next.Data = true
+		more = append(more, coord.CreateOp(b.vector(next.round, dataOf), encodeVector(data)))
+	}
+	err := b.ready.write(ctx, m.hold.Txn, r, next, more...)
 	if errors.Is(err, coord.ErrBadVersion) {
 		return nil
 	}

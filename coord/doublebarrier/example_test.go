@@ -108,6 +108,61 @@ func ExampleBarrier_Enter() {
 	// do the shares of [1] again
 }
 
+// Members that listen tell each other where, and then each what it has found.
+func ExampleMember_Gather() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	srv, err := zkembed.Start() // in production, a ZooKeeper ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer srv.Close()
+	client, err := coord.Open(ctx, srv.ConnectString())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(ctx)
+
+	b, err := doublebarrier.New(client, "/jobs/sum", 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	work := func(address string) error {
+		m, err := b.EnterWith(ctx, []byte(address))
+		if err != nil {
+			return err
+		}
+		addresses := m.Data()
+		sum, err := compute(ctx, m, addresses)
+		if err != nil {
+			return err
+		}
+		sums, err := m.Gather(ctx, sum) // leaves; with an IncompleteError come the results there are
+		if err != nil {
+			return err
+		}
+		if m.Index() == 0 {
+			fmt.Printf("%d addresses, sums %s\n", len(addresses), sums)
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			if err := work(fmt.Sprintf("host%d:7000", i)); err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	wg.Wait()
+	// Output:
+	// 3 addresses, sums [0 1 2]
+}
+
+func compute(_ context.Context, m *doublebarrier.Member, _ [][]byte) ([]byte, error) {
+	return fmt.Append(nil, m.Index()), nil
+}
+
 func ExampleWaitForNextRound() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

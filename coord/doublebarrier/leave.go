@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -15,15 +14,6 @@ import (
 // hurry is for how long a leaver expects the end at any moment. Until then it
 // watches ready only, unless it is the monitor.
 const hurry = 100 * time.Millisecond
-
-// done is what a member's data end with once it has finished.
-const done = "\ndone"
-
-// ParseOwner splits a member's data into its owner and whether it has finished
-// and waits for the others.
-func ParseOwner(data string) (owner string, finished bool) { return strings.CutSuffix(data, done) }
-
-func hasFinished(data []byte) bool { return strings.HasSuffix(string(data), done) }
 
 // leaver is a member that has finished and waits for the others. The first of
 // the round that is still there looks after them and closes the round: the
@@ -36,24 +26,37 @@ type leaver struct {
 	before  int       // the nearest before the own index that may be there; -1 if none is
 	next    int       // the monitor: which member to look after next
 	missing []int     // the monitor: members that went without having finished
+	mark    content   // of the own node
+	over    round     // this one, once it is over
+	results [][]byte  // the monitor: what the members have left
 }
 
-// leave takes part in the round's end, for as long as the hold lasts.
-func (m *Member) leave(ctx context.Context) error {
+// leave takes part in the round's end, for as long as the hold lasts, and
+// returns the results if they are to be gathered.
+func (m *Member) leave(ctx context.Context, mark content, gather bool) (results [][]byte, err error) {
 	if err := m.hold.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	l := &leaver{Member: m, seen: m.open, before: m.index - 1, next: m.index + 1}
+	l := &leaver{
+		Member: m, seen: m.open, before: m.index - 1, next: m.index + 1, mark: mark, results: make([][]byte, m.Count()),
+	}
+	l.results[m.index] = mark.data
 	for gone := range m.index { // when this one is the monitor
 		l.missing = append(l.missing, gone)
 	}
 	inside := m.hold.Context(ctx)
-	err := m.barrier.client.Wait(inside, func(v *coord.View) (over bool, err error) { return l.look(inside, v) })
+	err = m.barrier.client.Wait(inside, func(v *coord.View) (over bool, err error) { return l.look(inside, v) })
 	var known *IncompleteError
-	if err == nil || errors.As(err, &known) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return err
+	if gather && l.over.Results && (err == nil || errors.As(err, &known)) {
+		var failure error
+		if results, failure = m.barrier.read(inside, l.over, resultsOf, m.Count()); failure != nil {
+			err = failure
+		}
 	}
-	return cmp.Or(m.hold.Err(), err) // a loss in any case
+	if err == nil || errors.As(err, &known) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return results, err
+	}
+	return nil, cmp.Or(m.hold.Err(), err) // a loss in any case
 }
 
 // look does what the round's state calls for. It reports whether the round is
@@ -65,7 +68,7 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 		return over, err
 	}
 	if l.hurry.IsZero() {
-		if err := l.mark(ctx); err != nil {
+		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
 		l.hurry = time.Now().Add(hurry)
@@ -78,8 +81,8 @@ func (l *leaver) look(ctx context.Context, v *coord.View) (over bool, err error)
 	switch data, _, err := v.Get(l.Node()); {
 	case err != nil && !errors.Is(err, coord.ErrNoNode):
 		return false, err
-	case !hasFinished(data): // another client has written into it, as a request to give up is
-		return false, l.mark(ctx) // which is seen, or fails since the node is gone
+	case !parse(data).finished: // another client has written into it, as a request to give up is
+		return false, l.finish(ctx) // which is seen, or fails since the node is gone
 	}
 	if l.before >= 0 {
 		return false, l.awaitBefore(v)
@@ -123,6 +126,7 @@ func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
 	}
 	l.seen = r
 	past, over := r.outcome(l.open.Number)
+	l.over = past
 	switch {
 	case !over || len(past.Missing) == 0:
 		return over, nil
@@ -132,10 +136,9 @@ func (l *leaver) ended(r snapshot, err error) (over bool, verdict error) {
 	return true, &IncompleteError{Round: past.Number, Members: l.Count(), Missing: slices.Clone(past.Missing)}
 }
 
-// mark shows the others that the member has finished.
-func (m *Member) mark(ctx context.Context) error {
-	data := []byte(m.barrier.client.Identity() + done)
-	return m.barrier.ready.repeat(ctx, m.hold.Txn, coord.SetOp(m.Node(), data, -1))
+// finish shows the others that the member has finished.
+func (l *leaver) finish(ctx context.Context) error {
+	return l.barrier.ready.repeat(ctx, l.hold.Txn, coord.SetOp(l.Node(), l.mark.encode(), -1))
 }
 
 // awaitBefore waits for the end of the member before this one. When it has
@@ -171,12 +174,14 @@ func (l *leaver) awaitOthers(v *coord.View) (wait bool, err error) {
 			v.Ahead(l.node(later))
 		}
 		data, _, err := v.Get(l.node(l.next))
+		other := parse(data)
 		switch {
 		case errors.Is(err, coord.ErrNoNode):
 			l.missing = append(l.missing, l.next)
-		case err != nil || !hasFinished(data):
+		case err != nil || !other.finished:
 			return true, err
 		}
+		l.results[l.next] = other.data
 	}
 	return false, nil
 }
@@ -189,12 +194,19 @@ func (l *leaver) node(index int) string { return l.barrier.node(l.open.Members[i
 // a later round without telling how this one ended.
 func (l *leaver) close(ctx context.Context) (closed bool, err error) {
 	over := l.seen.closing(l.missing)
-	err = l.barrier.ready.write(ctx, l.hold.Txn, l.seen, over)
+	var results []coord.Op
+	if slices.ContainsFunc(l.results, func(r []byte) bool { return r != nil }) {
+		over.Results = true
+		results = append(results, coord.CreateOp(l.barrier.vector(over.round, resultsOf), encodeVector(l.results)))
+	}
+	err = l.barrier.ready.write(ctx, l.hold.Txn, l.seen, over, results...)
 	switch {
 	case err == nil:
 		return l.ended(snapshot{over, l.seen.stat}, nil)
 	case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode) && !errors.Is(err, coord.ErrLost):
 		return false, nil
+	case errors.Is(err, coord.ErrNodeExists):
+		return false, fmt.Errorf("%w: another client made a node of this name: %w", ErrBroken, err)
 	}
 	return false, err
 }

@@ -3,6 +3,7 @@ package doublebarrier
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/recipe"
@@ -18,9 +19,14 @@ type Member struct {
 	open    snapshot // the round as it began, watched since
 	index   int
 
+	lastCall time.Time // when it is over; zero before the least number has come
+	brought  []byte
+	data     [][]byte
+
 	leaving chan struct{} // taken by the Leave that does it
 	ended   bool          // guarded by leaving
 	outcome error
+	results [][]byte
 }
 
 // Round returns the number of the round, from 1. It grows from round to round.
@@ -32,6 +38,11 @@ func (m *Member) Index() int { return m.index }
 
 // Count returns n.
 func (m *Member) Count() int { return len(m.open.Members) }
+
+// Data returns what the members have brought ([Barrier.EnterWith]), by index:
+// the same for every member, nil if the round has none. The caller must not
+// change it.
+func (m *Member) Data() [][]byte { return m.data }
 
 // Node returns the path of the member's node.
 func (m *Member) Node() string { return m.hold.Node() }
@@ -70,22 +81,45 @@ func (m *Member) Txn(ctx context.Context, ops ...coord.Op) ([]coord.Result, erro
 // outcome although it has finished. Leave may be called again and gives the
 // same answer.
 func (m *Member) Leave(ctx context.Context) error {
+	_, err := m.end(ctx, nil, false)
+	return err
+}
+
+// Gather is [Member.Leave] with a result: it returns the results of all
+// members, by index, the same to every member that calls it. A member that left
+// without a result, or is missing, has nil there; with an [*IncompleteError]
+// come the results there are. More than [Barrier.MaxShare] bytes fail with
+// [coord.ErrTooLarge]: then nothing was done, and the member has still to
+// leave. It costs one request more than Leave. The results stay in the
+// barrier's directory until the next round begins without a member of this one
+// being there.
+func (m *Member) Gather(ctx context.Context, result []byte) ([][]byte, error) {
+	if err := m.barrier.admitShare(result); err != nil {
+		return nil, m.barrier.client.Failure("leave", m.barrier.path, err)
+	}
+	return m.end(ctx, result, true)
+}
+
+// end leaves, unless another call has.
+func (m *Member) end(ctx context.Context, result []byte, gather bool) ([][]byte, error) {
 	select {
 	case m.leaving <- struct{}{}: // also with a dead ctx, to give up the place
 	default:
 		select {
 		case m.leaving <- struct{}{}:
 		case <-ctx.Done():
-			return m.barrier.client.Failure("leave", m.barrier.path, recipe.Ended(ctx))
+			return nil, m.barrier.client.Failure("leave", m.barrier.path, recipe.Ended(ctx))
 		}
 	}
 	defer func() { <-m.leaving }()
 	if !m.ended {
-		m.outcome = m.barrier.client.Failure("leave", m.barrier.path, m.leave(ctx))
+		var err error
+		m.results, err = m.leave(ctx, content{m.barrier.client.Identity(), true, result}, gather)
+		m.outcome = m.barrier.client.Failure("leave", m.barrier.path, err)
 		m.ended = true
 		withdraw(ctx, m.hold)
 	}
-	return m.outcome
+	return m.results, m.outcome
 }
 
 // Abandon gives the place up without having finished: the member is missing in

@@ -41,12 +41,12 @@ func (r record) watchOrMake(v *coord.View, size int) (snapshot, error) {
 // transaction is a client's or a hold's Txn.
 type transaction = func(ctx context.Context, ops ...coord.Op) ([]coord.Result, error)
 
-// write replaces the state that was read as from, along with the checks. It may
-// be sent again: it takes effect once, since that changes the version. It fails
-// with [coord.ErrBadVersion] when the record has changed since, and with
-// [coord.ErrNoNode] when it is gone, or a node that is checked.
-func (r record) write(ctx context.Context, txn transaction, from snapshot, to state, checks ...coord.Op) error {
-	return r.repeat(ctx, txn, append(checks, coord.SetOp(r.path, encode(to), from.stat.Version))...)
+// write replaces the state that was read as from, along with more operations.
+// It may be sent again: it takes effect once, since that changes the version.
+// It fails with [coord.ErrBadVersion] when the record has changed since, and
+// with [coord.ErrNoNode] when it is gone, or a node of the others.
+func (r record) write(ctx context.Context, txn transaction, from snapshot, to state, more ...coord.Op) error {
+	return r.repeat(ctx, txn, append([]coord.Op{coord.SetOp(r.path, encode(to), from.stat.Version)}, more...)...)
 }
 
 // repeat repeats a transaction that may be carried out twice until its outcome

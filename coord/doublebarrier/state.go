@@ -20,6 +20,8 @@ type round struct {
 	First   int32 `json:"first"`
 	Next    int32 `json:"next"`
 	Missing []int `json:"missing,omitempty"` // once it is over: who was not seen to finish
+	Data    bool  `json:"data,omitempty"`    // the members have brought some
+	Results bool  `json:"results,omitempty"` // once it is over: the members have left some
 }
 
 // has reports whether a node stands for a member of the round, alive since it
@@ -51,7 +53,7 @@ func decode(data []byte) (state, error) {
 	if members != "" {
 		s.Members = strings.Split(members, "\n")
 	}
-	if err != nil || s.Format != format || s.Size < 1 || s.Open && len(s.Members) != s.Size {
+	if err != nil || s.Format != format || s.Size < 1 || len(s.Members) > s.Size || s.Open != (len(s.Members) > 0) {
 		return state{}, fmt.Errorf("%w: ready was not written by this recipe; Curator's and Kazoo's double barriers need a path of their own", coord.ErrForeign)
 	}
 	return s, nil
@@ -60,17 +62,17 @@ func decode(data []byte) (state, error) {
 // alive reports whether a member of the round is left, given who is there.
 func (r round) alive(line []coord.Contender) bool { return slices.ContainsFunc(line, r.has) }
 
-// opening returns the state in which the next round is open, if those who wait
-// are enough. It takes the oldest. It keeps the outcome of rounds of which a
+// opening returns the state in which the next round is open, if at least so
+// many wait. It takes the oldest. It keeps the outcome of rounds of which a
 // member is left.
-func (s state) opening(line []coord.Contender) (next state, enough bool) {
+func (s state) opening(line []coord.Contender, least int) (next state, enough bool) {
 	from := slices.IndexFunc(line, func(c coord.Contender) bool { return c.Sequence >= s.Next })
-	if from < 0 || len(line)-from < s.Size {
+	if from < 0 || len(line)-from < least {
 		return state{}, false
 	}
-	chosen := line[from : from+s.Size]
+	chosen := line[from:min(from+s.Size, len(line))]
 	next = state{Format: s.Format, Size: s.Size, Open: true}
-	next.round = round{Number: s.Number + 1, First: s.Next, Next: chosen[s.Size-1].Sequence + 1}
+	next.round = round{Number: s.Number + 1, First: s.Next, Next: chosen[len(chosen)-1].Sequence + 1}
 	for _, c := range chosen {
 		next.Members = append(next.Members, c.Name)
 	}
@@ -93,7 +95,7 @@ func (s state) closing(missing []int) state {
 // outcome can be asked for any more.
 func (s state) resized(size int) state {
 	if s.Open {
-		missing := make([]int, s.Size)
+		missing := make([]int, len(s.Members))
 		for i := range missing {
 			missing[i] = i
 		}

@@ -24,10 +24,10 @@ func line(sequences ...int32) (all []coord.Contender) {
 func TestARoundTakesTheOldestThatNoRoundHasHad(t *testing.T) {
 	s := state{Format: format, Size: 2, round: round{Number: 3, First: 5, Next: 10}}
 	for _, few := range [][]coord.Contender{nil, line(12), line(5, 9), line(5, 9, 12)} {
-		_, enough := s.opening(few)
+		_, enough := s.opening(few, 2)
 		require.False(t, enough, "%v", few)
 	}
-	next, enough := s.opening(line(5, 9, 11, 14, 15))
+	next, enough := s.opening(line(5, 9, 11, 14, 15), 2)
 	require.True(t, enough)
 	require.Equal(t, round{Number: 4, First: 10, Next: 15}, next.round)
 	require.Equal(t, []string{"m11", "m14"}, next.Members)
@@ -48,7 +48,7 @@ func TestAnOutcomeIsKeptAsLongAsAMemberOfItsRoundIsThere(t *testing.T) {
 	s := state{Format: format, Size: 1}
 	at := int32(0)
 	open := func(there ...int32) {
-		next, enough := s.opening(append(line(there...), line(at)...))
+		next, enough := s.opening(append(line(there...), line(at)...), 1)
 		require.True(t, enough)
 		s = next
 		at++
@@ -120,7 +120,7 @@ func theOpeningFits(t coordtest.Bubble, c *coord.Client) {
 			name := fmt.Sprintf("_c_01234567-89ab-cdef-0123-456789abcdef-member-%010d", 2000000000+i)
 			all = append(all, coord.Contender{Name: name, Sequence: int32(2000000000 + i)})
 		}
-		next, enough := state{Format: format, Size: n, round: round{Number: 1 << 40}}.opening(all)
+		next, enough := state{Format: format, Size: n, round: round{Number: 1 << 40}}.opening(all, n)
 		require.True(t, enough)
 		bytes := len(encode(next)) + len(path) + 100
 		for _, name := range next.Members {

@@ -52,6 +52,9 @@ type seen struct {
 	left     map[int]int // by index: when Leave had returned a verdict
 	verdicts map[int]error
 	unsure   []int // whose Leave ended without a verdict
+	members  int   // how many the round has
+	data     [][]byte
+	results  [][]byte
 }
 
 func newHistory() *history { return &history{rounds: map[int64]*seen{}} }
@@ -62,7 +65,7 @@ func (h *history) note(m *doublebarrier.Member, f func(s *seen, now int)) {
 	defer h.mu.Unlock()
 	s := h.rounds[m.Round()]
 	if s == nil {
-		s = &seen{map[int]int{}, map[int]int{}, map[int]int{}, map[int]error{}, nil}
+		s = &seen{map[int]int{}, map[int]int{}, map[int]int{}, map[int]error{}, nil, m.Count(), m.Data(), nil}
 		h.rounds[m.Round()] = s
 	}
 	h.now++
@@ -77,7 +80,7 @@ func (h *history) strike(f fate) {
 }
 
 // check judges the history by what the package promises.
-func (h *history) check(t testing.TB, n int) {
+func (h *history) check(t testing.TB, n, least int) {
 	t.Helper()
 	over := 0     // when the rounds before had ended, as far as seen
 	vanished := 0 // members that were missing and had never entered
@@ -86,9 +89,12 @@ func (h *history) check(t testing.TB, n int) {
 		if s == nil {
 			continue // nobody lived to see it
 		}
+		if s.members < least || s.members > n {
+			t.Errorf("round %d has %d members, not %d to %d", number, s.members, least, n)
+		}
 		for index, at := range s.entered {
-			if index >= n || at <= over {
-				t.Errorf("round %d of %d began for member %d before an earlier round was over", number, n, index)
+			if index >= s.members || at <= over {
+				t.Errorf("round %d of %d began for member %d before an earlier round was over", number, s.members, index)
 			}
 		}
 		missing, known := s.missing(t, number)
@@ -96,7 +102,7 @@ func (h *history) check(t testing.TB, n int) {
 			continue
 		}
 		last := 0
-		for index := range n {
+		for index := range s.members {
 			if _, entered := s.entered[index]; !entered {
 				vanished++
 			}
@@ -105,6 +111,9 @@ func (h *history) check(t testing.TB, n int) {
 					t.Errorf("round %d: members have left and %d has not finished", number, index)
 				}
 				last = max(last, at)
+				if s.results != nil && string(s.results[index]) != brings(number, index) {
+					t.Errorf("round %d: member %d finished, and its result is %q", number, index, s.results[index])
+				}
 			}
 		}
 		for index, at := range s.left {
@@ -150,6 +159,8 @@ type workers struct {
 	hide     func(session int64) // longer than its time-out
 	n        int
 	rounds   int64
+	least    int        // that a round begins with after the last call, or 0
+	brings   bool       // data and results
 	odds     [fates]int // in a thousand, of every fate but living
 	pace     time.Duration
 	ctx      context.Context // ends when there were enough rounds
@@ -209,7 +220,11 @@ func (w *workers) live(r *rand.Rand) {
 // work uses the barrier round after round, until the process dies or there were
 // enough rounds.
 func (w *workers) work(r *rand.Rand, c *coord.Client) {
-	b := barrier(w, c, w.path, w.n, doublebarrier.WaitForNextRound())
+	opts := []doublebarrier.Option{doublebarrier.WaitForNextRound()}
+	if w.least > 0 {
+		opts = append(opts, doublebarrier.AtLeast(w.least, w.pace))
+	}
+	b := barrier(w, c, w.path, w.n, opts...)
 	if w.apart(c) {
 		b.ListApart()
 	}
@@ -230,7 +245,11 @@ func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) 
 	if f == impatient {
 		ctx, cancel = context.WithTimeout(ctx, upTo(r, w.pace*4)+1)
 	}
-	m, err := b.Enter(ctx)
+	var data []byte
+	if w.brings {
+		data = []byte(c.Identity())
+	}
+	m, err := b.EnterWith(ctx, data)
 	cancel()
 	if err != nil {
 		return w.mayFail(f, err)
@@ -240,6 +259,12 @@ func (w *workers) turn(r *rand.Rand, c *coord.Client, b *doublebarrier.Barrier) 
 			w.Errorf("round %d has two members %d", m.Round(), m.Index())
 		}
 		s.entered[m.Index()] = now
+		if w.brings && (len(s.data) != m.Count() || string(s.data[m.Index()]) != c.Identity()) {
+			w.Errorf("round %d: the data of member %d are in %q", m.Round(), m.Index(), s.data)
+		}
+		if s.members != m.Count() || !slices.EqualFunc(s.data, m.Data(), slices.Equal) {
+			w.Errorf("round %d: members see different rounds", m.Round())
+		}
 	})
 	if m.Round() >= w.rounds {
 		w.enough()
@@ -265,13 +290,28 @@ func (w *workers) leave(r *rand.Rand, c *coord.Client, m *doublebarrier.Member, 
 	}
 	defer cancel()
 	w.note(m, func(s *seen, now int) { s.finished[m.Index()] = now })
-	err := m.Leave(ctx)
+	var err error
+	var results [][]byte
+	if w.brings {
+		results, err = m.Gather(ctx, []byte(brings(m.Round(), m.Index())))
+	} else {
+		err = m.Leave(ctx)
+	}
 	if err != nil && !errors.Is(err, doublebarrier.ErrIncomplete) {
 		return w.mayFail(f, err)
 	}
-	w.note(m, func(s *seen, now int) { s.left[m.Index()], s.verdicts[m.Index()] = now, err })
+	w.note(m, func(s *seen, now int) {
+		s.left[m.Index()], s.verdicts[m.Index()] = now, err
+		if s.results != nil && !slices.EqualFunc(s.results, results, slices.Equal) {
+			w.Errorf("round %d: the results are %q, and %q", m.Round(), s.results, results)
+		}
+		s.results = results
+	})
 	return f != diesLeaving && f != diesInside && f != diesWaiting
 }
+
+// brings is the result of a worker.
+func brings(round int64, index int) string { return fmt.Sprint("result ", index, " of round ", round) }
 
 // mayFail judges an error by a worker's fate.
 func (w *workers) mayFail(f fate, err error) (alive bool) {

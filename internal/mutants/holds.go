@@ -48,7 +48,7 @@ var holds = []mutant{
 // leaving is how the rounds of a double barrier end.
 var leaving = []mutant{
 	off("double barrier: no member is done before it says so", in(barrier, "TestNoMemberLeavesBeforeTheLastIsDone"),
-		"leaver.awaitOthers", `case err != nil || !hasFinished(data):`, `case err != nil || !hasFinished(data) && false:`),
+		"leaver.awaitOthers", `case err != nil || !other.finished:`, `case err != nil || !other.finished && false:`),
 	off("double barrier: the next monitor takes over", in(barrier, "TestTheNextMemberCloses"),
 		"leaver.awaitBefore", `_, _, err := v.Children(l.node(l.before))`,
 		`_, err := l.barrier.client.Children(context.Background(), l.node(l.before))`),
@@ -66,13 +66,13 @@ var leaving = []mutant{
 		return over, err
 	}
 	if l.hurry.IsZero() {
-		if err := l.mark(ctx); err != nil {
+		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
 		l.hurry = time.Now().Add(hurry)
 	}`,
 		`	if l.hurry.IsZero() {
-		if err := l.mark(ctx); err != nil {
+		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
 		l.hurry = time.Now().Add(hurry)
@@ -89,7 +89,7 @@ var leaving = []mutant{
 	off("double barrier: a member that died unfinished is missing", in(barrier, "TestAMemberThatDiesBeforeItHasFinished"),
 		"leaver.awaitOthers", `			l.missing = append(l.missing, l.next)`, ""),
 	off("double barrier: a member that has finished keeps its mark", in(barrier, "TestAMemberThatHasFinishedIsSeenTo"),
-		"leaver.look", `case !hasFinished(data): // another`, `case !hasFinished(data) && false: // another`),
+		"leaver.look", `case !parse(data).finished: // another`, `case !parse(data).finished && false: // another`),
 	off("double barrier: ready is the one that the member entered by", in(barrier, "TestInsideTheDeletionOfReady"),
 		"leaver.ended", `case r.stat.Czxid != l.open.stat.Czxid:`, `case false:`),
 }

@@ -60,9 +60,9 @@ var locks = []mutant{
 		return nil, opError("nest"`),
 	off("local queue: a lost turn sends the others to the line", in(lock, "TestALocalQueueThatLosesItsNode"),
 		"Hold.tellEnded", `			go ended()`, ""),
-	off("local queue: a turn lasts as long as the handles made inside of it", in(lock, "TestATurnLasts"),
+	off("local queue: a turn lasts as long as the handles made inside of it", in(lock, "TestF55ATurnLasts|TestATurnLasts"),
 		"Hold.another", `return newHold(cl, h.in), nil`, `return newHold(cl, nil), nil`),
-	off("local queue: a turn lasts as long as the nests inside of it", in(lock, "TestATurnLasts"),
+	off("local queue: a turn lasts as long as the nests inside of it", in(lock, "TestF55ATurnLasts|TestATurnLasts"),
 		"Hold.another", `&nest{in: h.in, ended: ended}`, `&nest{ended: ended}`),
 	off("local queue: a turn lasts until its transactions are answered", in(lock, "TestATurnLasts"),
 		"Hold.during", `	cl.mu.Unlock()
