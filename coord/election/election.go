@@ -93,6 +93,9 @@ func (e *Election) stand(
 		if err == nil {
 			err = e.post(ctx, h, data)
 		}
+		if lost := h.Err(); lost != nil {
+			err = lost
+		}
 		if err == nil {
 			t := newTerm(e, h, data)
 			e.newest.Store(t)
@@ -118,9 +121,6 @@ func (e *Election) post(ctx context.Context, h *coord.Hold, data []byte) error {
 		return nil
 	}
 	err := h.Attach(ctx, notice, data)
-	if lost := h.Err(); lost != nil {
-		return lost
-	}
 	if errors.Is(err, coord.ErrNoAuth) {
 		return nil // its own node may not be read: it leads, and has nothing to publish
 	}
