@@ -1,12 +1,15 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -22,6 +25,10 @@ const exitMissing = 79
 type DoubleBarrierVerb struct {
 	N         int            `short:"n" name:"members" required:"" placeholder:"N" help:"How many start together and finish together."`
 	Next      bool           `help:"When a round is under way without this process, wait for a place in a later one instead of exiting with 75."`
+	Least     int            `placeholder:"K" help:"A round may begin with K members, with all that have come when --last-call is over."`
+	LastCall  time.Duration  `placeholder:"D" default:"1m" help:"How long to wait for more than --least."`
+	Results   bool           `help:"What CMD writes into the file COORD_RESULT is its result; at the end, show the results of all."`
+	Report    *time.Duration `placeholder:"D" positive:"" help:"Tell on standard error, each D, how many have come, and later who has not finished."`
 	Timeout   *time.Duration `placeholder:"D" positive:"" help:"Wait so long at most for the others to come, connecting included, then exit with 124."`
 	KillAfter *time.Duration `placeholder:"D" positive:"" help:"As with lock."`
 	OnRevoke  string         `enum:"term,ignore" default:"term" help:"When another client asks for the place: end CMD, and be missing to the others (term), or go on (ignore)."`
@@ -39,23 +46,40 @@ Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeed
 
 // Run waits for the others, runs the command, and waits for the others again.
 func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
+	p := &place{verb: v, streams: s}
+	defer p.forget()
 	j := &job{
-		task: &place{verb: v}, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
+		task: p, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
 	}
 	return j.run(s, c)
 }
 
+// Validate is called by kong.
+func (v *DoubleBarrierVerb) Validate() error {
+	if v.Least < 0 || v.Least > v.N || v.LastCall < 0 {
+		return fmt.Errorf("--least %d --last-call %v: a round of at most %d can begin with 1 to %d, and no negative time", v.Least, v.LastCall, v.N, v.N)
+	}
+	return v.commandLine.Validate()
+}
+
 // place is the task of a command in a round.
 type place struct {
-	verb   *DoubleBarrierVerb
-	member *doublebarrier.Member
+	verb    *DoubleBarrierVerb
+	streams *term.Streams
+	barrier *doublebarrier.Barrier
+	member  *doublebarrier.Member
+	file    string // for the result, or ""
+	results [][]byte
 }
 
 func (p *place) acquire(ctx context.Context, _ *conn.Connection, client *coord.Client) (holding, error) {
 	var opts []doublebarrier.Option
 	if p.verb.Next {
 		opts = append(opts, doublebarrier.WaitForNextRound())
+	}
+	if p.verb.Least > 0 {
+		opts = append(opts, doublebarrier.AtLeast(p.verb.Least, p.verb.LastCall))
 	}
 	b, err := doublebarrier.New(client, string(p.verb.Path), p.verb.N, opts...)
 	if err != nil {
@@ -64,7 +88,10 @@ func (p *place) acquire(ctx context.Context, _ *conn.Connection, client *coord.C
 	if own, err := ownAt(ctx, client, string(p.verb.Path)); err != nil || p.verb.Next && len(own) > 0 {
 		return holding{}, cmp.Or(err, underItself(p.verb.Path, fmt.Sprint(own)))
 	}
+	p.barrier = b
+	told := p.reportEach(ctx, p.whoHasCome)
 	p.member, err = b.Enter(ctx)
+	told()
 	switch {
 	case errors.Is(err, doublebarrier.ErrLate):
 		return holding{}, &term.ExitError{Code: term.ExitBusy, Err: fmt.Errorf("%w (--next waits for a place in a later one)", err)}
@@ -82,7 +109,80 @@ func (p *place) prepare(cmd *exec.Cmd) error {
 	m := p.member
 	cmd.Env = append(cmd.Env, "COORD_ROUND="+strconv.FormatInt(m.Round(), 10),
 		"COORD_INDEX="+strconv.Itoa(m.Index()), "COORD_MEMBERS="+strconv.Itoa(m.Count()))
-	return nil
+	if !p.verb.Results {
+		return nil
+	}
+	file, err := os.CreateTemp("", "zkcoord-result-")
+	if err != nil {
+		return fmt.Errorf("no file for the result: %w", err)
+	}
+	p.file = file.Name()
+	cmd.Env = append(cmd.Env, "COORD_RESULT="+p.file)
+	return file.Close()
+}
+
+// forget deletes the file for the result.
+func (p *place) forget() {
+	if p.file != "" {
+		_ = os.Remove(p.file)
+	}
+}
+
+// leave waits for the others, and shows the results, if they are wanted.
+func (p *place) leave(ctx context.Context) error {
+	defer p.reportEach(ctx, p.whoHasNotFinished)()
+	if !p.verb.Results {
+		return p.member.Leave(ctx)
+	}
+	result, err := os.ReadFile(p.file)
+	if err != nil {
+		return fmt.Errorf("the result: %w", err)
+	}
+	p.results, err = p.member.Gather(ctx, result)
+	for i, r := range p.results {
+		if r != nil && !p.streams.JSON {
+			_, _ = fmt.Fprintf(p.streams.Out, "%d\t%s\n", i, p.streams.Shown(bytes.TrimSuffix(r, []byte("\n")))) // a failure is told at the end
+		}
+	}
+	return err
+}
+
+// reportEach tells something again and again, with --report, until the function
+// that it returns is called.
+func (p *place) reportEach(ctx context.Context, what func(ctx context.Context) (string, error)) (end func()) {
+	if p.verb.Report == nil {
+		return func() {}
+	}
+	ctx, end = context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(*p.verb.Report)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if text, err := what(ctx); err == nil && ctx.Err() == nil {
+				p.streams.Note("%s: %s", p.verb.Path, text)
+			}
+		}
+	}()
+	return end
+}
+
+func (p *place) whoHasCome(ctx context.Context) (string, error) {
+	status, err := p.barrier.Status(ctx)
+	return fmt.Sprintf("%d of %d have come", len(status.Waiting), p.verb.N), err
+}
+
+func (p *place) whoHasNotFinished(ctx context.Context) (string, error) {
+	absent, err := p.barrier.Absent(ctx)
+	who := make([]string, len(absent))
+	for i, a := range absent {
+		who[i] = fmt.Sprintf("%d (%s)", a.Index, cmp.Or(a.Owner, "gone"))
+	}
+	return fmt.Sprintf("%d of %d have not finished: %s", len(absent), p.member.Count(), strings.Join(who, ", ")), err
 }
 
 // giveBack makes this member missing. If that fails, the others wait until the
@@ -111,7 +211,7 @@ func (p *place) complete(status int, asked bool, patience func() (context.Contex
 	if errors.As(context.Cause(ctx), &sig) {
 		return 128 + int(sig.Signal), nil
 	}
-	err := p.member.Leave(ctx)
+	err := p.leave(ctx)
 	switch {
 	case err == nil:
 		return term.ExitOK, nil
@@ -132,9 +232,19 @@ func (p *place) story(inside float64, err error) map[string]any {
 		missing = incomplete.Missing
 	}
 	m := p.member
-	return map[string]any{
+	story := map[string]any{
 		"node": m.Node(), "round": m.Round(), "index": m.Index(), "members": m.Count(), "missing": missing, "inside": inside,
 	}
+	if p.verb.Results {
+		results := make([]any, len(p.results))
+		for i, r := range p.results {
+			if r != nil {
+				results[i] = string(r)
+			}
+		}
+		story["results"] = results
+	}
+	return story
 }
 
 type BarrierVerbs struct {

@@ -48,6 +48,34 @@ func TestCommandsStartTogetherAndFinishTogether(t *testing.T) {
 	})
 }
 
+func TestCommandsHandTheirResultsToAll(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		const script = `echo result $COORD_INDEX >$COORD_RESULT; echo $COORD_INDEX $COORD_RESULT; cat >/dev/null`
+		flags := []string{"--results", "--report", "100ms"}
+		one, two := cmdtest.Member(t, w, 2, script, flags...), cmdtest.Member(t, w, 2, script, flags...)
+		first, second := strings.Fields(one.Line()), strings.Fields(two.Line())
+		require.NoError(t, one.In.Close())
+		one.Tells("1 of 2 have not finished: " + second[0])
+		require.NoError(t, two.In.Close())
+		for _, p := range []*cmdtest.Process{one, two} {
+			require.Equal(t, "0\tresult 0", p.Line())
+			require.Equal(t, "1\tresult 1", p.Line())
+			require.Equal(t, 0, p.Exit())
+		}
+		for _, file := range []string{first[1], second[1]} {
+			require.NoFileExists(t, file)
+		}
+	})
+}
+
+func TestARoundOfCommandsBeginsWithTheLeastNumber(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		few := cmdtest.Member(t, w, 3, `echo $COORD_MEMBERS`, "--least", "1", "--last-call", "10ms")
+		require.Equal(t, "1", few.Line())
+		require.Equal(t, 0, few.Exit())
+	})
+}
+
 func TestACommandThatFailsIsMissingToTheOthers(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		bad := cmdtest.Member(t, w, 3, "exit 7")
