@@ -362,3 +362,27 @@ func TestTheLeadIsHandedOverOnAnyServer(t *testing.T) {
 		require.NoError(t, won(t, waits[1]).Resign(coordtest.Limited(t)))
 	})
 }
+
+// Kazoo's leaders post no notice: nothing else is asked for after the look.
+func TestATermWhoseWindowEndsWhileTheCandidateLooksIsNotReturned(t *testing.T) {
+	coordtest.InBubble(t, func(b coordtest.Bubble) {
+		c := b.Open(coord.WithDialect(coord.Kazoo))
+		e, err := election.New(c, electionPath)
+		require.NoError(b, err)
+		slow := b.Server.Inject(zkembed.Match{PathPrefix: electionPath, Ops: []zkembed.Op{zkembed.OpGetData}, Func: func(r zkembed.Request) bool {
+			return r.Paths[0] == electionPath
+		}, Times: 1}, zkembed.Hang())
+		var cut *zkembed.Partition
+		go func() {
+			<-slow.Struck()
+			cut = b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+			time.Sleep(2 * coordtest.T)
+			cut.Heal()
+		}()
+		term, err := e.Campaign(b.Context(), nil)
+		require.NoError(b, err)
+		require.NotNil(b, cut)
+		require.NoError(b, term.Err())
+		b.Close(c)
+	})
+}

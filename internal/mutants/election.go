@@ -9,6 +9,8 @@ var election = []mutant{
 		` || err == nil && closed != 0 && closed != stat.Czxid && false {`),
 	off("election: a request to step down outlives a proclamation", in(elect, "TestARequestToStepDownIsHeededBefore"),
 		"Term.Proclaim", `case inspect.IsRevocation(before):`, `case false:`),
+	off("election: a term whose window is over is not returned", in(elect, "TestATermWhoseWindowEnds"),
+		"Election.stand", `if lost := h.Err(); lost != nil {`, `if lost := h.Err(); false && lost != nil {`),
 	off("election: what a lost leader says does not end Run", in(elect, "TestRunCampaignsAgain"),
 		"serve", `if lost {`, `if lost && false {`),
 	off("election: nothing is written into a candidate's node", in(elect, "TestNothingIsWrittenInto").or(coord, "TestOnlyALeaderHasANotice"),
