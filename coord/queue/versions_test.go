@@ -76,10 +76,19 @@ func TestADeliveryBetweenTheReadingAndTheClaimIsCounted(t *testing.T) {
 
 func TestATakeDeliversNothingBeyondTheLimitOfDeliveries(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(b.Open(), queue.WithDeadLetters(1))
+		c, victim := b.Open(), b.Open()
+		q, quick := b.queue(c, queue.WithDeadLetters(1)), b.queue(victim, queue.WithDeadLetters(1))
 		put(b.T, quick, "poison")
-		b.between(c, quick)
+		late := b.Server.Inject(zkembed.Match{
+			Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, PathPrefix: "/q/taken/", Times: 1,
+		}, zkembed.Delay(time.Second))
+		go func() {
+			<-late.Struck()
+			if err := coordtest.Err(quick.Receive(b.Context())); err != nil {
+				b.Error(err)
+			}
+			_ = b.Server.ExpireSession(victim.SessionID()) // it dies of the item
+		}()
 		require.ErrorIs(b, coordtest.Err(q.Take(b.Within(T))), context.DeadlineExceeded)
 		dead := newQueue(b.T, c, "/q/dead")
 		data, err := dead.Take(b.Context())
