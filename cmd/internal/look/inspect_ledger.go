@@ -9,19 +9,26 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/cron"
 	"github.com/zkcoord/zkcoord/coord/once"
+	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
-// The kinds of ledgers, whose jobs have locks of their own below them.
+// The kinds of recipes whose jobs or keys have locks of their own below them.
 const (
-	onceKind = "once"
-	cronKind = "cron"
+	onceKind   = "once"
+	cronKind   = "cron"
+	shardsKind = "shards"
 )
 
 // bucket is the name of a directory of keys.
 var bucket = regexp.MustCompile(`^[0-3][0-9]$`)
 
-// inLedger finds out whether there is a ledger at path, and of what.
+// inLedger finds out whether there are shards at path, or a ledger, and of
+// what.
 func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) error {
+	if !slices.ContainsFunc(shards.Parts(), func(part string) bool { return !slices.Contains(names, part) }) {
+		r.Kind = shardsKind
+		return nil
+	}
 	keys := once.Parts()[0]
 	if !slices.Contains(names, keys) {
 		return nil
@@ -37,8 +44,8 @@ func (r *Report) inLedger(ctx context.Context, client *coord.Client, path conn.N
 	return nil
 }
 
-// hasLocks reports whether a ledger's node of that name has the locks of its
-// jobs below it.
+// hasLocks reports whether the node of that name has the locks of jobs or keys
+// below it.
 func (r *Report) hasLocks(name string) bool {
-	return (r.Kind == onceKind || r.Kind == cronKind) && name == once.Parts()[0]
+	return (r.Kind == onceKind || r.Kind == cronKind) && name == once.Parts()[0] || r.Kind == shardsKind && name == shards.Parts()[2]
 }

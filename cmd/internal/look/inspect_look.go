@@ -17,6 +17,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/once"
 	"github.com/zkcoord/zkcoord/coord/queue"
 	"github.com/zkcoord/zkcoord/coord/semaphore"
+	"github.com/zkcoord/zkcoord/coord/shards"
 	"github.com/zkcoord/zkcoord/coord/slots"
 )
 
@@ -113,11 +114,11 @@ func complete(dir string, members []coord.Contender, read []inspect.Contender) [
 
 // parts are the children of a path that belong to a recipe, except its
 // contenders.
-var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts(), NumbersKind: slots.Parts(), onceKind: once.Parts(), cronKind: cron.Parts()}
+var parts = map[string][]string{roundsKind: doublebarrier.Parts(), SlotsKind: semaphore.Parts(), QueueKind: queue.Parts(), NumbersKind: slots.Parts(), onceKind: once.Parts(), cronKind: cron.Parts(), shardsKind: shards.Parts()}
 
 // isOwn reports whether the node of that name is the recipe's own.
 func (r *Report) isOwn(name string) bool {
-	return isContender(name) || r.members[name] || r.Kind == SlotsKind && isKazooLease(name) || slices.Contains(parts[r.Kind], name)
+	return isContender(name) || r.members[name] || r.Kind == roundsKind && doublebarrier.IsVector(name) || r.Kind == SlotsKind && isKazooLease(name) || slices.Contains(parts[r.Kind], name)
 }
 
 // isContender reports whether a node's name is a claim's, of either dialect.

@@ -45,6 +45,8 @@ func (r Report) about() string {
 		return fmt.Sprintf("%s%s, %s dialect%s", r.Kind, r.limit(), r.Dialect, r.beside())
 	case r.Kind == onceKind, r.Kind == cronKind:
 		return fmt.Sprintf("a ledger; \"%s %s --list %s\" shows it%s", term.Program, r.Kind, term.Plain(r.Path), r.beside())
+	case r.Kind == shardsKind:
+		return fmt.Sprintf("shards; \"%s shards %s\" shows them%s", term.Program, term.Plain(r.Path), r.beside())
 	case r.Kind != "":
 		return fmt.Sprintf("%s%s; nobody holds it, nobody waits%s", r.Kind, r.limit(), r.beside())
 	}

@@ -155,7 +155,7 @@ func beneath(client *coord.Client, path string, names []string) []string {
 func mayBeRecipe(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		isFirst := func(kind string) bool { return name == parts[kind][0] }
-		return isContender(name) || isKazooLease(name) || isMember(name) || isFirst(QueueKind) || isFirst(SlotsKind) || isFirst(NumbersKind) || isFirst(roundsKind) || isFirst(onceKind)
+		return isContender(name) || isKazooLease(name) || isMember(name) || isFirst(QueueKind) || isFirst(SlotsKind) || isFirst(NumbersKind) || isFirst(roundsKind) || isFirst(onceKind) || isFirst(shardsKind)
 	})
 }
 

@@ -65,6 +65,7 @@ func TestCommandsHandTheirResultsToAll(t *testing.T) {
 		for _, file := range []string{first[1], second[1]} {
 			require.NoFileExists(t, file)
 		}
+		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b"), "--json").Gives(0), `"others":0`, "results are the barrier's own")
 	})
 }
 
