@@ -1,9 +1,11 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/barrier"
@@ -178,7 +180,8 @@ func (w *Worker) leave(g *history.Grant[*doublebarrier.Member]) {
 		leaving = w.call()
 	}
 	op := g.Ends(history.Leave)
-	err := g.Hold.Leave(leaving.ctx)
+	m := g.Hold
+	results, err := m.Gather(leaving.ctx, result(m, m.Index()))
 	leaving.end("Leave", err, coord.ErrLost, doublebarrier.ErrIncomplete)
 	if g.Hold.Err() == nil {
 		w.Violated("%s: has left with %v, and keeps its place", w.Name, err)
@@ -192,5 +195,17 @@ func (w *Worker) leave(g *history.Grant[*doublebarrier.Member]) {
 		w.Count("rounds left with members missing")
 	default:
 		op.End(history.Unknown, err)
+		return
 	}
+	for i := range m.Count() {
+		missing := incomplete != nil && slices.Contains(incomplete.Missing, i)
+		if len(results) != m.Count() || !missing && !bytes.Equal(results[i], result(m, i)) || missing && results[i] != nil {
+			w.Violated("%s: round %d ended with %v, and member %d with %q", w.Name, m.Round(), err, i, results)
+		}
+	}
+}
+
+// result is what each member of a round leaves.
+func result(m *doublebarrier.Member, index int) []byte {
+	return fmt.Appendf(nil, "member %d of round %d", index, m.Round())
 }
