@@ -372,17 +372,17 @@ func TestATermWhoseWindowEndsWhileTheCandidateLooksIsNotReturned(t *testing.T) {
 		slow := b.Server.Inject(zkembed.Match{PathPrefix: electionPath, Ops: []zkembed.Op{zkembed.OpGetData}, Func: func(r zkembed.Request) bool {
 			return r.Paths[0] == electionPath
 		}, Times: 1}, zkembed.Hang())
-		var cut *zkembed.Partition
-		go func() {
+		healed := coordtest.Go(func() bool {
 			<-slow.Struck()
-			cut = b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
+			cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
 			time.Sleep(2 * coordtest.T)
 			cut.Heal()
-		}()
+			return true
+		})
 		term, err := e.Campaign(b.Context(), nil)
 		require.NoError(b, err)
-		require.NotNil(b, cut)
 		require.NoError(b, term.Err())
+		require.True(b, <-healed)
 		b.Close(c)
 	})
 }
