@@ -108,12 +108,15 @@ func (m *Membership) Set(ctx context.Context, data []byte) error {
 }
 
 // Stay joins, and joins again whenever the membership is lost, until ctx ends,
-// and then leaves. It returns nil if it left; otherwise the error says why it
-// could not join or leave.
+// and then leaves. It returns nil if it left, or if ctx ended while it was to
+// join again; otherwise the error says why it could not join or leave.
 func (g *Group) Stay(ctx context.Context, id string, data []byte) error {
-	for {
+	for again := false; ; again = true {
 		m, err := g.Join(ctx, id, data)
 		if err != nil {
+			if again && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, coord.ErrUnconfirmed) {
+				return nil // it is not there
+			}
 			return err
 		}
 		select {

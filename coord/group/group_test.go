@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/group"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
@@ -144,10 +146,34 @@ func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 	})
 }
 
+// It is cut off until it has lost its place, and cannot join again.
+func TestAMemberThatIsToJoinAgainStopsWithItsContext(t *testing.T) {
+	each(t, func(s scene) {
+		lost := make(chan struct{}, 1)
+		c := coordtest.Open(s, s.w.Proxy().Addr(), coord.WithDialect(s.dialect), coord.WithObserver(func(e event.Event) {
+			if e.Kind == event.Ended && errors.Is(e.Err, coord.ErrLost) {
+				lost <- struct{}{}
+			}
+		}))
+		seen := observe(s, s.group())
+		ctx, leave := context.WithCancel(s.Context())
+		defer leave()
+		stayed := coordtest.Go(func() error { return of(s, c, s.w.Path("members")).Stay(ctx, "a", []byte("x")) })
+		shows(s, seen, "a=x")
+		s.w.Proxy().Blackhole(proxy.Both)
+		zktest.Receive(s, coordtest.Soon, lost, "the member knows of the loss")
+		require.Empty(s, stayed)
+		leave()
+		require.NoError(s, zktest.Receive(s, coordtest.Soon, stayed, "the member stops"))
+		s.w.Proxy().Heal()
+		shows(s, seen)
+	})
+}
+
 func TestOneAtATimeHasAnID(t *testing.T) {
 	each(t, func(s scene) {
 		first, other := join(s, s.group(), "a", "x"), s.group()
-		_, err := other.Join(coordtest.Within(s, 100*time.Millisecond), "a", []byte("y"))
+		_, err := other.Join(coordtest.Within(s, 500*time.Millisecond), "a", []byte("y"))
 		require.ErrorIs(s, err, context.DeadlineExceeded)
 		require.ErrorContains(s, err, "another has the ID")
 		var second *group.Membership
