@@ -132,9 +132,8 @@ type nopConn struct {
 	sent io.Reader
 }
 
-func (c nopConn) Read(p []byte) (int, error)     { return c.sent.Read(p) }
-func (nopConn) Write(p []byte) (int, error)      { return len(p), nil }
-func (nopConn) Close() error                     { return nil }
-func (nopConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (nopConn) SetReadDeadline(time.Time) error  { return nil }
-func (nopConn) SetWriteDeadline(time.Time) error { return nil }
+func (c nopConn) Read(p []byte) (int, error)    { return c.sent.Read(p) }
+func (nopConn) Write(p []byte) (int, error)     { return len(p), nil }
+func (nopConn) Close() error                    { return nil }
+func (nopConn) RemoteAddr() net.Addr            { return &net.TCPAddr{} }
+func (nopConn) SetReadDeadline(time.Time) error { return nil }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"slices"
 	"time"
 )
 
@@ -66,14 +65,14 @@ func (c *Conn) flush() {
 	c.writing <- struct{}{}
 	defer func() { <-c.writing }()
 	c.mu.Lock()
-	packets, limit := c.queue, c.stall
+	packets := c.queue
 	c.queue, c.spare = c.spare[:0], nil
 	c.begin(c.asked...)
 	clear(c.asked)
 	c.asked = c.asked[:0]
 	c.mu.Unlock()
 	if len(packets) > 0 {
-		c.transmit(packets, limit)
+		c.transmit(packets)
 	}
 	if cap(packets) <= keptBuffer {
 		c.mu.Lock()
@@ -89,16 +88,16 @@ func (c *Conn) Write(p []byte) (int, error) {
 	c.writing <- struct{}{}
 	defer func() { <-c.writing }()
 	c.mu.Lock()
-	packet, limit := p, c.stall
+	packet := p
 	if c.greeted.IsZero() {
-		packet, limit = c.greeting(p), c.Limit
+		packet = c.greeting(p)
 		c.greeted, c.began = time.Now(), c.Clock.Now()
 		c.applyDeadline()
 	} else {
 		c.begin(Request{xid: int32At(p, 4), Op: OpCode(int32At(p, 8)), Size: len(p) - lengthSize})
 	}
 	c.mu.Unlock()
-	c.transmit(packet, limit)
+	c.transmit(packet)
 	return len(p), nil
 }
 
@@ -113,29 +112,20 @@ func (c *Conn) greeting(p []byte) []byte {
 	return p
 }
 
-// most is how much is written at a time: what takes long, but goes on, is no
-// sign of a hung server.
-const most = 64 << 10
-
-// transmit writes packets that were noted; c.writing is taken.
-func (c *Conn) transmit(packets []byte, limit time.Duration) {
-	for piece := range slices.Chunk(packets, most) {
-		_ = c.Conn.SetWriteDeadline(time.Now().Add(limit))
-		if _, err := c.Conn.Write(piece); err != nil {
-			if !errors.Is(err, net.ErrClosed) { // why it was closed is known already
-				c.mu.Lock()
-				c.broken = err
-				c.mu.Unlock()
-			}
-			_ = c.Conn.Close()
-			return
+// transmit writes packets that were noted; c.writing is taken. Where the server
+// takes nothing, the reading side closes the connection: the packets count as
+// unanswered from before they are written. The library bounds the writing of
+// its handshake, before it reads.
+func (c *Conn) transmit(packets []byte) {
+	if _, err := c.Conn.Write(packets); err != nil {
+		if !errors.Is(err, net.ErrClosed) { // why it was closed is known already
+			c.mu.Lock()
+			c.broken = err
+			c.mu.Unlock()
 		}
+		_ = c.Conn.Close()
 	}
 }
-
-// SetWriteDeadline does nothing: the library would take back the deadline of a
-// packet that is not its own.
-func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
 // begin notes that requests are sent, before they are: the time is no later
 // than the moment at which a server could have received them; c.mu is held.
