@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/coord"
 )
 
 // fleet makes members of weight 1, unless weights say otherwise.
@@ -269,4 +272,15 @@ func TestItemsSpreadEvenlyOverRanges(t *testing.T) {
 	for _, none := range []string{"range-16", "range-1", "range--1", "range-+1", "x"} {
 		require.Equal(t, -1, p.Place(none), none)
 	}
+}
+
+// The planner's transaction may be refused, since its window is over, before
+// the contexts of its place have ended.
+func TestALossThatThePlannerLearnsOfFirstEndsTheTermAndNotRun(t *testing.T) {
+	m := &term{run: &run{Shards: new(Shards)}}
+	m.ctx, m.end = context.WithCancel(t.Context())
+	m.do(func() error { return fmt.Errorf("the plan: %w", coord.ErrLost) })
+	m.busy.Wait()
+	require.NoError(t, m.err)
+	require.NoError(t, m.ctx.Err(), "it ends with the hold")
 }

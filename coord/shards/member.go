@@ -62,9 +62,10 @@ func (r *run) term(ctx context.Context) (over bool, err error) {
 }
 
 // do calls f in the background, and ends Run if it fails before the term ends.
+// The loss of the member's node ends the term: f may learn of it first.
 func (t *term) do(f func() error) {
 	t.busy.Go(func() {
-		if err := f(); err != nil && t.ctx.Err() == nil {
+		if err := f(); err != nil && t.ctx.Err() == nil && !errors.Is(err, coord.ErrLost) {
 			t.fail(t.client.Failure("run", t.path, err))
 		}
 	})

@@ -23,6 +23,8 @@ var shardsOff = []mutant{
 		default:
 		}
 	}`),
+	off("shards: a planner whose place is lost ends its term, and not Run", in(parts, "TestALossThatThePlanner"),
+		"term.do", ` && !errors.Is(err, coord.ErrLost)`, ``),
 	off("shards: what a function says after the loss does not end Run", in(parts, "TestWhatIsBroken"),
 		"term.own", `if errors.Is(h.Err(), coord.ErrLost) {`, `if false {`),
 	off("shards: members with another list are refused", in(parts, "TestMembersWithAnotherList"),
