@@ -18,19 +18,20 @@ type Recorder struct {
 	mu       sync.Mutex
 	last     time.Duration
 	late     time.Duration
-	records  []Record
-	live     map[int]bool           // grants, and what may become one, without an end
-	ended    map[int]time.Duration  // grants that have an end
-	closed   []closing              // the same, in the order in which that was recorded
-	newest   map[[2]string]int      // grant with a token, by client and key
-	tokens   []tokenSeen            // each larger than the one before it
-	imported map[string]map[int]int // ids by source and the source's own id
+	records  []*Record                // pointers, for the slice is copied when it grows
+	live     map[int]bool             // grants, and what may become one, without an end
+	ended    map[int]time.Duration    // grants that have an end
+	closed   []closing                // their ends, in the order in which those were recorded
+	newest   map[[2]string]int        // grant with a token, by client and key
+	seen     map[string]time.Duration // time of a client's newest record
+	tokens   []tokenSeen              // each larger than the one before it
+	imported map[string]map[int]int   // ids by source and the source's own id
 	notes    []string
 }
 
 // New begins a history.
 func New() *Recorder {
-	return &Recorder{begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, newest: map[[2]string]int{}, imported: map[string]map[int]int{}}
+	return &Recorder{begin: time.Now(), live: map[int]bool{}, ended: map[int]time.Duration{}, newest: map[[2]string]int{}, seen: map[string]time.Duration{}, imported: map[string]map[int]int{}}
 }
 
 // Sink has f called with every record when it is made and again when it is
@@ -65,7 +66,11 @@ func (r *Recorder) Notes() []string {
 func (r *Recorder) Records() []Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.records)
+	all := make([]Record, len(r.records))
+	for i, rec := range r.records {
+		all[i] = *rec
+	}
+	return all
 }
 
 // Len returns how many records there are.
@@ -106,7 +111,7 @@ type Op struct {
 func (o *Op) record() Record {
 	o.rec.mu.Lock()
 	defer o.rec.mu.Unlock()
-	return o.rec.records[o.id-1]
+	return *o.rec.records[o.id-1]
 }
 
 // Call records the call of an operation. End it with [Op.End].
@@ -128,17 +133,15 @@ func (r *Recorder) add(rec Record, details []Detail) int {
 
 // append adds a record; r.mu is held.
 func (r *Recorder) append(rec Record) {
-	r.records = append(r.records, rec)
+	r.records = append(r.records, &rec)
+	r.saw(rec)
 	if rec.grants() {
 		r.live[rec.ID] = true
 	}
 	if rec.Of != 0 && rec.Kind != Broken {
-		before, ended := r.ended[rec.Of]
-		if !ended {
-			r.closed = append(r.closed, closing{rec.Of, r.now()})
-			delete(r.live, rec.Of)
-		}
-		if !ended || rec.Call < before {
+		r.closed = append(r.closed, closing{rec.Of, rec.ID, r.now()})
+		delete(r.live, rec.Of)
+		if before, ended := r.ended[rec.Of]; !ended || rec.Call < before {
 			r.ended[rec.Of] = rec.Call
 		}
 	}
@@ -147,11 +150,15 @@ func (r *Recorder) append(rec Record) {
 	}
 }
 
+func (r *Recorder) saw(rec Record) {
+	r.seen[rec.Client] = max(r.seen[rec.Client], rec.Call, rec.Return)
+}
+
 // End records the return of the operation.
 func (o *Op) End(outcome Outcome, err error, details ...Detail) {
 	o.rec.mu.Lock()
 	defer o.rec.mu.Unlock()
-	rec := &o.rec.records[o.id-1]
+	rec := o.rec.records[o.id-1]
 	rec.Return, rec.Outcome = o.rec.now(), outcome
 	if err != nil {
 		rec.Err = err.Error()
@@ -164,6 +171,7 @@ func (o *Op) End(outcome Outcome, err error, details ...Detail) {
 
 // complete gives a complete record to the sink; r.mu is held.
 func (r *Recorder) complete(rec *Record) {
+	r.saw(*rec)
 	if !rec.grants() {
 		delete(r.live, rec.ID)
 	} else if rec.Token != 0 {
@@ -224,17 +232,17 @@ func (r *Recorder) Break(prefix, key string, node int64, how string, from time.T
 	defer r.mu.Unlock()
 	at, over := from.Sub(r.begin), r.now()+grace
 	token := r.tokenBy(at)
-	hit := slices.Collect(maps.Keys(r.live))
+	hit := maps.Clone(r.live)
 	for _, c := range slices.Backward(r.closed) {
 		if c.recorded < at-recently {
 			break
 		}
-		if r.ended[c.grant] >= at || r.records[c.grant-1].Return >= at { // its end may be dated back
-			hit = append(hit, c.grant)
+		end := r.records[c.end-1]
+		if end.returned() >= at || r.ended[c.grant] >= at || r.records[c.grant-1].Return >= at { // the end may be dated back
+			hit[c.grant] = true
 		}
 	}
-	slices.Sort(hit)
-	idle := slices.DeleteFunc(slices.Sorted(maps.Values(r.newest)), func(id int) bool { return slices.Contains(hit, id) })
+	idle := slices.DeleteFunc(slices.Sorted(maps.Values(r.newest)), func(id int) bool { return hit[id] })
 	broken := func(grants []int) (n int) {
 		for _, id := range grants {
 			g := r.records[id-1]
@@ -249,7 +257,7 @@ func (r *Recorder) Break(prefix, key string, node int64, how string, from time.T
 		}
 		return n
 	}
-	n := broken(hit)
+	n := broken(slices.Sorted(maps.Keys(hit)))
 	if node == 0 {
 		broken(idle)
 		return n
@@ -283,11 +291,12 @@ func (r *Recorder) tokenBy(at time.Duration) int64 {
 // recently is by how much the end of a grant may be recorded before it comes.
 const recently = time.Minute
 
-// closing is when the first end of a grant was recorded. The end itself may be
-// dated long before, even at the beginning of the history.
+// closing is when an end of a grant was recorded: a release, whose outcome may
+// be unknown for long, or a loss. A loss may be dated long before, even at the
+// beginning of the history.
 type closing struct {
-	grant    int
-	recorded time.Duration
+	grant, end int
+	recorded   time.Duration
 }
 
 // grants reports whether the record is, or may become, a grant.
@@ -309,9 +318,9 @@ func (r *Recorder) Died(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var at time.Duration
-	for _, rec := range r.records {
-		if strings.HasPrefix(rec.Client, prefix) {
-			at = max(at, rec.Call, rec.Return)
+	for client, seen := range r.seen {
+		if strings.HasPrefix(client, prefix) {
+			at = max(at, seen)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.live)) {
@@ -342,7 +351,7 @@ func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
 	}
 	if id, known := ids[rec.ID]; known {
 		rec.ID = id
-		r.records[id-1] = rec
+		r.records[id-1] = &rec
 		r.complete(&rec)
 		return
 	}

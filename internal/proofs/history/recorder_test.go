@@ -365,3 +365,22 @@ func TestABreakReachesGrantsThatEndedBeforeOneWhoseLossIsDatedBack(t *testing.T)
 	require.Equal(t, 1, r.Break("c0.", "", 0, "session ended", before, time.Second))
 	require.Equal(t, 1, r.Break("c1.", "", 0, "session ended", before, time.Second), "it was returned after the break")
 }
+
+// The request that gives an item back is sent before the break, and its client
+// learns only after it that the servers had not carried it out.
+func TestABreakReachesAGrantWhoseEndIsUnderWay(t *testing.T) {
+	r := New()
+	r.Call("p", key, Put, Item("x")).End(OK, nil)
+	first := r.Call("c0.queue", key, Receive)
+	first.End(OK, nil, Item("x"))
+	ack := r.Call("c0.queue", key, Ack, Of(first))
+	from := time.Now()
+	require.Equal(t, 1, r.Break("c0.", "", 0, "session ended", from, time.Second))
+	second := r.Call("c1.queue", key, Receive)
+	second.End(OK, nil, Item("x"))
+	ack.End(Failed, errors.New("lost"))
+	first.Lost(time.Time{}, errors.New("session over"))
+	r.Call("c1.queue", key, Ack, Of(second)).End(OK, nil)
+	require.Empty(t, Queue(key, true).Judge(r.Records()).Violations)
+	require.Zero(t, r.Break("c0.", "", 0, "session ended", time.Now(), time.Second), "its end is over")
+}

@@ -123,16 +123,22 @@ func (s *Shop) Consume(w *Worker, c *coord.Client) bool {
 
 // receiveBatch receives several items, and acknowledges them together.
 func (w *Worker) receiveBatch(q *queue.Queue) bool {
+	ops := make([]*history.Op, 1+w.Rand.IntN(4))
+	for i := range ops {
+		ops[i] = w.Rec.Call(w.Name, w.Key, history.Receive)
+	}
 	receiving := w.call().untilCalm()
-	items, err := q.ReceiveBatch(receiving.ctx, 1+w.Rand.IntN(4))
+	items, err := q.ReceiveBatch(receiving.ctx, len(ops))
+	for _, op := range ops[len(items):] {
+		op.End(history.Failed, err)
+	}
 	if receiving.end("ReceiveBatch", err); err != nil {
 		return false
 	}
 	w.Count("batches received")
 	var grants []*history.Grant[*queue.Item]
-	for _, item := range items {
-		op := w.Rec.Call(w.Name, w.Key, history.Receive)
-		grants = append(grants, history.Granted(op, item, history.Item(string(item.Data))))
+	for i, item := range items {
+		grants = append(grants, history.Granted(ops[i], item, history.Item(string(item.Data))))
 		w.Granted(w, item)
 	}
 	linger(w, grants[0])
