@@ -22,7 +22,7 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-const leases, party = 2, 3
+const leases, party, keys = 2, 3, 4
 
 // part is a recipe of the mix.
 type part struct {
@@ -41,6 +41,7 @@ var mixed = []part{
 	{"group", workload.Join},
 	{"count", workload.Count},
 	{"slots", workload.Number(leases)},
+	{"shards", workload.ShareKeys(keys)},
 }
 
 // judging are the checks of the mix.
@@ -102,6 +103,9 @@ func mix(s scene) {
 	require.NoError(s, shop.Close(s.Context()))
 	require.NoError(s, ledger.Close(s.Context()))
 	s.Logf("%d operations", rec.Len())
+	for _, lock := range workload.KeysOf(s.w.Path("shards"), keys) {
+		history.Check(s, rec, history.Mutex(lock))
+	}
 	history.Check(s, rec, history.Mutex(s.w.Path("lock")), history.Turns(s.w.Path("crowd")), history.ReadersWriter(s.w.Path("shared")),
 		history.Leases(s.w.Path("semaphore"), leases), history.Election(s.w.Path("election")),
 		history.Queue(s.w.Path("queue"), true), history.Jobs(s.w.Path("once"), 0, 0), history.Rounds(s.w.Path("double"), party),

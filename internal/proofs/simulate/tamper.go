@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -66,13 +66,11 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 		d.mu.Lock()
 		d.deleted[n.Path] = erased{n.Stat.Czxid, time.Now()}
 		d.mu.Unlock()
-		key, _, _ := strings.Cut(n.Path[1:], "/")
-		if strings.HasPrefix(n.Path, "/shards/keys/") {
-			key = path.Dir(n.Path)[1:]
-		}
+		recipe, _, _ := strings.Cut(n.Path[1:], "/")
+		key := workload.KeyOf("/"+recipe, n.Path)
 		for _, s := range d.stations {
 			if s.session() == n.Stat.EphemeralOwner {
-				s.broken("/"+key, n.Stat.Czxid, "node deleted by the driver")
+				s.broken(key, n.Stat.Czxid, "node deleted by the driver")
 			}
 		}
 		told := func() {}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -317,8 +318,8 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 		if places[i].name == "group" {
 			continue // see package group: whoever loses its node so may delete that of the next
 		}
-		key := r.w.Path(places[i].name)
-		own := ownNodes(admin, key, id)
+		place := r.w.Path(places[i].name)
+		own := ownNodes(admin, place, id)
 		if len(own) == 0 {
 			continue
 		}
@@ -329,7 +330,7 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 		}
 		before := time.Now()
 		err = admin.Delete(path, stat.Version)
-		r.rec.Break(m.Name+".", key, stat.Czxid, "node deleted", before, unaware)
+		r.rec.Break(m.Name+".", workload.KeyOf(place, path), stat.Czxid, "node deleted", before, unaware)
 		if err == nil {
 			return 1
 		}
@@ -349,7 +350,7 @@ func ownNodes(admin *zk.Conn, dir string, session int64) (own []string) {
 		case err != nil || stat == nil:
 		case stat.EphemeralOwner == session:
 			own = append(own, dir+"/"+name)
-		case stat.EphemeralOwner == 0 && slices.Contains([]string{"locks", "leases", "taken", "producers"}, name):
+		case stat.EphemeralOwner == 0 && stat.NumChildren > 0:
 			own = append(own, ownNodes(admin, dir+"/"+name, session)...)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 )
 
 // pulse follows the grants as they are recorded.
@@ -39,7 +40,7 @@ func (p *pulse) see(r history.Record) {
 	default:
 		return
 	}
-	p.grant(r.Client, r.Key)
+	p.grant(r.Client, workload.RecipeAt(r.Key))
 }
 
 // grant counts that a worker was granted something.

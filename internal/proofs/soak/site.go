@@ -126,8 +126,8 @@ var (
 )
 
 // leases is the limit of the semaphore, party the size of the double barrier,
-// and numbers how many slots there are.
-const leases, party, numbers = 3, 3, 3
+// numbers is how many slots there are, and keys how many keys are shared.
+const leases, party, numbers, keys = 3, 3, 3, 6
 
 // crowd shares a mutex among the workers of a client.
 var crowd = &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(5, time.Second), lock.Linger(100 * time.Millisecond)}}
@@ -153,6 +153,7 @@ var places = []place{
 	{"group", short, []role{{"", some, plain(workload.Join)}}, one(history.Mutex)},
 	{"count", short, []role{{"", some, plain(workload.Count)}}, one(history.Counter)},
 	{"slots", short, []role{{"", nil, plain(workload.Number(numbers))}}, one(history.Numbers)},
+	{"shards", long, []role{{"", some, plain(workload.ShareKeys(keys))}}, shared},
 	{"meeting", short, []role{{"", nil, plain(workload.Meet(party))}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
 	{"gate", long, []role{{".keep", first, plain(workload.Keep)}, {".pass", nil, plain(workload.Pass)}}, func(string) []history.Rule { return nil }}, // see judge
 }
@@ -185,6 +186,13 @@ func first(client string) bool { return client == "c0" }
 
 func counted(key string) []history.Rule { return []history.Rule{history.Leases(key, leases)} }
 func drained(key string) []history.Rule { return []history.Rule{history.Queue(key, true)} }
+
+func shared(path string) (rules []history.Rule) {
+	for _, lock := range workload.KeysOf(path, keys) {
+		rules = append(rules, history.Mutex(lock))
+	}
+	return rules
+}
 
 func one(rule func(string) history.Rule) func(string) []history.Rule {
 	return func(key string) []history.Rule { return []history.Rule{rule(key)} }

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"context"
-	"fmt"
+	"path"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -10,10 +12,17 @@ import (
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 )
 
+// aKey begins the name of every key, and belowKeys the paths of the keys' locks
+// below the recipe's. Once has a directory of that name, too, with others.
+const (
+	aKey      = "k"
+	belowKeys = "/keys/" + aKey
+)
+
 func keyNames(n int) []string {
 	all := make([]string, n)
 	for i := range all {
-		all[i] = fmt.Sprint("k", i)
+		all[i] = aKey + strconv.Itoa(i)
 	}
 	return all
 }
@@ -21,11 +30,26 @@ func keyNames(n int) []string {
 // KeysOf are the paths of the locks of n keys that are shared at path. Each is
 // judged as a mutex.
 func KeysOf(path string, n int) []string {
-	all := keyNames(n)
-	for i, key := range all {
-		all[i] = path + "/keys/" + key
+	all := make([]string, n)
+	for i := range all {
+		all[i] = path + belowKeys + strconv.Itoa(i)
 	}
 	return all
+}
+
+// KeyOf is the key under which the history tells of a node below the path of a
+// recipe.
+func KeyOf(recipe, node string) string {
+	if strings.HasPrefix(node, recipe+belowKeys) {
+		return path.Dir(node)
+	}
+	return recipe
+}
+
+// RecipeAt is the path of the recipe to which a key of the history belongs.
+func RecipeAt(key string) string {
+	recipe, _, _ := strings.Cut(key, belowKeys)
+	return recipe
 }
 
 // ShareKeys is a member of a set of shards of n keys for a while. At its end it

@@ -83,3 +83,13 @@ func TestADowngradeThatFailsLeavesNothingHeld(t *testing.T) {
 	require.NoError(t, write(t, w, 2).Release(t.Context()))
 	require.Empty(t, judged(w))
 }
+
+func TestNodesAreToldOfUnderTheKeysOfTheirRecipes(t *testing.T) {
+	for node, key := range map[string]string{
+		"/shards/keys/k3/_c_1-lock-1": "/shards/keys/k3", "/shards/members/_c_1-member-1": "/shards",
+		"/shards/keys/07/job/_c_1-lock-1": "/shards",
+	} {
+		require.Equal(t, key, KeyOf("/shards", node))
+		require.Equal(t, "/shards", RecipeAt(key))
+	}
+}
