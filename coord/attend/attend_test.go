@@ -186,6 +186,7 @@ func TestAnAttendantThatWasAwayNoticesTheNextDeath(t *testing.T) {
 				require.ErrorContains(t, next(t, events).Err, a.socket)
 				restart()
 				require.NoError(t, next(t, events).Err)
+				attended(t, a.socket, 3) // before it could count for one that is yet to tell again
 				require.NoError(t, c.Close(coordtest.Limited(t)))
 			}},
 		} {
