@@ -2,9 +2,11 @@
 SHELL := /bin/bash
 TOOLS := $(CURDIR)/artefacts/tools
 
-# The library, the command and the proofs; what else the workspace (go.work) has; and modules beside it.
+# The library, the command and the proofs; what else users link, or have in their tests; and what only this tree runs,
+# beside the workspace (go.work): without the race detector, as the command is compiled.
 PACKAGES := ./... ./cmd/... ./internal/proofs/...
-NESTED   := contrib/certmagic contrib/cron contrib/gocron contrib/goose contrib/otel contrib/prom internal/fencetest bench cmd/internal/ui/browser tools/manifests tools/release
+ADAPTERS := contrib/certmagic contrib/cron contrib/gocron contrib/goose contrib/otel contrib/prom internal/fencetest
+ASIDE    := bench cmd/internal/ui/browser tools/manifests tools/release
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else. SQLite is Debian's:
 # its driver would compile one.
@@ -58,13 +60,16 @@ test-reading: compiled
 test-spare: compiled
 	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium fuzz
 
+PLAINLY = CGO_ENABLED=0 GOFLAGS="$(filter-out -race,$(GOFLAGS)) -trimpath"
+
 # Without the race detector, which slows them down tenfold.
 model-medium:
 	set -o pipefail; CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
 		-scope medium | grep -v '^=== '
 	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -run '$(DEATHS)' ./coord/doublebarrier
 nested:
-	@for m in $(NESTED); do echo "$$m:"; (cd $$m && GORACE=atexit_sleep_ms=0 go test -vet=off -count=1 ./...) || exit 1; done
+	@for m in $(ADAPTERS); do echo "$$m:"; (cd $$m && GORACE=atexit_sleep_ms=0 go test -vet=off -count=1 ./...) || exit 1; done
+	@for m in $(ASIDE); do echo "$$m:"; (cd $$m && $(PLAINLY) go test -vet=off -count=1 ./...) || exit 1; done
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users
@@ -72,7 +77,8 @@ nested:
 lint: export GOGC = 400
 lint: tools
 	go vet $(PACKAGES)
-	@for m in $(NESTED); do (cd $$m && go vet ./... && $(TOOLS)/staticcheck ./...) || exit 1; done
+	@for m in $(ADAPTERS); do (cd $$m && go vet ./... && $(TOOLS)/staticcheck ./...) || exit 1; done
+	@for m in $(ASIDE); do (cd $$m && export $(PLAINLY) && go vet ./... && $(TOOLS)/staticcheck ./...) || exit 1; done
 	@unformatted=$$($(TOOLS)/gofumpt -l .) && test -z "$$unformatted" || \
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
 	$(TOOLS)/staticcheck $(PACKAGES)

@@ -24,9 +24,10 @@ import (
 // repeated.
 //
 // It costs one request for each thing that look reads, and none for what has
-// not changed since the last look, for a deletion that a watch has reported, or
-// for what this process watches already: its waits share the watch and the
-// read. A watch stays until it fires, also when the wait is over.
+// not changed since the last look, for a deletion that a watch has reported,
+// before the look has read anything new, or for what this process watches
+// already: its waits share the watch and the read. A watch stays until it
+// fires, also when the wait is over.
 func (c *Client) Wait(ctx context.Context, look func(v *View) (done bool, err error)) error {
 	return c.waitIn(ctx, nil, look)
 }
@@ -67,14 +68,15 @@ type View struct {
 	client *Client
 	sess   *session.Session // the only one to read in, or nil
 
-	mu     sync.Mutex
-	before []reading                  // by the look before this one
-	last   map[watched]*session.Watch // the newest of each of these, once it is asked for
-	read   []reading
-	ahead  map[watched]begun
-	until  []<-chan struct{}
-	at     time.Time
-	again  bool
+	mu      sync.Mutex
+	before  []reading                  // by the look before this one
+	last    map[watched]*session.Watch // the newest of each of these, once it is asked for
+	learned bool                       // something that the look before this one did not know
+	read    []reading
+	ahead   map[watched]begun
+	until   []<-chan struct{}
+	at      time.Time
+	again   bool
 }
 
 type watched struct {
@@ -118,7 +120,9 @@ func (v *View) Peek(path string) (data []byte, stat Stat, known bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.read = append(v.read, reading{watched{session.Data, path}, w})
+	key := watched{session.Data, path}
+	v.learned = v.learned || w != v.previous(key)
+	v.read = append(v.read, reading{key, w})
 	return slices.Clone(w.Data), Stat(w.Stat), true
 }
 
@@ -213,11 +217,13 @@ func (v *View) Again() {
 }
 
 // watch reads and watches something of a node. If a watch of the previous look
-// has reported the node's deletion, that report is the answer, once.
+// has reported the node's deletion, that report is the answer, once, and only
+// before this look has learned anything else: a listing may show that the node
+// was made anew.
 func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watch, err error) {
 	key := watched{kind, path}
 	v.mu.Lock()
-	gone, early := v.hasGone(key), v.ahead[key]
+	gone, early, previous := v.hasGone(key), v.ahead[key], v.previous(key)
 	delete(v.last, key)
 	delete(v.ahead, key)
 	v.mu.Unlock()
@@ -236,25 +242,32 @@ func (v *View) watch(op string, kind session.Kind, path string) (w *session.Watc
 	} else {
 		w, err = read(v.ctx, v.client, op, path, await)
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.learned = v.learned || err != nil || w != previous
 	if err == nil {
-		v.mu.Lock()
 		v.read = append(v.read, reading{key, w})
-		v.mu.Unlock()
 	}
 	return w, err
 }
 
 // hasGone reports whether a node has been deleted since the look before this
-// one. v.mu is held.
+// one, as far as this look knows. v.mu is held.
 func (v *View) hasGone(key watched) bool {
+	w := v.previous(key)
+	return !v.learned && w != nil && key.kind != session.Absence && w.Fired() == session.Deleted
+}
+
+// previous returns the newest watch that the look before this one had, unless
+// this look has read the same. v.mu is held.
+func (v *View) previous(key watched) *session.Watch {
 	if v.last == nil && len(v.before) > 0 {
 		v.last = make(map[watched]*session.Watch, len(v.before))
 		for _, r := range v.before {
 			v.last[r.watched] = r.watch
 		}
 	}
-	w := v.last[key]
-	return w != nil && key.kind != session.Absence && w.Fired() == session.Deleted
+	return v.last[key]
 }
 
 // isStale reports whether something that the look before this one read is not

@@ -101,7 +101,7 @@ func TestALookIsCalledAgainWhenAChannelClosesOrATimeComes(t *testing.T) {
 	})
 }
 
-// The second look reads three nodes, of which one has changed and one is gone.
+// The second look reads three nodes, of which one is gone and one has changed.
 func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 	coordtest.InBubble(t, func(b coordtest.Bubble) {
 		waiter, other := made(b, "/stays", "/changes", "/goes")
@@ -110,8 +110,8 @@ func TestWhatHasNotChangedIsNotReadAgainNorWhatIsKnownToBeGone(t *testing.T) {
 		var over <-chan error
 		look := func(v *coord.View) (bool, error) {
 			_, _, err := v.Get("/stays")
-			data, _, changed := v.Get("/changes")
 			_, _, missing := v.Get("/goes")
+			data, _, changed := v.Get("/changes")
 			gone = errors.Is(missing, coord.ErrNoNode)
 			return string(data) == "1" && gone, errors.Join(err, changed)
 		}
@@ -143,6 +143,37 @@ func TestANodeThatWasDeletedAndMadeAnewIsReadByTheSecondAttempt(t *testing.T) {
 		require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("2"), -1)))
 		require.NoError(b, <-over)
 	})
+}
+
+// A look that lists a node knows more than the report of a deletion before: if
+// it took the node for gone, nothing would call it again.
+func TestANodeThatIsListedAnewIsReadAnew(t *testing.T) {
+	for name, read := range map[string]func(v *coord.View, path string) ([]byte, error){
+		"alone": func(v *coord.View, path string) ([]byte, error) {
+			data, _, err := v.Get(path)
+			return data, err
+		},
+		"ahead": func(v *coord.View, path string) ([]byte, error) {
+			v.Ahead(path)
+			data, _, err := v.Get(path)
+			return data, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coordtest.InBubble(t, func(b coordtest.Bubble) {
+				waiter, other := made(b, "/dir", "/dir/a")
+				over := looking(b, waiter, new(atomic.Int32), func(v *coord.View) (bool, error) {
+					time.Sleep(time.Millisecond) // what the watches report is known
+					_, _, err := v.Children("/dir")
+					require.NoError(b, err)
+					data, err := read(v, "/dir/a")
+					return string(data) == "1", err
+				})
+				require.NoError(b, coordtest.Err(other.Txn(b.Context(), coord.DeleteOp("/dir/a", -1), coord.CreateOp("/dir/a", []byte("1")))))
+				require.NoError(b, <-over)
+			})
+		})
+	}
 }
 
 func TestTheWaitsOfAProcessShareTheWatchAndTheRead(t *testing.T) {
