@@ -41,6 +41,20 @@ func (s scene) open(servers string) *coord.Client {
 	return coordtest.Open(s, servers, coord.WithDialect(s.dialect))
 }
 
+// told opens a client, and tells when a membership of it begins and is lost.
+func (s scene) told(servers string) (c *coord.Client, granted, lost chan struct{}) {
+	s.Helper()
+	granted, lost = make(chan struct{}, 8), make(chan struct{}, 8)
+	return coordtest.Open(s, servers, coord.WithDialect(s.dialect), coord.WithObserver(func(e event.Event) {
+		switch {
+		case e.Kind == event.Granted:
+			granted <- struct{}{}
+		case e.Kind == event.Ended && errors.Is(e.Err, coord.ErrLost):
+			lost <- struct{}{}
+		}
+	})), granted, lost
+}
+
 func (s scene) group() *group.Group {
 	s.Helper()
 	return of(s, s.open(s.w.ConnectString()), s.w.Path("members"))
@@ -127,13 +141,14 @@ func TestAllSeeWhoIsThereAndWithWhatData(t *testing.T) {
 
 func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 	each(t, func(s scene) {
+		c, granted, _ := s.told(s.w.ConnectString())
 		seen := observe(s, s.group())
-		c := s.open(s.w.ConnectString())
 		ctx, leave := context.WithCancel(s.Context())
 		defer leave()
 		g := of(s, c, s.w.Path("members"))
 		stayed := coordtest.Go(func() error { return g.Stay(ctx, "a", []byte("x")) })
 		first := shows(s, seen, "a=x")
+		zktest.Receive(s, coordtest.Soon, granted, "it is a member")
 		s.w.ExpireSession(c.SessionID())
 		again := shows(s, seen, "a=x")
 		for again[0].Token == first[0].Token {
@@ -149,17 +164,13 @@ func TestAMemberWhoseSessionIsLostJoinsAgain(t *testing.T) {
 // It is cut off until it has lost its place, and cannot join again.
 func TestAMemberThatIsToJoinAgainStopsWithItsContext(t *testing.T) {
 	each(t, func(s scene) {
-		lost := make(chan struct{}, 1)
-		c := coordtest.Open(s, s.w.Proxy().Addr(), coord.WithDialect(s.dialect), coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.Ended && errors.Is(e.Err, coord.ErrLost) {
-				lost <- struct{}{}
-			}
-		}))
+		c, granted, lost := s.told(s.w.Proxy().Addr())
 		seen := observe(s, s.group())
 		ctx, leave := context.WithCancel(s.Context())
 		defer leave()
 		stayed := coordtest.Go(func() error { return of(s, c, s.w.Path("members")).Stay(ctx, "a", []byte("x")) })
 		shows(s, seen, "a=x")
+		zktest.Receive(s, coordtest.Soon, granted, "it is a member")
 		s.w.Proxy().Blackhole(proxy.Both)
 		zktest.Receive(s, coordtest.Soon, lost, "the member knows of the loss")
 		require.Empty(s, stayed)
