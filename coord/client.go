@@ -195,7 +195,7 @@ func (c *Client) explain(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if trouble := c.keeper.Current().Trouble(); trouble != nil {
+	if trouble := c.keeper.Trouble(); trouble != nil {
 		return fmt.Errorf("%w (%w: %v)", err, ErrDisconnected, trouble)
 	}
 	return fmt.Errorf("%w (%w)", err, ErrDisconnected)

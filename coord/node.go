@@ -26,30 +26,20 @@ type Stat struct {
 
 // read repeats a read over lost connections and lost sessions until it is
 // answered or ctx ends.
-func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (T, error) {
-	var zero T
-	if err := wire.CheckPath(path); err != nil {
-		return zero, opError(op, path, err)
+func read[T any](ctx context.Context, c *Client, op, path string, f func(*session.Session, string) (T, error)) (value T, err error) {
+	if err = wire.CheckPath(path); err == nil {
+		err = c.Retry(ctx, func(ctx context.Context) error {
+			s, err := c.keeper.Session(ctx)
+			if err == nil {
+				err = c.catchUp(ctx, s)
+			}
+			if err == nil {
+				value, err = f(s, c.full(path))
+			}
+			return err
+		})
 	}
-	for {
-		s, err := c.keeper.Session(ctx)
-		if err != nil {
-			return zero, c.Failure(op, path, err)
-		}
-		value := zero
-		if err = c.catchUp(ctx, s); err == nil {
-			value, err = f(s, c.full(path))
-		}
-		if err == nil {
-			return value, nil
-		}
-		if err, again := repeatable(ctx, err); !again {
-			return zero, c.Failure(op, path, err)
-		}
-		if errors.Is(err, ErrThrottled) {
-			znode.Pause(ctx, s)
-		}
-	}
+	return value, c.Failure(op, path, err)
 }
 
 // Fresh returns a client for one caller, for reads that are up to date. A
@@ -97,8 +87,7 @@ func repeatable(ctx context.Context, err error) (failure error, again bool) {
 // time: when the connection or the session failed before the reply came, or the
 // server throttled it. It is for requests that do no harm when they are carried
 // out twice; f notices the differences of the second time. When ctx ends it
-// returns its error with f's last one. A hold that is lost
-// ([ErrLost]) does not come back.
+// returns its error with f's last one. A lost hold ([ErrLost]) stays lost.
 func (c *Client) Retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/event"
 	protocol "github.com/zkcoord/zkcoord/coord/internal/attend"
+	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -91,23 +91,17 @@ func TestTheAttendantConnectsByTheTLSAndTheCredentialsOfTheClient(t *testing.T) 
 		l, err := net.Listen("unix", socket)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
-		over := make(chan int64, 1)
 		c := coordtest.Open(t, addr, coord.WithSessionTimeout(T), coord.WithAttendant(socket), coord.WithAuth("digest", "someone:secret"),
-			coord.WithTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{*own}}),
-			coord.WithObserver(func(e event.Event) {
-				if e.Kind == event.SessionOver && e.Session != 0 {
-					select {
-					case over <- e.Session:
-					default:
-					}
-				}
-			}))
+			coord.WithTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{*own}}))
+		m, err := lock.New(c, w.Path("l"))
+		require.NoError(t, err)
+		coordtest.Acquire(t, m)
 		conn, err := l.Accept()
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		var m protocol.Message
-		require.NoError(t, protocol.Read(conn, &m, nil))
-		told := *m.Attend
+		var news protocol.Message
+		require.NoError(t, protocol.Read(conn, &news, nil))
+		told := *news.Attend
 		require.Equal(t, c.SessionID(), told.ID)
 		require.Equal(t, []protocol.Credential{{Scheme: "digest", Value: []byte("someone:secret")}}, told.Auth)
 
@@ -116,12 +110,11 @@ func TestTheAttendantConnectsByTheTLSAndTheCredentialsOfTheClient(t *testing.T) 
 		closer, err := protocol.CloserOf(strange)
 		require.NoError(t, err)
 		require.NoError(t, closer.Close(coordtest.Limited(t), strange), "servers know no session with such a password")
-		require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
-		require.Equal(t, told.ID, c.SessionID())
+		require.Equal(t, 1, claims(t, w, "l"))
 
 		closer, err = protocol.CloserOf(told)
 		require.NoError(t, err)
 		require.NoError(t, closer.Close(coordtest.Limited(t), told))
-		require.Equal(t, told.ID, zktest.Receive(t, coordtest.Soon, over, "the session's end"))
+		free(t, w, "l")
 	})
 }

@@ -75,7 +75,7 @@ var waits = []mutant{
 	off("a fresh look does not peek at a server's past", in(coord, "TestAFreshLook"),
 		"View.Peek", `if s == nil || wire.CheckPath(path) != nil || !v.client.hasCaughtUp(s) {`, `if s == nil || wire.CheckPath(path) != nil {`),
 	off("what a fresh wait reads is up to date", in(gate, "TestAWaiterAtAServerThatLags"),
-		"read", `if err = c.catchUp(ctx, s); err == nil {`, `if err = ctx.Err(); err == nil {`),
+		"read", `err = c.catchUp(ctx, s)`, `err = ctx.Err()`),
 	off("a wait that reads no node ends with its client", in(coord, "TestAWaitEndsWithItsContextItsClient"),
 		"View.wakers", `wake = append(append(wake, v.until...), v.ctx.Done(), v.client.closed)`,
 		`wake = append(append(wake, v.until...), v.ctx.Done())`),

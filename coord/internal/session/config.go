@@ -73,7 +73,7 @@ var errGivenUp = errors.New("given up by this client")
 // next one is up: others need not wait until the servers expire it. Nothing
 // trusts the session any more: its holds have ended before.
 func (k *Keeper) closeFormer(s *Session) {
-	account := s.account()
+	account, _ := s.Account() // TLS is as this process has it
 	if !errors.Is(s.Err(), errGivenUp) || len(account.Password) == 0 {
 		return
 	}
@@ -94,19 +94,13 @@ func (k *Keeper) closeFormer(s *Session) {
 	_ = closer.Close(k.stop, account)
 }
 
-// account is what closing the session takes, but for the configuration of TLS.
-func (s *Session) account() attend.Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout, Auth: s.cfg.Auth}
-}
-
 // Account is all that closing the session takes, for another process. The
-// session has been up.
+// session has been up; otherwise, or if the configuration of TLS cannot be
+// told, the error says so.
 func (s *Session) Account() (account attend.Session, err error) {
-	account = s.account()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	account = attend.Session{Servers: s.cfg.Servers, ID: s.id, Password: s.passwd, Timeout: s.timeout, Auth: s.cfg.Auth}
 	if s.wire == nil || s.passwd == nil {
 		return account, wire.ErrConnection
 	}
@@ -115,7 +109,7 @@ func (s *Session) Account() (account attend.Session, err error) {
 }
 
 // beAttended tells the attendant of the session, once it has a password.
-func (s *Session) beAttended() {
+func (s tap) beAttended() {
 	if account, err := s.Account(); err != nil {
 		s.cfg.attendant.Refuse(account.ID, err)
 	} else {

@@ -124,10 +124,6 @@ func (s *Session) Deadline() time.Time {
 	return s.clock.Wall(s.window.End())
 }
 
-// Trouble returns why the last attempt to connect to each server failed, or
-// nil.
-func (s *Session) Trouble() error { return s.search.Trouble() }
-
 // Connected reports whether requests can be sent at the moment.
 func (s *Session) Connected() bool {
 	s.mu.Lock()
@@ -270,7 +266,7 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	s.wake()
 }
 
-func (s *Session) authenticated(_ int64, err error) {
+func (s tap) authenticated(_ int64, err error) {
 	if err != nil && !errors.Is(err, wire.ErrConnection) {
 		s.log.Error("the server refused a credential", "err", err)
 		s.over(wire.ErrAuth)
