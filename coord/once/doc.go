@@ -73,6 +73,7 @@
 //	/jobs/keys/07/v42/_c_<uuid>-lock-0000000003 ephemeral: runs the job
 //	/jobs/log/2                                 persistent, one of 4, with Keep and KeepLast
 //	/jobs/log/2/0000000041                      persistent: a run and its key, in order
+//	/jobs/log/4                                 persistent: runs that went on when their turn came to be deleted
 //	/jobs/guards/_c_<uuid>                      ephemeral, one for each end under way
 //
 // A key is a node's name, escaped as in a URL; at most 200 bytes then. 100,000
@@ -85,7 +86,7 @@
 // 8 more where directories are missing, as for a new key. The first of a client
 // also makes a node in guards. A client that waits: 8 requests; when the run
 // ends, or the next one begins, all who wait hear of it and read the record;
-// when a run's client crashes, the next in line. With Keep or KeepLast, up to 8
-// reads in 2 round trips more for each run, and 7 requests for each record that
-// it deletes.
+// when a run's client crashes, the next in line. With Keep or KeepLast, up to
+// 10 reads in 2 round trips more for each run, and 7 requests for each record
+// that it deletes.
 package once

@@ -35,12 +35,13 @@ func (o *Once) Prune(ctx context.Context) (pruned int, err error) {
 // oldest entry. The entries are numbered by the server, and are removed in
 // order.
 type journal struct {
-	dir    string
-	oldest int64
-	left   int // entries
-	run    string
-	name   string // of the key
-	stat   coord.Stat
+	dir     string
+	missing bool
+	oldest  int64
+	left    int // entries
+	run     string
+	name    string // of the key
+	stat    coord.Stat
 }
 
 func (j *journal) entry() string { return fmt.Sprintf("%s/%010d", j.dir, j.oldest) }
@@ -50,13 +51,14 @@ func (j *journal) entry() string { return fmt.Sprintf("%s/%010d", j.dir, j.oldes
 //
 // The holder of the job's lock deletes the record, so nobody has the job, and
 // in one transaction with the entry, so of two who prune one is refused. The
-// entry of a job that runs, or that ended a short time ago, is moved to the end
-// of its journal.
+// newest entry of a job that runs, or that ended a short time ago, is put off:
+// it goes into a journal of its own, since it must take the place of no newer
+// run. A run looks at one that was put off, [Once.Prune] at all.
 func (o *Once) prune(ctx context.Context, more int) (pruned int, err error) {
 	if o.keep == 0 && o.last == 0 {
 		return 0, nil
 	}
-	all, failures := make([]*journal, logs), make([]error, logs)
+	all, failures := make([]*journal, logs+1), make([]error, logs+1)
 	var reading sync.WaitGroup
 	for i := range all {
 		reading.Go(func() { all[i], failures[i] = o.journal(ctx, logDir(o.path, i)) })
@@ -65,42 +67,56 @@ func (o *Once) prune(ctx context.Context, more int) (pruned int, err error) {
 	if err := recipe.Joined(failures...); err != nil {
 		return 0, err
 	}
-	total := more
+	late, all := all[logs], all[:logs]
+	total, looked := more, 0
 	for _, j := range all {
 		total += j.left
 	}
+	due := func(j *journal, tooMany bool) bool {
+		return j.left > 0 && (tooMany || o.keep > 0 && time.Since(j.stat.Created) > o.keep)
+	}
 	for range atOnce {
-		all = slices.DeleteFunc(all, func(j *journal) bool { return j.left == 0 })
-		if len(all) == 0 {
-			break
+		j, tooMany := oldest(all), o.last > 0 && total > o.last
+		if !due(j, tooMany) {
+			if j, tooMany = late, o.keep == 0; !due(j, tooMany) || looked > 0 && more > 0 {
+				break
+			}
+			looked++
 		}
-		j := slices.MinFunc(all, func(a, b *journal) int { return cmp.Compare(a.stat.Czxid, b.stat.Czxid) })
-		tooMany := o.last > 0 && total > o.last
-		if !tooMany && (o.keep == 0 || time.Since(j.stat.Created) <= o.keep) {
-			break
-		}
-		moved, err := o.settle(ctx, j, tooMany)
+		moved, err := o.settle(ctx, j, late, tooMany)
 		switch {
 		case errors.Is(err, coord.ErrBadVersion), errors.Is(err, coord.ErrNoNode):
 			return pruned, nil // another prunes
 		case err != nil:
 			return pruned, err
 		case !moved:
-			total--
 			pruned++
 		}
-		if err := o.advance(ctx, j, moved); err != nil {
+		total--
+		j.oldest++
+		j.left--
+		if err := o.head(ctx, j); err != nil {
 			return pruned, err
 		}
 	}
 	return pruned, nil
 }
 
+// oldest returns the journal with the oldest entry; it is empty if all are.
+func oldest(all []*journal) *journal {
+	return slices.MinFunc(all, func(a, b *journal) int {
+		if a.left == 0 || b.left == 0 {
+			return cmp.Compare(b.left, a.left)
+		}
+		return cmp.Compare(a.stat.Czxid, b.stat.Czxid)
+	})
+}
+
 // journal reads a directory of the log, and its oldest entry.
 func (o *Once) journal(ctx context.Context, dir string) (*journal, error) {
 	j := &journal{dir: dir}
 	data, stat, err := o.client.Get(ctx, dir)
-	if errors.Is(err, coord.ErrNoNode) {
+	if j.missing = errors.Is(err, coord.ErrNoNode); j.missing {
 		return j, nil
 	}
 	if err != nil {
@@ -109,15 +125,6 @@ func (o *Once) journal(ctx context.Context, dir string) (*journal, error) {
 	j.oldest, _ = strconv.ParseInt(string(data), 10, 64) // 0 at first
 	j.left = int(stat.Children)
 	return j, o.head(ctx, j)
-}
-
-// advance goes on to the next entry.
-func (o *Once) advance(ctx context.Context, j *journal, moved bool) error {
-	j.oldest++
-	if !moved {
-		j.left--
-	}
-	return o.head(ctx, j)
 }
 
 // head reads the oldest entry. If that is not where it should be, which only
@@ -147,30 +154,41 @@ func (o *Once) head(ctx context.Context, j *journal) error {
 }
 
 // settle removes the oldest entry of a journal, and the record if this entry is
-// the newest of its job, or moves the entry to the end.
-func (o *Once) settle(ctx context.Context, j *journal, tooMany bool) (moved bool, err error) {
+// the newest of its job, or puts the entry off. An entry that is not the newest
+// needs no lock, which the caller may have itself.
+func (o *Once) settle(ctx context.Context, j, late *journal, tooMany bool) (moved bool, err error) {
 	p := o.named(j.name)
-	next := coord.SetOp(j.dir, strconv.AppendInt(nil, j.oldest+1, 10), -1)
-	ops := []coord.Op{next, coord.DeleteOp(j.entry(), -1)}
-	again := coord.AppendOp(j.dir+"/", []byte(j.run+" "+j.name))
 	h, err := o.client.TryAcquire(ctx, p.spec(), coord.First)
-	if errors.Is(err, coord.ErrBusy) {
-		_, err = o.guard.Txn(ctx, append(ops, again)...)
-		return true, err
-	}
-	if err != nil {
+	busy := errors.Is(err, coord.ErrBusy)
+	if err != nil && !busy {
 		return false, err
 	}
-	defer h.Abandon()
+	if !busy {
+		defer h.Abandon()
+	}
 	r, stat, err := o.read(ctx, p)
+	ops := []coord.Op{coord.SetOp(j.dir, strconv.AppendInt(nil, j.oldest+1, 10), -1), coord.DeleteOp(j.entry(), -1)}
 	switch {
 	case err != nil:
 		return false, err
-	case stat.Czxid == 0 || r.ID != j.run: // forgotten, or there is a newer run
-	case tooMany || time.Since(stat.Modified) > o.keep:
+	case stat.Czxid != 0 && r.ID != j.run: // there is a newer run
+		ops = append(ops, coord.CheckOp(p.record(), stat.Version))
+	case stat.Czxid == 0 && !busy: // forgotten
+	case !busy && (tooMany || time.Since(stat.Modified) > o.keep):
 		ops = append(ops, coord.DeleteOp(p.record(), stat.Version))
 	default:
-		ops, moved = append(ops, again), true
+		moved = true
+		ops = append(ops, coord.AppendOp(late.dir+"/", []byte(j.run+" "+j.name)))
+		if late.missing {
+			if err := o.client.Create(ctx, late.dir, nil); err != nil && !errors.Is(err, coord.ErrNodeExists) {
+				return false, err
+			}
+			late.missing = false
+		}
+	}
+	if busy {
+		_, err = o.guard.Txn(ctx, ops...)
+		return moved, err
 	}
 	if err := o.guard.Release(ctx, []*coord.Hold{h}, ops...); err != nil {
 		return false, err

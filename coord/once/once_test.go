@@ -346,6 +346,47 @@ func TestTheRecordOfAJobThatRunsIsKept(t *testing.T) {
 	})
 }
 
+// A run prunes while it has its own job's lock.
+func TestEarlierRunsOfAJobThatRunsTakeNobodysPlace(t *testing.T) {
+	each(t, func(s scene) {
+		o := s.ledger(once.KeepLast(3))
+		run := func(key string, f once.Func, kept ...string) {
+			if err := coordtest.Err(o.Do(coordtest.Limited(s), key, f)); !errors.Is(err, errNoLuck) {
+				require.NoError(s, err)
+			}
+			require.Equal(s, kept, keys(list(s, o)))
+		}
+		run("tries", fails, "tries")
+		run("tries", fails, "tries")
+		run("done", says(""), "done", "tries")
+		run("tries", fails, "done", "tries") // the first of its four is gone
+		run("tries", fails, "done", "tries")
+		run("tries", fails, "tries")
+		entries := 0
+		for i := range 5 {
+			if names, _, err := s.w.Admin().Children(fmt.Sprint(s.path(), "/log/", i)); err == nil {
+				entries += len(names)
+			}
+		}
+		require.Equal(s, 3, entries)
+
+		running, _ := begin(s, o, "long")
+		for i := range 6 {
+			kept := []string{"long"}
+			for j := max(0, i-2); j <= i; j++ {
+				kept = append(kept, fmt.Sprint("short ", j))
+			}
+			if i == 0 {
+				kept = append(kept, "tries") // its newest run is among the last three
+			}
+			run(fmt.Sprint("short ", i), says(""), kept...)
+		}
+		running.end <- nil
+		require.NoError(s, running.wait(s).err)
+		run("short 6", says(""), "short 4", "short 5", "short 6")
+	})
+}
+
 func TestRecordsArePrunedByHand(t *testing.T) {
 	each(t, func(s scene) {
 		forever, limited := s.ledger(), s.ledger(once.KeepLast(50))

@@ -98,7 +98,7 @@ var judges = []mutant{
 	r.Abandon()
 	return own, err`),
 	off("simulation: the record of a newer run is kept", bySimulation,
-		"Once.settle", `case stat.Czxid == 0 || r.ID != j.run:`, `case stat.Czxid == 0 || r.ID == "":`),
+		"Once.settle", `case stat.Czxid != 0 && r.ID != j.run:`, `case stat.Czxid != 0 && r.ID == "":`),
 	off("simulation: what a lost leader returns does not end Run", bySimulation,
 		"serve", `if lost {`, `if lost && false {`),
 }
