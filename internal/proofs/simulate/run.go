@@ -131,13 +131,13 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 		func() {
 			attempts, keep := 0, 0
 			w.ledger = &workload.Ledger{}
-			switch how := r.IntN(5); how {
+			switch how := r.IntN(8); how {
 			case 0:
-			case 1:
+			case 5, 6, 7:
 				keep = 1 + r.IntN(8)
 				w.ledger.Opts = []once.Option{once.KeepLast(keep)}
 			default:
-				attempts = how - 1
+				attempts = how
 				w.ledger.Opts = []once.Option{once.Attempts(attempts, w.part(r, 0, 0.2))}
 			}
 			hire(2+r.IntN(3), "once", "/jobs", w.ledger.Do)
