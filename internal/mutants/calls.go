@@ -98,7 +98,6 @@ var judges = []mutant{
 	r.Abandon()
 	return own, err`),
 	off("simulation: the record of a newer run is kept", suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}, // 7 of them show it
-
 		"Once.settle", `case stat.Czxid != 0 && r.ID != j.run:`, `case stat.Czxid != 0 && r.ID == "":`),
 	off("simulation: what a lost leader returns does not end Run", bySimulation,
 		"serve", `if lost {`, `if lost && false {`),
