@@ -37,18 +37,20 @@ test: deps
 
 # Results are never taken from the cache, since they depend on servers. The longest packages come first; "lint" vets. At
 # its end a process with the race detector would sleep for a second.
-# What one goroutine explores is for test-spare: the model of the trust window, and the double barrier's random deaths.
+# What one goroutine explores is for test-spare: the model of the trust window, the double barrier's random deaths, and
+# the table of mutants.
 RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 30m \
 	-skip '^($(MODEL)|$(DEATHS))'
 CLASSES   := $(CURDIR)/artefacts/classes.jsa
 MODEL     := TestNoScheduleBreaksTheTrust|TestTheModelFinds
 DEATHS    := TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom
-COMPUTING := ./internal/proofs/simulate ./internal/mutants
+COMPUTING := ./internal/proofs/simulate
+TABLES    := ./internal/mutants
 LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli ./internal/docs ./cmd/internal/run \
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see
 .PHONY: test-waiting test-computing test-reading test-spare compiled model-medium nested
 test-waiting: compiled
-	$(RACE) -p 3 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(LONGEST))")
+	$(RACE) -p 3 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(TABLES) $(LONGEST))")
 test-computing: compiled
 	nice -n 19 $(RACE) -p 1 $(COMPUTING)
 compiled: # once for all lanes; a compiler that seldom collects garbage takes a fifth less time
@@ -67,6 +69,7 @@ model-medium:
 	set -o pipefail; CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
 		-scope medium | grep -v '^=== '
 	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -run '$(DEATHS)' ./coord/doublebarrier
+	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 $(TABLES)
 nested:
 	@for m in $(ADAPTERS); do echo "$$m:"; (cd $$m && GORACE=atexit_sleep_ms=0 go test -vet=off -count=1 ./...) || exit 1; done
 	@for m in $(ASIDE); do echo "$$m:"; (cd $$m && $(PLAINLY) go test -vet=off -count=1 ./...) || exit 1; done

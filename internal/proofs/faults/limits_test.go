@@ -368,8 +368,7 @@ func TestF60PacketsGoOnOverARollingRestart(t *testing.T) {
 			require.NoError(s, server.Kill())
 			s.writes(written)
 			require.NoError(s, server.Restart())
-			s.leader()
-			s.waitUntil(time.Now().Add(5 * tick)) // see F16
+			s.learns(server)
 		}
 		s.writes(written)
 		require.ErrorIs(s, stop(), context.Canceled)

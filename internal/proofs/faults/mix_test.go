@@ -198,7 +198,7 @@ func (t *trouble) kill() {
 	require.NoError(t, leader.Kill())
 	t.leader(leader)
 	require.NoError(t, leader.Restart())
-	t.wait(5*tick, time.Now()) // until it has learnt: see F16
+	t.learns(leader)
 }
 
 func (t *trouble) expire() {
