@@ -7,6 +7,7 @@ TOOLS := $(CURDIR)/artefacts/tools
 PACKAGES := ./... ./cmd/... ./internal/proofs/...
 ADAPTERS := contrib/certmagic contrib/cron contrib/gocron contrib/goose contrib/otel contrib/prom internal/fencetest
 ASIDE    := bench cmd/internal/ui/browser tools/manifests tools/release
+NESTED   := $(ASIDE) $(ADAPTERS)
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else. SQLite is Debian's:
 # its driver would compile one.
@@ -30,63 +31,76 @@ fuzz:
 
 # Everything, on the embedded and on real servers. Four lanes run at the same time: the race detector's tests, which
 # mostly wait, and need a processor as soon as they go on, for their session time-outs are short; and, with what is left
-# of the processors, tests that only compute, what reads the code, and what computes without the race detector.
+# of the processors, tests that only compute, what reads the code, and what computes without the race detector. Compilers
+# and tests collect garbage seldom, which takes a fifth of a compiler's time.
 test: export ZKTEST_CLASSES = $(CLASSES)
+test: export GOGC = 400
 test: deps
 	@$(MAKE) --no-print-directory -j test-waiting test-computing test-reading test-spare
+
+# Nobody debugs what the tests compile, and its dependencies, but for what the library links, are not what they measure:
+# a compiler that writes no debug information and does not optimize dependencies takes less time. What runs without the
+# race detector shares the standard library and the project with the command, which is compiled as releases are.
+quickly   = '-gcflags=all=$(strip -N -l $1)' $(foreach kept,std github.com/zkcoord/... github.com/go-zookeeper/...,'-gcflags=$(kept)=$1')
+DETECTING = -race $(call quickly,-dwarf=false)
+PLAINLY   = -trimpath $(call quickly,)
 
 # Results are never taken from the cache, since they depend on servers. The longest packages come first; "lint" vets. At
 # its end a process with the race detector would sleep for a second.
 # What one goroutine explores is for test-spare: the model of the trust window, the double barrier's random deaths, and
-# the table of mutants.
-RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 30m \
-	-skip '^($(MODEL)|$(DEATHS))'
+# the like, and the table of mutants.
+RACE       = env ZKTEST_SERVERS=all CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test $(DETECTING) -vet=off -count=1 \
+	-timeout 30m -skip '^($(MODEL)|$(EXPLORED))'
 CLASSES   := $(CURDIR)/artefacts/classes.jsa
 MODEL     := TestNoScheduleBreaksTheTrust|TestTheModelFinds
-DEATHS    := TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom
+EXPLORED  := TestNoMemberHangsAndNoRoundsMixWhileMembersDieAtRandom|TestEveryScheduleKeepsThePromises|TestNoSingleLossHangs|$\
+	TestAWaitingConsumerGetsWhatTheOthersLeave|TestAThousandKeysOverFiftyMembers|TestNoListingOf100000Keys|TestAllJobsAreListed
+EXPLORING := ./coord/doublebarrier ./coord/once ./coord/queue ./coord/shards
 COMPUTING := ./internal/proofs/simulate
 TABLES    := ./internal/mutants
 LONGEST   := ./internal/proofs/faults ./coord/doublebarrier ./cmd/internal/cli ./internal/docs ./cmd/internal/run \
 	./internal/zktest ./internal/interop ./packaging ./cmd/internal/see
-.PHONY: test-waiting test-computing test-reading test-spare compiled model-medium nested
+.PHONY: test-waiting test-computing test-reading test-spare compiled model-medium explored
 test-waiting: compiled
 	$(RACE) -p 3 $(LONGEST) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(COMPUTING) $(TABLES) $(LONGEST))")
 test-computing: compiled
 	nice -n 19 $(RACE) -p 1 $(COMPUTING)
-compiled: # once for all lanes; a compiler that seldom collects garbage takes a fifth less time
-	@CGO_ENABLED=1 GOGC=400 go list -race -test -deps -export $(PACKAGES) >/dev/null
-	@CGO_ENABLED=0 GOGC=400 go list -trimpath -deps -export ./cmd/zkcoord >/dev/null
+compiled: # once for all lanes
+	@CGO_ENABLED=1 go list $(DETECTING) -test -deps -export $(PACKAGES) >/dev/null
+	@CGO_ENABLED=0 go list -trimpath -deps -export ./cmd/zkcoord >/dev/null
 	@mkdir -p artefacts && out=$$($(RACE) -run Archive ./internal/zktest -classes $(CLASSES) 2>&1) || { echo "$$out"; exit 1; }
 test-reading: compiled
-	@CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) -race" nice -n 19 $(MAKE) --no-print-directory -j1 lint nested # with what is compiled already
+	@nice -n 19 $(MAKE) --no-print-directory -j2 -Otarget lint $(NESTED:%=test/%)
 test-spare: compiled
-	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium fuzz
-
-PLAINLY = CGO_ENABLED=0 GOFLAGS="$(filter-out -race,$(GOFLAGS)) -trimpath"
+	@nice -n 19 $(MAKE) --no-print-directory -j1 model-medium explored fuzz
 
 # Without the race detector, which slows them down tenfold.
 model-medium:
-	set -o pipefail; CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
+	set -o pipefail; CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -v -run '$(MODEL)' ./coord/internal/window \
 		-scope medium | grep -v '^=== '
-	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 -run '$(DEATHS)' ./coord/doublebarrier
-	CGO_ENABLED=0 go test -trimpath -vet=off -count=1 $(TABLES)
-nested:
-	@for m in $(ADAPTERS); do echo "$$m:"; (cd $$m && GORACE=atexit_sleep_ms=0 go test -vet=off -count=1 ./...) || exit 1; done
-	@for m in $(ASIDE); do echo "$$m:"; (cd $$m && $(PLAINLY) go test -vet=off -count=1 ./...) || exit 1; done
+explored:
+	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 -run '^($(EXPLORED))' $(EXPLORING)
+	CGO_ENABLED=0 go test $(PLAINLY) -vet=off -count=1 $(TABLES)
 
 # vet: mistakes the compiler lets pass. gofumpt: one format, so that diffs show changes only. staticcheck: dead code and
 # misuse of the standard library. errcheck: an error that nobody looks at is a fault that nobody sees. apidiff: what users
 # of the last release would have to change, if it is not in the changelog.
 lint: export GOGC = 400
-lint: tools
-	go vet $(PACKAGES)
-	@for m in $(ADAPTERS); do (cd $$m && go vet ./... && $(TOOLS)/staticcheck ./...) || exit 1; done
-	@for m in $(ASIDE); do (cd $$m && export $(PLAINLY) && go vet ./... && $(TOOLS)/staticcheck ./...) || exit 1; done
+lint: tools $(NESTED:%=lint/%)
 	@unformatted=$$($(TOOLS)/gofumpt -l .) && test -z "$$unformatted" || \
 		{ echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; }
-	$(TOOLS)/staticcheck $(PACKAGES)
-	$(TOOLS)/errcheck -ignoretests -exclude tools/errcheck.txt $(PACKAGES)
+	export CGO_ENABLED=1 GOFLAGS="$(GOFLAGS) $(DETECTING)"; go vet $(PACKAGES) && $(TOOLS)/staticcheck $(PACKAGES) && \
+		$(TOOLS)/errcheck -ignoretests -exclude tools/errcheck.txt $(PACKAGES)
 	@scripts/apidiff.sh
+
+# The nested modules, each as it is tested.
+HOW     = $(if $(filter $*,$(ASIDE)),$(PLAINLY),$(DETECTING))
+CGO     = CGO_ENABLED=$(if $(filter $*,$(ASIDE)),0,1)
+.PHONY: $(NESTED:%=lint/%) $(NESTED:%=test/%)
+$(NESTED:%=lint/%): lint/%: tools
+	@cd $* && $(CGO) go vet $(HOW) ./... && $(CGO) GOFLAGS="$(GOFLAGS) $(HOW)" $(TOOLS)/staticcheck ./...
+$(NESTED:%=test/%): test/%: lint/%
+	@cd $* && echo "$*:" && $(CGO) GORACE=atexit_sleep_ms=0 go test $(HOW) -vet=off -count=1 ./...
 
 fmt: tools
 	$(TOOLS)/gofumpt -w .
