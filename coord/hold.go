@@ -52,20 +52,18 @@ func (h *Hold) Done() <-chan struct{} {
 // trust window: after a pause of the process it is right at the first
 // instruction, before Done is closed.
 func (h *Hold) Err() error {
-	cl := h.claim
-	cl.mu.Lock()
-	err := h.err
-	cl.mu.Unlock()
-	if err != nil {
+	if err := h.ended(); err != nil {
 		return err
 	}
-	cause := h.causeOfLoss()
-	if cause == nil {
-		return nil
+	if cause := h.causeOfLoss(); cause != nil {
+		h.claim.lose(cause, false)
 	}
-	cl.lose(cause, false)
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
+	return h.ended()
+}
+
+func (h *Hold) ended() error {
+	h.claim.mu.Lock()
+	defer h.claim.mu.Unlock()
 	return h.err
 }
 
@@ -205,20 +203,14 @@ func (l loss) Unwrap() []error { return []error{ErrLost, l.cause} }
 type heldContext struct {
 	context.Context
 	parent context.Context
-	key    heldKey
+	of     string // the directory of the line, or the name
 	hold   *Hold
 	cancel context.CancelCauseFunc
 }
 
-// Value has the hold for its line or name, and the context itself as the
-// innermost one that carries a hold.
+// Value has the context itself as the innermost one that carries a hold.
 func (c *heldContext) Value(key any) any {
-	switch key := key.(type) {
-	case heldKey:
-		if key == c.key {
-			return c.hold
-		}
-	case innermostKey:
+	if key == (innermostKey{}) {
 		return c
 	}
 	return c.Context.Value(key)
@@ -231,18 +223,18 @@ func (c *heldContext) Err() error {
 	return c.Context.Err()
 }
 
-type heldKey struct {
-	client *shared
-	dir    string // of the line, or the name
-}
-
 type innermostKey struct{}
+
+// innermost returns the nearest context of ctx that carries a hold, or nil.
+func innermost(ctx context.Context) *heldContext {
+	held, _ := ctx.Value(innermostKey{}).(*heldContext)
+	return held
+}
 
 // heldNodes are the names of the nodes of all holds that ctx carries, the
 // outermost first.
 func heldNodes(ctx context.Context) (nodes []string) {
-	held, ok := ctx.Value(innermostKey{}).(*heldContext)
-	for ; ok; held, ok = held.parent.Value(innermostKey{}).(*heldContext) {
+	for held := innermost(ctx); held != nil; held = innermost(held.parent) {
 		if name := held.hold.claim.node.Name(); !slices.Contains(nodes, name) {
 			nodes = append(nodes, name)
 		}
@@ -258,12 +250,12 @@ func heldNodes(ctx context.Context) (nodes []string) {
 // that ends.
 func (h *Hold) Context(parent context.Context) context.Context {
 	cl := h.claim
-	key := heldKey{cl.client.shared, cl.spec.Line.Dir}
+	of := cl.spec.Line.Dir
 	if cl.named != nil {
-		key.dir = cl.path()
+		of = cl.path()
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	held := &heldContext{ctx, parent, key, h, cancel}
+	held := &heldContext{ctx, parent, of, h, cancel}
 	h.claim.mu.Lock()
 	err := h.err
 	if err == nil {
@@ -307,6 +299,10 @@ func (h *Hold) tellEnded() {
 // HeldIn returns the hold that a context made by [Hold.Context] carries for
 // the line in dir, or for the name, if there is one and it has not ended.
 func HeldIn(ctx context.Context, c *Client, dir string) (*Hold, bool) {
-	h, ok := ctx.Value(heldKey{c.shared, dir}).(*Hold)
-	return h, ok && h.Err() == nil
+	for held := innermost(ctx); held != nil; held = innermost(held.parent) {
+		if held.of == dir && held.hold.claim.client.shared == c.shared {
+			return held.hold, held.hold.Err() == nil
+		}
+	}
+	return nil, false
 }

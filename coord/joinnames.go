@@ -40,15 +40,25 @@ func (c *Client) AcquireNames(ctx context.Context, specs ...NameSpec) ([]*Hold, 
 		for _, cl := range claims {
 			cl.leave(cl.atOnce)
 		}
-		return nil, c.Failure("acquire", specs[0].Path, err)
 	}
-	return holds, nil
+	return holds, c.Failure("acquire", specs[0].Path, err)
 }
 
 func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (together, error) {
-	claims := make(together, len(specs))
+	claims, err := c.enterNames(ctx, specs...)
+	if err != nil {
+		return nil, err
+	}
+	if err := claims.join(ctx, claims.create, nil); err != nil {
+		return nil, err
+	}
+	return claims, nil
+}
+
+// enterNames prepares claims of names, of one session.
+func (c *Client) enterNames(ctx context.Context, specs ...NameSpec) (claims together, err error) {
+	claims = make(together, len(specs))
 	for i, spec := range specs {
-		var err error
 		if claims[i], err = spec.claim(ctx, c); err != nil {
 			return nil, err
 		}
@@ -59,9 +69,6 @@ func (c *Client) joinNames(ctx context.Context, specs []NameSpec) (together, err
 	}
 	for _, cl := range claims {
 		cl.enter(s)
-	}
-	if err := claims.join(ctx, claims.create, nil); err != nil {
-		return nil, err
 	}
 	return claims, nil
 }
@@ -85,19 +92,14 @@ func (t together) create() error {
 	return nil
 }
 
-// joinName is joinNames for one, whose directory is made unless there are
-// operations with it.
+// joinName joins one, and makes its directory unless it has operations.
 func (c *Client) joinName(ctx context.Context, spec NameSpec) (*claim, error) {
-	cl, err := spec.claim(ctx, c)
+	claims, err := c.enterNames(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.keeper.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cl.enter(s)
-	return cl, together{cl}.join(ctx, cl.createName, func(err error) error {
+	cl := claims[0]
+	return cl, claims.join(ctx, cl.createName, func(err error) error {
 		if len(spec.With) > 0 {
 			return err
 		}

@@ -92,8 +92,10 @@ func (l Line) mayReturn(gone Contender) bool {
 // contenders that cannot be honoured.
 func (l Line) parse(names []string, d Dialect) (line, foreign []Contender) {
 	line = make([]Contender, 0, len(names))
-	for name := range dialect.InOrder(names, l.Kinds) {
+	for _, name := range dialect.InOrder(names) {
+		name, known := dialect.Parse(name, l.Kinds)
 		switch c := Contender(name); {
+		case !known:
 		case (l.AnyDialect || c.Dialect == d) && l.has(c.Kind):
 			line = append(line, c)
 		case !l.AnyDialect:

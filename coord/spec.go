@@ -76,7 +76,7 @@ func (c *Client) dataWithin(ctx context.Context) []byte {
 }
 
 // claim prepares a claim of the name.
-func (s NameSpec) claim(ctx context.Context, c *Client) (*claim, error) {
+func (s NameSpec) claim(ctx context.Context, c *Client) (cl *claim, err error) {
 	if err := wire.CheckPath(s.Path); err != nil {
 		return nil, err
 	}
@@ -87,15 +87,12 @@ func (s NameSpec) claim(ctx context.Context, c *Client) (*claim, error) {
 	if s.Data == nil {
 		s.Data = c.dataWithin(ctx)
 	}
-	cl := c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}, name)
+	cl = c.newClaim(&Spec{Line: Line{Dir: dir}, Data: s.Data, Exclusive: s.Exclusive, Unlisted: true}, name)
 	cl.named, cl.node.Plain, cl.node.Shared, cl.node.Data = &s, true, true, s.Data
 	if len(s.Proof) > 0 {
-		var err error
-		if cl.node.Proof, err = c.requests(s.Proof); err != nil {
-			return nil, err
-		}
+		cl.node.Proof, err = c.requests(s.Proof)
 	}
-	return cl, nil
+	return cl, err
 }
 
 // Dialect is a family of recipes whose node names and data this package writes

@@ -353,6 +353,9 @@ func (t together) known() bool {
 // look reads and watches the nodes that are not known to be there, in one round
 // trip.
 func (t together) look(ctx context.Context) error {
+	if t.known() {
+		return nil
+	}
 	failures := make([]error, len(t))
 	var looking sync.WaitGroup
 	for i, cl := range t {

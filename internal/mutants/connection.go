@@ -40,14 +40,14 @@ var connection = []mutant{
 	off("a busy server can hold requests back: their numbers are above 0", in(network, "TestWhatIsAskedTogether"),
 		"Conn.Ask", `switch r.xid = 1 + number; {`, `switch r.xid = -number; {`),
 	off("requests of the session's own end with their contexts", in(coord, "TestAReadEndsWithItsContext|TestATransactionEndsWithItsContext"),
-		"roundTrip", `	case <-ctx.Done():
-		return zero, calls.Ended(ctx)
+		"answer", `	case <-ctx.Done():
+		return none, calls.Ended(ctx)
 	}`,
 		`	}`),
 	off("a server that does not answer a handshake is given up", in(coord, "TestAServerThatDoesNotAnswerTheHandshake"),
 		"Conn.applyDeadline", `at = c.greeted.Add(c.Limit)`, ""),
 	off("a reply that is cut short fails its call and the connection", in(inside, "TestF58"),
-		"Conn.examine", `!d.reads(r.Read) {`, `!d.reads(r.Read) && false {`),
+		"Conn.examine", `if d.malformed {`, `if false {`),
 	off("a packet is whole in time", in(network, "TestF59APacketThatIsNeverWhole"),
 		"Conn.applyDeadline", `if !c.whole.IsZero() && (`, `if false && (`),
 	off("before the handshake no packet is larger than one", in(network, "TestF59BeforeTheHandshake"),

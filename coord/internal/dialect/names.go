@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -298,23 +297,23 @@ func Notice(node string) string {
 	return node[:strings.LastIndex(node, marker)+len(marker)]
 }
 
-// InOrder yields the names that are known, by the numbers that they end with,
-// as [Parse] reads them. It sorts numbers, and parses the names, which makes
-// large values, in the order that these give: that of their ages, but for nodes
-// of one number and for sequences that have wrapped.
-func InOrder(names, kinds []string) iter.Seq[Name] {
+// InOrder returns the names by the numbers that they end with: in the order of
+// their ages, but for nodes of one number and for sequences that have wrapped.
+// It sorts numbers, since names and what [Parse] makes of them are large.
+func InOrder(names []string) []string {
+	if len(names) < 2 {
+		return names
+	}
 	ages := make([]uint64, len(names)) // the last digits, and the place among names
 	for i, name := range names {
 		ages[i] = lastDigits(name)<<32 | uint64(i)
 	}
 	slices.Sort(ages)
-	return func(yield func(Name) bool) {
-		for _, age := range ages {
-			if name, known := Parse(names[uint32(age)], kinds); known && !yield(name) {
-				return
-			}
-		}
+	sorted := make([]string, len(names))
+	for i, age := range ages {
+		sorted[i] = names[uint32(age)]
 	}
+	return sorted
 }
 
 // lastDigits is the number that the last ten bytes of a name make, should they

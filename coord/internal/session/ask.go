@@ -53,7 +53,7 @@ func (s *Session) try(ctx context.Context, size int) error {
 		if err := s.Pause(ctx, doubt.Pause); err != nil {
 			return err
 		}
-		_, _ = roundTrip(ctx, s, wire.Request{Op: wire.OpExists, Trial: true}, wire.Nowhere(size), nothing)
+		_, _ = roundTrip[any](ctx, s, wire.Request{Op: wire.OpExists, Trial: true}, wire.Nowhere(size), nil)
 	}
 }
 
@@ -78,30 +78,26 @@ func (s *Session) Pause(ctx context.Context, d time.Duration) error {
 // roundTrip asks and waits for what read makes of the answer, or for the end of
 // ctx.
 func roundTrip[T any](ctx context.Context, s *Session, r wire.Request, fields func(b []byte) []byte, read func(*wire.Decoder) T) (T, error) {
-	var zero, value T
+	return answer(ctx, s, &wire.Call[T]{Fields: read}, r, fields)
+}
+
+// answer is roundTrip for a call of the caller's.
+func answer[T any](ctx context.Context, s *Session, c *wire.Call[T], r wire.Request, fields func(b []byte) []byte) (none T, err error) {
 	if err := s.awaitUp(ctx); err != nil {
-		return zero, err
+		return none, err
 	}
-	done := make(chan error, 1)
-	r.Read = func(d *wire.Decoder) { value = read(d) }
-	first := r.Tell
-	r.Tell = func(zxid int64, err error) {
-		if first != nil {
-			first(zxid, err)
-		}
-		done <- err
-	}
+	c.Done, r.Caller = make(chan struct{}), c
 	if err := s.post(ctx, r, fields); err != nil {
-		return zero, s.translate(err)
+		return none, s.translate(err)
 	}
 	select {
-	case err := <-done:
-		if err != nil {
-			return zero, s.translate(err)
+	case <-c.Done:
+		if c.Err != nil {
+			return none, s.translate(c.Err)
 		}
-		return value, nil
+		return c.Value, nil
 	case <-ctx.Done():
-		return zero, calls.Ended(ctx)
+		return none, calls.Ended(ctx)
 	}
 }
 

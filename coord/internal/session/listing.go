@@ -16,22 +16,23 @@ type Listing struct {
 	err   error
 
 	mu    sync.Mutex
-	views map[string]any
+	views []view
+}
+
+type view struct {
+	key string
+	of  any
 }
 
 // View returns what make makes of the listing, which is made once for each key.
 func (l *Listing) View(key string, make func(names []string) any) any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	view, known := l.views[key]
-	if !known {
-		if l.views == nil {
-			l.views = map[string]any{}
-		}
-		view = make(l.Names)
-		l.views[key] = view
+	at := slices.IndexFunc(l.views, func(v view) bool { return v.key == key })
+	if at < 0 {
+		at, l.views = len(l.views), append(l.views, view{key, make(l.Names)})
 	}
-	return view
+	return l.views[at].of
 }
 
 // lister lists one directory.

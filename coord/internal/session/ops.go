@@ -37,47 +37,45 @@ func (s *Session) Enqueue(task func()) error { return s.chores.enqueue(task) }
 // it in a goroutine; and the caller must find out the outcome if it is unknown
 // ([wire.ErrConnection]).
 func (s *Session) Create(path string, data []byte, flags int32, acl []wire.ACL) (made string, czxid int64, err error) {
-	r := wire.Request{Op: wire.OpCreate, Tell: func(zxid int64, _ error) { czxid = zxid }}
-	fields := wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append
-	made, err = roundTrip(context.Background(), s, r, fields, func(d *wire.Decoder) string { return d.Created(path) })
-	return made, czxid, err
+	c := creation(path)
+	made, err = answer(context.Background(), s, c, wire.Request{Op: wire.OpCreate}, creating(path, data, flags, acl))
+	return made, c.Zxid, err
 }
 
 // Creation is a create that was sent.
 type Creation struct {
 	sess *Session
-	done chan struct{}
-	path string
-	zxid int64
-	err  error
+	call *wire.Call[string]
 }
 
 // Done is closed when the outcome is there.
-func (c *Creation) Done() <-chan struct{} { return c.done }
+func (c *Creation) Done() <-chan struct{} { return c.call.Done }
 
 // Outcome waits for the answer and returns what [Session.Create] does.
 func (c *Creation) Outcome() (path string, czxid int64, err error) {
-	<-c.done
-	return c.path, c.zxid, c.sess.translate(c.err)
+	<-c.call.Done
+	return c.call.Value, c.call.Zxid, c.sess.translate(c.call.Err)
 }
 
 // BeginCreate is Create that does not block. It returns nil if the request
 // cannot be sent immediately. The next requests travel with the create, and are
 // answered after it.
 func (s *Session) BeginCreate(path string, data []byte, flags int32, acl []wire.ACL) *Creation {
-	c := &Creation{sess: s, done: make(chan struct{})}
-	err := s.ask(wire.Request{
-		Op:   wire.OpCreate,
-		Read: func(d *wire.Decoder) { c.path = d.Created(path) },
-		Tell: func(zxid int64, err error) {
-			c.zxid, c.err = zxid, err
-			close(c.done)
-		},
-	}, wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append)
-	if err != nil {
+	c := creation(path)
+	c.Done = make(chan struct{})
+	if s.ask(wire.Request{Op: wire.OpCreate, Caller: c}, creating(path, data, flags, acl)) != nil {
 		return nil
 	}
-	return c
+	return &Creation{s, c}
+}
+
+func creation(path string) *wire.Call[string] {
+	return &wire.Call[string]{Fields: func(d *wire.Decoder) string { return d.Created(path) }}
+}
+
+// creating are the fields of a request that creates a node.
+func creating(path string, data []byte, flags int32, acl []wire.ACL) func(b []byte) []byte {
+	return wire.Op{Kind: wire.OpCreate, Path: path, Data: data, Flags: flags, ACL: acl}.Append
 }
 
 // Children lists a node's children.
@@ -91,7 +89,7 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
 
 // Delete deletes a node that has this version; -1 matches any.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	_, err := roundTrip(ctx, s, wire.Request{Op: wire.OpDelete}, deleting(path, version), nothing)
+	_, err := roundTrip[any](ctx, s, wire.Request{Op: wire.OpDelete}, deleting(path, version), nil)
 	return err
 }
 
@@ -99,9 +97,9 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // goroutine that must not be held up; or immediately, with
 // [wire.ErrConnection], if the request cannot be sent.
 func (s *Session) BeginDelete(path string, version int32, tell func(error)) {
-	err := s.ask(wire.Request{Op: wire.OpDelete, Tell: func(_ int64, err error) { tell(s.translate(err)) }}, deleting(path, version))
-	if err != nil {
-		tell(s.translate(err))
+	c := &wire.Call[any]{Told: func(err error) { tell(s.translate(err)) }}
+	if err := s.ask(wire.Request{Op: wire.OpDelete, Caller: c}, deleting(path, version)); err != nil {
+		c.Told(err)
 	}
 }
 
@@ -109,9 +107,6 @@ func (s *Session) BeginDelete(path string, version int32, tell func(error)) {
 func deleting(path string, version int32) func(b []byte) []byte {
 	return wire.Op{Kind: wire.OpDelete, Path: path, Version: version}.Append
 }
-
-// nothing reads the reply to a deletion, which is empty.
-func nothing(*wire.Decoder) (_ struct{}) { return }
 
 // Flush is a write that changes nothing: a transaction of one check, on which
 // the ensemble must agree. When it has returned nil, the server this session is
@@ -155,7 +150,7 @@ func (s *Session) ensure(ctx context.Context, path string, acl []wire.ACL) error
 		return err
 	}
 	create := func(op wire.OpCode, flags int32) error {
-		_, err := roundTrip(ctx, s, wire.Request{Op: op}, wire.Op{Kind: wire.OpCreate, Path: path, Flags: flags, ACL: acl}.Append, nothing)
+		_, err := roundTrip[any](ctx, s, wire.Request{Op: op}, creating(path, nil, flags, acl), nil)
 		return err
 	}
 	for tries := 0; tries < 2 && !s.noContainers.Load(); tries++ {

@@ -244,7 +244,7 @@ func (s tap) Established(w wire.Welcome, sent time.Time) error {
 // long.
 func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	for _, a := range s.cfg.Auth {
-		_ = c.Ask(wire.Request{Op: wire.OpAuth, Tell: s.authenticated}, wire.Credential(a.Scheme, a.Value))
+		_ = c.Ask(wire.Request{Op: wire.OpAuth, Caller: &wire.Call[any]{Told: s.authenticated}}, wire.Credential(a.Scheme, a.Value))
 	}
 	s.mu.Lock()
 	if s.needs.Load() > 0 {
@@ -266,7 +266,7 @@ func (s tap) Opened(c *wire.Conn, w wire.Welcome) {
 	s.wake()
 }
 
-func (s tap) authenticated(_ int64, err error) {
+func (s tap) authenticated(err error) {
 	if err != nil && !errors.Is(err, wire.ErrConnection) {
 		s.log.Error("the server refused a credential", "err", err)
 		s.over(wire.ErrAuth)

@@ -191,22 +191,22 @@ func (ws *Watches) arm(key armed, w *Watch) {
 }
 
 func (ws *Watches) read(key armed, w *Watch) error {
-	r := wire.Request{Op: map[Kind]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[key.kind]}
-	r.Tell = func(_ int64, err error) {
-		ws.mu.Lock()
-		defer ws.mu.Unlock()
-		w.armed = err == nil || key.kind == Absence && err == wire.ErrNoNode
-	}
-	_, err := roundTrip(context.Background(), ws.s, r, wire.Reading(key.path, true), func(d *wire.Decoder) (_ struct{}) {
+	c := &wire.Call[wire.Stat]{Fields: func(d *wire.Decoder) wire.Stat {
 		switch key.kind {
 		case Data:
 			w.Data = d.Buffer()
 		case Children:
 			w.Children = d.Names()
 		}
-		w.Stat = d.Stat()
-		return
-	})
+		return d.Stat()
+	}, Told: func(err error) {
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		w.armed = err == nil || key.kind == Absence && err == wire.ErrNoNode
+	}}
+	r := wire.Request{Op: [...]wire.OpCode{Data: wire.OpGetData, Children: wire.OpGetChildren2, Absence: wire.OpExists}[key.kind]}
+	var err error
+	w.Stat, err = answer(context.Background(), ws.s, c, r, wire.Reading(key.path, true))
 	switch {
 	case key.kind != Absence:
 		return err

@@ -36,21 +36,55 @@ type Tap interface {
 	Failed(c *Conn, open bool, err error)
 }
 
-// Request is a request on its way. Read takes the fields of a reply without an
-// error, and nil if no caller wants them; they are only valid during the call.
-// Tell is called once, by a goroutine that must not be held up; nil if nobody
-// waits.
+// Request is a request on its way.
 type Request struct {
 	Op     OpCode
-	Urgent bool // a busy server does not hold it back
-	Trial  bool // of the size that servers accept: see [Sizes]
-	Size   int  // of its packet
-	Read   func(*Decoder)
-	Tell   func(zxid int64, err error)
+	Urgent bool   // a busy server does not hold it back
+	Trial  bool   // of the size that servers accept: see [Sizes]
+	Size   int    // of its packet
+	Caller Caller // nil if nobody waits
 
 	xid    int32
 	sent   time.Time
 	moment time.Time // the same by the session's clock, or zero
+}
+
+// Caller waits for the answer to a request. A goroutine that must not be held
+// up calls its methods.
+type Caller interface {
+	// Read takes the fields of a reply without an error, which are only valid
+	// during the call.
+	Read(d *Decoder)
+	// Tell is called once, after Read.
+	Tell(zxid int64, err error)
+}
+
+// Call is a [Caller] that keeps the answer.
+type Call[T any] struct {
+	Fields func(*Decoder) T // reads the answer's; nil if none are wanted
+	Told   func(err error)  // hears of the answer before Done is closed; may be nil
+	Done   chan struct{}    // nil if nobody waits
+
+	Value T
+	Zxid  int64
+	Err   error
+}
+
+// Read keeps the fields.
+func (c *Call[T]) Read(d *Decoder) {
+	if c.Fields != nil {
+		c.Value = c.Fields(d)
+	}
+}
+
+// Tell ends the call.
+func (c *Call[T]) Tell(zxid int64, err error) {
+	if c.Zxid, c.Err = zxid, err; c.Told != nil {
+		c.Told(err)
+	}
+	if c.Done != nil {
+		close(c.Done)
+	}
 }
 
 // Options configure a connection.
@@ -79,6 +113,7 @@ type Conn struct {
 	writing chan struct{} // has room for one: packets go out in the order they are noted
 
 	frame []byte // the packet read last
+	reply Decoder
 	ready []byte // the handshake's reply, as far as the library has not taken it
 	end   error  // what a Read says then
 	once  sync.Once
@@ -206,8 +241,8 @@ func (c *Conn) lose(err error) {
 			if i == sent {
 				cause = ErrConnection
 			}
-			if r.Tell != nil {
-				r.Tell(0, cause)
+			if r.Caller != nil {
+				r.Caller.Tell(0, cause)
 			}
 		}
 	})

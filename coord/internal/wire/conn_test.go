@@ -89,7 +89,7 @@ func (l link) opened(t *testing.T) (ended chan error) {
 func (l link) ask(t *testing.T, op OpCode, size int) (answer chan error) {
 	t.Helper()
 	answer = make(chan error, 1)
-	require.NoError(t, l.Ask(Request{Op: op, Tell: func(_ int64, err error) { answer <- err }}, func(b []byte) []byte {
+	require.NoError(t, l.Ask(Request{Op: op, Caller: &Call[any]{Told: func(err error) { answer <- err }}}, func(b []byte) []byte {
 		return append(b, make([]byte, size)...)
 	}))
 	return answer
@@ -112,19 +112,10 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		l.handshake(t)
-		type answer struct {
-			zxid int64
-			body string
-			err  error
-		}
-		answers := make(chan answer, 3)
-		for range 3 {
-			var body string
-			require.NoError(t, l.Ask(Request{
-				Op:   OpCreate,
-				Read: func(d *Decoder) { body = string(d.b) },
-				Tell: func(zxid int64, err error) { answers <- answer{zxid, body, err} },
-			}, func(b []byte) []byte { return appendString(b, "/node-") }))
+		var calls [3]*Call[string]
+		for i := range calls {
+			calls[i] = &Call[string]{Fields: func(d *Decoder) string { return string(d.b) }, Done: make(chan struct{})}
+			require.NoError(t, l.Ask(Request{Op: OpCreate, Caller: calls[i]}, func(b []byte) []byte { return appendString(b, "/node-") }))
 		}
 		go l.Send()
 		packets := make([]byte, 3*(4+8+4+len("/node-")))
@@ -134,10 +125,12 @@ func TestWhatIsAskedTogetherTravelsTogetherAndIsAnsweredInTurn(t *testing.T) {
 		require.Positive(t, int32At(packets, 4), "servers hold back no request with a number below 1, however busy they are")
 		l.serve(t, append(reply(first, 4711, 0), "body"...))
 		l.serve(t, reply(first+1, 4712, -101))
-		require.Equal(t, answer{4711, "body", nil}, <-answers)
-		require.Equal(t, answer{4712, "", ErrNoNode}, <-answers)
+		<-calls[1].Done
+		require.Equal(t, []any{int64(4711), "body", nil}, []any{calls[0].Zxid, calls[0].Value, calls[0].Err})
+		require.Equal(t, []any{int64(4712), "", ErrNoNode}, []any{calls[1].Zxid, calls[1].Value, calls[1].Err})
 		require.NoError(t, l.server.Close())
-		require.Equal(t, ErrHungUp, (<-answers).err)
+		<-calls[2].Done
+		require.Equal(t, ErrHungUp, calls[2].Err)
 		require.Equal(t, 1, l.tap.failures, "the session knows first")
 		require.Equal(t, ErrConnection, l.Ask(Request{}, Nothing))
 	})
@@ -313,8 +306,8 @@ func TestWhatTheSessionAsksAsTheConnectionOpensGoesAheadOfEverything(t *testing.
 	virtual.Test(t, func(t *testing.T) {
 		l := newLink(t)
 		told := make(chan error, 2)
-		tell := func(_ int64, err error) { told <- err }
-		l.tap.first = []Request{{Op: OpAuth, Tell: tell}, {Op: OpMulti, Urgent: true, Tell: tell}}
+		tell := &Call[any]{Told: func(err error) { told <- err }}
+		l.tap.first = []Request{{Op: OpAuth, Caller: tell}, {Op: OpMulti, Urgent: true, Caller: tell}}
 		l.opened(t)
 		l.ask(t, OpGetData, 1)
 		credential, probe, read := l.read(t), l.read(t), l.read(t)

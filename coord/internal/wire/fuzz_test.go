@@ -18,6 +18,11 @@ const timeout = 10 * time.Second
 // first is the number of the first request.
 const first = 2
 
+// asking makes a [Caller] of functions.
+func asking(read func(*Decoder), told func(error)) Caller {
+	return &Call[struct{}]{Fields: func(d *Decoder) (_ struct{}) { read(d); return }, Told: told}
+}
+
 // recordingTap records the calls of a wire.
 type recordingTap struct {
 	refuse   error
@@ -92,7 +97,7 @@ func FuzzEveryReplyIsReadWholeOrEndsTheConnection(f *testing.F) {
 		c := New(nopConn{}, &recordingTap{}, Options{Sizes: NewSizes(DefaultMaxPacket)})
 		c.open, c.stall = true, timeout
 		told := 0
-		c.begin(Request{xid: first, Op: OpMulti, Read: replies[int(kind)%len(replies)], Tell: func(int64, error) { told++ }})
+		c.begin(Request{xid: first, Op: OpMulti, Caller: asking(replies[int(kind)%len(replies)], func(error) { told++ })})
 		_, err := c.examine(withLength(append(reply(first, 9, 0), body...)))
 		if err != nil {
 			c.stop(err)
@@ -114,7 +119,7 @@ func FuzzWhateverAServerSendsEveryRequestIsAnswered(f *testing.F) {
 		_, _ = c.Write(withLength(make([]byte, 44)))
 		told := 0
 		for _, read := range replies {
-			if err := c.Ask(Request{Op: OpGetData, Read: read, Tell: func(int64, error) { told++ }}, Nothing); err != nil {
+			if err := c.Ask(Request{Op: OpGetData, Caller: asking(read, func(error) { told++ })}, Nothing); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -217,12 +217,6 @@ type Decoder struct {
 
 func (d *Decoder) fail() { d.b, d.malformed = nil, true }
 
-// reads reports whether the packet has all that read takes.
-func (d *Decoder) reads(read func(*Decoder)) bool {
-	read(d)
-	return !d.malformed
-}
-
 func (d *Decoder) take(n int) []byte {
 	if n < 0 || n > len(d.b) {
 		d.fail()

@@ -73,27 +73,31 @@ func (c *Conn) examine(frame []byte) ([]byte, error) {
 	if len(body) < replyHeader {
 		return nil, fmt.Errorf("a reply of %d bytes is not ZooKeeper's protocol", len(body))
 	}
-	d := Decoder{b: body}
+	d := &c.reply
+	*d = Decoder{b: body}
 	xid, zxid, code := d.int32(), d.int64(), d.int32()
 	switch xid {
 	case xidClose:
 		return nil, io.EOF // which a server sends next
 	case xidNotification:
-		return nil, c.fired(&d)
+		return nil, c.fired(d)
 	}
 	r, known := c.match(xid)
 	if !known {
 		return nil, nil
 	}
-	if r.Read != nil && code == 0 && !d.reads(r.Read) {
+	if r.Caller != nil && code == 0 {
+		r.Caller.Read(d)
+	}
+	if d.malformed {
 		c.unmatch(r)
 		return nil, fmt.Errorf("a reply of %d bytes to a request of kind %d is not ZooKeeper's protocol", len(body), r.Op)
 	}
 	err := errorOf(code)
 	c.Sizes.answered(r.Size)
 	c.tap.Answered(zxid, err, r.moment, r.Op.isWrite() && committed(code))
-	if r.Tell != nil {
-		r.Tell(zxid, err)
+	if r.Caller != nil {
+		r.Caller.Tell(zxid, err)
 	}
 	return nil, nil
 }
