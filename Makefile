@@ -2,12 +2,12 @@
 SHELL := /bin/bash
 TOOLS := $(CURDIR)/artefacts/tools
 
-# The library, the command and the proofs; what else users link, or have in their tests; and what only this tree runs,
-# beside the workspace (go.work): without the race detector, as the command is compiled.
-PACKAGES := ./... ./cmd/... ./internal/proofs/...
-ADAPTERS := contrib/certmagic contrib/cron contrib/gocron contrib/goose contrib/otel contrib/prom internal/fencetest
+# All of the workspace (go.work); adapters with workspaces of their own; and what only this tree runs: without the race
+# detector, as the command is compiled.
+PACKAGES := work
+APART    := contrib/certmagic contrib/goose
 ASIDE    := bench cmd/internal/ui/browser tools/manifests tools/release
-NESTED   := $(ASIDE) $(ADAPTERS)
+NESTED   := $(ASIDE) $(APART)
 
 # Builds do not ask the version control system: the checkout may be a copy, or belong to somebody else. SQLite is Debian's:
 # its driver would compile one.
@@ -19,11 +19,13 @@ ifneq ($(ZOOKEEPER),)
 export ZKTEST_ZOOKEEPER := $(abspath $(ZOOKEEPER))
 endif
 
-# No bytes from a server upset a client, nor those of a client its attendant: made-up bytes, on one processor.
+# No bytes from a server upset a client, nor those of a client its attendant: made-up bytes, on one processor. For longer:
+# make fuzz TRIES=10000000
+TRIES ?= 100000
 .PHONY: fuzz
 fuzz:
 	@for pkg in wire attend; do for target in $$(grep -ho '^func Fuzz[A-Za-z]*' coord/internal/$$pkg/*_test.go | cut -c6-); do \
-		CGO_ENABLED=0 go test -tags fuzz -trimpath -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime 300000x -fuzzminimizetime 10x \
+		CGO_ENABLED=0 go test -tags fuzz -trimpath -vet=off -run '^$$' -fuzz "^$$target\$$" -fuzztime $(TRIES)x -fuzzminimizetime 10x \
 			-parallel 1 ./coord/internal/$$pkg || exit 1; \
 	done; done
 
