@@ -78,18 +78,8 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 	require.Equal(t, 143, p.Exit())
 }
 
-func TestElectThatCannotBe(t *testing.T) {
+func TestACandidateThatIsNotElectedInTimeGivesUp(t *testing.T) {
 	w := cmdtest.World(t)
-	for _, args := range [][]string{
-		{w.Path("e")},
-		{"--who", "--observe", w.Path("e")},
-		{"--who", w.Path("e"), "--", "true"},
-		{"nowhere", "--", "true"},
-		{"--data", "unlock", w.Path("e"), "--", "true"},
-		{"--timeout", "-1", w.Path("e"), "--", "true"},
-	} {
-		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, append([]string{"elect"}, args...)...).Exit(), "%v", args)
-	}
 	leader := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun()
 	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 		return cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), "echo never", "--timeout", timeout)...)

@@ -85,16 +85,3 @@ func TestTheNewestJobsAreKept(t *testing.T) {
 		require.Equal(t, "no jobs", cmdtest.On(t, w, "once", "--list", w.Path("others")).Gives(0))
 	})
 }
-
-func TestWhatIsWrongWithAJobsCommandLineIsTold(t *testing.T) {
-	w := cmdtest.World(t)
-	for line, says := range map[string]string{
-		"once PATH": "no key", "once PATH -- true": "no key", "once --list PATH key": "--list", "once --forget PATH": "a key",
-		"once --forget PATH key -- true": "--forget", "once --at-most-once --attempts 2 PATH key -- true": "choose one",
-		"once --attempts 0 PATH key -- true": "at least one", "once --keep-last 0 PATH key -- true": "at least 1",
-		"once --backoff 1s PATH key -- true":                 "--attempts",
-		"once PATH " + strings.Repeat("x", 201) + " -- true": "200 bytes",
-	} {
-		cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(line, "PATH", w.Path("jobs")))...).Ends(term.ExitUsage, says)
-	}
-}

@@ -121,20 +121,6 @@ func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {
 	})
 }
 
-func TestPoliciesThatCannotBe(t *testing.T) {
-	w := cmdtest.World(t)
-	for _, args := range [][]string{
-		{"lock", "--shared", "--delay", "1s", w.Path("l"), "--", "true"},
-		{"lock", "--slots", "2", "--max-hold", "1s", w.Path("l"), "--", "true"},
-		{"elect", "--transfer", "x", w.Path("e"), "--", "true"},
-		{"elect", "--transfer", "x", "--priority", "1", w.Path("e")},
-		{"elect", "--who", "--timeout", "1s", w.Path("e")},
-		{"elect", "--health", "true", "--health-every", "0", w.Path("e"), "--", "true"},
-	} {
-		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, args...).Exit(), "%v", args)
-	}
-}
-
 // inLine are the nodes of a line in their order.
 func inLine(t *testing.T, w *zktest.World, path string) []string {
 	t.Helper()

@@ -47,16 +47,26 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 				// Before that no server can have given up a session that it
 				// heard of shortly before the outage.
 				cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
-					polite, rude := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("polite"), cmdtest.Busy)...), cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn)...)
-					pids := []int{polite.Number(), rude.Number()}
+					var all []*cmdtest.Process
+					var pids []int
+					for _, args := range [][]string{
+						cmdtest.Sh(w.Path("polite"), cmdtest.Busy), cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn),
+						several(w, "b a", cmdtest.Stubborn),
+					} {
+						all = append(all, cmdtest.Mortal(t, w, args...))
+					}
+					for _, p := range all {
+						pids = append(pids, p.Number())
+					}
 					begin := time.Now()
 					outage.begin(w)
 					for _, pid := range pids {
 						cmdtest.RequireGone(t, pid)
 					}
 					took := time.Since(begin)
-					require.Equal(t, term.ExitLost, polite.Exit())
-					require.Equal(t, term.ExitLost, rude.Exit())
+					for _, p := range all {
+						require.Equal(t, term.ExitLost, p.Exit())
+					}
 					outage.end(w)
 					return took
 				})
@@ -77,27 +87,68 @@ func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
 	})
 }
 
-func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
-		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...).InLine(w, w.Path("l"), 2)
-		p.Signal(syscall.SIGKILL)
-		cmdtest.RequireGone(t, pid)
-		require.Equal(t, 4, next.Exit())
-		require.Empty(t, next.Output(), "the command lived on while the next one held the lock")
+// kills are which of the processes around a command are killed, one after the
+// other: a second may be dead by the death of the first.
+var kills = map[string]func(owner, guard int) []int{
+	"owner": func(owner, _ int) []int { return []int{owner} },
+	"guard": func(_, guard int) []int { return []int{guard} },
+	"both":  func(owner, guard int) []int { return []int{owner, guard} },
+}
+
+// deadBeforeTheNext has something happen to the processes around a command that
+// ignores TERM, and holds a lock, several, or an item. Who holds them next looks
+// whether the command lives: one for each lock, for none of them may go over
+// earlier.
+func deadBeforeTheNext(t *testing.T, happens func(owner *cmdtest.Process, guard int) (afterwards func())) {
+	t.Helper()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		const script = "echo $PPID; " + cmdtest.Stubborn
+		for _, c := range []struct{ holder, lines []string }{
+			{cmdtest.Sh(w.Path("l"), script), []string{"l"}},
+			{several(w, "c a b", script), []string{"a", "b", "c"}},
+			{cmdtest.Receiving(w, script), nil},
+		} {
+			// Also on a busy machine, it holds until all the others stand in line.
+			owner := cmdtest.Mortal(t, w, append([]string{"--session-timeout", "6s"}, c.holder...)...)
+			guard, pid := owner.Number(), owner.Number()
+			look := fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid)
+			var next []*cmdtest.Process
+			for _, line := range c.lines {
+				next = append(next, cmdtest.On(t, w, cmdtest.Sh(w.Path(line), look)...).InLine(w, w.Path(line), 2))
+			}
+			if c.lines == nil {
+				next = append(next, cmdtest.Receive(t, w, look))
+			}
+			afterwards := happens(owner, guard)
+			cmdtest.RequireGone(t, pid)
+			for _, n := range next {
+				require.Empty(t, n.Gives(4), "the command lived on while another held what it had held")
+			}
+			afterwards()
+		}
 	})
 }
 
+func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
+	t.Parallel()
+	for name, victims := range kills {
+		t.Run(name, func(t *testing.T) {
+			deadBeforeTheNext(t, func(owner *cmdtest.Process, guard int) func() {
+				for _, victim := range victims(owner.Pid(), guard) {
+					_ = unix.Kill(victim, unix.SIGKILL)
+				}
+				return func() {}
+			})
+		})
+	}
+}
+
 func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
-		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...).InLine(w, w.Path("l"), 2)
-		p.Signal(syscall.SIGSTOP)
-		require.Equal(t, 4, next.Exit())
-		require.Empty(t, next.Output(), "the command lived on while the next one held the lock")
-		p.EndsBy(syscall.SIGCONT, term.ExitLost)
+	t.Parallel()
+	deadBeforeTheNext(t, func(owner *cmdtest.Process, _ int) func() {
+		owner.Signal(syscall.SIGSTOP)
+		return func() { owner.EndsBy(syscall.SIGCONT, term.ExitLost) }
 	})
 }
 
@@ -396,9 +447,7 @@ func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
 	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
 	require.Equal(t, term.ExitLost, p.Exit())
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1, "it was released, though something may be running still")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // it was not released, for something may be running still
 	require.Contains(t, p.Stderr.String(), "may be running still")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 }

@@ -106,9 +106,6 @@ func (t *seat) take(client *coord.Client, _ conn.NodePath) (acquirer, error) {
 		opts = append(opts, slots.Durable(v.Durable, cooldown))
 	}
 	s, err := slots.New(client, string(t.verb.Path), t.verb.count(), opts...)
-	if errors.Is(err, coord.ErrInvalid) {
-		err = term.UsageError("%w", err)
-	}
 	return func(ctx context.Context, try bool) (*coord.Hold, error) {
 		acquire := s.Acquire
 		if try {

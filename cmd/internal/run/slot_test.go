@@ -3,7 +3,6 @@
 package run
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,15 +52,4 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		require.NotContains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
 		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
 	})
-}
-
-func TestWhatIsWrongWithASlotsCommandLineIsTold(t *testing.T) {
-	w := cmdtest.World(t)
-	for line, says := range map[string]string{
-		"slot PATH": "how many slots", "slot PATH 0 -- true": "at least 1", "slot PATH x -- true": `"x"`, "slot PATH 2": "no command",
-		"slot --list PATH 2": "--list", "slot --forget a PATH 2 -- true": "--forget", "slot --cooldown 1h PATH 2 -- true": "--durable",
-		"slot --durable " + strings.Repeat("x", 1001) + " PATH 2 -- true": "1000",
-	} {
-		cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(line, "PATH", w.Path("ids")))...).Ends(term.ExitUsage, says)
-	}
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -222,16 +221,9 @@ func newOrdinary(t *testing.T) ordinary {
 		t.Skip("left out: files here cannot be set-user-ID")
 	}
 	o := ordinary{program: filepath.Join(dir, "coorddemo"), su: filepath.Join(dir, "su")}
-	copyFile(t, o.program, cmdtest.Coorddemo(t), 0o755)
-	copyFile(t, o.su, setpriv, 0o755|os.ModeSetuid)
+	zktest.WriteProgram(t, o.program, cmdtest.Must(os.ReadFile(cmdtest.Coorddemo(t))), 0o755)
+	zktest.WriteProgram(t, o.su, cmdtest.Must(os.ReadFile(setpriv)), 0o755|os.ModeSetuid)
 	return o
-}
-
-func copyFile(t *testing.T, to, from string, mode os.FileMode) {
-	t.Helper()
-	program, err := os.ReadFile(from)
-	require.NoError(t, err)
-	zktest.WriteProgram(t, to, program, mode)
 }
 
 // lock starts coorddemo as that user. The command finds su as $SU.
@@ -249,22 +241,10 @@ func TestACommandThatChangesItsUserIsReportedAtOnceAndInJSON(t *testing.T) {
 	o, w := newOrdinary(t), zktest.New(t, zktest.Embedded)
 	p := o.lock(t, w, "sh", "-c", `exec $SU sh -c 'echo $$; exec cat'`)
 	pid := p.Number()
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "runs as another user") }, "the message")
+	p.Tells("runs as another user")
 	require.True(t, cmdtest.Alive(pid))
 	p.LetGo(0)
-	require.EqualValues(t, []any{float64(pid)}, storyOf(t, p)["unstoppable"])
-}
-
-// storyOf is the line of JSON on standard error, where there are notes as well.
-func storyOf(t *testing.T, p *cmdtest.Process) map[string]any {
-	t.Helper()
-	for line := range strings.Lines(p.Stderr.String()) {
-		if strings.HasPrefix(line, "{") {
-			return cmdtest.Parse[map[string]any](t, line)
-		}
-	}
-	require.FailNow(t, "no JSON", p.Stderr.String())
-	panic("unreachable")
+	require.EqualValues(t, []any{float64(pid)}, cmdtest.Told(t, p.Stderr.String())[0]["unstoppable"])
 }
 
 func TestACommandOfAnotherUserIsReportedBeforeTheWait(t *testing.T) {
@@ -274,8 +254,8 @@ func TestACommandOfAnotherUserIsReportedBeforeTheWait(t *testing.T) {
 	p := o.lock(t, w, o.su, "--reuid=0", "echo", "never")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
 	require.Contains(t, p.Stderr.String(), "runs as another user")
-	p.Signal(syscall.SIGTERM)
-	require.Empty(t, p.Gives(143))
+	p.EndsBy(syscall.SIGTERM, 143)
+	require.Empty(t, p.Output())
 }
 
 func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
@@ -286,30 +266,8 @@ func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l")).Exit())
 	require.Equal(t, term.ExitLost, p.Exit())
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1, "it was released, though something is running still")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // it was not released, for something is running still
 	require.True(t, cmdtest.Alive(pid))
-	require.EqualValues(t, []any{float64(pid)}, storyOf(t, p)["unstoppable"])
+	require.EqualValues(t, []any{float64(pid)}, cmdtest.Told(t, p.Stderr.String())[0]["unstoppable"])
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-}
-
-func TestTheProcessesThatGuardHaveNamesAndGroupsOfTheirOwn(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; cat`)...)
-	name := filepath.Base(cmdtest.Coorddemo(t))
-	for range 2 {
-		pid := p.Number()
-		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		require.NoError(t, err)
-		called, _, _ := strings.Cut(string(words), "\x00")
-		require.NotEqual(t, name, filepath.Base(called), "pidof finds it")
-		short, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		require.NoError(t, err)
-		require.NotEqual(t, name, strings.TrimSpace(string(short)), "killall finds it")
-		group, err := unix.Getpgid(pid)
-		require.NoError(t, err)
-		require.Equal(t, pid, group)
-	}
-	p.LetGo(0)
 }

@@ -221,13 +221,6 @@ func TestAHoldThatIsNotConfirmedIsToldOfBeforeItIsLost(t *testing.T) {
 	}, "it is told of")
 }
 
-func TestVerboseGoesWithACommand(t *testing.T) {
-	t.Parallel()
-	for _, question := range []string{"--who", "--observe"} {
-		cmdtest.Start(t, "--zk", "127.0.0.1:1", "elect", question, "-v", "/e").Ends(term.ExitUsage, "--verbose")
-	}
-}
-
 // A look may return when the wait is over: nothing waits for it.
 func TestALookThatReturnsLateTellsNothing(t *testing.T) {
 	t.Parallel()
