@@ -325,3 +325,28 @@ func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 		require.Equal(t, 0, plain.Exit())
 	})
 }
+
+func TestACommandThatHoldsForTooLongIsEnded(t *testing.T) {
+	w := cmdtest.World(t)
+	held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--max-hold", "300ms")...)
+	cmd := held.Number()
+	held.Ends(143, "for 300ms")
+	cmdtest.RequireGone(t, cmd)
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--max-hold", "1h")...).Ends(0)
+}
+
+func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		for range 2 {
+			cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 3", "--delay", "1h", "--try")...).Ends(3)
+		}
+		held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--delay", "1h")...).Begun()
+		require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Exit())
+		held.Ends(term.ExitLost)
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "1h", "--try")...).Ends(term.ExitBusy, "did not release")
+		begun := time.Now()
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "100ms")...).Ends(0)
+		require.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
+		cmdtest.On(t, w, "doctor", w.Path("l")).Ends(0)
+	})
+}

@@ -50,15 +50,6 @@ func TestQueueVerbsPutTakeReceiveCountAndPeek(t *testing.T) {
 	})
 }
 
-func TestQueuePutReadsLines(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, "queue", "put", w.Path("q"))
-	_, err := p.In.Write([]byte("first line\nsecond line\n"))
-	require.NoError(t, err)
-	p.LetGo(0)
-	require.Equal(t, "first line", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
-}
-
 func TestItemsThatAreNoTextAreGivenInBase64(t *testing.T) {
 	w := cmdtest.World(t)
 	data := []byte("\xff\x00\xfe")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -212,33 +211,6 @@ func TestASignalEndsTheWaitAndLeavesTheLine(t *testing.T) {
 	})
 }
 
-func TestASignalEndsTheAttemptToConnect(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
-	p.EndsBy(syscall.SIGTERM, 128+15)
-}
-
-// handles reports whether a process has a handler for a signal. Where that
-// cannot be known it says yes.
-func handles(pid int, s syscall.Signal) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return true
-	}
-	return mask(string(status), "SigCgt:")&(1<<(s-1)) != 0
-}
-
-func mask(status, name string) uint64 {
-	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
-			m, _ := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
-			return m
-		}
-	}
-	return 0
-}
-
 func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
 	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; `+cmdtest.Stubborn)...)
@@ -262,18 +234,6 @@ func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
 	require.Equal(t, term.ExitLost, p.Exit())
 	require.NotContains(t, p.Stderr.String(), "may be running still")
 	cmdtest.RequireGone(t, pid)
-}
-
-func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("left out: needs Linux's /proc")
-	}
-	w := zktest.New(t, zktest.Embedded)
-	args := append([]string{"-c", `trap '' HUP; exec "$0" "$@"`, cmdtest.Coorddemo(t)}, cmdtest.Target(w)...)
-	p := cmdtest.StartAs(t, exec.Command("sh", append(args, "lock", w.Path("l"), "--", "cat", "/proc/self/status")...))
-	ignored := mask(p.Output(), "SigIgn:") & (1<<31 - 1) // real-time signals are the caller's affair
-	require.EqualValues(t, 1<<(syscall.SIGHUP-1), ignored)
 }
 
 func TestAWaitInVainIsReportedInJSON(t *testing.T) {
@@ -334,6 +294,34 @@ func TestAnInterruptedWaitIsReportedInJSON(t *testing.T) {
 	requireInterruptTold(t, p)
 }
 
+func TestAVerbTellsItsStoryInJSON(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	for verb, c := range map[string]struct {
+		args   []string
+		status int
+		story  map[string]any
+	}{
+		"lock": {cmdtest.Sh(w.Path("l"), "exit 3"), 3, map[string]any{"path": w.Path("l")}},
+		"queue": {
+			[]string{"queue", "receive", w.Path("q"), "--", "sh", "-c", "exit 7"}, 7,
+			map[string]any{"path": w.Path("q"), "deliveries": 1.0},
+		},
+		"doublebarrier": {
+			cmdtest.Round(w, 1, "true"), 0,
+			map[string]any{"path": w.Path("b"), "round": 1.0, "index": 0.0, "members": 1.0, "missing": []any{}},
+		},
+	} {
+		p := cmdtest.On(t, w, append([]string{"--json"}, c.args...)...)
+		require.Empty(t, p.Gives(c.status), "standard output belongs to the command")
+		story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
+		require.Subset(t, story, c.story)
+		require.EqualValues(t, c.status, story["status"])
+		require.Equal(t, false, story["lost"])
+		require.Equal(t, verb == "lock", story["token"] != nil, verb)
+	}
+}
+
 func requireInterruptTold(t *testing.T, p *cmdtest.Process) {
 	t.Helper()
 	p.EndsBy(syscall.SIGINT, 130)
@@ -366,15 +354,17 @@ func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
 	require.Equal(t, "0", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
 }
 
-// withStderr runs a lock whose standard error is the given file, with a command
-// that prints when it gets TERM.
+// withStderr runs a lock whose standard error is the given file, asks for it, and
+// sees it released; its command prints when it gets TERM.
 func withStderr(t *testing.T, w *zktest.World, stderr *os.File, options ...string) *cmdtest.Process {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" 2>&3`, cmdtest.Coorddemo(t)}, append(cmdtest.Target(w),
 		cmdtest.Sh(w.Path("l"), `exec 2>/dev/null; trap 'echo term; exit 9' TERM; `+cmdtest.Busy, options...)...)...)...)
 	cmd.ExtraFiles = []*os.File{stderr}
-	p := cmdtest.StartAs(t, cmd)
-	p.Number()
+	p := cmdtest.StartAs(t, cmd).Begun()
+	require.NoError(t, stderr.Close())
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
+	require.Equal(t, "term", p.Line())
 	return p
 }
 
@@ -382,12 +372,8 @@ func TestANoteThatIsNotReadDoesNotEndTheProcess(t *testing.T) {
 	w := cmdtest.World(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	p := withStderr(t, w, write)
-	require.NoError(t, write.Close())
 	require.NoError(t, read.Close())
-	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
-	require.Equal(t, "term", p.Line())
-	require.Equal(t, 9, p.Exit())
+	require.Equal(t, 9, withStderr(t, w, write).Exit())
 }
 
 func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
@@ -402,9 +388,6 @@ func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
 	}
 	require.NoError(t, unix.SetNonblock(fd, false))
 	p := withStderr(t, w, write, "--verbose")
-	require.NoError(t, write.Close())
-	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit(), "it is released")
-	require.Equal(t, "term", p.Line())
 	require.NoError(t, read.Close())
 	require.Equal(t, 9, p.Exit())
 }
@@ -433,39 +416,6 @@ func TestTheCommandsNameAndArgumentsAreBytes(t *testing.T) {
 	require.Equal(t, " ff e9", cmdtest.On(t, w, "lock", w.Path("l"), "--", name, "\xff\xe9").Gives(0))
 	require.Equal(t, 0, cmdtest.On(t, w, "queue", "put", w.Path("q"), "\xff\xe9").Exit())
 	require.Equal(t, "\xff\xe9", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
-}
-
-func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("left out: needs Linux's process table")
-	}
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.Mortal(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
-	guard, reaper := p.Number(), p.Number()
-	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
-	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
-	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
-	require.Equal(t, term.ExitLost, p.Exit())
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // it was not released, for something may be running still
-	require.Contains(t, p.Stderr.String(), "may be running still")
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-}
-
-func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("left out: needs Linux's /proc")
-	}
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", "sh", "-c", `grep SigIgn /proc/self/status; echo $PPID; exec sleep 1000`)
-	for range 2 {
-		require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
-		require.NoError(t, unix.Kill(p.Number(), unix.SIGKILL))
-	}
-	require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
-	p.Number()
-	p.EndsBy(syscall.SIGTERM, 143)
 }
 
 func TestTheObjectHasRoomBesideNotesThatAreNotRead(t *testing.T) {

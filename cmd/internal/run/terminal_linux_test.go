@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -270,4 +271,60 @@ func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
 	require.True(t, cmdtest.Alive(pid))
 	require.EqualValues(t, []any{float64(pid)}, cmdtest.Told(t, p.Stderr.String())[0]["unstoppable"])
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
+	w := cmdtest.World(t)
+	args := append([]string{"-c", `trap '' HUP; exec "$0" "$@"`, cmdtest.Coorddemo(t)}, cmdtest.Target(w)...)
+	p := cmdtest.StartAs(t, exec.Command("sh", append(args, "lock", w.Path("l"), "--", "cat", "/proc/self/status")...))
+	ignored := mask(p.Output(), "SigIgn:") & (1<<31 - 1) // real-time signals are the caller's affair
+	require.EqualValues(t, 1<<(syscall.SIGHUP-1), ignored)
+}
+
+func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.Mortal(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
+	guard, reaper := p.Number(), p.Number()
+	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
+	require.Equal(t, term.ExitLost, p.Exit())
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // it was not released, for something may be running still
+	require.Contains(t, p.Stderr.String(), "may be running still")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", "sh", "-c", `grep SigIgn /proc/self/status; echo $PPID; exec sleep 1000`)
+	for range 2 {
+		require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
+		require.NoError(t, unix.Kill(p.Number(), unix.SIGKILL))
+	}
+	require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
+	p.Number()
+	p.EndsBy(syscall.SIGTERM, 143)
+}
+
+func TestASignalEndsTheAttemptToConnect(t *testing.T) {
+	t.Parallel()
+	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
+	p.EndsBy(syscall.SIGTERM, 128+15)
+}
+
+// handles reports whether a process has a handler for a signal.
+func handles(pid int, s syscall.Signal) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return mask(string(status), "SigCgt:")&(1<<(s-1)) != 0
+}
+
+func mask(status, name string) uint64 {
+	for line := range strings.Lines(status) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			m, _ := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+			return m
+		}
+	}
+	return 0
 }
