@@ -233,10 +233,7 @@ func parentOfProcess(t *testing.T, pid int) int {
 
 func TestACommandThatChangesItsUserIsReported(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("left out: needs root, to make a file set-user-ID")
-	}
-	plain, changing := copyOfProgram(t)
+	plain, changing := cmdtest.ForAllUsers(t, "/proc/self/exe", "/proc/self/exe")
 	cmd := exec.Command(plain, "1h", fmt.Sprintf("%s=%s exec %s", roleVariable, changedRole, changing))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	owner, pid := startOwner(t, cmd)
@@ -245,28 +242,6 @@ func TestACommandThatChangesItsUserIsReported(t *testing.T) {
 	require.True(t, cmdtest.Alive(pid))
 	require.NoError(t, unix.Kill(pid, unix.SIGKILL))
 	owner.Tells("exited 0 [] ")
-}
-
-// copyOfProgram makes copies of this program that every user may run: as is,
-// and with the user changed to root.
-func copyOfProgram(t *testing.T) (plain, changing string) {
-	t.Helper()
-	program, err := os.ReadFile("/proc/self/exe")
-	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "guard-") // not t.TempDir, which only its user may enter
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	plain, changing = filepath.Join(dir, "plain"), filepath.Join(dir, "changing")
-	for name, mode := range map[string]os.FileMode{plain: 0o755, changing: 0o755 | os.ModeSetuid} {
-		zktest.WriteProgram(t, name, program, mode)
-	}
-	var fs unix.Statfs_t
-	require.NoError(t, unix.Statfs(dir, &fs))
-	if fs.Flags&unix.ST_NOSUID != 0 {
-		t.Skip("left out: files here cannot be set-user-ID")
-	}
-	return plain, changing
 }
 
 // Not in parallel: the processes of other tests would get the descriptor, too.

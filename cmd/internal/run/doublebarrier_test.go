@@ -58,8 +58,7 @@ func TestCommandsHandTheirResultsToAll(t *testing.T) {
 		require.NoError(t, two.In.Close())
 		for _, p := range []*cmdtest.Process{one, two} {
 			require.Equal(t, "0\tresult 0", p.Line())
-			require.Equal(t, "1\tresult 1", p.Line())
-			require.Equal(t, 0, p.Exit())
+			require.Equal(t, "1\tresult 1", p.Gives(0))
 		}
 		for _, file := range []string{first[1], second[1]} {
 			require.NoFileExists(t, file)
@@ -71,8 +70,7 @@ func TestCommandsHandTheirResultsToAll(t *testing.T) {
 func TestARoundOfCommandsBeginsWithTheLeastNumber(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		few := cmdtest.Member(t, w, 3, `echo $COORD_MEMBERS`, "--least", "1", "--last-call", "10ms")
-		require.Equal(t, "1", few.Line())
-		require.Equal(t, 0, few.Exit())
+		require.Equal(t, "1", few.Gives(0))
 	})
 }
 
@@ -100,20 +98,6 @@ func TestAProcessThatIsKilledInsideTakesItsCommandAlongAndIsMissing(t *testing.T
 	})
 }
 
-func TestAPlaceThatIsLostEndsTheCommand(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		victim := cmdtest.Member(t, w, 2, `echo $COORD_NODE; `+cmdtest.Stubborn)
-		other := cmdtest.Member(t, w, 2, "exit 0")
-		_, stat, err := w.Admin().Exists(victim.Line())
-		require.NoError(t, err)
-		pid := victim.Number()
-		w.ExpireSession(stat.EphemeralOwner)
-		require.Equal(t, term.ExitLost, victim.Exit())
-		cmdtest.RequireGone(t, pid)
-		require.Equal(t, exitMissing, other.Exit())
-	})
-}
-
 func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		first, second := cmdtest.Member(t, w, 2, cmdtest.UntilEOF), cmdtest.Member(t, w, 2, `echo $$; cat >/dev/null`)
@@ -130,8 +114,7 @@ func TestALateMemberIsToldSoOrWaitsForTheNextRound(t *testing.T) {
 		require.Equal(t, exitMissing, second.Exit())
 		require.Empty(t, next.Lines)
 		require.Equal(t, 0, cmdtest.Member(t, w, 2, "exit 0").Exit())
-		require.Equal(t, "2", next.Line())
-		require.Equal(t, 0, next.Exit())
+		require.Equal(t, "2", next.Gives(0))
 	})
 }
 

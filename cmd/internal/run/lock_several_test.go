@@ -55,8 +55,7 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 			Paths, Nodes []string
 			Tokens       []int64
 			Status       int
-			Lost         bool
-			Held, Waited float64
+			Held         float64
 		}](t, p.Stderr.String())
 		require.Equal(t, []string{w.Path("z"), w.Path("a")}, story.Paths)
 		require.Equal(t, nodes, story.Nodes)

@@ -270,10 +270,8 @@ func TestSlotsAreShownAndAskedFor(t *testing.T) {
 
 func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared")...)
-		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared", "--try")...)
-		one.Line()
-		two.Line()
+		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared")...).Begun()
+		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared", "--try")...).Begun()
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
 		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).InLine(w, w.Path("l"), 3)
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--try")...).Exit(), "a plain one waits that came earlier")
@@ -286,8 +284,7 @@ func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
 			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--timeout", timeout)...)
 		})
 		plain.LetGo(5)
-		require.Equal(t, "late", late.Line())
-		require.Equal(t, 0, late.Exit())
+		require.Equal(t, "late", late.Gives(0))
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 	})
 }
@@ -312,9 +309,8 @@ func TestASharedLockHasNoToken(t *testing.T) {
 
 func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...), cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...)
-		one.Line()
-		two.Line()
+		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
+		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
 		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 3)
 		shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		require.Equal(t, "rwlock", shown.Kind)

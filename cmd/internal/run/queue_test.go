@@ -177,21 +177,6 @@ func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
 	require.Equal(t, term.ExitFailed, p.Exit())
 }
 
-func TestACommandWhoseItemIsLostIsKilled(t *testing.T) {
-	w := cmdtest.World(t)
-	require.Zero(t, cmdtest.On(t, w, "queue", "put", w.Path("q"), "item").Exit())
-	p := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo $$; exec sleep 600")
-	pid := p.Number()
-	var claims []string
-	zktest.Eventually(t, cmdtest.Soon, func() bool {
-		claims, _, _ = w.Admin().Children(w.Path("q/taken"))
-		return len(claims) == 1
-	}, "the item is not taken")
-	require.NoError(t, w.Admin().Delete(w.Path("q/taken/"+claims[0]), -1))
-	require.Equal(t, term.ExitLost, p.Exit())
-	cmdtest.RequireGone(t, pid)
-}
-
 func TestACommandGetsTheWholeItem(t *testing.T) {
 	w := cmdtest.World(t)
 	line := strings.Repeat("0123456789", 50_000) // more than a pipe holds

@@ -173,16 +173,32 @@ func TestAShortFreezeDoesNotEndTheCommand(t *testing.T) {
 	p.LetGo(5)
 }
 
-func TestALockWhoseSessionExpiresIsLost(t *testing.T) {
+func TestACommandIsKilledWhenWhatItHoldsIsLost(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; `+cmdtest.Stubborn)...)
-		_, stat, err := w.Admin().Exists(p.Line())
-		require.NoError(t, err)
-		pid := p.Number()
-		w.ExpireSession(stat.EphemeralOwner)
-		require.Equal(t, term.ExitLost, p.Exit())
-		cmdtest.RequireGone(t, pid)
-		require.Contains(t, p.Stderr.String(), w.Path("l"))
+		expire := func(node string) {
+			_, stat, err := w.Admin().Exists(node)
+			require.NoError(t, err)
+			w.ExpireSession(stat.EphemeralOwner)
+		}
+		remove := func(node string) { require.NoError(t, w.Admin().Delete(node, -1)) }
+		cmdtest.PutItems(t, w, "item")
+		other := cmdtest.Member(t, w, 2, "exit 0")
+		const script = `echo $COORD_NODE; ` + cmdtest.Stubborn
+		for what, c := range map[string]struct {
+			args []string
+			lose func(node string)
+		}{
+			w.Path("l"): {cmdtest.Sh(w.Path("l"), script), expire},
+			"the place": {cmdtest.Round(w, 2, script), expire},
+			"the item":  {cmdtest.Receiving(w, script), remove},
+		} {
+			p := cmdtest.On(t, w, c.args...)
+			node, pid := p.Line(), p.Number()
+			c.lose(node)
+			p.Ends(term.ExitLost, "lost "+what)
+			cmdtest.RequireGone(t, pid)
+		}
+		require.Equal(t, exitMissing, other.Exit())
 	})
 }
 

@@ -26,19 +26,11 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		cmdtest.On(t, w, numbered(w, "exit 9", "--timeout", "0.5")...).Ends(term.ExitTimeout, "no number", "held by")
 		cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Ends(term.ExitBusy, "host1")
 		p := cmdtest.On(t, w, "--json", "slot", "--list", w.Path("ids"))
-		list := cmdtest.Parse[struct {
-			Slots []struct {
-				Slot  int
-				Held  bool
-				For   string
-				Token int64
-				Owner string
-			}
-		}](t, p.Line())
-		require.Len(t, list.Slots, 2)
-		require.True(t, list.Slots[0].Held)
-		require.Equal(t, "host1", list.Slots[1].For)
-		require.Positive(t, list.Slots[1].Token)
+		slots := cmdtest.Parse[struct{ Slots []map[string]any }](t, p.Line()).Slots
+		require.Len(t, slots, 2)
+		require.Equal(t, true, slots[0]["held"])
+		require.Equal(t, "host1", slots[1]["for"])
+		require.Positive(t, slots[1]["token"])
 		third := cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`, "--verbose")...)
 		third.Tells("held by")
 		first.LetGo(5)

@@ -209,22 +209,11 @@ type ordinary struct{ program, su string }
 func newOrdinary(t *testing.T) ordinary {
 	t.Helper()
 	setpriv, err := exec.LookPath("setpriv")
-	if os.Geteuid() != 0 || err != nil {
-		t.Skip("left out: needs root, to make a file set-user-ID, and setpriv")
+	if err != nil {
+		t.Skip("left out: needs setpriv")
 	}
-	dir, err := os.MkdirTemp("", "coorddemo-") // not t.TempDir, which only its user may enter
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	var fs unix.Statfs_t
-	require.NoError(t, unix.Statfs(dir, &fs))
-	if fs.Flags&unix.ST_NOSUID != 0 {
-		t.Skip("left out: files here cannot be set-user-ID")
-	}
-	o := ordinary{program: filepath.Join(dir, "coorddemo"), su: filepath.Join(dir, "su")}
-	zktest.WriteProgram(t, o.program, cmdtest.Must(os.ReadFile(cmdtest.Coorddemo(t))), 0o755)
-	zktest.WriteProgram(t, o.su, cmdtest.Must(os.ReadFile(setpriv)), 0o755|os.ModeSetuid)
-	return o
+	program, su := cmdtest.ForAllUsers(t, cmdtest.Coorddemo(t), setpriv)
+	return ordinary{program, su}
 }
 
 // lock starts coorddemo as that user. The command finds su as $SU.
