@@ -9,7 +9,7 @@ var guards = []mutant{
 		`		k.deadline, k.cause, k.killAt = o.Deadline, ByItself, 0
 	}
 	if o.Signal`),
-	off("what does not heed TERM is killed though the deadline moves", in(keeper, "TestACommandThatDoesNotHeedTermIsKilled"),
+	off("what does not heed TERM is killed though the deadline moves", in(keeper, "TestTermComesBeforeTheDeadlineAndKillAtIt"),
 		"keeper.obey", `		k.deadline = o.Deadline
 	}
 	if o.Signal`,

@@ -134,10 +134,14 @@ func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
 	for name, victims := range kills {
 		t.Run(name, func(t *testing.T) {
 			deadBeforeTheNext(t, func(owner *cmdtest.Process, guard int) func() {
+				status := term.ExitLost
 				for _, victim := range victims(owner.Pid(), guard) {
 					_ = unix.Kill(victim, unix.SIGKILL)
+					if victim == owner.Pid() {
+						status = 137
+					}
 				}
-				return func() {}
+				return func() { require.Equal(t, status, owner.Exit()) }
 			})
 		})
 	}
@@ -225,17 +229,6 @@ func TestASignalEndsTheWaitAndLeavesTheLine(t *testing.T) {
 		}
 		holder.LetGo(5)
 	})
-}
-
-func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; `+cmdtest.Stubborn)...)
-	guard := p.Number()
-	pid := p.Number()
-	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
-	require.Equal(t, term.ExitLost, p.Exit())
-	cmdtest.RequireGone(t, pid)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 }
 
 func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
