@@ -66,8 +66,8 @@ func attended(t *testing.T, socket string, n int) {
 }
 
 // deathsAreSeen has another holder die, and waits until its node is gone: an
-// earlier death has been seen by then, too. Without an attendant, its guard sees
-// it; with one, so many sessions are attended before.
+// earlier death has been seen by then, too. Without an attendant, its guard
+// sees it; with one, so many sessions are attended before.
 func deathsAreSeen(t *testing.T, w *zktest.World, socket string, n int) {
 	t.Helper()
 	other, _ := lock(t, w, socket, "other", cmdtest.Busy)

@@ -63,8 +63,8 @@ func guardCommand(out *os.File) *exec.Cmd {
 	return cmd
 }
 
-// ownerMain runs a script under guard and then does nothing more; it writes what
-// happens to standard error, and the command has its standard output.
+// ownerMain runs a script under guard and then does nothing more; it writes
+// what happens to standard error, and the command has its standard output.
 func ownerMain() {
 	lasts, err := time.ParseDuration(os.Args[1])
 	if err != nil {

@@ -95,9 +95,9 @@ var kills = map[string]func(owner, guard int) []int{
 }
 
 // deadBeforeTheNext has something happen to the processes around a command that
-// ignores TERM, and holds a lock, several, or an item. Who holds them next looks
-// whether the command lives: one for each lock, for none of them may go over
-// earlier.
+// ignores TERM, and holds a lock, several, or an item. Who holds them next
+// looks whether the command lives: one for each lock, for none of them may go
+// over earlier.
 func deadBeforeTheNext(t *testing.T, happens func(owner *cmdtest.Process, guard int) (afterwards func())) {
 	t.Helper()
 	zktest.Each(t, func(t *testing.T, w *zktest.World) {
@@ -108,7 +108,7 @@ func deadBeforeTheNext(t *testing.T, happens func(owner *cmdtest.Process, guard 
 			{several(w, "c a b", script), []string{"a", "b", "c"}},
 			{cmdtest.Receiving(w, script), nil},
 		} {
-			// Also on a busy machine, it holds until all the others stand in line.
+			// Also on a busy machine, it holds until the others stand in line.
 			owner := cmdtest.Mortal(t, w, append([]string{"--session-timeout", "6s"}, c.holder...)...)
 			guard, pid := owner.Number(), owner.Number()
 			look := fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid)
@@ -363,8 +363,8 @@ func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
 	require.Equal(t, "0", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
 }
 
-// withStderr runs a lock whose standard error is the given file, asks for it, and
-// sees it released; its command prints when it gets TERM.
+// withStderr runs a lock whose standard error is the given file, asks for it,
+// and sees it released; its command prints when it gets TERM.
 func withStderr(t *testing.T, w *zktest.World, stderr *os.File, options ...string) *cmdtest.Process {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" 2>&3`, cmdtest.Coorddemo(t)}, append(cmdtest.Target(w),
