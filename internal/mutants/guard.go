@@ -9,7 +9,7 @@ var guards = []mutant{
 		`		k.deadline, k.cause, k.killAt = o.Deadline, ByItself, 0
 	}
 	if o.Signal`),
-	off("what does not heed TERM is killed though the deadline moves", in(keeper, "TestACommandThatDoesNotHeedTermIsKilled"),
+	off("what does not heed TERM is killed though the deadline moves", in(keeper, "TestTermComesBeforeTheDeadlineAndKillAtIt"),
 		"keeper.obey", `		k.deadline = o.Deadline
 	}
 	if o.Signal`,
@@ -23,8 +23,8 @@ var guards = []mutant{
 		return false
 	}`,
 		`	}`),
-	off("the command's arguments are bytes", in(keeper, "TestArgumentsAreBytes"),
-		"keeper.start", `argv[i] = string(word)`, `argv[i] = string([]rune(string(word)))`),
+	off("the command's arguments are bytes", in(runs, "TestTheCommandsNameAndArgumentsAreBytes"),
+		"keeper.start", `string(k.setup.Argv)`, `string([]rune(string(k.setup.Argv)))`),
 	off("what a frozen guard does not kill is killed above it", in(keeper, "TestWhenTheGuardIsFrozenAbandonKillsAll"),
 		"reaper", `		case <-abandoned:
 			waiting = false`,

@@ -65,6 +65,19 @@ func attended(t *testing.T, socket string, n int) {
 	}, "%d sessions are attended", n)
 }
 
+// deathsAreSeen has another holder die, and waits until its node is gone: an
+// earlier death has been seen by then, too. Without an attendant, its guard
+// sees it; with one, so many sessions are attended before.
+func deathsAreSeen(t *testing.T, w *zktest.World, socket string, n int) {
+	t.Helper()
+	other, _ := lock(t, w, socket, "other", cmdtest.Busy)
+	if socket != "" {
+		attended(t, socket, n)
+	}
+	other.Signal(syscall.SIGKILL)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
+}
+
 // A command dies with its owner; the lock is free soon afterwards, by an
 // attendant or by the command's guard alone, and the session time-out is a
 // minute. With -kills 100 -v the test tells the distribution.
@@ -103,9 +116,7 @@ func TestTheGuardOfAKilledOwnerClosesTheSessionWhenTheCommandHasEnded(t *testing
 	reaper, pid := p.Number(), p.Number()
 	thaw := freeze(t, guard)
 	p.Signal(syscall.SIGKILL)
-	other, _ := lock(t, w, "", "other", cmdtest.Busy)
-	other.Signal(syscall.SIGKILL)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
+	deathsAreSeen(t, w, "", 0)
 	cmdtest.RequireGone(t, pid) // by the reaper
 	thaw()
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
@@ -127,13 +138,9 @@ func TestWhatACommandLeavesBehindKeepsTheSessionOfItsKilledOwner(t *testing.T) {
 	}, "it is a daemon")
 	p.Signal(syscall.SIGKILL)
 	cmdtest.RequireGone(t, pid)
-	other, _ := lock(t, w, "", "other", cmdtest.Busy)
-	other.Signal(syscall.SIGKILL)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
+	deathsAreSeen(t, w, "", 0)
 	require.True(t, cmdtest.Alive(daemon))
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1)
 	require.NoError(t, process.Kill())
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 }
@@ -160,54 +167,31 @@ func freeze(t *testing.T, pids ...int) (thaw func()) {
 }
 
 // The owner is dead, and its guard cannot stop the command yet: the attendant
-// leaves the session alone.
+// leaves the session alone, also one that was started after the command, whose
+// connection the guard is told of.
 func TestTheSessionIsKeptWhileTheCommandOfAKilledOwnerRuns(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		_, socket := attendant(t, "--grace", "1ms")
-		p, guard := lock(t, w, socket, "l", guardAndReaper)
-		reaper, pid := p.Number(), p.Number()
-		attended(t, socket, 1)
-		thaw := freeze(t, guard, reaper)
-		p.Signal(syscall.SIGKILL)
-		other, _ := lock(t, w, socket, "other", cmdtest.Busy) // whose death shows that the attendant notices deaths
-		attended(t, socket, 2)
-		other.Signal(syscall.SIGKILL)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
-		require.True(t, cmdtest.Alive(pid))
-		names, _, err := w.Admin().Children(w.Path("l"))
-		require.NoError(t, err)
-		require.Len(t, names, 1, "the session was closed while the command runs")
-
-		thaw()
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-		require.False(t, cmdtest.Alive(pid))
+		first, socket := attendant(t, "--grace", "1ms")
+		for _, restarted := range []bool{false, true} {
+			p, guard := lock(t, w, socket, "l", guardAndReaper)
+			reaper, pid := p.Number(), p.Number()
+			attended(t, socket, 1)
+			if restarted {
+				first.Signal(syscall.SIGKILL)
+				<-first.Exited
+				cmdtest.Start(t, "attend", "--socket", socket, "--grace", "1ms").Begun()
+				attended(t, socket, 1)
+			}
+			thaw := freeze(t, guard, reaper)
+			p.Signal(syscall.SIGKILL)
+			deathsAreSeen(t, w, socket, 2)
+			require.True(t, cmdtest.Alive(pid))
+			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // the session was not closed
+			thaw()
+			cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+			require.False(t, cmdtest.Alive(pid))
+		}
 	})
-}
-
-// A guard is told of the connection to the attendant that is there now.
-func TestTheSessionIsKeptAlsoWhenTheAttendantWasRestarted(t *testing.T) {
-	w := zktest.New(t, zktest.Embedded)
-	first, socket := attendant(t)
-	p, guard := lock(t, w, socket, "l", guardAndReaper)
-	reaper, pid := p.Number(), p.Number()
-	attended(t, socket, 1)
-	first.Signal(syscall.SIGKILL)
-	<-first.Exited
-	second := cmdtest.Start(t, "attend", "--socket", socket, "--grace", "1ms")
-	second.Line()
-	attended(t, socket, 1)
-	thaw := freeze(t, guard, reaper)
-	p.Signal(syscall.SIGKILL)
-	other, _ := lock(t, w, socket, "other", cmdtest.Busy)
-	attended(t, socket, 2)
-	other.Signal(syscall.SIGKILL)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
-	require.True(t, cmdtest.Alive(pid))
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1)
-	thaw()
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 }
 
 // What guards the command was killed, and something of it may act: the session
@@ -224,28 +208,22 @@ func TestASessionThatIsLeftToRunOutIsNotClosed(t *testing.T) {
 	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
 	require.Equal(t, term.ExitLost, p.Exit())
 	attended(t, socket, 0)
-	other, _ := lock(t, w, socket, "other", cmdtest.Busy)
-	attended(t, socket, 1)
-	other.Signal(syscall.SIGKILL)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("other"), 0)
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1)
+	deathsAreSeen(t, w, socket, 1)
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1)
 }
 
 func TestACommandWithoutAnAttendantSaysSoOnceAndRuns(t *testing.T) {
 	w := cmdtest.World(t)
-	args := []string{"--attendant", "/nowhere/s"}
-	p := cmdtest.On(t, w, append(args, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...).Begun()
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "no attendant") }, "it says so")
-	p.LetGo(5)
-	require.Equal(t, 1, strings.Count(p.Stderr.String(), "no attendant"))
-
-	byVariable := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)...)
+	locking := append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...)
+	byOption := exec.Command(cmdtest.Coorddemo(t), append([]string{"--attendant", "/nowhere/s"}, locking...)...)
+	byVariable := exec.Command(cmdtest.Coorddemo(t), locking...)
 	byVariable.Env = []string{"ZKCOORD_ATTEND=/nowhere/s"}
-	p = cmdtest.StartAs(t, byVariable).Begun()
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "no attendant") }, "it says so")
-	p.LetGo(5)
+	for _, cmd := range []*exec.Cmd{byOption, byVariable} {
+		p := cmdtest.StartAs(t, cmd).Begun()
+		p.Tells("no attendant")
+		p.LetGo(5)
+		require.Equal(t, 1, strings.Count(p.Stderr.String(), "no attendant"))
+	}
 }
 
 func TestTheAttendantIsServedByASocketOfSystemds(t *testing.T) {
@@ -260,10 +238,7 @@ func TestTheAttendantIsServedByASocketOfSystemds(t *testing.T) {
 	cmd.ExtraFiles, cmd.Env = []*os.File{file}, []string{"LISTEN_FDS=1"}
 	p := cmdtest.StartAs(t, cmd)
 	require.Equal(t, dir+"/s", p.Line())
-	held, _ := lock(t, w, dir+"/s", "l", cmdtest.Busy)
-	attended(t, dir+"/s", 1)
-	held.Signal(syscall.SIGKILL)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+	deathsAreSeen(t, w, dir+"/s", 1)
 	p.EndsBy(syscall.SIGTERM, 0)
 	require.NoError(t, file.Close())
 	require.NoError(t, l.Close())
@@ -282,10 +257,7 @@ func TestTheAttendantsMetricsTellWhatItDid(t *testing.T) {
 	p := cmdtest.Start(t, "--json", "attend", "--socket", dir+"/s", "--metrics", "127.0.0.1:0")
 	told := cmdtest.Parse[map[string]string](t, p.Line())
 	require.Equal(t, dir+"/s", told["socket"])
-	held, _ := lock(t, w, dir+"/s", "l", cmdtest.Busy)
-	attended(t, dir+"/s", 1)
-	held.Signal(syscall.SIGKILL)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+	deathsAreSeen(t, w, dir+"/s", 1)
 	scrape := func() string {
 		answer, err := http.Get(told["metrics"])
 		require.NoError(t, err)

@@ -4,7 +4,6 @@ package guard
 
 import (
 	"bufio"
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -31,10 +31,6 @@ const (
 	shellRole    = "shell"   // like a shell with job control: its child has a group of its own
 	changedRole  = "changed" // like su, when the file is set-user-ID
 )
-
-// soon bounds waits for what should happen immediately; patience for a busy
-// machine, not a promise.
-const soon = 20 * time.Second
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
@@ -67,8 +63,8 @@ func guardCommand(out *os.File) *exec.Cmd {
 	return cmd
 }
 
-// ownerMain runs a script under guard and then does nothing more; it prints the
-// command's process id.
+// ownerMain runs a script under guard and then does nothing more; it writes
+// what happens to standard error, and the command has its standard output.
 func ownerMain() {
 	lasts, err := time.ParseDuration(os.Args[1])
 	if err != nil {
@@ -83,7 +79,7 @@ func ownerMain() {
 		panic(err)
 	}
 	for e := range p.Events() {
-		fmt.Println(e.Kind, e.PID, e.Left, int64(e.At.Sub(deadline)))
+		fmt.Fprintln(os.Stderr, e.Kind, e.PID, e.Left, int64(e.At.Sub(deadline)))
 	}
 }
 
@@ -91,14 +87,25 @@ func ownerMain() {
 type run struct {
 	*Process
 	t     *testing.T
+	pid   int // the command's
 	lines chan string
 }
 
+// guarded runs a script, and returns when it has been started.
 func guarded(t *testing.T, lasts, killAfter time.Duration, script string) *run {
+	t.Helper()
 	return guardedCommand(t, lasts, killAfter, "/bin/sh", "-c", script)
 }
 
 func guardedCommand(t *testing.T, lasts, killAfter time.Duration, argv ...string) *run {
+	t.Helper()
+	r := begin(t, lasts, killAfter, argv...)
+	r.pid = r.event(Started).PID
+	return r
+}
+
+// begin starts a guard, whose first event is still to come.
+func begin(t *testing.T, lasts, killAfter time.Duration, argv ...string) *run {
 	t.Helper()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
@@ -125,34 +132,23 @@ func guardedCommand(t *testing.T, lasts, killAfter time.Duration, argv ...string
 
 func (r *run) event(kind Kind) Event {
 	r.t.Helper()
-	select {
-	case e, ok := <-r.Events():
-		require.True(r.t, ok, "no more events while waiting for %s", kind)
-		require.Equal(r.t, kind, e.Kind, "%+v", e)
-		return e
-	case <-time.After(soon):
-		require.FailNow(r.t, "no event", "waiting for %s", kind)
-	}
-	panic("unreachable")
+	e := zktest.Receive(r.t, cmdtest.Soon, r.Events(), "%s", kind)
+	require.Equal(r.t, kind, e.Kind, "%+v", e)
+	return e
 }
 
+// line is the next line that the command prints; "" at the end.
 func (r *run) line() string {
 	r.t.Helper()
-	line, ok := r.next()
-	require.True(r.t, ok, "the command's output has ended")
-	return line
+	return zktest.Receive(r.t, cmdtest.Soon, r.lines, "the command prints a line")
 }
 
-// next is the next line, if there is one before the end.
-func (r *run) next() (string, bool) {
+// number is a process id that the command prints.
+func (r *run) number() int {
 	r.t.Helper()
-	select {
-	case line, ok := <-r.lines:
-		return line, ok
-	case <-time.After(soon):
-		require.FailNow(r.t, "the command prints nothing")
-	}
-	panic("unreachable")
+	n, err := strconv.Atoi(r.line())
+	require.NoError(r.t, err)
+	return n
 }
 
 // withTime gives f ever more time until it reports that this was enough: what
@@ -160,46 +156,7 @@ func (r *run) next() (string, bool) {
 func withTime(t *testing.T, f func(enough time.Duration) bool) {
 	t.Helper()
 	for enough := 300 * time.Millisecond; !f(enough); enough *= 4 {
-		require.Less(t, enough, soon, "no time is enough")
-	}
-}
-
-// requireGone waits until no living process has that id; a zombie counts as
-// gone.
-func requireGone(t *testing.T, pid int) {
-	t.Helper()
-	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "process %d lives on", pid)
-}
-
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return unix.Kill(pid, 0) == nil && !fileExists("/proc/self/stat")
-	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return fields[0][0] != 'Z' && fields[0][0] != 'X'
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func number(t *testing.T, s string) int {
-	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(s))
-	require.NoError(t, err)
-	return n
-}
-
-func TestTheStatusIsTheCommandsOwn(t *testing.T) {
-	t.Parallel()
-	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -KILL $$": 137, "kill -TERM $$": 143} {
-		r := guarded(t, time.Minute, 0, script)
-		r.event(Started)
-		e := r.event(Exited)
-		require.Equal(t, want, e.ExitCode(), script)
-		require.Equal(t, ByItself, e.Cause, script)
+		require.Less(t, enough, cmdtest.Soon, "no time is enough")
 	}
 }
 
@@ -209,9 +166,9 @@ func TestACommandThatCannotBeRunIsReportedAsByAShell(t *testing.T) {
 	require.NoError(t, os.WriteFile(plain, []byte("echo never\n"), 0o600))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for name, want := range map[string]int{
-		"/no/such/file": 127, "no-such-command-anywhere": 127, dir: 126, plain: 126, "plain": 126,
+		"/no/such/file": 127, "no-such-command-anywhere": 127, dir: 126, plain: 126, "plain": 126, "/no/such/caf\xe9": 127,
 	} {
-		e := guardedCommand(t, time.Minute, 0, name).event(Failed)
+		e := begin(t, time.Minute, 0, name).event(Failed)
 		require.Equal(t, want, e.Code, name)
 		require.Contains(t, string(e.Message), name)
 	}
@@ -222,7 +179,6 @@ func TestAScriptWithoutInterpreterLineIsRunByTheShell(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	zktest.WriteProgram(t, script, []byte("echo \"$1\"; exit 3\n"), 0o700)
 	r := guardedCommand(t, time.Minute, 0, script, "argument")
-	r.event(Started)
 	require.Equal(t, "argument", r.line())
 	require.Equal(t, 3, r.event(Exited).ExitCode())
 }
@@ -231,7 +187,6 @@ func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 120_000)
 	r := guardedCommand(t, time.Minute, 0, "sh", "-c", `echo ${#1} ${#2}`, "sh", long, long)
-	r.event(Started)
 	require.Equal(t, "120000 120000", r.line())
 	require.Equal(t, 0, r.event(Exited).ExitCode())
 }
@@ -239,28 +194,32 @@ func TestACommandLineMayBeLongerThanAPipe(t *testing.T) {
 // deaf is a command that reports TERM and does not obey it.
 const deaf = `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`
 
+// KILL comes though the deadline moves after TERM.
 func TestTermComesBeforeTheDeadlineAndKillAtIt(t *testing.T) {
 	t.Parallel()
-	withTime(t, func(killAfter time.Duration) bool {
-		r := guarded(t, time.Hour, killAfter, deaf)
-		r.event(Started)
-		require.Equal(t, "ready", r.line())
-		deadline := Now().Add(2 * killAfter)
-		r.Extend(deadline)
-		_, heard := r.next()
-		require.GreaterOrEqual(t, Now(), deadline.Add(-killAfter), "TERM came too early")
-		e := r.event(Exited)
-		require.Equal(t, 137, e.ExitCode())
-		require.Equal(t, ByDeadline, e.Cause)
-		require.GreaterOrEqual(t, e.At, deadline, "KILL came too early")
-		return heard && e.At.Sub(deadline) < killAfter
-	})
+	for _, moves := range []bool{false, true} {
+		withTime(t, func(killAfter time.Duration) bool {
+			r := guarded(t, time.Hour, killAfter, deaf)
+			require.Equal(t, "ready", r.line())
+			deadline := Now().Add(2 * killAfter)
+			r.Extend(deadline)
+			heard := r.line() == "term"
+			require.GreaterOrEqual(t, Now(), deadline.Add(-killAfter), "TERM came too early")
+			if moves {
+				r.Extend(Now().Add(time.Hour))
+			}
+			e := r.event(Exited)
+			require.Equal(t, 137, e.ExitCode())
+			require.Equal(t, ByDeadline, e.Cause)
+			require.GreaterOrEqual(t, e.At, deadline, "KILL came too early")
+			return heard && e.At.Sub(deadline) < killAfter
+		})
+	}
 }
 
 func TestAnExtendedDeadlineLetsTheCommandFinish(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 100*time.Millisecond, `echo ready; sleep 1.2; exit 4`)
-	r.event(Started)
 	require.Equal(t, "ready", r.line())
 	r.Extend(Now().Add(time.Second))
 	r.Extend(Now().Add(time.Hour))
@@ -273,10 +232,9 @@ func TestStopIsTermThenKill(t *testing.T) {
 	t.Parallel()
 	withTime(t, func(killAfter time.Duration) bool {
 		r := guarded(t, time.Hour, killAfter, deaf)
-		r.event(Started)
 		require.Equal(t, "ready", r.line())
 		r.Stop()
-		_, heard := r.next()
+		heard := r.line() == "term"
 		e := r.event(Exited)
 		require.Equal(t, 137, e.ExitCode())
 		require.Equal(t, ByStop, e.Cause)
@@ -287,7 +245,6 @@ func TestStopIsTermThenKill(t *testing.T) {
 func TestAStoppedCommandStillHearsTerm(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 20*time.Second, `trap 'echo term; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done`)
-	r.event(Started)
 	require.Equal(t, syscall.SIGSTOP, r.event(Stopped).Signal)
 	r.Stop()
 	require.Equal(t, 5, r.event(Exited).ExitCode())
@@ -296,7 +253,6 @@ func TestAStoppedCommandStillHearsTerm(t *testing.T) {
 func TestSignalsReachTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 0, `trap 'wait; echo parent; exit 9' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait`)
-	r.event(Started)
 	require.Equal(t, "ready", r.line())
 	r.Signal(syscall.SIGUSR1)
 	require.Equal(t, "child", r.line())
@@ -307,95 +263,35 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 func TestKillTakesTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 0, `sleep 1000 & echo $!; wait`)
-	r.event(Started)
-	child := number(t, r.line())
+	child := r.number()
 	r.Kill()
 	e := r.event(Exited)
 	require.Equal(t, ByKill, e.Cause)
-	requireGone(t, child)
-}
-
-func TestOnLinuxKillAlsoTakesTheJobsOfAShellWithJobControl(t *testing.T) {
-	t.Parallel()
-	if !fileExists("/proc/self/stat") {
-		t.Skip("left out: needs Linux's process table")
-	}
-	r := guardedCommand(t, time.Hour, 0, "env", roleVariable+"="+shellRole, os.Args[0])
-	pid := r.event(Started).PID
-	job := number(t, r.line())
-	group, err := unix.Getpgid(job)
-	require.NoError(t, err)
-	require.NotEqual(t, pid, group, "the job has no group of its own, and this test proves nothing")
-	r.Kill()
-	r.event(Exited)
-	requireGone(t, job)
+	cmdtest.RequireGone(t, child)
 }
 
 func TestBackgroundProcessesOutliveACommandThatEndsByItself(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 0, `sleep 1000 >/dev/null 2>&1 & echo $!`)
-	r.event(Started)
-	child := number(t, r.line())
+	child := r.number()
 	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
 	require.Equal(t, 0, r.event(Exited).ExitCode())
-	require.True(t, alive(child))
+	require.True(t, cmdtest.Alive(child))
 }
 
 func TestWhatAStoppedCommandLeavesBehindHasTheSameTime(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 20*time.Second, `sh -c 'trap "sleep 0.2; echo cleaned; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`)
-	r.event(Started)
 	require.Equal(t, "ready", r.line())
 	r.Stop()
 	require.Equal(t, 143, r.event(Exited).ExitCode())
 	require.Equal(t, "cleaned", r.line())
 }
 
-// Not in parallel: the processes of other tests would get the descriptor, too.
-func TestTheCommandGetsTheThreeStandardDescriptorsOnly(t *testing.T) {
-	if !fileExists("/proc/self/fd") {
-		t.Skip("left out: needs Linux's /proc")
-	}
-	left, err := os.Open(os.DevNull)
-	require.NoError(t, err)
-	defer left.Close()
-	_, err = unix.FcntlInt(left.Fd(), unix.F_SETFD, 0) // as left open by the parent of the owner
-	require.NoError(t, err)
-	r := guardedCommand(t, time.Hour, 0, "ls", "/proc/self/fd")
-	r.event(Started)
-	r.event(Exited)
-	var open []string
-	for line := range r.lines {
-		open = append(open, line)
-	}
-	require.Equal(t, []string{"0", "1", "2", "3"}, open, "3 is the directory that ls reads")
-}
-
-func TestTheCommandIgnoresNoSignals(t *testing.T) {
-	t.Parallel()
-	if !fileExists("/proc/self/status") {
-		t.Skip("left out: needs Linux's /proc")
-	}
-	r := guardedCommand(t, time.Hour, 0, "cat", "/proc/self/status")
-	r.event(Started)
-	r.event(Exited)
-	for line := range r.lines {
-		if rest, ok := strings.CutPrefix(line, "SigIgn:"); ok {
-			mask, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
-			require.NoError(t, err)
-			mask &= 1<<31 - 1 // real-time signals are the caller's affair
-			require.Zero(t, mask, "ignored signals: %x", mask)
-			return
-		}
-	}
-	require.Fail(t, "no SigIgn line")
-}
-
 func TestSignalsToTheOwnersGroupDoNotReachTheGuard(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 0, `echo $PPID; while :; do sleep 0.01; done`)
-	r.event(Started)
-	guard := number(t, r.line())
+	guard := r.number()
 	group, err := unix.Getpgid(guard)
 	require.NoError(t, err)
 	require.NotEqual(t, unix.Getpgrp(), group)
@@ -406,125 +302,45 @@ func TestSignalsToTheOwnersGroupDoNotReachTheGuard(t *testing.T) {
 	require.Equal(t, ByStop, r.event(Exited).Cause)
 }
 
-func TestTheEndOfTheGuardIsTheEndOfTheCommand(t *testing.T) {
-	t.Parallel()
-	r := guarded(t, time.Hour, 0, `sleep 1000 & echo $PPID $!; wait`)
-	pid := r.event(Started).PID
-	ids := strings.Fields(r.line())
-	require.NoError(t, unix.Kill(number(t, ids[0]), unix.SIGKILL))
-	r.event(Gone)
-	requireGone(t, pid)
-	requireGone(t, number(t, ids[1]))
-}
-
-func TestAbandonEndsACommandWhoseGuardIsFrozen(t *testing.T) {
-	t.Parallel()
-	r := guarded(t, time.Hour, 0, `echo $PPID; exec sleep 1000`)
-	pid := r.event(Started).PID
-	require.NoError(t, unix.Kill(number(t, r.line()), unix.SIGSTOP))
-	r.Kill()
-	r.Abandon()
-	r.event(Gone)
-	requireGone(t, pid)
-}
-
-// owner starts an owner process and returns it with the command's process id,
+// owner starts an owner process, and returns it with the command's process id,
 // or 0 if it was too late to run the command.
-func owner(t *testing.T, lasts time.Duration, script string) (*exec.Cmd, *output, int) {
+func owner(t *testing.T, lasts time.Duration, script string) (p *cmdtest.Process, pid int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], lasts.String(), script)
-	cmd.Env = append(os.Environ(), roleVariable+"="+ownerRole)
-	lines, pid := started(t, cmd)
-	return cmd, lines, pid
+	return startOwner(t, exec.Command(os.Args[0], lasts.String(), script))
 }
 
-// output is what an owner and its command print, in one line after the other.
-type output struct {
-	*bufio.Scanner
-	from  *os.File
-	early []string // came before the owner's first line
-}
-
-func (o *output) Text() string {
-	if len(o.early) > 0 {
-		return o.early[0]
-	}
-	return o.Scanner.Text()
-}
-
-func (o *output) Scan() bool {
-	if len(o.early) > 1 {
-		o.early = o.early[1:]
-		return true
-	}
-	o.early = nil
-	return o.next()
-}
-
-// next reports whether there is another line soon.
-func (o *output) next() bool {
-	return o.from.SetReadDeadline(time.Now().Add(soon)) == nil && o.Scanner.Scan()
-}
-
-func started(t *testing.T, cmd *exec.Cmd) (*output, int) {
+func startOwner(t *testing.T, cmd *exec.Cmd) (p *cmdtest.Process, pid int) {
 	t.Helper()
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	lines := &output{Scanner: bufio.NewScanner(out), from: out.(*os.File), early: []string{""}}
-	for {
-		require.True(t, lines.next())
+	cmd.Env = []string{roleVariable + "=" + ownerRole}
+	p = cmdtest.StartAs(t, cmd)
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
 		var what Kind
-		var pid int
-		_, _ = fmt.Sscan(lines.Scanner.Text(), &what, &pid)
-		if what == Started || what == Exited {
-			return lines, pid
-		}
-		lines.early = append(lines.early, lines.Scanner.Text())
-	}
-}
-
-func TestTheEndOfTheOwnerIsTheEndOfTheCommand(t *testing.T) {
-	t.Parallel()
-	cmd, _, pid := owner(t, time.Hour, `trap '' TERM; while :; do sleep 0.01; done`)
-	require.True(t, alive(pid))
-	require.NoError(t, cmd.Process.Kill())
-	requireGone(t, pid)
+		_, _ = fmt.Sscan(p.Stderr.String(), &what, &pid)
+		return what == Started || what == Exited
+	}, "the owner hears of the command")
+	return p, pid
 }
 
 func TestAFrozenOwnersCommandEndsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	withTime(t, func(enough time.Duration) bool {
 		lasts, begin := 5*enough, Now()
-		cmd, lines, pid := owner(t, lasts, `trap '' TERM; while :; do sleep 0.01; done`)
+		p, pid := owner(t, lasts, `trap '' TERM; while :; do sleep 0.01; done`)
 		if pid == 0 {
 			return false
 		}
-		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-		requireGone(t, pid)
+		p.Signal(syscall.SIGSTOP)
+		cmdtest.RequireGone(t, pid)
 		require.GreaterOrEqual(t, Now().Sub(begin), lasts)
-		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
-		require.True(t, lines.Scan())
-		require.Contains(t, lines.Text(), "exited", "the owner learns of it when it wakes")
+		p.Signal(syscall.SIGCONT)
+		p.Tells("exited") // it learns of it when it wakes
 		return true
 	})
 }
 
-func TestTheGuardRefusesToRunWithoutOrders(t *testing.T) {
-	t.Parallel()
-	out, err := exec.Command(os.Args[0], Verb).CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "for the program itself")
-}
-
 func TestACommandIsNotStartedWhenItIsTooLate(t *testing.T) {
 	t.Parallel()
-	r := guarded(t, time.Second, 2*time.Second, `echo never`)
+	r := begin(t, time.Second, 2*time.Second, "echo", "never")
 	require.Equal(t, ByDeadline, r.event(Exited).Cause)
 	_, open := <-r.lines
 	require.False(t, open)
@@ -534,7 +350,6 @@ func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing
 	t.Parallel()
 	r := guarded(t, time.Hour, time.Minute,
 		`trap 'echo term' TERM; trap 'echo tidied; exit 0' USR1; echo ready; while :; do sleep 0.01; done`)
-	r.event(Started)
 	require.Equal(t, "ready", r.line())
 	r.Extend(Now().Add(time.Minute))
 	require.Equal(t, "term", r.line())
@@ -544,33 +359,4 @@ func TestACommandThatWasToldToEndIsInterruptedWhateverComesAfterwards(t *testing
 	e := r.event(Exited)
 	require.Equal(t, 0, e.ExitCode())
 	require.Equal(t, ByDeadline, e.Cause)
-}
-
-func TestACommandThatDoesNotHeedTermIsKilledThoughTheDeadlineMoves(t *testing.T) {
-	t.Parallel()
-	withTime(t, func(killAfter time.Duration) bool {
-		r := guarded(t, time.Hour, killAfter, deaf)
-		r.event(Started)
-		require.Equal(t, "ready", r.line())
-		r.Extend(Now().Add(killAfter))
-		_, heard := r.next()
-		r.Extend(Now().Add(time.Hour))
-		e := r.event(Exited)
-		require.Equal(t, 137, e.ExitCode())
-		require.Equal(t, ByDeadline, e.Cause)
-		return heard
-	})
-}
-
-func TestArgumentsAreBytes(t *testing.T) {
-	t.Parallel()
-	r := guardedCommand(t, time.Minute, 0, "sh", "-c", `printf %s "$1" | od -An -tx1`, "sh", "caf\xe9\xff\xc0\x80")
-	r.event(Started)
-	require.Equal(t, " 63 61 66 e9 ff c0 80", r.line())
-	require.Equal(t, 0, r.event(Exited).ExitCode())
-}
-
-func TestTheNameOfACommandIsBytes(t *testing.T) {
-	t.Parallel()
-	require.Contains(t, string(guardedCommand(t, time.Minute, 0, "/no/such/caf\xe9").event(Failed).Message), "/no/such/caf\xe9")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -103,21 +104,12 @@ func (k *keeper) start(orders <-chan order) *Event {
 	if !k.setup.Foreground {
 		tty = Terminal{}
 	}
-	argv := make([]string, len(k.setup.Argv))
-	for i, word := range k.setup.Argv {
-		argv[i] = string(word)
-	}
 	var err error
-	if k.pid, err = start(argv, tty); err != nil {
-		event := &Event{Kind: Failed, Code: notExecutable, Message: []byte(err.Error())}
-		var because *startError
-		if errors.As(err, &because) {
-			event.Code = because.code
-		}
+	if k.pid, err = start(strings.Split(string(k.setup.Argv), "\x00"), tty); err != nil {
 		// A child that could not exec may have taken the terminal along.
 		signal.Ignore(syscall.SIGTTOU)
 		k.tty.TakeBack(0, k.setup.OwnerGroup, false)
-		return event
+		return &Event{Kind: Failed, Code: statusOf(err), Message: []byte(err.Error())}
 	}
 	// Not earlier: the command would inherit it.
 	signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN)

@@ -1,13 +1,11 @@
 package guard
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -27,16 +26,12 @@ func jobs() string {
 		roleVariable, shellRole, os.Args[0])
 }
 
-// withJobs starts that script and returns the process ids of the guard and of
-// the jobs.
+// withJobs starts that script and returns the process ids of the guard, and of
+// the script and the jobs.
 func withJobs(t *testing.T) (r *run, guard int, pids []int) {
 	t.Helper()
 	r = guarded(t, time.Hour, 0, jobs())
-	pids = append(pids, r.event(Started).PID)
-	guard = number(t, r.line())
-	for range 2 {
-		pids = append(pids, number(t, r.line()))
-	}
+	guard, pids = r.number(), []int{r.pid, r.number(), r.number()}
 	t.Cleanup(func() { // the test shows that they live on
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -53,21 +48,34 @@ func withJobs(t *testing.T) (r *run, guard int, pids []int) {
 func requireDead(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		require.False(t, alive(pid), "process %d lives", pid)
+		require.False(t, cmdtest.Alive(pid), "process %d lives", pid)
 	}
 }
 
-// These are the names in ps, in top and in the kernel's log.
-func TestGuardAndReaperHaveNamesOfTheirOwn(t *testing.T) {
+// By these names ps, top and the kernel's log show them, and pidof and killall
+// find them, as cmdline and as comm.
+func TestGuardAndReaperHaveNamesAndGroupsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 0, `echo $PPID; exec sleep 1000`)
-	r.event(Started)
-	guard := number(t, r.line())
+	guard := r.number()
 	for pid, want := range map[int]string{guard: guardName, parentOfProcess(t, guard): reaperName} {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		for file, text := range map[string]string{"comm": want + "\n", "cmdline": want + "\x00" + Verb + "\x00"} {
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+			require.NoError(t, err)
+			require.Equal(t, text, string(name))
+		}
+		group, err := unix.Getpgid(pid)
 		require.NoError(t, err)
-		require.Equal(t, want+"\n", string(name))
+		require.Equal(t, pid, group)
 	}
+}
+
+func TestKillTakesTheJobsOfAShellWithJobControl(t *testing.T) {
+	t.Parallel()
+	r, _, pids := withJobs(t)
+	r.Kill()
+	require.Equal(t, ByKill, r.event(Exited).Cause)
+	requireDead(t, pids...)
 }
 
 func TestWhenTheGuardIsKilledAllIsDeadBeforeTheOwnerHearsOfIt(t *testing.T) {
@@ -97,7 +105,7 @@ func TestWhenGuardAndReaperAreKilledTheOwnerIsNotSure(t *testing.T) {
 	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
 	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
 	require.False(t, r.event(Gone).Over())
-	requireGone(t, pids[0])
+	cmdtest.RequireGone(t, pids[0])
 }
 
 func TestWhenTheGuardIsFrozenAbandonKillsAll(t *testing.T) {
@@ -113,8 +121,7 @@ func TestWhenTheGuardIsFrozenAbandonKillsAll(t *testing.T) {
 func TestAFrozenGuardKillsTheCommandWhenItGoesOnAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	r := guarded(t, time.Hour, 0, `trap 'echo told' USR1; echo $PPID; while :; do sleep 0.01; done`)
-	r.event(Started)
-	guard := number(t, r.line())
+	guard := r.number()
 	const lasts = 3 * time.Second
 	r.Extend(Now().Add(lasts))
 	r.Signal(syscall.SIGUSR1)
@@ -129,19 +136,13 @@ func TestAFrozenGuardKillsTheCommandWhenItGoesOnAfterTheDeadline(t *testing.T) {
 
 func TestWhenOwnerAndGuardAreKilledAtOnceNothingLivesOn(t *testing.T) {
 	t.Parallel()
-	owner, lines, pid := owner(t, time.Hour, jobs())
-	require.True(t, lines.Scan())
-	guard := number(t, lines.Text())
-	pids := []int{pid}
-	for range 2 {
-		require.True(t, lines.Scan())
-		pids = append(pids, number(t, lines.Text()))
-	}
+	owner, pid := owner(t, time.Hour, jobs())
+	guard, pids := owner.Number(), []int{pid, owner.Number(), owner.Number()}
 	require.NoError(t, unix.Kill(guard, unix.SIGSTOP)) // it can do nothing in between
-	require.NoError(t, owner.Process.Kill())
+	owner.Signal(syscall.SIGKILL)
 	_ = unix.Kill(guard, unix.SIGKILL) // the reaper may have done it
 	for _, pid := range pids {
-		requireGone(t, pid)
+		cmdtest.RequireGone(t, pid)
 	}
 }
 
@@ -150,23 +151,20 @@ func TestTheGuardKeepsTheDeadlineAlsoWhenItsReportsAreNotRead(t *testing.T) {
 	withTime(t, func(enough time.Duration) bool {
 		// It stops itself again and again; the other continues it. Each stop is
 		// a report.
-		owner, lines, pid := owner(t, 6*enough,
+		owner, pid := owner(t, 6*enough,
 			`trap '' TERM; (while kill -CONT $$; do :; done) & while :; do kill -STOP $$; done`)
 		if pid == 0 {
 			return false
 		}
-		require.NoError(t, owner.Process.Signal(syscall.SIGSTOP))
-		requireGone(t, pid)
-		require.NoError(t, owner.Process.Signal(syscall.SIGCONT))
-		last, reports := "", 0
-		for lines.Scan() {
-			last = lines.Text()
-			reports++
-		}
+		owner.Signal(syscall.SIGSTOP)
+		cmdtest.RequireGone(t, pid)
+		owner.EndsBy(syscall.SIGCONT, 0)
+		reports := strings.Split(strings.TrimSpace(owner.Stderr.String()), "\n")
+		last := reports[len(reports)-1]
 		var late time.Duration // of the end, as the guard saw it: other processes may be late themselves
 		_, err := fmt.Sscanf(last, "exited 0 [] %d", &late)
 		require.NoError(t, err, "the last report is %q", last)
-		return reports > 10 && late < enough
+		return len(reports) > 10 && late < enough
 	})
 }
 
@@ -176,19 +174,15 @@ func TestThePriorityIsTheGuardsAndNotTheCommands(t *testing.T) {
 		t.Skip("left out: priority is for root")
 	}
 	r := guarded(t, time.Hour, 0, `echo $PPID; exec sleep 1000`)
-	pid := r.event(Started).PID
-	guard := number(t, r.line())
+	guard := r.number()
 	for _, keeper := range []int{guard, parentOfProcess(t, guard)} {
 		require.Eventually(t, func() bool {
-			return policy(t, keeper) == unix.SCHED_RR && locked(t, keeper) != "0 kB" && (!mayBeSpared(t) || spared(t, keeper) == "-1000")
-		}, soon, time.Millisecond)
+			return policy(t, keeper) == unix.SCHED_RR && status(t, keeper, "VmLck") != "0 kB" && (!mayBeSpared(t) || spared(t, keeper) == "-1000")
+		}, cmdtest.Soon, time.Millisecond)
 	}
-	require.Equal(t, policy(t, os.Getpid()), policy(t, pid))
-	require.Equal(t, spared(t, os.Getpid()), spared(t, pid))
+	require.Equal(t, policy(t, os.Getpid()), policy(t, r.pid))
+	require.Equal(t, spared(t, os.Getpid()), spared(t, r.pid))
 }
-
-// locked is how much of a process's memory is kept from being swapped out.
-func locked(t *testing.T, pid int) string { return status(t, pid, "VmLck") }
 
 // spared is a process's score for being killed when memory runs out.
 func spared(t *testing.T, pid int) string {
@@ -239,44 +233,31 @@ func parentOfProcess(t *testing.T, pid int) int {
 
 func TestACommandThatChangesItsUserIsReported(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("left out: needs root, to make a file set-user-ID")
-	}
-	plain, changing := copyOfProgram(t)
+	plain, changing := cmdtest.ForAllUsers(t, "/proc/self/exe", "/proc/self/exe")
 	cmd := exec.Command(plain, "1h", fmt.Sprintf("%s=%s exec %s", roleVariable, changedRole, changing))
-	cmd.Env = []string{roleVariable + "=" + ownerRole}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	lines, pid := started(t, cmd)
-	require.True(t, lines.Scan())
-	require.Equal(t, strconv.Itoa(pid), lines.Text(), "the command has changed its user")
-	require.True(t, lines.Scan())
-	require.Contains(t, lines.Text(), fmt.Sprintf("denied 0 [%d] ", pid))
-	require.True(t, alive(pid))
+	owner, pid := startOwner(t, cmd)
+	require.Equal(t, pid, owner.Number(), "the command has changed its user")
+	owner.Tells(fmt.Sprintf("denied 0 [%d] ", pid))
+	require.True(t, cmdtest.Alive(pid))
 	require.NoError(t, unix.Kill(pid, unix.SIGKILL))
-	require.True(t, lines.Scan())
-	require.Contains(t, lines.Text(), "exited 0 [] ")
+	owner.Tells("exited 0 [] ")
 }
 
-// copyOfProgram makes copies of this program that every user may run: as is,
-// and with the user changed to root.
-func copyOfProgram(t *testing.T) (plain, changing string) {
-	t.Helper()
-	program, err := os.ReadFile("/proc/self/exe")
+// Not in parallel: the processes of other tests would get the descriptor, too.
+func TestTheCommandGetsTheThreeStandardDescriptorsOnly(t *testing.T) {
+	left, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "guard-") // not t.TempDir, which only its user may enter
+	defer left.Close()
+	_, err = unix.FcntlInt(left.Fd(), unix.F_SETFD, 0) // as left open by the parent of the owner
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	plain, changing = filepath.Join(dir, "plain"), filepath.Join(dir, "changing")
-	for name, mode := range map[string]os.FileMode{plain: 0o755, changing: 0o755 | os.ModeSetuid} {
-		zktest.WriteProgram(t, name, program, mode)
+	r := guardedCommand(t, time.Hour, 0, "ls", "/proc/self/fd")
+	r.event(Exited)
+	var open []string
+	for line := range r.lines {
+		open = append(open, line)
 	}
-	var fs unix.Statfs_t
-	require.NoError(t, unix.Statfs(dir, &fs))
-	if fs.Flags&unix.ST_NOSUID != 0 {
-		t.Skip("left out: files here cannot be set-user-ID")
-	}
-	return plain, changing
+	require.Equal(t, []string{"0", "1", "2", "3"}, open, "3 is the directory that ls reads")
 }
 
 func TestThePagesOfTheProgramsFileAreGivenBack(t *testing.T) {
@@ -342,29 +323,38 @@ func headlessMain() {
 func TestTheChildrenOfAProcessWithoutItsFirstThreadAreReached(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"="+headlessRole)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := bufio.NewScanner(out)
-	require.True(t, lines.Scan())
-	var child int
-	_, err = fmt.Sscan(lines.Text(), &child)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = unix.Kill(child, unix.SIGKILL)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
+	cmd.Env = []string{roleVariable + "=" + headlessRole}
+	p := cmdtest.StartAs(t, cmd)
+	child := p.Number()
+	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
 	session, err := unix.Getsid(0)
 	require.NoError(t, err)
-	zktest.Eventually(t, soon, func() bool {
-		p, known := processOf(cmd.Process.Pid, session)
+	zktest.Eventually(t, cmdtest.Soon, func() bool {
+		p, known := processOf(p.Pid(), session)
 		return known && !p.lives
 	}, "the first thread does not end")
 	require.NoError(t, unix.Kill(child, 0), "the child lives")
 	var reached []int
 	eachDescendant(func(pid int) { reached = append(reached, pid) })
 	require.Contains(t, reached, child)
-	require.False(t, slices.Contains(reached, cmd.Process.Pid), "it does not live")
+	require.NotContains(t, reached, p.Pid(), "it does not live")
+}
+
+// Guard and reaper are two of the three processes of a command that runs, and
+// each of them lives as long.
+func TestAGuardStartsWithoutWhatOnlyTheVerbsNeed(t *testing.T) {
+	t.Parallel()
+	initialised := func(arg string, status int) string {
+		cmd := exec.Command(filepath.Join(cmdtest.Built(t), "zkcoord"), arg)
+		cmd.Env = append(cmd.Environ(), "GODEBUG=inittrace=1")
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, status, cmd.ProcessState.ExitCode())
+		return string(out)
+	}
+	asVerb, asGuard := initialised("version", 0), initialised(Verb, exitUsage)
+	require.Contains(t, asGuard, "this verb is for the program itself: no orders")
+	for _, pkg := range []string{"net/http", "github.com/alecthomas/kong", "github.com/zkcoord/zkcoord/cmd/internal/cli"} {
+		require.Contains(t, asVerb, "init "+pkg+" ")
+		require.NotContains(t, asGuard, "init "+pkg+" ")
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -54,11 +55,14 @@ type Process struct {
 // Start starts the guard, which starts the command. The outcome comes as the
 // first event.
 func Start(o Options) (*Process, error) {
-	pipes, err := openPipes(2)
+	orders, err := openPipe()
 	if err != nil {
 		return nil, err
 	}
-	orders, reports := pipes[0], pipes[1]
+	reports, err := openPipe()
+	if err != nil {
+		return nil, errors.Join(err, orders.close())
+	}
 	life, err := openSocket()
 	if err != nil {
 		return nil, errors.Join(err, orders.close(), reports.close())
@@ -85,7 +89,7 @@ func Start(o Options) (*Process, error) {
 	}
 	own := unix.Getpgrp()
 	p.orders <- order{Deadline: o.Deadline, Setup: &setup{
-		Argv: asBytes(o.Argv), KillAfter: int64(o.KillAfter), OwnerGroup: own, Foreground: o.Terminal.Foreground() == own,
+		Argv: []byte(strings.Join(o.Argv, "\x00")), KillAfter: int64(o.KillAfter), OwnerGroup: own, Foreground: o.Terminal.Foreground() == own,
 	}}
 	go p.write(orders.write)
 	go p.read(reports.read, orders.write)
@@ -193,6 +197,11 @@ type pipe struct{ read, write *os.File }
 
 func (p pipe) close() error { return errors.Join(p.read.Close(), p.write.Close()) }
 
+func openPipe() (p pipe, err error) {
+	p.read, p.write, err = os.Pipe()
+	return p, err
+}
+
 // openSocket is a pipe that carries files, too.
 func openSocket() (pipe, error) {
 	syscall.ForkLock.RLock()
@@ -205,25 +214,4 @@ func openSocket() (pipe, error) {
 		unix.CloseOnExec(fd)
 	}
 	return pipe{os.NewFile(uintptr(fds[0]), "life"), os.NewFile(uintptr(fds[1]), "life")}, nil
-}
-
-func openPipes(n int) (pipes []pipe, err error) {
-	for range n {
-		read, write, err := os.Pipe()
-		if err != nil {
-			for _, p := range pipes {
-				_, _ = p.read.Close(), p.write.Close()
-			}
-			return nil, err
-		}
-		pipes = append(pipes, pipe{read, write})
-	}
-	return pipes, nil
-}
-
-func asBytes(words []string) (all [][]byte) {
-	for _, word := range words {
-		all = append(all, []byte(word))
-	}
-	return all
 }

@@ -11,6 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// clock goes on while the system is suspended; Linux's CLOCK_MONOTONIC does
+// not.
+const clock = unix.CLOCK_BOOTTIME
+
 // dieWithParent makes the kernel kill the child when the thread that forked it
 // ends. The guard keeps that thread.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

@@ -23,13 +23,16 @@ const (
 	notFound      = 127
 )
 
-// startError says why the command could not be started.
-type startError struct {
-	code int
-	err  error
-}
+// errNotFound is that no directory of PATH has a command.
+var errNotFound = errors.New("command not found")
 
-func (e *startError) Error() string { return e.err.Error() }
+// statusOf is what a shell exits with that could not run a command.
+func statusOf(err error) int {
+	if errors.Is(err, errNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return notFound
+	}
+	return notExecutable
+}
 
 // start runs argv in a process group of its own, in the foreground of the
 // terminal if that is given.
@@ -52,14 +55,10 @@ func start(argv []string, tty Terminal) (pid int, err error) {
 		// every shell give it to the shell.
 		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, argv[1:]...), attr)
 	}
-	switch {
-	case err == nil:
-		return pid, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return 0, &startError{notFound, &fs.PathError{Op: "run", Path: argv[0], Err: err}}
-	default:
-		return 0, &startError{notExecutable, &fs.PathError{Op: "run", Path: argv[0], Err: err}}
+	if err != nil {
+		return 0, &fs.PathError{Op: "run", Path: argv[0], Err: err}
 	}
+	return pid, nil
 }
 
 // find looks name up in PATH as a shell does: a file that may not be executed
@@ -68,7 +67,7 @@ func find(name string) (string, error) {
 	if strings.ContainsRune(name, '/') {
 		return name, executable(name)
 	}
-	var found error = &startError{notFound, &fs.PathError{Op: "find", Path: name, Err: errors.New("command not found")}}
+	var found error = &fs.PathError{Op: "find", Path: name, Err: errNotFound}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		path := filepath.Join(dir, name)
 		if dir == "" || dir == "." {
@@ -78,8 +77,7 @@ func find(name string) (string, error) {
 		if err == nil {
 			return path, nil
 		}
-		var because *startError
-		if errors.As(err, &because) && because.code == notExecutable {
+		if statusOf(err) == notExecutable {
 			found = err
 		}
 	}
@@ -92,27 +90,24 @@ func find(name string) (string, error) {
 // user's, and cannot be signalled.
 func Runnable(name string) (status int, foreign bool, err error) {
 	path, err := find(name)
-	var because *startError
-	if errors.As(err, &because) {
-		return because.code, false, because.err
+	if err != nil {
+		return statusOf(err), false, err
 	}
 	var stat unix.Stat_t
 	foreign = unix.Stat(path, &stat) == nil && stat.Mode&unix.S_ISUID != 0 && os.Geteuid() != 0 && int(stat.Uid) != os.Geteuid()
-	return 0, foreign, err
+	return 0, foreign, nil
 }
 
 func executable(path string) error {
 	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &startError{notFound, err}
-	case err != nil:
-		return &startError{notExecutable, err}
-	case info.IsDir():
-		return &startError{notExecutable, &fs.PathError{Op: "run", Path: path, Err: syscall.EISDIR}}
+	if err != nil {
+		return err
 	}
-	if err := unix.Access(path, unix.X_OK); err != nil {
-		return &startError{notExecutable, &fs.PathError{Op: "run", Path: path, Err: err}}
+	if err = unix.Access(path, unix.X_OK); info.IsDir() {
+		err = syscall.EISDIR
+	}
+	if err != nil {
+		return &fs.PathError{Op: "run", Path: path, Err: err}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package run
 
 import (
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/guard"
@@ -12,11 +13,11 @@ import (
 )
 
 // attended is the connection to the host's attendant, if there is one. The
-// guard keeps it: the session is not closed while the command may act.
+// guards keep it: the session is not closed while a command may act.
 type attended struct {
 	mu         sync.Mutex
 	connection *os.File
-	by         *guard.Process
+	by         []*guard.Process
 }
 
 // share gets each new connection, before the attendant is told of a session on
@@ -28,24 +29,37 @@ func (a *attended) share(connection *os.File) {
 		_ = a.connection.Close() // an attendant's that is gone
 	}
 	a.connection = connection
-	if a.by != nil {
-		a.by.Keep(connection)
+	for _, p := range a.by {
+		p.Keep(connection)
 	}
 }
 
-// guard starts a command under a guard that keeps the connection, and closes
-// the client's session if this process is killed.
-func (a *attended) guard(client *coord.Client, o guard.Options) (p *guard.Process, err error) {
+// guard starts a command under a guard that keeps the connection.
+func (a *attended) guard(o guard.Options) (*guard.Process, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	o.Keep = a.connection
+	p, err := guard.Start(o)
+	if err == nil {
+		a.by = append(a.by, p)
+	}
+	return p, err
+}
+
+// ended forgets a guard.
+func (a *attended) ended(p *guard.Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.by = slices.DeleteFunc(a.by, func(other *guard.Process) bool { return other == p })
+}
+
+// farewell has the guard close the client's session if this process is killed.
+func farewell(client *coord.Client) *guard.Farewell {
 	session, err := attend.SessionOf(client)
 	if err != nil {
 		session = nil // others wait for its end
 	}
-	o.Farewell = &guard.Farewell{Input: session, Within: client.SessionTimeout()}
-	a.by, err = guard.Start(o)
-	return a.by, err
+	return &guard.Farewell{Input: session, Within: client.SessionTimeout()}
 }
 
 // leave has the attendant forget the session, which is left to run out: a

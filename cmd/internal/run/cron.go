@@ -125,11 +125,7 @@ func (v *CronVerb) open(client *coord.Client, s coordcron.Schedule) (*coordcron.
 	if v.KeepLast != nil {
 		opts = append(opts, coordcron.KeepLast(*v.KeepLast))
 	}
-	c, err := coordcron.New(client, string(v.Path), s, opts...)
-	if errors.Is(err, coord.ErrInvalid) {
-		err = term.UsageError("%w", err)
-	}
-	return c, err
+	return coordcron.New(client, string(v.Path), s, opts...)
 }
 
 // Run runs the command for one slot after the other, or lists the slots.

@@ -48,11 +48,10 @@ Exit status: 0 if all N commands succeeded; CMD's if it failed; 79 if it succeed
 func (v *DoubleBarrierVerb) Run(s *term.Streams, c *conn.Connection) error {
 	p := &place{verb: v, streams: s}
 	defer p.forget()
-	j := &job{
+	return (&job{
 		task: p, late: fmt.Sprintf("not all %d came", v.N), together: true, Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
-	}
-	return j.run(s, c)
+	}).run(s, c)
 }
 
 // Validate is called by kong.

@@ -3,10 +3,12 @@
 package run
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -78,18 +80,8 @@ func TestALeaderIsAskedToStepDown(t *testing.T) {
 	require.Equal(t, 143, p.Exit())
 }
 
-func TestElectThatCannotBe(t *testing.T) {
+func TestACandidateThatIsNotElectedInTimeGivesUp(t *testing.T) {
 	w := cmdtest.World(t)
-	for _, args := range [][]string{
-		{w.Path("e")},
-		{"--who", "--observe", w.Path("e")},
-		{"--who", w.Path("e"), "--", "true"},
-		{"nowhere", "--", "true"},
-		{"--data", "unlock", w.Path("e"), "--", "true"},
-		{"--timeout", "-1", w.Path("e"), "--", "true"},
-	} {
-		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, append([]string{"elect"}, args...)...).Exit(), "%v", args)
-	}
 	leader := cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun()
 	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 		return cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), "echo never", "--timeout", timeout)...)
@@ -106,31 +98,100 @@ func TestAStandbyTellsItsServiceManagerThatItWaits(t *testing.T) {
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = manager.Close() })
-	told := make(chan string, 16)
-	go func() {
-		defer close(told)
-		for packet := make([]byte, 4096); ; {
-			n, err := manager.Read(packet)
-			if err != nil {
-				return
-			}
-			told <- string(packet[:n])
-		}
-	}()
+	require.NoError(t, manager.SetReadDeadline(time.Now().Add(cmdtest.Soon)))
 	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo holds; "+cmdtest.UntilEOF)...).Begun()
 
 	cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), cmdtest.Sh(w.Path("l"), "echo ready; "+cmdtest.UntilEOF)...)...)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+manager.LocalAddr().String(), "WATCHDOG_USEC=200000")
 	standby := cmdtest.StartAs(t, cmd)
+	packet := make([]byte, 4096)
 	for range 3 { // also again and again
-		select {
-		case packet := <-told:
-			require.Equal(t, "EXTEND_TIMEOUT_USEC=60000000\nWATCHDOG=1\n", packet)
-		case <-time.After(cmdtest.Soon):
-			require.FailNow(t, "the service manager is told nothing")
-		}
+		n, err := manager.Read(packet)
+		require.NoError(t, err, "the service manager is told nothing")
+		require.Equal(t, "EXTEND_TIMEOUT_USEC=60000000\nWATCHDOG=1\n", string(packet[:n]))
 	}
 	require.NoError(t, holder.In.Close())
 	require.Equal(t, "ready", standby.Line())
 	standby.LetGo(5)
+}
+
+func TestALeaderWhoseCheckFailsEndsItsCommand(t *testing.T) {
+	w := cmdtest.World(t)
+	path, well := w.Path("e"), filepath.Join(t.TempDir(), "well")
+	health := []string{"--health", "test -e " + well, "--health-every", "500ms"}
+	mark := func() { require.NoError(t, os.WriteFile(well, nil, 0o600)) }
+	mark()
+	once := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, health...)...)
+	cmd := once.Number()
+	require.NoError(t, os.Remove(well))
+	once.Ends(term.ExitLost, "not well", "test -e")
+	cmdtest.RequireGone(t, cmd)
+
+	cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
+		return cmdtest.On(t, w, cmdtest.Elect(path, "echo never", append(health, "--timeout", timeout)...)...)
+	})
+	mark()
+	again := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, append(health, "--again")...)...)
+	first := again.Number()
+	standby := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF)...).InLine(w, path, 2)
+	require.NoError(t, os.Remove(well))
+	standby.Begun()
+	cmdtest.RequireGone(t, first)
+	cmdtest.AwaitContenders(t, w.Admin(), path, 1)
+	mark()
+	cmdtest.AwaitContenders(t, w.Admin(), path, 2)
+	standby.LetGo(5)
+	require.NotEqual(t, first, again.Number())
+	again.EndsBy(15, 143)
+}
+
+func TestTheLeadIsHandedToTheOneWhoIsNamed(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		path := w.Path("e")
+		one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.Busy, "--data", "one")...).Begun()
+		two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "two")...).InLine(w, path, 2)
+		three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "three")...).InLine(w, path, 3)
+		cmdtest.On(t, w, "elect", "--transfer", "nobody", path).Ends(term.ExitFailed, "nobody")
+		handed := cmdtest.On(t, w, "elect", "--transfer", "three", path)
+		require.Equal(t, 143, one.Exit())
+		three.Begun()
+		require.Equal(t, "three", handed.Gives(0))
+		three.LetGo(5)
+		two.Begun()
+		cmdtest.On(t, w, "elect", "--transfer", "two", path).Ends(0)
+		two.LetGo(5)
+	})
+}
+
+func TestALeaderThatIgnoresTheRequestLeadsOn(t *testing.T) {
+	w := cmdtest.World(t)
+	path := w.Path("e")
+	one := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--on-revoke=ignore")...).Begun()
+	two := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same")...).InLine(w, path, 2)
+	three := cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--data", "same", "--priority", "3")...).InLine(w, path, 3)
+	cmdtest.On(t, w, "elect", "--transfer", "same", path).Ends(term.ExitFailed, "2 candidates")
+	names, _, err := w.Admin().Children(path)
+	require.NoError(t, err)
+	last := slices.MaxFunc(cmdtest.ContendersOf(names), func(a, b string) int { return cmp.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	cmdtest.On(t, w, "elect", "--transfer", last, "--timeout", "1s", path).Ends(term.ExitTimeout, "leads on")
+	one.LetGo(5)
+	three.Begun()
+	three.LetGo(5)
+	two.Begun()
+	two.LetGo(5)
+}
+
+func TestTheHighestPriorityLeadsNext(t *testing.T) {
+	w := cmdtest.World(t)
+	path := w.Path("e")
+	candidate := func(priority string, n int) *cmdtest.Process {
+		return cmdtest.On(t, w, cmdtest.Elect(path, cmdtest.UntilEOF, "--priority", priority)...).InLine(w, path, n)
+	}
+	one := candidate("0", 1).Begun()
+	two, three := candidate("-1", 2), candidate("2", 3)
+	one.LetGo(5)
+	three.Begun()
+	three.LetGo(5)
+	two.Begun()
+	two.LetGo(5)
 }

@@ -242,11 +242,10 @@ func (v *LockVerb) Run(s *term.Streams, c *conn.Connection) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	j := &job{
+	return (&job{
 		task: &turn{paths: v.Paths, open: v.open, try: v.Try, slots: v.Slots, plain: v.Slots == nil && !v.Shared}, late: "no turn", Verbose: v.Verbose,
 		Paths: v.Paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, MaxHold: v.MaxHold, IgnoreRevoke: v.OnRevoke == "ignore",
-	}
-	return j.run(s, c)
+	}).run(s, c)
 }
 
 // acquirer waits for a lock of any kind, or tries to get it.

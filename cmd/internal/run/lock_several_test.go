@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,8 +55,7 @@ func TestACommandThatRunsUnderSeveralLocksIsToldOfEachInTheOrderGiven(t *testing
 			Paths, Nodes []string
 			Tokens       []int64
 			Status       int
-			Lost         bool
-			Held, Waited float64
+			Held         float64
 		}](t, p.Stderr.String())
 		require.Equal(t, []string{w.Path("z"), w.Path("a")}, story.Paths)
 		require.Equal(t, nodes, story.Nodes)
@@ -122,24 +120,6 @@ func TestSeveralLocksAreTakenAllOrNone(t *testing.T) {
 	holder.LetGo(5)
 }
 
-func TestSeveralLocksRefuseWhatCannotBeRight(t *testing.T) {
-	t.Parallel()
-	for says, args := range map[string]string{
-		"/a is there twice":                "lock /a /b /a -- true",
-		`path "/b/"`:                       "lock /a /b/ -- true",
-		"root":                             "lock /a / -- true",
-		"--slots is for one path":          "lock --slots 2 /a /b -- true",
-		"/b stands neither with the other": "lock /a --try /b -- true",
-		"no command to run":                "lock /a /bin/true",
-	} {
-		cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...).Ends(term.ExitUsage, says)
-	}
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("l"), []string{"lock PATH/b", "lock PATH/a PATH/b"}, "echo", "ran")...)
-	p.Ends(term.ExitOwnFault, "this process runs under "+w.Path("l/b")+" already")
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l/a"), 0)
-}
-
 func TestSeveralSharedLocksAreHeldTogetherWithOthers(t *testing.T) {
 	w := cmdtest.World(t)
 	first := cmdtest.On(t, w, append([]string{"--json"}, several(w, "a b", cmdtest.UntilEOF, "--shared")...)...)
@@ -176,118 +156,27 @@ func TestARequestForOneOfSeveralLocksEndsTheCommand(t *testing.T) {
 	ignores.LetGo(5)
 }
 
-// untilAllStand is for an owner that is to hold until all its successors stand
-// in line, also on a busy machine.
-var untilAllStand = []string{"--session-timeout", "6s"}
-
-// successor looks, once it holds the lock, whether a process lives.
-func successor(t *testing.T, w *zktest.World, name string, pid int) *cmdtest.Process {
-	t.Helper()
-	script := fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid)
-	return cmdtest.On(t, w, cmdtest.Sh(w.Path(name), script)...)
-}
-
-// The commands of the next holders look whether the former one lives: one for
-// each lock, for none of them may go over earlier.
-func TestOfSeveralLocksNoneIsGivenToAnotherBeforeTheCommandIsDead(t *testing.T) {
-	t.Parallel()
-	for name, victims := range map[string]func(p *cmdtest.Process, guard int) []int{
-		"owner": func(p *cmdtest.Process, _ int) []int { return []int{p.Pid()} },
-		"guard": func(_ *cmdtest.Process, guard int) []int { return []int{guard} },
-		"both":  func(p *cmdtest.Process, guard int) []int { return []int{p.Pid(), guard} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				p := cmdtest.Mortal(t, w, append(untilAllStand, several(w, "c a b", "echo $PPID; "+cmdtest.Stubborn)...)...)
-				guard := p.Number()
-				pid := p.Number()
-				var next []*cmdtest.Process
-				for _, at := range []string{"a", "b", "c"} {
-					next = append(next, successor(t, w, at, pid))
-				}
-				for _, at := range []string{"a", "b", "c"} {
-					cmdtest.AwaitContenders(t, w.Admin(), w.Path(at), 2)
-				}
-				for _, victim := range victims(p, guard) {
-					_ = syscall.Kill(victim, syscall.SIGKILL) // the second may be dead by the death of the first
-				}
-				cmdtest.RequireGone(t, pid)
-				for _, n := range next {
-					require.Empty(t, n.Gives(4), "the command lived on while another held one of its locks")
-				}
-			})
-		})
-	}
-}
-
-func TestAFrozenOwnersCommandIsDeadBeforeAnotherHoldsOneOfItsLocks(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Mortal(t, w, append(untilAllStand, several(w, "b a", cmdtest.Stubborn)...)...)
-		pid := p.Number()
-		var next []*cmdtest.Process
-		for _, at := range []string{"a", "b"} {
-			next = append(next, successor(t, w, at, pid))
-		}
-		for _, at := range []string{"a", "b"} {
-			cmdtest.AwaitContenders(t, w.Admin(), w.Path(at), 2)
-		}
-		p.Signal(syscall.SIGSTOP)
-		for _, n := range next {
-			require.Empty(t, n.Gives(4))
-		}
-		p.EndsBy(syscall.SIGCONT, term.ExitLost)
-	})
-}
-
-func TestWhenTheServersGoTheCommandEndsBeforeOneOfSeveralLocksIsLost(t *testing.T) {
-	cmdtest.EachPrivate(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
-			p := cmdtest.Mortal(t, w, several(w, "b a", cmdtest.Stubborn)...)
-			pid := p.Number()
-			begin := time.Now()
-			w.Freeze()
-			cmdtest.RequireGone(t, pid)
-			took := time.Since(begin)
-			require.Equal(t, term.ExitLost, p.Exit())
-			w.Thaw()
-			return took
-		})
-	})
-}
-
-// insideOf is the command line of a lock at b around another command line of
-// this program. Sessions are as long as in patiently.
-func insideOf(t *testing.T, w *zktest.World, outer string, inner ...string) []string {
-	args := append(strings.Fields(outer), w.Path("b"), "--", cmdtest.Coorddemo(t), "--zk", w.ConnectString(), "--session-timeout", "20s")
-	return append(args, inner...)
-}
-
 // The holder of a may wait for b, and neither would ever go on.
 func TestANestedLockAtSeveralPathsIsRefusedBeforeItWaitsForAny(t *testing.T) {
 	w := cmdtest.World(t)
-	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("a"), cmdtest.UntilEOF)...)
-	holder.Number()
-	for _, names := range []string{"a b", "b a"} {
-		p := cmdtest.On(t, w, insideOf(t, w, "lock", several(w, names, "echo ran")...)...)
-		require.Empty(t, p.Gives(term.ExitOwnFault), names)
-		require.Contains(t, p.Stderr.String(), "this process runs under "+w.Path("b")+" already", names)
-		cmdtest.AwaitContenders(t, w.Admin(), w.Path("a"), 1)
+	inside := func(outer, inner string) *cmdtest.Process {
+		return cmdtest.On(t, w, cmdtest.Nested(t, w, w.Path("l"), []string{outer, inner}, "echo", "ran")...)
 	}
-	require.Equal(t, term.ExitBusy, cmdtest.On(t, w, insideOf(t, w, "lock", several(w, "a b", "echo ran", "--try")...)...).Exit(), "a try does not wait")
-	require.Equal(t, term.ExitOwnFault, cmdtest.On(t, w, insideOf(t, w, "lock", several(w, "a b", "echo ran", "--shared")...)...).Exit(), "a shared one inside a plain one")
+	holder := cmdtest.On(t, w, cmdtest.Sh(w.Path("l/a"), cmdtest.UntilEOF)...).Begun()
+	for _, inner := range []string{"lock PATH/a PATH/b", "lock PATH/b PATH/a"} {
+		p := inside("lock PATH/b", inner)
+		p.Ends(term.ExitOwnFault, "this process runs under "+w.Path("l/b")+" already")
+		require.Empty(t, p.Output(), inner)
+		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l/a"), 1)
+	}
+	require.Equal(t, term.ExitBusy, inside("lock PATH/b", "lock --try PATH/a PATH/b").Exit(), "a try does not wait")
+	require.Equal(t, term.ExitOwnFault, inside("lock PATH/b", "lock --shared PATH/a PATH/b").Exit(), "a shared one inside a plain one")
 	holder.LetGo(5)
-	require.Equal(t, "ran", cmdtest.On(t, w, insideOf(t, w, "lock --shared", several(w, "a b", "echo ran", "--shared")...)...).Gives(0))
+	require.Equal(t, "ran", inside("lock --shared PATH/b", "lock --shared PATH/a PATH/b").Gives(0))
 }
 
 func TestSeveralPathsAreToldFromTheCommandByTheSeparator(t *testing.T) {
-	t.Parallel()
-	for _, args := range []string{
-		"lock /a /usr/bin/env true", "lock /a /b true", "lock /a /b true -- x", "lock --slots 2 /a /usr/bin/env true",
-		"lock /a /b --try true", "lock -- /a /b true",
-	} {
-		cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...).Ends(term.ExitUsage, "several paths: write -- before the command")
-	}
-	w := zktest.New(t, zktest.Embedded)
+	w := cmdtest.World(t)
 	for _, args := range []string{
 		"lock PATH/a -- /usr/bin/env echo ran", "lock PATH/a echo ran", "lock PATH/a PATH/b -- /usr/bin/env echo ran",
 		"lock -- PATH/a PATH/b -- echo ran", "lock -- PATH/a echo ran",
@@ -322,11 +211,6 @@ func TestAllLocksAreAskedForAtOnceWhetherOneWasLost(t *testing.T) {
 	require.Equal(t, lost, err)
 	require.NoError(t, ctx.Err(), "a loss is told of without the other answers")
 	require.NoError(t, firstLoss(ctx, []int{1, 2}, func(context.Context, int) error { return coord.ErrUnconfirmed }))
-}
-
-func TestALabelIsUTF8(t *testing.T) {
-	t.Parallel()
-	cmdtest.Start(t, "lock", "--label", "caf\xe9", "/l", "--", "true").Ends(term.ExitUsage, "UTF-8")
 }
 
 func TestTheNameOfACommandThatIsNotUTF8IsNotShown(t *testing.T) {

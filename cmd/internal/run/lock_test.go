@@ -29,12 +29,13 @@ func TestLockExitsWithTheStatusOfItsCommand(t *testing.T) {
 	})
 }
 
-func TestLockExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
+func TestAVerbExitsAsAShellDoesWhenTheCommandCannotBeRun(t *testing.T) {
 	w := cmdtest.World(t)
 	plain := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	for command, want := range map[string]int{"/no/such/file": 127, "no-such-command": 127, plain: 126, os.TempDir(): 126} {
 		cmdtest.On(t, w, "lock", w.Path("l"), "--", command).Ends(want, command)
+		cmdtest.On(t, w, "doublebarrier", "-n", "1", w.Path("b"), "--", command).Ends(want, command)
 	}
 	exists, _, err := w.Admin().Exists(w.Path("l"))
 	require.NoError(t, err)
@@ -79,15 +80,10 @@ func TestLockExcludes(t *testing.T) {
 		require.Empty(t, waited.Output())
 		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo next", "--timeout", "1h")...).InLine(w, w.Path("l"), 2)
 		first.LetGo(5)
-		require.Equal(t, "next", next.Line())
-		require.Equal(t, 0, next.Exit())
+		require.Equal(t, "next", next.Gives(0))
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+		require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--try")...).Exit())
 	})
-}
-
-func TestATriedLockThatIsFreeIsTaken(t *testing.T) {
-	w := cmdtest.World(t)
-	require.Equal(t, 0, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--try")...).Exit())
 }
 
 func TestTheServersMayBeNamedByTheEnvironment(t *testing.T) {
@@ -149,44 +145,36 @@ func TestOneLineHasOneDialect(t *testing.T) {
 	require.Equal(t, term.ExitBusy, cmdtest.On(t, w, "--dialect", "kazoo", "lock", "--try", w.Path("l"), "--", "echo", "never").Exit())
 }
 
-func TestLockTellsItsStoryInJSON(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), "exit 3")...)...)
-	require.Empty(t, p.Gives(3), "standard output belongs to the command")
-	story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
-	require.Equal(t, w.Path("l"), story["path"])
-	require.EqualValues(t, 3, story["status"])
-	require.Equal(t, false, story["lost"])
-	require.Positive(t, story["token"])
-}
-
-func TestAsManyHoldASlotAsThereAre(t *testing.T) {
+// inEachDialect runs a test with a function that starts a lock with two slots.
+func inEachDialect(t *testing.T, test func(t *testing.T, w *zktest.World, dialect string, slots starter)) {
+	t.Helper()
 	t.Parallel()
 	for _, dialect := range []string{"curator", "kazoo"} {
 		t.Run(dialect, func(t *testing.T) {
 			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				slots := func(script string, more ...string) *cmdtest.Process {
-					options := append([]string{"--dialect", dialect, "--slots", "2"}, more...)
+				test(t, w, dialect, func(script string, options ...string) *cmdtest.Process {
+					options = append([]string{"--dialect", dialect, "--slots", "2"}, options...)
 					return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script, options...)...)
-				}
-				one := slots(cmdtest.UntilEOF)
-				one.Line()
-				two := slots(cmdtest.UntilEOF, "--try")
-				two.Line()
-				require.Equal(t, term.ExitBusy, slots("echo never", "--try").Exit())
-				three := slots("echo three")
-				cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
-					return slots("echo never", "--timeout", timeout)
 				})
-				require.False(t, ended(three))
-				require.NoError(t, two.In.Close()) // the later one leaves first
-				require.Equal(t, 5, two.Exit())
-				require.Equal(t, "three", three.Line())
-				require.Equal(t, 0, three.Exit())
-				one.LetGo(5)
 			})
 		})
 	}
+}
+
+type starter func(script string, options ...string) *cmdtest.Process
+
+func TestAsManyHoldASlotAsThereAre(t *testing.T) {
+	inEachDialect(t, func(t *testing.T, _ *zktest.World, _ string, slots starter) {
+		one := slots(cmdtest.UntilEOF).Begun()
+		two := slots(cmdtest.UntilEOF, "--try").Begun()
+		require.Equal(t, term.ExitBusy, slots("echo never", "--try").Exit())
+		three := slots("echo three")
+		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process { return slots("echo never", "--timeout", timeout) })
+		require.False(t, ended(three))
+		two.LetGo(5) // the later one leaves first
+		require.Equal(t, "three", three.Gives(0))
+		one.LetGo(5)
+	})
 }
 
 func TestTheNumberOfSlotsIsAgreedUpon(t *testing.T) {
@@ -217,24 +205,21 @@ func TestOneSlotHasATokenAndTwoHaveNone(t *testing.T) {
 }
 
 func TestAPathIsUsedEitherWithSlotsOrWithout(t *testing.T) {
-	t.Parallel()
-	for _, dialect := range []string{"curator", "kazoo"} {
-		t.Run(dialect, func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				path := w.Path("l")
-				for _, kinds := range [][2][]string{
-					{{}, {"--slots", "2"}}, {{"--shared"}, {"--slots", "2"}}, {{"--slots", "2"}, {}}, {{"--slots", "2"}, {"--shared"}},
-				} {
-					first := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, append(kinds[0], "--dialect", dialect)...)...).Begun()
-					for _, way := range [][]string{{}, {"--try"}} {
-						p := cmdtest.On(t, w, cmdtest.Sh(path, "echo never", append(append(kinds[1], way...), "--dialect", dialect)...)...)
-						p.Ends(term.ExitOwnFault, "a path is used either with --slots or without")
-					}
-					first.LetGo(5)
+	inEachDialect(t, func(t *testing.T, w *zktest.World, dialect string, slots starter) {
+		for _, kind := range [][]string{{}, {"--shared"}} {
+			other := func(script string, options ...string) *cmdtest.Process {
+				options = append(append([]string{"--dialect", dialect}, kind...), options...)
+				return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), script, options...)...)
+			}
+			for _, start := range [][2]starter{{slots, other}, {other, slots}} {
+				first := start[0](cmdtest.UntilEOF).Begun()
+				for _, way := range [][]string{{}, {"--try"}} {
+					start[1]("echo never", way...).Ends(term.ExitOwnFault, "a path is used either with --slots or without")
 				}
-			})
-		})
-	}
+				first.LetGo(5)
+			}
+		}
+	})
 }
 
 func TestSlotsOfOneDialectAreShownInTheOtherAndRefusedThere(t *testing.T) {
@@ -254,13 +239,6 @@ func TestSlotsOfOneDialectAreShownInTheOtherAndRefusedThere(t *testing.T) {
 	}
 }
 
-func TestSlotsThatCannotBe(t *testing.T) {
-	w := cmdtest.World(t)
-	for _, options := range [][]string{{"--slots", "-1"}, {"--slots", "x"}, {"--resize"}, {"--slots", "2", "--shared"}} {
-		require.Equal(t, term.ExitUsage, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", options...)...).Exit(), "%v", options)
-	}
-}
-
 // A lock below a lock is not a slot of it.
 func TestLocksMayHaveLocksBelowThem(t *testing.T) {
 	w := cmdtest.World(t)
@@ -269,59 +247,31 @@ func TestLocksMayHaveLocksBelowThem(t *testing.T) {
 	inner.LetGo(5)
 }
 
-func TestInspectShowsWhoHasASlotAndWhoWaitsForOne(t *testing.T) {
-	w := cmdtest.World(t)
-	first := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...).Begun()
-	second := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--slots", "1")...)
-	var r look.Report
-	zktest.Eventually(t, cmdtest.Soon, func() bool {
-		r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "inspect", w.Path("l"), "--json").Output())
-		return len(r.Contenders) == 3
-	}, "the second does not queue")
-	require.Equal(t, "semaphore", r.Kind)
-	require.True(t, r.Contenders[0].Holds)
-	require.False(t, r.Contenders[1].Holds)
-	require.NoError(t, first.In.Close())
-	second.Line()
-	second.LetGo(5)
-}
-
 func TestSlotsAreShownAndAskedFor(t *testing.T) {
-	t.Parallel()
-	for _, dialect := range []string{"curator", "kazoo"} {
-		t.Run(dialect, func(t *testing.T) {
-			zktest.Each(t, func(t *testing.T, w *zktest.World) {
-				path := w.Path("l")
-				one := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.Busy, "--slots", "2", "--dialect", dialect)...)
-				two := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.Busy, "--slots", "2", "--dialect", dialect)...)
-				one.Line()
-				two.Line()
-				three := cmdtest.On(t, w, cmdtest.Sh(path, cmdtest.UntilEOF, "--slots", "2", "--dialect", dialect)...)
-				var shown look.Report
-				zktest.Eventually(t, cmdtest.Soon, func() bool {
-					shown = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", path, "--dialect", dialect).Line())
-					return len(shown.Contenders) == 4
-				}, "two slots, one that is waited for, and who waits")
-				require.Equal(t, "semaphore", shown.Kind)
-				require.Equal(t, dialect, shown.Dialect)
-				require.Len(t, shown.Holders(), 2)
-				require.Equal(t, 0, cmdtest.On(t, w, "revoke", "--node", shown.Holders()[0].Node, "--wait", path, "--dialect", dialect).Exit())
-				three.Line()
-				three.LetGo(5)
-				require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", path, "--dialect", dialect).Exit())
-				codes := []int{one.Exit(), two.Exit()}
-				require.ElementsMatch(t, []int{143, term.ExitLost}, codes)
-			})
-		})
-	}
+	inEachDialect(t, func(t *testing.T, w *zktest.World, dialect string, slots starter) {
+		path := w.Path("l")
+		one, two := slots(cmdtest.Busy).Begun(), slots(cmdtest.Busy).Begun()
+		three := slots(cmdtest.UntilEOF)
+		var shown look.Report
+		zktest.Eventually(t, cmdtest.Soon, func() bool {
+			shown = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", path, "--dialect", dialect).Line())
+			return len(shown.Contenders) == 4
+		}, "two slots, one that is waited for, and who waits")
+		require.Equal(t, "semaphore", shown.Kind)
+		require.Equal(t, dialect, shown.Dialect)
+		require.Equal(t, shown.Contenders[:2], shown.Holders())
+		require.Equal(t, 0, cmdtest.On(t, w, "revoke", "--node", shown.Holders()[0].Node, "--wait", path, "--dialect", dialect).Exit())
+		three.Begun()
+		three.LetGo(5)
+		require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", path, "--dialect", dialect).Exit())
+		require.ElementsMatch(t, []int{143, term.ExitLost}, []int{one.Exit(), two.Exit()})
+	})
 }
 
 func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared")...)
-		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared", "--try")...)
-		one.Line()
-		two.Line()
+		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared")...).Begun()
+		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF, "--shared", "--try")...).Begun()
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--try")...).Exit())
 		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).InLine(w, w.Path("l"), 3)
 		require.Equal(t, term.ExitBusy, cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--try")...).Exit(), "a plain one waits that came earlier")
@@ -334,8 +284,7 @@ func TestSharedLocksHoldTogetherAndExcludePlainOnes(t *testing.T) {
 			return cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "echo never", "--shared", "--timeout", timeout)...)
 		})
 		plain.LetGo(5)
-		require.Equal(t, "late", late.Line())
-		require.Equal(t, 0, late.Exit())
+		require.Equal(t, "late", late.Gives(0))
 		cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 	})
 }
@@ -360,9 +309,8 @@ func TestASharedLockHasNoToken(t *testing.T) {
 
 func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		one, two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...), cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...)
-		one.Line()
-		two.Line()
+		one := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
+		two := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--shared")...).Begun()
 		plain := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 3)
 		shown := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
 		require.Equal(t, "rwlock", shown.Kind)
@@ -371,5 +319,30 @@ func TestSharedHoldersAreShownAndAskedTogether(t *testing.T) {
 		require.Equal(t, 143, one.Exit())
 		require.Equal(t, 143, two.Exit())
 		require.Equal(t, 0, plain.Exit())
+	})
+}
+
+func TestACommandThatHoldsForTooLongIsEnded(t *testing.T) {
+	w := cmdtest.World(t)
+	held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--max-hold", "300ms")...)
+	cmd := held.Number()
+	held.Ends(143, "for 300ms")
+	cmdtest.RequireGone(t, cmd)
+	cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--max-hold", "1h")...).Ends(0)
+}
+
+func TestAfterAnUncleanEndACommandWaitsForTheDelay(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		for range 2 {
+			cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 3", "--delay", "1h", "--try")...).Ends(3)
+		}
+		held := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Busy, "--delay", "1h")...).Begun()
+		require.Equal(t, 0, cmdtest.On(t, w, "break", "--yes", w.Path("l")).Exit())
+		held.Ends(term.ExitLost)
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "1h", "--try")...).Ends(term.ExitBusy, "did not release")
+		begun := time.Now()
+		cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0", "--delay", "100ms")...).Ends(0)
+		require.GreaterOrEqual(t, time.Since(begun), 50*time.Millisecond)
+		cmdtest.On(t, w, "doctor", w.Path("l")).Ends(0)
 	})
 }

@@ -124,11 +124,7 @@ func (v *OnceVerb) open(client *coord.Client) (*once.Once, error) {
 	if v.KeepLast != nil {
 		opts = append(opts, once.KeepLast(*v.KeepLast))
 	}
-	o, err := once.New(client, string(v.Path), opts...)
-	if errors.Is(err, coord.ErrInvalid) {
-		err = term.UsageError("%w", err)
-	}
-	return o, err
+	return once.New(client, string(v.Path), opts...)
 }
 
 // errand is the task of a command that runs once.
@@ -145,7 +141,7 @@ func (e *errand) acquire(ctx context.Context, c *conn.Connection, client *coord.
 	}
 	line, err := o.Line(e.verb.Key)
 	if err != nil {
-		return holding{}, term.UsageError("%w", err)
+		return holding{}, err
 	}
 	if own, err := ownAt(ctx, client, line.Dir); err != nil || len(own) > 0 && !e.verb.Try {
 		return holding{}, cmp.Or(err, underItself(conn.NodePath(line.Dir), fmt.Sprint(own)))

@@ -25,9 +25,7 @@ func TestACommandThatWasDoneIsNotRunAgain(t *testing.T) {
 		cmdtest.On(t, w, jobs(w, "a key", "exit 9")...).Ends(0, `"a key" was done`, "status 0")
 		p := cmdtest.On(t, w, append([]string{"--json"}, jobs(w, "a key", "exit 9")...)...)
 		require.Equal(t, 0, p.Exit())
-		story := cmdtest.TheObject(t, p, "once /jobs key -- ")
-		require.Equal(t, "done", story["state"])
-		require.Equal(t, false, story["ran"])
+		require.Subset(t, cmdtest.TheObject(t, p, "once /jobs key -- "), map[string]any{"state": "done", "ran": false})
 		require.Zero(t, cmdtest.On(t, w, "once", "--forget", w.Path("jobs"), "a key").Exit())
 		require.Equal(t, 9, cmdtest.On(t, w, jobs(w, "a key", "exit 9")...).Exit())
 	})
@@ -45,16 +43,9 @@ func TestACommandThatRunsIsWaitedFor(t *testing.T) {
 		first.LetGo(5)
 		require.Equal(t, 9, second.Exit(), "the first has failed")
 		p := cmdtest.On(t, w, "--json", "once", "--list", w.Path("jobs"))
-		list := cmdtest.Parse[struct {
-			Jobs []struct {
-				Key, State, Failure string
-				Attempt             int
-			}
-		}](t, p.Line())
-		require.Len(t, list.Jobs, 1)
-		require.Equal(t, "failed", list.Jobs[0].State)
-		require.Equal(t, "exit status 9", list.Jobs[0].Failure)
-		require.Equal(t, 2, list.Jobs[0].Attempt)
+		jobs := cmdtest.Parse[struct{ Jobs []map[string]any }](t, p.Line()).Jobs
+		require.Len(t, jobs, 1)
+		require.Subset(t, jobs[0], map[string]any{"state": "failed", "failure": "exit status 9", "attempt": 2.0})
 	})
 }
 
@@ -84,17 +75,4 @@ func TestTheNewestJobsAreKept(t *testing.T) {
 		require.Contains(t, lines[2], "c")
 		require.Equal(t, "no jobs", cmdtest.On(t, w, "once", "--list", w.Path("others")).Gives(0))
 	})
-}
-
-func TestWhatIsWrongWithAJobsCommandLineIsTold(t *testing.T) {
-	w := cmdtest.World(t)
-	for line, says := range map[string]string{
-		"once PATH": "no key", "once PATH -- true": "no key", "once --list PATH key": "--list", "once --forget PATH": "a key",
-		"once --forget PATH key -- true": "--forget", "once --at-most-once --attempts 2 PATH key -- true": "choose one",
-		"once --attempts 0 PATH key -- true": "at least one", "once --keep-last 0 PATH key -- true": "at least 1",
-		"once --backoff 1s PATH key -- true":                 "--attempts",
-		"once PATH " + strings.Repeat("x", 201) + " -- true": "200 bytes",
-	} {
-		cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(line, "PATH", w.Path("jobs")))...).Ends(term.ExitUsage, says)
-	}
 }

@@ -59,7 +59,7 @@ func (v *queuePut) Run(s *term.Streams, c *conn.Connection) error {
 			return err
 		}
 		added := 0
-		for batch, err := range v.batches(s) {
+		put := func(batch [][]byte, err error) error {
 			if err == nil {
 				err = v.put(q, batch, c.ConnectTimeout)
 			}
@@ -68,6 +68,20 @@ func (v *queuePut) Run(s *term.Streams, c *conn.Connection) error {
 					With("put", added)
 			}
 			added += len(batch)
+			return nil
+		}
+		var all [][]byte // of those that are put together
+		for item, err := range v.items(s) {
+			if v.Together && err == nil {
+				all = append(all, item)
+			} else if err := put([][]byte{item}, err); err != nil {
+				return err
+			}
+		}
+		if v.Together {
+			if err := put(all, nil); err != nil {
+				return err
+			}
 		}
 		return s.Print(map[string]any{"path": string(v.Path), "put": added}, "")
 	})
@@ -77,30 +91,6 @@ func (v *queuePut) put(q *queue.Queue, batch [][]byte, within time.Duration) err
 	ctx, cancel := context.WithTimeoutCause(context.Background(), within, conn.GaveUp(within))
 	defer cancel()
 	return q.PutBatch(ctx, batch, queue.WithPriority(v.Priority))
-}
-
-// batches gives what to put in one request each: item by item, or all together.
-func (v *queuePut) batches(s *term.Streams) iter.Seq2[[][]byte, error] {
-	if !v.Together {
-		return func(yield func([][]byte, error) bool) {
-			for item, err := range v.items(s) {
-				if !yield([][]byte{item}, err) {
-					return
-				}
-			}
-		}
-	}
-	return func(yield func([][]byte, error) bool) {
-		var all [][]byte
-		for item, err := range v.items(s) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			all = append(all, item)
-		}
-		yield(all, nil)
-	}
 }
 
 // items gives the arguments, or the lines of standard input as they come.

@@ -56,11 +56,10 @@ func (v *queueReceive) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	d := &delivery{verb: v}
 	defer func() { _ = d.input.Close() }() // there may be none
-	j := &job{
+	return (&job{
 		task: d, late: "no item", Verbose: v.Verbose,
 		Paths: conn.NodePaths{v.Path}, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
-	}
-	return j.run(s, c)
+	}).run(s, c)
 }
 
 // delivery is the task of a command that processes an item.

@@ -47,19 +47,7 @@ func TestQueueVerbsPutTakeReceiveCountAndPeek(t *testing.T) {
 		cmdtest.GivesUp(t, func(timeout string) *cmdtest.Process {
 			return cmdtest.Receive(t, w, "true", "--timeout", timeout)
 		})
-		ask(term.ExitUsage, "receive", q)
-		ask(term.ExitUsage, "put", q, "x", "--priority", "1000")
-		ask(term.ExitUsage, "take", "relative")
 	})
-}
-
-func TestQueuePutReadsLines(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, "queue", "put", w.Path("q"))
-	_, err := p.In.Write([]byte("first line\nsecond line\n"))
-	require.NoError(t, err)
-	p.LetGo(0)
-	require.Equal(t, "first line", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
 }
 
 func TestItemsThatAreNoTextAreGivenInBase64(t *testing.T) {
@@ -189,45 +177,6 @@ func TestAnItemThatIsDeliveredAgainAndAgainIsOdd(t *testing.T) {
 	require.Equal(t, term.ExitFailed, p.Exit())
 }
 
-func TestACommandWhoseItemIsLostIsKilled(t *testing.T) {
-	w := cmdtest.World(t)
-	require.Zero(t, cmdtest.On(t, w, "queue", "put", w.Path("q"), "item").Exit())
-	p := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo $$; exec sleep 600")
-	pid := p.Number()
-	var claims []string
-	zktest.Eventually(t, cmdtest.Soon, func() bool {
-		claims, _, _ = w.Admin().Children(w.Path("q/taken"))
-		return len(claims) == 1
-	}, "the item is not taken")
-	require.NoError(t, w.Admin().Delete(w.Path("q/taken/"+claims[0]), -1))
-	require.Equal(t, term.ExitLost, p.Exit())
-	cmdtest.RequireGone(t, pid)
-}
-
-func TestAKilledReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.PutItems(t, w, "item")
-		victim := cmdtest.Mortal(t, w, cmdtest.Receiving(w, cmdtest.Stubborn)...)
-		pid := victim.Number()
-		next := cmdtest.Receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
-		victim.Signal(syscall.SIGKILL)
-		require.Equal(t, "item", next.Gives(0))
-		cmdtest.RequireGone(t, pid)
-	})
-}
-
-func TestAFrozenReceiversCommandIsDeadBeforeAnotherHasTheItem(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		cmdtest.PutItems(t, w, "item")
-		frozen := cmdtest.Mortal(t, w, cmdtest.Receiving(w, cmdtest.Stubborn)...)
-		pid := frozen.Number()
-		next := cmdtest.Receive(t, w, fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; cat`, pid))
-		frozen.Signal(syscall.SIGSTOP)
-		require.Equal(t, "item", next.Gives(0))
-		frozen.EndsBy(syscall.SIGCONT, term.ExitLost)
-	})
-}
-
 func TestACommandGetsTheWholeItem(t *testing.T) {
 	w := cmdtest.World(t)
 	line := strings.Repeat("0123456789", 50_000) // more than a pipe holds
@@ -261,18 +210,6 @@ func TestASignalEndsTheDelayOfAFailedItem(t *testing.T) {
 		p.EndsBy(syscall.SIGTERM, 3)
 		require.Equal(t, "item", cmdtest.Receive(t, w, "cat").Output())
 	})
-}
-
-func TestReceiveTellsItsStoryInJSON(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.PutItems(t, w, "item")
-	p := cmdtest.Receive(t, w, "exit 7", "--json")
-	require.Equal(t, 7, p.Exit())
-	story := cmdtest.Parse[map[string]any](t, strings.TrimSpace(p.Stderr.String()))
-	require.Equal(t, w.Path("q"), story["path"])
-	require.EqualValues(t, 7, story["status"])
-	require.EqualValues(t, 1, story["deliveries"])
-	require.Equal(t, false, story["lost"])
 }
 
 func TestACommandThatCannotBeRunIsNoDelivery(t *testing.T) {

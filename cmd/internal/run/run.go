@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -114,19 +113,13 @@ func (l commandLine) argv() []string {
 }
 
 // inQuotes shows the words of a command.
-func inQuotes(words []string) string {
-	shown := make([]string, len(words))
-	for i, word := range words {
-		shown[i] = strconv.Quote(word)
-	}
-	return strings.Join(shown, " ")
-}
+func inQuotes(words []string) string { return strings.Trim(fmt.Sprintf("%q", words), "[]") }
 
 // Validate is called by kong.
 func (l commandLine) Validate() error {
 	switch argv, words := l.argv(), (commandLine{Cmd: l.Cmd}).argv(); {
 	case l.Command != "" && len(words) > 0:
-		return fmt.Errorf("two commands: %s by -c, and %s behind it; give one of them", strconv.Quote(l.Command), inQuotes(words))
+		return fmt.Errorf("two commands: %q by -c, and %s behind it; give one of them", l.Command, inQuotes(words))
 	case len(argv) == 0 || argv[0] == "":
 		return fmt.Errorf("no command to run: write <cmd> after --, as in %[1]s lock /locks/a -- make deploy, "+
 			"or a line for the shell, as in %[1]s lock /locks/a -c 'make && make deploy'", term.Program)

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,16 +46,26 @@ func TestWhenTheServersGoTheCommandEndsBeforeTheLockIsLost(t *testing.T) {
 				// Before that no server can have given up a session that it
 				// heard of shortly before the outage.
 				cmdtest.InTime(t, cmdtest.Short, func() time.Duration {
-					polite, rude := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("polite"), cmdtest.Busy)...), cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn)...)
-					pids := []int{polite.Number(), rude.Number()}
+					var all []*cmdtest.Process
+					var pids []int
+					for _, args := range [][]string{
+						cmdtest.Sh(w.Path("polite"), cmdtest.Busy), cmdtest.Sh(w.Path("rude"), cmdtest.Stubborn),
+						several(w, "b a", cmdtest.Stubborn),
+					} {
+						all = append(all, cmdtest.Mortal(t, w, args...))
+					}
+					for _, p := range all {
+						pids = append(pids, p.Number())
+					}
 					begin := time.Now()
 					outage.begin(w)
 					for _, pid := range pids {
 						cmdtest.RequireGone(t, pid)
 					}
 					took := time.Since(begin)
-					require.Equal(t, term.ExitLost, polite.Exit())
-					require.Equal(t, term.ExitLost, rude.Exit())
+					for _, p := range all {
+						require.Equal(t, term.ExitLost, p.Exit())
+					}
 					outage.end(w)
 					return took
 				})
@@ -77,27 +86,72 @@ func TestAShortOutageDoesNotEndTheCommand(t *testing.T) {
 	})
 }
 
-func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
-		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...).InLine(w, w.Path("l"), 2)
-		p.Signal(syscall.SIGKILL)
-		cmdtest.RequireGone(t, pid)
-		require.Equal(t, 4, next.Exit())
-		require.Empty(t, next.Output(), "the command lived on while the next one held the lock")
+// kills are which of the processes around a command are killed, one after the
+// other: a second may be dead by the death of the first.
+var kills = map[string]func(owner, guard int) []int{
+	"owner": func(owner, _ int) []int { return []int{owner} },
+	"guard": func(_, guard int) []int { return []int{guard} },
+	"both":  func(owner, guard int) []int { return []int{owner, guard} },
+}
+
+// deadBeforeTheNext has something happen to the processes around a command that
+// ignores TERM, and holds a lock, several, or an item. Who holds them next
+// looks whether the command lives: one for each lock, for none of them may go
+// over earlier.
+func deadBeforeTheNext(t *testing.T, happens func(owner *cmdtest.Process, guard int) (afterwards func())) {
+	t.Helper()
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		cmdtest.PutItems(t, w, "item")
+		const script = "echo $PPID; " + cmdtest.Stubborn
+		for _, c := range []struct{ holder, lines []string }{
+			{cmdtest.Sh(w.Path("l"), script), []string{"l"}},
+			{several(w, "c a b", script), []string{"a", "b", "c"}},
+			{cmdtest.Receiving(w, script), nil},
+		} {
+			// Also on a busy machine, it holds until the others stand in line.
+			owner := cmdtest.Mortal(t, w, append([]string{"--session-timeout", "6s"}, c.holder...)...)
+			guard, pid := owner.Number(), owner.Number()
+			look := fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid)
+			var next []*cmdtest.Process
+			for _, line := range c.lines {
+				next = append(next, cmdtest.On(t, w, cmdtest.Sh(w.Path(line), look)...).InLine(w, w.Path(line), 2))
+			}
+			if c.lines == nil {
+				next = append(next, cmdtest.Receive(t, w, look))
+			}
+			afterwards := happens(owner, guard)
+			cmdtest.RequireGone(t, pid)
+			for _, n := range next {
+				require.Empty(t, n.Gives(4), "the command lived on while another held what it had held")
+			}
+			afterwards()
+		}
 	})
 }
 
+func TestKilledLockTakesItsCommandAlongAndTheNextOneGetsTheLock(t *testing.T) {
+	t.Parallel()
+	for name, victims := range kills {
+		t.Run(name, func(t *testing.T) {
+			deadBeforeTheNext(t, func(owner *cmdtest.Process, guard int) func() {
+				status := term.ExitLost
+				for _, victim := range victims(owner.Pid(), guard) {
+					_ = unix.Kill(victim, unix.SIGKILL)
+					if victim == owner.Pid() {
+						status = 137
+					}
+				}
+				return func() { require.Equal(t, status, owner.Exit()) }
+			})
+		})
+	}
+}
+
 func TestAFrozenLocksCommandIsDeadBeforeTheNextOneHolds(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), cmdtest.Stubborn)...)
-		pid := p.Number()
-		next := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), fmt.Sprintf(`kill -0 %d 2>/dev/null && echo lives; exit 4`, pid))...).InLine(w, w.Path("l"), 2)
-		p.Signal(syscall.SIGSTOP)
-		require.Equal(t, 4, next.Exit())
-		require.Empty(t, next.Output(), "the command lived on while the next one held the lock")
-		p.EndsBy(syscall.SIGCONT, term.ExitLost)
+	t.Parallel()
+	deadBeforeTheNext(t, func(owner *cmdtest.Process, _ int) func() {
+		owner.Signal(syscall.SIGSTOP)
+		return func() { owner.EndsBy(syscall.SIGCONT, term.ExitLost) }
 	})
 }
 
@@ -123,16 +177,32 @@ func TestAShortFreezeDoesNotEndTheCommand(t *testing.T) {
 	p.LetGo(5)
 }
 
-func TestALockWhoseSessionExpiresIsLost(t *testing.T) {
+func TestACommandIsKilledWhenWhatItHoldsIsLost(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $COORD_NODE; `+cmdtest.Stubborn)...)
-		_, stat, err := w.Admin().Exists(p.Line())
-		require.NoError(t, err)
-		pid := p.Number()
-		w.ExpireSession(stat.EphemeralOwner)
-		require.Equal(t, term.ExitLost, p.Exit())
-		cmdtest.RequireGone(t, pid)
-		require.Contains(t, p.Stderr.String(), w.Path("l"))
+		expire := func(node string) {
+			_, stat, err := w.Admin().Exists(node)
+			require.NoError(t, err)
+			w.ExpireSession(stat.EphemeralOwner)
+		}
+		remove := func(node string) { require.NoError(t, w.Admin().Delete(node, -1)) }
+		cmdtest.PutItems(t, w, "item")
+		other := cmdtest.Member(t, w, 2, "exit 0")
+		const script = `echo $COORD_NODE; ` + cmdtest.Stubborn
+		for what, c := range map[string]struct {
+			args []string
+			lose func(node string)
+		}{
+			w.Path("l"): {cmdtest.Sh(w.Path("l"), script), expire},
+			"the place": {cmdtest.Round(w, 2, script), expire},
+			"the item":  {cmdtest.Receiving(w, script), remove},
+		} {
+			p := cmdtest.On(t, w, c.args...)
+			node, pid := p.Line(), p.Number()
+			c.lose(node)
+			p.Ends(term.ExitLost, "lost "+what)
+			cmdtest.RequireGone(t, pid)
+		}
+		require.Equal(t, exitMissing, other.Exit())
 	})
 }
 
@@ -161,44 +231,6 @@ func TestASignalEndsTheWaitAndLeavesTheLine(t *testing.T) {
 	})
 }
 
-func TestASignalEndsTheAttemptToConnect(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
-	p.EndsBy(syscall.SIGTERM, 128+15)
-}
-
-// handles reports whether a process has a handler for a signal. Where that
-// cannot be known it says yes.
-func handles(pid int, s syscall.Signal) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return true
-	}
-	return mask(string(status), "SigCgt:")&(1<<(s-1)) != 0
-}
-
-func mask(status, name string) uint64 {
-	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, name); ok {
-			m, _ := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
-			return m
-		}
-	}
-	return 0
-}
-
-func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; `+cmdtest.Stubborn)...)
-	guard := p.Number()
-	pid := p.Number()
-	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
-	require.Equal(t, term.ExitLost, p.Exit())
-	cmdtest.RequireGone(t, pid)
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-}
-
 func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
 	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; `+cmdtest.Stubborn)...)
@@ -211,18 +243,6 @@ func TestAFrozenGuardDoesNotSaveTheCommandOfALostLock(t *testing.T) {
 	require.Equal(t, term.ExitLost, p.Exit())
 	require.NotContains(t, p.Stderr.String(), "may be running still")
 	cmdtest.RequireGone(t, pid)
-}
-
-func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("left out: needs Linux's /proc")
-	}
-	w := zktest.New(t, zktest.Embedded)
-	args := append([]string{"-c", `trap '' HUP; exec "$0" "$@"`, cmdtest.Coorddemo(t)}, cmdtest.Target(w)...)
-	p := cmdtest.StartAs(t, exec.Command("sh", append(args, "lock", w.Path("l"), "--", "cat", "/proc/self/status")...))
-	ignored := mask(p.Output(), "SigIgn:") & (1<<31 - 1) // real-time signals are the caller's affair
-	require.EqualValues(t, 1<<(syscall.SIGHUP-1), ignored)
 }
 
 func TestAWaitInVainIsReportedInJSON(t *testing.T) {
@@ -283,6 +303,34 @@ func TestAnInterruptedWaitIsReportedInJSON(t *testing.T) {
 	requireInterruptTold(t, p)
 }
 
+func TestAVerbTellsItsStoryInJSON(t *testing.T) {
+	w := cmdtest.World(t)
+	cmdtest.PutItems(t, w, "item")
+	for verb, c := range map[string]struct {
+		args   []string
+		status int
+		story  map[string]any
+	}{
+		"lock": {cmdtest.Sh(w.Path("l"), "exit 3"), 3, map[string]any{"path": w.Path("l")}},
+		"queue": {
+			[]string{"queue", "receive", w.Path("q"), "--", "sh", "-c", "exit 7"}, 7,
+			map[string]any{"path": w.Path("q"), "deliveries": 1.0},
+		},
+		"doublebarrier": {
+			cmdtest.Round(w, 1, "true"), 0,
+			map[string]any{"path": w.Path("b"), "round": 1.0, "index": 0.0, "members": 1.0, "missing": []any{}},
+		},
+	} {
+		p := cmdtest.On(t, w, append([]string{"--json"}, c.args...)...)
+		require.Empty(t, p.Gives(c.status), "standard output belongs to the command")
+		story := cmdtest.Parse[map[string]any](t, p.Stderr.String())
+		require.Subset(t, story, c.story)
+		require.EqualValues(t, c.status, story["status"])
+		require.Equal(t, false, story["lost"])
+		require.Equal(t, verb == "lock", story["token"] != nil, verb)
+	}
+}
+
 func requireInterruptTold(t *testing.T, p *cmdtest.Process) {
 	t.Helper()
 	p.EndsBy(syscall.SIGINT, 130)
@@ -315,15 +363,17 @@ func TestTakeRemovesNothingWhereItsOutputIsClosed(t *testing.T) {
 	require.Equal(t, "0", cmdtest.On(t, w, "queue", "len", w.Path("q")).Output())
 }
 
-// withStderr runs a lock whose standard error is the given file, with a command
-// that prints when it gets TERM.
+// withStderr runs a lock whose standard error is the given file, asks for it,
+// and sees it released; its command prints when it gets TERM.
 func withStderr(t *testing.T, w *zktest.World, stderr *os.File, options ...string) *cmdtest.Process {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" 2>&3`, cmdtest.Coorddemo(t)}, append(cmdtest.Target(w),
 		cmdtest.Sh(w.Path("l"), `exec 2>/dev/null; trap 'echo term; exit 9' TERM; `+cmdtest.Busy, options...)...)...)...)
 	cmd.ExtraFiles = []*os.File{stderr}
-	p := cmdtest.StartAs(t, cmd)
-	p.Number()
+	p := cmdtest.StartAs(t, cmd).Begun()
+	require.NoError(t, stderr.Close())
+	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
+	require.Equal(t, "term", p.Line())
 	return p
 }
 
@@ -331,12 +381,8 @@ func TestANoteThatIsNotReadDoesNotEndTheProcess(t *testing.T) {
 	w := cmdtest.World(t)
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	p := withStderr(t, w, write)
-	require.NoError(t, write.Close())
 	require.NoError(t, read.Close())
-	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit())
-	require.Equal(t, "term", p.Line())
-	require.Equal(t, 9, p.Exit())
+	require.Equal(t, 9, withStderr(t, w, write).Exit())
 }
 
 func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
@@ -351,9 +397,6 @@ func TestNothingWaitsForANoteThatIsStuck(t *testing.T) {
 	}
 	require.NoError(t, unix.SetNonblock(fd, false))
 	p := withStderr(t, w, write, "--verbose")
-	require.NoError(t, write.Close())
-	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l"), "--wait", "--timeout", "30s").Exit(), "it is released")
-	require.Equal(t, "term", p.Line())
 	require.NoError(t, read.Close())
 	require.Equal(t, 9, p.Exit())
 }
@@ -382,41 +425,6 @@ func TestTheCommandsNameAndArgumentsAreBytes(t *testing.T) {
 	require.Equal(t, " ff e9", cmdtest.On(t, w, "lock", w.Path("l"), "--", name, "\xff\xe9").Gives(0))
 	require.Equal(t, 0, cmdtest.On(t, w, "queue", "put", w.Path("q"), "\xff\xe9").Exit())
 	require.Equal(t, "\xff\xe9", cmdtest.On(t, w, "queue", "take", w.Path("q")).Output())
-}
-
-func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("left out: needs Linux's process table")
-	}
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.Mortal(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
-	guard, reaper := p.Number(), p.Number()
-	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
-	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
-	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
-	require.Equal(t, term.ExitLost, p.Exit())
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1, "it was released, though something may be running still")
-	require.Contains(t, p.Stderr.String(), "may be running still")
-	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
-}
-
-func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("left out: needs Linux's /proc")
-	}
-	w := zktest.New(t, zktest.Embedded)
-	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", "sh", "-c", `grep SigIgn /proc/self/status; echo $PPID; exec sleep 1000`)
-	for range 2 {
-		require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
-		require.NoError(t, unix.Kill(p.Number(), unix.SIGKILL))
-	}
-	require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
-	p.Number()
-	p.EndsBy(syscall.SIGTERM, 143)
 }
 
 func TestTheObjectHasRoomBesideNotesThatAreNotRead(t *testing.T) {

@@ -86,11 +86,7 @@ func (v *ShardsVerb) open(client *coord.Client) (*shards.Shards, error) {
 	if v.DrainTimeout != nil {
 		opts = append(opts, shards.DrainTimeout(*v.DrainTimeout))
 	}
-	sh, err := shards.New(client, string(v.Path), opts...)
-	if errors.Is(err, coord.ErrInvalid) {
-		err = term.UsageError("%w", err)
-	}
-	return sh, err
+	return shards.New(client, string(v.Path), opts...)
 }
 
 // show prints the keys, the desired and the effective owner of each.

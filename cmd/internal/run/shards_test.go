@@ -48,8 +48,6 @@ func TestCommandsRunForTheKeysOfAMember(t *testing.T) {
 func TestACommandThatFailsEndsItsMember(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		require.Equal(t, 7, cmdtest.On(t, w, shared(w, `test "$COORD_KEY" = a && exit 7; exec sleep 100`, "--keys", "a,b")...).Exit())
-		cmdtest.On(t, w, shared(w, "true", "--keys", "a,a")...).Ends(term.ExitUsage, "twice")
-		cmdtest.On(t, w, "shards", "--keys", "a", "--ranges", "2", w.Path("shards"), "--", "true").Ends(term.ExitUsage, "choose one")
 		cmdtest.On(t, w, "shards", w.Path("none")).Ends(term.ExitFailed, "there is no plan")
 	})
 }

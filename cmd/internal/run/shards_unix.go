@@ -5,11 +5,8 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path"
-	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/self"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/attend"
 	"github.com/zkcoord/zkcoord/coord/shards"
 )
 
@@ -35,7 +31,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	asked, calm := untilSignal(context.Background(), signals)
 	defer calm()
 	m := &shardsMember{verb: v, streams: s}
-	c.Share = m.share
+	c.Share = m.attended.share
 	v.ApplyTo(c, v.argv()[0])
 	client, err := c.Open(asked)
 	if err != nil {
@@ -48,7 +44,7 @@ func (v *ShardsVerb) member(s *term.Streams, c *conn.Connection) error {
 	}
 	sh, err := v.open(client)
 	if err != nil {
-		return err
+		return conn.Failure(err)
 	}
 	over := make(chan struct{})
 	defer close(over)
@@ -72,23 +68,7 @@ type shardsMember struct {
 	streams   *term.Streams
 	client    *coord.Client
 	killAfter time.Duration
-
-	mu       sync.Mutex
-	attended *os.File // the connection to the host's attendant, or nil
-	guards   []*guard.Process
-}
-
-// share gets each new connection to the attendant; every guard keeps it.
-func (m *shardsMember) share(connection *os.File) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.attended != nil {
-		_ = m.attended.Close() // an attendant's that is gone
-	}
-	m.attended = connection
-	for _, g := range m.guards {
-		g.Keep(connection)
-	}
+	attended  attended
 }
 
 func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) {
@@ -98,21 +78,9 @@ func (m *shardsMember) start(h *coord.Hold, key string) (*guard.Process, error) 
 	}
 	cmd.Env = append(alone(h).environment(conn.NodePaths{conn.NodePath(path.Dir(h.Node()))}), "COORD_KEY="+key)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g, err := guard.Start(guard.Options{
-		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: m.killAfter, Keep: m.attended,
+	return m.attended.guard(guard.Options{
+		Guard: cmd, Argv: m.verb.argv(), Deadline: guard.InstantOf(h.Deadline()), KillAfter: m.killAfter,
 	})
-	if err == nil {
-		m.guards = append(m.guards, g)
-	}
-	return g, err
-}
-
-func (m *shardsMember) forget(g *guard.Process) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.guards = slices.DeleteFunc(m.guards, func(other *guard.Process) bool { return other == g })
 }
 
 // work runs the command for a key. It returns when nothing of the command is
@@ -122,7 +90,7 @@ func (m *shardsMember) work(ctx context.Context, key string, h *coord.Hold) erro
 	if err != nil {
 		return &term.ExitError{Code: term.ExitOwnFault, Err: err}
 	}
-	defer m.forget(g)
+	defer m.attended.ended(g)
 	end, asked := m.watch(ctx, g, h)
 	switch {
 	case end.Kind == guard.Failed:
@@ -181,13 +149,9 @@ func (m *shardsMember) watch(ctx context.Context, g *guard.Process, h *coord.Hol
 // still, so no key is released before the session runs out. The guards end the
 // other commands.
 func (m *shardsMember) abandon(key string) {
-	m.mu.Lock()
-	if m.attended != nil {
-		_ = attend.Leave(m.attended) // if it is gone, so is what it was told
-	}
-	m.mu.Unlock()
-	m.streams.Note("%v", fmt.Errorf("something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
-		key, m.client.SessionTimeout()))
+	m.attended.leave()
+	m.streams.Note("something of the command of %s may be running still; nothing is released before the session ends, in at most %v",
+		key, m.client.SessionTimeout())
 	if told, ok := m.streams.Err.(*term.Notes); ok {
 		told.Drain()
 	}

@@ -82,11 +82,10 @@ func (v *SlotVerb) Run(s *term.Streams, c *conn.Connection) error {
 	}
 	at := &seat{turn: &turn{paths: conn.NodePaths{v.Path}, try: v.Try}, verb: v}
 	at.open = at.take
-	j := &job{
+	return (&job{
 		task: at, late: "no number", Verbose: v.Verbose,
 		Paths: at.paths, commandLine: v.commandLine, Timeout: v.Timeout, KillAfter: v.KillAfter, IgnoreRevoke: v.OnRevoke == "ignore",
-	}
-	return j.run(s, c)
+	}).run(s, c)
 }
 
 // seat is the task of a command with a number.
@@ -106,9 +105,6 @@ func (t *seat) take(client *coord.Client, _ conn.NodePath) (acquirer, error) {
 		opts = append(opts, slots.Durable(v.Durable, cooldown))
 	}
 	s, err := slots.New(client, string(t.verb.Path), t.verb.count(), opts...)
-	if errors.Is(err, coord.ErrInvalid) {
-		err = term.UsageError("%w", err)
-	}
 	return func(ctx context.Context, try bool) (*coord.Hold, error) {
 		acquire := s.Acquire
 		if try {

@@ -3,7 +3,6 @@
 package run
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,19 +26,11 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		cmdtest.On(t, w, numbered(w, "exit 9", "--timeout", "0.5")...).Ends(term.ExitTimeout, "no number", "held by")
 		cmdtest.On(t, w, "slot", "--forget", "host1", w.Path("ids")).Ends(term.ExitBusy, "host1")
 		p := cmdtest.On(t, w, "--json", "slot", "--list", w.Path("ids"))
-		list := cmdtest.Parse[struct {
-			Slots []struct {
-				Slot  int
-				Held  bool
-				For   string
-				Token int64
-				Owner string
-			}
-		}](t, p.Line())
-		require.Len(t, list.Slots, 2)
-		require.True(t, list.Slots[0].Held)
-		require.Equal(t, "host1", list.Slots[1].For)
-		require.Positive(t, list.Slots[1].Token)
+		slots := cmdtest.Parse[struct{ Slots []map[string]any }](t, p.Line()).Slots
+		require.Len(t, slots, 2)
+		require.Equal(t, true, slots[0]["held"])
+		require.Equal(t, "host1", slots[1]["for"])
+		require.Positive(t, slots[1]["token"])
 		third := cmdtest.On(t, w, numbered(w, `echo $COORD_SLOT`, "--verbose")...)
 		third.Tells("held by")
 		first.LetGo(5)
@@ -53,15 +44,4 @@ func TestACommandHasANumberOfItsOwn(t *testing.T) {
 		require.NotContains(t, cmdtest.On(t, w, "slot", "--list", w.Path("ids")).Gives(0), "host1")
 		require.Equal(t, "no slots", cmdtest.On(t, w, "slot", "--list", w.Path("others")).Gives(0))
 	})
-}
-
-func TestWhatIsWrongWithASlotsCommandLineIsTold(t *testing.T) {
-	w := cmdtest.World(t)
-	for line, says := range map[string]string{
-		"slot PATH": "how many slots", "slot PATH 0 -- true": "at least 1", "slot PATH x -- true": `"x"`, "slot PATH 2": "no command",
-		"slot --list PATH 2": "--list", "slot --forget a PATH 2 -- true": "--forget", "slot --cooldown 1h PATH 2 -- true": "--durable",
-		"slot --durable " + strings.Repeat("x", 1001) + " PATH 2 -- true": "1000",
-	} {
-		cmdtest.On(t, w, strings.Fields(strings.ReplaceAll(line, "PATH", w.Path("ids")))...).Ends(term.ExitUsage, says)
-	}
 }

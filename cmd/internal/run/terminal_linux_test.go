@@ -41,24 +41,15 @@ func TestAnEndOfInputAtAQuestionEndsItsLine(t *testing.T) {
 	holder.LetGo(5)
 }
 
-func TestTheCommandReadsFromTheTerminalAndTheShellGetsItBack(t *testing.T) {
+func TestTheCommandReadsFromTheTerminalAlsoWhenItWasStoppedAndTheShellGetsItBack(t *testing.T) {
 	w := cmdtest.World(t)
-	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?`+"\n")
+	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x; read x; echo got-$x'; echo done-$?`+"\n")
 	tty.Sees("ready")
 	tty.Answers("words\n", "got-words")
-	tty.Sees("done-0")
-	tty.Answers("echo still-$((1+1))\n", "still-2")
-}
-
-func TestTheStopKeyStopsTheCommandAndForegroundContinuesIt(t *testing.T) {
-	w := cmdtest.World(t)
-	tty := cmdtest.OnShell(t, w, `$D $T lock `+w.Path("l")+` -- sh -c 'echo rea""dy; read x; echo got-$x'; echo done-$?`+"\n")
-	tty.Sees("ready")
 	tty.Answers(cmdtest.Stop, "unless continued")
-	tty.Press("echo back-$((1+1))\n")
-	tty.Sees("back-2")
+	tty.Answers("echo back-$((1+1))\n", "back-2")
 	tty.Press("fg\n")
-	tty.Answers("words\n", "got-words")
+	tty.Answers("more\n", "got-more")
 	// What the shell says about the job's end differs from shell to shell; that
 	// it has the terminal again does not.
 	tty.Answers("echo still-$((1+1))\n", "still-2")
@@ -126,8 +117,7 @@ func TestWithoutAShellAboveTheStopKeyDoesNotStop(t *testing.T) {
 	tty := cmdtest.OnTerminal(t, w, cmdtest.Coorddemo(t), "--session-timeout", "20s", "lock", w.Path("l"), "--", "sh", "-c", "echo ready; read x; echo got-$x")
 	tty.Sees("ready")
 	tty.Answers(cmdtest.Stop, "unless continued")
-	tty.Press("words\n")
-	tty.Sees("got-words")
+	tty.Answers("words\n", "got-words")
 	require.NoError(t, tty.Cmd.Wait())
 }
 
@@ -167,8 +157,7 @@ func TestALockBroughtToTheForegroundHandsTheTerminalOn(t *testing.T) {
 	tty.Sees("goes on holding") // it read from the terminal in the background, and was stopped for that
 	tty.Press("fg\n")
 	tty.Answers("words\n", "got-words")
-	tty.Press("echo still-$((1+1))\n")
-	tty.Sees("still-2")
+	tty.Answers("echo still-$((1+1))\n", "still-2")
 }
 
 func TestBreakAsksThePersonAtTheTerminal(t *testing.T) {
@@ -209,29 +198,11 @@ type ordinary struct{ program, su string }
 func newOrdinary(t *testing.T) ordinary {
 	t.Helper()
 	setpriv, err := exec.LookPath("setpriv")
-	if os.Geteuid() != 0 || err != nil {
-		t.Skip("left out: needs root, to make a file set-user-ID, and setpriv")
+	if err != nil {
+		t.Skip("left out: needs setpriv")
 	}
-	dir, err := os.MkdirTemp("", "coorddemo-") // not t.TempDir, which only its user may enter
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	var fs unix.Statfs_t
-	require.NoError(t, unix.Statfs(dir, &fs))
-	if fs.Flags&unix.ST_NOSUID != 0 {
-		t.Skip("left out: files here cannot be set-user-ID")
-	}
-	o := ordinary{program: filepath.Join(dir, "coorddemo"), su: filepath.Join(dir, "su")}
-	copyFile(t, o.program, cmdtest.Coorddemo(t), 0o755)
-	copyFile(t, o.su, setpriv, 0o755|os.ModeSetuid)
-	return o
-}
-
-func copyFile(t *testing.T, to, from string, mode os.FileMode) {
-	t.Helper()
-	program, err := os.ReadFile(from)
-	require.NoError(t, err)
-	zktest.WriteProgram(t, to, program, mode)
+	program, su := cmdtest.ForAllUsers(t, cmdtest.Coorddemo(t), setpriv)
+	return ordinary{program, su}
 }
 
 // lock starts coorddemo as that user. The command finds su as $SU.
@@ -249,22 +220,10 @@ func TestACommandThatChangesItsUserIsReportedAtOnceAndInJSON(t *testing.T) {
 	o, w := newOrdinary(t), zktest.New(t, zktest.Embedded)
 	p := o.lock(t, w, "sh", "-c", `exec $SU sh -c 'echo $$; exec cat'`)
 	pid := p.Number()
-	zktest.Eventually(t, cmdtest.Soon, func() bool { return strings.Contains(p.Stderr.String(), "runs as another user") }, "the message")
+	p.Tells("runs as another user")
 	require.True(t, cmdtest.Alive(pid))
 	p.LetGo(0)
-	require.EqualValues(t, []any{float64(pid)}, storyOf(t, p)["unstoppable"])
-}
-
-// storyOf is the line of JSON on standard error, where there are notes as well.
-func storyOf(t *testing.T, p *cmdtest.Process) map[string]any {
-	t.Helper()
-	for line := range strings.Lines(p.Stderr.String()) {
-		if strings.HasPrefix(line, "{") {
-			return cmdtest.Parse[map[string]any](t, line)
-		}
-	}
-	require.FailNow(t, "no JSON", p.Stderr.String())
-	panic("unreachable")
+	require.EqualValues(t, []any{float64(pid)}, cmdtest.Told(t, p.Stderr.String())[0]["unstoppable"])
 }
 
 func TestACommandOfAnotherUserIsReportedBeforeTheWait(t *testing.T) {
@@ -274,8 +233,8 @@ func TestACommandOfAnotherUserIsReportedBeforeTheWait(t *testing.T) {
 	p := o.lock(t, w, o.su, "--reuid=0", "echo", "never")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 2)
 	require.Contains(t, p.Stderr.String(), "runs as another user")
-	p.Signal(syscall.SIGTERM)
-	require.Empty(t, p.Gives(143))
+	p.EndsBy(syscall.SIGTERM, 143)
+	require.Empty(t, p.Output())
 }
 
 func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
@@ -286,30 +245,64 @@ func TestWhatCannotBeStoppedKeepsTheLockUntilTheSessionEnds(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("l")).Exit())
 	require.Equal(t, term.ExitLost, p.Exit())
-	names, _, err := w.Admin().Children(w.Path("l"))
-	require.NoError(t, err)
-	require.Len(t, names, 1, "it was released, though something is running still")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // it was not released, for something is running still
 	require.True(t, cmdtest.Alive(pid))
-	require.EqualValues(t, []any{float64(pid)}, storyOf(t, p)["unstoppable"])
+	require.EqualValues(t, []any{float64(pid)}, cmdtest.Told(t, p.Stderr.String())[0]["unstoppable"])
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
 }
 
-func TestTheProcessesThatGuardHaveNamesAndGroupsOfTheirOwn(t *testing.T) {
+func TestUnderNohupTheCommandIgnoresHangUps(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; cat`)...)
-	name := filepath.Base(cmdtest.Coorddemo(t))
+	args := append([]string{"-c", `trap '' HUP; exec "$0" "$@"`, cmdtest.Coorddemo(t)}, cmdtest.Target(w)...)
+	p := cmdtest.StartAs(t, exec.Command("sh", append(args, "lock", w.Path("l"), "--", "cat", "/proc/self/status")...))
+	ignored := mask(p.Output(), "SigIgn:") & (1<<31 - 1) // real-time signals are the caller's affair
+	require.EqualValues(t, 1<<(syscall.SIGHUP-1), ignored)
+}
+
+func TestWhenAllThatGuardsIsKilledNothingIsReleased(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.Mortal(t, w, append([]string{"--json"}, cmdtest.Sh(w.Path("l"), `echo $PPID; read -r _ _ _ r _ </proc/$PPID/stat; echo $r; exec sleep 1000`)...)...)
+	guard, reaper := p.Number(), p.Number()
+	require.NoError(t, unix.Kill(reaper, unix.SIGSTOP))
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	require.NoError(t, unix.Kill(reaper, unix.SIGKILL))
+	require.Equal(t, term.ExitLost, p.Exit())
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 1) // it was not released, for something may be running still
+	require.Contains(t, p.Stderr.String(), "may be running still")
+	cmdtest.AwaitContenders(t, w.Admin(), w.Path("l"), 0)
+}
+
+func TestTheSecondTermsCommandHasTheSignalsOfTheFirst(t *testing.T) {
+	w := cmdtest.World(t)
+	p := cmdtest.On(t, w, "elect", "--again", w.Path("e"), "--", "sh", "-c", `grep SigIgn /proc/self/status; echo $PPID; exec sleep 1000`)
 	for range 2 {
-		pid := p.Number()
-		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		require.NoError(t, err)
-		called, _, _ := strings.Cut(string(words), "\x00")
-		require.NotEqual(t, name, filepath.Base(called), "pidof finds it")
-		short, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		require.NoError(t, err)
-		require.NotEqual(t, name, strings.TrimSpace(string(short)), "killall finds it")
-		group, err := unix.Getpgid(pid)
-		require.NoError(t, err)
-		require.Equal(t, pid, group)
+		require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
+		require.NoError(t, unix.Kill(p.Number(), unix.SIGKILL))
 	}
-	p.LetGo(0)
+	require.Zero(t, mask(p.Line(), "SigIgn:")&(1<<31-1))
+	p.Number()
+	p.EndsBy(syscall.SIGTERM, 143)
+}
+
+func TestASignalEndsTheAttemptToConnect(t *testing.T) {
+	t.Parallel()
+	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "1h", "lock", "/l", "--", "true")
+	zktest.Eventually(t, cmdtest.Soon, func() bool { return handles(p.Pid(), syscall.SIGTERM) }, "coorddemo listens to signals")
+	p.EndsBy(syscall.SIGTERM, 128+15)
+}
+
+// handles reports whether a process has a handler for a signal.
+func handles(pid int, s syscall.Signal) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return mask(string(status), "SigCgt:")&(1<<(s-1)) != 0
+}
+
+func mask(status, name string) uint64 {
+	for line := range strings.Lines(status) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			m, _ := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+			return m
+		}
+	}
+	return 0
 }

@@ -109,11 +109,7 @@ const busyJobs = `w='while :; do echo $COORD_TOKEN; sleep 0.01; done >>'$DIARY; 
 
 func TestNothingWritesForAnOldHolderAfterANewOne(t *testing.T) {
 	t.Parallel()
-	for name, victims := range map[string]func(owner, guard int) []int{
-		"owner": func(owner, _ int) []int { return []int{owner} },
-		"guard": func(_, guard int) []int { return []int{guard} },
-		"both":  func(owner, guard int) []int { return []int{owner, guard} },
-	} {
+	for name, victims := range kills {
 		t.Run(name, func(t *testing.T) {
 			inLanes(t, func(t *testing.T, w *zktest.World, next func() bool) {
 				diary := filepath.Join(t.TempDir(), "diary")
@@ -125,7 +121,7 @@ func TestNothingWritesForAnOldHolderAfterANewOne(t *testing.T) {
 					successor := cmdtest.Mortal(t, w, cmdtest.Sh(w.Path("l"), script)...).InLine(w, w.Path("l"), 2)
 					<-time.After(between(0, zktest.SessionTimeout/4))
 					for _, pid := range victims(p.Pid(), guard) {
-						_ = unix.Kill(pid, syscall.SIGKILL) // the second may be dead by the death of the first
+						_ = unix.Kill(pid, syscall.SIGKILL)
 					}
 					p, guard = successor, successor.Number()
 				}

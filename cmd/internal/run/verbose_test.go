@@ -78,8 +78,7 @@ func TestAWaitInVainSaysWhoHolds(t *testing.T) {
 			object := inVain(t, w, status, []string{`held by "sh `, `", there for `, "; 1 other waits"}, args...)
 			require.Len(t, owners(object["holders"]), 1, kind)
 			require.Contains(t, owners(object["holders"])[0], "sh ", kind)
-			require.EqualValues(t, 1, object["holding"], kind)
-			require.EqualValues(t, 1, object["waiting"], kind)
+			require.Subset(t, object, map[string]any{"holding": 1.0, "waiting": 1.0}, kind)
 			require.NotContains(t, object, "place", kind)
 			waiter.EndsBy(15, 143)
 			holder.LetGo(5)
@@ -95,8 +94,7 @@ func TestARoundThatDoesNotBeginSaysHowManyCame(t *testing.T) {
 			return append(append([]string{"doublebarrier", "-n", "3"}, options...), w.Path("b"), "--", "true")
 		}
 		object := inVain(t, w, term.ExitTimeout, []string{"not all 3 came", `2 of 3 have come, first "sh `}, round("--timeout", "0.3")...)
-		require.EqualValues(t, 2, object["came"])
-		require.EqualValues(t, 3, object["members"])
+		require.Subset(t, object, map[string]any{"came": 2.0, "members": 3.0})
 		require.Contains(t, owners(object["there"])[0], "sh ")
 		second, third := cmdtest.Member(t, w, 3, cmdtest.UntilEOF), cmdtest.Member(t, w, 3, cmdtest.UntilEOF)
 		third.Line()
@@ -114,8 +112,7 @@ func TestAnItemThatDoesNotComeSaysWhatIsInTheQueueAndWithWhom(t *testing.T) {
 		worker := cmdtest.On(t, w, "queue", "receive", w.Path("q"), "--", "sh", "-c", "echo has; cat >/dev/null; "+cmdtest.Busy).Begun()
 		object := inVain(t, w, term.ExitTimeout, []string{"no item", "1 item, 1 in hand, held by \"sh "},
 			"queue", "receive", "--timeout", "0.3", w.Path("q"), "--", "true")
-		require.EqualValues(t, 1, object["items"])
-		require.EqualValues(t, 1, object["in_hand"])
+		require.Subset(t, object, map[string]any{"items": 1.0, "in_hand": 1.0})
 		require.Len(t, object["holders"], 1)
 		require.Equal(t, 0, cmdtest.On(t, w, "revoke", w.Path("q")).Exit())
 		worker.Exit()
@@ -177,8 +174,7 @@ func TestVerboseInJSONIsObjects(t *testing.T) {
 	require.EqualValues(t, 2, events["waiting"]["place"])
 	require.Len(t, events["waiting"]["holders"], 1)
 	require.NotEmpty(t, events["holds"]["node"])
-	require.EqualValues(t, 3, events[nil]["status"], "the last one")
-	require.EqualValues(t, 0, events[nil]["outages"])
+	require.Subset(t, events[nil], map[string]any{"status": 3.0, "outages": 0.0}, "the last one")
 }
 
 func TestVerboseTellsOfOutages(t *testing.T) {
@@ -219,13 +215,6 @@ func TestAHoldThatIsNotConfirmedIsToldOfBeforeItIsLost(t *testing.T) {
 		w.Thaw()
 		return strings.Contains(p.Stderr.String(), "the servers do not confirm that "+w.Path("l")+" is held: unless they do")
 	}, "it is told of")
-}
-
-func TestVerboseGoesWithACommand(t *testing.T) {
-	t.Parallel()
-	for _, question := range []string{"--who", "--observe"} {
-		cmdtest.Start(t, "--zk", "127.0.0.1:1", "elect", question, "-v", "/e").Ends(term.ExitUsage, "--verbose")
-	}
 }
 
 // A look may return when the wait is over: nothing waits for it.

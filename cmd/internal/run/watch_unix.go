@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/guard"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
@@ -38,8 +39,8 @@ func (r *run) execute() (end guard.Event, err error) {
 	defer r.tty.Close()
 	r.sent = r.hold.Deadline()
 	r.deadline = guard.InstantOf(r.sent)
-	r.guard, err = r.attended.guard(r.client, guard.Options{
-		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty,
+	r.guard, err = r.attended.guard(guard.Options{
+		Guard: cmd, Argv: r.argv(), Deadline: r.deadline, KillAfter: r.killAfter, Terminal: r.tty, Farewell: farewell(r.client),
 	})
 	if err != nil {
 		return end, err
@@ -213,25 +214,16 @@ func (r *run) lost(end guard.Event) error {
 // firstLoss asks all together, since they share the time, and returns the first
 // loss reported, or nil if there is none.
 func firstLoss[T any](ctx context.Context, all []T, ask func(context.Context, T) error) error {
-	ctx, over := context.WithCancel(ctx)
-	defer over()
-	losses := make(chan error, len(all))
-	var asked sync.WaitGroup
+	asked, ctx := errgroup.WithContext(ctx)
 	for _, one := range all {
-		asked.Go(func() {
+		asked.Go(func() error {
 			if err := ask(ctx, one); errors.Is(err, coord.ErrLost) {
-				losses <- err
-				over()
+				return err
 			}
+			return nil
 		})
 	}
-	asked.Wait()
-	select {
-	case err := <-losses:
-		return err
-	default:
-		return nil
-	}
+	return asked.Wait()
 }
 
 // remains says which processes of the command may still run.

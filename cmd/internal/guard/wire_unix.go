@@ -1,3 +1,5 @@
+//go:build linux || darwin || freebsd || openbsd
+
 package guard
 
 import "syscall"
@@ -30,10 +32,10 @@ type order struct {
 }
 
 type setup struct {
-	Argv       [][]byte `json:"argv"`       // bytes: an argument need not be UTF-8
-	KillAfter  int64    `json:"kill_after"` // nanoseconds
-	OwnerGroup int      `json:"owner_group"`
-	Foreground bool     `json:"foreground"` // hand the terminal to the command
+	Argv       []byte `json:"argv"`       // a NUL between the words, which need not be UTF-8
+	KillAfter  int64  `json:"kill_after"` // nanoseconds
+	OwnerGroup int    `json:"owner_group"`
+	Foreground bool   `json:"foreground"` // hand the terminal to the command
 }
 
 // Kind says what an event is.
