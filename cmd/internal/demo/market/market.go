@@ -31,7 +31,7 @@ type Market struct {
 	Client    *coord.Client
 	Producer  func(name string, items int) (*exec.Cmd, error) // starts a Worker that produces, on its stdin and stdout
 	Consumer  func() (*exec.Cmd, error)                       // one that consumes
-	Watch     func(Progress)                                  // gets everything that happens; called by one goroutine
+	crew.Audience
 
 	crew    *crew.Crew[message]
 	state   map[string]itemState
@@ -41,15 +41,6 @@ type Market struct {
 }
 
 type itemState struct{ put, acked int }
-
-// Progress is one thing that happened.
-type Progress struct {
-	Kind  string        // "acked", "killed", "back" (an item of one that was killed)
-	Acked int           // so far
-	PID   int           // killed
-	Item  string        // killed, back
-	Gap   time.Duration // back: since the kill
-}
 
 // Result is the outcome.
 type Result struct {
@@ -111,7 +102,7 @@ func (m *Market) hear(e crew.Event[message]) error {
 		}
 		return e.Failure()
 	}
-	m.note(e.From, e.Message)
+	m.note(e.Message)
 	if e.Message.What != itemGot {
 		return nil
 	}
@@ -123,7 +114,7 @@ func (m *Market) hear(e crew.Event[message]) error {
 }
 
 // note counts a process's message.
-func (m *Market) note(_ *crew.Member, news *message) {
+func (m *Market) note(news *message) {
 	state := m.state[news.Item]
 	switch news.What {
 	case itemPut:
@@ -131,7 +122,7 @@ func (m *Market) note(_ *crew.Member, news *message) {
 	case itemAcked:
 		state.acked++
 		m.acked++
-		m.Watch(Progress{Kind: "acked", Acked: m.acked})
+		m.Show(m.acked, m.Items)
 	case itemGot:
 		m.deliver(news.Item, news.Delivery)
 	}
@@ -144,7 +135,7 @@ func (m *Market) deliver(item string, delivery int) {
 	}
 	m.result.Redelivered++
 	if killed, ok := m.victims[item]; ok {
-		m.Watch(Progress{Kind: "back", Acked: m.acked, Item: item, Gap: time.Since(killed)})
+		m.Tell("  ✓ %4d done  item %s came back %v later, to another", m.acked, item, time.Since(killed).Round(time.Millisecond))
 		delete(m.victims, item)
 	}
 }
@@ -160,7 +151,7 @@ func (m *Market) kill(victim *crew.Member, item string) error {
 	victim.Kill()
 	m.result.Kills++
 	m.victims[item] = time.Now()
-	m.Watch(Progress{Kind: "killed", Acked: m.acked, PID: victim.PID(), Item: item})
+	m.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", m.acked, victim.PID(), item)
 	return m.consumer()
 }
 

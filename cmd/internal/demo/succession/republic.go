@@ -26,7 +26,7 @@ type Republic struct {
 	Kills    int
 	Log      string                          // will be made
 	Command  func(id int) (*exec.Cmd, error) // starts a Replica on its stdin and stdout
-	Watch    func(Progress)                  // gets everything that happens; called by one goroutine
+	crew.Audience
 
 	crew    *crew.Crew[message]
 	leader  *crew.Member
@@ -34,16 +34,6 @@ type Republic struct {
 	term    <-chan time.Time // the leader is killed then
 	killed  time.Time        // the last kill, until there is another leader
 	result  Result
-}
-
-// Progress is one thing that happened.
-type Progress struct {
-	Kind  string // "leads", "killed", "failed"
-	PID   int
-	Token int64         // leads
-	Gap   time.Duration // leads: since the last leader was killed, 0 for the first
-	Reign time.Duration // killed: how long it led
-	Err   error         // failed
 }
 
 // Result is the outcome.
@@ -63,7 +53,7 @@ func (r *Republic) Run(ctx context.Context) (Result, error) {
 	}
 	r.crew = crew.New[message]()
 	err := r.reign(ctx)
-	r.crew.Close(func(*crew.Member, *message) {})
+	r.crew.Close(func(*message) {})
 	log, readErr := ReadLog(r.Log)
 	r.result.Log, r.result.Took = log, time.Since(begin)
 	return r.result, errors.Join(err, readErr)
@@ -100,25 +90,26 @@ func (r *Republic) inaugurate(leader *crew.Member, token int64) {
 		return
 	}
 	r.leader, r.elected, r.term = leader, time.Now(), time.After(shortestReign+rand.N(longestReign-shortestReign))
-	gap := time.Duration(0)
+	later := ""
 	if !r.killed.IsZero() {
-		gap, r.killed = r.elected.Sub(r.killed), time.Time{}
+		gap := r.elected.Sub(r.killed)
+		r.killed, r.result.MaxGap = time.Time{}, max(r.result.MaxGap, gap)
+		later = fmt.Sprintf(", %v later", gap.Round(time.Millisecond))
 	}
-	r.result.MaxGap = max(r.result.MaxGap, gap)
-	r.Watch(Progress{Kind: "leads", PID: leader.PID(), Token: token, Gap: gap})
+	r.Tell("  ★ process %d leads, with token %d%s", leader.PID(), token, later)
 }
 
 func (r *Republic) kill() {
 	r.leader.Kill()
 	r.killed, r.term = time.Now(), nil
 	r.result.Kills++
-	r.Watch(Progress{Kind: "killed", PID: r.leader.PID(), Reign: r.killed.Sub(r.elected)})
+	r.Tell("  ✗ process %d is killed, %v in office", r.leader.PID(), r.killed.Sub(r.elected).Round(time.Millisecond))
 }
 
 // replace starts another replica for one that has ended.
 func (r *Republic) replace(e crew.Event[message]) error {
 	if !e.From.Killed() {
-		r.Watch(Progress{Kind: "failed", PID: e.From.PID(), Err: e.Failure()})
+		r.Tell("  ! a replica ended by itself: %v", e.Failure())
 		if r.leader == e.From {
 			r.term = nil // no leader is left to be killed then
 		}
