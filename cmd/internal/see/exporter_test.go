@@ -173,7 +173,7 @@ func scrape(t *testing.T, at string) string {
 // path breaks the format.
 func TestAScrapeIsInPrometheusFormat(t *testing.T) {
 	t.Parallel()
-	up, held := metric("up", "Whether.", "place"), ofRecipe("held_seconds", "How long.")
+	up, held := gauge("up", "Whether.", "place"), gauge("held_seconds", "How long.", "kind", "path")
 	e := exposition.New()
 	e.Sample(up, 1, "/a")
 	e.Sample(held, 1.5e9, "lock", "/a")
