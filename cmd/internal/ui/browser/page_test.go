@@ -32,12 +32,15 @@ const width, height = 360, 740
 // hostile is a name that no client should have.
 const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe"
 
-func startServer(t *testing.T) *zkembed.Server {
+// startServer starts one for a test, which ends when its patience does.
+func startServer(t *testing.T) (context.Context, *zkembed.Server) {
 	t.Helper()
 	server, err := zkembed.Start()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	return server
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx, server
 }
 
 // worker is a client that takes locks.
@@ -103,9 +106,7 @@ func grumbles(b tab) (all func() []string) {
 }
 
 func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	server := startServer(t)
+	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	p := serve(t, servers, "--allow-break", "--every", "200ms")
 	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx, servers, hostile)
@@ -179,9 +180,7 @@ func fits(b tab) {
 }
 
 func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	server := startServer(t)
+	ctx, server := startServer(t)
 	servers := server.ConnectString()
 	p := serve(t, servers, "--every", "200ms")
 	b := browse(t, ctx)
@@ -212,13 +211,11 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 	b.shows("#tree", "round 1 is over; nobody waits")
 }
 
-// Another site's page, in the same browser, that has learnt the whole URL.
 // How long somebody holds, and is silent, is up to the answer that the page
 // gets, and to what the test changes in it.
 func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	servers := startServer(t).ConnectString()
+	ctx, server := startServer(t)
+	servers := server.ConnectString()
 	require.NotNil(t, <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l"))
 	b := browse(t, ctx)
 	b.do(chromedp.Navigate(serve(t, servers, "--every", "200ms").url))
@@ -237,10 +234,10 @@ func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
 	b.shows("#tree", "silent for 7.0 s of 10 s")
 }
 
+// Another site's page, in the same browser, that has learnt the whole URL.
 func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	servers := startServer(t).ConnectString()
+	ctx, server := startServer(t)
+	servers := server.ConnectString()
 	p := serve(t, servers, "--allow-break")
 	held := <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l")
 	require.NotNil(t, held)
@@ -423,9 +420,8 @@ func TestThePictureInTheDocumentsIsSmall(t *testing.T) {
 // takePicture takes one of two locks in a circle and of another that is waited
 // for.
 func takePicture(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	servers := startServer(t).ConnectString()
+	ctx, server := startServer(t)
+	servers := server.ConnectString()
 	p := serve(t, servers, "--allow-break", "--every", "200ms")
 	job, report := newWorker(t, ctx, servers, "job"), newWorker(t, ctx, servers, "report")
 	under := map[string]context.Context{}
