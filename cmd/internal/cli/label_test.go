@@ -256,7 +256,7 @@ func BenchmarkTenThousandLocks(b *testing.B) {
 	}
 }
 
-func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
+func TestEveryVerbTellsInTimeAndInJSONThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	addr := cmdtest.SilentServer(t)
 	for _, verb := range []string{
@@ -268,8 +268,13 @@ func TestEveryVerbTellsInJSONThatNoServerAnswers(t *testing.T) {
 		"shards /l", "shards --plan /l", "shards --keys a /l -- true",
 		"demo stock", "demo batch", "demo election", "demo queue",
 	} {
-		p := cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
-		require.Equal(t, term.ExitUnavailable, p.Exit(), verb)
+		var p *cmdtest.Process
+		cmdtest.InTime(t, 1500*time.Millisecond, func() time.Duration {
+			begun := time.Now()
+			p = cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+			require.Equal(t, term.ExitUnavailable, p.Exit(), verb)
+			return time.Since(begun)
+		})
 		object := cmdtest.TheObject(t, p, verb)
 		require.EqualValues(t, term.ExitUnavailable, object["status"], verb)
 		require.Contains(t, object["error"], "no session", verb)

@@ -210,11 +210,7 @@ func (l *lastWords) Write(p []byte) (int, error) {
 // Exit waits for the process's end and returns its status, 128+n for a signal.
 func (p *Process) Exit() int {
 	p.t.Helper()
-	select {
-	case <-p.Exited:
-	case <-time.After(Soon):
-		require.FailNow(p.t, "coorddemo does not end", "%q", p.cmd.Args[1:])
-	}
+	zktest.Receive(p.t, Soon, p.Exited, "the end of coorddemo %q", p.cmd.Args[1:])
 	state := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if state.Signaled() {
 		return 128 + int(state.Signal())

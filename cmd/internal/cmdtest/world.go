@@ -139,30 +139,11 @@ func EveryRecipe(t *testing.T, w *zktest.World) (holder, other *coord.Client) {
 	return holder, other
 }
 
-// Tangle is a circle of two sessions over two locks, a lock of go-zookeeper's,
-// one of Kazoo's with an orphan, and a directory with contenders of both
-// dialects.
-func Tangle(t *testing.T, w *zktest.World) (a, b *coord.Client) {
-	a, b = Open(t, w, coord.WithIdentity("alice")), Open(t, w, coord.WithIdentity("bob"))
-	one, two := w.Path("one"), w.Path("two")
-	Must(Must(lock.New(a, one)).Acquire(t.Context()))
-	Must(Must(lock.New(b, two)).Acquire(t.Context()))
-	Waits(t, w, two, 2, Must(lock.New(a, two)).Acquire)
-	Waits(t, w, one, 2, Must(lock.New(b, one)).Acquire)
-	hex := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
-	Contend(t, w, w.Path("gozk"), map[string]string{"_c_" + hex(Guid1) + "-lock-0000000001": ""})
-	Contend(t, w, w.Path("mixed"), map[string]string{"_c_" + Guid1 + "-lock-0000000001": "java", hex(Guid2) + "__lock__0000000002": "python"})
-	Contend(t, w, w.Path("kazoo"), map[string]string{hex(Guid1) + "__lock__2100000002": "python"})
-	_, err := w.Admin().Create(w.Path("kazoo")+"/"+hex(Guid2)+"__lock__2100000001", []byte("orphan"), 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	return a, b
-}
-
 // Seen is what inspect says of a path, in JSON and to people.
 func Seen[T any](t *testing.T, w *zktest.World, path string, options ...string) (r T, text string) {
 	t.Helper()
 	args := append([]string{"inspect", path}, options...)
-	return Parse[T](t, On(t, w, append(args, "--json")...).Line()), On(t, w, args...).Output()
+	return Parse[T](t, On(t, w, append(args, "--json")...).Gives(0)), On(t, w, args...).Gives(0)
 }
 
 // ByHand makes a node as a person would: it belongs to no session.

@@ -103,24 +103,6 @@ func (c *Connection) Options() ([]coord.Option, error) {
 		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(c.dialect()), coord.WithHeld(HeldAround()...),
 		coord.WithLogger(slog.New(slog.DiscardHandler)), // the verbs say what there is to say
 	}
-	if c.SessionTimeout != 0 {
-		opts = append(opts, coord.WithSessionTimeout(c.SessionTimeout))
-	}
-	if c.ServerTick != 0 {
-		opts = append(opts, coord.WithTick(c.ServerTick))
-	}
-	if c.Observe != nil {
-		opts = append(opts, coord.WithObserver(c.Observe))
-	}
-	if c.Attendant != "" && c.Share != nil {
-		opts = append(opts, coord.WithAttendant(c.Attendant, c.Share))
-	}
-	if c.RequireChroot {
-		opts = append(opts, coord.RequireChroot())
-	}
-	if acl := acls(c.ACL); len(acl) > 0 {
-		opts = append(opts, coord.WithACL(acl...))
-	}
 	for _, credential := range lines(c.Auth) {
 		scheme, value, ok := strings.Cut(credential, ":")
 		switch {
@@ -136,8 +118,22 @@ func (c *Connection) Options() ([]coord.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	if config != nil {
-		opts = append(opts, coord.WithTLS(config))
+	acl := acls(c.ACL)
+	for _, o := range []struct {
+		wanted bool
+		option coord.Option
+	}{
+		{c.SessionTimeout != 0, coord.WithSessionTimeout(c.SessionTimeout)},
+		{c.ServerTick != 0, coord.WithTick(c.ServerTick)},
+		{c.Observe != nil, coord.WithObserver(c.Observe)},
+		{c.Attendant != "" && c.Share != nil, coord.WithAttendant(c.Attendant, c.Share)},
+		{c.RequireChroot, coord.RequireChroot()},
+		{len(acl) > 0, coord.WithACL(acl...)},
+		{config != nil, coord.WithTLS(config)},
+	} {
+		if o.wanted {
+			opts = append(opts, o.option)
+		}
 	}
 	return opts, nil
 }

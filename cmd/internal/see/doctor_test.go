@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
@@ -40,30 +39,6 @@ func TestTheDoctorFindsNothing(t *testing.T) {
 			require.NotContains(t, name, "doctor", "its own node is left")
 		}
 	})
-}
-
-func TestTheDoctorTellsATangle(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.Tangle(t, w)
-	_, err := w.Admin().Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
-	require.NoError(t, err)
-	d := cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w)).Gives(term.ExitFailed))
-	wrong := map[string]string{}
-	for _, f := range d.Findings {
-		if f.Wrong {
-			require.NotEmpty(t, f.Do, f.Found)
-			wrong[f.Found] = f.Where
-		}
-	}
-	require.Len(t, wrong, d.Wrong)
-	require.Equal(t, w.Path("mixed"), wrong["two dialects, which do not see each other"])
-	require.Equal(t, w.Path("kazoo"), wrong["1 contender belongs to no session, and will never go by itself"])
-	require.Equal(t, w.Path("kazoo"), wrong["2100000002 of 2147483647 sequence numbers are used up; use another path before the rest is"])
-	require.Equal(t, w.Path("secret"), wrong["its children must not be listed with these credentials"])
-	require.Len(t, wrong, 4, "%v", wrong)
-	text := cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()
-	require.Regexp(t, `(?m)^ok +`+cmdtest.Below(w)+` +sessions 0x\w+, 0x\w+ wait for each other over `, text)
-	require.Contains(t, text, "4 things are wrong; ")
 }
 
 func TestTheDoctorSeesServersThatAreNotThere(t *testing.T) {

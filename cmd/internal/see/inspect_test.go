@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
@@ -73,10 +72,9 @@ func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
 		for _, name := range []string{"dir/a", "dir/b"} {
 			require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path(name)).Exit())
 		}
-		_, err := w.Admin().Create(w.Path("empty"), nil, 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("dir")).Gives(0), "nobody waits; 2 other nodes are below it")
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("dir")).Line())
+		cmdtest.ByHand(t, w, w.Path("empty"), "")
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("dir"))
+		require.Contains(t, text, "nobody waits; 2 other nodes are below it")
 		require.True(t, r.Exists)
 		require.Equal(t, 2, r.Others)
 		require.Equal(t, w.Path("empty")+": nobody holds it, nobody waits", cmdtest.On(t, w, "inspect", w.Path("empty")).Output())
@@ -117,14 +115,9 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 
 func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		glance := func() (r look.Report, text string) {
-			text = cmdtest.On(t, w, "inspect", w.Path("b")).Output()
-			r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line())
-			return r, text
-		}
 		first := cmdtest.Member(t, w, 2, "exit 0")
 		cmdtest.InBarrier(t, w, 1)
-		r, text := glance()
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
 		require.Equal(t, "doublebarrier", r.Kind)
 		require.Equal(t, &look.RoundReport{Members: 2, Waiting: 1}, r.Round)
 		require.Equal(t, "waits", r.Contenders[0].State)
@@ -135,7 +128,7 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "the first has finished")
 		late := cmdtest.Member(t, w, 2, "exit 0", "--next")
 		cmdtest.InBarrier(t, w, 3)
-		r, text = glance()
+		r, text = cmdtest.Seen[look.Report](t, w, w.Path("b"))
 		require.Equal(t, &look.RoundReport{Number: 1, Open: true, Members: 2, Inside: 1, Finished: 1, Waiting: 1}, r.Round)
 		states := []string{}
 		for _, c := range r.Contenders {
@@ -152,7 +145,7 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		require.Equal(t, 0, first.Exit())
 		require.Equal(t, 0, second.Exit())
 		late.EndsBy(syscall.SIGTERM, 128+int(syscall.SIGTERM))
-		r, text = glance()
+		r, text = cmdtest.Seen[look.Report](t, w, w.Path("b"))
 		require.Equal(t, &look.RoundReport{Number: 1, Members: 2}, r.Round)
 		require.Empty(t, r.Contenders)
 		require.Contains(t, text, "round 1 is over; nobody waits")
@@ -163,7 +156,7 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "first", strings.Repeat("ü", 100), "third")
 		consumer := cmdtest.Receive(t, w, `echo $$; sleep 600`).Begun()
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
 		require.Equal(t, "queue", r.Kind)
 		require.Empty(t, r.Contenders, "it has never waited")
 		require.Equal(t, 3, r.Queue.Items)
@@ -175,11 +168,13 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 		require.Equal(t, 1, inHand.Deliveries)
 		require.Equal(t, 100, inHand.Priority)
 		require.Regexp(t, "^0x[0-9a-f]+$", inHand.Session)
+		require.Regexp(t, `^127\.0\.0\.1:\d+$`, inHand.Address)
+		require.Contains(t, text, `" at `+inHand.Address)
 		require.False(t, next.InHand)
+		require.Empty(t, next.Address, "nobody has it")
 		require.Equal(t, 200, next.Size)
 		require.Equal(t, strings.Repeat("ü", 20)+"…", next.Data)
 
-		text := cmdtest.On(t, w, "inspect", w.Path("q")).Output()
 		require.Contains(t, text, "queue of 3 items, 1 in hand")
 		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"sh \S+ `+strconv.Itoa(consumer.Pid())+`"`, text)
 		consumer.EndsBy(syscall.SIGTERM, 143)
@@ -192,14 +187,14 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 	require.Equal(t, 0, cmdtest.Receive(t, w, "true").Exit())
 	one, two := cmdtest.Receive(t, w, "echo works; exec sleep 600"), cmdtest.Receive(t, w, "echo works; exec sleep 600")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 2)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
 	require.Len(t, r.Contenders, 2)
 	require.Equal(t, 2, r.Queue.Consumers)
 	for _, c := range r.Contenders {
 		require.Equal(t, "waits", c.State)
 		require.Regexp(t, "^sh ", c.Owner)
 	}
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("q")).Output(), "2 consumers")
+	require.Contains(t, text, "2 consumers")
 
 	cmdtest.PutItems(t, w, "item")
 	worker, idle := one, two
@@ -208,7 +203,7 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 	case <-two.Lines:
 		worker, idle = two, one
 	}
-	r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+	r, _ = cmdtest.Seen[look.Report](t, w, w.Path("q"))
 	require.Len(t, r.Queue.First, 1)
 	require.Contains(t, r.Queue.First[0].Owner, strconv.Itoa(worker.Pid()))
 	for _, c := range r.Contenders {
@@ -226,8 +221,9 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 func TestInspectShowsAClosedBarrier(t *testing.T) {
 	w := cmdtest.World(t)
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("b")).Exit())
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "a closed barrier")
-	require.Equal(t, "barrier", cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line()).Kind)
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
+	require.Contains(t, text, "a closed barrier")
+	require.Equal(t, "barrier", r.Kind)
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "remove", w.Path("b")).Exit())
 	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "there is nothing")
 }
@@ -277,12 +273,11 @@ func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 func TestInspectCountsOtherNodesBesideAHolder(t *testing.T) {
 	w := cmdtest.World(t)
 	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	_, err := w.Admin().Create(w.Path("l/by hand"), nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
+	cmdtest.ByHand(t, w, w.Path("l/by hand"), "")
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
 	require.Len(t, r.Holders(), 1)
 	require.Equal(t, 1, r.Others)
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("l")).Output(), "lock, curator dialect; 1 other node is below it")
+	require.Contains(t, text, "lock, curator dialect; 1 other node is below it")
 	p.LetGo(5)
 }
 
@@ -308,18 +303,16 @@ func TestOnlyABarrierIsTakenForOne(t *testing.T) {
 	w := cmdtest.World(t)
 	slot := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...).Begun()
 	for name, data := range map[string]string{"text": "hello", "number": "3", "empty": "", "lines": "a b 1\nc"} {
-		_, err := w.Admin().Create(w.Path(name), []byte(data), 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
+		cmdtest.ByHand(t, w, w.Path(name), data)
 	}
 	for _, name := range []string{"s/limit", "text", "number", "empty", "lines"} {
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(name)).Line())
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path(name))
 		require.Empty(t, r.Kind, name)
 		require.Nil(t, r.Closed, name)
-		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path(name)).Output(), "nobody holds it, nobody waits", name)
+		require.Contains(t, text, "nobody holds it, nobody waits", name)
 	}
-	_, err := w.Admin().Create(w.Path("curator"), []byte("10.1.2.3"), 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("curator")).Line())
+	cmdtest.ByHand(t, w, w.Path("curator"), "10.1.2.3")
+	r, _ := cmdtest.Seen[look.Report](t, w, w.Path("curator"))
 	require.Equal(t, "barrier", r.Kind)
 	require.Equal(t, "10.1.2.3", r.Closed.By)
 	slot.LetGo(5)
@@ -336,9 +329,9 @@ func TestARoundWhoseMembersAllDiedIsNotReportedAsOpen(t *testing.T) {
 	first.Signal(syscall.SIGKILL)
 	second.Signal(syscall.SIGKILL)
 	cmdtest.InBarrier(t, w, 0)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line())
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
 	require.Equal(t, &look.RoundReport{Number: 1, Members: 2}, r.Round)
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "round 1 broke off: all its members are gone; nobody waits")
+	require.Contains(t, text, "round 1 broke off: all its members are gone; nobody waits")
 
 	again := []*cmdtest.Process{cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, "exit 0")}
 	for _, p := range again {
@@ -426,17 +419,6 @@ func tellsAddresses(t *testing.T, w *zktest.World) {
 	}
 	require.Equal(t, address, cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "top", w.Path("l")).Line()).Contenders[0].Address)
 	holder.LetGo(5)
-}
-
-func TestInspectTellsTheAddressOfAQueuesConsumer(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.PutItems(t, w, "item", "next")
-	consumer := cmdtest.Receive(t, w, `echo $$; exec sleep 600`).Begun()
-	r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
-	require.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Queue.First[0].Address)
-	require.Contains(t, text, `" at `+r.Queue.First[0].Address)
-	require.Empty(t, r.Queue.First[1].Address, "nobody has it")
-	consumer.EndsBy(syscall.SIGTERM, 143)
 }
 
 func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {

@@ -27,7 +27,8 @@ import (
 // and bob wait for each other at billing and stock; carol waits at report for a
 // process that is gone; dave waits at import for a node that belongs to no
 // session; erin holds archive, and a Kazoo client that she does not see has
-// come there. It returns the sessions that a test cannot recognise by name.
+// come there, with one of the last numbers. What is below secret must not be
+// listed. It returns the sessions that a test cannot recognise by name.
 func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	open := func(name string, d coord.Dialect) *coord.Client {
 		return cmdtest.Open(t, w, coord.WithIdentity(name), coord.WithDialect(d))
@@ -67,18 +68,20 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 
 	digits := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
 	cmdtest.Contend(t, w, w.Path("import"), nil)
-	_, err = w.Admin().Create(w.Path("import")+"/"+digits(cmdtest.Guid1)+"__lock__0000000000", []byte("by hand"), 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	cmdtest.ByHand(t, w, w.Path("import/"+digits(cmdtest.Guid1)+"__lock__0000000000"), "by hand")
 	wait(open("dave", coord.Kazoo), "import")
 
 	cmdtest.Must(cmdtest.Must(lock.New(open("erin", coord.Curator), w.Path("archive"))).Acquire(t.Context()))
-	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__0000000007": "frank"})
+	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__2100000002": "frank"})
+	_, err = w.Admin().Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
 	return look.SessionName(a.SessionID()), look.SessionName(b.SessionID()), look.SessionName(report.Session())
 }
 
 const (
 	twoDialects = "two dialects, which do not see each other"
 	noSession   = "1 contender belongs to no session, and will never go by itself"
+	usedUp      = "2100000002 of 2147483647 sequence numbers are used up; use another path before the rest is"
 )
 
 func TestThreeVerbsTellAllOfATangle(t *testing.T) {
@@ -95,7 +98,7 @@ func lsTellsTheScene(t *testing.T, w *zktest.World) {
 	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Gives(0))
 	require.Len(t, l.Recipes, 5)
 	for i, want := range []listed{
-		{Path: "archive", Dialect: "mixed", Holders: []string{"erin", "frank"}, Odd: []string{twoDialects}},
+		{Path: "archive", Dialect: "mixed", Holders: []string{"erin", "frank"}, Odd: []string{twoDialects, usedUp}},
 		{Path: "billing", Dialect: "curator", Holders: []string{"alice"}, Odd: []string{}},
 		{Path: "import", Dialect: "kazoo", Holders: []string{"by hand"}, Odd: []string{noSession}},
 		{Path: "report", Dialect: "kazoo", Holders: []string{"nightly report"}, Odd: []string{}},
@@ -166,16 +169,17 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	for _, f := range d.Findings {
 		if f.Wrong {
 			require.NotEmpty(t, f.Do, f.Found)
-			wrong[strings.TrimPrefix(f.Where, cmdtest.Below(w)+"/")] = f.Found
+			wrong[f.Found] = strings.TrimPrefix(f.Where, cmdtest.Below(w)+"/")
 		} else if strings.Contains(f.Found, "its session is connected to no server") {
 			lost = append(lost, f.Where+" "+f.Found)
 		} else if strings.Contains(f.Found, "wait for each other") {
 			circles = f.Found
 		}
 	}
-	require.Equal(t, 2, d.Wrong, "%v", wrong)
-	require.Equal(t, twoDialects, wrong["archive"])
-	require.Equal(t, noSession, wrong["import"])
+	require.Equal(t, map[string]string{
+		twoDialects: "archive", usedUp: "archive", noSession: "import", "its children must not be listed with these credentials": "secret",
+	}, wrong)
+	require.Equal(t, 4, d.Wrong)
 	require.Contains(t, circles, "for ever if each is one thread")
 	require.Contains(t, circles, alice)
 	require.Contains(t, circles, bob)
@@ -187,5 +191,5 @@ func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string)
 	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
 	require.Contains(t, text, "WRONG "+w.Path("import")+" "+noSession)
 	require.Contains(t, text, "("+dead+") holds, and its session is connected to no server that is named")
-	require.Contains(t, text, "2 things are wrong; ")
+	require.Contains(t, text, "4 things are wrong; ")
 }

@@ -72,7 +72,7 @@ func act(t *testing.T, at, name, path, node, session string) (status int, told s
 func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.EveryRecipe(t, w)
-	cmdtest.Tangle(t, w)
+	scene(t, w)
 	told := cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w)).Line())
 	require.Len(t, told, 1)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/[A-Z2-7]{26}/$`, told["url"])
@@ -88,7 +88,7 @@ func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 	require.Len(t, seen.Possible, 1)
 	require.Len(t, seen.Possible[0], 2)
 	require.Equal(t, []string{}, toldAt(t, told["url"]).Acts, "a list, for the page")
-	status, _ := act(t, told["url"], "break", w.Path("one"), seen.Possible[0][0].Path, seen.Possible[0][0].For)
+	status, _ := act(t, told["url"], "break", w.Path("billing"), seen.Possible[0][0].Path, seen.Possible[0][0].For)
 	require.Equal(t, http.StatusForbidden, status)
 
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

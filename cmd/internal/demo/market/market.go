@@ -33,14 +33,11 @@ type Market struct {
 	Consumer  func() (*exec.Cmd, error)                       // one that consumes
 	crew.Audience
 
-	crew    *crew.Crew[message]
-	state   map[string]itemState
-	acked   int
-	victims map[string]time.Time // when the receiver of an item was killed, until the item is delivered again
-	result  Result
+	crew       *crew.Crew[message]
+	put, acked map[string]bool      // items
+	victims    map[string]time.Time // when the receiver of an item was killed, until the item is delivered again
+	result     Result
 }
-
-type itemState struct{ put, acked int }
 
 // Result is the outcome.
 type Result struct {
@@ -59,14 +56,10 @@ func (r Result) Lost() int { return max(0, r.Put-r.Acked-r.Left) }
 // result is good in any case.
 func (m *Market) Run(ctx context.Context) (Result, error) {
 	begin := time.Now()
-	m.crew, m.state, m.victims = crew.New[message](), map[string]itemState{}, map[string]time.Time{}
+	m.crew, m.put, m.acked, m.victims = crew.New[message](), map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 	err := m.run(ctx)
 	m.crew.Close(m.note)
-	for _, state := range m.state {
-		m.result.Put += min(1, state.put)
-		m.result.Acked += min(1, state.acked)
-	}
-	m.result.Took = time.Since(begin)
+	m.result.Put, m.result.Acked, m.result.Took = len(m.put), len(m.acked), time.Since(begin)
 	return m.result, errors.Join(err, m.count())
 }
 
@@ -85,7 +78,7 @@ func (m *Market) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.crew.Until(ctx, func() bool { return m.acked >= m.Items && len(m.victims) == 0 }, m.hear)
+	return m.crew.Until(ctx, func() bool { return len(m.acked) >= m.Items && len(m.victims) == 0 }, m.hear)
 }
 
 func (m *Market) consumer() error {
@@ -115,18 +108,15 @@ func (m *Market) hear(e crew.Event[message]) error {
 
 // note counts a process's message.
 func (m *Market) note(news *message) {
-	state := m.state[news.Item]
 	switch news.What {
 	case itemPut:
-		state.put++
+		m.put[news.Item] = true
 	case itemAcked:
-		state.acked++
-		m.acked++
-		m.Show(m.acked, m.Items)
+		m.acked[news.Item] = true
+		m.Show(len(m.acked), m.Items)
 	case itemGot:
 		m.deliver(news.Item, news.Delivery)
 	}
-	m.state[news.Item] = state
 }
 
 func (m *Market) deliver(item string, delivery int) {
@@ -135,7 +125,7 @@ func (m *Market) deliver(item string, delivery int) {
 	}
 	m.result.Redelivered++
 	if killed, ok := m.victims[item]; ok {
-		m.Tell("  ✓ %4d done  item %s came back %v later, to another", m.acked, item, time.Since(killed).Round(time.Millisecond))
+		m.Tell("  ✓ %4d done  item %s came back %v later, to another", len(m.acked), item, time.Since(killed).Round(time.Millisecond))
 		delete(m.victims, item)
 	}
 }
@@ -144,14 +134,14 @@ func (m *Market) deliver(item string, delivery int) {
 // run.
 func (m *Market) due(item string) bool {
 	kills := m.result.Kills
-	return kills < m.Kills && m.state[item].acked == 0 && m.acked >= (kills+1)*m.Items/(m.Kills+2)
+	return kills < m.Kills && !m.acked[item] && len(m.acked) >= (kills+1)*m.Items/(m.Kills+2)
 }
 
 func (m *Market) kill(victim *crew.Member, item string) error {
 	victim.Kill()
 	m.result.Kills++
 	m.victims[item] = time.Now()
-	m.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", m.acked, victim.PID(), item)
+	m.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", len(m.acked), victim.PID(), item)
 	return m.consumer()
 }
 

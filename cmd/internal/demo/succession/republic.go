@@ -166,7 +166,8 @@ func (r *Replica) lead(ctx context.Context, token int64, lost func() error) erro
 		if lost() != nil {
 			return nil
 		}
-		if err := write(log, token, os.Getpid(), number); err != nil {
+		// In one write: entries do not mix.
+		if _, err := fmt.Fprintf(log, "%d %d %d\n", token, os.Getpid(), number); err != nil {
 			return err
 		}
 		if number == 1 {
@@ -185,13 +186,6 @@ type Log struct {
 	Entries  int `json:"entries"`
 	Terms    int `json:"terms"`    // different tokens
 	Overlaps int `json:"overlaps"` // entries by a former leader, after one of a newer
-}
-
-// write adds a leader's entry at the file's end, in one write: entries do not
-// mix.
-func write(file *os.File, token int64, pid, number int) error {
-	_, err := fmt.Fprintf(file, "%d %d %d\n", token, pid, number)
-	return err
 }
 
 // ReadLog judges a log.
