@@ -142,8 +142,7 @@ func manyHeld(t testing.TB, w *zktest.World, locks int) {
 	t.Helper()
 	var ops []any
 	carryOut := func() {
-		_, err := w.Admin().Multi(ops...)
-		require.NoError(t, err)
+		cmdtest.Must(w.Admin().Multi(ops...))
 		ops = nil
 	}
 	create := func(path string, flags int32) {
@@ -514,8 +513,7 @@ func TestExitStatusesOfVerbsThatLook(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, cmdtest.Below(w), nil)
 	secret := w.Path("secret")
-	_, err := w.Admin().Create(secret, nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
-	require.NoError(t, err)
+	cmdtest.Must(w.Admin().Create(secret, nil, 0, zk.DigestACL(zk.PermAll, "user", "password")))
 	for verb, status := range map[string]int{
 		"inspect " + secret: term.ExitFailed, "top " + secret: term.ExitFailed, // refused
 		"ls " + secret: term.ExitOK, "graph " + secret: term.ExitOK, // which say so

@@ -49,12 +49,7 @@ func EachPrivate(t *testing.T, test func(t *testing.T, w *zktest.World), backend
 func Contend(t *testing.T, w *zktest.World, dir string, nodes map[string]string) {
 	t.Helper()
 	conn := w.Admin()
-	for path := range prefixes(dir) {
-		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			require.ErrorIs(t, err, zk.ErrNodeExists)
-		}
-	}
+	lay(t, conn, dir, zk.WorldACL(zk.PermAll))
 	for name, data := range nodes {
 		_, err := conn.Create(dir+"/"+name, []byte(data), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -66,15 +61,19 @@ func Contend(t *testing.T, w *zktest.World, dir string, nodes map[string]string)
 	})
 }
 
-// prefixes are the paths from the first name of path down to path itself.
-func prefixes(path string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for at := 1; at < len(path); at++ {
-			if path[at] == '/' && !yield(path[:at]) {
-				return
-			}
+// lay makes the nodes down to path that are not there, the last with this ACL.
+func lay(t *testing.T, conn *zk.Conn, path string, acl []zk.ACL) {
+	t.Helper()
+	for at := 1; at <= len(path); at++ {
+		of := zk.WorldACL(zk.PermAll)
+		if at == len(path) {
+			of = acl
+		} else if path[at] != '/' {
+			continue
 		}
-		yield(path)
+		if _, err := conn.Create(path[:at], nil, 0, of); err != nil {
+			require.ErrorIs(t, err, zk.ErrNodeExists)
+		}
 	}
 }
 
@@ -159,13 +158,5 @@ func Private(t *testing.T, w *zktest.World, user, password string, others ...zk.
 	t.Helper()
 	conn := w.Admin()
 	require.NoError(t, conn.AddAuth("digest", []byte(user+":"+password))) // to clear up
-	for path := range prefixes(w.Path("private")) {
-		acl := zk.WorldACL(zk.PermAll)
-		if path == w.Path("private") {
-			acl = append(zk.DigestACL(zk.PermAll, user, password), others...)
-		}
-		if _, err := conn.Create(path, nil, 0, acl); err != nil {
-			require.ErrorIs(t, err, zk.ErrNodeExists)
-		}
-	}
+	lay(t, conn, w.Path("private"), append(zk.DigestACL(zk.PermAll, user, password), others...))
 }

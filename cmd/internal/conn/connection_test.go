@@ -128,8 +128,7 @@ func TestTheProcessesOfADemoHaveTheCredentialsAndTheirCommandLineDoesNotShowThem
 	for range 4 {
 		p.Line() // until there is a leader
 	}
-	children, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	require.NoError(t, err)
+	children := cmdtest.Must(filepath.Glob("/proc/[0-9]*/cmdline"))
 	for _, file := range children {
 		line, _ := os.ReadFile(file)
 		require.NotContains(t, string(line), "nobody-else:secret")
@@ -171,8 +170,7 @@ func newAuthority(t *testing.T) *authority {
 // issue signs a certificate and writes it to NAME.pem, and its key to NAME.key.
 func (a *authority) issue(name string, template *x509.Certificate) *tls.Certificate {
 	cert := coordtest.Certificate(a.t, a.cert, template)
-	private, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	require.NoError(a.t, err)
+	private := cmdtest.Must(x509.MarshalPKCS8PrivateKey(cert.PrivateKey))
 	for file, block := range map[string]*pem.Block{
 		name + ".pem": {Type: "CERTIFICATE", Bytes: cert.Certificate[0]}, name + ".key": {Type: "PRIVATE KEY", Bytes: private},
 	} {

@@ -188,10 +188,6 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 		}
 		maps.Copy(connected, sessions)
 	}
-	d.disconnected(s, connected)
-}
-
-func (d *Diagnosis) disconnected(s *look.Survey, connected map[string]conn.Remote) {
 	for _, r := range s.Recipes {
 		for _, c := range r.Contenders {
 			if c.Age == nil || c.Orphan {

@@ -238,8 +238,7 @@ func TestLsTellsWhatItLeavesOut(t *testing.T) {
 	require.Contains(t, cmdtest.On(t, w, "ls", "--most", "3", cmdtest.Below(w)).Output(), "left out: ")
 
 	admin := w.Admin()
-	_, err := admin.Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
-	require.NoError(t, err)
+	cmdtest.Must(admin.Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password")))
 	l = cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Line())
 	require.Equal(t, []string{w.Path("secret")}, l.Hidden)
 	require.Len(t, l.Recipes, 4)
@@ -282,8 +281,7 @@ func TestPathsThatAreNamedLikePartsOfARecipe(t *testing.T) {
 func TestANodeThatMayNotBeReadIsNoOrphan(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.Contend(t, w, w.Path("l"), nil)
-	_, err := w.Admin().Create(w.Path("l")+"/_c_"+cmdtest.Guid1+"-lock-0000000001", nil, zk.FlagEphemeral, zk.DigestACL(zk.PermAll, "user", "password"))
-	require.NoError(t, err)
+	cmdtest.Must(w.Admin().Create(w.Path("l")+"/_c_"+cmdtest.Guid1+"-lock-0000000001", nil, zk.FlagEphemeral, zk.DigestACL(zk.PermAll, "user", "password")))
 	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", w.Path("l")).Line())
 	require.Len(t, l.Recipes, 1)
 	require.Empty(t, l.Recipes[0].Odd)

@@ -67,17 +67,42 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	require.Equal(t, w.Path("none")+": there is nothing", cmdtest.On(t, w, "inspect", w.Path("none")).Gives(0))
 }
 
-func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
+func TestInspectCountsNodesThatAreNoPartOfARecipe(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		running := []*cmdtest.Process{
+			cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun(),
+			cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...).Begun(),
+			cmdtest.On(t, w, append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)...).Begun(),
+			cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun(),
+		}
+		cmdtest.PutItems(t, w, "item")
+		require.Zero(t, cmdtest.Receive(t, w, "true").Exit())
 		for _, name := range []string{"dir/a", "dir/b"} {
 			require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path(name)).Exit())
 		}
 		cmdtest.ByHand(t, w, w.Path("empty"), "")
-		r, text := cmdtest.Seen[look.Report](t, w, w.Path("dir"))
-		require.Contains(t, text, "nobody waits; 2 other nodes are below it")
-		require.True(t, r.Exists)
-		require.Equal(t, 2, r.Others)
-		require.Equal(t, w.Path("empty")+": nobody holds it, nobody waits", cmdtest.On(t, w, "inspect", w.Path("empty")).Output())
+		cmdtest.ByHand(t, w, w.Path("l/by hand"), "")
+		for path, want := range map[string]struct {
+			kind            string
+			others, holders int
+			says            string
+		}{
+			"e": {"latch", 0, 1, "dialect\n"}, "s": {look.SlotsKind, 0, 1, "dialect\n"}, "k": {look.SlotsKind, 0, 1, "dialect\n"},
+			"q":     {look.QueueKind, 0, 0, "queue of 0 items"},
+			"l":     {"lock", 1, 1, "lock, curator dialect; 1 other node is below it"},
+			"dir":   {"", 2, 0, "nobody waits; 2 other nodes are below it"},
+			"empty": {"", 0, 0, w.Path("empty") + ": nobody holds it, nobody waits"},
+		} {
+			r, text := cmdtest.Seen[look.Report](t, w, w.Path(path))
+			require.True(t, r.Exists, path)
+			require.Equal(t, want.kind, r.Kind, path)
+			require.Equal(t, want.others, r.Others, path)
+			require.Len(t, r.Holders(), want.holders, path)
+			require.Contains(t, text, want.says, path)
+		}
+		for _, p := range running {
+			p.LetGo(5)
+		}
 	})
 }
 
@@ -247,8 +272,7 @@ func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 		defer workers.Wait()
 		defer stop()
 		for range 3 {
-			m, err := lock.New(client, path)
-			require.NoError(t, err)
+			m := cmdtest.Must(lock.New(client, path))
 			workers.Go(func() {
 				for working.Err() == nil {
 					_ = m.Do(working, func(context.Context, *coord.Hold) error { return nil })
@@ -268,35 +292,6 @@ func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 		}
 		require.Positive(t, seen)
 	})
-}
-
-func TestInspectCountsOtherNodesBesideAHolder(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	cmdtest.ByHand(t, w, w.Path("l/by hand"), "")
-	r, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
-	require.Len(t, r.Holders(), 1)
-	require.Equal(t, 1, r.Others)
-	require.Contains(t, text, "lock, curator dialect; 1 other node is below it")
-	p.LetGo(5)
-}
-
-func TestPartsOfARecipeAreNoOtherNodes(t *testing.T) {
-	w := cmdtest.World(t)
-	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
-	slot := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...)
-	slot.Line()
-	kazoo := cmdtest.On(t, w, append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)...).Begun()
-	cmdtest.PutItems(t, w, "item")
-	require.Zero(t, cmdtest.Receive(t, w, "true").Exit())
-	for path, kind := range map[string]string{"e": "latch", "s": look.SlotsKind, "k": look.SlotsKind, "q": look.QueueKind} {
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(path)).Line())
-		require.Equal(t, kind, r.Kind, path)
-		require.Zero(t, r.Others, path)
-	}
-	for _, p := range []*cmdtest.Process{leader, slot, kazoo} {
-		p.LetGo(5)
-	}
 }
 
 func TestOnlyABarrierIsTakenForOne(t *testing.T) {
@@ -450,18 +445,6 @@ func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
 		r, _ = cmdtest.Seen[look.Report](t, w, w.Path("q"))
 		require.Zero(t, r.Queue.InHand)
 	})
-}
-
-func TestInspectTellsForeignContenders(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.Contend(t, w, w.Path("l"), map[string]string{
-		"_c_" + cmdtest.Guid1 + "-lock-0000000001": "java", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "python",
-	})
-	r, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
-	require.Equal(t, []string{"curator", "kazoo"}, []string{r.Contenders[0].Dialect, r.Contenders[1].Dialect})
-	require.Equal(t, []string{"two dialects, which do not see each other"}, r.Odd)
-	require.Regexp(t, `(?m)^2 +holds +lock, kazoo +"python" `, text)
-	require.Contains(t, text, "→ one path, one dialect")
 }
 
 func TestInspectTellsHowFarTheCounterIsFromItsEnd(t *testing.T) {

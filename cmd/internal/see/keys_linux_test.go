@@ -52,8 +52,7 @@ func TestTheModesOfTheTerminalAreRestoredHoweverTopEnds(t *testing.T) {
 // foreground is the process group that has the terminal.
 func foreground(t *testing.T, tty *cmdtest.Terminal) (group int) {
 	t.Helper()
-	raw, err := tty.Keys.SyscallConn()
-	require.NoError(t, err)
+	raw := cmdtest.Must(tty.Keys.SyscallConn())
 	require.NoError(t, raw.Control(func(fd uintptr) { group, _ = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }))
 	require.Positive(t, group)
 	return group

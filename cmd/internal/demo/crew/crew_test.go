@@ -113,15 +113,11 @@ func TestTooManyFailuresAreTheEnd(t *testing.T) {
 }
 
 func TestMembersEndWhenTheirParentIsKilled(t *testing.T) {
-	parent, err := as(parentRole)(0)
-	require.NoError(t, err)
-	out, err := parent.StdoutPipe()
-	require.NoError(t, err)
+	parent := cmdtest.Must(as(parentRole)(0))
+	out := cmdtest.Must(parent.StdoutPipe())
 	require.NoError(t, parent.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	require.NoError(t, err)
+	line := cmdtest.Must(bufio.NewReader(out).ReadString('\n'))
+	pid := cmdtest.Must(strconv.Atoi(strings.TrimSpace(line)))
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
 	cmdtest.RequireGone(t, pid)
