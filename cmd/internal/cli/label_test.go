@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/see"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
@@ -171,7 +172,7 @@ func called(t testing.TB, w *zktest.World, args ...string) (output string, statu
 	v, ctx, err := parseArgs(std, append([]string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}, args...))
 	require.NoError(t, err)
 	std.JSON, v.Note = true, std.Note
-	status = std.Finish(ctx.Run(std, &v.Connection), hint)
+	status = std.Finish(ctx.Run(std, &v.Connection), conn.Hint)
 	require.Empty(t, notes.String())
 	return out.String(), status
 }

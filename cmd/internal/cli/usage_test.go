@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -288,7 +289,7 @@ func inProcess(args ...string) (status int, out, stderr string) {
 		std.JSON, std.Account, v.Note = v.JSON, accountOf(ctx, args), std.Note
 		err = ctx.Run(std, &v.Connection)
 	}
-	status = std.Finish(err, hint)
+	status = std.Finish(err, conn.Hint)
 	return status, o.String(), e.String()
 }
 

@@ -277,6 +277,19 @@ func Failure(err error) error {
 	}
 }
 
+// Hint names the flag that may avoid an error.
+func Hint(err error) string {
+	switch {
+	case errors.Is(err, coord.ErrNoAuth):
+		return "(--auth or ZK_AUTH presents credentials)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
+		return "(--dialect kazoo stands in line with Kazoo's)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Curator)+" "):
+		return "(--dialect curator, the default, stands in line with Curator's)"
+	}
+	return ""
+}
+
 // HangUp ends the session, unless that takes too long: then the servers expire
 // it.
 func HangUp(client *coord.Client) {

@@ -42,8 +42,10 @@ type stage struct {
 	*term.Progress
 	streams *term.Streams
 	ctx     context.Context // ends at demoLimit, or by a signal
-	where   string          // the servers, for people
-	path    string          // below it is all that the demo makes in ZooKeeper
+	begun   time.Time
+	name    string // of the demo
+	where   string // the servers, for people
+	path    string // below it is all that the demo makes in ZooKeeper
 	client  *coord.Client
 }
 
@@ -51,7 +53,7 @@ type stage struct {
 // gets the session time-out.
 func play(s *term.Streams, c *conn.Connection, name string, check func(session time.Duration) error, run func(st *stage) error) error {
 	st := &stage{
-		Connection: *c, Progress: term.NewProgress(s), streams: s, where: c.ZK,
+		Connection: *c, Progress: term.NewProgress(s), streams: s, name: name, where: c.ZK,
 		path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8]),
 	}
 	stop, err := st.servers()
@@ -77,6 +79,7 @@ func play(s *term.Streams, c *conn.Connection, name string, check func(session t
 			return term.BySignal(ctx, conn.Failure(err))
 		}
 	}
+	st.begun = time.Now()
 	return run(st)
 }
 
@@ -148,10 +151,10 @@ type ending struct {
 	OK      bool    `json:"ok"`
 }
 
-// endingOf describes how a demo ended; done reports whether it showed what it
+// ended describes how a demo ended; done reports whether it showed what it
 // should.
-func endingOf(demo string, took time.Duration, err error, done bool) ending {
-	e := ending{Demo: demo, Seconds: term.Seconds(took), OK: err == nil && done}
+func (st *stage) ended(err error, done bool) ending {
+	e := ending{Demo: st.name, Seconds: term.Seconds(time.Since(st.begun)), OK: err == nil && done}
 	if err != nil {
 		e.Error = term.Briefly(err).Error()
 	}

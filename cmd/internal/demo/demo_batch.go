@@ -111,11 +111,11 @@ func (v *batchDemo) introduce(st *stage) {
 
 func (v *batchDemo) conclude(st *stage, r batch.Result, err error) error {
 	out := batchResult{
-		ending: endingOf("batch", r.Took, err, r.Words == r.Expected && r.Kills == v.Kill),
+		ending: st.ended(err, r.Words == r.Expected && r.Kills == v.Kill),
 		Result: r, Members: v.Members, Files: len(v.Files),
 	}
 	st.Tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", r.Words, r.Expected,
-		term.Plural(r.Rounds, "round", "rounds"), term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+		term.Plural(r.Rounds, "round", "rounds"), term.Plural(r.Kills, "process", "processes"), out.Seconds)
 	switch {
 	case err != nil:
 		st.Tell("  Not finished: %s.", out.Error)
@@ -216,11 +216,11 @@ func (v *stockVerb) introduce(st *stage) {
 func (v *stockVerb) conclude(st *stage, r stock.Result, err error) error {
 	over := r.Oversold(v.Stock)
 	out := stockResult{
-		ending: endingOf("stock", r.Took, err, over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)),
+		ending: st.ended(err, over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)),
 		Result: r, Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers, Oversold: over, MaxGap: term.Measured(r.MaxGap),
 	}
 	st.Tell("\n  sold %d + left %d = %d, of a stock of %d; oversold %d. %s killed, %.1f s.",
-		r.Sold, r.Left, r.Sold+r.Left, v.Stock, over, term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+		r.Sold, r.Left, r.Sold+r.Left, v.Stock, over, term.Plural(r.Kills, "process", "processes"), out.Seconds)
 	switch {
 	case err != nil:
 		st.Tell("  Not finished: %s.", out.Error)

@@ -70,9 +70,9 @@ func (v *queueDemo) Run(s *term.Streams, c *conn.Connection) error {
 
 func (v *queueDemo) conclude(st *stage, r market.Result, err error) error {
 	done := r.Put == v.Items && r.Acked == v.Items && r.Left == 0 && r.Kills == v.Kill && r.Redelivered >= v.Kill
-	out := queueResult{ending: endingOf("queue", r.Took, err, done), Result: r, Items: v.Items, Lost: r.Lost()}
+	out := queueResult{ending: st.ended(err, done), Result: r, Items: v.Items, Lost: r.Lost()}
 	st.Tell("\n  %d put, %d acknowledged, %d delivered again, %d lost. %s killed, %.1f s.",
-		r.Put, r.Acked, r.Redelivered, out.Lost, term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+		r.Put, r.Acked, r.Redelivered, out.Lost, term.Plural(r.Kills, "process", "processes"), out.Seconds)
 	switch {
 	case err != nil:
 		st.Tell("  Not finished: %s.", out.Error)
@@ -170,7 +170,7 @@ func (v *electionDemo) Run(s *term.Streams, c *conn.Connection) error {
 
 func (v *electionDemo) conclude(st *stage, r succession.Result, err error) error {
 	out := electionResult{
-		ending: endingOf("election", r.Took, err, r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill),
+		ending: st.ended(err, r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill),
 		Result: r, Replicas: v.Replicas, MaxGap: term.Measured(r.MaxGap),
 	}
 	gap := ""
@@ -178,7 +178,7 @@ func (v *electionDemo) conclude(st *stage, r succession.Result, err error) error
 		gap = fmt.Sprintf(", never longer than %v without a leader", r.MaxGap.Round(time.Millisecond))
 	}
 	st.Tell("\n  %s, %s%s; %.1f s.\n  The log has %s, %d of them by a former leader.",
-		term.Plural(r.Terms, "term", "terms"), term.Plural(r.Kills, "leader killed", "leaders killed"), gap, r.Took.Seconds(), term.Plural(r.Entries, "entry", "entries"), r.Overlaps)
+		term.Plural(r.Terms, "term", "terms"), term.Plural(r.Kills, "leader killed", "leaders killed"), gap, out.Seconds, term.Plural(r.Entries, "entry", "entries"), r.Overlaps)
 	if err != nil {
 		st.Tell("  Not finished: %s.", out.Error)
 	}
@@ -198,9 +198,7 @@ func (v *ReplicaVerb) Run(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
-		r := succession.Replica{Log: v.Log, In: s.In, Out: s.Out, Run: func(ctx context.Context, lead succession.Lead) error {
-			return e.Run(ctx, nil, func(ctx context.Context, t *election.Term) error { return lead(ctx, t.Token(), t.Err) })
-		}}
+		r := succession.Replica{Log: v.Log, Election: e, In: s.In, Out: s.Out}
 		return r.Serve(context.Background())
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
@@ -44,21 +43,19 @@ type Batch struct {
 
 // Result is the outcome.
 type Result struct {
-	Words    int           `json:"words"`    // as merged by one of the processes
-	Expected int           `json:"expected"` // as counted by this one
-	Rounds   int           `json:"rounds"`
-	Kills    int           `json:"kills"`
-	Took     time.Duration `json:"-"`
+	Words    int `json:"words"`    // as merged by one of the processes
+	Expected int `json:"expected"` // as counted by this one
+	Rounds   int `json:"rounds"`
+	Kills    int `json:"kills"`
 }
 
 // Run lets the processes count until a round is complete, or ctx ends, which is
 // an error. The result is good in any case.
 func (b *Batch) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	b.crew, b.members = crew.New[message](), map[int]*crew.Member{}
 	err := b.run(ctx)
 	b.crew.Close(func(*message) {})
-	b.result.Rounds, b.result.Took = int(b.round), time.Since(begin)
+	b.result.Rounds = int(b.round)
 	for _, file := range b.Files {
 		words, failed := CountWords(file)
 		b.result.Expected += words

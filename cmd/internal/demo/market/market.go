@@ -41,12 +41,11 @@ type Market struct {
 
 // Result is the outcome.
 type Result struct {
-	Put         int           `json:"put"`
-	Acked       int           `json:"acked"` // items removed by an ack
-	Redelivered int           `json:"redelivered"`
-	Left        int           `json:"left"` // in the queue
-	Kills       int           `json:"kills"`
-	Took        time.Duration `json:"-"`
+	Put         int `json:"put"`
+	Acked       int `json:"acked"` // items removed by an ack
+	Redelivered int `json:"redelivered"`
+	Left        int `json:"left"` // in the queue
+	Kills       int `json:"kills"`
 }
 
 // Lost is how many items were put, and are neither done nor in the queue.
@@ -55,11 +54,10 @@ func (r Result) Lost() int { return max(0, r.Put-r.Acked-r.Left) }
 // Run goes on until every item is done, or ctx ends, which is an error. The
 // result is good in any case.
 func (m *Market) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	m.crew, m.put, m.acked, m.victims = crew.New[message](), map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 	err := m.run(ctx)
 	m.crew.Close(m.note)
-	m.result.Put, m.result.Acked, m.result.Took = len(m.put), len(m.acked), time.Since(begin)
+	m.result.Put, m.result.Acked = len(m.put), len(m.acked)
 	return m.result, errors.Join(err, m.count())
 }
 

@@ -40,7 +40,6 @@ type Result struct {
 	Losses  int           `json:"losses"`      // holds lost in the middle of a sale; the seller noticed and did not sell
 	Growing bool          `json:"tokens_grow"` // from sale to sale
 	MaxGap  time.Duration `json:"-"`           // the longest time from a kill to the next sale
-	Took    time.Duration `json:"-"`
 }
 
 // Oversold is the number of units sold that were not there.
@@ -49,14 +48,12 @@ func (r Result) Oversold(stock int) int { return r.Sold + r.Left - stock }
 // Run opens the shop until everything is sold, or ctx ends, which is an error.
 // The result is good in any case.
 func (s *Shop) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	if err := (Ledger{Left: s.Stock}).Write(s.File, s.File+".new"); err != nil {
 		return Result{}, err
 	}
 	s.crew, s.empty = crew.New[message](), map[*crew.Member]bool{}
 	err := s.trade(ctx)
 	s.crew.Close(s.note)
-	s.result.Took = time.Since(begin)
 	ledger, readErr := ReadLedger(s.File)
 	s.result.Left, s.result.Sold, s.result.Growing = ledger.Left, ledger.sold(s.known), ledger.growing()
 	return s.result, errors.Join(err, readErr)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
+	"github.com/zkcoord/zkcoord/coord/election"
 )
 
 const (
@@ -41,13 +42,11 @@ type Result struct {
 	Log
 	Kills  int           `json:"kills"`
 	MaxGap time.Duration `json:"-"` // the longest time from a kill to the next leader's first entry
-	Took   time.Duration `json:"-"`
 }
 
 // Run kills the leader again and again. The result is good also when there is
 // an error.
 func (r *Republic) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	if err := os.WriteFile(r.Log, nil, 0o600); err != nil {
 		return Result{}, err
 	}
@@ -55,7 +54,7 @@ func (r *Republic) Run(ctx context.Context) (Result, error) {
 	err := r.reign(ctx)
 	r.crew.Close(func(*message) {})
 	log, readErr := ReadLog(r.Log)
-	r.result.Log, r.result.Took = log, time.Since(begin)
+	r.result.Log = log
 	return r.result, errors.Join(err, readErr)
 }
 
@@ -124,17 +123,12 @@ func (r *Republic) replace(e crew.Event[message]) error {
 // beat is the time between two entries of a leader.
 const beat = 10 * time.Millisecond
 
-// Lead is what a replica does while it leads: it gets the term's token and a
-// function that reports whether the term has been lost, and returns when ctx
-// ends.
-type Lead func(ctx context.Context, token int64, lost func() error) error
-
 // Replica is one candidate process.
 type Replica struct {
-	Log string                                     // the file that leaders write to
-	Run func(ctx context.Context, lead Lead) error // stands for election again and again
-	In  io.Reader                                  // at its end the replica ends
-	Out io.Writer                                  // to the parent
+	Log      string // the file that leaders write to
+	Election *election.Election
+	In       io.Reader // at its end the replica ends
+	Out      io.Writer // to the parent
 }
 
 // message is what a replica reports to its parent.
@@ -146,7 +140,7 @@ type message struct {
 func (r *Replica) Serve(ctx context.Context) error {
 	ctx, cancel := crew.UntilEOF(ctx, r.In)
 	defer cancel()
-	err := r.Run(ctx, r.lead)
+	err := r.Election.Run(ctx, nil, r.lead)
 	if ctx.Err() != nil {
 		return nil // the demonstration is over
 	}
@@ -154,7 +148,7 @@ func (r *Replica) Serve(ctx context.Context) error {
 }
 
 // lead writes to the log until the term ends.
-func (r *Replica) lead(ctx context.Context, token int64, lost func() error) error {
+func (r *Replica) lead(ctx context.Context, term *election.Term) error {
 	log, err := os.OpenFile(r.Log, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -163,15 +157,15 @@ func (r *Replica) lead(ctx context.Context, token int64, lost func() error) erro
 	next := time.NewTicker(beat)
 	defer next.Stop()
 	for number := 1; ; number++ {
-		if lost() != nil {
+		if term.Err() != nil {
 			return nil
 		}
 		// In one write: entries do not mix.
-		if _, err := fmt.Fprintf(log, "%d %d %d\n", token, os.Getpid(), number); err != nil {
+		if _, err := fmt.Fprintf(log, "%d %d %d\n", term.Token(), os.Getpid(), number); err != nil {
 			return err
 		}
 		if number == 1 {
-			crew.Tell(r.Out, message{Leads: token})
+			crew.Tell(r.Out, message{Leads: term.Token()})
 		}
 		select {
 		case <-next.C:

@@ -108,7 +108,7 @@ func grumbles(b tab) (all func() []string) {
 func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	p := serve(t, servers, "--allow-break", "--every", "200ms")
+	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
 	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx, servers, hostile)
 	held := <-billing.acquire(ctx, "/locks/backup")
 	require.NotNil(t, held)
@@ -182,7 +182,7 @@ func fits(b tab) {
 func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	p := serve(t, servers, "--every", "200ms")
+	p := serve(t, ctx, servers, "--every", "200ms")
 	b := browse(t, ctx)
 	b.do(chromedp.Navigate(p.url))
 	enter := func(name string) <-chan *doublebarrier.Member {
@@ -218,7 +218,7 @@ func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
 	servers := server.ConnectString()
 	require.NotNil(t, <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l"))
 	b := browse(t, ctx)
-	b.do(chromedp.Navigate(serve(t, servers, "--every", "200ms").url))
+	b.do(chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url))
 	b.shows("#tree", ", there for ")
 	require.NotContains(t, value[string](b, `document.querySelector("#tree").textContent`), "silent")
 	value[bool](b, `{
@@ -238,7 +238,7 @@ func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
 func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	p := serve(t, servers, "--allow-break")
+	p := serve(t, ctx, servers, "--allow-break")
 	held := <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l")
 	require.NotNil(t, held)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -280,9 +280,8 @@ const (
 
 // program is a running "zkcoord ui".
 type program struct {
-	url    string
-	cmd    *exec.Cmd
-	exited chan error
+	url string
+	cmd *exec.Cmd
 }
 
 // binary is the command, as people get it.
@@ -307,22 +306,20 @@ func withBinary(run func() int) int {
 	return run()
 }
 
-// serve starts the verb ui.
-func serve(t *testing.T, servers string, args ...string) *program {
+// serve starts the verb ui, which ends with ctx at the latest.
+func serve(t *testing.T, ctx context.Context, servers string, args ...string) *program {
 	t.Helper()
-	p := &program{exited: make(chan error, 1)}
-	p.cmd = exec.Command(binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
+	p := &program{}
+	p.cmd = exec.CommandContext(ctx, binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
 	p.cmd.Stderr = os.Stderr
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	require.NoError(t, err)
 	var told struct{ URL string }
 	require.NoError(t, json.Unmarshal(line, &told))
 	p.url = told.URL
-	go func() { p.exited <- p.cmd.Wait() }()
 	return p
 }
 
@@ -330,12 +327,7 @@ func serve(t *testing.T, servers string, args ...string) *program {
 func (p *program) end(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case err := <-p.exited:
-		require.NoError(t, err)
-	case <-time.After(soon):
-		require.FailNow(t, "zkcoord does not end")
-	}
+	require.NoError(t, p.cmd.Wait())
 }
 
 // tab is a page in a browser.
@@ -422,7 +414,7 @@ func TestThePictureInTheDocumentsIsSmall(t *testing.T) {
 func takePicture(t *testing.T) {
 	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	p := serve(t, servers, "--allow-break", "--every", "200ms")
+	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
 	job, report := newWorker(t, ctx, servers, "job"), newWorker(t, ctx, servers, "report")
 	under := map[string]context.Context{}
 	for path, holder := range map[string]worker{"/locks/a": job, "/locks/b": report, "/backup": job} {
