@@ -125,7 +125,7 @@ func parseArgs(std *term.Streams, args []string) (*verbs, *kong.Context, error) 
 	if err == nil {
 		return v, ctx, nil
 	}
-	if joined, ok := joinNegative(args, err); ok {
+	if joined := joinNegative(args, err); joined != nil {
 		return parseArgs(std, joined)
 	}
 	var failed *kong.ParseError

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
-	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/look"
 	"github.com/zkcoord/zkcoord/cmd/internal/see"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
@@ -167,14 +165,9 @@ func manyHeld(t testing.TB, w *zktest.World, locks int) {
 // called runs a verb in this process, and returns its output and status.
 func called(t testing.TB, w *zktest.World, args ...string) (output string, status int) {
 	t.Helper()
-	var out, notes bytes.Buffer
-	std := &term.Streams{Out: &out, Err: &notes}
-	v, ctx, err := parseArgs(std, append([]string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}, args...))
-	require.NoError(t, err)
-	std.JSON, v.Note = true, std.Note
-	status = std.Finish(ctx.Run(std, &v.Connection), conn.Hint)
-	require.Empty(t, notes.String())
-	return out.String(), status
+	status, output, notes := inProcess(append([]string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}, args...)...)
+	require.Empty(t, notes)
+	return output, status
 }
 
 // requestGauge counts reads, and now and then holds one reply back and
@@ -324,6 +317,7 @@ func TestWhatFailsHalfWayIsToldInOneObject(t *testing.T) {
 	taken := cmdtest.Start(t, "--json", "server", "--addr", strings.Split(w.ConnectString(), "/")[0])
 	require.Equal(t, term.ExitFailed, taken.Exit())
 	object = cmdtest.TheObject(t, taken, "server")
+	require.Contains(t, object["error"], strings.Split(w.ConnectString(), "/")[0])
 	require.Contains(t, object["error"], "--addr")
 }
 
@@ -374,13 +368,6 @@ func TestTheServersTickBoundsItsSessions(t *testing.T) {
 	// it.
 	cmdtest.Start(t, "--zk", server.Line(), "--session-timeout", "1h", "lock", "--kill-after", "2s", "/l", "--", "true").Ends(term.ExitUsage, "2s", "does not fit")
 	server.EndsBy(syscall.SIGINT, 0)
-}
-
-func TestAServerThatCannotListenSaysWhy(t *testing.T) {
-	t.Parallel()
-	taken := cmdtest.SilentServer(t)
-	cmdtest.Start(t, "server", "--addr", taken).Ends(term.ExitFailed, taken)
-	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "server", "--tick", "0").Exit())
 }
 
 // section is a part of the command's document.

@@ -80,6 +80,7 @@ func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 		{"no such file", "demo batch /no/such/file"},
 		{"is a directory: name files", "demo batch " + os.TempDir()},
 		{"confirm with --yes", "break /l"},
+		{"--tick 0s: it must be positive", "server --tick 0"},
 		{"it must be positive", "revoke /l --force-after=0"},
 		{"--timeout: -1s: it must be positive", "revoke /l --timeout=-1s"},
 		{"scheme:id:permissions", "--acl cdrwa inspect /l"},
@@ -279,8 +280,8 @@ func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	require.Contains(t, cmdtest.TheObject(t, p, "lock /l -- ")["error"], "no command")
 }
 
-// inProcess does what Main does with a wrong command line, in this process. It
-// returns the status to exit with and what is written.
+// inProcess does what Main does, in this process. It returns the status to exit
+// with and what is written.
 func inProcess(args ...string) (status int, out, stderr string) {
 	var o, e strings.Builder
 	std := &term.Streams{In: strings.NewReader(""), Out: &o, Err: &e}

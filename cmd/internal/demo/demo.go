@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,9 +127,7 @@ func prune(ctx context.Context, client *coord.Client, path string) {
 	if err != nil {
 		return // there is nothing, or nothing to be done
 	}
-	for len(names) > 0 {
-		some := names[:min(len(names), atOnce)]
-		names = names[len(some):]
+	for some := range slices.Chunk(names, atOnce) {
 		ops := make([]coord.Op, len(some))
 		for i, name := range some {
 			ops[i] = coord.DeleteOp(path+"/"+name, -1)

@@ -16,14 +16,6 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, Pick(n, one, many))
 }
 
-// Both is one of two wordings; the one for many has their number.
-func Both(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return fmt.Sprintf(many, n)
-}
-
 // Briefly is what an error says, without the errors it is made of line by line.
 func Briefly(err error) error { return errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 

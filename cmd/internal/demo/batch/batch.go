@@ -105,8 +105,9 @@ func (b *Batch) hear(e crew.Event[message]) error {
 		return b.entered()
 	case roundIncomplete:
 		if b.told++; b.told == 1 {
+			left := b.Members - news.Missing
 			b.Tell("  ! round %d is over and incomplete: %s told so, and nobody adds up", news.Round,
-				term.Both(b.Members-news.Missing, "the one that is left was", "all %d that are left were"))
+				term.Pick(left, "the one that is left was", fmt.Sprintf("all %d that are left were", left)))
 		}
 	case roundComplete:
 		b.told++
@@ -123,7 +124,7 @@ func (b *Batch) entered() error {
 	if len(b.members) < b.Members {
 		return nil
 	}
-	b.Tell("  ▶ round %d: %s in", b.round, term.Both(b.Members, "the one process is", "all %d are"))
+	b.Tell("  ▶ round %d: %s in", b.round, term.Pick(b.Members, "the one process is", fmt.Sprintf("all %d are", b.Members)))
 	if b.result.Kills == b.Kills {
 		return nil
 	}
