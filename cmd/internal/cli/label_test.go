@@ -165,7 +165,8 @@ func manyHeld(t testing.TB, w *zktest.World, locks int) {
 // called runs a verb in this process, and returns its output and status.
 func called(t testing.TB, w *zktest.World, args ...string) (output string, status int) {
 	t.Helper()
-	status, output, notes := inProcess(append([]string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}, args...)...)
+	flags := []string{"--zk", w.ConnectString(), "--connect-timeout", "5m", "--json"}
+	status, output, notes := inProcess(append(flags, args...)...)
 	require.Empty(t, notes)
 	return output, status
 }
@@ -262,9 +263,10 @@ func TestEveryVerbTellsInTimeAndInJSONThatNoServerAnswers(t *testing.T) {
 		"demo stock", "demo batch", "demo election", "demo queue",
 	} {
 		var p *cmdtest.Process
+		args := append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)
 		cmdtest.InTime(t, 1500*time.Millisecond, func() time.Duration {
 			begun := time.Now()
-			p = cmdtest.Start(t, append([]string{"--json", "--zk", addr, "--connect-timeout", "0.1"}, strings.Fields(verb)...)...)
+			p = cmdtest.Start(t, args...)
 			require.Equal(t, term.ExitUnavailable, p.Exit(), verb)
 			return time.Since(begun)
 		})

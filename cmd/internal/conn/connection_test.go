@@ -186,7 +186,8 @@ func (a *authority) terminate(server string, clients tls.ClientAuthType) (addr s
 	cert := a.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert.Leaf)
-	return coordtest.Terminate(a.t, server, &tls.Config{Certificates: []tls.Certificate{*cert}, ClientAuth: clients, ClientCAs: pool})
+	config := &tls.Config{Certificates: []tls.Certificate{*cert}, ClientAuth: clients, ClientCAs: pool}
+	return coordtest.Terminate(a.t, server, config)
 }
 
 func TestLocksAndDemosWorkOverTLS(t *testing.T) {

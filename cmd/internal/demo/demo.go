@@ -52,7 +52,9 @@ type stage struct {
 
 // play runs a demo: on the named servers, or else on a server of its own. check
 // gets the session time-out.
-func play(s *term.Streams, c *conn.Connection, name string, check func(session time.Duration) error, run func(st *stage) error) error {
+func play(
+	s *term.Streams, c *conn.Connection, name string, check func(session time.Duration) error, run func(st *stage) error,
+) error {
 	st := &stage{
 		Connection: *c, Progress: term.NewProgress(s), streams: s, name: name, where: c.ZK,
 		path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8]),

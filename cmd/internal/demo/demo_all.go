@@ -46,9 +46,8 @@ func (*allDemos) Run(s *term.Streams, c *conn.Connection, v *DemoVerbs) error {
 		err := demo.verb.Run(own, c)
 		code := own.Finish(err, conn.Hint)
 		if !own.Told {
-			object := map[string]any{
-				"demo": demo.name, "ok": false, "status": code, "error": fmt.Sprint("it did not tell how it went: ", term.Briefly(err)),
-			}
+			why := fmt.Sprint("it did not tell how it went: ", term.Briefly(err))
+			object := map[string]any{"demo": demo.name, "ok": false, "status": code, "error": why}
 			if err := term.WriteJSON(out, object); err != nil {
 				return err
 			}

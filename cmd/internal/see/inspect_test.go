@@ -60,10 +60,11 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 
 func TestInspectCountsNodesThatAreNoPartOfARecipe(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		kazoo := append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)
 		running := []*cmdtest.Process{
 			cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun(),
 			cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...).Begun(),
-			cmdtest.On(t, w, append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)...).Begun(),
+			cmdtest.On(t, w, kazoo...).Begun(),
 			cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun(),
 		}
 		cmdtest.PutItems(t, w, "item")
@@ -78,7 +79,9 @@ func TestInspectCountsNodesThatAreNoPartOfARecipe(t *testing.T) {
 			others, holders int
 			says            string
 		}{
-			"e": {"latch", 0, 1, "dialect\n"}, "s": {look.SlotsKind, 0, 1, "dialect\n"}, "k": {look.SlotsKind, 0, 1, "dialect\n"},
+			"e":     {"latch", 0, 1, "dialect\n"},
+			"s":     {look.SlotsKind, 0, 1, "dialect\n"},
+			"k":     {look.SlotsKind, 0, 1, "dialect\n"},
 			"q":     {look.QueueKind, 0, 0, "queue of 0 items"},
 			"l":     {"lock", 1, 1, "lock, curator dialect; 1 other node is below it"},
 			"dir":   {"", 2, 0, "nobody waits; 2 other nodes are below it"},

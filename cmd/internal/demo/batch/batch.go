@@ -124,7 +124,8 @@ func (b *Batch) entered() error {
 	if len(b.members) < b.Members {
 		return nil
 	}
-	b.Tell("  ▶ round %d: %s in", b.round, term.Pick(b.Members, "the one process is", fmt.Sprintf("all %d are", b.Members)))
+	who := term.Pick(b.Members, "the one process is", fmt.Sprintf("all %d are", b.Members))
+	b.Tell("  ▶ round %d: %s in", b.round, who)
 	if b.result.Kills == b.Kills {
 		return nil
 	}

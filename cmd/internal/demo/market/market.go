@@ -123,7 +123,8 @@ func (m *Market) deliver(item string, delivery int) {
 	}
 	m.result.Redelivered++
 	if killed, ok := m.victims[item]; ok {
-		m.Tell("  ✓ %4d done  item %s came back %v later, to another", len(m.acked), item, time.Since(killed).Round(time.Millisecond))
+		later := time.Since(killed).Round(time.Millisecond)
+		m.Tell("  ✓ %4d done  item %s came back %v later, to another", len(m.acked), item, later)
 		delete(m.victims, item)
 	}
 }
@@ -139,7 +140,8 @@ func (m *Market) kill(victim *crew.Member, item string) error {
 	victim.Kill()
 	m.result.Kills++
 	m.victims[item] = time.Now()
-	m.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", len(m.acked), victim.PID(), item)
+	m.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it",
+		len(m.acked), victim.PID(), item)
 	return m.consumer()
 }
 

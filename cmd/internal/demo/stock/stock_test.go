@@ -163,7 +163,9 @@ func TestALedgerIsReadAsItWasWritten(t *testing.T) {
 
 func TestADamagedLedgerIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stock")
-	for _, content := range []string{"", `{"Left":"many"}`, `{"Left":1,"Sales":[{"Seller":1,"Number":2`, `{"Left":1,"Sales":[{"Token":"x"}]}`} {
+	for _, content := range []string{
+		"", `{"Left":"many"}`, `{"Left":1,"Sales":[{"Seller":1,"Number":2`, `{"Left":1,"Sales":[{"Token":"x"}]}`,
+	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		_, err := ReadLedger(path)
 		require.ErrorContains(t, err, path, "%q", content)
