@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/zkcoord/zkcoord/cmd/internal/run"
 	"github.com/zkcoord/zkcoord/cmd/internal/see"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
-	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -87,23 +85,10 @@ func Main(args []string) int {
 	std := &term.Streams{In: os.Stdin, Out: &term.Output{File: os.Stdout}, Err: notes}
 	v, ctx, err := parseArgs(std, args)
 	if err != nil {
-		return std.Finish(err, hint)
+		return std.Finish(err, conn.Hint)
 	}
 	std.JSON, std.Account, v.Note = v.JSON, accountOf(ctx, nil), std.Note
-	return std.Finish(ctx.Run(std, &v.Connection), hint)
-}
-
-// hint names the flag that may avoid an error.
-func hint(err error) string {
-	switch {
-	case errors.Is(err, coord.ErrNoAuth):
-		return "(--auth or ZK_AUTH presents credentials)"
-	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
-		return "(--dialect kazoo stands in line with Kazoo's)"
-	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Curator)+" "):
-		return "(--dialect curator, the default, stands in line with Curator's)"
-	}
-	return ""
+	return std.Finish(ctx.Run(std, &v.Connection), conn.Hint)
 }
 
 // withVerbs writes --version and help VERB, as other commands have them, as
@@ -140,7 +125,7 @@ func parseArgs(std *term.Streams, args []string) (*verbs, *kong.Context, error) 
 	if err == nil {
 		return v, ctx, nil
 	}
-	if joined, ok := joinNegative(args, err); ok {
+	if joined := joinNegative(args, err); joined != nil {
 		return parseArgs(std, joined)
 	}
 	var failed *kong.ParseError

@@ -23,22 +23,20 @@ import (
 var negative = regexp.MustCompile(`^-[0-9.]`)
 
 // joinNegative writes --flag -5 as --flag=-5 where the number could not be
-// read. The verb can then say what is wrong with it.
-func joinNegative(args []string, err error) (joined []string, ok bool) {
+// read, or returns nil. The verb can then say what is wrong with it.
+func joinNegative(args []string, err error) []string {
 	if !strings.Contains(err.Error(), "(short flag)") {
-		return nil, false
+		return nil
 	}
 	for i := range len(args) - 1 {
 		if args[i] == "--" {
 			break
 		}
 		if strings.HasPrefix(args[i], "-") && !strings.Contains(args[i], "=") && negative.MatchString(args[i+1]) {
-			joined = append(joined, args[:i]...)
-			joined = append(joined, args[i]+"="+args[i+1])
-			return append(joined, args[i+2:]...), true
+			return slices.Concat(args[:i], []string{args[i] + "=" + args[i+1]}, args[i+2:])
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // wrong says in brief what is wrong with the command line, and where to read

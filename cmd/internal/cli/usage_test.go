@@ -14,62 +14,86 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/cmd/internal/conn"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestACommandLineThatIsWrongIsAnsweredInBrief(t *testing.T) {
 	t.Parallel()
-	for says, args := range map[string]string{
-		`there is no verb lokc`:                              "lokc /l -- true",
-		`usage: coorddemo lock [flags] <path> ... -- <cmd>`:  "lock /l",
-		`no command to run: write <cmd> after --`:            "lock /l",
-		`coorddemo lock --help`:                              "lock /l",
-		`missing: "<path>"`:                                  "inspect",
-		`path "l" must start with /`:                         "inspect l",
-		"--slots -1: it must be from 1 to 2147483647":        "lock --slots -1 /l -- true",
-		"--slots 0: it must be from 1":                       "lock --slots 0 /l -- true",
-		"--slots 99999999999: it must be from 1 to":          "lock --slots 99999999999 /l -- true",
-		"--slots: not a whole number, or too large a one":    "lock --slots 99999999999999999999 /l -- true",
-		"--resize changes":                                   "lock --resize /l -- true",
-		"--timeout: -3s: it must be positive":                "lock --timeout -3 /l -- true",
-		"--timeout: 0s: it must be positive":                 "queue take --timeout 0 /q",
-		"--session-timeout: 0s: it must be positive":         "--session-timeout 0 lock /l -- true",
-		"--connect-timeout: -1s: it must be positive":        "inspect --connect-timeout -1 /l",
-		"--kill-after: 0s: it must be positive":              "lock --kill-after 0 /l -- true",
-		"99999999999 seconds are too long":                   "inspect --session-timeout 99999999999 /l",
-		"between 1 ms and 24 h":                              "inspect --session-timeout 8999999999 /l",
-		"invalid port":                                       "server --addr :99999",
-		`"soon" is not a duration`:                           "inspect --connect-timeout soon /l",
-		"--delay -1s: it must not be negative":               "queue receive --delay -1 /q -- true",
-		"--dead 0: it must be between 1 and 1048576":         "queue receive --dead 0 /q -- true",
-		"--priority -1: it must be between 0 and 999":        "queue put --priority -1 /q x",
-		"--data, --again, --kill-after":                      "elect --who --again /e",
-		"address":                                            "server --addr nowhere",
-		"--allow-remote allows it":                           "ui --listen 192.0.2.1:80",
-		"write HOST:PORT":                                    "ui --listen 8080",
-		"--listen: address foo: missing port":                "exporter --listen foo /l",
-		"--every goes with --watch":                          "ls --every 3s /l",
-		"ask for a longer one":                               "--server-tick 30s inspect /l",
-		`path "/l\xff" is not UTF-8`:                         "lock /l\xff -- true",
-		`two commands: "true" by -c, and "false" "x" behind`: "lock -c true /l -- false x",
-		"--every: 0s: it must be positive":                   "ui --every 0",
-		"--most 0: it must be at least 1":                    "ui --most 0",
-		"coorddemo demo stock --help":                        "demo stock --workers x",
-		"--kill -1: it must not be negative":                 "demo stock --kill -1",
-		"no scheme: host:port":                               "inspect --zk http://a:1/chroot /l",
-		"2181:2181":                                          "lock --zk 127.0.0.1:2181:2181 /l -- true",
-		"no command":                                         "lock /l --",
-		`path "l" must start`:                                "lock -- l true",
-		"root":                                               "lock / -- true",
-		"no-such-flag":                                       "lock --no-such-flag /l -- true",
-		`"never" is not a duration`:                          "lock --timeout never /l -- true",
-		"on-revoke":                                          "lock --on-revoke maybe /l -- true",
+	for _, c := range []struct{ says, args string }{
+		{`there is no verb lokc`, "lokc /l -- true"},
+		{`usage: coorddemo lock [flags] <path> ... -- <cmd>`, "lock /l"},
+		{`no command to run: write <cmd> after --`, "lock /l"},
+		{`coorddemo lock --help`, "lock /l"},
+		{`missing: "<path>"`, "inspect"},
+		{`path "l" must start with /`, "inspect l"},
+		{"--slots -1: it must be from 1 to 2147483647", "lock --slots -1 /l -- true"},
+		{"--slots 0: it must be from 1", "lock --slots 0 /l -- true"},
+		{"--slots 99999999999: it must be from 1 to", "lock --slots 99999999999 /l -- true"},
+		{"--slots: not a whole number, or too large a one", "lock --slots 99999999999999999999 /l -- true"},
+		{"--resize changes", "lock --resize /l -- true"},
+		{"--timeout: -3s: it must be positive", "lock --timeout -3 /l -- true"},
+		{"--timeout: 0s: it must be positive", "queue take --timeout 0 /q"},
+		{"--session-timeout: 0s: it must be positive", "--session-timeout 0 lock /l -- true"},
+		{"--connect-timeout: -1s: it must be positive", "inspect --connect-timeout -1 /l"},
+		{"--kill-after: 0s: it must be positive", "lock --kill-after 0 /l -- true"},
+		{"99999999999 seconds are too long", "inspect --session-timeout 99999999999 /l"},
+		{"between 1 ms and 24 h", "inspect --session-timeout 8999999999 /l"},
+		{"invalid port", "server --addr :99999"},
+		{`"soon" is not a duration`, "inspect --connect-timeout soon /l"},
+		{"--delay -1s: it must not be negative", "queue receive --delay -1 /q -- true"},
+		{"--dead 0: it must be between 1 and 1048576", "queue receive --dead 0 /q -- true"},
+		{"--priority -1: it must be between 0 and 999", "queue put --priority -1 /q x"},
+		{"--data, --again, --kill-after", "elect --who --again /e"},
+		{"address", "server --addr nowhere"},
+		{"--allow-remote allows it", "ui --listen 192.0.2.1:80"},
+		{"write HOST:PORT", "ui --listen 8080"},
+		{"--listen: address foo: missing port", "exporter --listen foo /l"},
+		{"--every goes with --watch", "ls --every 3s /l"},
+		{"ask for a longer one", "--server-tick 30s inspect /l"},
+		{`path "/l\xff" is not UTF-8`, "lock /l\xff -- true"},
+		{`two commands: "true" by -c, and "false" "x" behind`, "lock -c true /l -- false x"},
+		{"--every: 0s: it must be positive", "ui --every 0"},
+		{"--most 0: it must be at least 1", "ui --most 0"},
+		{"coorddemo demo stock --help", "demo stock --workers x"},
+		{"--kill -1: it must not be negative", "demo stock --kill -1"},
+		{"no scheme: host:port", "inspect --zk http://a:1/chroot /l"},
+		{"2181:2181", "lock --zk 127.0.0.1:2181:2181 /l -- true"},
+		{"no command", "lock /l --"},
+		{`path "l" must start`, "lock -- l true"},
+		{"root", "lock / -- true"},
+		{"no-such-flag", "lock --no-such-flag /l -- true"},
+		{`"never" is not a duration`, "lock --timeout never /l -- true"},
+		{"on-revoke", "lock --on-revoke maybe /l -- true"},
+		{"--kill -1: it must not be negative", "demo election --kill -1"},
+		{"--workers 0: it must be between 1 and 100", "demo stock --workers 0"},
+		{"--stock 0: it must be between 1 and 100000", "demo stock --stock 0"},
+		{"kill at most", "demo stock --kill 1000"},
+		{"--replicas 0: it must be between 1 and 50", "demo election --replicas 0"},
+		{"--replicas: not a whole number", "demo election --replicas many"},
+		{"kill at most", "demo election --kill 1000"},
+		{"--members 0: it must be between 1 and 50", "demo batch --members 0"},
+		{"--members 51: it must be between 1 and 50", "demo batch --members 51"},
+		{"kill at most", "demo batch --kill -1"},
+		{"kill at most", "demo batch --kill 1000"},
+		{"no such file", "demo batch /no/such/file"},
+		{"is a directory: name files", "demo batch " + os.TempDir()},
+		{"confirm with --yes", "break /l"},
+		{"--tick 0s: it must be positive", "server --tick 0"},
+		{"it must be positive", "revoke /l --force-after=0"},
+		{"--timeout: -1s: it must be positive", "revoke /l --timeout=-1s"},
+		{"scheme:id:permissions", "--acl cdrwa inspect /l"},
+		{"letters out of cdrwa", "--acl world:anyone:r,world:anyone:all inspect /l"},
+		{"SCHEME:CREDENTIALS", "--auth secret inspect /l"},
+		{"SCHEME:CREDENTIALS", "--auth :secret inspect /l"},
+		{"a password is missing", "--auth digest:secret inspect /l"},
 	} {
-		p := cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(args)...)...)
-		p.Ends(term.ExitUsage, says)
-		require.LessOrEqual(t, strings.Count(p.Stderr.String(), "\n"), 3, "%s: %s", args, p.Stderr.String())
-		require.Empty(t, p.Output(), args)
+		p := cmdtest.Start(t, append([]string{"--zk", "127.0.0.1:1"}, strings.Fields(c.args)...)...)
+		p.Ends(term.ExitUsage, c.says)
+		require.LessOrEqual(t, strings.Count(p.Stderr.String(), "\n"), 3, "%s: %s", c.args, p.Stderr.String())
+		require.NotContains(t, p.Stderr.String(), "secret", "others may read it")
+		require.Empty(t, p.Output(), c.args)
 		require.NotRegexp(t, `With[A-Z]|semaphore\.`, p.Stderr.String(), "names of the library")
 	}
 }
@@ -132,15 +156,6 @@ func TestWithoutAnythingToDoTheHelpIsShown(t *testing.T) {
 func TestNumbersBelowZeroBelongToTheCommandAfterTheSeparator(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "--nice -5", cmdtest.Start(t, "--zk", cmdtest.Start(t, "server", "--addr", "127.0.0.1:0").Line(), "lock", "/l", "--", "echo", "--nice", "-5").Gives(0))
-}
-
-func TestHelpIsNoError(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"lock", "--help"}, {"demo", "stock", "--help"}} {
-		text := cmdtest.Start(t, args...).Gives(0)
-		require.Contains(t, text, "Usage: coorddemo")
-		require.NotContains(t, text, "__guard")
-	}
 }
 
 func TestAPathThatNoServerTakesIsRefusedBeforeItsParentsAreMade(t *testing.T) {
@@ -265,8 +280,8 @@ func TestOneCommandIsRunAndNotNoneOrTwo(t *testing.T) {
 	require.Contains(t, cmdtest.TheObject(t, p, "lock /l -- ")["error"], "no command")
 }
 
-// inProcess does what Main does with a wrong command line, in this process. It
-// returns the status to exit with and what is written.
+// inProcess does what Main does, in this process. It returns the status to exit
+// with and what is written.
 func inProcess(args ...string) (status int, out, stderr string) {
 	var o, e strings.Builder
 	std := &term.Streams{In: strings.NewReader(""), Out: &o, Err: &e}
@@ -275,7 +290,7 @@ func inProcess(args ...string) (status int, out, stderr string) {
 		std.JSON, std.Account, v.Note = v.JSON, accountOf(ctx, args), std.Note
 		err = ctx.Run(std, &v.Connection)
 	}
-	status = std.Finish(err, hint)
+	status = std.Finish(err, conn.Hint)
 	return status, o.String(), e.String()
 }
 
@@ -284,8 +299,7 @@ var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&verbs{})
-	require.NoError(t, err)
+	parser := cmdtest.Must(kong.New(&verbs{}))
 	known := map[string]bool{}
 	for _, leaf := range parser.Model.Leaves(true) {
 		known[verbName(leaf)] = true
@@ -309,7 +323,7 @@ func TestEveryVerbHasExamplesThatItUnderstands(t *testing.T) {
 	}
 }
 
-func TestHelpOfAVerbIsHadInTwoWaysAndEndsWithExamples(t *testing.T) {
+func TestHelpIsHadInTwoWaysAndThatOfAVerbEndsWithExamples(t *testing.T) {
 	t.Parallel()
 	flag, word := cmdtest.Start(t, "queue", "put", "--help"), cmdtest.Start(t, "help", "queue", "put")
 	require.Zero(t, flag.Exit())
@@ -317,7 +331,11 @@ func TestHelpOfAVerbIsHadInTwoWaysAndEndsWithExamples(t *testing.T) {
 	require.Equal(t, flag.Output(), text)
 	require.Contains(t, text, "Usage: coorddemo queue put")
 	require.Contains(t, text, "\nExamples:\n  coorddemo queue put /jobs one two")
-	require.Contains(t, cmdtest.Start(t, "help").Gives(0), "doublebarrier")
+	all := cmdtest.Start(t, "help").Gives(0)
+	require.Contains(t, all, "Usage: coorddemo")
+	require.Contains(t, all, "doublebarrier")
+	require.NotContains(t, all, "__", "what only the program calls")
+	require.Equal(t, all, cmdtest.Start(t, "--help").Gives(0))
 	require.Equal(t, term.ExitUsage, cmdtest.Start(t, "help", "lokc").Exit())
 }
 
@@ -326,13 +344,6 @@ func TestARefusalOfAnotherDialectNamesTheOption(t *testing.T) {
 	curator, kazoo := w.Path("curator"), w.Path("kazoo")
 	cmdtest.Contend(t, w, kazoo, map[string]string{strings.ReplaceAll(cmdtest.Guid1, "-", "") + "__lock__0000000000": "x"})
 	cmdtest.Contend(t, w, curator, map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000000": "x"})
-	require.Contains(t, refusal(t, w, "lock", kazoo), "--dialect kazoo")
-	require.Contains(t, refusal(t, w, "--dialect", "kazoo", "lock", curator), "--dialect curator")
-}
-
-func refusal(t *testing.T, w *zktest.World, args ...string) string {
-	t.Helper()
-	p := cmdtest.On(t, w, append(args, "--", "true")...)
-	require.Equal(t, term.ExitOwnFault, p.Exit())
-	return p.Stderr.String()
+	cmdtest.On(t, w, "lock", kazoo, "--", "true").Ends(term.ExitOwnFault, "--dialect kazoo")
+	cmdtest.On(t, w, "--dialect", "kazoo", "lock", curator, "--", "true").Ends(term.ExitOwnFault, "--dialect curator")
 }

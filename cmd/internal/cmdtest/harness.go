@@ -210,11 +210,7 @@ func (l *lastWords) Write(p []byte) (int, error) {
 // Exit waits for the process's end and returns its status, 128+n for a signal.
 func (p *Process) Exit() int {
 	p.t.Helper()
-	select {
-	case <-p.Exited:
-	case <-time.After(Soon):
-		require.FailNow(p.t, "coorddemo does not end", "%q", p.cmd.Args[1:])
-	}
+	zktest.Receive(p.t, Soon, p.Exited, "the end of coorddemo %q", p.cmd.Args[1:])
 	state := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if state.Signaled() {
 		return 128 + int(state.Signal())
@@ -376,8 +372,7 @@ func ContendersOf(names []string) []string {
 // SilentServer accepts connections and never answers.
 func SilentServer(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := Must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String() // the kernel accepts; no process takes the connections from it
 }
@@ -385,13 +380,10 @@ func SilentServer(t *testing.T) string {
 // ClosedPort is an address that refuses connections.
 func ClosedPort(t *testing.T) string {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	require.NoError(t, err)
+	fd := Must(unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0))
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	require.NoError(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})) // taken, but not listening
-	name, err := unix.Getsockname(fd)
-	require.NoError(t, err)
-	return fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port)
+	return fmt.Sprintf("127.0.0.1:%d", Must(unix.Getsockname(fd)).(*unix.SockaddrInet4).Port)
 }
 
 func Parse[T any](t testing.TB, line string) T {

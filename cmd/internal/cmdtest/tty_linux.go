@@ -41,8 +41,7 @@ func OnTerminal(t *testing.T, w *zktest.World, name string, args ...string) *Ter
 	}
 	// Not by keys.Fd(), which would make reads block for ever, even if the file
 	// is closed.
-	raw, err := keys.SyscallConn()
-	require.NoError(t, err)
+	raw := Must(keys.SyscallConn())
 	var number int
 	var failed error
 	require.NoError(t, raw.Control(func(fd uintptr) {
@@ -51,8 +50,7 @@ func OnTerminal(t *testing.T, w *zktest.World, name string, args ...string) *Ter
 		}
 	}))
 	require.NoError(t, failed)
-	device, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	require.NoError(t, err)
+	device := Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))
 	tty := &Terminal{t: t, Keys: keys, Cmd: exec.Command(name, args...)}
 	tty.Cmd.Env = append(Environment(), "ZK_SERVERS="+w.ConnectString(), "D="+Coorddemo(t), "T=--session-timeout=20s", "PS1=$ ", "ENV=")
 	tty.Cmd.Stdin, tty.Cmd.Stdout, tty.Cmd.Stderr = device, device, device
@@ -104,8 +102,7 @@ func killSession(session int) {
 
 func (tty *Terminal) Press(keys string) {
 	tty.t.Helper()
-	_, err := tty.Keys.WriteString(keys)
-	require.NoError(tty.t, err)
+	Must(tty.Keys.WriteString(keys))
 }
 
 // Sees waits until the text is on the screen.
@@ -136,8 +133,7 @@ func (tty *Terminal) Unchanged(times int) {
 // HandsOver waits until the terminal does not collect lines any more.
 func (tty *Terminal) HandsOver(t *testing.T) {
 	t.Helper()
-	raw, err := tty.Keys.SyscallConn()
-	require.NoError(t, err)
+	raw := Must(tty.Keys.SyscallConn())
 	zktest.Eventually(t, Soon, func() (so bool) {
 		require.NoError(t, raw.Control(func(fd uintptr) {
 			modes, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)

@@ -49,12 +49,7 @@ func EachPrivate(t *testing.T, test func(t *testing.T, w *zktest.World), backend
 func Contend(t *testing.T, w *zktest.World, dir string, nodes map[string]string) {
 	t.Helper()
 	conn := w.Admin()
-	for path := range prefixes(dir) {
-		_, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			require.ErrorIs(t, err, zk.ErrNodeExists)
-		}
-	}
+	lay(t, conn, dir, zk.WorldACL(zk.PermAll))
 	for name, data := range nodes {
 		_, err := conn.Create(dir+"/"+name, []byte(data), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
@@ -66,15 +61,19 @@ func Contend(t *testing.T, w *zktest.World, dir string, nodes map[string]string)
 	})
 }
 
-// prefixes are the paths from the first name of path down to path itself.
-func prefixes(path string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for at := 1; at < len(path); at++ {
-			if path[at] == '/' && !yield(path[:at]) {
-				return
-			}
+// lay makes the nodes down to path that are not there, the last with this ACL.
+func lay(t *testing.T, conn *zk.Conn, path string, acl []zk.ACL) {
+	t.Helper()
+	for at := 1; at <= len(path); at++ {
+		of := zk.WorldACL(zk.PermAll)
+		if at == len(path) {
+			of = acl
+		} else if path[at] != '/' {
+			continue
 		}
-		yield(path)
+		if _, err := conn.Create(path[:at], nil, 0, of); err != nil {
+			require.ErrorIs(t, err, zk.ErrNodeExists)
+		}
 	}
 }
 
@@ -139,30 +138,11 @@ func EveryRecipe(t *testing.T, w *zktest.World) (holder, other *coord.Client) {
 	return holder, other
 }
 
-// Tangle is a circle of two sessions over two locks, a lock of go-zookeeper's,
-// one of Kazoo's with an orphan, and a directory with contenders of both
-// dialects.
-func Tangle(t *testing.T, w *zktest.World) (a, b *coord.Client) {
-	a, b = Open(t, w, coord.WithIdentity("alice")), Open(t, w, coord.WithIdentity("bob"))
-	one, two := w.Path("one"), w.Path("two")
-	Must(Must(lock.New(a, one)).Acquire(t.Context()))
-	Must(Must(lock.New(b, two)).Acquire(t.Context()))
-	Waits(t, w, two, 2, Must(lock.New(a, two)).Acquire)
-	Waits(t, w, one, 2, Must(lock.New(b, one)).Acquire)
-	hex := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
-	Contend(t, w, w.Path("gozk"), map[string]string{"_c_" + hex(Guid1) + "-lock-0000000001": ""})
-	Contend(t, w, w.Path("mixed"), map[string]string{"_c_" + Guid1 + "-lock-0000000001": "java", hex(Guid2) + "__lock__0000000002": "python"})
-	Contend(t, w, w.Path("kazoo"), map[string]string{hex(Guid1) + "__lock__2100000002": "python"})
-	_, err := w.Admin().Create(w.Path("kazoo")+"/"+hex(Guid2)+"__lock__2100000001", []byte("orphan"), 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	return a, b
-}
-
 // Seen is what inspect says of a path, in JSON and to people.
 func Seen[T any](t *testing.T, w *zktest.World, path string, options ...string) (r T, text string) {
 	t.Helper()
 	args := append([]string{"inspect", path}, options...)
-	return Parse[T](t, On(t, w, append(args, "--json")...).Line()), On(t, w, args...).Output()
+	return Parse[T](t, On(t, w, append(args, "--json")...).Gives(0)), On(t, w, args...).Gives(0)
 }
 
 // ByHand makes a node as a person would: it belongs to no session.
@@ -178,13 +158,5 @@ func Private(t *testing.T, w *zktest.World, user, password string, others ...zk.
 	t.Helper()
 	conn := w.Admin()
 	require.NoError(t, conn.AddAuth("digest", []byte(user+":"+password))) // to clear up
-	for path := range prefixes(w.Path("private")) {
-		acl := zk.WorldACL(zk.PermAll)
-		if path == w.Path("private") {
-			acl = append(zk.DigestACL(zk.PermAll, user, password), others...)
-		}
-		if _, err := conn.Create(path, nil, 0, acl); err != nil {
-			require.ErrorIs(t, err, zk.ErrNodeExists)
-		}
-	}
+	lay(t, conn, w.Path("private"), append(zk.DigestACL(zk.PermAll, user, password), others...))
 }

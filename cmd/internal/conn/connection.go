@@ -103,24 +103,6 @@ func (c *Connection) Options() ([]coord.Option, error) {
 		coord.WithIdentity(string(cmp.Or(c.label, label(term.Program)))), coord.WithDialect(c.dialect()), coord.WithHeld(HeldAround()...),
 		coord.WithLogger(slog.New(slog.DiscardHandler)), // the verbs say what there is to say
 	}
-	if c.SessionTimeout != 0 {
-		opts = append(opts, coord.WithSessionTimeout(c.SessionTimeout))
-	}
-	if c.ServerTick != 0 {
-		opts = append(opts, coord.WithTick(c.ServerTick))
-	}
-	if c.Observe != nil {
-		opts = append(opts, coord.WithObserver(c.Observe))
-	}
-	if c.Attendant != "" && c.Share != nil {
-		opts = append(opts, coord.WithAttendant(c.Attendant, c.Share))
-	}
-	if c.RequireChroot {
-		opts = append(opts, coord.RequireChroot())
-	}
-	if acl := acls(c.ACL); len(acl) > 0 {
-		opts = append(opts, coord.WithACL(acl...))
-	}
 	for _, credential := range lines(c.Auth) {
 		scheme, value, ok := strings.Cut(credential, ":")
 		switch {
@@ -136,8 +118,22 @@ func (c *Connection) Options() ([]coord.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	if config != nil {
-		opts = append(opts, coord.WithTLS(config))
+	acl := acls(c.ACL)
+	for _, o := range []struct {
+		wanted bool
+		option coord.Option
+	}{
+		{c.SessionTimeout != 0, coord.WithSessionTimeout(c.SessionTimeout)},
+		{c.ServerTick != 0, coord.WithTick(c.ServerTick)},
+		{c.Observe != nil, coord.WithObserver(c.Observe)},
+		{c.Attendant != "" && c.Share != nil, coord.WithAttendant(c.Attendant, c.Share)},
+		{c.RequireChroot, coord.RequireChroot()},
+		{len(acl) > 0, coord.WithACL(acl...)},
+		{config != nil, coord.WithTLS(config)},
+	} {
+		if o.wanted {
+			opts = append(opts, o.option)
+		}
 	}
 	return opts, nil
 }
@@ -279,6 +275,19 @@ func Failure(err error) error {
 	default:
 		return OrUsage(err, term.ExitFailed)
 	}
+}
+
+// Hint names the flag that may avoid an error.
+func Hint(err error) string {
+	switch {
+	case errors.Is(err, coord.ErrNoAuth):
+		return "(--auth or ZK_AUTH presents credentials)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Kazoo)+" "):
+		return "(--dialect kazoo stands in line with Kazoo's)"
+	case errors.Is(err, coord.ErrForeign) && strings.Contains(err.Error(), "("+string(coord.Curator)+" "):
+		return "(--dialect curator, the default, stands in line with Curator's)"
+	}
+	return ""
 }
 
 // HangUp ends the session, unless that takes too long: then the servers expire

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -37,10 +38,7 @@ func (o TlsOptions) config() (*tls.Config, error) {
 		}
 	}
 	if o.TLSCert != "" {
-		key := o.TLSKey
-		if key == "" {
-			key = o.TLSCert
-		}
+		key := cmp.Or(o.TLSKey, o.TLSCert)
 		own, err := tls.LoadX509KeyPair(o.TLSCert, key)
 		if err != nil {
 			return nil, term.UsageError("--tls-cert %s with --tls-key %s: %w", o.TLSCert, key, err)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,48 +37,53 @@ type DemoVerbs struct {
 	Queue    queueDemo    `cmd:"" help:"Producers and consumers share a queue while consumers are killed with an item in hand; none may be lost."`
 }
 
-// newStage is what a demo runs with: servers, a path, and its output.
+// stage is what a demo runs with: servers, a path, and its output.
 type stage struct {
 	conn.Connection
-	ctx    context.Context // ends at demoLimit, or by a signal
-	where  string          // the servers, for people
-	path   string          // below it is all that the demo makes in ZooKeeper
-	client *coord.Client
-	close  func()
+	*term.Progress
+	streams *term.Streams
+	ctx     context.Context // ends at demoLimit, or by a signal
+	begun   time.Time
+	name    string // of the demo
+	where   string // the servers, for people
+	path    string // below it is all that the demo makes in ZooKeeper
+	client  *coord.Client
 }
 
-// stage prepares a demo: on the named servers, or else on a server of its own.
-// check gets the session time-out.
-func newStage(c *conn.Connection, name string, check func(session time.Duration) error) (*stage, error) {
-	st := &stage{Connection: *c, where: c.ZK, path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8])}
+// play runs a demo: on the named servers, or else on a server of its own. check
+// gets the session time-out.
+func play(
+	s *term.Streams, c *conn.Connection, name string, check func(session time.Duration) error, run func(st *stage) error,
+) error {
+	st := &stage{
+		Connection: *c, Progress: term.NewProgress(s), streams: s, name: name, where: c.ZK,
+		path: look.DemoRoot + name + "-" + strings.ToLower(rand.Text()[:8]),
+	}
 	stop, err := st.servers()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer stop()
 	if err := check(st.SessionTimeout); err != nil {
-		stop()
-		return nil, err
+		return err
 	}
 	ctx, calm := term.Interruptible(context.Background())
+	defer calm()
 	ctx, cancel := context.WithTimeoutCause(ctx, demoLimit, errors.New("out of time"))
+	defer cancel()
 	st.ctx = ctx
-	st.close = func() {
-		if st.client != nil {
-			forget(st.client, st.path)
-			conn.HangUp(st.client)
+	if st.client, err = st.Open(ctx); err != nil {
+		return term.BySignal(ctx, err)
+	}
+	defer conn.HangUp(st.client)
+	defer forget(st.client, st.path)
+	if st.client.Chroot() != "" { // which its processes need
+		if err := st.client.EnsureDir(ctx, st.path); err != nil {
+			return term.BySignal(ctx, conn.Failure(err))
 		}
-		cancel()
-		calm()
-		stop()
 	}
-	if st.client, err = st.Open(ctx); err == nil && st.client.Chroot() != "" {
-		err = conn.Failure(st.client.EnsureDir(ctx, st.path)) // its processes need the chroot
-	}
-	if err != nil {
-		st.close()
-		return nil, term.BySignal(ctx, err)
-	}
-	return st, nil
+	st.begun = time.Now()
+	return run(st)
 }
 
 // servers starts a server if none are named, and finds the session time-out.
@@ -100,10 +106,10 @@ func (st *stage) servers() (stop func(), err error) {
 }
 
 // process is the command of a further process of the demo.
-func (st *stage) process(s *term.Streams, verb string, args ...string) (*exec.Cmd, error) {
+func (st *stage) process(verb string, args ...string) (*exec.Cmd, error) {
 	cmd, err := st.Child(verb, args...)
 	if err == nil {
-		cmd.Stderr = s.Err
+		cmd.Stderr = st.streams.Err
 	}
 	return cmd, err
 }
@@ -123,9 +129,7 @@ func prune(ctx context.Context, client *coord.Client, path string) {
 	if err != nil {
 		return // there is nothing, or nothing to be done
 	}
-	for len(names) > 0 {
-		some := names[:min(len(names), atOnce)]
-		names = names[len(some):]
+	for some := range slices.Chunk(names, atOnce) {
 		ops := make([]coord.Op, len(some))
 		for i, name := range some {
 			ops[i] = coord.DeleteOp(path+"/"+name, -1)
@@ -148,10 +152,10 @@ type ending struct {
 	OK      bool    `json:"ok"`
 }
 
-// endingOf describes how a demo ended; done reports whether it showed what it
+// ended describes how a demo ended; done reports whether it showed what it
 // should.
-func endingOf(demo string, took time.Duration, err error, done bool) ending {
-	e := ending{Demo: demo, Seconds: term.Seconds(took), OK: err == nil && done}
+func (st *stage) ended(err error, done bool) ending {
+	e := ending{Demo: st.name, Seconds: term.Seconds(time.Since(st.begun)), OK: err == nil && done}
 	if err != nil {
 		e.Error = term.Briefly(err).Error()
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
@@ -79,71 +78,53 @@ func (v *batchDemo) choose() (err error) {
 // Run plays it.
 func (v *batchDemo) Run(s *term.Streams, c *conn.Connection) error {
 	defer func() { _ = os.RemoveAll(v.dir) }()
-	st, err := newStage(c, "batch", v.check)
-	if err != nil {
-		return err
-	}
-	defer st.close()
-	p := term.NewProgress(s)
-	v.introduce(p, st)
-	b := &batch.Batch{
-		Members: v.Members, Kills: v.Kill, Files: v.Files, Path: st.path, Client: st.client,
-		Command: func(int) (*exec.Cmd, error) {
-			return st.process(s, "__counter", fmt.Sprintf("--n=%d", v.Members), st.path)
-		},
-		Watch: func(e batch.Progress) { v.tell(p, e) },
-	}
-	result, err := b.Run(st.ctx)
-	return v.conclude(s, p, result, err)
+	return play(s, c, "batch", v.check, func(st *stage) error {
+		v.introduce(st)
+		b := &batch.Batch{
+			Members: v.Members, Kills: v.Kill, Files: v.Files,
+			Command: func(int) (*exec.Cmd, error) {
+				return st.process("__counter", fmt.Sprintf("--n=%d", v.Members), st.path)
+			},
+			Audience: st,
+		}
+		result, err := b.Run(st.ctx)
+		return v.conclude(st, result, err)
+	})
 }
 
-func (v *batchDemo) introduce(p *term.Progress, st *stage) {
+func (v *batchDemo) introduce(st *stage) {
 	meet := "They meet at the double barrier\n%s/barrier on %s,\ncount a share each, and meet again; then one adds up."
 	if v.Members == 1 {
 		meet = "It has the double barrier\n%s/barrier on %s to itself."
 	}
-	p.Tell("%s the words of %s. "+meet, term.Plural(v.Members, "process counts", "processes count"),
+	st.Tell("%s the words of %s. "+meet, term.Plural(v.Members, "process counts", "processes count"),
 		term.Plural(len(v.Files), "file", "files"), st.path, st.where)
 	switch {
 	case v.Kill == 1:
-		p.Tell("Once, a process is killed with SIGKILL while it counts.\n")
+		st.Tell("Once, a process is killed with SIGKILL while it counts.\n")
 	case v.Kill > 1:
-		p.Tell("%d times, a process is killed with SIGKILL while it counts.\n", v.Kill)
+		st.Tell("%d times, a process is killed with SIGKILL while it counts.\n", v.Kill)
 	default:
-		p.Tell("")
+		st.Tell("")
 	}
 }
 
-func (v *batchDemo) tell(p *term.Progress, e batch.Progress) {
-	switch e.Kind {
-	case "entered":
-		p.Tell("  ▶ round %d: %s in", e.Round, term.Both(v.Members, "the one process is", "all %d are"))
-	case "killed":
-		p.Tell("  ✗ killed process %d (pid %d) while it counted", e.Index, e.PID)
-	case "incomplete":
-		p.Tell("  ! round %d is over and incomplete: %s told so, and nobody adds up", e.Round,
-			term.Both(e.Left, "the one that is left was", "all %d that are left were"))
-	case "counted":
-		p.Tell("  ✓ process %d counted %d words in %s", e.Index, e.Words, term.Plural(e.Files, "file", "files"))
-	}
-}
-
-func (v *batchDemo) conclude(s *term.Streams, p *term.Progress, r batch.Result, err error) error {
+func (v *batchDemo) conclude(st *stage, r batch.Result, err error) error {
 	out := batchResult{
-		ending: endingOf("batch", r.Took, err, r.Words == r.Expected && r.Kills == v.Kill),
+		ending: st.ended(err, r.Words == r.Expected && r.Kills == v.Kill),
 		Result: r, Members: v.Members, Files: len(v.Files),
 	}
-	p.Tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", r.Words, r.Expected,
-		term.Plural(r.Rounds, "round", "rounds"), term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+	st.Tell("\n  %d words counted together, %d by one process alone; %s, %s killed, %.1f s.", r.Words, r.Expected,
+		term.Plural(r.Rounds, "round", "rounds"), term.Plural(r.Kills, "process", "processes"), out.Seconds)
 	switch {
 	case err != nil:
-		p.Tell("  Not finished: %s.", out.Error)
+		st.Tell("  Not finished: %s.", out.Error)
 	case out.OK && r.Kills > 0 && v.Members > 1:
-		p.Tell("  Nobody added up what was not complete: all were told the same.")
+		st.Tell("  Nobody added up what was not complete: all were told the same.")
 	case out.OK && r.Kills > 0:
-		p.Tell("  Nobody added up what was not complete.")
+		st.Tell("  Nobody added up what was not complete.")
 	}
-	return outcome(s, out, out.OK)
+	return outcome(st.streams, out, out.OK)
 }
 
 // CounterVerb is one process of the batch demo.
@@ -196,92 +177,63 @@ func (v *stockVerb) check(session time.Duration) error {
 
 // Run opens the shop.
 func (v *stockVerb) Run(s *term.Streams, c *conn.Connection) error {
-	st, err := newStage(c, "stock", v.check)
-	if err != nil {
-		return err
-	}
-	defer st.close()
-	dir, err := os.MkdirTemp("", "coorddemo-stock-")
-	if err != nil {
-		return term.ExitWith(term.ExitFailed, "%w", err)
-	}
-	defer os.RemoveAll(dir)
-	shop := &stock.Shop{
-		Sellers: v.Workers, Stock: v.Stock, Kills: v.Kill, File: filepath.Join(dir, "stock"),
-		Command: func(id int) (*exec.Cmd, error) { return v.seller(s, st, id, filepath.Join(dir, "stock")) },
-	}
-	p := term.NewProgress(s)
-	v.introduce(p, st.where, st.path)
-	shop.Watch = func(e stock.Progress) { v.tell(p, e) }
-	result, err := shop.Run(st.ctx)
-	p.Clear()
-	return v.conclude(s, p, result, err)
+	return play(s, c, "stock", v.check, func(st *stage) error {
+		dir, err := os.MkdirTemp("", "coorddemo-stock-")
+		if err != nil {
+			return term.ExitWith(term.ExitFailed, "%w", err)
+		}
+		defer os.RemoveAll(dir)
+		file := filepath.Join(dir, "stock")
+		v.introduce(st)
+		shop := &stock.Shop{
+			Sellers: v.Workers, Stock: v.Stock, Kills: v.Kill, File: file, Unsafe: v.Unsafe, Audience: st,
+			Command: func(id int) (*exec.Cmd, error) {
+				return st.process("__seller", fmt.Sprintf("--id=%d", id), fmt.Sprintf("--unsafe=%t", v.Unsafe), st.path, file)
+			},
+		}
+		result, err := shop.Run(st.ctx)
+		st.Clear()
+		return v.conclude(st, result, err)
+	})
 }
 
-// seller is the command of a selling process.
-func (v *stockVerb) seller(s *term.Streams, st *stage, id int, file string) (*exec.Cmd, error) {
-	args := []string{"--id", strconv.Itoa(id), st.path, file}
-	if v.Unsafe {
-		args = append(args, "--unsafe")
-	}
-	return st.process(s, "__seller", args...)
-}
-
-func (v *stockVerb) introduce(p *term.Progress, where, path string) {
-	p.Tell("%s %s from one plain file, each like this: read it, think, write it.",
+func (v *stockVerb) introduce(st *stage) {
+	st.Tell("%s %s from one plain file, each like this: read it, think, write it.",
 		term.Plural(v.Workers, "process sells", "processes sell"), term.Plural(v.Stock, "unit", "units"))
-	apart := fmt.Sprintf("Nothing but the lock %s on %s keeps them apart", path, where)
+	apart := fmt.Sprintf("Nothing but the lock %s on %s keeps them apart", st.path, st.where)
 	switch {
 	case v.Unsafe:
 		apart = "Nothing keeps them apart"
 	case v.Workers == 1:
-		apart = fmt.Sprintf("The lock is %s on %s", path, where)
+		apart = fmt.Sprintf("The lock is %s on %s", st.path, st.where)
 	}
 	if v.Kill > 0 {
 		apart += fmt.Sprintf(",\nand %s killed with SIGKILL in the middle of a sale", term.Plural(v.Kill, "process is", "processes are"))
 	}
-	p.Tell("%s.\n", apart)
+	st.Tell("%s.\n", apart)
 }
 
-func (v *stockVerb) tell(p *term.Progress, e stock.Progress) {
-	switch e.Kind {
-	case "sold":
-		p.Show(e.Sold, v.Stock)
-	case "killed":
-		p.Tell("  ✗ %4d sold  killed process %d %s (%d left)", e.Sold, e.PID, e.Point, e.Left)
-	case "resumed":
-		if v.Unsafe {
-			return // no process had to wait
-		}
-		p.Tell("  ✓ %4d sold  the next sale came %v later", e.Sold, e.Gap.Round(time.Millisecond))
-	case "lost":
-		p.Tell("  ! %4d sold  a seller lost the lock in the middle of a sale, noticed, and did not sell", e.Sold)
-	case "failed":
-		p.Tell("  ! a seller ended by itself: %v", e.Err)
-	}
-}
-
-func (v *stockVerb) conclude(s *term.Streams, p *term.Progress, r stock.Result, err error) error {
+func (v *stockVerb) conclude(st *stage, r stock.Result, err error) error {
 	over := r.Oversold(v.Stock)
 	out := stockResult{
-		ending: endingOf("stock", r.Took, err, over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)),
+		ending: st.ended(err, over == 0 && r.Left == 0 && (v.Unsafe || r.Growing && r.Kills == v.Kill)),
 		Result: r, Unsafe: v.Unsafe, Stock: v.Stock, Workers: v.Workers, Oversold: over, MaxGap: term.Measured(r.MaxGap),
 	}
-	p.Tell("\n  sold %d + left %d = %d, of a stock of %d; oversold %d. %s killed, %.1f s.",
-		r.Sold, r.Left, r.Sold+r.Left, v.Stock, over, term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+	st.Tell("\n  sold %d + left %d = %d, of a stock of %d; oversold %d. %s killed, %.1f s.",
+		r.Sold, r.Left, r.Sold+r.Left, v.Stock, over, term.Plural(r.Kills, "process", "processes"), out.Seconds)
 	switch {
 	case err != nil:
-		p.Tell("  Not finished: %s.", out.Error)
+		st.Tell("  Not finished: %s.", out.Error)
 	case out.OK && !v.Unsafe && r.Kills > 0:
-		p.Tell("  Every unit was sold once, though holders died in the middle of it.")
+		st.Tell("  Every unit was sold once, though holders died in the middle of it.")
 	case out.OK && !v.Unsafe:
-		p.Tell("  Every unit was sold once.")
+		st.Tell("  Every unit was sold once.")
 	case out.OK:
-		p.Tell("  Nothing went wrong this time. Luck is not a lock.")
+		st.Tell("  Nothing went wrong this time. Luck is not a lock.")
 	case v.Unsafe:
-		p.Tell("  Without the lock, the processes overwrote each other's sales.")
+		st.Tell("  Without the lock, the processes overwrote each other's sales.")
 	}
-	return outcome(s, out, out.OK)
+	return outcome(st.streams, out, out.OK)
 }
 
 // SellerVerb is one selling process of the stock demo.

@@ -46,57 +46,42 @@ func (v *queueDemo) check(time.Duration) error {
 
 // Run plays it.
 func (v *queueDemo) Run(s *term.Streams, c *conn.Connection) error {
-	st, err := newStage(c, "queue", v.check)
-	if err != nil {
-		return err
-	}
-	defer st.close()
-	p := term.NewProgress(s)
-	killed := ""
-	if v.Kill > 0 {
-		killed = fmt.Sprintf(",\nand %s killed with SIGKILL with an item in hand", term.Plural(v.Kill, "consumer is", "consumers are"))
-	}
-	p.Tell("%s %s into the queue %s\non %s; %s them one by one%s.\n",
-		term.Plural(v.Producers, "process puts", "processes put"), term.Plural(v.Items, "item", "items"), st.path, st.where,
-		term.Plural(v.Consumers, "other processes", "others process"), killed)
-	m := &market.Market{
-		Items: v.Items, Producers: v.Producers, Consumers: v.Consumers, Kills: v.Kill, Path: st.path, Client: st.client,
-		Producer: func(name string, items int) (*exec.Cmd, error) {
-			return st.process(s, "__producer", "--name="+name, fmt.Sprintf("--items=%d", items), st.path)
-		},
-		Consumer: func() (*exec.Cmd, error) { return st.process(s, "__consumer", st.path) },
-		Watch:    func(e market.Progress) { v.tell(p, e) },
-	}
-	result, err := m.Run(st.ctx)
-	p.Clear()
-	return v.conclude(s, p, result, err)
+	return play(s, c, "queue", v.check, func(st *stage) error {
+		killed := ""
+		if v.Kill > 0 {
+			killed = fmt.Sprintf(",\nand %s killed with SIGKILL with an item in hand", term.Plural(v.Kill, "consumer is", "consumers are"))
+		}
+		st.Tell("%s %s into the queue %s\non %s; %s them one by one%s.\n",
+			term.Plural(v.Producers, "process puts", "processes put"), term.Plural(v.Items, "item", "items"), st.path, st.where,
+			term.Plural(v.Consumers, "other processes", "others process"), killed)
+		m := &market.Market{
+			Items: v.Items, Producers: v.Producers, Consumers: v.Consumers, Kills: v.Kill, Path: st.path, Client: st.client,
+			Producer: func(name string, items int) (*exec.Cmd, error) {
+				return st.process("__producer", "--name="+name, fmt.Sprintf("--items=%d", items), st.path)
+			},
+			Consumer: func() (*exec.Cmd, error) { return st.process("__consumer", st.path) },
+			Audience: st,
+		}
+		result, err := m.Run(st.ctx)
+		st.Clear()
+		return v.conclude(st, result, err)
+	})
 }
 
-func (v *queueDemo) tell(p *term.Progress, e market.Progress) {
-	switch e.Kind {
-	case "acked":
-		p.Show(e.Acked, v.Items)
-	case "killed":
-		p.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it", e.Acked, e.PID, e.Item)
-	case "back":
-		p.Tell("  ✓ %4d done  item %s came back %v later, to another", e.Acked, e.Item, e.Gap.Round(time.Millisecond))
-	}
-}
-
-func (v *queueDemo) conclude(s *term.Streams, p *term.Progress, r market.Result, err error) error {
+func (v *queueDemo) conclude(st *stage, r market.Result, err error) error {
 	done := r.Put == v.Items && r.Acked == v.Items && r.Left == 0 && r.Kills == v.Kill && r.Redelivered >= v.Kill
-	out := queueResult{ending: endingOf("queue", r.Took, err, done), Result: r, Items: v.Items, Lost: r.Lost()}
-	p.Tell("\n  %d put, %d acknowledged, %d delivered again, %d lost. %s killed, %.1f s.",
-		r.Put, r.Acked, r.Redelivered, out.Lost, term.Plural(r.Kills, "process", "processes"), r.Took.Seconds())
+	out := queueResult{ending: st.ended(err, done), Result: r, Items: v.Items, Lost: r.Lost()}
+	st.Tell("\n  %d put, %d acknowledged, %d delivered again, %d lost. %s killed, %.1f s.",
+		r.Put, r.Acked, r.Redelivered, out.Lost, term.Plural(r.Kills, "process", "processes"), out.Seconds)
 	switch {
 	case err != nil:
-		p.Tell("  Not finished: %s.", out.Error)
+		st.Tell("  Not finished: %s.", out.Error)
 	case out.OK && r.Kills == 0:
-		p.Tell("  Nothing was lost.")
+		st.Tell("  Nothing was lost.")
 	case out.OK:
-		p.Tell("  Nothing was lost: what the killed had in hand came back, and was done by others.")
+		st.Tell("  Nothing was lost: what the killed had in hand came back, and was done by others.")
 	}
-	return outcome(s, out, out.OK)
+	return outcome(st.streams, out, out.OK)
 }
 
 // ProducerVerb is one producing process of the queue demo.
@@ -160,63 +145,44 @@ func (v *electionDemo) check(session time.Duration) error {
 
 // Run plays it.
 func (v *electionDemo) Run(s *term.Streams, c *conn.Connection) error {
-	st, err := newStage(c, "election", v.check)
-	if err != nil {
-		return err
-	}
-	defer st.close()
-	dir, err := os.MkdirTemp("", "coorddemo-election-")
-	if err != nil {
-		return term.ExitWith(term.ExitFailed, "%w", err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	p := term.NewProgress(s)
-	killed := ""
-	if v.Kill > 0 {
-		killed = fmt.Sprintf(",\nand %s killed with SIGKILL", term.Plural(v.Kill, "leader is", "leaders are"))
-	}
-	p.Tell("%s at %s\non %s. The leader writes to a log, every few milliseconds%s.\n",
-		term.Plural(v.Replicas, "process stands for election", "processes stand for election"), st.path, st.where, killed)
-	log := filepath.Join(dir, "log")
-	republic := &succession.Republic{
-		Replicas: v.Replicas, Kills: v.Kill, Log: log,
-		Command: func(int) (*exec.Cmd, error) { return st.process(s, "__replica", st.path, log) },
-		Watch:   func(e succession.Progress) { v.tell(p, e) },
-	}
-	result, err := republic.Run(st.ctx)
-	return v.conclude(s, p, result, err)
-}
-
-func (v *electionDemo) tell(p *term.Progress, e succession.Progress) {
-	switch e.Kind {
-	case "leads":
-		if e.Gap == 0 {
-			p.Tell("  ★ process %d leads, with token %d", e.PID, e.Token)
-			return
+	return play(s, c, "election", v.check, func(st *stage) error {
+		dir, err := os.MkdirTemp("", "coorddemo-election-")
+		if err != nil {
+			return term.ExitWith(term.ExitFailed, "%w", err)
 		}
-		p.Tell("  ★ process %d leads, with token %d, %v later", e.PID, e.Token, e.Gap.Round(time.Millisecond))
-	case "killed":
-		p.Tell("  ✗ process %d is killed, %v in office", e.PID, e.Reign.Round(time.Millisecond))
-	case "failed":
-		p.Tell("  ! a replica ended by itself: %v", e.Err)
-	}
+		defer func() { _ = os.RemoveAll(dir) }()
+		killed := ""
+		if v.Kill > 0 {
+			killed = fmt.Sprintf(",\nand %s killed with SIGKILL", term.Plural(v.Kill, "leader is", "leaders are"))
+		}
+		st.Tell("%s at %s\non %s. The leader writes to a log, every few milliseconds%s.\n",
+			term.Plural(v.Replicas, "process stands for election", "processes stand for election"), st.path, st.where, killed)
+		log := filepath.Join(dir, "log")
+		republic := &succession.Republic{
+			Replicas: v.Replicas, Kills: v.Kill, Log: log,
+			Command:  func(int) (*exec.Cmd, error) { return st.process("__replica", st.path, log) },
+			Audience: st,
+		}
+		result, err := republic.Run(st.ctx)
+		return v.conclude(st, result, err)
+	})
 }
 
-func (v *electionDemo) conclude(s *term.Streams, p *term.Progress, r succession.Result, err error) error {
+func (v *electionDemo) conclude(st *stage, r succession.Result, err error) error {
 	out := electionResult{
-		ending: endingOf("election", r.Took, err, r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill),
+		ending: st.ended(err, r.Overlaps == 0 && r.Kills == v.Kill && r.Terms > v.Kill),
 		Result: r, Replicas: v.Replicas, MaxGap: term.Measured(r.MaxGap),
 	}
 	gap := ""
 	if r.MaxGap > 0 {
 		gap = fmt.Sprintf(", never longer than %v without a leader", r.MaxGap.Round(time.Millisecond))
 	}
-	p.Tell("\n  %s, %s%s; %.1f s.\n  The log has %s, %d of them by a former leader.",
-		term.Plural(r.Terms, "term", "terms"), term.Plural(r.Kills, "leader killed", "leaders killed"), gap, r.Took.Seconds(), term.Plural(r.Entries, "entry", "entries"), r.Overlaps)
+	st.Tell("\n  %s, %s%s; %.1f s.\n  The log has %s, %d of them by a former leader.",
+		term.Plural(r.Terms, "term", "terms"), term.Plural(r.Kills, "leader killed", "leaders killed"), gap, out.Seconds, term.Plural(r.Entries, "entry", "entries"), r.Overlaps)
 	if err != nil {
-		p.Tell("  Not finished: %s.", out.Error)
+		st.Tell("  Not finished: %s.", out.Error)
 	}
-	return outcome(s, out, out.OK)
+	return outcome(st.streams, out, out.OK)
 }
 
 // ReplicaVerb is one candidate process of the election demo.
@@ -232,9 +198,7 @@ func (v *ReplicaVerb) Run(s *term.Streams, c *conn.Connection) error {
 		if err != nil {
 			return err
 		}
-		r := succession.Replica{Log: v.Log, In: s.In, Out: s.Out, Run: func(ctx context.Context, lead succession.Lead) error {
-			return e.Run(ctx, nil, func(ctx context.Context, t *election.Term) error { return lead(ctx, t.Token(), t.Err) })
-		}}
+		r := succession.Replica{Log: v.Log, Election: e, In: s.In, Out: s.Out}
 		return r.Serve(context.Background())
 	})
 }

@@ -5,6 +5,7 @@ package demo
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,10 @@ import (
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
 	"github.com/zkcoord/zkcoord/cmd/internal/conn"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/batch"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/market"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/stock"
+	"github.com/zkcoord/zkcoord/cmd/internal/demo/succession"
 	"github.com/zkcoord/zkcoord/cmd/internal/term"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
@@ -27,11 +32,9 @@ func TestADemoWhoseOutputIsNotReadAnyMoreClearsUp(t *testing.T) {
 	w := cmdtest.World(t)
 	cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "demo", "queue")...)
 	cmd.Env = cmdtest.Environment()
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	out := cmdtest.Must(cmd.StdoutPipe())
 	require.NoError(t, cmd.Start())
-	_, err = bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
+	cmdtest.Must(bufio.NewReader(out).ReadString('\n'))
 	require.NoError(t, out.Close())
 	require.Error(t, cmd.Wait())
 	require.Equal(t, term.ExitFailed, cmd.ProcessState.ExitCode())
@@ -50,13 +53,21 @@ func requireNoDemo(t *testing.T, w *zktest.World, name string) {
 	}
 }
 
+// result is the last line of a demo, which ends with this status.
+func result[R any](t *testing.T, p *cmdtest.Process, status int) R {
+	t.Helper()
+	p.Ends(status)
+	return cmdtest.Parse[R](t, p.Last())
+}
+
 func TestAllDemosRunInTurnAndTellTogether(t *testing.T) {
 	t.Parallel()
 	p := cmdtest.Start(t, "demo", "all", "--json")
 	zktest.Receive(t, 4*time.Minute, p.Exited, "the demos do not end")
-	r := cmdtest.Parse[allResult](t, p.Gives(0))
+	r := result[allResult](t, p, 0)
 	require.True(t, r.OK)
-	for _, name := range demoNames {
+	require.Len(t, r.Demos, 4)
+	for name := range r.Demos {
 		var outcome struct {
 			Demo string
 			OK   bool
@@ -72,8 +83,8 @@ func TestAllDemosEndWhenTheyAreInterrupted(t *testing.T) {
 	p := cmdtest.On(t, w, "demo", "all")
 	for !strings.Contains(p.Line(), "killed process") {
 	}
-	p.EndsBy(syscall.SIGTERM, term.ExitFailed)
-	r := cmdtest.Parse[allResult](t, p.Last())
+	p.Signal(syscall.SIGTERM)
+	r := result[allResult](t, p, term.ExitFailed)
 	require.False(t, r.OK)
 	require.Contains(t, r.Error, "terminated")
 	require.Len(t, r.Demos, 1, "it has gone on")
@@ -88,10 +99,9 @@ func TestADemoThatFailsDoesNotKeepTheOthersFromBeingShown(t *testing.T) {
 	cmd.Dir, cmd.Env = t.TempDir(), []string{"TMPDIR=/no/such/directory"}
 	p := cmdtest.StartAs(t, cmd)
 	zktest.Receive(t, 4*time.Minute, p.Exited, "the demos do not end")
-	require.Equal(t, term.ExitFailed, p.Exit())
-	r := cmdtest.Parse[allResult](t, p.Last())
+	r := result[allResult](t, p, term.ExitFailed)
 	require.False(t, r.OK)
-	require.Len(t, r.Demos, len(demoNames))
+	require.Len(t, r.Demos, 4)
 	for name, wants := range map[string]string{"stock": `"ok":false`, "batch": `"ok":false`, "election": `"ok":false`, "queue": `"ok":true`} {
 		require.Contains(t, string(r.Demos[name]), wants, name)
 		require.Contains(t, string(r.Demos[name]), `"demo":"`+name+`"`, name)
@@ -101,8 +111,7 @@ func TestADemoThatFailsDoesNotKeepTheOthersFromBeingShown(t *testing.T) {
 func TestAllDemosTellInJSONThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	p := cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "0.5", "demo", "all")
-	require.Equal(t, term.ExitUnavailable, p.Exit())
-	r := cmdtest.Parse[allResult](t, p.Last())
+	r := result[allResult](t, p, term.ExitUnavailable)
 	require.False(t, r.OK)
 	require.Len(t, r.Demos, 1, "the others would find no server either")
 	require.Contains(t, string(r.Demos["stock"]), `"status":69`)
@@ -152,83 +161,6 @@ func TestTheDemosSpeakWellOfOneProcessAndOfNoKills(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedQueueDemoLeavesNothing(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		p := cmdtest.On(t, w, "demo", "queue", "--items", "5000")
-		for !strings.Contains(p.Line(), "killed process") {
-		}
-		p.EndsBy(syscall.SIGTERM, term.ExitFailed)
-		r := cmdtest.Parse[queueResult](t, p.Last())
-		require.False(t, r.OK)
-		require.Zero(t, r.Lost, "%+v", r)
-		require.Positive(t, r.Left)
-		require.Contains(t, r.Error, "terminated")
-		requireNoDemo(t, w, "queue")
-	})
-}
-
-func TestTheQueueDemoLosesNothingThoughConsumersAreKilled(t *testing.T) {
-	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		r := cmdtest.Parse[queueResult](t, cmdtest.On(t, w, "--json", "demo", "queue", "--items", "80").Gives(0))
-		require.True(t, r.OK)
-		require.Equal(t, 80, r.Put)
-		require.Equal(t, 80, r.Acked)
-		require.Equal(t, 2, r.Kills)
-		require.GreaterOrEqual(t, r.Redelivered, 2)
-		require.Zero(t, r.Lost)
-		require.Less(t, r.Seconds, time.Minute.Seconds())
-	})
-}
-
-func TestTheElectionDemoNeverHasTwoLeadersThoughTheyAreKilled(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "demo", "election", "--replicas", "3", "--kill", "3")
-	require.Equal(t, 0, p.Exit())
-	r := cmdtest.Parse[electionResult](t, p.Last())
-	require.True(t, r.OK)
-	require.Equal(t, "election", r.Demo)
-	require.Equal(t, 3, r.Replicas)
-	require.Equal(t, 3, r.Kills)
-	require.GreaterOrEqual(t, r.Terms, 4)
-	require.Greater(t, r.Entries, r.Terms)
-	require.Zero(t, r.Overlaps)
-	// The killed leader's session lasted until its time-out: the kills did hit
-	// leaders.
-	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
-}
-
-func TestTheElectionDemoRunsOnRealServers(t *testing.T) {
-	t.Parallel()
-	for _, backend := range []zktest.Backend{zktest.Real, zktest.Ensemble} {
-		t.Run(backend.String(), func(t *testing.T) {
-			w := zktest.New(t, backend)
-			text := cmdtest.On(t, w, "--json", "demo", "election", "--kill", "2").Gives(0)
-			require.NotContains(t, text, "\n", "nothing but the result")
-			r := cmdtest.Parse[electionResult](t, text)
-			require.True(t, r.OK)
-			require.Equal(t, 2, r.Kills)
-		})
-	}
-}
-
-func TestAnInterruptedElectionDemoFails(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "demo", "election").Begun()
-	p.Signal(syscall.SIGINT)
-	told := p.Gives(term.ExitFailed)
-	require.NotContains(t, told, "0s without a leader", "nothing was measured")
-	r := cmdtest.Parse[electionResult](t, told[strings.LastIndexByte(told, '\n')+1:])
-	require.False(t, r.OK)
-	require.NotEmpty(t, r.Error)
-}
-
-func TestTheElectionDemoRefusesWhatCannotBe(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--replicas", "0"}, {"--kill", "-1"}, {"--kill", "1000"}, {"--replicas", "many"}} {
-		require.Equal(t, term.ExitUsage, cmdtest.Start(t, append([]string{"demo", "election"}, args...)...).Exit(), "%q", args)
-	}
-}
-
 func TestTheTerminalsInterruptEndsADemoInGoodOrder(t *testing.T) {
 	w := cmdtest.World(t)
 	cmd := exec.Command(cmdtest.Coorddemo(t), append(cmdtest.Target(w), "demo", "election")...)
@@ -237,64 +169,11 @@ func TestTheTerminalsInterruptEndsADemoInGoodOrder(t *testing.T) {
 	for !strings.Contains(p.Line(), "leads") {
 	}
 	require.NoError(t, syscall.Kill(-p.Pid(), syscall.SIGINT)) // as the key does
-	require.Equal(t, term.ExitFailed, p.Exit())
-	r := cmdtest.Parse[electionResult](t, p.Last())
+	r := result[electionResult](t, p, term.ExitFailed)
 	require.Contains(t, r.Error, "interrupt")
 	require.NotContains(t, r.Error, "process")
 	require.Empty(t, p.Stderr.String(), "the replicas were interrupted as well")
 	requireNoDemo(t, w, "election")
-}
-
-func TestTheStockDemoSellsEveryUnitOnceThoughHoldersAreKilled(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "demo", "stock", "--workers", "4", "--stock", "60", "--kill", "3")
-	require.Equal(t, 0, p.Exit())
-	r := cmdtest.Parse[stockResult](t, p.Last())
-	require.True(t, r.OK)
-	require.Equal(t, "stock", r.Demo)
-	require.Equal(t, 60, r.Stock)
-	require.Equal(t, 4, r.Workers)
-	require.Equal(t, 60, r.Sold)
-	require.Zero(t, r.Left)
-	require.Zero(t, r.Oversold)
-	require.Equal(t, 3, r.Kills)
-	require.True(t, r.Growing)
-	// The killed holder's session lasted until its time-out: the kills did hit
-	// holders.
-	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
-}
-
-func TestTheStockDemoRunsOnRealServers(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Real)
-	text := cmdtest.On(t, w, "--json", "demo", "stock", "--workers", "4", "--stock", "60", "--kill", "2").Gives(0)
-	require.NotContains(t, text, "\n", "nothing but the result")
-	r := cmdtest.Parse[stockResult](t, text)
-	require.True(t, r.OK)
-	require.Equal(t, 60, r.Sold)
-	require.Equal(t, 2, r.Kills)
-}
-
-func TestWithoutTheLockTheStockDemoTellsWhatWentWrong(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "demo", "stock", "--workers", "4", "--stock", "100", "--kill", "1", "--unsafe")
-	require.Equal(t, term.ExitFailed, p.Exit())
-	r := cmdtest.Parse[stockResult](t, p.Last())
-	require.False(t, r.OK)
-	require.Positive(t, r.Oversold)
-	require.Equal(t, r.Sold+r.Left, r.Stock+r.Oversold)
-}
-
-func TestAnInterruptedDemoStillCountsAndFails(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "demo", "stock", "--workers", "2", "--stock", "100000", "--kill", "1").Begun()
-	for !strings.Contains(p.Line(), "Nothing but the lock") {
-	}
-	p.EndsBy(syscall.SIGINT, term.ExitFailed)
-	r := cmdtest.Parse[stockResult](t, p.Last())
-	require.False(t, r.OK)
-	require.NotEmpty(t, r.Error)
-	require.Zero(t, r.Oversold)
 }
 
 func TestDemosHaveShortSessions(t *testing.T) {
@@ -303,22 +182,6 @@ func TestDemosHaveShortSessions(t *testing.T) {
 	_, err := st.servers()
 	require.NoError(t, err)
 	require.Equal(t, 4*time.Second, st.SessionTimeout)
-}
-
-func TestTheStockDemoRefusesWhatCannotBe(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--workers", "0"}, {"--stock", "0"}, {"--kill", "-1"}, {"--kill", "1000"}, {"--workers", "many"}} {
-		require.Equal(t, term.ExitUsage, cmdtest.Start(t, append([]string{"demo", "stock"}, args...)...).Exit(), "%q", args)
-	}
-}
-
-func TestTheStockDemoSaysWhenNoServerAnswers(t *testing.T) {
-	t.Parallel()
-	cmdtest.InTime(t, 1500*time.Millisecond, func() time.Duration {
-		begin := time.Now()
-		require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "0.5", "demo", "stock").Exit())
-		return time.Since(begin)
-	})
 }
 
 // texts makes files with known numbers of words, and returns their sum.
@@ -333,66 +196,130 @@ func texts(t *testing.T) (files []string, words int) {
 	return files, 1 + 0 + 4 + 4 + 2000
 }
 
+func TestAnInterruptedDemoStillCountsAndFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ demo, after, says, never string }{
+		{"stock --workers 2 --stock 100000 --kill 1", "Nothing but the lock", `"oversold":0`, "Every unit was sold once"},
+		{"batch --members 2", "killed process", `"demo":"batch"`, "Nobody added up"},
+		{"election", "", `"demo":"election"`, "0s without a leader"}, // nothing was measured
+	} {
+		p := cmdtest.Start(t, strings.Fields("demo "+c.demo)...)
+		for !strings.Contains(p.Line(), c.after) {
+		}
+		p.EndsBy(syscall.SIGINT, term.ExitFailed)
+		told := p.Output()
+		require.Contains(t, told, c.says)
+		require.NotContains(t, told, c.never)
+		r := cmdtest.Parse[ending](t, told[strings.LastIndexByte(told, '\n')+1:])
+		require.False(t, r.OK)
+		require.NotEmpty(t, r.Error)
+	}
+}
+
+func TestAnInterruptedQueueDemoLeavesNothing(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		p := cmdtest.On(t, w, "demo", "queue", "--items", "5000")
+		for !strings.Contains(p.Line(), "killed process") {
+		}
+		p.Signal(syscall.SIGTERM)
+		r := result[queueResult](t, p, term.ExitFailed)
+		require.False(t, r.OK)
+		require.Zero(t, r.Lost, "%+v", r)
+		require.Positive(t, r.Left)
+		require.Contains(t, r.Error, "terminated")
+		requireNoDemo(t, w, "queue")
+	})
+}
+
+func TestTheQueueDemoLosesNothingThoughConsumersAreKilled(t *testing.T) {
+	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		r := result[queueResult](t, cmdtest.On(t, w, "--json", "demo", "queue", "--items", "80"), 0)
+		require.GreaterOrEqual(t, r.Redelivered, 2)
+		require.Less(t, r.Seconds, time.Minute.Seconds())
+		require.Equal(t, queueResult{
+			ending: ending{Demo: "queue", Seconds: r.Seconds, OK: true},
+			Result: market.Result{Put: 80, Acked: 80, Redelivered: r.Redelivered, Kills: 2}, Items: 80,
+		}, r)
+	})
+}
+
+func TestTheElectionDemoNeverHasTwoLeadersThoughTheyAreKilled(t *testing.T) {
+	t.Parallel()
+	r := result[electionResult](t, cmdtest.Start(t, "demo", "election", "--replicas", "3", "--kill", "3"), 0)
+	require.GreaterOrEqual(t, r.Terms, 4)
+	require.Greater(t, r.Entries, r.Terms)
+	require.Equal(t, electionResult{
+		ending: ending{Demo: "election", Seconds: r.Seconds, OK: true},
+		Result: succession.Result{Log: succession.Log{Entries: r.Entries, Terms: r.Terms}, Kills: 3}, Replicas: 3, MaxGap: r.MaxGap,
+	}, r)
+	// The killed leader's session lasted until its time-out: the kills did hit
+	// leaders.
+	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
+}
+
+func TestTheStockDemoSellsEveryUnitOnceThoughHoldersAreKilled(t *testing.T) {
+	t.Parallel()
+	r := result[stockResult](t, cmdtest.Start(t, "demo", "stock", "--workers", "4", "--stock", "60", "--kill", "3"), 0)
+	require.Equal(t, stockResult{
+		ending: ending{Demo: "stock", Seconds: r.Seconds, OK: true},
+		Result: stock.Result{Sold: 60, Kills: 3, Losses: r.Losses, Growing: true}, Stock: 60, Workers: 4, MaxGap: r.MaxGap,
+	}, r)
+	// The killed holder's session lasted until its time-out: the kills did hit
+	// holders.
+	require.Greater(t, *r.MaxGap, embeddedSession.Milliseconds()/2)
+}
+
+func TestWithoutTheLockTheStockDemoTellsWhatWentWrong(t *testing.T) {
+	t.Parallel()
+	p := cmdtest.Start(t, "demo", "stock", "--workers", "4", "--stock", "100", "--kill", "1", "--unsafe")
+	r := result[stockResult](t, p, term.ExitFailed)
+	require.False(t, r.OK)
+	require.Positive(t, r.Oversold)
+	require.Equal(t, r.Sold+r.Left, r.Stock+r.Oversold)
+}
+
+func TestTheDemosRunOnRealServersAndLeaveNothing(t *testing.T) {
+	t.Parallel()
+	files, words := texts(t)
+	for _, c := range []struct {
+		demo  string
+		on    zktest.Backend
+		args  []string
+		tells string
+	}{
+		{"stock", zktest.Real, []string{"--workers", "4", "--stock", "60", "--kill", "2"}, `"sold":60`},
+		{"batch", zktest.Real, append([]string{"--members", "3", "--kill", "2"}, files...), fmt.Sprintf(`"words":%d`, words)},
+		{"election", zktest.Real, []string{"--kill", "2"}, `"overlaps":0`},
+		{"election", zktest.Ensemble, []string{"--kill", "2"}, `"overlaps":0`},
+	} {
+		t.Run(c.demo+" "+c.on.String(), func(t *testing.T) {
+			w := zktest.New(t, c.on)
+			text := cmdtest.On(t, w, append([]string{"--json", "demo", c.demo}, c.args...)...).Gives(0)
+			require.NotContains(t, text, "\n", "nothing but the result")
+			for _, says := range []string{`"ok":true`, `"kills":2,`, c.tells + ","} {
+				require.Contains(t, text, says)
+			}
+			requireNoDemo(t, w, c.demo)
+		})
+	}
+}
+
 func TestTheBatchDemoCountsAsASingleProcessDoesThoughOneIsKilled(t *testing.T) {
 	t.Parallel()
 	files, words := texts(t)
-	p := cmdtest.Start(t, append([]string{"demo", "batch"}, files...)...)
-	require.Equal(t, 0, p.Exit())
-	r := cmdtest.Parse[batchResult](t, p.Last())
-	require.True(t, r.OK)
-	require.Equal(t, "batch", r.Demo)
-	require.Equal(t, 4, r.Members)
-	require.Equal(t, 5, r.Files)
-	require.Equal(t, words, r.Words)
-	require.Equal(t, words, r.Expected)
-	require.Equal(t, 1, r.Kills)
-	require.Equal(t, 2, r.Rounds)
-}
-
-func TestTheBatchDemoRunsOnRealServersAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	w := zktest.New(t, zktest.Real)
-	files, words := texts(t)
-	text := cmdtest.On(t, w, append([]string{"--json", "demo", "batch", "--members", "3", "--kill", "2"}, files...)...).Gives(0)
-	require.NotContains(t, text, "\n", "nothing but the result")
-	r := cmdtest.Parse[batchResult](t, text)
-	require.True(t, r.OK)
-	require.Equal(t, words, r.Words)
-	require.Equal(t, 2, r.Kills)
-	left, _, err := w.Admin().Children("/coorddemo")
-	if err == nil {
-		for _, name := range left {
-			require.NotContains(t, name, "batch")
-		}
-	}
+	r := result[batchResult](t, cmdtest.Start(t, append([]string{"demo", "batch"}, files...)...), 0)
+	require.Equal(t, batchResult{
+		ending: ending{Demo: "batch", Seconds: r.Seconds, OK: true},
+		Result: batch.Result{Words: words, Expected: words, Rounds: 2, Kills: 1}, Members: 4, Files: 5,
+	}, r)
 }
 
 func TestWithoutFilesTheBatchDemoTakesThoseOfTheRepository(t *testing.T) {
 	t.Parallel()
-	p := cmdtest.Start(t, "demo", "batch", "--kill", "0", "--members", "2")
-	require.Equal(t, 0, p.Exit())
-	r := cmdtest.Parse[batchResult](t, p.Last())
+	r := result[batchResult](t, cmdtest.Start(t, "demo", "batch", "--kill", "0", "--members", "2"), 0)
 	require.True(t, r.OK)
 	require.Greater(t, r.Files, 50)
 	require.Greater(t, r.Words, 10_000)
-}
-
-func TestAnInterruptedBatchDemoFails(t *testing.T) {
-	t.Parallel()
-	p := cmdtest.Start(t, "demo", "batch", "--members", "2")
-	for !strings.Contains(p.Line(), "killed process") {
-	}
-	p.EndsBy(syscall.SIGINT, term.ExitFailed)
-	r := cmdtest.Parse[batchResult](t, p.Last())
-	require.False(t, r.OK)
-	require.NotEmpty(t, r.Error)
-}
-
-func TestTheBatchDemoRefusesWhatCannotBe(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--members", "0"}, {"--members", "51"}, {"--kill", "-1"}, {"--kill", "1000"}, {"/no/such/file"}, {os.TempDir()}} {
-		require.Equal(t, term.ExitUsage, cmdtest.Start(t, append([]string{"demo", "batch"}, args...)...).Exit(), "%q", args)
-	}
 }
 
 func TestWithoutAnyTextsTheBatchDemoHasOneOfItsOwn(t *testing.T) {
@@ -400,13 +327,10 @@ func TestWithoutAnyTextsTheBatchDemoHasOneOfItsOwn(t *testing.T) {
 	cmd := exec.Command(cmdtest.Coorddemo(t), "demo", "batch", "--kill", "0", "--members", "2")
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"TMPDIR=" + t.TempDir()}
-	p := cmdtest.StartAs(t, cmd)
-	require.Equal(t, 0, p.Exit())
-	r := cmdtest.Parse[batchResult](t, p.Last())
+	r := result[batchResult](t, cmdtest.StartAs(t, cmd), 0)
 	require.True(t, r.OK)
 	require.Equal(t, 10, r.Files)
 	require.Greater(t, r.Words, 200)
-	left, err := os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="))
-	require.NoError(t, err)
+	left := cmdtest.Must(os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR=")))
 	require.Empty(t, left, "its text is removed")
 }

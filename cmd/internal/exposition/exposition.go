@@ -27,11 +27,11 @@ func Counter(name, help string, labels ...string) *Metric {
 // its description.
 type Text struct {
 	metrics []*Metric
-	samples map[*Metric]*strings.Builder
+	samples map[string]*strings.Builder // by the metric's name
 }
 
 // New returns a text without samples.
-func New() *Text { return &Text{samples: map[*Metric]*strings.Builder{}} }
+func New() *Text { return &Text{samples: map[string]*strings.Builder{}} }
 
 // ContentType is the text's media type.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
@@ -40,10 +40,10 @@ var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // Sample adds a value for one set of labels, which come in the metric's order.
 func (e *Text) Sample(m *Metric, value float64, labels ...string) {
-	lines := e.samples[m]
+	lines := e.samples[m.name]
 	if lines == nil {
 		lines = &strings.Builder{}
-		e.metrics, e.samples[m] = append(e.metrics, m), lines
+		e.metrics, e.samples[m.name] = append(e.metrics, m), lines
 	}
 	pairs := make([]string, len(labels))
 	for i, label := range labels {
@@ -59,7 +59,7 @@ func (e *Text) Sample(m *Metric, value float64, labels ...string) {
 func (e *Text) String() string {
 	var b strings.Builder
 	for _, m := range e.metrics {
-		fmt.Fprintf(&b, "# HELP %[1]s %[2]s\n# TYPE %[1]s %[3]s\n%[4]s", m.name, m.help, m.kind, e.samples[m])
+		fmt.Fprintf(&b, "# HELP %[1]s %[2]s\n# TYPE %[1]s %[3]s\n%[4]s", m.name, m.help, m.kind, e.samples[m.name])
 	}
 	return b.String()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,10 +94,9 @@ func isNoSession(id int64) bool { return id == 0 || id == math.MinInt64 }
 // family is the recipe a kind belongs to. A plain lock is at home in the line
 // of a shared one, too.
 func family(k string) string {
-	if k == "read" || k == "write" {
-		return "rwlock"
-	}
 	switch k {
+	case "read", "write":
+		return "rwlock"
 	case semaphore.Kind:
 		return SlotsKind
 	case doublebarrier.Kind:
@@ -124,17 +124,13 @@ func common(sofar, next string) string {
 
 // Holders are the contenders that hold.
 func (r Report) Holders() []Contender {
-	var holders []Contender
-	for _, c := range r.Contenders {
-		if c.Holds {
-			holders = append(holders, c)
-		}
-	}
-	return holders
+	return slices.DeleteFunc(slices.Clone(r.Contenders), func(c Contender) bool { return !c.Holds })
 }
 
 // IsNamed reports whether node is the contender's, by its name or path.
-func (c Contender) IsNamed(path, node string) bool { return c.Node == node || c.Node == path+"/"+node }
+func (c Contender) IsNamed(node string) bool {
+	return c.Node == node || strings.HasSuffix(c.Node, "/"+node)
+}
 
 const (
 	// askWithin is how long the servers have to say who is connected.

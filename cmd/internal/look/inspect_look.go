@@ -32,7 +32,14 @@ const mostLooks = 5
 // last.
 func Examine(ctx context.Context, client *coord.Client, path conn.NodePath) (Report, error) {
 	for looks := 1; ; looks++ {
-		r, changed, err := look(ctx, client, path)
+		names, err := client.Children(ctx, string(path))
+		switch {
+		case errors.Is(err, coord.ErrNoNode):
+			return newReport(string(path)), nil
+		case err != nil:
+			return Report{}, err
+		}
+		r, changed, err := lookAt(ctx, client, path, names)
 		if err != nil || !changed || looks == mostLooks {
 			return r, err
 		}
@@ -46,17 +53,6 @@ func examineListed(ctx context.Context, client *coord.Client, path conn.NodePath
 		return r, err
 	}
 	return Examine(ctx, client, path)
-}
-
-func look(ctx context.Context, client *coord.Client, path conn.NodePath) (r Report, changed bool, err error) {
-	names, err := client.Children(ctx, string(path))
-	switch {
-	case errors.Is(err, coord.ErrNoNode):
-		return newReport(string(path)), false, nil
-	case err != nil:
-		return r, false, err
-	}
-	return lookAt(ctx, client, path, names)
 }
 
 // lookAt reads what stands behind the names in a listing of the path.
@@ -176,28 +172,15 @@ func moment(ctx context.Context, client *coord.Client, nodes []string) (changes 
 }
 
 func (r *Report) recipe(ctx context.Context, client *coord.Client, path conn.NodePath, names []string, line []inspect.Contender) ([]inspect.Contender, error) {
-	found, err := r.inRounds(ctx, client, path, line)
-	if found || err != nil {
+	if found, err := r.inRounds(ctx, client, path, line); found || err != nil {
 		return line, err
 	}
-	line, err = r.inQueue(ctx, client, path)
-	if r.Queue != nil || err != nil && !errors.Is(err, coord.ErrNoNode) {
-		return line, err
-	}
-	if slices.Contains(names, parts[NumbersKind][0]) {
-		if line, err = r.inNumbers(ctx, client, path); err != nil || r.Kind != "" {
+	for _, in := range []func(context.Context, *coord.Client, conn.NodePath, []string) ([]inspect.Contender, error){
+		r.inQueue, r.inNumbers, r.inLedger, r.inSlots, r.inGroup,
+	} {
+		if line, err := in(ctx, client, path, names); err != nil || r.Kind != "" {
 			return line, err
 		}
-	}
-	if err = r.inLedger(ctx, client, path, names); err != nil || r.Kind != "" {
-		return nil, err
-	}
-	line, err = r.inSlots(ctx, client, path)
-	if err != nil || r.Kind != "" {
-		return line, err
-	}
-	if line, err = r.inGroup(ctx, client, path, names); err != nil || r.Kind != "" {
-		return line, err
 	}
 	return nil, r.asBarrier(ctx, client, path)
 }

@@ -18,7 +18,10 @@ const NumbersKind = "slots"
 
 // inNumbers finds out whether there are numbers at path, and who has or wants
 // one. It is known by the numbers that were given.
-func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.NodePath) ([]inspect.Contender, error) {
+func (r *Report) inNumbers(ctx context.Context, client *coord.Client, path conn.NodePath, names []string) ([]inspect.Contender, error) {
+	if !slices.Contains(names, parts[NumbersKind][0]) {
+		return nil, nil
+	}
 	layout := slots.LayoutOf(string(path))
 	all, err := layout.List(ctx, client)
 	if err != nil || len(all) == 0 {

@@ -3,6 +3,7 @@ package look
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -63,13 +64,15 @@ type ItemReport struct {
 
 // inQueue finds out whether there is a queue at path, and returns its
 // consumers.
-func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.NodePath) ([]inspect.Contender, error) {
+func (r *Report) inQueue(ctx context.Context, client *coord.Client, path conn.NodePath, _ []string) ([]inspect.Contender, error) {
 	q, err := newQueueReport(client, string(path))
 	if err != nil {
 		return nil, err
 	}
 	items, taken, err := q.queue.Items(ctx)
-	if err != nil {
+	if errors.Is(err, coord.ErrNoNode) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	q.Items, q.InHand, q.taken = len(items), len(taken), taken
@@ -153,7 +156,7 @@ func (q *QueueReport) Claimants(ctx context.Context, r Report, node string) (fou
 	err = q.look(ctx, q.taken[min(len(q.taken), mostClaims):])
 	session := "" // of that consumer
 	for _, c := range r.Contenders {
-		if c.IsNamed(r.Path, node) {
+		if c.IsNamed(node) {
 			session = c.Session
 		}
 	}
@@ -233,7 +236,7 @@ func (q *QueueReport) about(path string) string {
 	return about
 }
 
-func (q *QueueReport) table(to term.Page) error {
+func (q *QueueReport) table(to term.Page) {
 	if len(q.First) > 0 {
 		t := term.Table{Heads: []string{"ITEM", "DATA", "PRIORITY", "DELIVERED", "AGE", "IN HAND", "CONSUMER"}}
 		for _, item := range q.First {
@@ -244,15 +247,11 @@ func (q *QueueReport) table(to term.Page) error {
 			t.Add("", term.Plain(item.Name), strconv.Quote(item.Data), strconv.Itoa(item.Priority), strconv.Itoa(item.Deliveries),
 				term.Age(item.Age), inHand, consumer)
 		}
-		if err := t.Write(to); err != nil {
-			return err
-		}
+		_ = t.Write(to)
 	}
 	if more := q.Items - len(q.First); more > 0 {
-		_, err := fmt.Fprintf(to, "… and %d more\n", more)
-		return err
+		fmt.Fprintf(to, "… and %d more\n", more)
 	}
-	return nil
 }
 
 // consumer is who has the item.

@@ -113,7 +113,7 @@ var dialects = []coord.Dialect{coord.Curator, coord.Kazoo}
 // inSlots finds out whether there is a semaphore at path, of either dialect,
 // and who has or wants a slot. A semaphore of Curator's that no client uses is
 // known by its limit; one of Kazoo's looks like any other node then.
-func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath) ([]inspect.Contender, error) {
+func (r *Report) inSlots(ctx context.Context, client *coord.Client, path conn.NodePath, _ []string) ([]inspect.Contender, error) {
 	for _, d := range dialects {
 		seen, err := semaphore.LayoutOf(d, string(path)).Look(ctx, client)
 		if err != nil {

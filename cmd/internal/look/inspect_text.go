@@ -11,23 +11,17 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 )
 
-func (r Report) Table(to term.Page) error {
-	if err := to.Say(r.Path, ": %s", r.about()); err != nil {
-		return err
-	}
+func (r Report) Table(to term.Page) {
+	to.Say(r.Path, ": %s", r.about())
 	if r.Queue != nil {
-		if err := r.Queue.table(to); err != nil {
-			return err
-		}
+		r.Queue.table(to)
 	}
-	if err := r.contenderTable(to); err != nil {
-		return err
-	}
+	r.contenderTable(to)
 	var odd term.Table
 	for _, o := range r.Findings() {
 		odd.Add(o.Found+"\n→ "+o.Do, "!")
 	}
-	return odd.Write(to)
+	_ = odd.Write(to)
 }
 
 // about says what there is.
@@ -71,9 +65,9 @@ func (r Report) beside() string {
 	return fmt.Sprintf("; %s below it", term.Plural(r.Others, "other node is", "other nodes are"))
 }
 
-func (r Report) contenderTable(to term.Page) error {
+func (r Report) contenderTable(to term.Page) {
 	if len(r.Contenders) == 0 {
-		return nil
+		return
 	}
 	t := term.Table{Heads: []string{"", "STATE", "KIND", "OWNER", "AGE", "SESSION", "NODE"}, Whole: 3}
 	told := slices.ContainsFunc(r.Contenders, func(c Contender) bool { return c.Address != "" })
@@ -90,7 +84,7 @@ func (r Report) contenderTable(to term.Page) error {
 		}
 		t.Add("", cells...)
 	}
-	return t.Write(to)
+	_ = t.Write(to)
 }
 
 // addressColumn is where the clients' addresses are, if any is known.

@@ -2,6 +2,7 @@ package look
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -25,11 +26,7 @@ func TestAHolderIsDatedFromItsGrantIfThatWasSeen(t *testing.T) {
 			defer seen.Look()()
 			told := map[string]*float64{}
 			for node, age := range ages {
-				is := false
-				for _, holder := range holds {
-					is = is || holder == node
-				}
-				told[node] = seen.See(node, is, &age)
+				told[node] = seen.See(node, slices.Contains(holds, node), &age)
 			}
 			return told
 		}
@@ -70,11 +67,7 @@ type tied map[string]struct {
 }
 
 func (ties tied) parties() (all []party) {
-	names := []string{}
-	for name := range ties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(ties))
 	for _, name := range names {
 		tie := ties[name]
 		zero := 0.0
@@ -162,7 +155,7 @@ func TestTheAgeOfAContenderThatMayNotBeReadIsUnknown(t *testing.T) {
 	require.Nil(t, unread.Age)
 	r.Contenders = []Contender{unread, r.contender(2, inspect.Contender{Node: "/l/z", Since: time.Now()})}
 	var table bytes.Buffer
-	require.NoError(t, r.Table(term.Page{Writer: &table}))
+	r.Table(term.Page{Writer: &table})
 	require.Regexp(t, `unknown +unknown +unknown +"x\\u202ey"\n`, table.String())
 	require.Regexp(t, `0s +none +z\n`, table.String())
 }
@@ -171,7 +164,7 @@ func TestNamesOfItemsAreQuotedWhenThereIsSomethingUnseenInThem(t *testing.T) {
 	t.Parallel()
 	q := &QueueReport{Items: 1, First: []ItemReport{{Name: "entry-\u202e"}}}
 	var table bytes.Buffer
-	require.NoError(t, q.table(term.Page{Writer: &table}))
+	q.table(term.Page{Writer: &table})
 	require.Contains(t, table.String(), `"entry-\u202e"`)
 }
 

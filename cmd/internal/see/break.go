@@ -161,24 +161,26 @@ func (v *RevokeVerb) await(client *coord.Client, asked []look.Contender) (forced
 	return forced, err
 }
 
-// targets are the contenders to act on: the holders, or what was named. At a
-// queue the consumers that have an item count as holders.
-func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node string) (found []look.Contender, err error) {
-	r, err := look.Examine(ctx, client, path)
+// targets are the contenders to act on: the holders, or what was named.
+func targets(ctx context.Context, client *coord.Client, path conn.NodePath, node string) ([]look.Contender, error) {
+	found, err := named(ctx, client, path, node)
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Queue != nil:
-		if found, err = r.Queue.Claimants(ctx, r, node); err != nil {
-			return nil, err
-		}
 	case node == "":
-		found = r.Holders()
-	default:
-		found = slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return !c.IsNamed(r.Path, node) })
-	}
-	if node != "" && len(found) == 0 {
+		found = slices.DeleteFunc(found, func(c look.Contender) bool { return !c.Holds })
+	case len(found) == 0:
 		return nil, term.ExitWith(term.ExitFailed, "there is no contender %s at %s; \"%s inspect\" lists them", node, path, term.Program)
 	}
 	return found, nil
+}
+
+// named are the contenders that node names, or all if it is "". At a queue they
+// are the consumers that have an item.
+func named(ctx context.Context, client *coord.Client, path conn.NodePath, node string) ([]look.Contender, error) {
+	r, err := look.Examine(ctx, client, path)
+	if err == nil && r.Queue != nil {
+		return r.Queue.Claimants(ctx, r, node)
+	}
+	return slices.DeleteFunc(r.Contenders, func(c look.Contender) bool { return node != "" && !c.IsNamed(node) }), err
 }

@@ -93,30 +93,21 @@ func (d *Diagnosis) tell(s *term.Streams) error {
 		s.Told = true
 		return term.WriteJSON(s.Out, d)
 	}
-	slices.SortStableFunc(d.Findings, func(a, b finding) int {
-		if a.Wrong == b.Wrong {
-			return 0
-		} else if b.Wrong {
-			return -1
-		}
-		return 1
-	})
 	var t term.Table
 	for _, f := range d.Findings {
-		mark, found := "ok", f.Found
+		if !f.Wrong {
+			t.Add(f.Found, "ok", term.Plain(f.Where))
+		}
+	}
+	for _, f := range d.Findings {
 		if f.Wrong {
-			mark = "WRONG"
+			t.Add(f.Found+"\n→ "+f.Do, "WRONG", term.Plain(f.Where))
 		}
-		if f.Do != "" {
-			found += "\n→ " + f.Do
-		}
-		t.Add(found, mark, term.Plain(f.Where))
 	}
 	to := s.Page()
-	if err := t.Write(to); err != nil {
-		return err
-	}
-	return to.Say("", "%s wrong; %s", term.Plural(d.Wrong, "thing is", "things are"), d.Extent)
+	_ = t.Write(to)
+	to.Say("", "%s wrong; %s", term.Plural(d.Wrong, "thing is", "things are"), d.Extent)
+	return nil
 }
 
 // servers looks at each server by itself, at all of them at once, and returns
@@ -197,10 +188,6 @@ func (d *Diagnosis) sessions(c *conn.Connection, s *look.Survey, reached []strin
 		}
 		maps.Copy(connected, sessions)
 	}
-	d.disconnected(s, connected)
-}
-
-func (d *Diagnosis) disconnected(s *look.Survey, connected map[string]conn.Remote) {
 	for _, r := range s.Recipes {
 		for _, c := range r.Contenders {
 			if c.Age == nil || c.Orphan {
@@ -253,11 +240,12 @@ func (d *Diagnosis) clock(ctx context.Context, client *coord.Client) error {
 		return err
 	}
 	skew := results[1].Stat.Modified.Sub(before.Add(after.Sub(before) / 2)).Round(time.Millisecond)
+	told := fmt.Sprintf("the servers' clock is %v from this machine's", skew)
 	if skew.Abs() > mostSkew+after.Sub(before)/2 {
-		d.wrong("/", fmt.Sprintf("the servers' clock is %v from this machine's", skew), "ages that are shown are wrong by that; no guarantee depends on it (NTP?)")
-		return nil
+		d.wrong("/", told, "ages that are shown are wrong by that; no guarantee depends on it (NTP?)")
+	} else {
+		d.fine("/", told)
 	}
-	d.fine("/", fmt.Sprintf("the servers' clock is %v from this machine's", skew))
 	return nil
 }
 

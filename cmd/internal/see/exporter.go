@@ -80,30 +80,9 @@ type exporter struct {
 	seen    look.Sightings
 }
 
-// The metrics of a recipe, by its path and kind, and of a place.
-var (
-	upMetric      = metric("up", "Whether the place could be looked at.", "place")
-	leftMetric    = metric("left_out_nodes", "Nodes that were not looked at (--most, --connect-timeout).", "place")
-	hiddenMetric  = metric("hidden_nodes", "Nodes that must not be listed.", "place")
-	holdersMetric = ofRecipe("holders", "Contenders that hold.")
-	waitingMetric = ofRecipe("waiting", "Contenders that wait.")
-	thereMetric   = ofRecipe("holder_there_seconds", "Age of the oldest node that holds, its wait included.")
-	heldMetric    = ofRecipe("held_seconds", "Time since the oldest grant among the holders, where all were seen.")
-	waitMetric    = ofRecipe("oldest_wait_seconds", "Age of the oldest node that waits.")
-	oddMetric     = ofRecipe("oddities", "Things that are odd, as the verb ls lists them.")
-	itemsMetric   = ofRecipe("queue_items", "Items of a queue, including items that consumers have.")
-	handMetric    = ofRecipe("queue_in_hand", "Items that consumers have.")
-	deadMetric    = ofRecipe("queue_dead_letters", "Dead letters of a queue.")
-	openMetric    = ofRecipe("round_open", "Whether a double barrier's round is open.")
-	insideMetric  = ofRecipe("round_inside", "Members of the open round that have not finished.")
-	doneMetric    = ofRecipe("round_finished", "Members of the open round that have finished.")
-)
-
-func metric(name, help string, labels ...string) *exposition.Metric {
+func gauge(name, help string, labels ...string) *exposition.Metric {
 	return exposition.Gauge("zkcoord_path_"+name, help, labels...)
 }
-
-func ofRecipe(name, help string) *exposition.Metric { return metric(name, help, "kind", "path") }
 
 // ServeHTTP answers a scrape with a look at every place, or with what a look
 // brings that is under way.
@@ -126,15 +105,16 @@ func (e *exporter) look() *exposition.Text {
 	defer e.seen.Look()()
 	seen := map[string]bool{}
 	for _, place := range e.places {
+		metric := func(name, help string, value float64) { to.Sample(gauge(name, help, "place"), value, place.Path) }
 		ctx, cancel := context.WithTimeout(e.ctx, e.within)
 		found, err := place.Look(ctx, e.client)
 		cancel()
-		to.Sample(upMetric, truth(err == nil), place.Path)
+		metric("up", "Whether the place could be looked at.", truth(err == nil))
 		if err != nil {
 			continue
 		}
-		to.Sample(leftMetric, float64(found.Left), place.Path)
-		to.Sample(hiddenMetric, float64(len(found.Hidden)), place.Path)
+		metric("left_out_nodes", "Nodes that were not looked at (--most, --connect-timeout).", float64(found.Left))
+		metric("hidden_nodes", "Nodes that must not be listed.", float64(len(found.Hidden)))
 		for _, r := range found.Recipes {
 			if !seen[r.Path] {
 				seen[r.Path] = true
@@ -147,7 +127,9 @@ func (e *exporter) look() *exposition.Text {
 }
 
 func collect(r look.Report, to *exposition.Text) {
-	tell := func(m *exposition.Metric, value float64) { to.Sample(m, value, r.Kind, r.Path) }
+	ofRecipe := func(name, help string, value float64) {
+		to.Sample(gauge(name, help, "kind", "path"), value, r.Kind, r.Path)
+	}
 	var there, held, waits float64
 	known := true
 	for _, c := range r.Contenders {
@@ -164,23 +146,23 @@ func collect(r look.Report, to *exposition.Text) {
 			waits = max(waits, *c.Age)
 		}
 	}
-	tell(holdersMetric, float64(len(r.Holders())))
-	tell(waitingMetric, float64(r.Waiting()))
-	tell(thereMetric, there)
+	ofRecipe("holders", "Contenders that hold.", float64(len(r.Holders())))
+	ofRecipe("waiting", "Contenders that wait.", float64(r.Waiting()))
+	ofRecipe("holder_there_seconds", "Age of the oldest node that holds, its wait included.", there)
 	if known {
-		tell(heldMetric, held)
+		ofRecipe("held_seconds", "Time since the oldest grant among the holders, where all were seen.", held)
 	}
-	tell(waitMetric, waits)
-	tell(oddMetric, float64(len(r.Findings())))
+	ofRecipe("oldest_wait_seconds", "Age of the oldest node that waits.", waits)
+	ofRecipe("oddities", "Things that are odd, as the verb ls lists them.", float64(len(r.Findings())))
 	if q := r.Queue; q != nil {
-		tell(itemsMetric, float64(q.Items))
-		tell(handMetric, float64(q.InHand))
-		tell(deadMetric, float64(q.Dead))
+		ofRecipe("queue_items", "Items of a queue, including items that consumers have.", float64(q.Items))
+		ofRecipe("queue_in_hand", "Items that consumers have.", float64(q.InHand))
+		ofRecipe("queue_dead_letters", "Dead letters of a queue.", float64(q.Dead))
 	}
 	if round := r.Round; round != nil {
-		tell(openMetric, truth(round.Open))
-		tell(insideMetric, float64(round.Inside))
-		tell(doneMetric, float64(round.Finished))
+		ofRecipe("round_open", "Whether a double barrier's round is open.", truth(round.Open))
+		ofRecipe("round_inside", "Members of the open round that have not finished.", float64(round.Inside))
+		ofRecipe("round_finished", "Members of the open round that have finished.", float64(round.Finished))
 	}
 }
 

@@ -22,9 +22,11 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-func TestTheExporterTellsWhatOthersHold(t *testing.T) {
+// A path that must not be listed is reported, and is no reason to fail.
+func TestTheExporterTellsWhatOthersHoldAndWhatItMustNotList(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.EveryRecipe(t, w)
+	cmdtest.Must(w.Admin().Create(w.Path("app/lock/secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password")))
 	p := cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", cmdtest.Below(w), w.Path("app/jobs"), cmdtest.Below(w))
 	text := scrape(t, p.Line())
 	for metric, value := range map[string]string{
@@ -37,6 +39,7 @@ func TestTheExporterTellsWhatOthersHold(t *testing.T) {
 		`round_open{kind="doublebarrier",path="` + w.Path("app/round") + `"}`: "0",
 		`oddities{kind="latch",path="` + w.Path("app/deep/er/leader") + `"}`:  "0",
 		`left_out_nodes{place="` + w.Path("app/jobs") + `"}`:                  "0",
+		`hidden_nodes{place="` + cmdtest.Below(w) + `"}`:                      "1",
 	} {
 		require.Contains(t, text, "zkcoord_path_"+metric+" "+value+"\n")
 	}
@@ -93,17 +96,6 @@ func TestAConnectionThatBreaksDoesNotEndTheExporter(t *testing.T) {
 		require.Contains(t, scrape(t, at), "zkcoord_path_up")
 	}
 	p.EndsBy(syscall.SIGTERM, 0)
-}
-
-// A path that must not be listed is reported, and is no reason to fail.
-func TestTheExporterTellsWhatItMustNotList(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.Contend(t, w, w.Path("l"), nil)
-	_, err := w.Admin().Create(w.Path("l/secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
-	require.NoError(t, err)
-	text := scrape(t, cmdtest.On(t, w, "exporter", "--listen", "127.0.0.1:0", w.Path("l")).Line())
-	require.Contains(t, text, `zkcoord_path_up{place="`+w.Path("l")+`"} 1`+"\n")
-	require.Contains(t, text, `zkcoord_path_hidden_nodes{place="`+w.Path("l")+`"} 1`+"\n")
 }
 
 func TestTheRootOfTheExporterLeadsToTheMetrics(t *testing.T) {
@@ -173,7 +165,7 @@ func scrape(t *testing.T, at string) string {
 // path breaks the format.
 func TestAScrapeIsInPrometheusFormat(t *testing.T) {
 	t.Parallel()
-	up, held := metric("up", "Whether.", "place"), ofRecipe("held_seconds", "How long.")
+	up, held := gauge("up", "Whether.", "place"), gauge("held_seconds", "How long.", "kind", "path")
 	e := exposition.New()
 	e.Sample(up, 1, "/a")
 	e.Sample(held, 1.5e9, "lock", "/a")

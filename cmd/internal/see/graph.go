@@ -35,7 +35,8 @@ func (v *GraphVerb) Run(s *term.Streams, c *conn.Connection) error {
 		case v.Dot:
 			return g.dot(s.Out)
 		}
-		return g.table(s.Page())
+		g.table(s.Page())
+		return nil
 	})
 	if err == nil && certain > 0 {
 		return term.Silently(term.ExitFailed)
@@ -131,28 +132,23 @@ func (g *WaitGraph) within(c look.Circle) (waits []waitFor) {
 	return waits
 }
 
-func (g *WaitGraph) table(to term.Page) error {
-	for i, c := range g.certain {
-		fmt.Fprintf(to, "circle %d: these wait for each other, for ever\n", i+1)
-		if err := writeWaits(to, g.within(c)); err != nil {
-			return err
+func (g *WaitGraph) table(to term.Page) {
+	for _, kind := range []struct {
+		heading string
+		circles []look.Circle
+	}{
+		{"circle %d: these wait for each other, for ever", g.certain},
+		{"possible circle %d: these sessions wait for each other, for ever if each is one thread; " +
+			"their claims do not say under which holds they were made", g.perhaps},
+	} {
+		for i, c := range kind.circles {
+			to.Say("", kind.heading, i+1)
+			writeWaits(to, g.within(c))
+			fmt.Fprintln(to)
 		}
-		fmt.Fprintln(to)
 	}
-	for i, c := range g.perhaps {
-		if err := to.Say("", "possible circle %d: these sessions wait for each other, for ever if each is one thread; "+
-			"their claims do not say under which holds they were made", i+1); err != nil {
-			return err
-		}
-		if err := writeWaits(to, g.within(c)); err != nil {
-			return err
-		}
-		fmt.Fprintln(to)
-	}
-	if err := writeWaits(to, g.Waits); err != nil {
-		return err
-	}
-	return to.Say("", "%s, %s; %s", term.Plural(len(g.Waits), "wait", "waits"), circleCount(len(g.certain), len(g.perhaps)), g.Extent)
+	writeWaits(to, g.Waits)
+	to.Say("", "%s, %s; %s", term.Plural(len(g.Waits), "wait", "waits"), circleCount(len(g.certain), len(g.perhaps)), g.Extent)
 }
 
 // circleCount says how many circles there are, and how many more there may be.
@@ -164,9 +160,9 @@ func circleCount(certain, possible int) string {
 	return count
 }
 
-func writeWaits(to term.Page, waits []waitFor) error {
+func writeWaits(to term.Page, waits []waitFor) {
 	if len(waits) == 0 {
-		return nil
+		return
 	}
 	t := term.Table{Heads: []string{"WAITS", "SESSION", "AT", "SINCE", "UNDER", "FOR", "SESSION", ""}}
 	for _, x := range waits {
@@ -180,7 +176,7 @@ func writeWaits(to term.Page, waits []waitFor) error {
 		t.Add("", look.Contender{Owner: x.Owner}.Who(), x.Session, term.Plain(x.Path), since, term.Plain(strings.Join(x.around, " ")),
 			look.Contender{Owner: x.ForWho}.Who(), x.For, holds)
 	}
-	return t.Write(to)
+	_ = t.Write(to)
 }
 
 // dot writes the sessions for Graphviz: sessions of circles in red, of possible

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
@@ -34,24 +33,15 @@ func TestInspectShowsWhoHoldsAndWhoWaits(t *testing.T) {
 		told := strings.Fields(holder.Line())
 		waiter := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), "exit 0")...).InLine(w, w.Path("l"), 2)
 
-		r := cmdtest.Parse[map[string]any](t, cmdtest.On(t, w, "inspect", w.Path("l"), "--json").Gives(0))
-		require.Equal(t, w.Path("l"), r["path"])
-		require.Equal(t, "lock", r["kind"])
-		require.Equal(t, "curator", r["dialect"])
-		line := r["contenders"].([]any)
-		require.Len(t, line, 2)
-		first, second := line[0].(map[string]any), line[1].(map[string]any)
-		require.Equal(t, true, first["holds"])
-		require.EqualValues(t, 1, first["position"])
-		require.Equal(t, "lock", first["kind"])
-		require.Equal(t, told[0], first["node"])
-		require.Regexp(t, "^sh ", first["owner"])
-		require.Regexp(t, "^0x[0-9a-f]+$", first["session"])
-		require.GreaterOrEqual(t, first["age"], second["age"])
-		require.Equal(t, false, second["holds"])
-		require.EqualValues(t, 2, second["position"])
-
-		text := cmdtest.On(t, w, "inspect", w.Path("l")).Gives(0)
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
+		require.Equal(t, []string{w.Path("l"), "lock", "curator"}, []string{r.Path, r.Kind, r.Dialect})
+		require.Len(t, r.Contenders, 2)
+		first, second := r.Contenders[0], r.Contenders[1]
+		require.Equal(t, []any{1, true, "lock", told[0]}, []any{first.Position, first.Holds, first.Kind, first.Node})
+		require.Equal(t, []any{2, false}, []any{second.Position, second.Holds})
+		require.Regexp(t, "^sh ", first.Owner)
+		require.Regexp(t, "^0x[0-9a-f]+$", first.Session)
+		require.GreaterOrEqual(t, *first.Age, *second.Age)
 		require.Regexp(t, `(?m)^1 +holds +lock .* `+path.Base(told[0])+`$`, text)
 		require.Regexp(t, `(?m)^2 +waits +lock `, text)
 
@@ -68,18 +58,45 @@ func TestAnEmptyLineIsNoError(t *testing.T) {
 	require.Equal(t, w.Path("none")+": there is nothing", cmdtest.On(t, w, "inspect", w.Path("none")).Gives(0))
 }
 
-func TestInspectReportsOtherNodesWhereNoContenderIs(t *testing.T) {
+func TestInspectCountsNodesThatAreNoPartOfARecipe(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
+		kazoo := append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)
+		running := []*cmdtest.Process{
+			cmdtest.On(t, w, cmdtest.Elect(w.Path("e"), cmdtest.UntilEOF)...).Begun(),
+			cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...).Begun(),
+			cmdtest.On(t, w, kazoo...).Begun(),
+			cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun(),
+		}
+		cmdtest.PutItems(t, w, "item")
+		require.Zero(t, cmdtest.Receive(t, w, "true").Exit())
 		for _, name := range []string{"dir/a", "dir/b"} {
 			require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path(name)).Exit())
 		}
-		_, err := w.Admin().Create(w.Path("empty"), nil, 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("dir")).Gives(0), "nobody waits; 2 other nodes are below it")
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("dir")).Line())
-		require.True(t, r.Exists)
-		require.Equal(t, 2, r.Others)
-		require.Equal(t, w.Path("empty")+": nobody holds it, nobody waits", cmdtest.On(t, w, "inspect", w.Path("empty")).Output())
+		cmdtest.ByHand(t, w, w.Path("empty"), "")
+		cmdtest.ByHand(t, w, w.Path("l/by hand"), "")
+		for path, want := range map[string]struct {
+			kind            string
+			others, holders int
+			says            string
+		}{
+			"e":     {"latch", 0, 1, "dialect\n"},
+			"s":     {look.SlotsKind, 0, 1, "dialect\n"},
+			"k":     {look.SlotsKind, 0, 1, "dialect\n"},
+			"q":     {look.QueueKind, 0, 0, "queue of 0 items"},
+			"l":     {"lock", 1, 1, "lock, curator dialect; 1 other node is below it"},
+			"dir":   {"", 2, 0, "nobody waits; 2 other nodes are below it"},
+			"empty": {"", 0, 0, w.Path("empty") + ": nobody holds it, nobody waits"},
+		} {
+			r, text := cmdtest.Seen[look.Report](t, w, w.Path(path))
+			require.True(t, r.Exists, path)
+			require.Equal(t, want.kind, r.Kind, path)
+			require.Equal(t, want.others, r.Others, path)
+			require.Len(t, r.Holders(), want.holders, path)
+			require.Contains(t, text, want.says, path)
+		}
+		for _, p := range running {
+			p.LetGo(5)
+		}
 	})
 }
 
@@ -117,14 +134,9 @@ func TestInspectRecognisesKindsAndDialects(t *testing.T) {
 
 func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
-		glance := func() (r look.Report, text string) {
-			text = cmdtest.On(t, w, "inspect", w.Path("b")).Output()
-			r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line())
-			return r, text
-		}
 		first := cmdtest.Member(t, w, 2, "exit 0")
 		cmdtest.InBarrier(t, w, 1)
-		r, text := glance()
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
 		require.Equal(t, "doublebarrier", r.Kind)
 		require.Equal(t, &look.RoundReport{Members: 2, Waiting: 1}, r.Round)
 		require.Equal(t, "waits", r.Contenders[0].State)
@@ -135,7 +147,7 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		zktest.Eventually(t, cmdtest.Soon, func() bool { return cmdtest.Marked(t, w) == 1 }, "the first has finished")
 		late := cmdtest.Member(t, w, 2, "exit 0", "--next")
 		cmdtest.InBarrier(t, w, 3)
-		r, text = glance()
+		r, text = cmdtest.Seen[look.Report](t, w, w.Path("b"))
 		require.Equal(t, &look.RoundReport{Number: 1, Open: true, Members: 2, Inside: 1, Finished: 1, Waiting: 1}, r.Round)
 		states := []string{}
 		for _, c := range r.Contenders {
@@ -152,7 +164,7 @@ func TestInspectShowsWhoIsInADoubleBarrier(t *testing.T) {
 		require.Equal(t, 0, first.Exit())
 		require.Equal(t, 0, second.Exit())
 		late.EndsBy(syscall.SIGTERM, 128+int(syscall.SIGTERM))
-		r, text = glance()
+		r, text = cmdtest.Seen[look.Report](t, w, w.Path("b"))
 		require.Equal(t, &look.RoundReport{Number: 1, Members: 2}, r.Round)
 		require.Empty(t, r.Contenders)
 		require.Contains(t, text, "round 1 is over; nobody waits")
@@ -163,7 +175,7 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.PutItems(t, w, "first", strings.Repeat("ü", 100), "third")
 		consumer := cmdtest.Receive(t, w, `echo $$; sleep 600`).Begun()
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
 		require.Equal(t, "queue", r.Kind)
 		require.Empty(t, r.Contenders, "it has never waited")
 		require.Equal(t, 3, r.Queue.Items)
@@ -175,11 +187,13 @@ func TestInspectShowsWhatIsInAQueue(t *testing.T) {
 		require.Equal(t, 1, inHand.Deliveries)
 		require.Equal(t, 100, inHand.Priority)
 		require.Regexp(t, "^0x[0-9a-f]+$", inHand.Session)
+		require.Regexp(t, `^127\.0\.0\.1:\d+$`, inHand.Address)
+		require.Contains(t, text, `" at `+inHand.Address)
 		require.False(t, next.InHand)
+		require.Empty(t, next.Address, "nobody has it")
 		require.Equal(t, 200, next.Size)
 		require.Equal(t, strings.Repeat("ü", 20)+"…", next.Data)
 
-		text := cmdtest.On(t, w, "inspect", w.Path("q")).Output()
 		require.Contains(t, text, "queue of 3 items, 1 in hand")
 		require.Regexp(t, `(?m)^entry-100-0000000000 +"first" +100 +1 +\S+ +for \S+ +"sh \S+ `+strconv.Itoa(consumer.Pid())+`"`, text)
 		consumer.EndsBy(syscall.SIGTERM, 143)
@@ -192,14 +206,14 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 	require.Equal(t, 0, cmdtest.Receive(t, w, "true").Exit())
 	one, two := cmdtest.Receive(t, w, "echo works; exec sleep 600"), cmdtest.Receive(t, w, "echo works; exec sleep 600")
 	cmdtest.AwaitContenders(t, w.Admin(), w.Path("q/consumers"), 2)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
 	require.Len(t, r.Contenders, 2)
 	require.Equal(t, 2, r.Queue.Consumers)
 	for _, c := range r.Contenders {
 		require.Equal(t, "waits", c.State)
 		require.Regexp(t, "^sh ", c.Owner)
 	}
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("q")).Output(), "2 consumers")
+	require.Contains(t, text, "2 consumers")
 
 	cmdtest.PutItems(t, w, "item")
 	worker, idle := one, two
@@ -208,7 +222,7 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 	case <-two.Lines:
 		worker, idle = two, one
 	}
-	r = cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("q")).Line())
+	r, _ = cmdtest.Seen[look.Report](t, w, w.Path("q"))
 	require.Len(t, r.Queue.First, 1)
 	require.Contains(t, r.Queue.First[0].Owner, strconv.Itoa(worker.Pid()))
 	for _, c := range r.Contenders {
@@ -226,8 +240,9 @@ func TestInspectShowsWhoConsumes(t *testing.T) {
 func TestInspectShowsAClosedBarrier(t *testing.T) {
 	w := cmdtest.World(t)
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "set", w.Path("b")).Exit())
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "a closed barrier")
-	require.Equal(t, "barrier", cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line()).Kind)
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
+	require.Contains(t, text, "a closed barrier")
+	require.Equal(t, "barrier", r.Kind)
 	require.Equal(t, 0, cmdtest.On(t, w, "barrier", "remove", w.Path("b")).Exit())
 	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "there is nothing")
 }
@@ -251,8 +266,7 @@ func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 		defer workers.Wait()
 		defer stop()
 		for range 3 {
-			m, err := lock.New(client, path)
-			require.NoError(t, err)
+			m := cmdtest.Must(lock.New(client, path))
 			workers.Go(func() {
 				for working.Err() == nil {
 					_ = m.Do(working, func(context.Context, *coord.Hold) error { return nil })
@@ -274,52 +288,20 @@ func TestInspectOfABusyLockFindsNoOtherNodes(t *testing.T) {
 	})
 }
 
-func TestInspectCountsOtherNodesBesideAHolder(t *testing.T) {
-	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	_, err := w.Admin().Create(w.Path("l/by hand"), nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("l")).Line())
-	require.Len(t, r.Holders(), 1)
-	require.Equal(t, 1, r.Others)
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("l")).Output(), "lock, curator dialect; 1 other node is below it")
-	p.LetGo(5)
-}
-
-func TestPartsOfARecipeAreNoOtherNodes(t *testing.T) {
-	w := cmdtest.World(t)
-	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
-	slot := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...)
-	slot.Line()
-	kazoo := cmdtest.On(t, w, append([]string{"--dialect", "kazoo"}, cmdtest.Sh(w.Path("k"), cmdtest.UntilEOF, "--slots", "2")...)...).Begun()
-	cmdtest.PutItems(t, w, "item")
-	require.Zero(t, cmdtest.Receive(t, w, "true").Exit())
-	for path, kind := range map[string]string{"e": "latch", "s": look.SlotsKind, "k": look.SlotsKind, "q": look.QueueKind} {
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(path)).Line())
-		require.Equal(t, kind, r.Kind, path)
-		require.Zero(t, r.Others, path)
-	}
-	for _, p := range []*cmdtest.Process{leader, slot, kazoo} {
-		p.LetGo(5)
-	}
-}
-
 func TestOnlyABarrierIsTakenForOne(t *testing.T) {
 	w := cmdtest.World(t)
 	slot := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.UntilEOF, "--slots", "2")...).Begun()
 	for name, data := range map[string]string{"text": "hello", "number": "3", "empty": "", "lines": "a b 1\nc"} {
-		_, err := w.Admin().Create(w.Path(name), []byte(data), 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
+		cmdtest.ByHand(t, w, w.Path(name), data)
 	}
 	for _, name := range []string{"s/limit", "text", "number", "empty", "lines"} {
-		r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path(name)).Line())
+		r, text := cmdtest.Seen[look.Report](t, w, w.Path(name))
 		require.Empty(t, r.Kind, name)
 		require.Nil(t, r.Closed, name)
-		require.Contains(t, cmdtest.On(t, w, "inspect", w.Path(name)).Output(), "nobody holds it, nobody waits", name)
+		require.Contains(t, text, "nobody holds it, nobody waits", name)
 	}
-	_, err := w.Admin().Create(w.Path("curator"), []byte("10.1.2.3"), 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("curator")).Line())
+	cmdtest.ByHand(t, w, w.Path("curator"), "10.1.2.3")
+	r, _ := cmdtest.Seen[look.Report](t, w, w.Path("curator"))
 	require.Equal(t, "barrier", r.Kind)
 	require.Equal(t, "10.1.2.3", r.Closed.By)
 	slot.LetGo(5)
@@ -336,9 +318,9 @@ func TestARoundWhoseMembersAllDiedIsNotReportedAsOpen(t *testing.T) {
 	first.Signal(syscall.SIGKILL)
 	second.Signal(syscall.SIGKILL)
 	cmdtest.InBarrier(t, w, 0)
-	r := cmdtest.Parse[look.Report](t, cmdtest.On(t, w, "--json", "inspect", w.Path("b")).Line())
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("b"))
 	require.Equal(t, &look.RoundReport{Number: 1, Members: 2}, r.Round)
-	require.Contains(t, cmdtest.On(t, w, "inspect", w.Path("b")).Output(), "round 1 broke off: all its members are gone; nobody waits")
+	require.Contains(t, text, "round 1 broke off: all its members are gone; nobody waits")
 
 	again := []*cmdtest.Process{cmdtest.Member(t, w, 2, "exit 0"), cmdtest.Member(t, w, 2, "exit 0")}
 	for _, p := range again {
@@ -428,17 +410,6 @@ func tellsAddresses(t *testing.T, w *zktest.World) {
 	holder.LetGo(5)
 }
 
-func TestInspectTellsTheAddressOfAQueuesConsumer(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.PutItems(t, w, "item", "next")
-	consumer := cmdtest.Receive(t, w, `echo $$; exec sleep 600`).Begun()
-	r, text := cmdtest.Seen[look.Report](t, w, w.Path("q"))
-	require.Regexp(t, `^127\.0\.0\.1:\d+$`, r.Queue.First[0].Address)
-	require.Contains(t, text, `" at `+r.Queue.First[0].Address)
-	require.Empty(t, r.Queue.First[1].Address, "nobody has it")
-	consumer.EndsBy(syscall.SIGTERM, 143)
-}
-
 func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		cmdtest.Contend(t, w, w.Path("l"), map[string]string{"_c_" + cmdtest.Guid1 + "-lock-0000000002": "waits"})
@@ -468,18 +439,6 @@ func TestInspectTellsWhatBelongsToNoSession(t *testing.T) {
 		r, _ = cmdtest.Seen[look.Report](t, w, w.Path("q"))
 		require.Zero(t, r.Queue.InHand)
 	})
-}
-
-func TestInspectTellsForeignContenders(t *testing.T) {
-	w := cmdtest.World(t)
-	cmdtest.Contend(t, w, w.Path("l"), map[string]string{
-		"_c_" + cmdtest.Guid1 + "-lock-0000000001": "java", strings.ReplaceAll(cmdtest.Guid2, "-", "") + "__lock__0000000002": "python",
-	})
-	r, text := cmdtest.Seen[look.Report](t, w, w.Path("l"))
-	require.Equal(t, []string{"curator", "kazoo"}, []string{r.Contenders[0].Dialect, r.Contenders[1].Dialect})
-	require.Equal(t, []string{"two dialects, which do not see each other"}, r.Odd)
-	require.Regexp(t, `(?m)^2 +holds +lock, kazoo +"python" `, text)
-	require.Contains(t, text, "→ one path, one dialect")
 }
 
 func TestInspectTellsHowFarTheCounterIsFromItsEnd(t *testing.T) {

@@ -52,8 +52,7 @@ func TestTheModesOfTheTerminalAreRestoredHoweverTopEnds(t *testing.T) {
 // foreground is the process group that has the terminal.
 func foreground(t *testing.T, tty *cmdtest.Terminal) (group int) {
 	t.Helper()
-	raw, err := tty.Keys.SyscallConn()
-	require.NoError(t, err)
+	raw := cmdtest.Must(tty.Keys.SyscallConn())
 	require.NoError(t, raw.Control(func(fd uintptr) { group, _ = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }))
 	require.Positive(t, group)
 	return group
@@ -89,14 +88,14 @@ func TestWherePagersReadTheKeysTopDoesNot(t *testing.T) {
 // names are whole.
 func TestWhatPeopleSeeFitsOnTheirScreens(t *testing.T) {
 	w := cmdtest.World(t)
-	cmdtest.Tangle(t, w)
+	scene(t, w)
 	cmdtest.EveryRecipe(t, w)
 	long := w.Path("locks/" + strings.Repeat("department/", 8) + "report")
 	for _, guid := range []string{cmdtest.Guid1, cmdtest.Guid2} {
 		cmdtest.Contend(t, w, long, map[string]string{"_c_" + guid + "-lock-000000000" + guid[:1]: strings.Repeat("application ", 8) + guid})
 	}
 	for _, verb := range []string{
-		"inspect " + long, "inspect " + w.Path("app/jobs"), "inspect " + w.Path("kazoo"), "inspect " + w.Path("mixed"),
+		"inspect " + long, "inspect " + w.Path("app/jobs"), "inspect " + w.Path("import"), "inspect " + w.Path("archive"),
 		"inspect " + w.Path("app/round"), "inspect " + w.Path("app/licence"), "ls " + cmdtest.Below(w), "graph " + cmdtest.Below(w), "doctor " + cmdtest.Below(w),
 	} {
 		for _, columns := range []int{80, 100} {

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -25,7 +26,16 @@ type LsVerb struct {
 func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
 	seen := new(look.Sightings)
 	show := func(ctx context.Context, client *coord.Client, s *term.Streams, to term.Page) error {
-		return v.show(ctx, client, seen, s, to)
+		found, err := v.Look(ctx, client)
+		if err != nil {
+			return err
+		}
+		found.Date(seen)
+		if s.JSON {
+			return term.WriteJSON(s.Out, listingOf(found))
+		}
+		writeListing(to, found)
+		return nil
 	}
 	switch {
 	case v.Watch && v.Every == nil:
@@ -36,18 +46,6 @@ func (v *LsVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return term.UsageError("--every goes with --watch")
 	}
 	return c.With(func(ctx context.Context, client *coord.Client) error { return show(ctx, client, s, s.Page()) })
-}
-
-func (v *LsVerb) show(ctx context.Context, client *coord.Client, seen *look.Sightings, s *term.Streams, to term.Page) error {
-	found, err := v.Look(ctx, client)
-	if err != nil {
-		return err
-	}
-	found.Date(seen)
-	if s.JSON {
-		return term.WriteJSON(s.Out, listingOf(found))
-	}
-	return writeListing(to, found)
 }
 
 // Listing is a survey with a line for each recipe, in the place of all its
@@ -89,18 +87,16 @@ func listingOf(s *look.Survey) Listing {
 	return l
 }
 
-func writeListing(to term.Page, s *look.Survey) error {
+func writeListing(to term.Page, s *look.Survey) {
 	if len(s.Recipes) > 0 {
 		t := term.Table{Heads: []string{"PATH", "KIND", "HOLDER", "HELD", "WAIT"}, About: "ODD"}
 		for _, r := range s.Recipes {
 			holder, since := r.HeldBy()
 			t.Add(strings.Join(r.Oddities(), "; "), term.Plain(r.Path), r.Sort(), holder, since, strconv.Itoa(r.Waiting()))
 		}
-		if err := t.Write(to); err != nil {
-			return err
-		}
+		_ = t.Write(to)
 	}
-	return to.Say("", "%s at %s and below; %s", term.Plural(len(s.Recipes), "recipe", "recipes"), term.Plain(s.Path), s.Extent)
+	to.Say("", "%s at %s and below; %s", term.Plural(len(s.Recipes), "recipe", "recipes"), term.Plain(s.Path), s.Extent)
 }
 
 type HeldVerb struct {
@@ -192,16 +188,9 @@ func (v *HeldVerb) asked() (asked []probed, err error) {
 	}
 	if len(asked) == 0 {
 		return nil, term.UsageError("this process does not run under %s, as far as COORD_NODE says; name the holder with --node or --token, and PATH",
-			orAnything(v.Path))
+			cmp.Or(v.Path, "anything"))
 	}
 	return asked, nil
-}
-
-func orAnything(path string) string {
-	if path == "" {
-		return "anything"
-	}
-	return path
 }
 
 // runsUnder is what this process runs under, as the environment says: without
@@ -248,21 +237,14 @@ func (h *probed) stand(session string, there, held *float64) {
 
 // askOutside looks for a holder among all at the path.
 func askOutside(ctx context.Context, client *coord.Client, h *probed) error {
-	r, err := look.Examine(ctx, client, conn.NodePath(h.Path))
+	found, err := named(ctx, client, conn.NodePath(h.Path), h.Node)
 	if err != nil {
 		return err
 	}
-	found := r.Contenders
-	if r.Queue != nil {
-		if found, err = r.Queue.Claimants(ctx, r, h.Node); err != nil {
-			return err
-		}
-	}
 	h.why = "there is no such holder"
 	for _, c := range found {
-		isIt := h.Node == "" || c.Node == h.Node || strings.HasSuffix(c.Node, "/"+h.Node) || r.Queue != nil
 		switch {
-		case !isIt || h.Token != 0 && c.Token != h.Token:
+		case h.Token != 0 && c.Token != h.Token:
 		case !c.Holds:
 			h.why = "it waits"
 		default:

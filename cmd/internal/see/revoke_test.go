@@ -76,13 +76,6 @@ func TestNoHolderToAskIsNoError(t *testing.T) {
 	require.Equal(t, term.ExitFailed, cmdtest.On(t, w, "revoke", w.Path("l"), "--node", "other").Exit())
 }
 
-func TestRevokeRefusesImpossibleTimes(t *testing.T) {
-	t.Parallel()
-	for _, option := range []string{"--force-after=0", "--timeout=-1s"} {
-		require.Equal(t, term.ExitUsage, cmdtest.Start(t, "revoke", "/l", option).Exit(), option)
-	}
-}
-
 func TestACandidateThatCannotBeAskedIsAFailure(t *testing.T) {
 	w := cmdtest.World(t)
 	leader := cmdtest.On(t, w, "elect", w.Path("e"), "--", "sh", "-c", cmdtest.UntilEOF).Begun()
@@ -226,18 +219,11 @@ func TestBreakTakesTheLockFromItsHolder(t *testing.T) {
 	})
 }
 
-func TestBreakWithoutATerminalNeedsAYes(t *testing.T) {
+// A lease is not a child of the semaphore's path.
+func TestALeaseIsNamedByItsNodesName(t *testing.T) {
 	w := cmdtest.World(t)
-	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("l"), cmdtest.UntilEOF)...).Begun()
-	cmdtest.On(t, w, "break", w.Path("l")).Ends(term.ExitUsage, "--yes")
-	p.LetGo(5)
-}
-
-func TestBreakSaysWhenNoServerAnswers(t *testing.T) {
-	t.Parallel()
-	cmdtest.InTime(t, 1500*time.Millisecond, func() time.Duration {
-		begin := time.Now()
-		require.Equal(t, term.ExitUnavailable, cmdtest.Start(t, "--zk", cmdtest.SilentServer(t), "--connect-timeout", "0.5", "break", "--yes", "/l").Exit())
-		return time.Since(begin)
-	})
+	p := cmdtest.On(t, w, cmdtest.Sh(w.Path("s"), cmdtest.Busy, "--slots", "2")...).Begun()
+	r, _ := cmdtest.Seen[look.Report](t, w, w.Path("s"))
+	cmdtest.On(t, w, "revoke", "--wait", "--node", path.Base(r.Contenders[0].Node), w.Path("s")).Ends(0)
+	require.Equal(t, 143, p.Exit())
 }

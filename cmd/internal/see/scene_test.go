@@ -27,7 +27,8 @@ import (
 // and bob wait for each other at billing and stock; carol waits at report for a
 // process that is gone; dave waits at import for a node that belongs to no
 // session; erin holds archive, and a Kazoo client that she does not see has
-// come there. It returns the sessions that a test cannot recognise by name.
+// come there, with one of the last numbers. What is below secret must not be
+// listed. It returns the sessions that a test cannot recognise by name.
 func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 	open := func(name string, d coord.Dialect) *coord.Client {
 		return cmdtest.Open(t, w, coord.WithIdentity(name), coord.WithDialect(d))
@@ -67,24 +68,26 @@ func scene(t *testing.T, w *zktest.World) (alice, bob, dead string) {
 
 	digits := func(guid string) string { return strings.ReplaceAll(guid, "-", "") }
 	cmdtest.Contend(t, w, w.Path("import"), nil)
-	_, err = w.Admin().Create(w.Path("import")+"/"+digits(cmdtest.Guid1)+"__lock__0000000000", []byte("by hand"), 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	cmdtest.ByHand(t, w, w.Path("import/"+digits(cmdtest.Guid1)+"__lock__0000000000"), "by hand")
 	wait(open("dave", coord.Kazoo), "import")
 
 	cmdtest.Must(cmdtest.Must(lock.New(open("erin", coord.Curator), w.Path("archive"))).Acquire(t.Context()))
-	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__0000000007": "frank"})
+	cmdtest.Contend(t, w, w.Path("archive"), map[string]string{digits(cmdtest.Guid2) + "__lock__2100000002": "frank"})
+	cmdtest.Must(w.Admin().Create(w.Path("secret"), nil, 0, zk.DigestACL(zk.PermAll, "user", "password")))
 	return look.SessionName(a.SessionID()), look.SessionName(b.SessionID()), look.SessionName(report.Session())
 }
 
 const (
 	twoDialects = "two dialects, which do not see each other"
 	noSession   = "1 contender belongs to no session, and will never go by itself"
+	usedUp      = "2100000002 of 2147483647 sequence numbers are used up; use another path before the rest is"
 )
 
-func TestThreeVerbsTellAllOfATangle(t *testing.T) {
+func TestTheVerbsTellAllOfATangle(t *testing.T) {
 	cmdtest.Each(t, func(t *testing.T, w *zktest.World) {
 		alice, bob, dead := scene(t, w)
 		t.Run("ls", func(t *testing.T) { lsTellsTheScene(t, w) })
+		t.Run("inspect", func(t *testing.T) { inspectTellsTheScene(t, w) })
 		t.Run("graph", func(t *testing.T) { graphTellsTheScene(t, w, alice, bob, dead) })
 		t.Run("graph --dot", func(t *testing.T) { dotTellsTheScene(t, w, alice, bob) })
 		t.Run("doctor", func(t *testing.T) { doctorTellsTheScene(t, w, alice, bob, dead) })
@@ -95,7 +98,7 @@ func lsTellsTheScene(t *testing.T, w *zktest.World) {
 	l := cmdtest.Parse[Listing](t, cmdtest.On(t, w, "--json", "ls", cmdtest.Below(w)).Gives(0))
 	require.Len(t, l.Recipes, 5)
 	for i, want := range []listed{
-		{Path: "archive", Dialect: "mixed", Holders: []string{"erin", "frank"}, Odd: []string{twoDialects}},
+		{Path: "archive", Dialect: "mixed", Holders: []string{"erin", "frank"}, Odd: []string{twoDialects, usedUp}},
 		{Path: "billing", Dialect: "curator", Holders: []string{"alice"}, Odd: []string{}},
 		{Path: "import", Dialect: "kazoo", Holders: []string{"by hand"}, Odd: []string{noSession}},
 		{Path: "report", Dialect: "kazoo", Holders: []string{"nightly report"}, Odd: []string{}},
@@ -122,6 +125,14 @@ func lsTellsTheScene(t *testing.T, w *zktest.World) {
 	}
 	require.Contains(t, text, twoDialects)
 	require.Contains(t, text, noSession)
+}
+
+func inspectTellsTheScene(t *testing.T, w *zktest.World) {
+	r, text := cmdtest.Seen[look.Report](t, w, w.Path("archive"))
+	require.Equal(t, []string{"curator", "kazoo"}, []string{r.Contenders[0].Dialect, r.Contenders[1].Dialect})
+	require.Equal(t, []string{twoDialects, usedUp}, r.Odd)
+	require.Regexp(t, `(?m)^2 +holds +lock, kazoo +"frank" `, text)
+	require.Contains(t, text, "→ one path, one dialect")
 }
 
 func graphTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
@@ -160,32 +171,33 @@ func dotTellsTheScene(t *testing.T, w *zktest.World, alice, bob string) {
 	require.Equal(t, 2, strings.Count(text, "color=orange"))
 }
 
-func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
-	d := cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w)).Gives(term.ExitFailed))
-	wrong, lost, circles := map[string]string{}, []string{}, ""
+// found are the doctor's findings that are wrong, or the others.
+func found(t *testing.T, d Diagnosis, wrong bool) (all []string) {
+	t.Helper()
 	for _, f := range d.Findings {
-		if f.Wrong {
-			require.NotEmpty(t, f.Do, f.Found)
-			wrong[strings.TrimPrefix(f.Where, cmdtest.Below(w)+"/")] = f.Found
-		} else if strings.Contains(f.Found, "its session is connected to no server") {
-			lost = append(lost, f.Where+" "+f.Found)
-		} else if strings.Contains(f.Found, "wait for each other") {
-			circles = f.Found
+		require.Equal(t, f.Wrong, f.Do != "", f.Found)
+		if f.Wrong == wrong {
+			all = append(all, f.Where+": "+f.Found)
 		}
 	}
-	require.Equal(t, 2, d.Wrong, "%v", wrong)
-	require.Equal(t, twoDialects, wrong["archive"])
-	require.Equal(t, noSession, wrong["import"])
-	require.Contains(t, circles, "for ever if each is one thread")
-	require.Contains(t, circles, alice)
-	require.Contains(t, circles, bob)
-	require.Len(t, lost, 1)
-	require.True(t, strings.HasPrefix(lost[0], w.Path("report")+` "nightly report `), lost[0])
-	require.Contains(t, lost[0], "("+dead+") holds")
+	return all
+}
+
+func doctorTellsTheScene(t *testing.T, w *zktest.World, alice, bob, dead string) {
+	d := cmdtest.Parse[Diagnosis](t, cmdtest.On(t, w, "--json", "doctor", cmdtest.Below(w)).Gives(term.ExitFailed))
+	require.ElementsMatch(t, []string{
+		w.Path("archive") + ": " + twoDialects, w.Path("archive") + ": " + usedUp, w.Path("import") + ": " + noSession,
+		w.Path("secret") + ": its children must not be listed with these credentials",
+	}, found(t, d, true))
+	require.Equal(t, 4, d.Wrong)
+	fine := strings.Join(found(t, d, false), "\n")
+	require.Regexp(t, `sessions (`+alice+`, `+bob+`|`+bob+`, `+alice+`) wait for each other .* for ever if each is one thread`, fine)
+	require.Regexp(t, w.Path("report")+`: "nightly report .* \(`+dead+`\) holds, and its session is connected to no server`, fine)
+	require.Equal(t, 1, strings.Count(fine, "its session is connected to no server"))
 
 	text := strings.Join(strings.Fields(cmdtest.On(t, w, "doctor", cmdtest.Below(w)).Output()), " ") // lines may be broken anywhere
 	require.Contains(t, text, "WRONG "+w.Path("archive")+" "+twoDialects)
 	require.Contains(t, text, "WRONG "+w.Path("import")+" "+noSession)
 	require.Contains(t, text, "("+dead+") holds, and its session is connected to no server that is named")
-	require.Contains(t, text, "2 things are wrong; ")
+	require.Contains(t, text, "4 things are wrong; ")
 }

@@ -38,7 +38,13 @@ func (v *UIVerb) Run(s *term.Streams, c *conn.Connection) error {
 		return err
 	}
 	return c.Serving(address, func(ctx context.Context, client *coord.Client, listener net.Listener) error {
-		config := v.config(client, c)
+		config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c)}
+		if v.AllowRemote {
+			config.Remote, config.Hosts = true, v.names()
+		}
+		if v.AllowBreak {
+			config.Acts = map[string]ui.Act{"revoke": v.act(client, inspect.Revoke), "break": v.act(client, inspect.Break)}
+		}
 		at := "http://" + v.host(listener) + "/" + config.Token + "/"
 		if err := s.Print(map[string]string{"url": at}, "%s\n", at); err != nil {
 			return term.ExitWith(term.ExitFailed, "the URL could not be written: %w", err)
@@ -82,17 +88,6 @@ func (v *UIVerb) host(listener net.Listener) string {
 		machine = "localhost"
 	}
 	return net.JoinHostPort(machine, port)
-}
-
-func (v *UIVerb) config(client *coord.Client, c *conn.Connection) ui.Config {
-	config := ui.Config{Token: rand.Text(), Every: v.Every, Within: c.ConnectTimeout, Look: v.look(client, c)}
-	if v.AllowRemote {
-		config.Remote, config.Hosts = true, v.names()
-	}
-	if v.AllowBreak {
-		config.Acts = map[string]ui.Act{"revoke": v.act(client, inspect.Revoke), "break": v.act(client, inspect.Break)}
-	}
-	return config
 }
 
 // What a page shows at most.

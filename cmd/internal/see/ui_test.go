@@ -53,12 +53,9 @@ func sightAt(t *testing.T, at string) (seen sight) {
 // act asks for an act as the page does, and returns the error that it shows.
 func act(t *testing.T, at, name, path, node, session string) (status int, told string) {
 	t.Helper()
-	body, err := json.Marshal(map[string]string{"path": path, "node": node, "session": session})
-	require.NoError(t, err)
-	order, err := http.NewRequest(http.MethodPost, at+"act/"+name, strings.NewReader(string(body)))
-	require.NoError(t, err)
-	u, err := url.Parse(at)
-	require.NoError(t, err)
+	body := cmdtest.Must(json.Marshal(map[string]string{"path": path, "node": node, "session": session}))
+	order := cmdtest.Must(http.NewRequest(http.MethodPost, at+"act/"+name, strings.NewReader(string(body))))
+	u := cmdtest.Must(url.Parse(at))
 	order.Header.Set("Origin", u.Scheme+"://"+u.Host)
 	order.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(order)
@@ -72,7 +69,7 @@ func act(t *testing.T, at, name, path, node, session string) (status int, told s
 func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 	w := cmdtest.World(t)
 	cmdtest.EveryRecipe(t, w)
-	cmdtest.Tangle(t, w)
+	scene(t, w)
 	told := cmdtest.Parse[map[string]string](t, cmdtest.On(t, w, "--json", "ui", cmdtest.Below(w)).Line())
 	require.Len(t, told, 1)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/[A-Z2-7]{26}/$`, told["url"])
@@ -88,7 +85,7 @@ func TestThePageIsToldWhatLsInspectAndGraphTell(t *testing.T) {
 	require.Len(t, seen.Possible, 1)
 	require.Len(t, seen.Possible[0], 2)
 	require.Equal(t, []string{}, toldAt(t, told["url"]).Acts, "a list, for the page")
-	status, _ := act(t, told["url"], "break", w.Path("one"), seen.Possible[0][0].Path, seen.Possible[0][0].For)
+	status, _ := act(t, told["url"], "break", w.Path("billing"), seen.Possible[0][0].Path, seen.Possible[0][0].For)
 	require.Equal(t, http.StatusForbidden, status)
 
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -161,15 +158,13 @@ func TestThePageIsServedOnLoopbackUnlessToldOtherwise(t *testing.T) {
 		cmdtest.On(t, w, "ui", "--listen", listen).Ends(term.ExitUsage, "--allow-remote")
 	}
 	p := cmdtest.On(t, w, "ui", "--allow-remote", "--listen", "0.0.0.0:0")
-	u, err := url.Parse(p.Line())
-	require.NoError(t, err)
+	u := cmdtest.Must(url.Parse(p.Line()))
 	sightAt(t, "http://127.0.0.1:"+u.Port()+u.Path)
 	p.Signal(syscall.SIGTERM)
 	p.Ends(0, "not encrypted")
 	require.NotContains(t, p.Stderr.String(), u.Path[1:27], "the token goes where it is wanted")
 
-	u, err = url.Parse(cmdtest.On(t, w, "ui").Line())
-	require.NoError(t, err)
+	u = cmdtest.Must(url.Parse(cmdtest.On(t, w, "ui").Line()))
 	taken := cmdtest.On(t, w, "--json", "ui", "--listen", u.Host)
 	require.Equal(t, term.ExitFailed, taken.Exit())
 	require.Contains(t, cmdtest.TheObject(t, taken, "ui")["error"], "--listen")

@@ -128,10 +128,6 @@ func (k *keyboard) take() {
 func (k *keyboard) give() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.giveLocked()
-}
-
-func (k *keyboard) giveLocked() {
 	if k.before != nil && k.foreground() {
 		_ = unix.IoctlSetTermios(k.fd, setModes, k.before)
 	}
@@ -141,7 +137,7 @@ func (k *keyboard) giveLocked() {
 // close puts the modes back for good.
 func (k *keyboard) close() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.closed = true
-	k.giveLocked()
+	k.mu.Unlock()
+	k.give()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Page is where a verb writes for people. A line has so many columns at most; 0
-// means no limit.
+// means no limit. What cannot be written is reported by [Streams.Finish].
 type Page struct {
 	io.Writer
 	Columns int
@@ -136,7 +136,7 @@ func (r row) write(to *strings.Builder, widths []int, right, columns int) {
 }
 
 // Say writes a sentence that begins with a path.
-func (to Page) Say(path, format string, args ...any) error {
+func (to Page) Say(path, format string, args ...any) {
 	said := fmt.Sprintf(format, args...)
 	path = Plain(path)
 	if to.Columns > 0 {
@@ -146,11 +146,8 @@ func (to Page) Say(path, format string, args ...any) error {
 		if i > 0 {
 			line = strings.Repeat(" ", gap) + line
 		}
-		if _, err := fmt.Fprintln(to, line); err != nil {
-			return err
-		}
+		fmt.Fprintln(to, line)
 	}
-	return nil
 }
 
 // wrapped are the lines of a text, wrapped between words. A word that is longer

@@ -13,18 +13,7 @@ import (
 
 // Plural is "1 process", "2 processes".
 func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// Both is one of two wordings; the one for many has their number.
-func Both(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return fmt.Sprintf(many, n)
+	return fmt.Sprintf("%d %s", n, Pick(n, one, many))
 }
 
 // Briefly is what an error says, without the errors it is made of line by line.
@@ -49,12 +38,10 @@ func Plain(name string) string {
 // Age is a number of seconds as people write it.
 func Age(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
+	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
-	default:
-		return d.Round(time.Second).String()
 	}
+	return d.Round(time.Second).String()
 }
 
 // Seconds is d in seconds, to the millisecond.
@@ -86,12 +73,10 @@ var programName = regexp.MustCompile(`^\w[\w.+-]*$`)
 // CalledBy is the name of the program at the beginning of a command line, if it
 // is one that can be shown.
 func CalledBy(args []string) string {
-	if len(args) == 0 {
-		return Program
+	if len(args) > 0 {
+		if name := strings.TrimSuffix(filepath.Base(args[0]), ".exe"); programName.MatchString(name) {
+			return name
+		}
 	}
-	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
-	if !programName.MatchString(name) {
-		return Program
-	}
-	return name
+	return Program
 }

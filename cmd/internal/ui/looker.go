@@ -28,7 +28,6 @@ type looker struct {
 
 	changes int // renewals so far
 	begun   int // of them, when the last look began
-	ended   int // the same, of the last look that has ended
 }
 
 func newLooker(ctx context.Context, c Config) *looker {
@@ -70,14 +69,10 @@ const (
 func (l *looker) state(ctx context.Context) state {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	changes := l.renewals()
-	for range 2 { // the look that is under way may have begun too early
+	for range 2 { // the look that is under way may have begun before a renewal
 		select {
 		case <-l.start():
 		case <-waiting.Done():
-		}
-		if l.hasSeen(changes) {
-			break
 		}
 	}
 	l.mu.Lock()
@@ -90,19 +85,6 @@ func (l *looker) state(ctx context.Context) state {
 		s.Age = time.Since(l.seenAt).Seconds()
 	}
 	return s
-}
-
-func (l *looker) renewals() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changes
-}
-
-// hasSeen reports whether a look that began after so many renewals has ended.
-func (l *looker) hasSeen(changes int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ended >= changes
 }
 
 // isSlow reports whether the look that is under way is slow.
@@ -143,7 +125,7 @@ func (l *looker) once() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer close(l.done)
-	l.failed, l.ended = err, l.begun
+	l.failed = err
 	if l.changes == l.begun {
 		l.next = time.Now().Add(l.every)
 	}

@@ -76,8 +76,7 @@ func TestOldDataAreToldToBeOld(t *testing.T) {
 		var hangs atomic.Bool
 		s := open(t, Config{Every: time.Second, Look: func(ctx context.Context) (any, error) {
 			if hangs.Load() {
-				<-ctx.Done()
-				return nil, ctx.Err()
+				return hang(ctx)
 			}
 			return "seen", fails
 		}})
@@ -111,12 +110,15 @@ func TestOldDataAreToldToBeOld(t *testing.T) {
 	})
 }
 
+// hang is a look at servers that do not answer.
+func hang(ctx context.Context) (any, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func TestNothingSeenYetIsTold(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		s := open(t, Config{Look: func(ctx context.Context) (any, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}})
+		s := open(t, Config{Look: hang})
 		told := stateOf(t, s)
 		require.Equal(t, "null", string(told.Seen))
 		time.Sleep(10 * time.Second)
@@ -159,8 +161,7 @@ func TestServingEndsWithItsContextAlsoDuringALook(t *testing.T) {
 	go func() {
 		served <- Serve(ctx, listener, Config{Token: token, Every: time.Second, Within: time.Hour, Look: func(ctx context.Context) (any, error) {
 			close(looking)
-			<-ctx.Done()
-			return nil, ctx.Err()
+			return hang(ctx)
 		}})
 	}()
 	go func() { // its answer does not matter

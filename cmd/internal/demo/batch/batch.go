@@ -18,11 +18,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
-	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/cmd/internal/term"
 )
 
 // Batch is the counting processes, and their reports.
@@ -30,10 +29,8 @@ type Batch struct {
 	Members int
 	Kills   int
 	Files   []string
-	Path    string // in ZooKeeper
-	Client  *coord.Client
 	Command func(id int) (*exec.Cmd, error) // starts a Counter on its stdin and stdout
-	Watch   func(Progress)                  // gets everything that happens; called by one goroutine
+	crew.Audience
 
 	crew    *crew.Crew[message]
 	round   int64                // the newest
@@ -44,34 +41,21 @@ type Batch struct {
 	result  Result
 }
 
-// Progress is one thing that happened.
-type Progress struct {
-	Kind  string // "entered" (a round, by all), "killed", "incomplete" (the round), "counted"
-	Round int64
-	Index int // killed, counted: of the process in its round
-	PID   int // killed
-	Files int // counted
-	Words int // counted
-	Left  int // incomplete: so many members learned this
-}
-
 // Result is the outcome.
 type Result struct {
-	Words    int           `json:"words"`    // as merged by one of the processes
-	Expected int           `json:"expected"` // as counted by this one
-	Rounds   int           `json:"rounds"`
-	Kills    int           `json:"kills"`
-	Took     time.Duration `json:"-"`
+	Words    int `json:"words"`    // as merged by one of the processes
+	Expected int `json:"expected"` // as counted by this one
+	Rounds   int `json:"rounds"`
+	Kills    int `json:"kills"`
 }
 
 // Run lets the processes count until a round is complete, or ctx ends, which is
 // an error. The result is good in any case.
 func (b *Batch) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	b.crew, b.members = crew.New[message](), map[int]*crew.Member{}
 	err := b.run(ctx)
-	b.crew.Close(func(*crew.Member, *message) {})
-	b.result.Rounds, b.result.Took = int(b.round), time.Since(begin)
+	b.crew.Close(func(*message) {})
+	b.result.Rounds = int(b.round)
 	for _, file := range b.Files {
 		words, failed := CountWords(file)
 		b.result.Expected += words
@@ -81,9 +65,6 @@ func (b *Batch) Run(ctx context.Context) (Result, error) {
 }
 
 func (b *Batch) run(ctx context.Context) error {
-	if err := b.Client.EnsureDir(ctx, b.Path+"/counts"); err != nil {
-		return err
-	}
 	for range b.Members {
 		if err := b.start(); err != nil {
 			return err
@@ -124,11 +105,13 @@ func (b *Batch) hear(e crew.Event[message]) error {
 		return b.entered()
 	case roundIncomplete:
 		if b.told++; b.told == 1 {
-			b.Watch(Progress{Kind: "incomplete", Round: news.Round, Left: b.Members - news.Missing})
+			left := b.Members - news.Missing
+			b.Tell("  ! round %d is over and incomplete: %s told so, and nobody adds up", news.Round,
+				term.Pick(left, "the one that is left was", fmt.Sprintf("all %d that are left were", left)))
 		}
 	case roundComplete:
 		b.told++
-		b.Watch(Progress{Kind: "counted", Round: news.Round, Index: news.Index, Words: news.Words, Files: news.Files})
+		b.Tell("  ✓ process %d counted %d words in %s", news.Index, news.Words, term.Plural(news.Files, "file", "files"))
 	case roundMerged:
 		b.merged, b.result.Words = true, news.Words
 	}
@@ -141,7 +124,8 @@ func (b *Batch) entered() error {
 	if len(b.members) < b.Members {
 		return nil
 	}
-	b.Watch(Progress{Kind: "entered", Round: b.round})
+	who := term.Pick(b.Members, "the one process is", fmt.Sprintf("all %d are", b.Members))
+	b.Tell("  ▶ round %d: %s in", b.round, who)
 	if b.result.Kills == b.Kills {
 		return nil
 	}
@@ -149,7 +133,7 @@ func (b *Batch) entered() error {
 	victim.Kill()
 	b.result.Kills++
 	b.victims++
-	b.Watch(Progress{Kind: "killed", Round: b.round, Index: b.Members - 1, PID: victim.PID()})
+	b.Tell("  ✗ killed process %d (pid %d) while it counted", b.Members-1, victim.PID())
 	return b.start()
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
@@ -18,7 +17,7 @@ import (
 // Counter is one counting process.
 type Counter struct {
 	Members int
-	Path    string // below it are the barrier and the counts
+	Path    string // below it is the barrier
 	Client  *coord.Client
 	In      io.Reader // the names of the files, in a line of JSON; at its end the counter ends
 	Out     io.Writer // to the parent
@@ -44,7 +43,6 @@ type message struct {
 
 // share is what a member has counted.
 type share struct {
-	Index int `json:"index"`
 	Files int `json:"files"`
 	Words int `json:"words"`
 }
@@ -96,14 +94,15 @@ func (c *Counter) round(ctx context.Context, b *doublebarrier.Barrier, files []s
 	}
 	crew.Tell(c.Out, message{What: roundEntered, Round: m.Round(), Index: m.Index()})
 	mine, err := count(ctx, m, files)
-	if err == nil {
-		err = c.report(ctx, m, mine)
-	}
 	if err != nil {
 		_ = m.Abandon(context.Background())
 		return err
 	}
-	err = m.Leave(ctx)
+	data, err := json.Marshal(mine)
+	if err != nil {
+		panic(err) // it is two numbers
+	}
+	shares, err := m.Gather(ctx, data)
 	var missing *doublebarrier.IncompleteError
 	switch {
 	case errors.As(err, &missing):
@@ -111,7 +110,7 @@ func (c *Counter) round(ctx context.Context, b *doublebarrier.Barrier, files []s
 	case err == nil:
 		crew.Tell(c.Out, message{What: roundComplete, Round: m.Round(), Index: m.Index(), Files: mine.Files, Words: mine.Words})
 		if m.Index() == 0 {
-			return c.merge(ctx, m)
+			return c.merge(m, shares)
 		}
 	}
 	return err
@@ -119,7 +118,7 @@ func (c *Counter) round(ctx context.Context, b *doublebarrier.Barrier, files []s
 
 // count counts every n-th file, from the index on.
 func count(ctx context.Context, m *doublebarrier.Member, files []string) (share, error) {
-	mine := share{Index: m.Index()}
+	mine := share{}
 	pause := thinks / time.Duration(len(files)/m.Count()+1)
 	for i := m.Index(); i < len(files); i += m.Count() {
 		words, err := CountWords(files[i])
@@ -134,39 +133,13 @@ func count(ctx context.Context, m *doublebarrier.Member, files []string) (share,
 	return mine, context.Cause(ctx)
 }
 
-func (c *Counter) counted(round int64, index int) string {
-	return fmt.Sprintf("%s/counts/%d-%d", c.Path, round, index)
-}
-
-// report writes the share where the others can read it, unless the place in the
-// round is lost.
-func (c *Counter) report(ctx context.Context, m *doublebarrier.Member, mine share) error {
-	data, err := json.Marshal(mine)
-	if err != nil {
-		return err
-	}
-	for {
-		_, err = m.Txn(ctx, coord.CreateOp(c.counted(m.Round(), m.Index()), data))
-		switch {
-		case errors.Is(err, coord.ErrNodeExists):
-			return nil // the reply to the first attempt was lost
-		case !errors.Is(err, coord.ErrUnconfirmed) || m.Err() != nil:
-			return err
-		}
-	}
-}
-
 // merge adds up the shares of a round that is complete.
-func (c *Counter) merge(ctx context.Context, m *doublebarrier.Member) error {
+func (c *Counter) merge(m *doublebarrier.Member, shares [][]byte) error {
 	all := share{}
-	for index := range m.Count() {
-		data, _, err := c.Client.Get(ctx, c.counted(m.Round(), index))
-		if err != nil {
-			return err
-		}
+	for index, data := range shares {
 		var one share
 		if err := json.Unmarshal(data, &one); err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimSpace(string(data)), err)
+			return fmt.Errorf("the share of process %d, %q: %w", index, data, err)
 		}
 		all.Files += one.Files
 		all.Words += one.Words

@@ -42,6 +42,12 @@ type Event[M any] struct {
 	Err     error // of the end
 }
 
+// Audience sees what happens. One goroutine calls its methods.
+type Audience interface {
+	Tell(format string, args ...any)
+	Show(done, all int) // how far it has come
+}
+
 // New returns a crew without members.
 func New[M any]() *Crew[M] {
 	return &Crew[M]{members: map[*Member]bool{}, events: make(chan Event[M])}
@@ -139,7 +145,7 @@ func (c *Crew[M]) Members() map[*Member]bool { return c.members }
 
 // Close asks all members to end, and waits until they have. Those that do not
 // are killed. Their messages meanwhile go to hear.
-func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
+func (c *Crew[M]) Close(hear func(*M)) {
 	for m := range c.members {
 		_ = m.in.Close()
 	}
@@ -149,7 +155,7 @@ func (c *Crew[M]) Close(hear func(from *Member, message *M)) {
 			if e.Message == nil {
 				delete(c.members, e.From)
 			} else {
-				hear(e.From, e.Message)
+				hear(e.Message)
 			}
 		case <-late:
 			for m := range c.members {

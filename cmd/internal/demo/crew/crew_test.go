@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd || openbsd
 
 package crew
 
@@ -10,12 +10,14 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/zkcoord/zkcoord/cmd/internal/cmdtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 // The test binary is the parent, in the tests, and its members.
@@ -61,13 +63,7 @@ func as(role string) func(int) (*exec.Cmd, error) {
 // next is what happens next.
 func next(t *testing.T, c *Crew[string]) Event[string] {
 	t.Helper()
-	select {
-	case e := <-c.Events():
-		return e
-	case <-time.After(soon):
-		require.FailNow(t, "nothing happens")
-	}
-	panic("unreachable")
+	return zktest.Receive(t, soon, c.Events(), "what happens next")
 }
 
 func TestWhatAMemberReportsIsReadUntilItsEnd(t *testing.T) {
@@ -82,7 +78,7 @@ func TestWhatAMemberReportsIsReadUntilItsEnd(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"1", "2", "3"}, heard)
 	heard = nil
-	c.Close(func(_ *Member, m *string) { heard = append(heard, *m) })
+	c.Close(func(m *string) { heard = append(heard, *m) })
 	require.ElementsMatch(t, []string{"end of 1", "end of 2", "end of 3"}, heard)
 	require.Empty(t, c.Members())
 }
@@ -117,24 +113,12 @@ func TestTooManyFailuresAreTheEnd(t *testing.T) {
 }
 
 func TestMembersEndWhenTheirParentIsKilled(t *testing.T) {
-	parent, err := as(parentRole)(0)
-	require.NoError(t, err)
-	out, err := parent.StdoutPipe()
-	require.NoError(t, err)
+	parent := cmdtest.Must(as(parentRole)(0))
+	out := cmdtest.Must(parent.StdoutPipe())
 	require.NoError(t, parent.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	require.NoError(t, err)
+	line := cmdtest.Must(bufio.NewReader(out).ReadString('\n'))
+	pid := cmdtest.Must(strconv.Atoi(strings.TrimSpace(line)))
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
-	require.Eventually(t, func() bool { return gone(pid) }, soon, time.Millisecond)
-}
-
-// gone reports whether a process has ended; a zombie has.
-func gone(pid int) bool {
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		return stat[strings.LastIndexByte(string(stat), ')')+2] == 'Z'
-	}
-	return syscall.Kill(pid, 0) == syscall.ESRCH
+	cmdtest.RequireGone(t, pid)
 }

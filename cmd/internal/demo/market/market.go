@@ -31,34 +31,21 @@ type Market struct {
 	Client    *coord.Client
 	Producer  func(name string, items int) (*exec.Cmd, error) // starts a Worker that produces, on its stdin and stdout
 	Consumer  func() (*exec.Cmd, error)                       // one that consumes
-	Watch     func(Progress)                                  // gets everything that happens; called by one goroutine
+	crew.Audience
 
-	crew    *crew.Crew[message]
-	state   map[string]itemState
-	acked   int
-	victims map[string]time.Time // when the receiver of an item was killed, until the item is delivered again
-	result  Result
-}
-
-type itemState struct{ put, acked int }
-
-// Progress is one thing that happened.
-type Progress struct {
-	Kind  string        // "acked", "killed", "back" (an item of one that was killed)
-	Acked int           // so far
-	PID   int           // killed
-	Item  string        // killed, back
-	Gap   time.Duration // back: since the kill
+	crew       *crew.Crew[message]
+	put, acked map[string]bool      // items
+	victims    map[string]time.Time // when the receiver of an item was killed, until the item is delivered again
+	result     Result
 }
 
 // Result is the outcome.
 type Result struct {
-	Put         int           `json:"put"`
-	Acked       int           `json:"acked"` // items removed by an ack
-	Redelivered int           `json:"redelivered"`
-	Left        int           `json:"left"` // in the queue
-	Kills       int           `json:"kills"`
-	Took        time.Duration `json:"-"`
+	Put         int `json:"put"`
+	Acked       int `json:"acked"` // items removed by an ack
+	Redelivered int `json:"redelivered"`
+	Left        int `json:"left"` // in the queue
+	Kills       int `json:"kills"`
 }
 
 // Lost is how many items were put, and are neither done nor in the queue.
@@ -67,15 +54,10 @@ func (r Result) Lost() int { return max(0, r.Put-r.Acked-r.Left) }
 // Run goes on until every item is done, or ctx ends, which is an error. The
 // result is good in any case.
 func (m *Market) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
-	m.crew, m.state, m.victims = crew.New[message](), map[string]itemState{}, map[string]time.Time{}
+	m.crew, m.put, m.acked, m.victims = crew.New[message](), map[string]bool{}, map[string]bool{}, map[string]time.Time{}
 	err := m.run(ctx)
 	m.crew.Close(m.note)
-	for _, state := range m.state {
-		m.result.Put += min(1, state.put)
-		m.result.Acked += min(1, state.acked)
-	}
-	m.result.Took = time.Since(begin)
+	m.result.Put, m.result.Acked = len(m.put), len(m.acked)
 	return m.result, errors.Join(err, m.count())
 }
 
@@ -94,7 +76,7 @@ func (m *Market) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.crew.Until(ctx, func() bool { return m.acked >= m.Items && len(m.victims) == 0 }, m.hear)
+	return m.crew.Until(ctx, func() bool { return len(m.acked) >= m.Items && len(m.victims) == 0 }, m.hear)
 }
 
 func (m *Market) consumer() error {
@@ -111,7 +93,7 @@ func (m *Market) hear(e crew.Event[message]) error {
 		}
 		return e.Failure()
 	}
-	m.note(e.From, e.Message)
+	m.note(e.Message)
 	if e.Message.What != itemGot {
 		return nil
 	}
@@ -123,19 +105,16 @@ func (m *Market) hear(e crew.Event[message]) error {
 }
 
 // note counts a process's message.
-func (m *Market) note(_ *crew.Member, news *message) {
-	state := m.state[news.Item]
+func (m *Market) note(news *message) {
 	switch news.What {
 	case itemPut:
-		state.put++
+		m.put[news.Item] = true
 	case itemAcked:
-		state.acked++
-		m.acked++
-		m.Watch(Progress{Kind: "acked", Acked: m.acked})
+		m.acked[news.Item] = true
+		m.Show(len(m.acked), m.Items)
 	case itemGot:
 		m.deliver(news.Item, news.Delivery)
 	}
-	m.state[news.Item] = state
 }
 
 func (m *Market) deliver(item string, delivery int) {
@@ -144,7 +123,8 @@ func (m *Market) deliver(item string, delivery int) {
 	}
 	m.result.Redelivered++
 	if killed, ok := m.victims[item]; ok {
-		m.Watch(Progress{Kind: "back", Acked: m.acked, Item: item, Gap: time.Since(killed)})
+		later := time.Since(killed).Round(time.Millisecond)
+		m.Tell("  ✓ %4d done  item %s came back %v later, to another", len(m.acked), item, later)
 		delete(m.victims, item)
 	}
 }
@@ -153,14 +133,15 @@ func (m *Market) deliver(item string, delivery int) {
 // run.
 func (m *Market) due(item string) bool {
 	kills := m.result.Kills
-	return kills < m.Kills && m.state[item].acked == 0 && m.acked >= (kills+1)*m.Items/(m.Kills+2)
+	return kills < m.Kills && !m.acked[item] && len(m.acked) >= (kills+1)*m.Items/(m.Kills+2)
 }
 
 func (m *Market) kill(victim *crew.Member, item string) error {
 	victim.Kill()
 	m.result.Kills++
 	m.victims[item] = time.Now()
-	m.Watch(Progress{Kind: "killed", Acked: m.acked, PID: victim.PID(), Item: item})
+	m.Tell("  ✗ %4d done  killed process %d, which had received item %s and not acknowledged it",
+		len(m.acked), victim.PID(), item)
 	return m.consumer()
 }
 

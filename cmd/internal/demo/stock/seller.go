@@ -1,13 +1,11 @@
 package stock
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
@@ -50,29 +48,16 @@ type Seller struct {
 	In   io.Reader // from the shop: a line with a Point is the order to halt there; at its end the seller ends
 	Out  io.Writer // to the shop
 
-	mu     sync.Mutex
-	orders Point
-	ready  chan struct{} // holds a token when an order has come
-	number int
+	orders  <-chan string // from the shop
+	ordered Point         // the last of them
+	number  int
 }
 
 // Run sells until In ends.
 func (s *Seller) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, orders, cancel := crew.Orders(ctx, s.In)
 	defer cancel()
-	s.ready = make(chan struct{}, 1)
-	go func() {
-		defer cancel()
-		for lines := bufio.NewScanner(s.In); lines.Scan(); {
-			s.mu.Lock()
-			s.orders = Point(strings.TrimSpace(lines.Text()))
-			s.mu.Unlock()
-			select {
-			case s.ready <- struct{}{}:
-			default:
-			}
-		}
-	}()
+	s.orders = orders
 	for {
 		empty := false
 		err := s.Lock(ctx, func(token int64, lost func() error) (err error) {
@@ -87,7 +72,8 @@ func (s *Seller) Run(ctx context.Context) error {
 		case empty:
 			s.tell(message{Empty: true})
 			select {
-			case <-s.ready:
+			case order := <-orders:
+				s.ordered = Point(order)
 			case <-ctx.Done():
 				return nil
 			}
@@ -133,17 +119,17 @@ func (s *Seller) sell(ctx context.Context, token int64, lost func() error) (empt
 // halt stands still if that was ordered for one of these points. It returns
 // true only when the shop is closed.
 func (s *Seller) halt(ctx context.Context, left int, at ...Point) bool {
-	s.mu.Lock()
-	ordered := s.orders
-	s.mu.Unlock()
-	for _, p := range at {
-		if p == ordered {
-			s.tell(message{Halt: p, Left: left})
-			<-ctx.Done()
-			return true
-		}
+	select {
+	case order := <-s.orders:
+		s.ordered = Point(order)
+	default:
 	}
-	return false
+	if !slices.Contains(at, s.ordered) {
+		return false
+	}
+	s.tell(message{Halt: s.ordered, Left: left})
+	<-ctx.Done()
+	return true
 }
 
 func (s *Seller) tell(m message) { crew.Tell(s.Out, m) }

@@ -1,15 +1,14 @@
 package stock
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
@@ -22,7 +21,8 @@ type Shop struct {
 	Kills   int
 	File    string                          // will be made
 	Command func(id int) (*exec.Cmd, error) // starts a Seller on its stdin and stdout
-	Watch   func(Progress)                  // gets everything that happens; called by one goroutine
+	Unsafe  bool                            // the sellers have no lock
+	crew.Audience
 
 	crew   *crew.Crew[message]
 	empty  map[*crew.Member]bool // sellers that have seen the empty stock, and wait for orders
@@ -30,18 +30,6 @@ type Shop struct {
 	killed time.Time             // the last kill, until a sale follows
 	known  []Sale                // as the sellers reported
 	result Result
-}
-
-// Progress is one thing that happened.
-type Progress struct {
-	Kind   string        // "sold", "killed", "resumed" (the first sale after a kill), "lost", "failed"
-	Sold   int           // so far, as the sellers reported
-	Killed int           // so far
-	PID    int           // killed
-	Point  Point         // killed
-	Left   int           // killed: what the victim had read
-	Gap    time.Duration // resumed: since the kill
-	Err    error         // failed
 }
 
 // Result is the outcome.
@@ -52,7 +40,6 @@ type Result struct {
 	Losses  int           `json:"losses"`      // holds lost in the middle of a sale; the seller noticed and did not sell
 	Growing bool          `json:"tokens_grow"` // from sale to sale
 	MaxGap  time.Duration `json:"-"`           // the longest time from a kill to the next sale
-	Took    time.Duration `json:"-"`
 }
 
 // Oversold is the number of units sold that were not there.
@@ -61,14 +48,12 @@ func (r Result) Oversold(stock int) int { return r.Sold + r.Left - stock }
 // Run opens the shop until everything is sold, or ctx ends, which is an error.
 // The result is good in any case.
 func (s *Shop) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	if err := (Ledger{Left: s.Stock}).Write(s.File, s.File+".new"); err != nil {
 		return Result{}, err
 	}
 	s.crew, s.empty = crew.New[message](), map[*crew.Member]bool{}
 	err := s.trade(ctx)
-	s.crew.Close(func(_ *crew.Member, m *message) { s.note(m) })
-	s.result.Took = time.Since(begin)
+	s.crew.Close(s.note)
 	ledger, readErr := ReadLedger(s.File)
 	s.result.Left, s.result.Sold, s.result.Growing = ledger.Left, ledger.sold(s.known), ledger.growing()
 	return s.result, errors.Join(err, readErr)
@@ -101,7 +86,7 @@ func (s *Shop) replace(e crew.Event[message]) error {
 		s.victim = nil
 	}
 	if !e.From.Killed() {
-		s.Watch(Progress{Kind: "failed", Err: e.Failure()})
+		s.Tell("  ! a seller ended by itself: %v", e.Failure())
 	}
 	if err := s.crew.Ended(e); err != nil {
 		return err
@@ -145,29 +130,28 @@ func (s *Shop) hear(from *crew.Member, m *message) {
 	s.note(m)
 	switch {
 	case m.Sale != nil:
-		s.Watch(Progress{Kind: "sold", Sold: len(s.known), Killed: s.result.Kills})
+		s.Show(len(s.known), s.Stock)
 		if !s.killed.IsZero() {
 			gap := time.Since(s.killed)
 			s.killed = time.Time{}
 			s.result.MaxGap = max(s.result.MaxGap, gap)
-			s.Watch(Progress{Kind: "resumed", Sold: len(s.known), Killed: s.result.Kills, Gap: gap})
+			if !s.Unsafe { // otherwise no process had to wait
+				s.Tell("  ✓ %4d sold  the next sale came %v later", len(s.known), gap.Round(time.Millisecond))
+			}
 		}
 	case m.Halt != "":
 		// The seller stands in the middle of its sale, and does not go on.
 		from.Kill()
 		s.result.Kills++
 		s.killed = time.Now()
-		s.Watch(Progress{
-			Kind: "killed", Sold: len(s.known), Killed: s.result.Kills,
-			PID: from.PID(), Point: m.Halt, Left: m.Left,
-		})
+		s.Tell("  ✗ %4d sold  killed process %d %s (%d left)", len(s.known), from.PID(), m.Halt, m.Left)
 	case m.Empty:
 		if from != s.victim {
 			s.empty[from] = true
 		}
 	case m.Lost:
 		s.result.Losses++
-		s.Watch(Progress{Kind: "lost", Sold: len(s.known), Killed: s.result.Kills})
+		s.Tell("  ! %4d sold  a seller lost the lock in the middle of a sale, noticed, and did not sell", len(s.known))
 	}
 }
 
@@ -186,27 +170,15 @@ type Ledger struct {
 }
 
 // ReadLedger reads the file at path.
-func ReadLedger(path string) (Ledger, error) {
+func ReadLedger(path string) (l Ledger, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Ledger{}, err
+		return l, err
 	}
-	var l Ledger
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	if !lines.Scan() {
-		return Ledger{}, fmt.Errorf("%s: empty", path)
+	if err := json.Unmarshal(data, &l); err != nil {
+		return Ledger{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if _, err := fmt.Sscanf(lines.Text(), "left %d", &l.Left); err != nil {
-		return Ledger{}, fmt.Errorf("%s: first line %q: %w", path, lines.Text(), err)
-	}
-	for lines.Scan() {
-		var s Sale
-		if err := s.parse(lines.Bytes()); err != nil {
-			return Ledger{}, fmt.Errorf("%s: line %q: %w", path, lines.Text(), err)
-		}
-		l.Sales = append(l.Sales, s)
-	}
-	return l, lines.Err()
+	return l, nil
 }
 
 // Write replaces the file at path as a whole. It writes to scratch first, a
@@ -214,37 +186,14 @@ func ReadLedger(path string) (Ledger, error) {
 // killed process loses nothing by that, and the demonstration does not cut the
 // power.
 func (l Ledger) Write(path, scratch string) error {
-	if err := os.WriteFile(scratch, l.format(), 0o600); err != nil {
+	data, err := json.Marshal(l)
+	if err == nil {
+		err = os.WriteFile(scratch, data, 0o600)
+	}
+	if err != nil {
 		return err
 	}
 	return os.Rename(scratch, path)
-}
-
-func (l Ledger) format() []byte {
-	out := fmt.Appendf(nil, "left %d\n", l.Left)
-	for _, s := range l.Sales {
-		out = strconv.AppendInt(append(out, "seller "...), int64(s.Seller), 10)
-		out = strconv.AppendInt(append(out, " sale "...), int64(s.Number), 10)
-		out = strconv.AppendInt(append(out, " token "...), s.Token, 10)
-		out = append(out, '\n')
-	}
-	return out
-}
-
-func (s *Sale) parse(line []byte) error {
-	fields := bytes.Fields(line)
-	if len(fields) != 6 {
-		return fmt.Errorf("%d fields instead of 6", len(fields))
-	}
-	var err error
-	if s.Seller, err = strconv.Atoi(string(fields[1])); err != nil {
-		return err
-	}
-	if s.Number, err = strconv.Atoi(string(fields[3])); err != nil {
-		return err
-	}
-	s.Token, err = strconv.ParseInt(string(fields[5]), 10, 64)
-	return err
 }
 
 // sold is the number of units handed over, by the file and by the sellers'
@@ -252,10 +201,7 @@ func (s *Sale) parse(line []byte) error {
 func (l Ledger) sold(known []Sale) int {
 	type key struct{ seller, number int }
 	all := map[key]bool{}
-	for _, s := range l.Sales {
-		all[key{s.Seller, s.Number}] = true
-	}
-	for _, s := range known {
+	for _, s := range slices.Concat(l.Sales, known) {
 		all[key{s.Seller, s.Number}] = true
 	}
 	return len(all)

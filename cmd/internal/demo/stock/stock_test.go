@@ -10,13 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
 const roleVariable = "STOCK_TEST_ROLE"
@@ -69,54 +71,54 @@ func lockedByFile(path string) Lock {
 	}
 }
 
-func shop(t *testing.T, role string, sellers, units, kills int) (*Shop, func() []Progress) {
-	var mu sync.Mutex
-	var seen []Progress
-	file := filepath.Join(t.TempDir(), "stock")
-	s := &Shop{
-		Sellers: sellers, Stock: units, Kills: kills, File: file,
+// audience notes what is told of a shop.
+type audience struct {
+	told strings.Builder
+	show func(sold int)
+}
+
+func (a *audience) Tell(format string, args ...any) { fmt.Fprintf(&a.told, format+"\n", args...) }
+
+func (a *audience) Show(sold, _ int) {
+	if a.show != nil {
+		a.show(sold)
+	}
+}
+
+func shop(t *testing.T, role string, sellers, units, kills int) (*Shop, *audience) {
+	watching, file := &audience{}, filepath.Join(t.TempDir(), "stock")
+	return &Shop{
+		Sellers: sellers, Stock: units, Kills: kills, File: file, Audience: watching,
 		Command: func(id int) (*exec.Cmd, error) {
 			cmd := exec.Command(os.Args[0], strconv.Itoa(id), file)
 			cmd.Env = append(os.Environ(), roleVariable+"="+role)
 			return cmd, nil
 		},
-		Watch: func(p Progress) {
-			mu.Lock()
-			defer mu.Unlock()
-			seen = append(seen, p)
-		},
-	}
-	return s, func() []Progress { return seen }
+	}, watching
 }
 
-func within(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
+// run has the shop sell everything. How long others waited does not count.
+func run(t *testing.T, s *Shop) Result {
+	t.Helper()
+	result, err := s.Run(coordtest.Within(t, time.Minute))
+	require.NoError(t, err)
+	result.MaxGap = 0
+	return result
 }
 
 func TestUnderALockEveryUnitIsSoldOnceThoughSellersAreKilled(t *testing.T) {
-	s, seen := shop(t, "locked", 4, 60, 6)
-	result, err := s.Run(within(t, time.Minute))
-	require.NoError(t, err)
-	require.Equal(t, 60, result.Sold)
-	require.Equal(t, 0, result.Left)
+	s, watching := shop(t, "locked", 4, 60, 6)
+	result := run(t, s)
+	require.Equal(t, Result{Sold: 60, Kills: 6, Growing: true}, result)
 	require.Equal(t, 0, result.Oversold(60))
-	require.Equal(t, 6, result.Kills)
-	require.True(t, result.Growing)
-	at := map[Point]int{}
-	for _, p := range seen() {
-		if p.Kind == "killed" {
-			at[p.Point]++
-		}
+	for _, point := range points {
+		require.Equal(t, 2, strings.Count(watching.told.String(), string(point)), point)
 	}
-	require.Equal(t, map[Point]int{BeforeThinking: 2, BeforeWriting: 2, BeforeTelling: 2}, at)
 }
 
 func TestWithoutALockUnitsAreSoldSeveralTimes(t *testing.T) {
 	s, _ := shop(t, "unlocked", 4, 100, 1)
-	result, err := s.Run(within(t, time.Minute))
-	require.NoError(t, err)
+	result := run(t, s)
 	require.Equal(t, 0, result.Left)
 	require.Positive(t, result.Oversold(100))
 	require.False(t, result.Growing)
@@ -124,27 +126,21 @@ func TestWithoutALockUnitsAreSoldSeveralTimes(t *testing.T) {
 
 func TestAllKillsAreMadeHoweverSmallTheStock(t *testing.T) {
 	s, _ := shop(t, "locked", 3, 1, 5)
-	result, err := s.Run(within(t, time.Minute))
-	require.NoError(t, err)
-	require.Equal(t, 5, result.Kills)
-	require.Equal(t, 1, result.Sold)
-	require.Equal(t, 0, result.Oversold(1))
+	require.Equal(t, Result{Sold: 1, Kills: 5, Growing: true}, run(t, s))
 }
 
 func TestAShopWhoseSellersFailGivesUp(t *testing.T) {
 	s, _ := shop(t, "broken", 2, 10, 0)
-	_, err := s.Run(within(t, time.Minute))
+	_, err := s.Run(coordtest.Within(t, time.Minute))
 	require.ErrorContains(t, err, "too many processes failed")
 }
 
 func TestAShopEndsWithItsContextAndStillCounts(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s, _ := shop(t, "locked", 2, 1_000_000, 0)
+	s, watching := shop(t, "locked", 2, 1_000_000, 0)
 	closing := errors.New("closing time")
-	watch := s.Watch
-	s.Watch = func(p Progress) {
-		watch(p)
-		if p.Sold == 10 {
+	watching.show = func(sold int) {
+		if sold == 10 {
 			cancel(closing)
 		}
 	}
@@ -167,7 +163,9 @@ func TestALedgerIsReadAsItWasWritten(t *testing.T) {
 
 func TestADamagedLedgerIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stock")
-	for _, content := range []string{"", "left many\n", "left 1\nseller 1 sale 2\n", "left 1\nseller 1 sale 2 token x\n"} {
+	for _, content := range []string{
+		"", `{"Left":"many"}`, `{"Left":1,"Sales":[{"Seller":1,"Number":2`, `{"Left":1,"Sales":[{"Token":"x"}]}`,
+	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		_, err := ReadLedger(path)
 		require.ErrorContains(t, err, path, "%q", content)

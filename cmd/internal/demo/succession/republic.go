@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkcoord/zkcoord/cmd/internal/demo/crew"
+	"github.com/zkcoord/zkcoord/coord/election"
 )
 
 const (
@@ -26,7 +27,7 @@ type Republic struct {
 	Kills    int
 	Log      string                          // will be made
 	Command  func(id int) (*exec.Cmd, error) // starts a Replica on its stdin and stdout
-	Watch    func(Progress)                  // gets everything that happens; called by one goroutine
+	crew.Audience
 
 	crew    *crew.Crew[message]
 	leader  *crew.Member
@@ -36,36 +37,24 @@ type Republic struct {
 	result  Result
 }
 
-// Progress is one thing that happened.
-type Progress struct {
-	Kind  string // "leads", "killed", "failed"
-	PID   int
-	Token int64         // leads
-	Gap   time.Duration // leads: since the last leader was killed, 0 for the first
-	Reign time.Duration // killed: how long it led
-	Err   error         // failed
-}
-
 // Result is the outcome.
 type Result struct {
 	Log
 	Kills  int           `json:"kills"`
 	MaxGap time.Duration `json:"-"` // the longest time from a kill to the next leader's first entry
-	Took   time.Duration `json:"-"`
 }
 
 // Run kills the leader again and again. The result is good also when there is
 // an error.
 func (r *Republic) Run(ctx context.Context) (Result, error) {
-	begin := time.Now()
 	if err := os.WriteFile(r.Log, nil, 0o600); err != nil {
 		return Result{}, err
 	}
 	r.crew = crew.New[message]()
 	err := r.reign(ctx)
-	r.crew.Close(func(*crew.Member, *message) {})
+	r.crew.Close(func(*message) {})
 	log, readErr := ReadLog(r.Log)
-	r.result.Log, r.result.Took = log, time.Since(begin)
+	r.result.Log = log
 	return r.result, errors.Join(err, readErr)
 }
 
@@ -100,25 +89,26 @@ func (r *Republic) inaugurate(leader *crew.Member, token int64) {
 		return
 	}
 	r.leader, r.elected, r.term = leader, time.Now(), time.After(shortestReign+rand.N(longestReign-shortestReign))
-	gap := time.Duration(0)
+	later := ""
 	if !r.killed.IsZero() {
-		gap, r.killed = r.elected.Sub(r.killed), time.Time{}
+		gap := r.elected.Sub(r.killed)
+		r.killed, r.result.MaxGap = time.Time{}, max(r.result.MaxGap, gap)
+		later = fmt.Sprintf(", %v later", gap.Round(time.Millisecond))
 	}
-	r.result.MaxGap = max(r.result.MaxGap, gap)
-	r.Watch(Progress{Kind: "leads", PID: leader.PID(), Token: token, Gap: gap})
+	r.Tell("  ★ process %d leads, with token %d%s", leader.PID(), token, later)
 }
 
 func (r *Republic) kill() {
 	r.leader.Kill()
 	r.killed, r.term = time.Now(), nil
 	r.result.Kills++
-	r.Watch(Progress{Kind: "killed", PID: r.leader.PID(), Reign: r.killed.Sub(r.elected)})
+	r.Tell("  ✗ process %d is killed, %v in office", r.leader.PID(), r.killed.Sub(r.elected).Round(time.Millisecond))
 }
 
 // replace starts another replica for one that has ended.
 func (r *Republic) replace(e crew.Event[message]) error {
 	if !e.From.Killed() {
-		r.Watch(Progress{Kind: "failed", PID: e.From.PID(), Err: e.Failure()})
+		r.Tell("  ! a replica ended by itself: %v", e.Failure())
 		if r.leader == e.From {
 			r.term = nil // no leader is left to be killed then
 		}
@@ -133,17 +123,12 @@ func (r *Republic) replace(e crew.Event[message]) error {
 // beat is the time between two entries of a leader.
 const beat = 10 * time.Millisecond
 
-// Lead is what a replica does while it leads: it gets the term's token and a
-// function that reports whether the term has been lost, and returns when ctx
-// ends.
-type Lead func(ctx context.Context, token int64, lost func() error) error
-
 // Replica is one candidate process.
 type Replica struct {
-	Log string                                     // the file that leaders write to
-	Run func(ctx context.Context, lead Lead) error // stands for election again and again
-	In  io.Reader                                  // at its end the replica ends
-	Out io.Writer                                  // to the parent
+	Log      string // the file that leaders write to
+	Election *election.Election
+	In       io.Reader // at its end the replica ends
+	Out      io.Writer // to the parent
 }
 
 // message is what a replica reports to its parent.
@@ -155,7 +140,7 @@ type message struct {
 func (r *Replica) Serve(ctx context.Context) error {
 	ctx, cancel := crew.UntilEOF(ctx, r.In)
 	defer cancel()
-	err := r.Run(ctx, r.lead)
+	err := r.Election.Run(ctx, nil, r.lead)
 	if ctx.Err() != nil {
 		return nil // the demonstration is over
 	}
@@ -163,7 +148,7 @@ func (r *Replica) Serve(ctx context.Context) error {
 }
 
 // lead writes to the log until the term ends.
-func (r *Replica) lead(ctx context.Context, token int64, lost func() error) error {
+func (r *Replica) lead(ctx context.Context, term *election.Term) error {
 	log, err := os.OpenFile(r.Log, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -172,14 +157,15 @@ func (r *Replica) lead(ctx context.Context, token int64, lost func() error) erro
 	next := time.NewTicker(beat)
 	defer next.Stop()
 	for number := 1; ; number++ {
-		if lost() != nil {
+		if term.Err() != nil {
 			return nil
 		}
-		if err := write(log, token, os.Getpid(), number); err != nil {
+		// In one write: entries do not mix.
+		if _, err := fmt.Fprintf(log, "%d %d %d\n", term.Token(), os.Getpid(), number); err != nil {
 			return err
 		}
 		if number == 1 {
-			crew.Tell(r.Out, message{Leads: token})
+			crew.Tell(r.Out, message{Leads: term.Token()})
 		}
 		select {
 		case <-next.C:
@@ -194,13 +180,6 @@ type Log struct {
 	Entries  int `json:"entries"`
 	Terms    int `json:"terms"`    // different tokens
 	Overlaps int `json:"overlaps"` // entries by a former leader, after one of a newer
-}
-
-// write adds a leader's entry at the file's end, in one write: entries do not
-// mix.
-func write(file *os.File, token int64, pid, number int) error {
-	_, err := fmt.Fprintf(file, "%d %d %d\n", token, pid, number)
-	return err
 }
 
 // ReadLog judges a log.

@@ -32,12 +32,15 @@ const width, height = 360, 740
 // hostile is a name that no client should have.
 const hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202egnp.exe"
 
-func startServer(t *testing.T) *zkembed.Server {
+// startServer starts one for a test, which ends when its patience does.
+func startServer(t *testing.T) (context.Context, *zkembed.Server) {
 	t.Helper()
 	server, err := zkembed.Start()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	return server
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx, server
 }
 
 // worker is a client that takes locks.
@@ -103,11 +106,9 @@ func grumbles(b tab) (all func() []string) {
 }
 
 func TestThePageShowsChangesAndActsInABrowser(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	server := startServer(t)
+	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	p := serve(t, servers, "--allow-break", "--every", "200ms")
+	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
 	billing, report, evil := newWorker(t, ctx, servers, "billing"), newWorker(t, ctx, servers, "report"), newWorker(t, ctx, servers, hostile)
 	held := <-billing.acquire(ctx, "/locks/backup")
 	require.NotNil(t, held)
@@ -179,11 +180,9 @@ func fits(b tab) {
 }
 
 func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	server := startServer(t)
+	ctx, server := startServer(t)
 	servers := server.ConnectString()
-	p := serve(t, servers, "--every", "200ms")
+	p := serve(t, ctx, servers, "--every", "200ms")
 	b := browse(t, ctx)
 	b.do(chromedp.Navigate(p.url))
 	enter := func(name string) <-chan *doublebarrier.Member {
@@ -212,16 +211,14 @@ func TestThePageSaysHowARoundStandsAsInspectDoes(t *testing.T) {
 	b.shows("#tree", "round 1 is over; nobody waits")
 }
 
-// Another site's page, in the same browser, that has learnt the whole URL.
 // How long somebody holds, and is silent, is up to the answer that the page
 // gets, and to what the test changes in it.
 func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	servers := startServer(t).ConnectString()
+	ctx, server := startServer(t)
+	servers := server.ConnectString()
 	require.NotNil(t, <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l"))
 	b := browse(t, ctx)
-	b.do(chromedp.Navigate(serve(t, servers, "--every", "200ms").url))
+	b.do(chromedp.Navigate(serve(t, ctx, servers, "--every", "200ms").url))
 	b.shows("#tree", ", there for ")
 	require.NotContains(t, value[string](b, `document.querySelector("#tree").textContent`), "silent")
 	value[bool](b, `{
@@ -237,11 +234,11 @@ func TestThePageTellsSinceWhenAHolderHoldsAndIsSilent(t *testing.T) {
 	b.shows("#tree", "silent for 7.0 s of 10 s")
 }
 
+// Another site's page, in the same browser, that has learnt the whole URL.
 func TestThePageOfAnotherSiteCanNeitherReadNorAct(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	servers := startServer(t).ConnectString()
-	p := serve(t, servers, "--allow-break")
+	ctx, server := startServer(t)
+	servers := server.ConnectString()
+	p := serve(t, ctx, servers, "--allow-break")
 	held := <-newWorker(t, ctx, servers, "billing").acquire(ctx, "/l")
 	require.NotNil(t, held)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -283,9 +280,8 @@ const (
 
 // program is a running "zkcoord ui".
 type program struct {
-	url    string
-	cmd    *exec.Cmd
-	exited chan error
+	url string
+	cmd *exec.Cmd
 }
 
 // binary is the command, as people get it.
@@ -310,22 +306,20 @@ func withBinary(run func() int) int {
 	return run()
 }
 
-// serve starts the verb ui.
-func serve(t *testing.T, servers string, args ...string) *program {
+// serve starts the verb ui, which ends with ctx at the latest.
+func serve(t *testing.T, ctx context.Context, servers string, args ...string) *program {
 	t.Helper()
-	p := &program{exited: make(chan error, 1)}
-	p.cmd = exec.Command(binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
+	p := &program{}
+	p.cmd = exec.CommandContext(ctx, binary, append([]string{"--json", "--zk", servers, "--connect-timeout", "5s", "ui"}, args...)...)
 	p.cmd.Stderr = os.Stderr
 	stdout, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	require.NoError(t, err)
 	var told struct{ URL string }
 	require.NoError(t, json.Unmarshal(line, &told))
 	p.url = told.URL
-	go func() { p.exited <- p.cmd.Wait() }()
 	return p
 }
 
@@ -333,12 +327,7 @@ func serve(t *testing.T, servers string, args ...string) *program {
 func (p *program) end(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case err := <-p.exited:
-		require.NoError(t, err)
-	case <-time.After(soon):
-		require.FailNow(t, "zkcoord does not end")
-	}
+	require.NoError(t, p.cmd.Wait())
 }
 
 // tab is a page in a browser.
@@ -423,10 +412,9 @@ func TestThePictureInTheDocumentsIsSmall(t *testing.T) {
 // takePicture takes one of two locks in a circle and of another that is waited
 // for.
 func takePicture(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	servers := startServer(t).ConnectString()
-	p := serve(t, servers, "--allow-break", "--every", "200ms")
+	ctx, server := startServer(t)
+	servers := server.ConnectString()
+	p := serve(t, ctx, servers, "--allow-break", "--every", "200ms")
 	job, report := newWorker(t, ctx, servers, "job"), newWorker(t, ctx, servers, "report")
 	under := map[string]context.Context{}
 	for path, holder := range map[string]worker{"/locks/a": job, "/locks/b": report, "/backup": job} {
