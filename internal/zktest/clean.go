@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,12 +26,16 @@ func (w *World) cleanUp() {
 		p.Close()
 	}
 	if s, ok := w.servers.(*zkembed.Server); ok {
-		w.bringUp(s)
+		s.Heal() // what keeps it from expiring its sessions
+		if w.crashed {
+			s.Resume()
+		}
 		w.checkNodes(func() ([]string, error) { return embeddedEphemerals(s, w.root), nil })
 		w.checkWatches()
 		return
 	}
-	if w.private && !w.alive() {
+	serves := func(s *Server) bool { return s.Alive() && s.Mode() != "" }
+	if w.private && !slices.ContainsFunc(w.realServers(), serves) {
 		return // the test left its own servers dead; nothing can be left on them
 	}
 	conn, err := connect(w.ConnectString(), SessionTimeout, func(zk.Event) {})
@@ -90,23 +95,13 @@ func (w *World) Watched() []string {
 		}
 	}
 	for _, s := range w.realServers() {
-		found, err := watchPaths(s.Addr(), w.root)
+		found, err := s.watchPaths(w.root)
 		if err != nil {
 			continue // a dead server watches nothing
 		}
 		paths = append(paths, found...)
 	}
 	return paths
-}
-
-// alive reports whether one of the world's real servers serves.
-func (w *World) alive() bool {
-	for _, s := range w.realServers() {
-		if s.Alive() && s.Mode() != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // realServers returns the world's real servers; none on the embedded backend.

@@ -120,13 +120,7 @@ func (e *Ens) Followers() []*Server {
 	for a := range e.ask(nil) {
 		modes[a.server] = a.mode
 	}
-	var followers []*Server
-	for _, s := range e.servers {
-		if modes[s] == "follower" {
-			followers = append(followers, s)
-		}
-	}
-	return followers
+	return slices.DeleteFunc(slices.Clone(e.servers), func(s *Server) bool { return modes[s] != "follower" })
 }
 
 // role is a server's answer about its role.
@@ -152,32 +146,28 @@ func (e *Ens) ask(except []*Server) <-chan role {
 // ExpireSession ends a session as if it had expired, through any server that
 // answers.
 func (e *Ens) ExpireSession(id int64) error {
-	return e.any(func(s *Server) error { return s.ExpireSession(id) })
-}
-
-// DropConn makes the server that a session is connected to close that
-// connection; the session lives on.
-func (e *Ens) DropConn(id int64) error {
-	for _, s := range e.servers {
-		if timeouts, err := sessionTimeouts(s.Addr()); err == nil {
-			if _, ok := timeouts[id]; ok {
-				return s.DropConn(id)
-			}
-		}
-	}
-	return fmt.Errorf("zktest: no server has a connection of session 0x%x", id)
-}
-
-func (e *Ens) any(do func(*Server) error) error {
 	var errs []error
 	for _, s := range e.servers {
-		err := do(s)
+		err := s.ExpireSession(id)
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// DropConn makes the server that a session is connected to close that
+// connection; the session lives on.
+func (e *Ens) DropConn(id int64) error {
+	for _, s := range e.servers {
+		if timeouts, err := s.sessionTimeouts(); err == nil {
+			if _, ok := timeouts[id]; ok {
+				return s.DropConn(id)
+			}
+		}
+	}
+	return fmt.Errorf("zktest: no server has a connection of session 0x%x", id)
 }
 
 func (e *Ens) close(keepLogs bool, label string) {

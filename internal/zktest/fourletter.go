@@ -13,9 +13,9 @@ import (
 // one takes as long.
 const answerWithin = 2 * time.Second
 
-// fourLetter sends one of ZooKeeper's four-letter words and returns the answer.
-func fourLetter(addr, word string) (string, error) {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
+// FourLetter sends a four-letter word and returns the answer.
+func (s *Server) FourLetter(word string) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
 		return "", err
 	}
@@ -28,25 +28,26 @@ func fourLetter(addr, word string) (string, error) {
 	}
 	answer, err := io.ReadAll(conn)
 	if err != nil && len(answer) == 0 {
-		return "", fmt.Errorf("zktest: %s from %s: %w", word, addr, err)
+		return "", fmt.Errorf("zktest: %s from %s: %w", word, s.Addr(), err)
 	}
 	return string(answer), nil
 }
 
-// mode returns the role a server reports (standalone, leader, follower), ""
+// Mode returns the role the server reports: standalone, leader or follower; ""
 // while it serves no clients.
-func mode(addr string) string { return srvr(addr, "Mode: ") }
+func (s *Server) Mode() string { return s.srvr("Mode: ") }
 
-// version returns the version a server reports, "" while it serves no clients.
-func version(addr string) string {
-	number, _, _ := strings.Cut(srvr(addr, "Zookeeper version: "), "-")
+// Version returns the version the server reports, such as 3.8.0; "" while it
+// serves no clients.
+func (s *Server) Version() string {
+	number, _, _ := strings.Cut(s.srvr("Zookeeper version: "), "-")
 	return number
 }
 
-// srvr returns the rest of the line with that beginning in a server's answer to
-// srvr, "" while it serves no clients.
-func srvr(addr, begin string) string {
-	answer, err := fourLetter(addr, "srvr")
+// srvr returns the rest of the line with that beginning in the server's answer
+// to srvr, "" while it serves no clients.
+func (s *Server) srvr(begin string) string {
+	answer, err := s.FourLetter("srvr")
 	if err != nil {
 		return ""
 	}
@@ -58,10 +59,10 @@ func srvr(addr, begin string) string {
 	return ""
 }
 
-// mntr returns one number of the server's monitoring output, such as
-// zk_watch_count.
-func mntr(addr, key string) (int64, error) {
-	answer, err := fourLetter(addr, "mntr")
+// Mntr returns one number from the server's monitoring output, such as
+// zk_watch_count or zk_ephemerals_count.
+func (s *Server) Mntr(key string) (int64, error) {
+	answer, err := s.FourLetter("mntr")
 	if err != nil {
 		return 0, err
 	}
@@ -72,17 +73,17 @@ func mntr(addr, key string) (int64, error) {
 		}
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, addr, value)
+			return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, s.Addr(), value)
 		}
 		return int64(f), nil
 	}
-	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", addr, key)
+	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", s.Addr(), key)
 }
 
 // watchPaths returns the paths at and below prefix that are watched through
 // this server, once for each session.
-func watchPaths(addr, prefix string) ([]string, error) {
-	answer, err := fourLetter(addr, "wchp")
+func (s *Server) watchPaths(prefix string) ([]string, error) {
+	answer, err := s.FourLetter("wchp")
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +109,8 @@ func inNamespace(path, prefix string) bool {
 
 // sessionTimeouts returns the negotiated time-out of every session that is
 // connected to this server.
-func sessionTimeouts(addr string) (map[int64]time.Duration, error) {
-	answer, err := fourLetter(addr, "cons")
+func (s *Server) sessionTimeouts() (map[int64]time.Duration, error) {
+	answer, err := s.FourLetter("cons")
 	if err != nil {
 		return nil, err
 	}

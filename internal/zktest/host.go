@@ -22,12 +22,8 @@ type hostState struct {
 	sweeper  *exec.Cmd
 	sweepEnd func() // closes the pipe the sweeper reads
 
-	server     *Server
-	serverErr  error
-	serverOnce sync.Once
-	ens        *Ens
-	ensErr     error
-	ensOnce    sync.Once
+	server shared[*Server]
+	ens    shared[*Ens]
 }
 
 // spawn runs fork on the one thread that lives until close.
@@ -97,11 +93,11 @@ func (h *hostState) makeBase() error {
 // set, the logs go to the artefacts first.
 func (h *hostState) close(keepLogs bool) {
 	label := "shared-" + filepath.Base(os.Args[0]) // the binary is named after the package
-	if h.server != nil {
-		h.server.close(keepLogs, label)
+	if s := h.server.servers; s != nil {
+		s.close(keepLogs, label)
 	}
-	if h.ens != nil {
-		h.ens.close(keepLogs, label)
+	if e := h.ens.servers; e != nil {
+		e.close(keepLogs, label)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

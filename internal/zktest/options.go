@@ -168,9 +168,9 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.client.num
 // ConnectString returns the same as Addr.
 func (s *Server) ConnectString() string { return s.Addr() }
 
-// launch writes the configuration and starts the process, without waiting until
-// it serves.
-func (s *Server) launch() error {
+// Launch is Restart without waiting until the server serves. It writes the
+// configuration and starts the process.
+func (s *Server) Launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil {
@@ -245,28 +245,13 @@ func (s *Server) removeEmptyLogs() error {
 func (s *Server) AwaitReady() error {
 	serves := func() bool { return s.Mode() != "" || !s.Alive() }
 	if !poll(readyWithin, serves) || !s.Alive() {
-		return fmt.Errorf("zktest: server %s does not serve; the end of its log:\n%s", s.Addr(), s.LogTail(30))
+		return fmt.Errorf("zktest: server %s does not serve; the end of its log:\n%s", s.Addr(), s.logTail(30))
 	}
 	return nil
 }
 
-// Version returns the version the server reports, such as 3.8.0; "" while it
-// serves no clients.
-func (s *Server) Version() string { return version(s.Addr()) }
-
-// Mode returns the role the server reports: standalone, leader or follower; ""
-// while it serves no clients.
-func (s *Server) Mode() string { return mode(s.Addr()) }
-
-// Mntr returns one number from the server's monitoring output, such as
-// zk_watch_count or zk_ephemerals_count.
-func (s *Server) Mntr(key string) (int64, error) { return mntr(s.Addr(), key) }
-
-// FourLetter sends a four-letter word and returns the answer.
-func (s *Server) FourLetter(word string) (string, error) { return fourLetter(s.Addr(), word) }
-
-// LogTail returns the last lines of the server's log.
-func (s *Server) LogTail(lines int) string {
+// logTail returns the last lines of the server's log.
+func (s *Server) logTail(lines int) string {
 	data, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()

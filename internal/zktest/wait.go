@@ -111,9 +111,6 @@ func (s *Server) Restart() error {
 	return s.AwaitReady()
 }
 
-// Launch is Restart without waiting until the server serves.
-func (s *Server) Launch() error { return s.launch() }
-
 // WipeAndRestart is Restart with the data removed: the server has forgotten
 // every node and session.
 func (s *Server) WipeAndRestart() error {

@@ -46,9 +46,9 @@ func New(t testing.TB, b Backend) *World {
 	Require(t, b)
 	switch b {
 	case Real:
-		return newWorld(t, b, sharedServer(t))
+		return newWorld(t, b, host.server.get(t, startAlone))
 	case Ensemble:
-		return newWorld(t, b, sharedEnsemble(t))
+		return newWorld(t, b, host.ens.get(t, startEnsemble))
 	}
 	return NewEmbedded(t)
 }
