@@ -299,26 +299,24 @@ func (c *conn) connect(b []byte) bool {
 
 // take makes a connection the session's, and ends the one before. mu is held.
 func (sess *session) take(c *conn) {
-	if sess.conn != nil {
-		sess.conn.kill()
-	}
+	sess.cutOff()
 	c.session, sess.conn = sess, c
 }
 
+// cutOff ends the session's connection, if it has one. mu is held.
+func (sess *session) cutOff() {
+	if sess.conn != nil {
+		sess.conn.kill()
+	}
+}
+
 func (c *conn) sendConnected(sess *session, readOnly bool) {
-	e := encoder{b: make([]byte, 4, 48)}
-	e.int(0)
 	if sess == nil {
-		e.int(0)
-		e.long(0)
-		e.buffer(make([]byte, 16))
-	} else {
-		e.int(int32(sess.timeout / time.Millisecond))
-		e.long(sess.id)
-		e.buffer(sess.passwd[:])
+		sess = &session{} // zeros turn the client away
 	}
+	e := make(encoder, 4, 48).int(0).int(int32(sess.timeout / time.Millisecond)).long(sess.id).buffer(sess.passwd[:])
 	if readOnly {
-		e.bool(false)
+		e = e.bool(false)
 	}
-	c.send(e.b, time.Time{})
+	c.send(e, time.Time{})
 }

@@ -51,9 +51,7 @@ func (s *Server) resume(id int64, passwd []byte, ms int32) *session {
 		return nil
 	}
 	// An older connection goes first, whether the password is right or not.
-	if sess.conn != nil {
-		sess.conn.kill()
-	}
+	sess.cutOff()
 	if subtle.ConstantTimeCompare(sess.passwd[:], passwd) != 1 {
 		return nil
 	}
@@ -75,7 +73,7 @@ func (s *Server) extend(sess *session) {
 
 // endSession deletes the session and its ephemeral nodes under one zxid. mu
 // is held.
-func (s *Server) endSession(sess *session) txn {
+func (s *Server) endSession(sess *session) {
 	t := s.begin()
 	for _, path := range s.leader.tree.ephemeralsOf(sess.id) {
 		t.changes = append(t.changes, s.leader.tree.deletion(path))
@@ -87,7 +85,6 @@ func (s *Server) endSession(sess *session) txn {
 	sess.ended = true
 	delete(s.sessions, sess.id)
 	s.commit(t)
-	return t
 }
 
 // expireLoop ends the sessions whose time has come. It sleeps until the nearest

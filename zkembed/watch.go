@@ -213,9 +213,7 @@ func (c *conn) watchRequest(o operation) response {
 			return failed(CodeMarshallingError)
 		}
 		c.watchAlways(o.path, m)
-		e := encoder{}
-		e.int(0)
-		return response{body: e.b}
+		return response{body: encoder{}.int(0)}
 	}
 	if o.flags < watcherChildren || o.flags > watcherAny {
 		return failed(CodeMarshallingError)
