@@ -19,12 +19,6 @@ const graceAfterTimeout = 2 * time.Second
 // its clients are closed or dead.
 func (w *World) cleanUp() {
 	w.t.Helper()
-	if w.admin != nil {
-		w.admin.Close()
-	}
-	for _, p := range w.proxies {
-		p.Close()
-	}
 	if s, ok := w.servers.(*zkembed.Server); ok {
 		s.Heal() // what keeps it from expiring its sessions
 		if w.crashed {

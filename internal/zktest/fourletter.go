@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,51 +34,47 @@ func (s *Server) FourLetter(word string) (string, error) {
 	return string(answer), nil
 }
 
+// line returns the rest of the line with that beginning in the server's answer.
+func (s *Server) line(word, begin string) (string, error) {
+	answer, err := s.FourLetter(word)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(answer) {
+		if rest, ok := strings.CutPrefix(line, begin); ok {
+			return strings.TrimSpace(rest), nil
+		}
+	}
+	return "", fmt.Errorf("zktest: %s from %s: no line begins with %q", word, s.Addr(), begin)
+}
+
 // Mode returns the role the server reports: standalone, leader or follower; ""
 // while it serves no clients.
-func (s *Server) Mode() string { return s.srvr("Mode: ") }
+func (s *Server) Mode() string {
+	mode, _ := s.line("srvr", "Mode: ")
+	return mode
+}
 
 // Version returns the version the server reports, such as 3.8.0; "" while it
 // serves no clients.
 func (s *Server) Version() string {
-	number, _, _ := strings.Cut(s.srvr("Zookeeper version: "), "-")
+	text, _ := s.line("srvr", "Zookeeper version: ")
+	number, _, _ := strings.Cut(text, "-")
 	return number
-}
-
-// srvr returns the rest of the line with that beginning in the server's answer
-// to srvr, "" while it serves no clients.
-func (s *Server) srvr(begin string) string {
-	answer, err := s.FourLetter("srvr")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(answer) {
-		if rest, ok := strings.CutPrefix(line, begin); ok {
-			return strings.TrimSpace(rest)
-		}
-	}
-	return ""
 }
 
 // Mntr returns one number from the server's monitoring output, such as
 // zk_watch_count or zk_ephemerals_count.
 func (s *Server) Mntr(key string) (int64, error) {
-	answer, err := s.FourLetter("mntr")
+	value, err := s.line("mntr", key+"\t")
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(answer) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), "\t")
-		if !ok || name != key {
-			continue
-		}
-		f, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, s.Addr(), value)
-		}
-		return int64(f), nil
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, s.Addr(), value)
 	}
-	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", s.Addr(), key)
+	return int64(f), nil
 }
 
 // watchPaths returns the paths at and below prefix that are watched through
@@ -107,6 +104,9 @@ func inNamespace(path, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
+// session is what cons says of the session of a connection.
+var session = regexp.MustCompile(`sid=0x([0-9a-f]+),.*,to=(\d+)`)
+
 // sessionTimeouts returns the negotiated time-out of every session that is
 // connected to this server.
 func (s *Server) sessionTimeouts() (map[int64]time.Duration, error) {
@@ -115,22 +115,10 @@ func (s *Server) sessionTimeouts() (map[int64]time.Duration, error) {
 		return nil, err
 	}
 	timeouts := map[int64]time.Duration{}
-	for line := range strings.Lines(answer) {
-		var id int64
-		var timeout time.Duration
-		for field := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("(),", r) }) {
-			if hex, ok := strings.CutPrefix(field, "sid=0x"); ok {
-				u, _ := strconv.ParseUint(hex, 16, 64)
-				id = int64(u)
-			}
-			if ms, ok := strings.CutPrefix(field, "to="); ok {
-				n, _ := strconv.Atoi(ms)
-				timeout = time.Duration(n) * time.Millisecond
-			}
-		}
-		if id != 0 {
-			timeouts[id] = timeout
-		}
+	for _, match := range session.FindAllStringSubmatch(answer, -1) {
+		id, _ := strconv.ParseUint(match[1], 16, 64)
+		ms, _ := strconv.Atoi(match[2])
+		timeouts[int64(id)] = time.Duration(ms) * time.Millisecond
 	}
 	return timeouts, nil
 }

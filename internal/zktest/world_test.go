@@ -209,34 +209,21 @@ func TestAStoppedServerAcceptsConnectionsAndAnswersNothingUntilContinued(t *test
 	require.Equal(t, "imok", string(answer[:n]))
 }
 
-func TestAServerTellsItsVersionAndItsNumbers(t *testing.T) {
+func TestAServerTellsItsConfigurationItsVersionAndItsNumbers(t *testing.T) {
 	t.Parallel()
-	s := RequireReal(t)
+	s := RequireReal(t, WithTick(150*time.Millisecond))
+	conf, err := s.FourLetter("conf")
+	require.NoError(t, err)
+	require.Contains(t, conf, "tickTime=150\n")
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.Version())
 	conn := Connect(t, s.Addr(), patient)
-	_, _, _, err := conn.ExistsW("/watched")
+	_, _, _, err = conn.ExistsW("/watched")
 	require.NoError(t, err)
-
 	watches, err := s.Mntr("zk_watch_count")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, watches)
 	_, err = s.Mntr("zk_no_such_key")
 	require.ErrorContains(t, err, "zk_no_such_key", "a key that is unknown is named")
-}
-
-func TestServerOptionsReachTheServer(t *testing.T) {
-	t.Parallel()
-	s := RequireReal(t, WithTick(150*time.Millisecond), WithContainerCheck(50*time.Millisecond))
-	conf, err := s.FourLetter("conf")
-	require.NoError(t, err)
-	require.Contains(t, conf, "tickTime=150\n")
-
-	conn := Connect(t, s.Addr(), patient)
-	_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	create(t, conn, "/c/child", 0)
-	require.NoError(t, conn.Delete("/c/child", -1))
-	Eventually(t, patience, func() bool { return !exists(t, conn, "/c") }, "the empty container is reaped")
 }
 
 func create(t testing.TB, conn *zk.Conn, path string, flags int32) {

@@ -293,19 +293,6 @@ func TestADelayedReplyComesNoEarlier(t *testing.T) {
 	})
 }
 
-func TestAForgottenSessionIdGivesTheClientAnotherSession(t *testing.T) {
-	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) {
-		conn := client(t, w)
-		old := conn.SessionID()
-		forget := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpConnect}, Do: proxy.ForgetSession})
-		w.Proxy().CutAll()
-		zktest.Eventually(t, patience, func() bool {
-			return conn.State() == zk.StateHasSession && conn.SessionID() != old
-		}, "the client has a new session")
-		require.Equal(t, 1, forget.Fired())
-	})
-}
-
 func TestAnErrorCanBePutInTheServersMouth(t *testing.T) {
 	zktest.EachBeside(t, func(t *testing.T, w *zktest.World) {
 		conn := client(t, w)
