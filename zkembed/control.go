@@ -153,6 +153,11 @@ func (s *Server) Restart(downtime time.Duration) {
 func (s *Server) Reap() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.reap()
+}
+
+// reap is Reap, with mu held.
+func (s *Server) reap() int {
 	if s.stopped {
 		return 0
 	}
@@ -171,15 +176,4 @@ func (s *Server) Reap() int {
 	return removed
 }
 
-func (s *Server) reapLoop() {
-	ticker := time.NewTicker(s.cfg.reaperInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			s.Reap()
-		case <-s.done:
-			return
-		}
-	}
-}
+func (s *Server) nextReap() time.Time { return time.Now().Add(s.cfg.reaperInterval) }

@@ -165,7 +165,7 @@ func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
 			c.moveTo(f.v)
 		}
 	}
-	s.wg.Go(f.run)
+	s.wg.Go(func() { s.repeat(time.Now(), f.carry, f.kick, f.stop) })
 	return f
 }
 
@@ -236,24 +236,4 @@ func (f *Follower) receive(t txn) {
 	}
 	f.v.tree.zxid = t.zxid
 	f.s.publish(f.v, t)
-}
-
-// run carries what is on the link.
-func (f *Follower) run() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		f.s.mu.Lock()
-		next := f.carry()
-		f.s.mu.Unlock()
-		timer.Reset(time.Until(next))
-		select {
-		case <-timer.C:
-		case <-f.kick:
-		case <-f.stop:
-			return
-		case <-f.s.done:
-			return
-		}
-	}
 }

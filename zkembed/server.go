@@ -49,11 +49,35 @@ func Start(opts ...Option) (*Server, error) {
 		}
 		s.wg.Go(s.accept)
 	}
-	s.wg.Go(s.expireLoop)
+	s.wg.Go(func() { s.repeat(time.Time{}, s.expire, s.kick, nil) })
 	if cfg.reaperInterval > 0 {
-		s.wg.Go(s.reapLoop)
+		s.wg.Go(func() { s.repeat(s.nextReap(), func() time.Time { s.reap(); return s.nextReap() }, nil, nil) })
 	}
 	return s, nil
+}
+
+// repeat calls do, with mu held, at the time next and then at the time that it
+// returns, unless that is zero, and after every kick, until stop or done is
+// closed.
+func (s *Server) repeat(next time.Time, do func() (next time.Time), kick, stop <-chan struct{}) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if timer.Stop(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-timer.C:
+		case <-kick:
+		case <-stop:
+			return
+		case <-s.done:
+			return
+		}
+		s.mu.Lock()
+		next = do()
+		s.mu.Unlock()
+	}
 }
 
 // Addr is host:port of the TCP listener. Without one it is "127.0.0.1:2181", a
