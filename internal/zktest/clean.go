@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -41,7 +40,14 @@ func (w *World) cleanUp() {
 	if err := conn.AddAuth("digest", []byte(superUser)); err != nil {
 		w.t.Errorf("cleaning up %s: %v", w.root, err)
 	}
-	w.checkNodes(func() ([]string, error) { return ephemerals(conn, w.root) })
+	w.checkNodes(func() (found []string, err error) {
+		err = walk(conn, w.root, func(path string, stat *zk.Stat) {
+			if stat.EphemeralOwner != 0 {
+				found = append(found, describeEphemeral(path, stat.EphemeralOwner))
+			}
+		})
+		return found, err
+	})
 	w.checkWatches()
 	if !poll(graceAfterTimeout, func() bool { err = removeTree(conn, w.root); return err == nil }) { // it may throttle
 		w.t.Errorf("cleaning up: %v", err)
@@ -107,18 +113,4 @@ func (w *World) realServers() []*Server {
 		return s.Servers()
 	}
 	return nil
-}
-
-// ephemerals lists the ephemeral nodes below root.
-func ephemerals(conn *zk.Conn, root string) ([]string, error) {
-	var found []string
-	err := walk(conn, root, func(path string, stat *zk.Stat) {
-		if stat.EphemeralOwner != 0 {
-			found = append(found, describeEphemeral(path, stat.EphemeralOwner))
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("zktest: %w", err)
-	}
-	return found, nil
 }

@@ -141,14 +141,8 @@ func (c *conn) cutClient() {
 // finish lets the server read what it was sent: a plain close with answers
 // unread would reset the connection, and the server might lose the request.
 func (c *conn) finish() {
-	closeWrite(c.server)
+	_ = c.server.(*net.TCPConn).CloseWrite()
 	_ = c.server.SetReadDeadline(time.Now().Add(drainWithin))
-}
-
-func closeWrite(server net.Conn) {
-	if half, ok := server.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
 }
 
 // write forwards what is queued, beginning with first if that has data, until
@@ -179,7 +173,7 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 		}
 		if it.data == nil {
 			if d == ToServer {
-				closeWrite(to)
+				_ = to.(*net.TCPConn).CloseWrite()
 			} else {
 				c.cut()
 			}

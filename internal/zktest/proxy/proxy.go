@@ -147,9 +147,7 @@ func (p *Proxy) admit(client net.Conn) {
 		_ = client.Close()
 	case p.refuse:
 		p.stats.Refused++
-		if tcp, ok := client.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, the nearest to a refusal that keeps the port
-		}
+		_ = client.(*net.TCPConn).SetLinger(0) // a reset, the nearest to a refusal that keeps the port
 		_ = client.Close()
 	default:
 		if p.hang {
