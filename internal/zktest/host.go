@@ -11,13 +11,12 @@ import (
 	"sync"
 )
 
-// host is what all tests of this binary share: the thread that forks, the
-// folder of the servers' data, the shared servers.
+// host is what all tests of this binary share: the folder of the servers' data,
+// the shared servers.
 var host hostState
 
 type hostState struct {
 	mu       sync.Mutex
-	requests chan func()
 	dir      string
 	sweeper  *exec.Cmd
 	sweepEnd func() // closes the pipe the sweeper reads
@@ -26,23 +25,23 @@ type hostState struct {
 	ens    shared[*Ens]
 }
 
-// spawn runs fork on the one thread that lives until close.
-func (h *hostState) spawn(fork func() error) error {
-	h.mu.Lock()
-	if h.requests == nil {
-		requests := make(chan func())
-		h.requests = requests
-		go func() {
-			lockThread()
-			for f := range requests {
-				f()
-			}
-		}()
-	}
-	requests := h.requests
-	h.mu.Unlock()
+// forks goes to the one thread that starts processes, and lives until it is
+// closed.
+var forks = sync.OnceValue(func() chan<- func() {
+	requests := make(chan func())
+	go func() {
+		lockThread()
+		for f := range requests {
+			f()
+		}
+	}()
+	return requests
+})
+
+// spawn runs fork on the thread for it.
+func spawn(fork func() error) error {
 	result := make(chan error, 1)
-	requests <- func() { result <- fork() }
+	forks() <- func() { result <- fork() }
 	return <-result
 }
 
@@ -106,10 +105,7 @@ func (h *hostState) close(keepLogs bool) {
 		_ = h.sweeper.Wait()
 		_ = os.RemoveAll(h.dir)
 	}
-	if h.requests != nil {
-		close(h.requests)
-	}
-	h.requests, h.sweeper, h.dir = nil, nil, ""
+	close(forks())
 }
 
 // ArtefactDir returns the folder in which files of a failed test are kept:

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -30,17 +29,6 @@ func NewProxy(t testing.TB, addr string) *Proxy {
 // the others that is. It exists in ensembles started WithQuorumLinks, and
 // carries something only while the server follows.
 type Link struct{ proxies []*proxy.Proxy }
-
-// add makes a proxy in front of another server's quorum port and returns the
-// proxy's port.
-func (l *Link) add(quorumPort int) (int, error) {
-	p, err := proxy.NewRaw(fmt.Sprintf("127.0.0.1:%d", quorumPort))
-	if err != nil {
-		return 0, err
-	}
-	l.proxies = append(l.proxies, p)
-	return p.Port(), nil
-}
 
 // Link returns the way from the given server to its leader.
 func (e *Ens) Link(of *Server) *Link {

@@ -95,11 +95,6 @@ func WithJVM(args ...string) ServerOption {
 // proxies, for Ensemble.Link to delay or cut. Elections stay direct.
 func WithQuorumLinks() ServerOption { return func(c *serverConfig) { c.links = true } }
 
-func (c serverConfig) clone() serverConfig {
-	c.lines, c.properties = maps.Clone(c.lines), maps.Clone(c.properties)
-	return c
-}
-
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // EnvClasses names an archive of the classes that a server loads, which saves
@@ -128,7 +123,7 @@ type Server struct {
 	proc *process
 }
 
-func newServer(id int, cfg serverConfig) (*Server, error) {
+func newServer(id int, opts []ServerOption) (*Server, error) {
 	dir, err := host.dataDir("server" + strconv.Itoa(id))
 	if err != nil {
 		return nil, err
@@ -137,7 +132,7 @@ func newServer(id int, cfg serverConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, id: id, config: cfg.clone(), client: client}
+	s := &Server{dir: dir, id: id, config: newServerConfig(opts), client: client}
 	s.config.lines["dataDir"] = s.DataDir()
 	s.config.lines["clientPort"] = strconv.Itoa(client.number)
 	return s, nil
@@ -145,7 +140,7 @@ func newServer(id int, cfg serverConfig) (*Server, error) {
 
 // startAlone starts a single server and waits until it serves.
 func startAlone(opts []ServerOption) (*Server, error) {
-	s, err := newServer(0, newServerConfig(opts))
+	s, err := newServer(0, opts)
 	if err != nil {
 		return nil, err
 	}

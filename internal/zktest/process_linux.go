@@ -23,7 +23,7 @@ type process struct {
 // start runs cmd in a process group of its own, on the spawner's thread.
 func start(cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := host.spawn(cmd.Start); err != nil {
+	if err := spawn(cmd.Start); err != nil {
 		return nil, err
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Opcodes of ZooKeeper's client protocol, as in ZooDefs.
+// Opcodes of ZooKeeper's client protocol, as in ZooDefs, that tests aim at or
+// whose packets are not like the others.
 const (
 	OpNotification    int32 = 0 // replies only: an event of a watch
 	OpCreate          int32 = 1
@@ -13,24 +14,18 @@ const (
 	OpExists          int32 = 3
 	OpGetData         int32 = 4
 	OpSetData         int32 = 5
-	OpGetACL          int32 = 6
-	OpSetACL          int32 = 7
 	OpGetChildren     int32 = 8
-	OpSync            int32 = 9
 	OpPing            int32 = 11
 	OpGetChildren2    int32 = 12
 	OpCheck           int32 = 13
 	OpMulti           int32 = 14
 	OpCreate2         int32 = 15
-	OpCheckWatches    int32 = 17
-	OpRemoveWatches   int32 = 18
 	OpCreateContainer int32 = 19
 	OpCreateTTL       int32 = 21
 	OpMultiRead       int32 = 22
 	OpAuth            int32 = 100
 	OpSetWatches      int32 = 101
 	OpSetWatches2     int32 = 105
-	OpAddWatch        int32 = 106
 	OpCloseSession    int32 = -11
 
 	// OpConnect stands for the first packet of each connection, which carries

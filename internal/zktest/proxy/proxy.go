@@ -110,9 +110,6 @@ func listen(target string, raw bool) (*Proxy, error) {
 // Addr returns the address clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Port returns the port of Addr.
-func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
-
 // Close ends the proxy and all its connections, and waits for its goroutines.
 func (p *Proxy) Close() {
 	p.mu.Lock()
