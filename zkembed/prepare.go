@@ -32,10 +32,7 @@ func (t *tree) prepare(o operation, by author) (change, Code) {
 	case OpDelete:
 		return t.prepareDelete(o, by)
 	case OpSetData:
-		n, code := t.writable(o, by, permWrite)
-		if code == CodeOK && o.version != -1 && o.version != n.version {
-			code = CodeBadVersion
-		}
+		n, code := t.expected(o, by, permWrite)
 		if code != CodeOK {
 			return change{}, code
 		}
@@ -43,26 +40,31 @@ func (t *tree) prepare(o operation, by author) (change, Code) {
 	case OpSetACL:
 		return t.prepareSetACL(o, by)
 	case OpCheck:
-		n, code := t.writable(o, by, permRead)
-		if code == CodeOK && o.version != -1 && o.version != n.version {
-			code = CodeBadVersion
-		}
+		_, code := t.expected(o, by, permRead)
 		return change{op: OpCheck, path: o.path}, code
 	}
 	return t.prepareCreate(o, by)
 }
 
-// writable finds the node and looks at the permission.
-func (t *tree) writable(o operation, by author, perm int32) (*node, Code) {
+// expected finds the node, and looks at the permission and the version: that of
+// the ACL for an administrator.
+func (t *tree) expected(o operation, by author, perm int32) (*node, Code) {
 	if !validPath(o.path) {
 		return nil, CodeBadArguments
 	}
 	n := t.get(o.path)
-	switch {
-	case n == nil:
+	if n == nil {
 		return nil, CodeNoNode
+	}
+	version := n.version
+	if perm == permAdmin {
+		version = n.aversion
+	}
+	switch {
 	case !allowed(n.acl, by.ids, perm):
 		return nil, CodeNoAuth
+	case o.version != -1 && o.version != version:
+		return nil, CodeBadVersion
 	}
 	return n, CodeOK
 }
@@ -75,10 +77,7 @@ func (t *tree) prepareSetACL(o operation, by author) (change, Code) {
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
-	n, code := t.writable(o, by, permAdmin)
-	if code == CodeOK && o.version != -1 && o.version != n.aversion {
-		code = CodeBadVersion
-	}
+	_, code := t.expected(o, by, permAdmin)
 	return change{op: OpSetACL, path: o.path, acl: acl}, code
 }
 

@@ -63,7 +63,9 @@ func (s *Server) repeat(next time.Time, do func() (next time.Time), kick, stop <
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if timer.Stop(); !next.IsZero() {
+		if next.IsZero() {
+			timer.Stop()
+		} else {
 			timer.Reset(time.Until(next))
 		}
 		select {

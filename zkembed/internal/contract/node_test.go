@@ -328,14 +328,6 @@ func TestOnlyWhatWasSentTwiceIsTakenOutOfAnACL(t *testing.T) {
 	})
 }
 
-func TestCredentialsOfAnUnknownSchemeEndTheConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target, c *raw) {
-		require.EqualValues(t, errAuthFailed, c.code(t, opAuth, auth("nosuch", "x")))
-		_, err := c.frame()
-		require.Error(t, err)
-	})
-}
-
 // target is a server that a promise is tested on.
 type target struct {
 	t    *testing.T

@@ -280,17 +280,18 @@ func TestTheACLOfTheCreatorMayHaveANullID(t *testing.T) {
 	})
 }
 
-func TestACredentialThatIsNullIsRefusedAsADigest(t *testing.T) {
+func TestCredentialsThatAreNullOrOfNoKnownSchemeEndTheConnection(t *testing.T) {
 	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opAuth, enc{}.i32(0).str("ip").null())
-		require.EqualValues(t, errAuthFailed, c.code(t, opAuth, enc{}.i32(0).str("digest").null()))
-		require.ErrorIs(t, coordtest.Err(c.frame()), io.EOF)
-	})
-}
-
-func TestASchemeThatIsNullIsUnknown(t *testing.T) {
-	each(t, func(t *testing.T, s target, c *raw) {
-		require.EqualValues(t, errAuthFailed, c.code(t, opAuth, enc{}.i32(0).null().buf(nil)))
+		for name, credentials := range map[string]enc{
+			"unknown scheme": auth("nosuch", "x"),
+			"null scheme":    enc{}.i32(0).null().buf(nil),
+			"null digest":    enc{}.i32(0).str("digest").null(),
+		} {
+			c := s.connect()
+			require.EqualValues(t, errAuthFailed, c.code(t, opAuth, credentials), name)
+			require.ErrorIs(t, coordtest.Err(c.frame()), io.EOF, name)
+		}
 	})
 }
 
