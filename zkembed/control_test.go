@@ -102,13 +102,6 @@ func TestAMovedSessionCanBeClosedOnItsOldConnection(t *testing.T) {
 	})
 }
 
-func TestASessionMovedCanBeTheAnswerToo(t *testing.T) {
-	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
-		s.Inject(zkembed.Match{Times: 1}, zkembed.ReplyError(zkembed.CodeSessionMoved))
-		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrSessionMoved)
-	})
-}
-
 func TestTheReaperTakesEmptiedContainersAndOutlivedTTLNodes(t *testing.T) {
 	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		for _, p := range []string{"/unused", "/used", "/busy"} {

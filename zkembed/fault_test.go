@@ -72,8 +72,12 @@ func TestADelayedReplyComesLateForWhatIsAppliedAtOnce(t *testing.T) {
 func TestAnErrorInsteadOfAReplyMeansNotApplied(t *testing.T) {
 	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		zxid := s.Zxid()
-		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(zkembed.CodeNoAuth))
-		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrNoAuth)
+		for code, err := range map[zkembed.Code]error{
+			zkembed.CodeNoAuth: zk.ErrNoAuth, zkembed.CodeSessionMoved: zk.ErrSessionMoved,
+		} {
+			s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.ReplyError(code))
+			require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), err)
+		}
 		require.Empty(t, s.Nodes())
 		require.Equal(t, zxid, s.Zxid())
 	})
