@@ -158,6 +158,7 @@ func TestAClientDoesNotWaitForAnAnswerThatWasLost(t *testing.T) {
 	Connect(t, w.Proxy().Addr(), readyWithin) // the client library alone would wait for 400 s
 
 	require.Equal(t, 1, lost.Fired())
+	require.Equal(t, 1, w.Proxy().Stats().Conns, "the next attempt is answered")
 }
 
 func TestAnExpiredSessionLosesItsNodesAndItsClientHearsOfIt(t *testing.T) {
