@@ -171,7 +171,7 @@ func (c *conn) write() {
 	for {
 		it, ok := c.out.pop(c.dead)
 		if !ok || !c.sleep(time.Until(it.due), c.dead) ||
-			!c.await(c.dead, func() bool { return c.s.cut(c, ToClient) }) {
+			!c.await(c.dead, ToClient) {
 			return
 		}
 		if broken {
@@ -191,7 +191,7 @@ func (c *conn) write() {
 func (c *conn) process() {
 	for c.out.wait(maxBacklog, c.quit) {
 		it, ok := c.in.pop(c.quit)
-		if !ok || !c.await(c.quit, func() bool { return c.s.cut(c, ToServer) }) || !c.handle(it) {
+		if !ok || !c.await(c.quit, ToServer) || !c.handle(it) {
 			return
 		}
 	}
@@ -210,10 +210,10 @@ func (c *conn) handle(it item) bool {
 	return c.request(it.b)
 }
 
-// await waits until blocked is false. It returns false when end is closed
-// first. blocked is called with mu held.
-func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
-	free := c.lockWhenFree(end, blocked)
+// await waits until no partition cuts the direction. It returns false when end
+// is closed first.
+func (c *conn) await(end <-chan struct{}, d Direction) bool {
+	free := c.lockWhenFree(end, d)
 	if free {
 		c.s.mu.Unlock()
 	}
@@ -222,10 +222,10 @@ func (c *conn) await(end <-chan struct{}, blocked func() bool) bool {
 
 // lockWhenFree is await, but keeps mu locked if it returns true: the condition
 // still holds when the caller acts.
-func (c *conn) lockWhenFree(end <-chan struct{}, blocked func() bool) bool {
+func (c *conn) lockWhenFree(end <-chan struct{}, d Direction) bool {
 	for {
 		c.s.mu.Lock()
-		if !blocked() {
+		if !c.s.cut(c, d) {
 			return true
 		}
 		changed := c.s.changed
@@ -271,7 +271,7 @@ func (c *conn) connect(b []byte) bool {
 	s.mu.Unlock()
 	// Followers may come and go while it waits: the session's view is looked up
 	// afterwards.
-	if !c.lockWhenFree(c.quit, func() bool { return s.cut(c, ToServer) }) {
+	if !c.lockWhenFree(c.quit, ToServer) {
 		return false
 	}
 	v := s.viewFor(id)
@@ -299,26 +299,24 @@ func (c *conn) connect(b []byte) bool {
 
 // take makes a connection the session's, and ends the one before. mu is held.
 func (sess *session) take(c *conn) {
-	if sess.conn != nil {
-		sess.conn.kill()
-	}
+	sess.cutOff()
 	c.session, sess.conn = sess, c
 }
 
+// cutOff ends the session's connection, if it has one. mu is held.
+func (sess *session) cutOff() {
+	if sess.conn != nil {
+		sess.conn.kill()
+	}
+}
+
 func (c *conn) sendConnected(sess *session, readOnly bool) {
-	e := encoder{b: make([]byte, 4, 48)}
-	e.int(0)
 	if sess == nil {
-		e.int(0)
-		e.long(0)
-		e.buffer(make([]byte, 16))
-	} else {
-		e.int(int32(sess.timeout / time.Millisecond))
-		e.long(sess.id)
-		e.buffer(sess.passwd[:])
+		sess = &session{} // zeros turn the client away
 	}
+	e := make(encoder, 4, 48).int(0).int(int32(sess.timeout / time.Millisecond)).long(sess.id).buffer(sess.passwd[:])
 	if readOnly {
-		e.bool(false)
+		e = e.bool(false)
 	}
-	c.send(e.b, time.Time{})
+	c.send(e, time.Time{})
 }

@@ -56,24 +56,21 @@ func (s *Server) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 	}
 }
 
-func (s *Server) find(session int64) (*session, error) {
-	if sess := s.sessions[session]; sess != nil {
-		return sess, nil
+// onSession does something to a live session.
+func (s *Server) onSession(id int64, do func(*session)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[id]
+	if sess == nil {
+		return fmt.Errorf("zkembed: no session %s", sessionName(id))
 	}
-	return nil, fmt.Errorf("zkembed: no session %s", sessionName(session))
+	do(sess)
+	return nil
 }
 
 // ExpireSession ends a session immediately, as if it had not been heard of for
 // its time-out: its ephemeral nodes go, and its connection is closed.
-func (s *Server) ExpireSession(id int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.find(id)
-	if err == nil {
-		s.endSession(sess)
-	}
-	return err
-}
+func (s *Server) ExpireSession(id int64) error { return s.onSession(id, s.endSession) }
 
 // MoveSession cuts the session's connection at its next request, which is
 // neither carried out nor answered, as if the session had moved to another
@@ -81,26 +78,12 @@ func (s *Server) ExpireSession(id int64) error {
 // takes the session up again. For the error see [ReplyError] and
 // [CodeSessionMoved].
 func (s *Server) MoveSession(id int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.find(id)
-	if err == nil {
-		sess.moved = true
-	}
-	return err
+	return s.onSession(id, func(sess *session) { sess.moved = true })
 }
 
 // DropConn cuts a session's connection; the session stays until it expires.
 // It is no error if the session has no connection.
-func (s *Server) DropConn(session int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess, err := s.find(session)
-	if err == nil && sess.conn != nil {
-		sess.conn.kill()
-	}
-	return err
-}
+func (s *Server) DropConn(id int64) error { return s.onSession(id, (*session).cutOff) }
 
 // DropConns cuts all connections and returns how many there were.
 func (s *Server) DropConns() int {
@@ -170,6 +153,11 @@ func (s *Server) Restart(downtime time.Duration) {
 func (s *Server) Reap() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.reap()
+}
+
+// reap is Reap, with mu held.
+func (s *Server) reap() int {
 	if s.stopped {
 		return 0
 	}
@@ -188,15 +176,4 @@ func (s *Server) Reap() int {
 	return removed
 }
 
-func (s *Server) reapLoop() {
-	ticker := time.NewTicker(s.cfg.reaperInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			s.Reap()
-		case <-s.done:
-			return
-		}
-	}
-}
+func (s *Server) nextReap() time.Time { return time.Now().Add(s.cfg.reaperInterval) }

@@ -19,8 +19,7 @@ import (
 )
 
 func TestADroppedRequestIsNeverApplied(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Drop())
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
 		require.Equal(t, 1, f.Fired())
@@ -32,24 +31,19 @@ func TestADroppedRequestIsNeverApplied(t *testing.T) {
 }
 
 func TestALostReplyHidesThatTheRequestWasApplied(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		id := c.SessionID()
 		f := s.Inject(zkembed.Match{PathPrefix: "/a", Times: 1}, zkembed.LoseReply())
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, zk.FlagEphemeral, open)), zk.ErrConnectionClosed)
 		<-f.Struck()
 		awaitQuiet(c)
-		ok, stat, err := c.Exists("/a")
-		require.NoError(t, err)
-		require.True(t, ok)
-		require.Equal(t, id, stat.EphemeralOwner)
+		require.Equal(t, id, ownerOf(t, c, "/a"))
 		require.Equal(t, id, c.SessionID(), "the session must have survived")
 	})
 }
 
 func TestADelayedRequestIsAppliedLate(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.Delay(3*time.Second))
 		begun := time.Now()
 		go func() {
@@ -63,8 +57,7 @@ func TestADelayedRequestIsAppliedLate(t *testing.T) {
 }
 
 func TestADelayedReplyComesLateForWhatIsAppliedAtOnce(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.DelayReply(3*time.Second))
 		begun := time.Now()
 		go create(t, c, "/a", 0)
@@ -77,19 +70,21 @@ func TestADelayedReplyComesLateForWhatIsAppliedAtOnce(t *testing.T) {
 }
 
 func TestAnErrorInsteadOfAReplyMeansNotApplied(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		zxid := s.Zxid()
-		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(zkembed.CodeNoAuth))
-		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrNoAuth)
+		for code, err := range map[zkembed.Code]error{
+			zkembed.CodeNoAuth: zk.ErrNoAuth, zkembed.CodeSessionMoved: zk.ErrSessionMoved,
+		} {
+			s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.ReplyError(code))
+			require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), err)
+		}
 		require.Empty(t, s.Nodes())
 		require.Equal(t, zxid, s.Zxid())
 	})
 }
 
 func TestAHungRequestLastsUntilTheClientGivesTheConnectionUp(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		f := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, Times: 1}, zkembed.Hang())
 		begun := time.Now()
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
@@ -110,9 +105,7 @@ func TestADelayedEventComesLateAndNothingOvertakesIt(t *testing.T) {
 		begun := time.Now()
 		create(t, other, "/a", 0)
 		require.Zero(t, time.Since(begun))
-		ok, _, err := c.Exists("/a")
-		require.NoError(t, err)
-		require.True(t, ok)
+		require.True(t, exists(t, c, "/a"))
 		require.Equal(t, zk.EventNodeCreated, (<-events).Type)
 		require.Equal(t, 2*time.Second, time.Since(begun))
 		require.Equal(t, 1, f.Fired())
@@ -155,8 +148,7 @@ func TestAFaultStrikesOnlyWhatItMatches(t *testing.T) {
 }
 
 func TestARequestThatIsCarriedOutLateOvertakesNoneAndMovesItsSession(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		create(t, c, "/gate", 0)
 		late := s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.CarryOutLate(T/2))
 		require.ErrorIs(t, c.Delete("/gate", -1), zk.ErrConnectionClosed)
@@ -168,15 +160,12 @@ func TestARequestThatIsCarriedOutLateOvertakesNoneAndMovesItsSession(t *testing.
 		_, _, err := c.Exists("/gate")
 		require.ErrorIs(t, err, zk.ErrConnectionClosed, "the session has moved")
 		awaitQuiet(c)
-		ok, _, err := c.Exists("/gate")
-		require.NoError(t, err)
-		require.False(t, ok, "the first delete came after all")
+		require.False(t, exists(t, c, "/gate"), "the first delete came after all")
 	})
 }
 
 func TestALateRequestOfASessionThatIsOverIsNotCarriedOut(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		id := c.SessionID()
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.CarryOutLate(time.Second))
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, zk.FlagEphemeral, open)), zk.ErrConnectionClosed)
@@ -272,8 +261,7 @@ func trouble(r *rand.Rand, s *zkembed.Server) {
 }
 
 func TestASessionLivesByItsPingsAndEndsInAPartition(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		create(t, c, "/e", zk.FlagEphemeral)
 		time.Sleep(10 * time.Minute)
 		require.Len(t, s.Nodes(), 1)
@@ -291,8 +279,7 @@ func TestASessionLivesByItsPingsAndEndsInAPartition(t *testing.T) {
 }
 
 func TestAPartitionShorterThanTheTimeoutKeepsTheSession(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		id := c.SessionID()
 		create(t, c, "/e", zk.FlagEphemeral)
 		other := s.Partition(zkembed.Cut{Sessions: []int64{id + 1}})
@@ -300,15 +287,12 @@ func TestAPartitionShorterThanTheTimeoutKeepsTheSession(t *testing.T) {
 		time.Sleep(T / 3)
 		s.Heal()
 		require.False(t, other.Struck(), "it cuts no client off")
-		_, stat, err := c.Exists("/e")
-		require.NoError(t, err)
-		require.Equal(t, id, stat.EphemeralOwner)
+		require.Equal(t, id, ownerOf(t, c, "/e"))
 	})
 }
 
 func TestWithTheWayBackCutWritesAreAppliedUnheard(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToClient})
 		require.ErrorIs(t, coordtest.Err(c.Create("/a", nil, 0, open)), zk.ErrConnectionClosed)
 		require.Equal(t, []string{"/a"}, paths(s))
@@ -317,8 +301,7 @@ func TestWithTheWayBackCutWritesAreAppliedUnheard(t *testing.T) {
 }
 
 func TestWithTheWayThereCutWritesArriveAfterTheHealing(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToServer})
 		go create(t, c, "/a", 0)
 		time.Sleep(time.Second)
@@ -332,8 +315,7 @@ func TestWithTheWayThereCutWritesArriveAfterTheHealing(t *testing.T) {
 // A client that gives up its connection in the partition cannot take back
 // what it had sent.
 func TestAWriteOfAClientThatHasGoneArrivesAfterTheHealing(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		p := s.Partition(zkembed.Cut{Sessions: []int64{c.SessionID()}})
 		require.ErrorIs(t, coordtest.Err(c.Create("/late", nil, 0, open)), zk.ErrConnectionClosed)
 		require.Empty(t, s.Nodes())

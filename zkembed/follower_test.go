@@ -2,6 +2,7 @@ package zkembed_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -71,8 +72,7 @@ func TestAFollowersOwnWriteIsAppliedAtOnceAndAcknowledgedLate(t *testing.T) {
 // As on a real server, which passes writes on as they come, and has a read wait
 // for its session's earlier writes.
 func TestAFollowersSessionHasManyWritesUnderWayAndReadsBehindThem(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		s.AddFollower(lag, c.SessionID())
 		begun := time.Now()
 		var all sync.WaitGroup
@@ -92,8 +92,7 @@ func TestAFollowersSessionHasManyWritesUnderWayAndReadsBehindThem(t *testing.T) 
 
 // Answers come in order: where one is lost, those behind it are, too.
 func TestNothingIsAnsweredBehindALostReplyOfAFollower(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		s.AddFollower(lag, c.SessionID())
 		s.Inject(zkembed.Match{PathPrefix: "/a"}, zkembed.LoseReply())
 		var all sync.WaitGroup
@@ -109,18 +108,15 @@ func TestNothingIsAnsweredBehindALostReplyOfAFollower(t *testing.T) {
 }
 
 func TestAFollowerRefusesAClientThatHasSeenMore(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		f := s.AddFollower(lag, 0) // of sessions that do not exist yet
 		create(t, c, "/a", 0)
 		require.Less(t, f.Zxid(), s.Zxid())
 		for _, seen := range []int64{f.Zxid(), s.Zxid()} {
-			nc, err := s.Dial("", "", time.Second)
-			require.NoError(t, err)
-			require.NoError(t, coordtest.Err(nc.Write(hello(seen))))
-			_, err = io.ReadFull(nc, make([]byte, 40))
-			require.Equal(t, seen == s.Zxid(), err != nil, "%v", err)
-			require.NoError(t, nc.Close())
+			w := dialled(t, s, hello(seen))
+			_, err := w.frame(time.Minute)
+			require.Equal(t, seen == s.Zxid(), errors.Is(err, io.EOF), "%v", err)
+			require.NoError(t, w.nc.Close())
 			synctest.Wait()
 		}
 	})
@@ -152,8 +148,7 @@ func TestTheSessionsOfAnIsolatedFollowerExpireUnawares(t *testing.T) {
 }
 
 func TestAWriteAtAnIsolatedFollowerHangsUntilItRejoins(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		f := s.AddFollower(0)
 		f.Isolate()
 		begun := time.Now()
@@ -191,6 +186,15 @@ func dialled(t *testing.T, s *zkembed.Server, hello []byte) wire {
 	w := wire{t, nc}
 	w.send(hello)
 	return w
+}
+
+// greeted connects and gets a session.
+func greeted(t *testing.T, s *zkembed.Server) (w wire, reply []byte) {
+	t.Helper()
+	w = dialled(t, s, hello(0))
+	reply, err := w.frame(time.Second)
+	require.NoError(t, err)
+	return w, reply
 }
 
 func (w wire) send(b []byte) {
@@ -233,9 +237,7 @@ func sessionOf(reply []byte) int64 { return int64(binary.BigEndian.Uint64(reply[
 
 func TestASessionThatWaitedForAFollowerGoesToTheLeaderWhenTheFollowerStops(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		first := dialled(t, s, hello(0))
-		reply, err := first.frame(time.Second)
-		require.NoError(t, err)
+		first, reply := greeted(t, s)
 		f := s.AddFollower(0)
 		f.Isolate()
 		require.NoError(t, first.nc.Close())
@@ -262,9 +264,7 @@ func TestASessionThatWaitedForAFollowerGoesToTheLeaderWhenTheFollowerStops(t *te
 
 func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		first := dialled(t, s, hello(0))
-		reply, err := first.frame(time.Second)
-		require.NoError(t, err)
+		first, reply := greeted(t, s)
 		require.NoError(t, first.nc.Close())
 		p := s.Partition(zkembed.Cut{Sessions: []int64{sessionOf(reply)}})
 		w := dialled(t, s, rehello(reply))
@@ -283,8 +283,7 @@ func TestASessionThatWaitedInAPartitionGoesToTheFollowerThatCameMeanwhile(t *tes
 
 func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		w := dialled(t, s, hello(0))
-		require.NoError(t, coordtest.Err(w.frame(time.Second)))
+		w, _ := greeted(t, s)
 		s.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCloseSession}}, zkembed.DelayReply(time.Minute))
 		begun := time.Now()
 		w.send(packet(zkembed.OpCloseSession, nil))
@@ -297,8 +296,7 @@ func TestAReplyMayBeLateEvenWhenItIsTheLastOfItsConnection(t *testing.T) {
 
 func TestAPartitionHoldsTheLastRepliesOfAConnectionUntilItHeals(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		w := dialled(t, s, hello(0))
-		require.NoError(t, coordtest.Err(w.frame(time.Second)))
+		w, _ := greeted(t, s)
 		p := s.Partition(zkembed.Cut{Direction: zkembed.ToClient})
 		w.send(packet(zkembed.OpPing, nil))
 		w.send(packet(zkembed.OpCloseSession, nil))
@@ -314,8 +312,7 @@ func TestAPartitionHoldsTheLastRepliesOfAConnectionUntilItHeals(t *testing.T) {
 func TestAClientThatDoesNotReadDoesNotKeepAClosingConnection(t *testing.T) {
 	for _, first := range []zkembed.Op{zkembed.OpPing, zkembed.OpCloseSession} {
 		inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-			w := dialled(t, s, hello(0))
-			require.NoError(t, coordtest.Err(w.frame(time.Second)))
+			w, _ := greeted(t, s)
 			w.send(packet(first, nil))
 			synctest.Wait()
 			if first == zkembed.OpPing {

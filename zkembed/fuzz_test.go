@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,138 +13,21 @@ import (
 
 	"github.com/zkcoord/zkcoord/internal/virtual"
 	"github.com/zkcoord/zkcoord/zkembed"
+	"github.com/zkcoord/zkcoord/zkembed/internal/contract"
 )
 
-// script makes requests from bytes: mostly valid ones over few paths, often the
-// same path as the last time, to make them conflict.
-type script struct {
-	b    []byte
-	last string
-}
+// choices are random numbers that the fuzzer chooses, a byte for each, and then
+// zeros.
+type choices []byte
 
-// next takes a number below n from the script; an exhausted one has zeros.
-func (s *script) next(n int) int {
-	if len(s.b) == 0 {
-		return 0
+// Uint64 has the byte where [rand.Rand.IntN] looks, at one end or the other.
+// What is between keeps it from drawing again.
+func (c *choices) Uint64() uint64 {
+	v := uint64(0)
+	if len(*c) > 0 {
+		v, *c = uint64((*c)[0]), (*c)[1:]
 	}
-	v := int(s.b[0]) % n
-	s.b = s.b[1:]
-	return v
-}
-
-func from[T any](s *script, v ...T) T { return v[s.next(len(v))] }
-
-func (s *script) path() []byte {
-	if s.next(2) == 0 {
-		s.last = from(s, "/a", "/a/b", "/b", "/a/b/c", "/b/c", "/a-0000000000", "/a/-0000000001", "/", "/zookeeper/a", "a//")
-	}
-	return jute(s.last)
-}
-
-func number(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
-
-// times is a vector of n parts.
-func times(n int, part func() []byte) []byte {
-	b := number(n)
-	for range n {
-		b = append(b, part()...)
-	}
-	return b
-}
-
-func (s *script) acl() []byte {
-	all := slices.Concat(number(31), jute("world"), jute("anyone"))
-	if s.next(8) < 7 {
-		return append(number(1), all...)
-	}
-	some := slices.Concat(number(31), jute("auth"), jute(""))
-	return times(s.next(3), func() []byte { return from(s, all, some) })
-}
-
-func (s *script) version() []byte { return number(from(s, -1, -1, -1, 0, 1)) }
-
-// write is the body of a write request.
-func (s *script) write(op zkembed.Op) []byte {
-	switch op {
-	case zkembed.OpSetData:
-		return slices.Concat(s.path(), jute(from(s, "", "x", "xyz")), s.version())
-	case zkembed.OpDelete, zkembed.OpCheck:
-		return append(s.path(), s.version()...)
-	case zkembed.OpSetACL:
-		return slices.Concat(s.path(), s.acl(), s.version())
-	}
-	// Flags: persistent, ephemeral, sequential, both, container, and the two
-	// that go with a time to live.
-	flags := from(s, 0, 0, 0, 1, 1, 2, 3, 4, 5)
-	if op == zkembed.OpCreateTTL {
-		flags = from(s, 5, 5, 6, 0)
-	}
-	path := s.path()
-	if flags&2 != 0 {
-		path = from(s, jute("/a-"), jute("/a/-"), path)
-	}
-	b := slices.Concat(path, jute("x"), s.acl(), number(flags))
-	if op == zkembed.OpCreateTTL {
-		b = append(b, 0, 0, 0, 0, 0, 0, byte(s.next(64)), 1) // up to 16 s
-	}
-	return b
-}
-
-func (s *script) parts(ops ...zkembed.Op) (b []byte) {
-	for range s.next(4) {
-		op := from(s, ops...)
-		b = slices.Concat(b, number(int(op)), []byte{0}, number(-1), s.body(op))
-	}
-	return slices.Concat(b, number(-1), []byte{1}, number(-1))
-}
-
-func (s *script) body(op zkembed.Op) []byte {
-	switch op {
-	case zkembed.OpPing, zkembed.OpWhoAmI, zkembed.OpCloseSession:
-		return nil
-	case zkembed.OpMulti:
-		return s.parts(writes[:6]...)
-	case zkembed.OpMultiRead:
-		return s.parts(zkembed.OpGetData, zkembed.OpGetChildren)
-	case zkembed.OpAuth:
-		return slices.Concat(number(0), jute("digest"), jute(from(s, "u:p", "v:q")))
-	case zkembed.OpSetWatches, zkembed.OpSetWatches2:
-		b := append(number(0), number(s.next(64))...)
-		for range from(s, 3, 5) {
-			b = append(b, times(s.next(3), s.path)...)
-		}
-		return b
-	case zkembed.OpAddWatch, zkembed.OpRemoveWatches:
-		return append(s.path(), number(s.next(4))...)
-	}
-	if slices.Contains(writes, op) {
-		return s.write(op)
-	}
-	return append(s.path(), byte(s.next(2))) // a read, with a watch or without
-}
-
-var writes = []zkembed.Op{
-	zkembed.OpCreate, zkembed.OpCreate2, zkembed.OpCreateTTL, zkembed.OpDelete, zkembed.OpSetData, zkembed.OpCheck,
-	zkembed.OpSetACL, zkembed.OpCreateContainer,
-}
-
-var others = []zkembed.Op{
-	zkembed.OpMulti, zkembed.OpMulti, zkembed.OpMultiRead, zkembed.OpExists, zkembed.OpGetData, zkembed.OpGetChildren,
-	zkembed.OpGetChildren2, zkembed.OpGetACL, zkembed.OpSync, zkembed.OpPing, zkembed.OpAuth, zkembed.OpSetWatches,
-	zkembed.OpSetWatches2, zkembed.OpAddWatch, zkembed.OpRemoveWatches, zkembed.OpGetEphemerals,
-	zkembed.OpGetAllChildrenNumber, zkembed.OpWhoAmI, zkembed.OpCloseSession,
-}
-
-func (s *script) request() []byte {
-	op := from(s, writes...)
-	if s.next(2) == 0 {
-		op = from(s, others...)
-	}
-	b := s.body(op)
-	if s.next(24) == 23 {
-		b = b[:s.next(len(b)+1)]
-	}
-	return packet(op, b)
+	return v<<56 | 0x55555555555500 | v
 }
 
 // visitor is one client of the fuzzed server.
@@ -217,7 +99,7 @@ func (v *visitor) refresh() {
 func FuzzOperationsLeaveASoundTree(f *testing.F) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		b := make([]byte, 1500)
+		b := make([]byte, 2500)
 		for i := range b {
 			b[i] = byte(r.Uint32())
 		}
@@ -232,31 +114,43 @@ func FuzzOperationsLeaveASoundTree(f *testing.F) {
 				v.connect()
 			}
 			var followers []*zkembed.Follower
-			sc := &script{b: b[:min(len(b), 4000)], last: "/a"}
-			for len(sc.b) > 0 {
-				v := from(sc, visitors...)
-				switch sc.next(40) {
+			left := choices(b[:min(len(b), 6000)])
+			r := rand.New(&left)
+			g := contract.NewGenerator(r)
+			for len(left) > 0 {
+				v := visitors[r.IntN(len(visitors))]
+				switch r.IntN(40) {
 				case 0, 1:
 					s.Reap()
 				case 2:
 					s.Restart(time.Second)
 				case 3:
 					if len(followers) < 3 {
-						behind := from(sc, 0, time.Millisecond, lag)
+						behind := []time.Duration{0, time.Millisecond, lag}[r.IntN(3)]
 						followers = append(followers, s.AddFollower(behind, sessionOf(v.reply)))
 					}
 				case 4:
 					if len(followers) > 0 {
-						from(sc, followers...).Stop()
+						followers[r.IntN(len(followers))].Stop()
 					}
 				case 5:
-					time.Sleep(time.Duration(sc.next(16)) * time.Second)
+					time.Sleep(time.Duration(r.IntN(16)) * time.Second)
 				case 6:
 					_ = s.ExpireSession(sessionOf(v.reply))
+				case 7:
+					v.ask(packet(zkembed.OpCloseSession, nil))
+					v.connect()
 				default:
-					if v.ask(sc.request()) == nil {
+					op, body := g.Request()
+					if r.IntN(24) == 23 {
+						body = body[:r.IntN(len(body)+1)]
+					}
+					reply := v.ask(packet(zkembed.Op(op), body))
+					if reply == nil {
 						v.connect()
 					}
+					g.Learn(string(reply))
+					g.Zxid = s.Zxid()
 				}
 			}
 			for _, v := range visitors {

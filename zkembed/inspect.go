@@ -233,13 +233,8 @@ func (s *Server) publish(v *view, t txn) {
 
 // notify sends a watch event to one connection.
 func (s *Server) notify(c *conn, t eventType, path string) {
-	e := encoder{b: make([]byte, 4, 64)}
-	e.int(-1)
-	e.long(-1)
-	e.int(0)
-	e.int(int32(t))
-	e.int(3) // connected: the state that every event carries
-	e.string(path)
-	c.send(e.b, s.eventDue(c, path))
+	const connected = 3 // the state that every event carries
+	e := make(encoder, 4, 64).int(-1).long(-1).int(0).int(int32(t)).int(connected).string(path)
+	c.send(e, s.eventDue(c, path))
 	s.count(c.session, OpNotify)
 }

@@ -12,44 +12,40 @@ var errShort = errors.New("zkembed: malformed packet")
 
 // encoder appends Jute's binary form: big-endian numbers, length-prefixed
 // strings and vectors.
-type encoder struct{ b []byte }
+type encoder []byte
 
-func (e *encoder) int(v int32)  { e.b = binary.BigEndian.AppendUint32(e.b, uint32(v)) }
-func (e *encoder) long(v int64) { e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) }
+func (e encoder) int(v int32) encoder  { return binary.BigEndian.AppendUint32(e, uint32(v)) }
+func (e encoder) long(v int64) encoder { return binary.BigEndian.AppendUint64(e, uint64(v)) }
 
-func (e *encoder) bool(v bool) {
+func (e encoder) bool(v bool) encoder {
 	if v {
-		e.b = append(e.b, 1)
-	} else {
-		e.b = append(e.b, 0)
+		return append(e, 1)
 	}
+	return append(e, 0)
 }
 
 // buffer writes nil as length -1: ZooKeeper distinguishes "no data" from "empty
 // data".
-func (e *encoder) buffer(v []byte) {
+func (e encoder) buffer(v []byte) encoder {
 	if v == nil {
-		e.int(-1)
-		return
+		return e.int(-1)
 	}
-	e.int(int32(len(v)))
-	e.b = append(e.b, v...)
+	return append(e.int(int32(len(v))), v...)
 }
 
-func (e *encoder) string(v string) {
+func (e encoder) string(v string) encoder {
 	if v == null {
-		e.int(-1)
-		return
+		return e.int(-1)
 	}
-	e.int(int32(len(v)))
-	e.b = append(e.b, v...)
+	return append(e.int(int32(len(v))), v...)
 }
 
-func (e *encoder) strings(v []string) {
-	e.int(int32(len(v)))
+func (e encoder) strings(v []string) encoder {
+	e = e.int(int32(len(v)))
 	for _, s := range v {
-		e.string(s)
+		e = e.string(s)
 	}
+	return e
 }
 
 // decoder reads Jute's binary form. Its first error sticks, and everything read
@@ -122,11 +118,10 @@ func (d *decoder) string() string {
 
 // refuse makes the packet malformed if a string is [null] that a real server
 // stumbles over.
-func (d *decoder) refuse(v string) string {
+func (d *decoder) refuse(v string) {
 	if v == null {
 		d.fail()
 	}
-	return v
 }
 
 // strings reads a vector of strings. Every item takes at least its length, so a

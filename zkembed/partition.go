@@ -2,7 +2,6 @@ package zkembed
 
 import (
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -53,7 +52,6 @@ type Cut struct {
 type Partition struct {
 	s      *Server
 	cut    Cut
-	heal   sync.Once
 	struck bool // s.mu
 }
 
@@ -73,12 +71,10 @@ func (s *Server) Partition(cut Cut) *Partition {
 
 // Heal ends the partition. A second Heal does nothing.
 func (p *Partition) Heal() {
-	p.heal.Do(func() {
-		p.s.mu.Lock()
-		defer p.s.mu.Unlock()
-		p.s.cuts = slices.DeleteFunc(p.s.cuts, func(q *Partition) bool { return p == q })
-		p.s.wake()
-	})
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.s.cuts = slices.DeleteFunc(p.s.cuts, func(q *Partition) bool { return p == q })
+	p.s.wake()
 }
 
 // Struck reports whether the partition has held anything up so far: a packet of
@@ -92,11 +88,9 @@ func (p *Partition) Struck() bool {
 // Heal ends all partitions.
 func (s *Server) Heal() {
 	s.mu.Lock()
-	cuts := slices.Clone(s.cuts)
-	s.mu.Unlock()
-	for _, p := range cuts {
-		p.Heal()
-	}
+	defer s.mu.Unlock()
+	s.cuts = nil
+	s.wake()
 }
 
 // cut reports whether a connection's packets are held up. mu is held.
@@ -171,7 +165,7 @@ func (s *Server) AddFollower(lag time.Duration, sessions ...int64) *Follower {
 			c.moveTo(f.v)
 		}
 	}
-	s.wg.Go(f.run)
+	s.wg.Go(func() { s.repeat(time.Now(), f.carry, f.kick, f.stop) })
 	return f
 }
 
@@ -242,24 +236,4 @@ func (f *Follower) receive(t txn) {
 	}
 	f.v.tree.zxid = t.zxid
 	f.s.publish(f.v, t)
-}
-
-// run carries what is on the link.
-func (f *Follower) run() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		f.s.mu.Lock()
-		next := f.carry()
-		f.s.mu.Unlock()
-		timer.Reset(time.Until(next))
-		select {
-		case <-timer.C:
-		case <-f.kick:
-		case <-f.stop:
-			return
-		case <-f.s.done:
-			return
-		}
-	}
 }

@@ -1,6 +1,9 @@
 package zkembed
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Flags of a create, as they come over the wire.
 const (
@@ -29,10 +32,7 @@ func (t *tree) prepare(o operation, by author) (change, Code) {
 	case OpDelete:
 		return t.prepareDelete(o, by)
 	case OpSetData:
-		n, code := t.writable(o, by, permWrite)
-		if code == CodeOK && o.version != -1 && o.version != n.version {
-			code = CodeBadVersion
-		}
+		n, code := t.expected(o, by, permWrite)
 		if code != CodeOK {
 			return change{}, code
 		}
@@ -40,26 +40,31 @@ func (t *tree) prepare(o operation, by author) (change, Code) {
 	case OpSetACL:
 		return t.prepareSetACL(o, by)
 	case OpCheck:
-		n, code := t.writable(o, by, permRead)
-		if code == CodeOK && o.version != -1 && o.version != n.version {
-			code = CodeBadVersion
-		}
+		_, code := t.expected(o, by, permRead)
 		return change{op: OpCheck, path: o.path}, code
 	}
 	return t.prepareCreate(o, by)
 }
 
-// writable finds the node and looks at the permission.
-func (t *tree) writable(o operation, by author, perm int32) (*node, Code) {
+// expected finds the node, and looks at the permission and the version: that of
+// the ACL for an administrator.
+func (t *tree) expected(o operation, by author, perm int32) (*node, Code) {
 	if !validPath(o.path) {
 		return nil, CodeBadArguments
 	}
 	n := t.get(o.path)
-	switch {
-	case n == nil:
+	if n == nil {
 		return nil, CodeNoNode
+	}
+	version := n.version
+	if perm == permAdmin {
+		version = n.aversion
+	}
+	switch {
 	case !allowed(n.acl, by.ids, perm):
 		return nil, CodeNoAuth
+	case o.version != -1 && o.version != version:
+		return nil, CodeBadVersion
 	}
 	return n, CodeOK
 }
@@ -72,10 +77,7 @@ func (t *tree) prepareSetACL(o operation, by author) (change, Code) {
 	if !ok {
 		return change{}, CodeInvalidACL
 	}
-	n, code := t.writable(o, by, permAdmin)
-	if code == CodeOK && o.version != -1 && o.version != n.aversion {
-		code = CodeBadVersion
-	}
+	_, code := t.expected(o, by, permAdmin)
 	return change{op: OpSetACL, path: o.path, acl: acl}, code
 }
 
@@ -172,23 +174,17 @@ func (s *Server) write(c *conn, r request) response {
 		ops = []operation{d.operation(r.op)}
 	}
 	t := s.begin()
-	resp := response{}
 	if d.err != nil {
 		s.commit(t)
-		resp.code = CodeMarshallingError
-		return resp
+		return failed(CodeMarshallingError)
 	}
 	results, changes := s.leader.tree.perform(ops, by, t)
 	t.changes = changes
 	s.commit(t)
 	if multi {
-		resp.body = multiBody(results)
-	} else {
-		e := encoder{}
-		e.result(results[0])
-		resp.code, resp.body = results[0].code, e.b
+		return response{body: multiBody(results)}
 	}
-	return resp
+	return response{code: results[0].code, body: encoder{}.result(results[0])}
 }
 
 // perform carries out all the operations or none.
@@ -199,8 +195,8 @@ func (t *tree) perform(ops []operation, by author, tx txn) ([]result, []change) 
 	for i, o := range ops {
 		ch, code := t.prepare(o, by)
 		if code != CodeOK {
-			for j := len(undo) - 1; j >= 0; j-- {
-				undo[j]()
+			for _, takeBack := range slices.Backward(undo) {
+				takeBack()
 			}
 			return rolledBack(ops, i, code), nil
 		}
@@ -230,16 +226,16 @@ func rolledBack(ops []operation, i int, code Code) []result {
 }
 
 // result writes the body that answers one successful operation.
-func (e *encoder) result(r result) {
+func (e encoder) result(r result) encoder {
 	switch r.op {
 	case OpCreate:
-		e.string(r.path)
+		return e.string(r.path)
 	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		e.string(r.path)
-		e.stat(r.stat)
+		return e.string(r.path).stat(r.stat)
 	case OpSetData, OpSetACL:
-		e.stat(r.stat)
+		return e.stat(r.stat)
 	}
+	return e
 }
 
 // multi reads the operations of a multi. Those that cannot be part of one
@@ -290,36 +286,31 @@ func (o operation) inMulti() operation {
 	return o
 }
 
-func (e *encoder) multiHeader(op Op, done bool, code Code) {
-	e.int(int32(op))
-	e.bool(done)
-	e.int(int32(code))
+func (e encoder) multiHeader(op Op, done bool, code Code) encoder {
+	return e.int(int32(op)).bool(done).int(int32(code))
+}
+
+// multiError is the result of a part that failed, or that failed with another.
+func (e encoder) multiError(code Code) encoder {
+	return e.multiHeader(-1, false, code).int(int32(code))
 }
 
 // multiBody is the reply to a multi. When one operation failed, all results
 // are errors: 0 stands before the one that failed.
 func multiBody(results []result) []byte {
 	e := encoder{}
-	ok := true
+	bad := slices.ContainsFunc(results, func(r result) bool { return r.code != CodeOK })
 	for _, r := range results {
-		ok = ok && r.code == CodeOK
-	}
-	for _, r := range results {
-		if !ok {
-			e.multiHeader(-1, false, r.code)
-			e.int(int32(r.code))
-			continue
-		}
-		switch r.op {
-		case OpCreateContainer, OpCreateTTL:
-			e.multiHeader(OpCreate2, false, CodeOK)
+		switch {
+		case bad:
+			e = e.multiError(r.code)
+		case r.op == OpCreateContainer || r.op == OpCreateTTL:
+			e = e.multiHeader(OpCreate2, false, CodeOK).result(r)
 		default:
-			e.multiHeader(r.op, false, CodeOK)
+			e = e.multiHeader(r.op, false, CodeOK).result(r)
 		}
-		e.result(r)
 	}
-	e.multiHeader(-1, true, -1)
-	return e.b
+	return e.multiHeader(-1, true, -1)
 }
 
 // readMulti answers a multiRead: each part succeeds or fails by itself.
@@ -331,18 +322,15 @@ func (c *conn) readMulti(body []byte) response {
 	}
 	e := encoder{}
 	for _, o := range ops {
-		if len(e.b) > maxUnread {
+		if len(e) > maxUnread {
 			return response{code: CodeSystemError, last: true}
 		}
 		o.watch = false
 		if resp := c.readPath(o); resp.code != CodeOK {
-			e.multiHeader(-1, false, resp.code)
-			e.int(int32(resp.code))
+			e = e.multiError(resp.code)
 		} else {
-			e.multiHeader(o.op, false, CodeOK)
-			e.b = append(e.b, resp.body...)
+			e = append(e.multiHeader(o.op, false, CodeOK), resp.body...)
 		}
 	}
-	e.multiHeader(-1, true, -1)
-	return response{body: e.b}
+	return response{body: e.multiHeader(-1, true, -1)}
 }

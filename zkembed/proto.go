@@ -112,18 +112,9 @@ type Stat struct {
 	Pzxid                   int64
 }
 
-func (e *encoder) stat(s Stat) {
-	e.long(s.Czxid)
-	e.long(s.Mzxid)
-	e.long(s.Ctime)
-	e.long(s.Mtime)
-	e.int(s.Version)
-	e.int(s.Cversion)
-	e.int(s.Aversion)
-	e.long(s.EphemeralOwner)
-	e.int(s.DataLength)
-	e.int(s.NumChildren)
-	e.long(s.Pzxid)
+func (e encoder) stat(s Stat) encoder {
+	e = e.long(s.Czxid).long(s.Mzxid).long(s.Ctime).long(s.Mtime).int(s.Version).int(s.Cversion).int(s.Aversion)
+	return e.long(s.EphemeralOwner).int(s.DataLength).int(s.NumChildren).long(s.Pzxid)
 }
 
 // ACL grants the permission bits (read 1, write 2, create 4, delete 8,
@@ -133,13 +124,12 @@ type ACL struct {
 	Scheme, ID string
 }
 
-func (e *encoder) acls(v []ACL) {
-	e.int(int32(len(v)))
+func (e encoder) acls(v []ACL) encoder {
+	e = e.int(int32(len(v)))
 	for _, a := range v {
-		e.int(a.Perms)
-		e.string(a.Scheme)
-		e.string(a.ID)
+		e = e.int(a.Perms).string(a.Scheme).string(a.ID)
 	}
+	return e
 }
 
 // acls reads a list of ACLs; one that is null is empty, and refused as such. An

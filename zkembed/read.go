@@ -48,9 +48,7 @@ func (c *conn) readPath(o operation) response {
 		if n == nil {
 			return failed(CodeNoNode)
 		}
-		e := encoder{}
-		e.stat(n.stat())
-		return response{body: e.b}
+		return response{body: encoder{}.stat(n.stat())}
 	}
 	perm := int32(permRead)
 	if o.op == OpGetACL {
@@ -73,27 +71,23 @@ func (c *conn) readPath(o operation) response {
 }
 
 func (c *conn) readBody(o operation, n *node) []byte {
-	e := encoder{}
 	switch o.op {
 	case OpGetData:
-		e.buffer(n.data)
-		e.stat(n.stat())
+		return encoder{}.buffer(n.data).stat(n.stat())
 	case OpGetACL:
 		acl := n.acl
 		if !allowed(acl, c.ids, permAdmin) {
 			acl = hideDigests(acl)
 		}
-		e.acls(acl)
-		e.stat(n.stat())
-	case OpGetChildren, OpGetChildren2:
-		e.strings(slices.Sorted(maps.Keys(n.children)))
-		if o.op == OpGetChildren2 {
-			e.stat(n.stat())
-		}
+		return encoder{}.acls(acl).stat(n.stat())
 	case OpGetAllChildrenNumber:
-		e.int(c.view.tree.descendants(o.path))
+		return encoder{}.int(c.view.tree.descendants(o.path))
 	}
-	return e.b
+	e := encoder{}.strings(slices.Sorted(maps.Keys(n.children)))
+	if o.op == OpGetChildren2 {
+		e = e.stat(n.stat())
+	}
+	return e
 }
 
 func (t *tree) descendants(path string) int32 {
@@ -120,23 +114,19 @@ func (c *conn) ephemerals(d *decoder) response {
 	paths := slices.DeleteFunc(c.view.tree.ephemeralsOf(c.session.id), func(p string) bool {
 		return !strings.HasPrefix(p, prefix)
 	})
-	e := encoder{}
-	e.strings(paths)
-	return response{body: e.b}
+	return response{body: encoder{}.strings(paths)}
 }
 
 func (c *conn) whoAmI() response {
-	e := encoder{}
-	e.int(int32(len(c.ids)))
+	e := encoder{}.int(int32(len(c.ids)))
 	for _, id := range c.ids {
 		user := id.id
 		if id.scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		e.string(id.scheme)
-		e.string(user)
+		e = e.string(id.scheme).string(user)
 	}
-	return response{body: e.b}
+	return response{body: e}
 }
 
 // request is one packet of a connected client.
@@ -252,12 +242,11 @@ func (c *conn) answer(r request, act Action) response {
 		return c.auth(r.body)
 	case r.op == OpSync:
 		d := &decoder{b: r.body}
-		e := encoder{}
-		e.string(d.string())
+		path := d.string()
 		if d.err != nil {
 			return failed(CodeMarshallingError)
 		}
-		return response{body: e.b}
+		return response{body: encoder{}.string(path)}
 	case r.op.write() && sess.ended:
 		return response{code: CodeSessionExpired, last: true}
 	case r.op.write():
@@ -271,22 +260,19 @@ func (c *conn) reply(r request, resp response, act Action) {
 	if act.kind == actLoseReply {
 		return
 	}
-	e := encoder{b: make([]byte, 4, 20+len(resp.body))}
-	e.int(r.xid)
+	zxid := c.view.tree.zxid
 	if resp.bare {
-		e.long(0)
-	} else {
-		e.long(c.view.tree.zxid)
+		zxid = 0
 	}
-	e.int(int32(resp.code))
+	e := make(encoder, 4, 20+len(resp.body)).int(r.xid).long(zxid).int(int32(resp.code))
 	if resp.code == CodeOK {
-		e.b = append(e.b, resp.body...)
+		e = append(e, resp.body...)
 	}
 	var due time.Time
 	if act.kind == actDelayReply {
 		due = time.Now().Add(act.delay)
 	}
-	c.send(e.b, due)
+	c.send(e, due)
 }
 
 // auth adds an identity to the connection, or ends it.
@@ -298,21 +284,14 @@ func (c *conn) auth(body []byte) response {
 	case d.err != nil:
 		return failed(CodeMarshallingError)
 	case scheme == "digest" && data != nil:
-		c.addIdentity(digest(string(data)))
+		if id := digest(string(data)); !slices.Contains(c.ids, id) {
+			c.ids = append(c.ids, id)
+		}
 	case scheme == "ip":
 	default:
 		return response{code: CodeAuthFailed, bare: true, last: true}
 	}
 	return response{bare: true}
-}
-
-func (c *conn) addIdentity(id identity) {
-	for _, have := range c.ids {
-		if have == id {
-			return
-		}
-	}
-	c.ids = append(c.ids, id)
 }
 
 // touch keeps the session alive. What a follower hears, its leader learns

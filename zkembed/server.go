@@ -1,7 +1,6 @@
 package zkembed
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -50,11 +49,37 @@ func Start(opts ...Option) (*Server, error) {
 		}
 		s.wg.Go(s.accept)
 	}
-	s.wg.Go(s.expireLoop)
+	s.wg.Go(func() { s.repeat(time.Time{}, s.expire, s.kick, nil) })
 	if cfg.reaperInterval > 0 {
-		s.wg.Go(s.reapLoop)
+		s.wg.Go(func() { s.repeat(s.nextReap(), func() time.Time { s.reap(); return s.nextReap() }, nil, nil) })
 	}
 	return s, nil
+}
+
+// repeat calls do, with mu held, at the time next and then at the time that it
+// returns, unless that is zero, and after every kick, until stop or done is
+// closed.
+func (s *Server) repeat(next time.Time, do func() (next time.Time), kick, stop <-chan struct{}) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-timer.C:
+		case <-kick:
+		case <-stop:
+			return
+		case <-s.done:
+			return
+		}
+		s.mu.Lock()
+		next = do()
+		s.mu.Unlock()
+	}
 }
 
 // Addr is host:port of the TCP listener. Without one it is "127.0.0.1:2181", a
@@ -191,71 +216,48 @@ func WithAddr(addr string) Option {
 // WithTick sets ZooKeeper's tickTime, 2 s unless set. Sessions expire on the
 // tick's grid, and the default bounds of session time-outs are 2 and 20 ticks.
 func WithTick(tick time.Duration) Option {
-	return func(c *config) error {
-		if tick < time.Millisecond {
-			return fmt.Errorf("zkembed: tick %v is below 1ms", tick)
-		}
-		c.tick = tick
-		return nil
-	}
+	return option(tick >= time.Millisecond, func(c *config) { c.tick = tick }, "tick %v is below 1ms", tick)
 }
 
 // WithSessionTimeouts limits the time-outs that sessions get. Zero leaves a
 // bound at its default of 2 or 20 ticks.
 func WithSessionTimeouts(lowest, highest time.Duration) Option {
-	return func(c *config) error {
-		if lowest < 0 || highest < 0 || lowest > highest && highest > 0 {
-			return fmt.Errorf("zkembed: session time-outs from %v to %v: want 0 <= lowest <= highest", lowest, highest)
-		}
-		c.minTime, c.maxTime = lowest, highest
-		return nil
-	}
+	return option(lowest >= 0 && highest >= 0 && (lowest <= highest || highest == 0),
+		func(c *config) { c.minTime, c.maxTime = lowest, highest },
+		"session time-outs from %v to %v: want 0 <= lowest <= highest", lowest, highest)
 }
 
 // WithReaper sets how often empty containers and outlived TTL nodes are
 // removed, one minute unless set. With zero only [Server.Reap] removes them.
 func WithReaper(interval time.Duration) Option {
-	return func(c *config) error {
-		if interval < 0 {
-			return fmt.Errorf("zkembed: negative reaper interval %v", interval)
-		}
-		c.reaperInterval = interval
-		return nil
-	}
+	return option(interval >= 0, func(c *config) { c.reaperInterval = interval }, "negative reaper interval %v", interval)
 }
 
 // WithPingLateness makes the leader ping its followers up to so much later than
 // half a tick after the ping before, by chance. Unless given, it is on time.
 func WithPingLateness(most time.Duration) Option {
-	return func(c *config) error {
-		if most < 0 {
-			return fmt.Errorf("zkembed: negative ping lateness %v", most)
-		}
-		c.pingLateness = most
-		return nil
-	}
+	return option(most >= 0, func(c *config) { c.pingLateness = most }, "negative ping lateness %v", most)
 }
 
 // WithMaxPacket sets ZooKeeper's jute.maxbuffer, 0xfffff unless set: on a
 // larger packet the server closes the connection.
 func WithMaxPacket(bytes int) Option {
-	return func(c *config) error {
-		if bytes < 64 {
-			return fmt.Errorf("zkembed: packets of %d bytes: want 64 or more", bytes)
-		}
-		c.maxPacket = bytes
-		return nil
-	}
+	return option(bytes >= 64, func(c *config) { c.maxPacket = bytes }, "packets of %d bytes: want 64 or more", bytes)
 }
 
 // WithLogger has the server log connections and sessions. Without it the server
 // logs nothing.
 func WithLogger(log *slog.Logger) Option {
+	return option(log != nil, func(c *config) { c.log = log }, "nil logger")
+}
+
+// option sets something that is sound, or is an error that says what is wrong.
+func option(sound bool, set func(*config), wrong string, args ...any) Option {
 	return func(c *config) error {
-		if log == nil {
-			return errors.New("zkembed: nil logger")
+		if !sound {
+			return fmt.Errorf("zkembed: "+wrong, args...)
 		}
-		c.log = log
+		set(c)
 		return nil
 	}
 }

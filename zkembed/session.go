@@ -51,9 +51,7 @@ func (s *Server) resume(id int64, passwd []byte, ms int32) *session {
 		return nil
 	}
 	// An older connection goes first, whether the password is right or not.
-	if sess.conn != nil {
-		sess.conn.kill()
-	}
+	sess.cutOff()
 	if subtle.ConstantTimeCompare(sess.passwd[:], passwd) != 1 {
 		return nil
 	}
@@ -75,7 +73,7 @@ func (s *Server) extend(sess *session) {
 
 // endSession deletes the session and its ephemeral nodes under one zxid. mu
 // is held.
-func (s *Server) endSession(sess *session) txn {
+func (s *Server) endSession(sess *session) {
 	t := s.begin()
 	for _, path := range s.leader.tree.ephemeralsOf(sess.id) {
 		t.changes = append(t.changes, s.leader.tree.deletion(path))
@@ -87,34 +85,13 @@ func (s *Server) endSession(sess *session) txn {
 	sess.ended = true
 	delete(s.sessions, sess.id)
 	s.commit(t)
-	return t
 }
 
-// expireLoop ends the sessions whose time has come. It sleeps until the nearest
-// known end, so an idle server does nothing.
-func (s *Server) expireLoop() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		if next, ok := s.expireDue(); ok {
-			timer.Reset(time.Until(next))
-		} else {
-			timer.Stop()
-		}
-		select {
-		case <-timer.C:
-		case <-s.kick:
-		case <-s.done:
-			return
-		}
-	}
-}
-
-func (s *Server) expireDue() (next time.Time, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// expire ends the sessions whose time has come, and returns the nearest end of
+// the others; zero without one, so an idle server does nothing. mu is held.
+func (s *Server) expire() (next time.Time) {
 	if s.stopped {
-		return next, false
+		return next
 	}
 	now := time.Now()
 	for _, sess := range s.sessions {
@@ -122,11 +99,11 @@ func (s *Server) expireDue() (next time.Time, ok bool) {
 		case !now.Before(sess.expires):
 			s.cfg.log.Debug("session expired", "session", sessionName(sess.id))
 			s.endSession(sess)
-		case !ok || sess.expires.Before(next):
-			next, ok = sess.expires, true
+		case next.IsZero() || sess.expires.Before(next):
+			next = sess.expires
 		}
 	}
-	return next, ok
+	return next
 }
 
 // sessionName writes a session id as ZooKeeper does.

@@ -85,7 +85,7 @@ type tree struct {
 
 func newTree() *tree {
 	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{}}
-	for _, p := range []string{"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
+	for _, p := range preset {
 		t.nodes[p] = &node{data: []byte{}, acl: openACL, children: map[string]struct{}{}}
 		if p != "/" {
 			t.nodes[parentOf(p)].children[nameOf(p)] = struct{}{}
@@ -266,11 +266,8 @@ func forbiddenRune(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// special are the nodes that are always there and cannot be deleted.
-func special(path string) bool {
-	switch path {
-	case "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config":
-		return true
-	}
-	return false
-}
+// preset are the nodes that are always there, parents first.
+var preset = []string{"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"}
+
+// special reports whether a node is preset, and so cannot be deleted.
+func special(path string) bool { return slices.Contains(preset, path) }

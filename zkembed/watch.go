@@ -25,7 +25,6 @@ const (
 type watchTable struct {
 	paths map[string]map[*conn]mode
 	conns map[*conn]map[string]struct{}
-	deep  int // recursive watches: without any, ancestors are not searched
 }
 
 func newWatchTable() *watchTable {
@@ -36,9 +35,6 @@ func newWatchTable() *watchTable {
 // new watch replaces any watch of the connection there: a getData with a watch
 // turns a persistent watch into one that fires once.
 func (w *watchTable) set(path string, c *conn, m mode) {
-	if w.paths[path][c] == recursive {
-		w.deep--
-	}
 	if m == unwatched {
 		if delete(w.paths[path], c); len(w.paths[path]) == 0 {
 			delete(w.paths, path)
@@ -47,9 +43,6 @@ func (w *watchTable) set(path string, c *conn, m mode) {
 			delete(w.conns, c)
 		}
 		return
-	}
-	if m == recursive {
-		w.deep++
 	}
 	if w.paths[path] == nil {
 		w.paths[path] = map[*conn]mode{}
@@ -75,28 +68,25 @@ func (w *watchTable) count() int {
 	return n
 }
 
-// trigger calls emit once for every connection that watches for the event,
-// and uses up the one-shot watches.
+// trigger calls emit for every connection that watches for the event, once for
+// each of its watches, and uses up the one-shot watches.
 func (w *watchTable) trigger(path string, t eventType, emit func(*conn)) {
-	told := map[*conn]bool{}
 	for c, m := range w.paths[path] {
 		if t == eventChildrenChanged && m == recursive {
 			continue
 		}
-		told[c] = true
 		emit(c)
 		if m == oneShot {
 			w.set(path, c, unwatched)
 		}
 	}
-	if w.deep == 0 || t == eventChildrenChanged {
+	if t == eventChildrenChanged {
 		return
 	}
 	for p := path; p != "/"; {
 		p = parentOf(p)
 		for c, m := range w.paths[p] {
-			if m == recursive && !told[c] {
-				told[c] = true
+			if m == recursive {
 				emit(c)
 			}
 		}
@@ -213,9 +203,7 @@ func (c *conn) watchRequest(o operation) response {
 			return failed(CodeMarshallingError)
 		}
 		c.watchAlways(o.path, m)
-		e := encoder{}
-		e.int(0)
-		return response{body: e.b}
+		return response{body: encoder{}.int(0)}
 	}
 	if o.flags < watcherChildren || o.flags > watcherAny {
 		return failed(CodeMarshallingError)

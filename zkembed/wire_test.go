@@ -13,8 +13,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -73,49 +75,29 @@ func FuzzNoBytesFromAClientUpsetTheServer(f *testing.F) {
 		_, _ = nc.Write(b)
 		_ = nc.Close()
 		wg.Wait()
-		requireAlive(t, s)
+		require.Equal(t, "imok", fourLetters(t, s, "ruok"))
 	})
-}
-
-func requireAlive(t *testing.T, s *zkembed.Server) {
-	t.Helper()
-	nc, err := s.Dial("", "", time.Second)
-	require.NoError(t, err)
-	defer nc.Close()
-	require.NoError(t, coordtest.Err(nc.Write([]byte("ruok"))))
-	answer, err := io.ReadAll(nc)
-	require.NoError(t, err)
-	require.Equal(t, "imok", string(answer))
 }
 
 // A client that sends requests and never reads is made to wait. It costs the
 // server no memory, and its other clients no time.
 func TestAClientThatDoesNotReadIsHeldBack(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		require.NoError(t, coordtest.Err(c.Create("/big", make([]byte, 1<<19), 0, open)))
-		nc, err := s.Dial("", "", time.Second)
-		require.NoError(t, err)
-		require.NoError(t, coordtest.Err(nc.Write(hello(0))))
-		_, err = io.ReadFull(nc, make([]byte, 40))
-		require.NoError(t, err)
+		w, _ := greeted(t, s)
 		before := s.Counts()
-		stuck := make(chan error, 1)
-		go func() {
-			for {
-				if _, err := nc.Write(packet(zkembed.OpGetData, append(jute("/big"), make([]byte, 1<<16)...))); err != nil {
-					stuck <- err
-					return
-				}
+		stuck := coordtest.Go(func() (err error) {
+			for err == nil {
+				_, err = w.nc.Write(packet(zkembed.OpGetData, append(jute("/big"), make([]byte, 1<<16)...)))
 			}
-		}()
+			return err
+		})
 		synctest.Wait()
 		require.Less(t, s.Counts().Since(before)[zkembed.OpGetData], 20)
 		create(t, c, "/other", 0)
 		time.Sleep(10*T + time.Minute) // its session expires, and the server cuts it
 		require.Error(t, <-stuck)
 		require.Len(t, s.Sessions(), 1)
-		require.NoError(t, nc.Close())
 	})
 }
 
@@ -174,37 +156,22 @@ func TestCloseEndsEverythingAndCanBeRepeated(t *testing.T) {
 func TestClientsOverTCPCountTogetherWithoutALoss(t *testing.T) {
 	s := start(t)
 	const clients, each = 8, 100
-	var wg sync.WaitGroup
-	errs := make(chan error, clients)
-	first, err := connectTCP(s)
-	require.NoError(t, err)
-	defer first.Close()
+	first := zktest.Connect(t, s.Addr(), T)
 	create(t, first, "/n", 0)
+	var all errgroup.Group
 	for range clients {
-		wg.Go(func() { errs <- increment(s, each) })
+		c := zktest.Connect(t, s.Addr(), T)
+		all.Go(func() error { return increment(c, each) })
 	}
-	wg.Wait()
-	for range clients {
-		require.NoError(t, <-errs)
-	}
+	require.NoError(t, all.Wait())
 	_, stat, err := first.Get("/n")
 	require.NoError(t, err)
 	require.EqualValues(t, clients*each, stat.Version)
 	require.EqualValues(t, clients*each, stat.DataLength)
 }
 
-func connectTCP(s *zkembed.Server) (*zk.Conn, error) {
-	c, _, err := zk.Connect([]string{s.Addr()}, T, zk.WithLogger(quiet{}))
-	return c, err
-}
-
 // increment makes the data of /n longer by compare-and-set.
-func increment(s *zkembed.Server, times int) error {
-	c, err := connectTCP(s)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func increment(c *zk.Conn, times int) error {
 	for done := 0; done < times; {
 		data, stat, err := c.Get("/n")
 		if err != nil {
@@ -286,17 +253,14 @@ func multiRead(path string, times int) []byte {
 }
 
 func TestOneConnectionHasABoundedAmountUnread(t *testing.T) {
-	inVirtualTime(t, func(t *testing.T, s *zkembed.Server) {
-		c := client(t, s)
+	withClient(t, func(t *testing.T, s *zkembed.Server, c *zk.Conn) {
 		require.NoError(t, coordtest.Err(c.Create("/big", make([]byte, 1e6), 0, open)))
-		long := dialled(t, s, hello(0))
-		require.NoError(t, coordtest.Err(long.frame(time.Second)))
+		long, _ := greeted(t, s)
 		long.send(multiRead("/big", 54))
 		require.Equal(t, zkembed.CodeSystemError, long.code())
 
 		const replies, each = 40, 20 << 20
-		unread := dialled(t, s, hello(0))
-		require.NoError(t, coordtest.Err(unread.frame(time.Second)))
+		unread, _ := greeted(t, s)
 		before := s.Counts()
 		go func() {
 			for range replies {

@@ -3,6 +3,7 @@ package zktest
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,15 +20,7 @@ const (
 )
 
 func (b Backend) String() string {
-	switch b {
-	case Embedded:
-		return "embedded"
-	case Real:
-		return "real"
-	case Ensemble:
-		return "ensemble"
-	}
-	return fmt.Sprintf("Backend(%d)", int(b))
+	return [...]string{Embedded: "embedded", Real: "real", Ensemble: "ensemble"}[b]
 }
 
 // Switch is the environment variable that selects the servers tests run
@@ -107,26 +100,21 @@ func decide(b Backend, choice string, ci bool, missing error) (skip string, err 
 	return "", fmt.Errorf("real ZooKeeper is needed (%s=%q, CI set: %t): %w", Switch, choice, ci, missing)
 }
 
-// sharedServer returns the real server that the tests of this binary share,
-// started by the first that asks.
-func sharedServer(t testing.TB) *Server {
-	t.Helper()
-	host.serverOnce.Do(func() { host.server, host.serverErr = startAlone(nil) })
-	if host.serverErr != nil {
-		t.Fatal(host.serverErr)
-	}
-	return host.server
+// shared are servers that all tests of this binary use, started by the first
+// that asks.
+type shared[S any] struct {
+	once    sync.Once
+	servers S
+	err     error
 }
 
-// sharedEnsemble returns the ensemble that the tests of this binary share,
-// started by the first that asks.
-func sharedEnsemble(t testing.TB) *Ens {
+func (s *shared[S]) get(t testing.TB, start func([]ServerOption) (S, error)) S {
 	t.Helper()
-	host.ensOnce.Do(func() { host.ens, host.ensErr = startEnsemble(nil) })
-	if host.ensErr != nil {
-		t.Fatal(host.ensErr)
+	s.once.Do(func() { s.servers, s.err = start(nil) })
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	return host.ens
+	return s.servers
 }
 
 // RequireReal returns a running real server of the test's own, which it may
@@ -134,25 +122,27 @@ func sharedEnsemble(t testing.TB) *Ens {
 // skipped or fails: see Require.
 func RequireReal(t testing.TB, opts ...ServerOption) *Server {
 	t.Helper()
-	Require(t, Real)
-	s, err := startAlone(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.close(t.Failed(), t.Name()) })
-	return s
+	return ownServers(t, Real, startAlone, opts)
 }
 
 // RequireEnsemble returns a running ensemble of three of the test's own.
 func RequireEnsemble(t testing.TB, opts ...ServerOption) *Ens {
 	t.Helper()
-	Require(t, Ensemble)
-	e, err := startEnsemble(opts)
+	return ownServers(t, Ensemble, startEnsemble, opts)
+}
+
+// ownServers starts servers that end with the test.
+func ownServers[S interface{ close(bool, string) }](
+	t testing.TB, b Backend, start func([]ServerOption) (S, error), opts []ServerOption,
+) S {
+	t.Helper()
+	Require(t, b)
+	s, err := start(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.close(t.Failed(), t.Name()) })
-	return e
+	t.Cleanup(func() { s.close(t.Failed(), t.Name()) })
+	return s
 }
 
 // NewEmbedded returns a world on an embedded server of its own, with a real
@@ -195,14 +185,6 @@ func embeddedEphemerals(s *zkembed.Server, root string) (found []string) {
 
 func describeEphemeral(path string, owner int64) string {
 	return fmt.Sprintf("%s (session 0x%x)", path, owner)
-}
-
-// bringUp undoes what keeps the embedded server from expiring its sessions.
-func (w *World) bringUp(s *zkembed.Server) {
-	s.Heal()
-	if w.crashed {
-		s.Resume()
-	}
 }
 
 const (

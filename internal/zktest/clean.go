@@ -1,7 +1,7 @@
 package zktest
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -18,19 +18,17 @@ const graceAfterTimeout = 2 * time.Second
 // its clients are closed or dead.
 func (w *World) cleanUp() {
 	w.t.Helper()
-	if w.admin != nil {
-		w.admin.Close()
-	}
-	for _, p := range w.proxies {
-		p.Close()
-	}
 	if s, ok := w.servers.(*zkembed.Server); ok {
-		w.bringUp(s)
+		s.Heal() // what keeps it from expiring its sessions
+		if w.crashed {
+			s.Resume()
+		}
 		w.checkNodes(func() ([]string, error) { return embeddedEphemerals(s, w.root), nil })
 		w.checkWatches()
 		return
 	}
-	if w.private && !w.alive() {
+	serves := func(s *Server) bool { return s.Alive() && s.Mode() != "" }
+	if w.private && !slices.ContainsFunc(w.realServers(), serves) {
 		return // the test left its own servers dead; nothing can be left on them
 	}
 	conn, err := connect(w.ConnectString(), SessionTimeout, func(zk.Event) {})
@@ -42,7 +40,14 @@ func (w *World) cleanUp() {
 	if err := conn.AddAuth("digest", []byte(superUser)); err != nil {
 		w.t.Errorf("cleaning up %s: %v", w.root, err)
 	}
-	w.checkNodes(func() ([]string, error) { return ephemerals(conn, w.root) })
+	w.checkNodes(func() (found []string, err error) {
+		err = walk(conn, w.root, func(path string, stat *zk.Stat) {
+			if stat.EphemeralOwner != 0 {
+				found = append(found, describeEphemeral(path, stat.EphemeralOwner))
+			}
+		})
+		return found, err
+	})
 	w.checkWatches()
 	if !poll(graceAfterTimeout, func() bool { err = removeTree(conn, w.root); return err == nil }) { // it may throttle
 		w.t.Errorf("cleaning up: %v", err)
@@ -90,23 +95,13 @@ func (w *World) Watched() []string {
 		}
 	}
 	for _, s := range w.realServers() {
-		found, err := watchPaths(s.Addr(), w.root)
+		found, err := s.watchPaths(w.root)
 		if err != nil {
 			continue // a dead server watches nothing
 		}
 		paths = append(paths, found...)
 	}
 	return paths
-}
-
-// alive reports whether one of the world's real servers serves.
-func (w *World) alive() bool {
-	for _, s := range w.realServers() {
-		if s.Alive() && s.Mode() != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // realServers returns the world's real servers; none on the embedded backend.
@@ -118,18 +113,4 @@ func (w *World) realServers() []*Server {
 		return s.Servers()
 	}
 	return nil
-}
-
-// ephemerals lists the ephemeral nodes below root.
-func ephemerals(conn *zk.Conn, root string) ([]string, error) {
-	var found []string
-	err := walk(conn, root, func(path string, stat *zk.Stat) {
-		if stat.EphemeralOwner != 0 {
-			found = append(found, describeEphemeral(path, stat.EphemeralOwner))
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("zktest: %w", err)
-	}
-	return found, nil
 }

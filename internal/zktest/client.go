@@ -255,7 +255,7 @@ func (s *Server) DropConn(id int64) error {
 // timeoutOf returns the negotiated time-out of a session that is connected
 // here, 10 s for any other.
 func (s *Server) timeoutOf(id int64) time.Duration {
-	timeouts, err := sessionTimeouts(s.Addr())
+	timeouts, err := s.sessionTimeouts()
 	if timeout, ok := timeouts[id]; ok && err == nil {
 		return timeout
 	}

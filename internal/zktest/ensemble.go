@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 // Ens is three real servers that elect a leader among themselves.
@@ -23,9 +25,8 @@ func startEnsemble(opts []ServerOption) (_ *Ens, err error) {
 			e.close(true, "start")
 		}
 	}()
-	cfg := newServerConfig(opts)
 	for id := 1; id <= 3; id++ {
-		s, err := newServer(id, cfg)
+		s, err := newServer(id, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +39,7 @@ func startEnsemble(opts []ServerOption) (_ *Ens, err error) {
 			e.peers = append(e.peers, p)
 		}
 	}
-	if err := e.introduce(cfg.links); err != nil {
+	if err := e.introduce(); err != nil {
 		return nil, err
 	}
 	for _, s := range e.servers {
@@ -50,22 +51,23 @@ func startEnsemble(opts []ServerOption) (_ *Ens, err error) {
 }
 
 // introduce writes the addresses of the others into each server's
-// configuration: their quorum ports, behind a proxy of the server's own if
-// links is set, and their election ports.
-func (e *Ens) introduce(links bool) error {
+// configuration: their quorum ports, behind a proxy of the server's own if it
+// is to have links, and their election ports.
+func (e *Ens) introduce() error {
 	for i, s := range e.servers {
 		link := &Link{}
 		e.links = append(e.links, link)
 		for j, other := range e.servers {
-			quorum, election := e.peers[2*j].number, e.peers[2*j+1].number
-			if links && i != j {
-				var err error
-				if quorum, err = link.add(quorum); err != nil {
+			quorum, election := fmt.Sprintf("127.0.0.1:%d", e.peers[2*j].number), e.peers[2*j+1].number
+			if s.config.links && i != j {
+				p, err := proxy.NewRaw(quorum)
+				if err != nil {
 					return err
 				}
+				link.proxies = append(link.proxies, p)
+				quorum = p.Addr()
 			}
-			key := fmt.Sprintf("server.%d", other.id)
-			s.config.lines[key] = fmt.Sprintf("127.0.0.1:%d:%d", quorum, election)
+			s.config.lines[fmt.Sprintf("server.%d", other.id)] = fmt.Sprintf("%s:%d", quorum, election)
 		}
 	}
 	return nil
@@ -120,13 +122,7 @@ func (e *Ens) Followers() []*Server {
 	for a := range e.ask(nil) {
 		modes[a.server] = a.mode
 	}
-	var followers []*Server
-	for _, s := range e.servers {
-		if modes[s] == "follower" {
-			followers = append(followers, s)
-		}
-	}
-	return followers
+	return slices.DeleteFunc(slices.Clone(e.servers), func(s *Server) bool { return modes[s] != "follower" })
 }
 
 // role is a server's answer about its role.
@@ -152,32 +148,28 @@ func (e *Ens) ask(except []*Server) <-chan role {
 // ExpireSession ends a session as if it had expired, through any server that
 // answers.
 func (e *Ens) ExpireSession(id int64) error {
-	return e.any(func(s *Server) error { return s.ExpireSession(id) })
-}
-
-// DropConn makes the server that a session is connected to close that
-// connection; the session lives on.
-func (e *Ens) DropConn(id int64) error {
-	for _, s := range e.servers {
-		if timeouts, err := sessionTimeouts(s.Addr()); err == nil {
-			if _, ok := timeouts[id]; ok {
-				return s.DropConn(id)
-			}
-		}
-	}
-	return fmt.Errorf("zktest: no server has a connection of session 0x%x", id)
-}
-
-func (e *Ens) any(do func(*Server) error) error {
 	var errs []error
 	for _, s := range e.servers {
-		err := do(s)
+		err := s.ExpireSession(id)
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// DropConn makes the server that a session is connected to close that
+// connection; the session lives on.
+func (e *Ens) DropConn(id int64) error {
+	for _, s := range e.servers {
+		if timeouts, err := s.sessionTimeouts(); err == nil {
+			if _, ok := timeouts[id]; ok {
+				return s.DropConn(id)
+			}
+		}
+	}
+	return fmt.Errorf("zktest: no server has a connection of session 0x%x", id)
 }
 
 func (e *Ens) close(keepLogs bool, label string) {

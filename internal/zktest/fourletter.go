@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,9 +14,9 @@ import (
 // one takes as long.
 const answerWithin = 2 * time.Second
 
-// fourLetter sends one of ZooKeeper's four-letter words and returns the answer.
-func fourLetter(addr, word string) (string, error) {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
+// FourLetter sends a four-letter word and returns the answer.
+func (s *Server) FourLetter(word string) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
 		return "", err
 	}
@@ -28,61 +29,58 @@ func fourLetter(addr, word string) (string, error) {
 	}
 	answer, err := io.ReadAll(conn)
 	if err != nil && len(answer) == 0 {
-		return "", fmt.Errorf("zktest: %s from %s: %w", word, addr, err)
+		return "", fmt.Errorf("zktest: %s from %s: %w", word, s.Addr(), err)
 	}
 	return string(answer), nil
 }
 
-// mode returns the role a server reports (standalone, leader, follower), ""
-// while it serves no clients.
-func mode(addr string) string { return srvr(addr, "Mode: ") }
-
-// version returns the version a server reports, "" while it serves no clients.
-func version(addr string) string {
-	number, _, _ := strings.Cut(srvr(addr, "Zookeeper version: "), "-")
-	return number
-}
-
-// srvr returns the rest of the line with that beginning in a server's answer to
-// srvr, "" while it serves no clients.
-func srvr(addr, begin string) string {
-	answer, err := fourLetter(addr, "srvr")
+// line returns the rest of the line with that beginning in the server's answer.
+func (s *Server) line(word, begin string) (string, error) {
+	answer, err := s.FourLetter(word)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	for line := range strings.Lines(answer) {
 		if rest, ok := strings.CutPrefix(line, begin); ok {
-			return strings.TrimSpace(rest)
+			return strings.TrimSpace(rest), nil
 		}
 	}
-	return ""
+	return "", fmt.Errorf("zktest: %s from %s: no line begins with %q", word, s.Addr(), begin)
 }
 
-// mntr returns one number of the server's monitoring output, such as
-// zk_watch_count.
-func mntr(addr, key string) (int64, error) {
-	answer, err := fourLetter(addr, "mntr")
+// Mode returns the role the server reports: standalone, leader or follower; ""
+// while it serves no clients.
+func (s *Server) Mode() string {
+	mode, _ := s.line("srvr", "Mode: ")
+	return mode
+}
+
+// Version returns the version the server reports, such as 3.8.0; "" while it
+// serves no clients.
+func (s *Server) Version() string {
+	text, _ := s.line("srvr", "Zookeeper version: ")
+	number, _, _ := strings.Cut(text, "-")
+	return number
+}
+
+// Mntr returns one number from the server's monitoring output, such as
+// zk_watch_count or zk_ephemerals_count.
+func (s *Server) Mntr(key string) (int64, error) {
+	value, err := s.line("mntr", key+"\t")
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(answer) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), "\t")
-		if !ok || name != key {
-			continue
-		}
-		f, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, addr, value)
-		}
-		return int64(f), nil
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return 0, fmt.Errorf("zktest: mntr %s of %s is %q, not a number", key, s.Addr(), value)
 	}
-	return 0, fmt.Errorf("zktest: mntr of %s has no key %q", addr, key)
+	return int64(f), nil
 }
 
 // watchPaths returns the paths at and below prefix that are watched through
 // this server, once for each session.
-func watchPaths(addr, prefix string) ([]string, error) {
-	answer, err := fourLetter(addr, "wchp")
+func (s *Server) watchPaths(prefix string) ([]string, error) {
+	answer, err := s.FourLetter("wchp")
 	if err != nil {
 		return nil, err
 	}
@@ -106,30 +104,21 @@ func inNamespace(path, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
+// session is what cons says of the session of a connection.
+var session = regexp.MustCompile(`sid=0x([0-9a-f]+),.*,to=(\d+)`)
+
 // sessionTimeouts returns the negotiated time-out of every session that is
 // connected to this server.
-func sessionTimeouts(addr string) (map[int64]time.Duration, error) {
-	answer, err := fourLetter(addr, "cons")
+func (s *Server) sessionTimeouts() (map[int64]time.Duration, error) {
+	answer, err := s.FourLetter("cons")
 	if err != nil {
 		return nil, err
 	}
 	timeouts := map[int64]time.Duration{}
-	for line := range strings.Lines(answer) {
-		var id int64
-		var timeout time.Duration
-		for field := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("(),", r) }) {
-			if hex, ok := strings.CutPrefix(field, "sid=0x"); ok {
-				u, _ := strconv.ParseUint(hex, 16, 64)
-				id = int64(u)
-			}
-			if ms, ok := strings.CutPrefix(field, "to="); ok {
-				n, _ := strconv.Atoi(ms)
-				timeout = time.Duration(n) * time.Millisecond
-			}
-		}
-		if id != 0 {
-			timeouts[id] = timeout
-		}
+	for _, match := range session.FindAllStringSubmatch(answer, -1) {
+		id, _ := strconv.ParseUint(match[1], 16, 64)
+		ms, _ := strconv.Atoi(match[2])
+		timeouts[int64(id)] = time.Duration(ms) * time.Millisecond
 	}
 	return timeouts, nil
 }

@@ -11,42 +11,37 @@ import (
 	"sync"
 )
 
-// host is what all tests of this binary share: the thread that forks, the
-// folder of the servers' data, the shared servers.
+// host is what all tests of this binary share: the folder of the servers' data,
+// the shared servers.
 var host hostState
 
 type hostState struct {
 	mu       sync.Mutex
-	requests chan func()
 	dir      string
 	sweeper  *exec.Cmd
 	sweepEnd func() // closes the pipe the sweeper reads
 
-	server     *Server
-	serverErr  error
-	serverOnce sync.Once
-	ens        *Ens
-	ensErr     error
-	ensOnce    sync.Once
+	server shared[*Server]
+	ens    shared[*Ens]
 }
 
-// spawn runs fork on the one thread that lives until close.
-func (h *hostState) spawn(fork func() error) error {
-	h.mu.Lock()
-	if h.requests == nil {
-		requests := make(chan func())
-		h.requests = requests
-		go func() {
-			lockThread()
-			for f := range requests {
-				f()
-			}
-		}()
-	}
-	requests := h.requests
-	h.mu.Unlock()
+// forks goes to the one thread that starts processes, and lives until it is
+// closed.
+var forks = sync.OnceValue(func() chan<- func() {
+	requests := make(chan func())
+	go func() {
+		lockThread()
+		for f := range requests {
+			f()
+		}
+	}()
+	return requests
+})
+
+// spawn runs fork on the thread for it.
+func spawn(fork func() error) error {
 	result := make(chan error, 1)
-	requests <- func() { result <- fork() }
+	forks() <- func() { result <- fork() }
 	return <-result
 }
 
@@ -97,11 +92,11 @@ func (h *hostState) makeBase() error {
 // set, the logs go to the artefacts first.
 func (h *hostState) close(keepLogs bool) {
 	label := "shared-" + filepath.Base(os.Args[0]) // the binary is named after the package
-	if h.server != nil {
-		h.server.close(keepLogs, label)
+	if s := h.server.servers; s != nil {
+		s.close(keepLogs, label)
 	}
-	if h.ens != nil {
-		h.ens.close(keepLogs, label)
+	if e := h.ens.servers; e != nil {
+		e.close(keepLogs, label)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,10 +105,7 @@ func (h *hostState) close(keepLogs bool) {
 		_ = h.sweeper.Wait()
 		_ = os.RemoveAll(h.dir)
 	}
-	if h.requests != nil {
-		close(h.requests)
-	}
-	h.requests, h.sweeper, h.dir = nil, nil, ""
+	close(forks())
 }
 
 // ArtefactDir returns the folder in which files of a failed test are kept:

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -30,17 +29,6 @@ func NewProxy(t testing.TB, addr string) *Proxy {
 // the others that is. It exists in ensembles started WithQuorumLinks, and
 // carries something only while the server follows.
 type Link struct{ proxies []*proxy.Proxy }
-
-// add makes a proxy in front of another server's quorum port and returns the
-// proxy's port.
-func (l *Link) add(quorumPort int) (int, error) {
-	p, err := proxy.NewRaw(fmt.Sprintf("127.0.0.1:%d", quorumPort))
-	if err != nil {
-		return 0, err
-	}
-	l.proxies = append(l.proxies, p)
-	return p.Port(), nil
-}
 
 // Link returns the way from the given server to its leader.
 func (e *Ens) Link(of *Server) *Link {
@@ -114,13 +102,8 @@ func (l *Link) close() {
 // test's own.
 func (w *World) Crash() {
 	w.t.Helper()
-	w.mustBePrivate("Crash")
+	w.toAll("Crash", (*zkembed.Server).Stop, (*Server).Kill)
 	w.crashed = true
-	if w.backend == Embedded {
-		w.Embedded().Stop()
-		return
-	}
-	w.eachServer((*Server).Kill)
 }
 
 // Recover starts the servers again after Crash, on the same addresses, with all
@@ -128,14 +111,8 @@ func (w *World) Crash() {
 // returns when they serve.
 func (w *World) Recover() {
 	w.t.Helper()
-	w.mustBePrivate("Recover")
+	w.toAll("Recover", (*zkembed.Server).Resume, (*Server).Launch, (*Server).AwaitReady)
 	w.crashed = false
-	if w.backend == Embedded {
-		w.Embedded().Resume()
-	} else {
-		w.eachServer((*Server).Launch)
-		w.eachServer((*Server).AwaitReady)
-	}
 	w.awaitAdmin()
 }
 
@@ -145,24 +122,36 @@ func (w *World) Recover() {
 // servers must be the test's own.
 func (w *World) Freeze() {
 	w.t.Helper()
-	w.mustBePrivate("Freeze")
-	if w.backend == Embedded {
-		w.frozen = w.Embedded().Partition(zkembed.Cut{NewConns: zkembed.AcceptDial})
-		return
-	}
-	w.eachServer((*Server).Stop)
+	w.toAll("Freeze", func(s *zkembed.Server) {
+		w.frozen = s.Partition(zkembed.Cut{NewConns: zkembed.AcceptDial})
+	}, (*Server).Stop)
 }
 
 // Thaw ends Freeze.
 func (w *World) Thaw() {
 	w.t.Helper()
-	w.mustBePrivate("Thaw")
-	if w.backend == Embedded {
-		w.frozen.Heal()
-	} else {
-		w.eachServer((*Server).Continue)
-	}
+	w.toAll("Thaw", func(*zkembed.Server) { w.frozen.Heal() }, (*Server).Continue)
 	w.awaitAdmin()
+}
+
+// toAll does something to the embedded server, or one thing after the other to
+// all real ones, which must be the test's own.
+func (w *World) toAll(what string, embedded func(*zkembed.Server), real ...func(*Server) error) {
+	w.t.Helper()
+	if s, ok := w.servers.(*zkembed.Server); ok {
+		embedded(s)
+		return
+	}
+	if !w.private {
+		w.t.Fatalf("%s would hit other tests too: use EachPrivate or NewPrivate", what)
+	}
+	for _, do := range real {
+		for _, s := range w.realServers() {
+			if err := do(s); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // awaitAdmin waits until the Admin client, if there is one, is connected again.
@@ -170,21 +159,5 @@ func (w *World) awaitAdmin() {
 	w.t.Helper()
 	if w.admin != nil {
 		Eventually(w.t, readyWithin, func() bool { return w.admin.State() == zk.StateHasSession }, "the admin client is back")
-	}
-}
-
-func (w *World) mustBePrivate(what string) {
-	w.t.Helper()
-	if w.backend != Embedded && !w.private {
-		w.t.Fatalf("%s would hit other tests too: use EachPrivate or NewPrivate", what)
-	}
-}
-
-func (w *World) eachServer(do func(*Server) error) {
-	w.t.Helper()
-	for _, s := range w.realServers() {
-		if err := do(s); err != nil {
-			w.t.Fatal(err)
-		}
 	}
 }

@@ -50,20 +50,6 @@ func checkGoroutines() int {
 	return 1
 }
 
-// NoLeaks fails the test if, after everything registered with t.Cleanup later
-// than this call, there is a goroutine that was not there now. Not for tests
-// that run in parallel with others.
-func NoLeaks(t testing.TB) {
-	t.Helper()
-	base := goleak.IgnoreCurrent()
-	t.Cleanup(func() {
-		var leaks error
-		if !poll(leaksWithin, func() bool { leaks = goleak.Find(base); return leaks == nil }) {
-			t.Errorf("goroutines left: %v", leaks)
-		}
-	})
-}
-
 // sayLeftOut says what this run did not cover; go test shows it with -v, or
 // when a single package is tested.
 func sayLeftOut() {

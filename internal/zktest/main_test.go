@@ -4,17 +4,16 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -138,11 +137,11 @@ func TestAKilledTestBinaryLeavesNothingBehind(t *testing.T) {
 
 	c.Kill()
 
-	Eventually(t, patience, func() bool { return !exists(fmt.Sprintf("/proc/%d", pid)) }, "the server dies")
-	Eventually(t, patience, func() bool { return !exists(dir) }, "its folder is removed")
+	Eventually(t, patience, func() bool { return !onDisk(fmt.Sprintf("/proc/%d", pid)) }, "the server dies")
+	Eventually(t, patience, func() bool { return !onDisk(dir) }, "its folder is removed")
 }
 
-func exists(path string) bool {
+func onDisk(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -154,37 +153,16 @@ const patient = 30 * time.Second
 func TestAClientDoesNotWaitForAnAnswerThatWasLost(t *testing.T) {
 	t.Parallel()
 	w := New(t, Embedded)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	var accepted atomic.Int32
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if accepted.Add(1) == 1 { // silent for as long as the client waits
-				go func() { _, _ = io.Copy(io.Discard, client); _ = client.Close() }()
-				continue
-			}
-			server, err := net.Dial("tcp", w.ConnectString())
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-			go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
-		}
-	}()
+	lost := w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpConnect}, Do: proxy.Drop})
 
-	Connect(t, l.Addr().String(), readyWithin) // the client library alone would wait for 400 s
+	Connect(t, w.Proxy().Addr(), readyWithin) // the client library alone would wait for 400 s
 
-	require.EqualValues(t, 2, accepted.Load())
+	require.Equal(t, 1, lost.Fired())
+	require.Equal(t, 1, w.Proxy().Stats().Conns, "the next attempt is answered")
 }
 
 func TestAnExpiredSessionLosesItsNodesAndItsClientHearsOfIt(t *testing.T) {
-	t.Parallel()
-	Each(t, func(t *testing.T, w *World) {
+	EachBeside(t, func(t *testing.T, w *World) {
 		create(t, w.Admin(), w.Path(""), 0)
 		conn, events := watched(t, w.ConnectString(), patient)
 		create(t, conn, w.Path("mine"), zk.FlagEphemeral)
@@ -193,9 +171,7 @@ func TestAnExpiredSessionLosesItsNodesAndItsClientHearsOfIt(t *testing.T) {
 
 		_, err := w.Admin().Sync(w.Path("")) // its server may not know of it yet
 		require.NoError(t, err)
-		exists, _, err := w.Admin().Exists(w.Path("mine"))
-		require.NoError(t, err)
-		require.False(t, exists)
+		require.False(t, exists(t, w.Admin(), w.Path("mine")))
 		awaitState(t, events, zk.StateExpired)
 	}, Embedded, Real, Ensemble)
 }
@@ -227,8 +203,7 @@ func TestASessionEndsHoweverFastItsClientComesBack(t *testing.T) {
 }
 
 func TestADroppedConnectionLeavesTheSessionAlive(t *testing.T) {
-	t.Parallel()
-	Each(t, func(t *testing.T, w *World) {
+	EachBeside(t, func(t *testing.T, w *World) {
 		create(t, w.Admin(), w.Path(""), 0)
 		conn, events := watched(t, w.ConnectString(), patient)
 		id := conn.SessionID()
@@ -239,9 +214,7 @@ func TestADroppedConnectionLeavesTheSessionAlive(t *testing.T) {
 		awaitState(t, events, zk.StateDisconnected)
 		awaitState(t, events, zk.StateHasSession)
 		require.Equal(t, id, conn.SessionID())
-		exists, _, err := w.Admin().Exists(w.Path("mine"))
-		require.NoError(t, err)
-		require.True(t, exists)
+		require.True(t, exists(t, w.Admin(), w.Path("mine")))
 	}, Embedded, Real, Ensemble)
 }
 

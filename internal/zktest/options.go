@@ -95,11 +95,6 @@ func WithJVM(args ...string) ServerOption {
 // proxies, for Ensemble.Link to delay or cut. Elections stay direct.
 func WithQuorumLinks() ServerOption { return func(c *serverConfig) { c.links = true } }
 
-func (c serverConfig) clone() serverConfig {
-	c.lines, c.properties = maps.Clone(c.lines), maps.Clone(c.properties)
-	return c
-}
-
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // EnvClasses names an archive of the classes that a server loads, which saves
@@ -128,7 +123,7 @@ type Server struct {
 	proc *process
 }
 
-func newServer(id int, cfg serverConfig) (*Server, error) {
+func newServer(id int, opts []ServerOption) (*Server, error) {
 	dir, err := host.dataDir("server" + strconv.Itoa(id))
 	if err != nil {
 		return nil, err
@@ -137,7 +132,7 @@ func newServer(id int, cfg serverConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, id: id, config: cfg.clone(), client: client}
+	s := &Server{dir: dir, id: id, config: newServerConfig(opts), client: client}
 	s.config.lines["dataDir"] = s.DataDir()
 	s.config.lines["clientPort"] = strconv.Itoa(client.number)
 	return s, nil
@@ -145,7 +140,7 @@ func newServer(id int, cfg serverConfig) (*Server, error) {
 
 // startAlone starts a single server and waits until it serves.
 func startAlone(opts []ServerOption) (*Server, error) {
-	s, err := newServer(0, newServerConfig(opts))
+	s, err := newServer(0, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +163,9 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.client.num
 // ConnectString returns the same as Addr.
 func (s *Server) ConnectString() string { return s.Addr() }
 
-// launch writes the configuration and starts the process, without waiting until
-// it serves.
-func (s *Server) launch() error {
+// Launch is Restart without waiting until the server serves. It writes the
+// configuration and starts the process.
+func (s *Server) Launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc != nil {
@@ -245,28 +240,13 @@ func (s *Server) removeEmptyLogs() error {
 func (s *Server) AwaitReady() error {
 	serves := func() bool { return s.Mode() != "" || !s.Alive() }
 	if !poll(readyWithin, serves) || !s.Alive() {
-		return fmt.Errorf("zktest: server %s does not serve; the end of its log:\n%s", s.Addr(), s.LogTail(30))
+		return fmt.Errorf("zktest: server %s does not serve; the end of its log:\n%s", s.Addr(), s.logTail(30))
 	}
 	return nil
 }
 
-// Version returns the version the server reports, such as 3.8.0; "" while it
-// serves no clients.
-func (s *Server) Version() string { return version(s.Addr()) }
-
-// Mode returns the role the server reports: standalone, leader or follower; ""
-// while it serves no clients.
-func (s *Server) Mode() string { return mode(s.Addr()) }
-
-// Mntr returns one number from the server's monitoring output, such as
-// zk_watch_count or zk_ephemerals_count.
-func (s *Server) Mntr(key string) (int64, error) { return mntr(s.Addr(), key) }
-
-// FourLetter sends a four-letter word and returns the answer.
-func (s *Server) FourLetter(word string) (string, error) { return fourLetter(s.Addr(), word) }
-
-// LogTail returns the last lines of the server's log.
-func (s *Server) LogTail(lines int) string {
+// logTail returns the last lines of the server's log.
+func (s *Server) logTail(lines int) string {
 	data, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()

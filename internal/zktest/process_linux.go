@@ -23,7 +23,7 @@ type process struct {
 // start runs cmd in a process group of its own, on the spawner's thread.
 func start(cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := host.spawn(cmd.Start); err != nil {
+	if err := spawn(cmd.Start); err != nil {
 		return nil, err
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}
@@ -65,8 +65,8 @@ func (p *process) kill() {
 
 // stop sends SIGSTOP and returns when the kernel reports the child as stopped.
 func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("zktest: SIGSTOP to process %d: %w", p.pid(), err)
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
 	}
 	if !poll(5*time.Second, func() bool { return p.state() == 'T' }) {
 		return fmt.Errorf("zktest: process %d does not stop", p.pid())
@@ -74,9 +74,11 @@ func (p *process) stop() error {
 	return nil
 }
 
-func (p *process) cont() error {
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		return fmt.Errorf("zktest: SIGCONT to process %d: %w", p.pid(), err)
+func (p *process) cont() error { return p.signal(syscall.SIGCONT) }
+
+func (p *process) signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("zktest: signal %d to process %d: %w", s, p.pid(), err)
 	}
 	return nil
 }

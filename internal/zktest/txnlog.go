@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
 // Transaction is one entry of the log of transactions that a real server keeps.
@@ -24,7 +26,6 @@ type Transaction struct {
 }
 
 const (
-	txnDelete, txnMulti = 2, 14
 	// txnHeader is the length of a transaction's header: session, xid, zxid,
 	// time and type.
 	txnHeader = 8 + 4 + 8 + 8 + 4
@@ -98,43 +99,20 @@ func ignoreEnd(err error) error {
 }
 
 func parseTxn(b []byte) Transaction {
+	d := proxy.Decoder{Rest: b}
 	t := Transaction{
-		Session: int64(binary.BigEndian.Uint64(b)),
-		Xid:     int32(binary.BigEndian.Uint32(b[8:])),
-		Zxid:    int64(binary.BigEndian.Uint64(b[12:])),
-		Time:    time.UnixMilli(int64(binary.BigEndian.Uint64(b[20:]))),
-		Type:    int32(binary.BigEndian.Uint32(b[28:])),
+		Session: d.Int64(), Xid: d.Int32(), Zxid: d.Int64(), Time: time.UnixMilli(d.Int64()), Type: d.Int32(),
 	}
-	rest := b[txnHeader:]
 	switch t.Type {
-	case txnDelete:
-		t.Deleted = append(t.Deleted, string(chunk(&rest)))
-	case txnMulti: // a count, then for each part its type and itself
-		for range number(&rest) {
-			kind, part := number(&rest), chunk(&rest)
-			if kind == txnDelete {
-				t.Deleted = append(t.Deleted, string(chunk(&part)))
+	case proxy.OpDelete:
+		t.Deleted = append(t.Deleted, d.String())
+	case proxy.OpMulti: // a count, then for each part its type and itself
+		for range d.Int32() {
+			kind, part := d.Int32(), proxy.Decoder{Rest: d.Bytes()}
+			if kind == proxy.OpDelete {
+				t.Deleted = append(t.Deleted, part.String())
 			}
 		}
 	}
 	return t
-}
-
-// number takes a number from the beginning of b, 0 if there is none.
-func number(b *[]byte) int32 {
-	if len(*b) < 4 {
-		*b = nil
-		return 0
-	}
-	n := int32(binary.BigEndian.Uint32(*b))
-	*b = (*b)[4:]
-	return n
-}
-
-// chunk takes a piece with its length before it from the beginning of b.
-func chunk(b *[]byte) []byte {
-	n := min(max(0, int(number(b))), len(*b))
-	piece := (*b)[:n]
-	*b = (*b)[n:]
-	return piece
 }

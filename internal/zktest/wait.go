@@ -77,13 +77,7 @@ func (s *Server) Alive() bool {
 // data stay, as far as they were written: the server does not wait for the
 // disk, but what it wrote survives its own death.
 func (s *Server) Kill() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil || !s.proc.alive() {
-		return fmt.Errorf("zktest: server %s is not running", s.Addr())
-	}
-	s.proc.kill()
-	return nil
+	return s.signal(func(p *process) error { p.kill(); return nil })
 }
 
 // Stop halts the server by SIGSTOP: the kernel still accepts connections, and
@@ -111,17 +105,10 @@ func (s *Server) Restart() error {
 	return s.AwaitReady()
 }
 
-// Launch is Restart without waiting until the server serves.
-func (s *Server) Launch() error { return s.launch() }
-
 // WipeAndRestart is Restart with the data removed: the server has forgotten
 // every node and session.
 func (s *Server) WipeAndRestart() error {
-	if s.Alive() {
-		if err := s.Kill(); err != nil {
-			return err
-		}
-	}
+	_ = s.Kill() // if it runs
 	if err := os.RemoveAll(s.DataDir()); err != nil {
 		return fmt.Errorf("zktest: wiping server %s: %w", s.Addr(), err)
 	}

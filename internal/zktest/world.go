@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -46,9 +45,9 @@ func New(t testing.TB, b Backend) *World {
 	Require(t, b)
 	switch b {
 	case Real:
-		return newWorld(t, b, sharedServer(t))
+		return newWorld(t, b, host.server.get(t, startAlone))
 	case Ensemble:
-		return newWorld(t, b, sharedEnsemble(t))
+		return newWorld(t, b, host.ens.get(t, startEnsemble))
 	}
 	return NewEmbedded(t)
 }
@@ -57,16 +56,16 @@ func New(t testing.TB, b Backend) *World {
 // stop, restart and wipe. The options are for real servers only.
 func NewPrivate(t testing.TB, b Backend, opts ...ServerOption) *World {
 	t.Helper()
-	Require(t, b)
-	var w *World
+	var own servers
 	switch b {
 	case Real:
-		w = newWorld(t, b, RequireReal(t, opts...))
+		own = RequireReal(t, opts...)
 	case Ensemble:
-		w = newWorld(t, b, RequireEnsemble(t, opts...))
+		own = RequireEnsemble(t, opts...)
 	default:
-		w = NewEmbedded(t)
+		return NewEmbedded(t)
 	}
+	w := newWorld(t, b, own)
 	w.private = true
 	return w
 }
@@ -179,11 +178,7 @@ func (w *World) Proxies() []*Proxy {
 	defer w.mu.Unlock()
 	if w.proxies == nil {
 		for addr := range strings.SplitSeq(w.ConnectString(), ",") {
-			p, err := proxy.New(addr)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			w.proxies = append(w.proxies, p)
+			w.proxies = append(w.proxies, NewProxy(w.t, addr))
 		}
 	}
 	return w.proxies

@@ -31,6 +31,11 @@ func (i *inner) Errorf(format string, args ...any) {
 	i.errors = append(i.errors, fmt.Sprintf(format, args...))
 }
 
+func (i *inner) Fatalf(format string, args ...any) {
+	i.Errorf(format, args...)
+	panic("the end of a test within a test")
+}
+
 func (i *inner) finish() {
 	for len(i.cleanups) > 0 {
 		last := i.cleanups[len(i.cleanups)-1]
@@ -40,8 +45,7 @@ func (i *inner) finish() {
 }
 
 func TestAWorldRemovesWhatIsInItsNamespace(t *testing.T) {
-	t.Parallel()
-	Each(t, func(t *testing.T, w *World) {
+	EachBeside(t, func(t *testing.T, w *World) {
 		if w.Backend() == Embedded {
 			t.Skip("an embedded server goes with its world")
 		}
@@ -59,15 +63,12 @@ func TestAWorldRemovesWhatIsInItsNamespace(t *testing.T) {
 		in.finish()
 
 		require.Empty(t, in.errors)
-		exists, _, err := w.Admin().Exists(world.Path(""))
-		require.NoError(t, err)
-		require.False(t, exists)
+		require.False(t, exists(t, w.Admin(), world.Path("")))
 	}, Real, Ensemble)
 }
 
 func TestAWorldFailsItsTestIfAnEphemeralNodeOrAWatchIsLeft(t *testing.T) {
-	t.Parallel()
-	Each(t, func(t *testing.T, w *World) {
+	EachBeside(t, func(t *testing.T, w *World) {
 		in := &inner{TB: t}
 		world := New(in, w.Backend())
 		world.SetTimeout(200 * time.Millisecond)
@@ -89,8 +90,7 @@ func TestAWorldFailsItsTestIfAnEphemeralNodeOrAWatchIsLeft(t *testing.T) {
 }
 
 func TestAWorldGivesADeadClientsNodesTimeToExpire(t *testing.T) {
-	t.Parallel()
-	Each(t, func(t *testing.T, w *World) {
+	EachBeside(t, func(t *testing.T, w *World) {
 		in := &inner{TB: t}
 		world := New(in, w.Backend())
 		world.SetTimeout(2 * SessionTimeout)
@@ -104,8 +104,7 @@ func TestAWorldGivesADeadClientsNodesTimeToExpire(t *testing.T) {
 }
 
 func TestWorldsDoNotMeet(t *testing.T) {
-	t.Parallel()
-	Each(t, func(t *testing.T, w *World) {
+	EachBeside(t, func(t *testing.T, w *World) {
 		other := New(t, w.Backend())
 		require.NotEqual(t, w.Path("x"), other.Path("x"))
 		require.True(t, strings.HasPrefix(w.Path("x"), "/t-TestWorldsDoNotMeet-"), w.Path("x"))
@@ -116,25 +115,13 @@ func TestWorldsDoNotMeet(t *testing.T) {
 func TestSharedServersCannotBeHurt(t *testing.T) {
 	t.Parallel()
 	s := New(t, Real)
-	in := &fatal{TB: t}
-	s.t = in
 	for _, hurt := range []func(){s.Crash, s.Recover, s.Freeze, s.Thaw} {
+		in := &inner{TB: t}
+		s.t = in
 		require.Panics(t, hurt)
-		require.Contains(t, in.said, "EachPrivate")
+		require.Contains(t, in.errors[0], "EachPrivate")
 	}
 	s.t = t
-}
-
-// fatal turns Fatalf into a panic.
-type fatal struct {
-	testing.TB
-	said string
-}
-
-func (f *fatal) Helper() {}
-func (f *fatal) Fatalf(format string, args ...any) {
-	f.said = fmt.Sprintf(format, args...)
-	panic(f.said)
 }
 
 func TestServersComeBackFromACrashAndFromAFreeze(t *testing.T) {
@@ -160,7 +147,7 @@ func TestServersComeBackFromACrashAndFromAFreeze(t *testing.T) {
 	}, Embedded, Real, Ensemble)
 }
 
-func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
+func TestAKilledServerComesBackOnItsAddressWithItsDataThoughItHadJustBegunALog(t *testing.T) {
 	t.Parallel()
 	s := RequireReal(t)
 	addr, pid := s.Addr(), s.PID()
@@ -171,40 +158,13 @@ func TestAKilledServerComesBackOnItsAddressWithItsData(t *testing.T) {
 	_, err := net.Dial("tcp", s.Addr())
 	require.Error(t, err, "nothing listens while the server is dead")
 	require.Error(t, s.Kill(), "a dead server cannot be killed again")
+	begun := filepath.Join(s.DataDir(), "version-2", "log.7fffffff")
+	require.NoError(t, os.WriteFile(begun, nil, 0o600))
 	require.NoError(t, s.Restart())
 
 	require.Equal(t, addr, s.Addr())
 	require.NotEqual(t, pid, s.PID())
-	exists, _, err := Connect(t, s.Addr(), patient).Exists("/kept")
-	require.NoError(t, err)
-	require.True(t, exists)
-}
-
-func TestAServerThatWasKilledWhenItHadJustBegunALogComesBack(t *testing.T) {
-	t.Parallel()
-	s := RequireReal(t)
-	create(t, Connect(t, s.Addr(), patient), "/kept", 0)
-	require.NoError(t, s.Kill())
-	begun := filepath.Join(s.DataDir(), "version-2", "log.7fffffff")
-	require.NoError(t, os.WriteFile(begun, nil, 0o600))
-	require.NoError(t, s.Restart())
-	exists, _, err := Connect(t, s.Addr(), patient).Exists("/kept")
-	require.NoError(t, err)
-	require.True(t, exists)
-}
-
-func TestAWipedServerHasForgottenEverything(t *testing.T) {
-	t.Parallel()
-	s := RequireReal(t)
-	conn := Connect(t, s.Addr(), patient)
-	create(t, conn, "/forgotten", 0)
-	conn.Close()
-
-	require.NoError(t, s.WipeAndRestart())
-
-	exists, _, err := Connect(t, s.Addr(), patient).Exists("/forgotten")
-	require.NoError(t, err)
-	require.False(t, exists)
+	require.True(t, exists(t, Connect(t, s.Addr(), patient), "/kept"))
 }
 
 func TestAStoppedServerAcceptsConnectionsAndAnswersNothingUntilContinued(t *testing.T) {
@@ -230,43 +190,34 @@ func TestAStoppedServerAcceptsConnectionsAndAnswersNothingUntilContinued(t *test
 	require.Equal(t, "imok", string(answer[:n]))
 }
 
-func TestMntrGivesNumbersAndNamesAnUnknownKey(t *testing.T) {
+func TestAServerTellsItsConfigurationItsVersionAndItsNumbers(t *testing.T) {
 	t.Parallel()
-	s := RequireReal(t)
-	conn := Connect(t, s.Addr(), patient)
-	_, _, _, err := conn.ExistsW("/watched")
+	s := RequireReal(t, WithTick(150*time.Millisecond))
+	conf, err := s.FourLetter("conf")
 	require.NoError(t, err)
-
+	require.Contains(t, conf, "tickTime=150\n")
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.Version())
+	conn := Connect(t, s.Addr(), patient)
+	_, _, _, err = conn.ExistsW("/watched")
+	require.NoError(t, err)
 	watches, err := s.Mntr("zk_watch_count")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, watches)
 	_, err = s.Mntr("zk_no_such_key")
-	require.ErrorContains(t, err, "zk_no_such_key")
-}
-
-func TestServerOptionsReachTheServer(t *testing.T) {
-	t.Parallel()
-	s := RequireReal(t, WithTick(150*time.Millisecond), WithContainerCheck(50*time.Millisecond))
-	conf, err := s.FourLetter("conf")
-	require.NoError(t, err)
-	require.Contains(t, conf, "tickTime=150\n")
-
-	conn := Connect(t, s.Addr(), patient)
-	_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
-	create(t, conn, "/c/child", 0)
-	require.NoError(t, conn.Delete("/c/child", -1))
-	Eventually(t, 20*time.Second, func() bool {
-		exists, _, err := conn.Exists("/c")
-		require.NoError(t, err)
-		return !exists
-	}, "the empty container is reaped")
+	require.ErrorContains(t, err, "zk_no_such_key", "a key that is unknown is named")
 }
 
 func create(t testing.TB, conn *zk.Conn, path string, flags int32) {
 	t.Helper()
 	_, err := conn.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err, "creating %s", path)
+}
+
+func exists(t testing.TB, conn *zk.Conn, path string) bool {
+	t.Helper()
+	found, _, err := conn.Exists(path)
+	require.NoError(t, err)
+	return found
 }
 
 // classes is the archive that the next test makes, for EnvClasses.
@@ -282,11 +233,6 @@ func TestAServerStartsFromAnArchiveOfItsClasses(t *testing.T) {
 	RequireReal(t, WithJVM("-Xshare:on")) // ends at once where the archive does not fit
 }
 
-func TestAServerTellsItsVersion(t *testing.T) {
-	t.Parallel()
-	require.Regexp(t, `^\d+\.\d+\.\d+$`, RequireReal(t).Version())
-}
-
 func TestAnEnsembleElectsAnotherLeaderWhenTheLeaderDies(t *testing.T) {
 	t.Parallel()
 	e := RequireEnsemble(t)
@@ -299,9 +245,7 @@ func TestAnEnsembleElectsAnotherLeaderWhenTheLeaderDies(t *testing.T) {
 	leader, err := e.Leader()
 	require.NoError(t, err)
 	require.NotSame(t, old, leader)
-	exists, _, err := Connect(t, leader.Addr(), patient).Exists("/kept")
-	require.NoError(t, err)
-	require.True(t, exists)
+	require.True(t, exists(t, Connect(t, leader.Addr(), patient), "/kept"))
 
 	require.NoError(t, old.Restart())
 	require.Equal(t, "follower", old.Mode())
@@ -334,47 +278,12 @@ func TestAnIsolatedFollowerServesOldDataUntilItGivesUp(t *testing.T) {
 
 	link.Isolate()
 	create(t, ahead, "/new", 0)
-	exists, _, err := behind.Exists("/new")
-	require.NoError(t, err, "the follower has not noticed yet")
-	require.False(t, exists)
+	require.False(t, exists(t, behind, "/new"), "the follower has not noticed yet")
 	require.Positive(t, link.Stats().Held)
 	Eventually(t, 30*time.Second, func() bool { return follower.Mode() == "" }, "the follower gives up")
 
 	link.Heal()
 	Eventually(t, 30*time.Second, func() bool { return follower.Mode() == "follower" }, "the follower is back")
-	_, err = behind.Sync("/new")
-	for err != nil { // until the client is connected again
-		_, err = behind.Sync("/new")
-	}
-	exists, _, err = behind.Exists("/new")
-	require.NoError(t, err)
-	require.True(t, exists)
-}
-
-func TestALaggingFollowerHearsOfAWriteLater(t *testing.T) {
-	t.Parallel()
-	const lag = 400 * time.Millisecond
-	e := RequireEnsemble(t, WithQuorumLinks())
-	leader, err := e.Leader()
-	require.NoError(t, err)
-	follower := e.Followers()[0]
-	ahead, behind := Connect(t, leader.Addr(), patient), Connect(t, follower.Addr(), patient)
-
-	e.Link(follower).Delay(lag)
-	var late string
-	Eventually(t, readyWithin, func() bool { // a process that stands still meanwhile sees nothing of it
-		late += "/late"
-		create(t, ahead, late, 0)
-		exists, _, err := behind.Exists(late)
-		require.NoError(t, err)
-		return !exists
-	}, "the follower lags")
-
-	begin := time.Now()
-	_, err = behind.Sync(late)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(begin), lag, "a sync goes to the leader and back")
-	exists, _, err := behind.Exists(late)
-	require.NoError(t, err)
-	require.True(t, exists)
+	Eventually(t, patience, func() bool { _, err = behind.Sync("/new"); return err == nil }, "the client is back")
+	require.True(t, exists(t, behind, "/new"))
 }

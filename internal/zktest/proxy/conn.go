@@ -91,9 +91,7 @@ func (c *conn) callServer() bool {
 		return false
 	}
 	c.server = server
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	c.p.stats.Conns++
+	c.p.tally(func(s *Stats) { s.Conns++ })
 	return true
 }
 
@@ -137,20 +135,14 @@ func (c *conn) cutClient() {
 	defer c.mu.Unlock()
 	c.left = true
 	_ = c.client.Close()
-	c.p.countCut()
+	c.p.tally(func(s *Stats) { s.Cut++ })
 }
 
 // finish lets the server read what it was sent: a plain close with answers
 // unread would reset the connection, and the server might lose the request.
 func (c *conn) finish() {
-	closeWrite(c.server)
+	_ = c.server.(*net.TCPConn).CloseWrite()
 	_ = c.server.SetReadDeadline(time.Now().Add(drainWithin))
-}
-
-func closeWrite(server net.Conn) {
-	if half, ok := server.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
 }
 
 // write forwards what is queued, beginning with first if that has data, until
@@ -158,7 +150,7 @@ func closeWrite(server net.Conn) {
 func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 	for it := first; ; {
 		if lost := c.loses(d); lost && it.data != nil {
-			c.p.countLost()
+			c.p.tally(func(s *Stats) { s.Lost++ })
 		} else if it.data != nil {
 			if it.last {
 				c.cutClient()
@@ -167,7 +159,10 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 				c.cut()
 				return
 			}
-			c.p.countPassed(d, len(it.data))
+			c.p.tally(func(s *Stats) {
+				s.Passed[d].Packets++
+				s.Passed[d].Bytes += len(it.data)
+			})
 			if it.last {
 				c.finish()
 			}
@@ -178,7 +173,7 @@ func (c *conn) write(queue <-chan item, d Direction, to net.Conn, first item) {
 		}
 		if it.data == nil {
 			if d == ToServer {
-				closeWrite(to)
+				_ = to.(*net.TCPConn).CloseWrite()
 			} else {
 				c.cut()
 			}

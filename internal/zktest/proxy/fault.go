@@ -56,8 +56,6 @@ var (
 	// CutOnReply cuts the connection in place of forwarding the reply: the
 	// server has applied the request, the client will not hear of it.
 	CutOnReply = always(true, fate{drop: true, cut: true})
-	// DropReply swallows the reply; the connection stays.
-	DropReply = always(true, fate{drop: true})
 	// WatchReply does nothing but count: the packet passes.
 	WatchReply = always(true, fate{})
 )
@@ -72,16 +70,6 @@ func DelayReply(d time.Duration) Action { return always(true, fate{delay: d}) }
 // is closed.
 func Hold(until <-chan struct{}) Action { return always(false, fate{hold: until}) }
 
-// HoldReply keeps a reply, and all later ones of its connection, until the
-// channel is closed.
-func HoldReply(until <-chan struct{}) Action { return always(true, fate{hold: until}) }
-
-// Modify changes a request's body before it is forwarded.
-func Modify(change func(*Frame)) Action { return modify(false, change) }
-
-// ModifyReply changes a reply's body before it is forwarded.
-func ModifyReply(change func(*Frame)) Action { return modify(true, change) }
-
 // Reject answers a request with an error code in the server's place, such as
 // -127 (throttled).
 func Reject(code int32) Action {
@@ -92,32 +80,19 @@ func Reject(code int32) Action {
 	}}
 }
 
-// FailReply replaces a reply by an error code, though the server has applied
-// the request.
-func FailReply(code int32) Action {
-	return ModifyReply(func(f *Frame) {
-		if len(f.Body) >= replyHeader {
-			f.Body = binary.BigEndian.AppendUint32(slices.Clone(f.Body[:replyHeader-4]), uint32(code))
-		}
-	})
-}
-
 // ForgetSession is for connect packets: the server takes the client for a new
 // one and gives it a new session.
-var ForgetSession = Modify(func(f *Frame) {
+var ForgetSession = Action{do: func(f *Frame, _ int64) fate {
 	const session, password = 16, 28 // offsets, after version, zxid, time-out; after session and length
 	if len(f.Body) >= password+16 {
 		clear(f.Body[session : session+8])
 		clear(f.Body[password : password+16])
 	}
-})
+	return fate{}
+}}
 
 func always(onReply bool, what fate) Action {
 	return Action{onReply: onReply, do: func(*Frame, int64) fate { return what }}
-}
-
-func modify(onReply bool, change func(*Frame)) Action {
-	return Action{onReply: onReply, do: func(f *Frame, _ int64) fate { change(f); return fate{} }}
 }
 
 // Rule is a Fault in force.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,7 +43,6 @@ type Proxy struct {
 	delay    map[Direction]latency
 	stats    Stats
 	requests map[int32]int
-	sessions map[int64]Session
 }
 
 type latency struct{ base, jitter time.Duration }
@@ -83,13 +83,6 @@ func Total(proxies []*Proxy) (sum Stats) {
 	return sum
 }
 
-// Session is what a proxy saw in a connect reply.
-type Session struct {
-	ID       int64
-	Password []byte
-	Timeout  time.Duration // as negotiated
-}
-
 // New starts a proxy in front of the server at target.
 func New(target string) (*Proxy, error) { return listen(target, false) }
 
@@ -109,7 +102,6 @@ func listen(target string, raw bool) (*Proxy, error) {
 		conns:    map[*conn]struct{}{},
 		delay:    map[Direction]latency{},
 		requests: map[int32]int{},
-		sessions: map[int64]Session{},
 	}
 	p.wg.Go(p.accept)
 	return p, nil
@@ -117,9 +109,6 @@ func listen(target string, raw bool) (*Proxy, error) {
 
 // Addr returns the address clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
-
-// Port returns the port of Addr.
-func (p *Proxy) Port() int { return p.listener.Addr().(*net.TCPAddr).Port }
 
 // Close ends the proxy and all its connections, and waits for its goroutines.
 func (p *Proxy) Close() {
@@ -155,9 +144,7 @@ func (p *Proxy) admit(client net.Conn) {
 		_ = client.Close()
 	case p.refuse:
 		p.stats.Refused++
-		if tcp, ok := client.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, the nearest to a refusal that keeps the port
-		}
+		_ = client.(*net.TCPConn).SetLinger(0) // a reset, the nearest to a refusal that keeps the port
 		_ = client.Close()
 	default:
 		if p.hang {
@@ -219,9 +206,7 @@ func (p *Proxy) CutAll() int {
 			cut++
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stats.Cut += cut
+	p.tally(func(s *Stats) { s.Cut += cut })
 	return cut
 }
 
@@ -248,15 +233,12 @@ func (p *Proxy) Flap(least, most time.Duration, seed uint64) (stop func() int) {
 		cut := 0
 		defer func() { result <- cut }()
 		for {
-			timer := time.NewTimer(least + time.Duration(random.Int64N(int64(most-least)+1)))
 			select {
-			case <-timer.C:
+			case <-time.After(least + time.Duration(random.Int64N(int64(most-least)+1))):
 				cut += p.CutAll()
 			case <-quit:
-				timer.Stop()
 				return
 			case <-p.done:
-				timer.Stop()
 				return
 			}
 		}
@@ -267,11 +249,14 @@ func (p *Proxy) Flap(least, most time.Duration, seed uint64) (stop func() int) {
 func (p *Proxy) current() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	conns := make([]*conn, 0, len(p.conns))
-	for c := range p.conns {
-		conns = append(conns, c)
-	}
-	return conns
+	return slices.Collect(maps.Keys(p.conns))
+}
+
+// tally counts what the proxy did.
+func (p *Proxy) tally(count func(*Stats)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count(&p.stats)
 }
 
 // Stats returns the counters.
@@ -294,12 +279,4 @@ func (p *Proxy) ResetRequests() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.requests)
-}
-
-// Sessions returns the sessions the server gave or confirmed through this
-// proxy.
-func (p *Proxy) Sessions() map[int64]Session {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.sessions)
 }

@@ -43,9 +43,7 @@ func (c *conn) clientLeft() {
 		return
 	}
 	c.left = true
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	c.p.stats.GivenUp++
+	c.p.tally(func(s *Stats) { s.GivenUp++ })
 }
 
 // request handles one request and reports whether the connection goes on.
@@ -62,7 +60,9 @@ func (c *conn) request(f *Frame) bool {
 		c.mu.Lock()
 		c.pending[f.Xid] = append(c.pending[f.Xid], f)
 		c.mu.Unlock()
-		c.p.count(f.Op)
+		c.p.mu.Lock()
+		c.p.requests[f.Op]++
+		c.p.mu.Unlock()
 	}
 	return c.carryOut(what, f, c.toServer, ToServer)
 }
@@ -110,15 +110,11 @@ func (c *conn) reply(body []byte, first bool) bool {
 // connected notes the session that a connect reply gives. The connection is
 // locked.
 func (c *conn) connected(f *Frame) {
-	d := decoder{rest: f.Body}
-	d.skip(4) // protocol version
-	timeout, id := time.Duration(d.int32())*time.Millisecond, d.int64()
+	d := Decoder{Rest: f.Body}
+	d.skip(8) // protocol version, time-out
 	delete(c.pending, 0)
-	if password := d.bytes(); id != 0 && !d.bad {
+	if id := d.Int64(); id != 0 {
 		c.session = id
-		c.p.mu.Lock()
-		defer c.p.mu.Unlock()
-		c.p.sessions[id] = Session{ID: id, Password: password, Timeout: timeout}
 	}
 }
 
@@ -150,7 +146,7 @@ func (c *conn) carryOut(what fate, f *Frame, queue chan<- item, d Direction) boo
 		c.enqueue(queue, d, it)
 	}
 	if what.cut && c.cut() {
-		c.p.countCut()
+		c.p.tally(func(s *Stats) { s.Cut++ })
 	}
 	return !what.cut && !what.cutAfter
 }
@@ -166,31 +162,6 @@ func (p *Proxy) decide(f *Frame, lastZxid int64) fate {
 		}
 	}
 	return fate{}
-}
-
-func (p *Proxy) count(op int32) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.requests[op]++
-}
-
-func (p *Proxy) countPassed(d Direction, bytes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stats.Passed[d].Packets++
-	p.stats.Passed[d].Bytes += bytes
-}
-
-func (p *Proxy) countLost() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stats.Lost++
-}
-
-func (p *Proxy) countCut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stats.Cut++
 }
 
 // copy forwards without looking.

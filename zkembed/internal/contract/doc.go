@@ -1,7 +1,8 @@
 // Package contract holds the proof that the embedded server behaves as a real
-// ZooKeeper server does. It has tests only: a suite of promises that runs
-// unchanged against both, and a differential test that sends both the same
-// random operations and compares everything that comes back.
+// ZooKeeper server does: a suite of promises that runs unchanged against both,
+// and a differential test that sends both the same random operations and
+// compares everything that comes back. Besides the tests it has the generator
+// of these operations, which the embedded server's fuzz test uses, too.
 //
 // The random operations cover every operation code, three sessions with
 // reconnects and restarts, bad paths, versions, flags and ACLs. Left out is

@@ -14,8 +14,7 @@ import (
 )
 
 func TestEveryWriteTakesAZxidAndNoReadDoes(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.create(t, s.path("a"), persistent)
 		for _, r := range []struct {
 			op    int32
@@ -46,8 +45,7 @@ func TestEveryWriteTakesAZxidAndNoReadDoes(t *testing.T) {
 }
 
 func TestASequenceNumberCountsCreationsAndIsNotTheCversion(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		require.Equal(t, s.path("n-0000000000"), c.create(t, s.path("n-"), sequential))
 		c.create(t, s.path("plain"), persistent)
 		require.EqualValues(t, errNodeExists, c.code(t, opCreate, create(s.path("plain"), nil, open, persistent)))
@@ -64,24 +62,19 @@ func TestASequenceNumberCountsCreationsAndIsNotTheCversion(t *testing.T) {
 }
 
 func TestAChildChangesOnlyPzxidAndCversionOfItsParent(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
-		before := c.stat(t, s.root)
+	each(t, func(t *testing.T, s target, c *raw) {
+		want := c.stat(t, s.root)
 		c.create(t, s.path("a"), persistent)
-		after := c.stat(t, s.root)
-		want := before
-		want.pzxid, want.cversion, want.children = c.zxid, before.cversion+1, before.children+1
-		require.Equal(t, want, after)
+		want.pzxid, want.cversion, want.children = c.zxid, want.cversion+1, want.children+1
+		require.Equal(t, want, c.stat(t, s.root))
 		c.delete(t, s.path("a"))
-		after = c.stat(t, s.root)
-		want.pzxid, want.cversion, want.children = c.zxid, want.cversion+1, before.children
-		require.Equal(t, want, after)
+		want.pzxid, want.cversion, want.children = c.zxid, want.cversion+1, want.children-1
+		require.Equal(t, want, c.stat(t, s.root))
 	})
 }
 
 func TestSettingAnACLChangesOnlyItsVersion(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.create(t, s.path("a"), persistent)
 		want := c.stat(t, s.path("a"))
 		want.aversion++
@@ -92,8 +85,7 @@ func TestSettingAnACLChangesOnlyItsVersion(t *testing.T) {
 }
 
 func TestNoDataAndEmptyDataAreTwoThings(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		for name, data := range map[string][]byte{"none": nil, "empty": {}, "some": []byte("x")} {
 			c.must(t, opCreate, create(s.path(name), data, open, persistent))
 			require.Equal(t, data, c.must(t, opGetData, watched(s.path(name), false)).buf())
@@ -103,8 +95,7 @@ func TestNoDataAndEmptyDataAreTwoThings(t *testing.T) {
 }
 
 func TestACreateFindsItsFirstFaultInAFixedOrder(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.create(t, s.path("e"), ephemeral)
 		closed := []acl{{1, "world", "anyone"}}
 		c.must(t, opCreate, create(s.path("shut"), nil, closed, persistent))
@@ -139,8 +130,7 @@ func TestACreateFindsItsFirstFaultInAFixedOrder(t *testing.T) {
 }
 
 func TestADeleteFindsItsFirstFaultInAFixedOrder(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.create(t, s.path("a"), persistent)
 		c.create(t, s.path("a/b"), persistent)
 		c.must(t, opCreate, create(s.path("shut"), nil, []acl{{5, "world", "anyone"}}, persistent))
@@ -167,8 +157,7 @@ func TestADeleteFindsItsFirstFaultInAFixedOrder(t *testing.T) {
 }
 
 func TestThePresetNodesAreThereWithEmptyData(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		for _, p := range []string{"/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 			d := c.must(t, opGetData, watched(p, false))
 			require.Equal(t, []byte{}, d.buf())
@@ -179,8 +168,7 @@ func TestThePresetNodesAreThereWithEmptyData(t *testing.T) {
 }
 
 func TestContainersAndTTLNodesShowNoOwner(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		d := c.must(t, opContainer, create(s.path("c"), nil, open, container))
 		require.Equal(t, s.path("c"), d.str())
 		require.Equal(t, c.stat(t, s.path("c")), d.stat())
@@ -222,11 +210,7 @@ func TestTheReaperTakesWhatIsOverAndNothingElse(t *testing.T) {
 		require.Equal(t, want, left())
 	}
 	t.Run("embedded", func(t *testing.T) {
-		zktest.Require(t, zktest.Embedded)
-		s, err := zkembed.Start(zkembed.WithReaper(50 * time.Millisecond))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		promise(t, s.Addr())
+		promise(t, zktest.NewEmbedded(t, zkembed.WithReaper(50*time.Millisecond)).ConnectString())
 	})
 	t.Run("real", func(t *testing.T) {
 		promise(t, zktest.RequireReal(t, zktest.WithContainerCheck(50*time.Millisecond)).Addr())
@@ -234,8 +218,7 @@ func TestTheReaperTakesWhatIsOverAndNothingElse(t *testing.T) {
 }
 
 func TestCreate2AnswersWithTheStatOfTheNewNode(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		d := c.must(t, opCreate2, create(s.path("e"), []byte("abc"), open, ephemeral))
 		require.Equal(t, s.path("e"), d.str())
 		st := d.stat()
@@ -248,8 +231,8 @@ func TestCreate2AnswersWithTheStatOfTheNewNode(t *testing.T) {
 }
 
 func TestListingsCountAndNameTheRightNodes(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		c.create(t, s.path("a"), persistent)
 		for i := range 3 {
 			c.create(t, s.path(fmt.Sprintf("a/%d", i)), ephemeral)
@@ -273,8 +256,8 @@ func auth(scheme, credentials string) enc {
 }
 
 func TestADigestProtectsANodeFromThoseWithoutIt(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		owner, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, owner *raw) {
+		other := s.connect()
 		a := s.path("a")
 		require.EqualValues(t, errInvalidACL, owner.code(t, opCreate, create(a, nil, []acl{{31, "auth", ""}}, persistent)))
 		owner.must(t, opAuth, auth("digest", "u:p"))
@@ -293,8 +276,7 @@ func TestADigestProtectsANodeFromThoseWithoutIt(t *testing.T) {
 }
 
 func TestIdentitiesBelongToTheConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opAuth, auth("digest", "u:p"))
 		require.Equal(t, `["digest=u" "ip=127.0.0.1"]`, decode(opWhoAmI, c.must(t, opWhoAmI, nil)))
 		c = c.again(t)
@@ -304,8 +286,7 @@ func TestIdentitiesBelongToTheConnection(t *testing.T) {
 }
 
 func TestAReaderOfAnACLSeesNoDigestsUnlessItMayAdminister(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		a := s.path("a")
 		c.must(t, opCreate, create(a, nil, []acl{{1, "world", "anyone"}, {31, "digest", digestU}}, persistent))
 		require.Equal(t, []acl{{1, "world", "anyone"}, {31, "digest", "u:x"}}, c.must(t, opGetACL, enc{}.str(a)).acls())
@@ -313,8 +294,7 @@ func TestAReaderOfAnACLSeesNoDigestsUnlessItMayAdminister(t *testing.T) {
 }
 
 func TestAnAddressOpensANodeToItsNetwork(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		for id, code := range map[string]int32{"127.0.0.1": 0, "127.0.0.0/8": 0, "10.0.0.0/8": errNoAuth} {
 			name := s.path("a-" + id[:3] + id[len(id)-1:])
 			c.must(t, opCreate, create(name, nil, []acl{{31, "ip", id}}, persistent))
@@ -327,8 +307,7 @@ func TestAnAddressOpensANodeToItsNetwork(t *testing.T) {
 }
 
 func TestOnlyWhatWasSentTwiceIsTakenOutOfAnACL(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opAuth, auth("digest", "u:p"))
 		all, read := acl{31, "auth", ""}, acl{1, "auth", ""}
 		u, v := acl{31, "digest", digestU}, acl{31, "digest", digestV}
@@ -349,49 +328,22 @@ func TestOnlyWhatWasSentTwiceIsTakenOutOfAnACL(t *testing.T) {
 	})
 }
 
-func TestCredentialsOfAnUnknownSchemeEndTheConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
-		require.EqualValues(t, errAuthFailed, c.code(t, opAuth, auth("nosuch", "x")))
-		_, err := c.frame()
-		require.Error(t, err)
-	})
-}
-
 // target is a server that a promise is tested on.
 type target struct {
 	t    *testing.T
 	addr string
 	root string // exists, and is empty
-	drop func(session int64) error
-	end  func(session int64) error // expire
 }
 
-// each tests a promise on the embedded server and on a real one.
-func each(t *testing.T, promise func(t *testing.T, s target)) {
-	t.Run("embedded", func(t *testing.T) {
-		zktest.Require(t, zktest.Embedded)
-		s, err := zkembed.Start(zkembed.WithTick(zktest.DefaultTick), zkembed.WithReaper(0),
-			zkembed.WithSessionTimeouts(200*time.Millisecond, 600*time.Second))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		promise(t, target{t, s.Addr(), "/t", s.DropConn, s.ExpireSession}.prepare())
+// each tests a promise on the embedded server and on a real one, each with a
+// client.
+func each(t *testing.T, promise func(t *testing.T, s target, c *raw)) {
+	zktest.Each(t, func(t *testing.T, w *zktest.World) {
+		s := target{t, w.ConnectString(), w.Path("")}
+		c := s.connect()
+		c.must(t, opCreate, create(s.root, nil, open, persistent))
+		promise(t, s, c)
 	})
-	t.Run("real", func(t *testing.T) {
-		w := zktest.New(t, zktest.Real)
-		promise(t, target{
-			t, w.ConnectString(), w.Path(""),
-			func(id int64) error { w.DropConn(id); return nil },
-			func(id int64) error { w.ExpireSession(id); return nil },
-		}.prepare())
-	})
-}
-
-func (s target) prepare() target {
-	c := s.connect()
-	c.must(s.t, opCreate, create(s.root, nil, open, persistent))
-	c.must(s.t, opClose, nil)
-	return s
 }
 
 func (s target) path(rel string) string { return s.root + "/" + rel }

@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/internal/coordtest"
-	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
 func TestTheConnectReplyHasAReadOnlyByteIfTheRequestHadOne(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, _ *raw) {
 		for _, with := range []bool{false, true} {
 			c := dialTCP(t, s.addr)
 			n, err := c.hello(hello{timeout: 1000, readOnly: with})
@@ -25,10 +24,9 @@ func TestTheConnectReplyHasAReadOnlyByteIfTheRequestHadOne(t *testing.T) {
 }
 
 func TestSessionTimeoutsAreKeptWithinTheServersBounds(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, _ *raw) {
 		for asked, got := range map[int32]int32{0: 200, -1: 200, 5000: 5000, 1 << 30: 600_000} {
-			c := dialTCP(t, s.addr)
-			require.NoError(t, coordtest.Err(c.hello(hello{timeout: asked})))
+			c := greet(t, s.addr, hello{timeout: asked})
 			require.Equal(t, got, c.timeout)
 			c.must(t, opClose, nil)
 		}
@@ -36,8 +34,8 @@ func TestSessionTimeoutsAreKeptWithinTheServersBounds(t *testing.T) {
 }
 
 func TestAnUnknownOrClosedSessionOrAWrongPasswordIsTurnedAway(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		gone, live := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, live *raw) {
+		gone := s.connect()
 		gone.must(t, opClose, nil)
 		for _, h := range []hello{
 			{timeout: 1000, session: gone.session, passwd: gone.passwd},
@@ -57,15 +55,14 @@ func TestAnUnknownOrClosedSessionOrAWrongPasswordIsTurnedAway(t *testing.T) {
 }
 
 func TestAClientThatHasSeenMoreThanTheServerGetsNoAnswer(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, _ *raw) {
 		c := dialTCP(t, s.addr)
 		require.Error(t, coordtest.Err(c.hello(hello{timeout: 1000, seen: 1 << 60})))
 	})
 }
 
 func TestAReconnectTakesUpTheSessionAndClosesTheOlderConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		old := s.connect()
+	each(t, func(t *testing.T, s target, old *raw) {
 		old.create(t, s.path("e"), ephemeral)
 		c := old.again(t)
 		require.Equal(t, old.session, c.session)
@@ -77,8 +74,8 @@ func TestAReconnectTakesUpTheSessionAndClosesTheOlderConnection(t *testing.T) {
 }
 
 func TestABrokenConnectionLeavesTheSessionAlone(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		c.create(t, s.path("e"), ephemeral)
 		require.NoError(t, c.nc.Close())
 		require.Equal(t, c.session, other.stat(t, s.path("e")).owner)
@@ -87,21 +84,9 @@ func TestABrokenConnectionLeavesTheSessionAlone(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatTheServerDropsLeavesTheSessionAlone(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
-		c.create(t, s.path("e"), ephemeral)
-		require.NoError(t, s.drop(c.session))
-		require.Error(t, coordtest.Err(c.frame()))
-		n := c.again(t)
-		require.Equal(t, c.session, n.stat(t, s.path("e")).owner)
-		n.must(t, opClose, nil)
-	})
-}
-
 func TestClosingASessionDeletesAllItsNodesUnderOneZxidAndThenTheConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		for _, dir := range []string{"a", "b"} {
 			c.create(t, s.path(dir), persistent)
 			c.create(t, s.path(dir+"/e"), ephemeral)
@@ -121,11 +106,9 @@ func TestClosingASessionDeletesAllItsNodesUnderOneZxidAndThenTheConnection(t *te
 }
 
 func TestASessionThatIsNotHeardOfExpiresWithItsNodes(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		other := s.connect()
-		c := dialTCP(t, s.addr)
+	each(t, func(t *testing.T, s target, other *raw) {
 		begun := time.Now()
-		require.NoError(t, coordtest.Err(c.hello(hello{timeout: 600})))
+		c := greet(t, s.addr, hello{timeout: 600})
 		c.create(t, s.path("e"), ephemeral)
 		other.must(t, opExists, watched(s.path("e"), true))
 		for len(other.events) == 0 {
@@ -135,16 +118,14 @@ func TestASessionThatIsNotHeardOfExpiresWithItsNodes(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(begun), 600*time.Millisecond)
 		require.Equal(t, []event{{deleted, s.path("e")}}, other.takeEvents())
 		require.Error(t, coordtest.Err(c.frame()), "the server must close the connection of an expired session")
-		n := dialTCP(t, s.addr)
-		require.NoError(t, coordtest.Err(n.hello(hello{timeout: 600, session: c.session, passwd: c.passwd})))
+		n := greet(t, s.addr, hello{timeout: 600, session: c.session, passwd: c.passwd})
 		require.Zero(t, n.session)
 	})
 }
 
 func TestAPingKeepsTheSessionAlive(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := dialTCP(t, s.addr)
-		require.NoError(t, coordtest.Err(c.hello(hello{timeout: 1000})))
+	each(t, func(t *testing.T, s target, _ *raw) {
+		c := greet(t, s.addr, hello{timeout: 1000})
 		c.create(t, s.path("e"), ephemeral)
 		beat := time.NewTicker(50 * time.Millisecond)
 		defer beat.Stop()
@@ -156,23 +137,9 @@ func TestAPingKeepsTheSessionAlive(t *testing.T) {
 	})
 }
 
-func TestExpiringASessionByHandIsTheSameAsItsExpiry(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
-		c.create(t, s.path("e"), ephemeral)
-		require.NoError(t, s.end(c.session))
-		zktest.Eventually(t, patience, func() bool {
-			return other.code(t, opExists, watched(s.path("e"), false)) == errNoNode
-		}, "the ephemeral node goes")
-		n := dialTCP(t, s.addr)
-		require.NoError(t, coordtest.Err(n.hello(hello{timeout: 600, session: c.session, passwd: c.passwd})))
-		require.Zero(t, n.session)
-	})
-}
-
 func TestAWatchFiresOnceAndBeforeTheReplyThatShowsItsCause(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		a := s.path("a")
 		require.EqualValues(t, errNoNode, c.code(t, opExists, watched(a, true)))
 		c.must(t, opGetChildren, watched(s.root, true))
@@ -187,8 +154,7 @@ func TestAWatchFiresOnceAndBeforeTheReplyThatShowsItsCause(t *testing.T) {
 }
 
 func TestAClientHearsOfItsOwnWriteBeforeTheReply(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opGetChildren, watched(s.root, true))
 		c.create(t, s.path("a"), persistent)
 		require.Equal(t, []event{{childrenChanged, s.root}}, c.takeEvents())
@@ -196,8 +162,8 @@ func TestAClientHearsOfItsOwnWriteBeforeTheReply(t *testing.T) {
 }
 
 func TestADeletionIsReportedOnceToAWatcherOfDataAndChildren(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		a := s.path("a")
 		other.create(t, a, persistent)
 		c.must(t, opGetData, watched(a, true))
@@ -211,8 +177,8 @@ func TestADeletionIsReportedOnceToAWatcherOfDataAndChildren(t *testing.T) {
 }
 
 func TestOnlyExistsWatchesANodeThatIsNotThere(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		a := s.path("a")
 		require.EqualValues(t, errNoNode, c.code(t, opGetData, watched(a, true)))
 		require.EqualValues(t, errNoNode, c.code(t, opGetChildren, watched(a, true)))
@@ -224,8 +190,8 @@ func TestOnlyExistsWatchesANodeThatIsNotThere(t *testing.T) {
 }
 
 func TestWatchesGoWithTheirConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		c.must(t, opGetChildren, watched(s.root, true))
 		c = c.again(t)
 		other.create(t, s.path("a"), persistent)
@@ -235,8 +201,8 @@ func TestWatchesGoWithTheirConnection(t *testing.T) {
 }
 
 func TestSetWatchesReportsWhatWasMissedAndArmsTheRest(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		for _, n := range []string{"same", "set", "gone", "grown"} {
 			c.create(t, s.path(n), persistent)
 		}
@@ -270,8 +236,8 @@ func TestSetWatchesReportsWhatWasMissedAndArmsTheRest(t *testing.T) {
 }
 
 func TestAPersistentWatchStaysAndARecursiveOneCoversWhatIsBelow(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, deep, other := s.connect(), s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		deep, other := s.connect(), s.connect()
 		a := s.path("a")
 		c.must(t, opAddWatch, enc{}.str(a).i32(0))
 		deep.must(t, opAddWatch, enc{}.str(a).i32(1))
@@ -290,8 +256,8 @@ func TestAPersistentWatchStaysAndARecursiveOneCoversWhatIsBelow(t *testing.T) {
 }
 
 func TestARemovedWatchIsSilent(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		a := s.path("a")
 		other.create(t, a, persistent)
 		require.EqualValues(t, errNoWatcher, c.code(t, opCheckWatches, versioned(a, 2)))
@@ -313,8 +279,8 @@ func TestARemovedWatchIsSilent(t *testing.T) {
 // The fix of CVE-2024-23944 (3.8.4, 3.9.2, Debian's 3.8.0) reaches further
 // than persistent watches.
 func TestAClientThatMayNotReadANodeGetsNoEventOfIt(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		hidden := s.path("hidden")
 		c.must(t, opExists, watched(s.root, true))
 		require.EqualValues(t, errNoNode, c.code(t, opExists, watched(hidden, true)))

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRequestsInOnePieceAreAnsweredInOrder(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, _ *raw) {
 		c := s.connect()
 		const n = 500
 		for range n {
@@ -29,7 +29,7 @@ func TestRequestsInOnePieceAreAnsweredInOrder(t *testing.T) {
 }
 
 func TestAPacketBeyondTheLimitEndsTheConnection(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, _ *raw) {
 		for _, length := range []int32{-1, 0xfffff + 1<<20, 1 << 30} {
 			c := s.connect()
 			require.NoError(t, coordtest.Err(c.nc.Write(enc{}.i32(length))))
@@ -39,8 +39,7 @@ func TestAPacketBeyondTheLimitEndsTheConnection(t *testing.T) {
 }
 
 func TestAMalformedRequestFailsAndTheConnectionLives(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		for _, op := range []int32{opCreate, opDelete, opSetData, opGetData, opExists, opGetChildren, opMulti, opSetWatches, opSetACL, opAddWatch} {
 			for _, b := range []enc{nil, enc{}.i32(-7), enc{}.i32(1 << 30), enc{}.str(s.root)[:3]} {
 				r, err := c.call(op, b)
@@ -53,8 +52,7 @@ func TestAMalformedRequestFailsAndTheConnectionLives(t *testing.T) {
 }
 
 func TestAnUnknownOperationIsNotImplemented(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		require.EqualValues(t, errUnimpl, c.code(t, 77, nil))
 	})
 }
@@ -69,8 +67,7 @@ func word(t *testing.T, s target, w string) string {
 }
 
 func TestFourLetterWordsAnswerAsOperatorsKnowThem(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opGetChildren, watched(s.root, true))
 		require.Equal(t, "imok", word(t, s, "ruok"))
 		require.Equal(t, "rw", word(t, s, "isro"))
@@ -92,8 +89,7 @@ func TestFourLetterWordsAnswerAsOperatorsKnowThem(t *testing.T) {
 }
 
 func TestTheOperationsOfAMultiSeeEachOther(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		a := s.path("a")
 		d := c.must(t, opMulti, multi([]part{
 			{opCreate, create(a, nil, open, persistent)},
@@ -119,8 +115,8 @@ func TestTheOperationsOfAMultiSeeEachOther(t *testing.T) {
 }
 
 func TestAMultiThatFailsDoesNothingAndNamesTheFailure(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c, other := s.connect(), s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
+		other := s.connect()
 		other.must(t, opGetChildren, watched(s.root, true))
 		before := c.stat(t, s.root)
 		d := c.must(t, opMulti, multi([]part{
@@ -136,8 +132,7 @@ func TestAMultiThatFailsDoesNothingAndNamesTheFailure(t *testing.T) {
 }
 
 func TestAMultiReadAnswersEachPartByItself(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opCreate, create(s.path("a"), []byte("x"), open, persistent))
 		d := c.must(t, opMultiRead, multi([]part{
 			{opGetData, watched(s.path("a"), false)},
@@ -150,8 +145,7 @@ func TestAMultiReadAnswersEachPartByItself(t *testing.T) {
 }
 
 func TestAMultiWithAReadInItIsMalformed(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		require.EqualValues(t, errMarshalling, c.code(t, opMulti, multi([]part{{opExists, watched(s.root, false)}})))
 	})
 }
@@ -242,7 +236,7 @@ func nullsInACLs(path string) nulls {
 }
 
 func TestWhatIsNullIsRefusedOrTakenForEmptyAsOnARealServer(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, _ *raw) {
 		for kind, requests := range map[string]nulls{
 			"path": nullPaths(), "vector": nullVectors(s.root), "ACL": nullsInACLs(s.root),
 		} {
@@ -256,8 +250,7 @@ func TestWhatIsNullIsRefusedOrTakenForEmptyAsOnARealServer(t *testing.T) {
 }
 
 func TestNullDataAreNoData(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opSetData, enc{}.str(s.root).null().i32(-1))
 		require.Contains(t, decode(opGetData, c.must(t, opGetData, watched(s.root, false))), "nil=true")
 		c.must(t, opSetData, enc{}.str(s.root).buf([]byte{}).i32(-1))
@@ -266,15 +259,13 @@ func TestNullDataAreNoData(t *testing.T) {
 }
 
 func TestThePathOfASyncMayBeNullAndComesBack(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		d := s.connect().must(t, opSync, enc{}.null())
-		require.EqualValues(t, -1, d.i32())
+	each(t, func(t *testing.T, s target, c *raw) {
+		require.EqualValues(t, -1, c.must(t, opSync, enc{}.null()).i32())
 	})
 }
 
 func TestNoPrefixIsEveryEphemeral(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		made := c.create(t, s.path("a"), ephemeral)
 		require.Equal(t, fmt.Sprintf("[%q]", made), decode(opGetEphemerals, c.must(t, opGetEphemerals, enc{}.null())))
 	})
@@ -282,42 +273,38 @@ func TestNoPrefixIsEveryEphemeral(t *testing.T) {
 
 // Kazoo's CREATOR_ALL_ACL is this.
 func TestTheACLOfTheCreatorMayHaveANullID(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opAuth, auth("digest", "u:p"))
 		c.must(t, opCreate, enc{}.str(s.path("a")).buf(nil).i32(1).i32(31).str("auth").null().i32(persistent))
 		require.Equal(t, []acl{{31, "digest", digestU}}, c.must(t, opGetACL, enc{}.str(s.path("a"))).acls())
 	})
 }
 
-func TestACredentialThatIsNullIsRefusedAsADigest(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		c := s.connect()
+func TestCredentialsThatAreNullOrOfNoKnownSchemeEndTheConnection(t *testing.T) {
+	each(t, func(t *testing.T, s target, c *raw) {
 		c.must(t, opAuth, enc{}.i32(0).str("ip").null())
-		require.EqualValues(t, errAuthFailed, c.code(t, opAuth, enc{}.i32(0).str("digest").null()))
-		require.ErrorIs(t, coordtest.Err(c.frame()), io.EOF)
-	})
-}
-
-func TestASchemeThatIsNullIsUnknown(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
-		require.EqualValues(t, errAuthFailed, s.connect().code(t, opAuth, enc{}.i32(0).null().buf(nil)))
+		for name, credentials := range map[string]enc{
+			"unknown scheme": auth("nosuch", "x"),
+			"null scheme":    enc{}.i32(0).null().buf(nil),
+			"null digest":    enc{}.i32(0).str("digest").null(),
+		} {
+			c := s.connect()
+			require.EqualValues(t, errAuthFailed, c.code(t, opAuth, credentials), name)
+			require.ErrorIs(t, coordtest.Err(c.frame()), io.EOF, name)
+		}
 	})
 }
 
 func TestAPasswordThatIsNullBeginsASessionAndResumesNone(t *testing.T) {
-	each(t, func(t *testing.T, s target) {
+	each(t, func(t *testing.T, s target, c *raw) {
 		hail := func(session int64) int64 {
-			c := dialTCP(t, s.addr)
-			require.NoError(t, c.sendFrame(enc{}.i32(0).i64(0).i32(2000).i64(session).null()))
-			b, err := c.frame()
+			n := dialTCP(t, s.addr)
+			require.NoError(t, n.sendFrame(enc{}.i32(0).i64(0).i32(2000).i64(session).null()))
+			b, err := n.frame()
 			require.NoError(t, err)
-			d := &dec{b}
-			d.i32()
-			d.i32()
-			return d.i64()
+			return (&dec{b[8:]}).i64()
 		}
 		require.NotZero(t, hail(0))
-		require.Zero(t, hail(s.connect().session))
+		require.Zero(t, hail(c.session))
 	})
 }
