@@ -106,10 +106,14 @@ func (p *pulse) rate() int {
 	return 0
 }
 
-func (p *pulse) total() (n int) {
+func (p *pulse) total() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range p.grants {
+	return sum(p.grants)
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, k := range counts {
 		n += k
 	}
 	return n

@@ -128,7 +128,7 @@ func (r *run) tell(ctx context.Context) {
 
 func (r *run) troubleClient(ctx context.Context, m *member, rng *rand.Rand) {
 	for pause(ctx, within(rng, T/4, 2*T)) {
-		f := pick(rng, clientFaults, func(f clientFault) int { return f.weight })
+		f := workload.Pick(rng, clientFaults, func(f clientFault) int { return f.weight })
 		r.rec.Note("%s: %s", m.Name, f.kind)
 		n := f.cause(ctx, r, m, rng)
 		m.heal()
@@ -148,10 +148,14 @@ func (r *run) mustProgress(ctx context.Context, client string, since time.Time) 
 func (r *run) troubleServers(ctx context.Context) {
 	rng := r.rng(99)
 	for r.flows(ctx, "before") && pause(ctx, within(rng, T/4, T)) {
-		f := pick(rng, serverFaults, r.opts.weight)
+		f := workload.Pick(rng, serverFaults, r.opts.weight)
 		r.rec.Note("servers: %s", f.kind)
 		begin := time.Now()
-		n, err := f.cause(ctx, r, rng)
+		n := 0
+		s, err := f.victim(r, rng)
+		if err == nil {
+			n, err = f.cause(ctx, r, rng, s)
+		}
 		if err != nil {
 			r.tally.problem("%s: %v", f.kind, err)
 		}
@@ -188,29 +192,11 @@ func (r *run) keep(k *child) {
 	r.children = append(r.children, k)
 }
 
-// pick chooses by weight.
-func pick[F any](rng *rand.Rand, all []F, weight func(F) int) F {
-	sum := 0
-	for _, f := range all {
-		sum += weight(f)
-	}
-	n := rng.IntN(sum)
-	for _, f := range all {
-		if n -= weight(f); n < 0 {
-			return f
-		}
-	}
-	return all[0]
-}
-
 // stock is what may leak in this process.
 type stock struct{ goroutines, files int }
 
 func takeStock() stock {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		entries = nil
-	}
+	entries, _ := os.ReadDir("/proc/self/fd")
 	return stock{goroutines: runtime.NumGoroutine(), files: len(entries)}
 }
 
@@ -254,7 +240,7 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 			r.tally.problem("closing %s: %v", m.Name, err)
 		}
 	}
-	r.register.close()
+	_ = r.register.listener.Close()
 	await(context.Background(), 10*time.Second, func() bool {
 		now := takeStock()
 		end.goroutines, end.files = now.goroutines-base.goroutines, now.files-base.files
