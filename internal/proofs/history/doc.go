@@ -33,8 +33,8 @@
 //
 // # Rules
 //
-// [Mutex], [Election], [ReadersWriter], [Leases], [Queue], [Rounds] and [FIFO]
-// judge the records of one key. Each looks for violations directly, over the
+// [Mutex], [Election], [ReadersWriter], [Leases], [Queue], [Jobs], [Numbers],
+// [Counter], [Rounds] and [Barrier] judge the records of one key. Each looks for violations directly, over the
 // whole history, and in most cases has porcupine find an order of the
 // operations that a sequential model of the recipe allows, which also gives
 // the picture of a failure.

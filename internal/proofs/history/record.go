@@ -84,6 +84,7 @@ func (r *Record) returned() time.Duration {
 	return r.Return
 }
 
+// String returns the record as a line of JSON.
 func (r Record) String() string {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -203,11 +204,6 @@ func Queue(key string, drained bool) Rule {
 		finds = append(finds, lost)
 	}
 	return Rule{"queue", key, finds, itemModel.ToModel(), itemSteps}
-}
-
-// FIFO: what was put into a queue earlier is taken earlier.
-func FIFO(key string) Rule {
-	return Rule{name: "fifo", key: key, finds: []func([]Record) []Violation{overtaken}}
 }
 
 // Jobs: no job runs twice at the same time, nor more than so many times, nor
