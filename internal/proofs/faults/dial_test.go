@@ -27,7 +27,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/attend"
 	"github.com/zkcoord/zkcoord/coord/event"
-	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -201,7 +200,7 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 	each(t, func(s scene) {
 		const timeout = 3 * T // the machine may stand still for a moment
-		s.w.SetTimeout(timeout)
+		lasts := s.lasting(timeout)
 		hung, err := s.relayTo("127.0.0.2:0", "", nil)
 		require.NoError(s, err)
 		port := hung.Addr().(*net.TCPAddr).Port
@@ -209,7 +208,7 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 		require.NoError(s, err)
 		for range 6 {
 			begun := time.Now()
-			c := s.open("two.test:"+strconv.Itoa(port), coord.WithSessionTimeout(timeout))
+			c := s.open("two.test:"+strconv.Itoa(port), lasts)
 			s.onTime("connected", begun, timeout, time.Now())
 			h := s.acquire(c)
 			good.cut()
@@ -322,22 +321,13 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 			}
 			c := s.client(opts...)
 			for j := range []int{1, 1, 50}[i] {
-				m, err := lock.New(c, s.w.Path(fmt.Sprint("lock-of-", i, "-", j)))
-				require.NoError(s, err)
-				h, err := m.Acquire(s.Context())
-				require.NoError(s, err)
-				holds = append(holds, h)
+				holds = append(holds, s.acquireAt(c, s.w.Path(fmt.Sprint("lock-of-", i, "-", j))))
 			}
 			idle = append(idle, c)
 		}
 		zktest.Eventually(s, patience, func() bool { return attendant.Stats().Sessions == 2 }, "they are not attended")
-		var lost atomic.Int64
-		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
-			if errors.Is(e.Err, coord.ErrLost) {
-				lost.Add(1)
-			}
-		})}
-		c := s.contest(s.clients(3, opts...), steady(20*time.Millisecond))
+		lost, count := counting(func(e event.Event) bool { return errors.Is(e.Err, coord.ErrLost) })
+		c := s.contest(s.clients(3, coord.WithSessionTimeout(timeout), count), steady(20*time.Millisecond))
 		for i, server := range servers {
 			c.progresses(patience)
 			zktest.Eventually(s, patience, func() bool { return connected(idle[i], server) }, "the server's client is elsewhere")
@@ -400,15 +390,10 @@ func TestF17TwoOfThreeServersAreDownForLongerThanTheSessionTimeout(t *testing.T)
 		ens := s.w.Ensemble()
 		clients := s.clients(3)
 		h := s.acquire(clients[0])
-		waiting := s.start(context.Background(), clients[1])
-		s.awaitNodes(2)
+		waiting := s.waiter(clients[1], 2)
 		held := []*coord.Hold{h}
 		for i, c := range clients {
-			m, err := lock.New(c, s.w.Path(fmt.Sprint("lock-of-", i)))
-			require.NoError(s, err)
-			own, err := m.Acquire(s.Context())
-			require.NoError(s, err)
-			held = append(held, own)
+			held = append(held, s.acquireAt(c, s.w.Path(fmt.Sprint("lock-of-", i))))
 		}
 		down := []*zktest.Server{s.leader(), ens.Followers()[0]}
 		for _, server := range down {
@@ -445,14 +430,10 @@ func TestF18TheHoldersFollowerIsCutOffFromItsLeader(t *testing.T) {
 		s.awaitWatchers(h.Node(), 2)
 		ended := s.endOf(h)
 		ens.Link(follower).Isolate()
-		next, granted := s.granted(waiter)
+		next := s.succeeds(h, ended, waiter)
 		_, _, err := witness.Get(h.Node())
 		require.NoError(s, err, "the follower still answers, and shows the old holder's node")
-		end := s.ends(ended)
-		require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
-		s.Logf("gave up %v before the second grant", granted.Sub(end))
 		require.Positive(s, ens.Link(follower).Stats().Held, "the follower was not cut off")
-		require.Greater(s, next.Token(), h.Token())
 		ens.Link(follower).Heal()
 		require.NoError(s, ens.AwaitReady())
 		s.release(next)
@@ -492,15 +473,7 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 		require.Len(s, seen, 1)
 		s.release(h)
 		c := s.contest([]*coord.Client{slow, fast, slow, fast}, steady(10*time.Millisecond))
-		granted := map[int]bool{}
-		zktest.Eventually(s, patience, func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			for _, g := range c.grants {
-				granted[g.worker] = true
-			}
-			return len(granted) == 4 && len(c.grants) > 8
-		}, "not every worker is granted the lock")
+		zktest.Eventually(s, patience, func() bool { return c.served(time.Time{}) == 4 && c.count() > 8 }, "not every worker is granted the lock")
 		c.stop()
 		require.Zero(s, c.lost)
 		require.Positive(s, ens.Link(follower).Stats().Delayed)
@@ -511,14 +484,9 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 func TestF22TwoOfThreeServersHang(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		const timeout = 2 * T
-		s.w.SetTimeout(timeout)
 		proxies := s.w.Proxies()
 		var dials atomic.Int64
-		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithDialer(
-			func(ctx context.Context, network, _ string) (net.Conn, error) {
-				next := proxies[(dials.Add(1)-1)%3] // in order
-				return (&net.Dialer{}).DialContext(ctx, network, next.Addr())
-			}))
+		c := s.behind(s.lasting(timeout), dialing(func() string { return proxies[(dials.Add(1)-1)%3].Addr() })) // in order
 		h := s.acquire(c)
 		require.EqualValues(s, 1, dials.Load())
 		session := h.Session()
@@ -549,10 +517,7 @@ func TestF23OnlyAReadOnlyServerIsLeft(t *testing.T) {
 		}
 		s.lost(h, patience)
 		zktest.Eventually(s, patience, func() bool { return servers[2].Mode() == "read-only" }, "the server does not turn read-only")
-		deadline := time.Now().Add(T)
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		s.fails(s.start(ctx, c), deadline)
+		s.failsBy(time.Now().Add(T), c)
 		require.Equal(s, "read-only", servers[2].Mode())
 		for _, server := range servers[:2] {
 			require.NoError(s, server.Launch())
@@ -588,7 +553,7 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 	holder := s.open(front.Addr(), coord.WithSessionTimeout(timeout))
 	h := s.acquire(holder)
 	front.Refuse()
-	waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), coord.WithDialer(s.dialOthers(leader))))
+	waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), s.dialOthers(leader)))
 	s.awaitWatchers(h.Node(), 2)
 	ended := s.endOf(h)
 	require.NoError(s, leader.Stop())
@@ -599,47 +564,21 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 		_, _, err := witness.Get("/") // fails if the connection does
 		return err
 	})
-	stop := s.flushAllTheTime(holder)
+	stop := s.repeat(20*time.Millisecond, func(ctx context.Context) error { return coordtest.Write(ctx, holder) })
 	held := h.Err() == nil
 	require.NoError(s, leader.Continue())
 	served = zktest.Receive(s, patience, answered, "the witness gets no answer") == nil && held
-	next, granted := s.granted(waiter)
-	end := s.ends(ended)
-	require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
-	s.Logf("served %v, gave up %v before the second grant", served, granted.Sub(end))
-	require.Greater(s, next.Token(), h.Token())
+	next := s.succeeds(h, ended, waiter)
+	s.Logf("served %v", served)
 	stop()
 	require.NoError(s, s.w.Ensemble().AwaitReady())
 	s.release(next)
 	return served
 }
 
-// flushAllTheTime has a client write as often as it can, until stop.
-func (s scene) flushAllTheTime(c *coord.Client) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			one, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			_ = coordtest.Write(one, c)
-			<-one.Done()
-			cancel()
-		}
-	}()
-	return func() { cancel(); <-done }
-}
-
 // dialOthers connects to the servers other than one.
-func (s scene) dialOthers(one *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
-	var others []string
-	for _, server := range s.w.Ensemble().Servers() {
-		if server != one {
-			others = append(others, server.Addr())
-		}
-	}
+func (s scene) dialOthers(one *zktest.Server) coord.Option {
+	others := slices.DeleteFunc(slices.Clone(s.w.Ensemble().Servers()), func(server *zktest.Server) bool { return server == one })
 	var dials atomic.Int64
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, others[dials.Add(1)%int64(len(others))])
-	}
+	return dialing(func() string { return others[dials.Add(1)%int64(len(others))].Addr() })
 }
