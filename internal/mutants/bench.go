@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,8 @@ func (b bench) examine(mutants []mutant) {
 	}
 }
 
-var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+// noticed finds the first test that failed, or a panic.
+var noticed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|(panic: .*)`)
 
 // kill switches the guard off and returns which test noticed.
 func (b bench) kill(i int, m mutant) (by string, err error) {
@@ -90,25 +92,19 @@ func (b bench) kill(i int, m mutant) (by string, err error) {
 			return "", err
 		}
 		out, err := b.test(overlay, s)
-		switch found := failedTest.FindStringSubmatch(out); {
+		switch found := noticed.FindStringSubmatch(out); {
 		case err == nil && strings.Contains(out, "no tests to run"):
 			return "", fmt.Errorf("no test in %s matches %s", s.pkg, s.run)
 		case err == nil:
 		case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 			return "", fmt.Errorf("does not compile:\n%s", out)
-		case found != nil:
-			if b.show {
-				fmt.Printf("%s\n%s", m.guard, out)
-			}
-			return found[1], nil
-		case strings.Contains(out, "panic: "):
-			if b.show {
-				fmt.Printf("%s\n%s", m.guard, out)
-			}
-			line, _, _ := strings.Cut(out[strings.Index(out, "panic: "):], "\n")
-			return line, nil
-		default:
+		case found == nil:
 			return "", fmt.Errorf("%s ended without a verdict:\n%s", s.pkg, out)
+		default:
+			if b.show {
+				fmt.Printf("%s\n%s", m.guard, out)
+			}
+			return cmp.Or(found[1], found[2]), nil
 		}
 	}
 	return "", errors.New("survived")
