@@ -153,14 +153,6 @@ func (r *relay) cut() {
 	r.conns = nil
 }
 
-func plain(conn net.Conn) net.Conn { return conn }
-
-func (s scene) port() string {
-	_, port, err := net.SplitHostPort(s.w.ConnectString())
-	require.NoError(s, err)
-	return port
-}
-
 func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 	each(t, func(s scene) {
 		certificate, pool := selfSigned(s.T)
@@ -180,9 +172,11 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 		})
 		require.NoError(s, err)
 		secure := coord.WithTLS(&tls.Config{RootCAs: pool})
+		_, port, err := net.SplitHostPort(s.w.ConnectString())
+		require.NoError(s, err)
 		for what, open := range map[string]func() *coord.Client{
 			"TCP, 1.1 s":            func() *coord.Client { return s.client(coord.WithDialer(slow)) },
-			"a name server, 3 s":    func() *coord.Client { return s.open("slow.test:" + s.port()) },
+			"a name server, 3 s":    func() *coord.Client { return s.open("slow.test:" + port) },
 			"TLS, 6 s":              func() *coord.Client { return s.open(terminator.Addr().String(), secure) },
 			"both, over the dialer": func() *coord.Client { return s.open(terminator.Addr().String(), coord.WithDialer(slow), secure) },
 		} {
@@ -204,7 +198,7 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 		hung, err := s.relayTo("127.0.0.2:0", "", nil)
 		require.NoError(s, err)
 		port := hung.Addr().(*net.TCPAddr).Port
-		good, err := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), plain)
+		good, err := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), func(conn net.Conn) net.Conn { return conn })
 		require.NoError(s, err)
 		for range 6 {
 			begun := time.Now()

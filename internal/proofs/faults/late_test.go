@@ -334,7 +334,8 @@ func (s scene) reportIsLost(r *rand.Rand, timeout, silent time.Duration, opts []
 	s.awaitWatchers(h.Node(), 2)
 	ended := s.endOf(h)
 
-	s.afterAProbe(h)
+	window := h.Deadline()
+	zktest.Eventually(s, patience, func() bool { return h.Deadline().After(window) }, "no probe moves the window")
 	s.wait(time.Duration(r.Int64N(int64(tick))), time.Now()) // of the leader's pings
 	early := time.Duration(r.IntN(2)) * timeout / 16
 	link.Silence(proxy.ToClient)
@@ -366,11 +367,4 @@ func (s scene) reportIsLost(r *rand.Rand, timeout, silent time.Duration, opts []
 	require.NoError(s, ens.AwaitReady())
 	s.release(next)
 	return reads > 0 && wrote == nil && stats.Lost > before.Lost
-}
-
-// afterAProbe returns when a probe has just moved the hold's window.
-func (s scene) afterAProbe(h *coord.Hold) {
-	s.Helper()
-	window := h.Deadline()
-	zktest.Eventually(s, patience, func() bool { return h.Deadline().After(window) }, "the window does not move")
 }

@@ -26,30 +26,12 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-func (s scene) foreign(name string) {
-	s.Helper()
-	acl := zk.WorldACL(zk.PermAll)
-	for at, c := range s.dir() {
-		if c == '/' && at > 0 {
-			_, err := s.admin().Create(s.dir()[:at], nil, 0, acl)
-			require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
-		}
-	}
-	_, err := s.admin().Create(s.dir(), nil, 0, acl)
-	require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
-	require.NoError(s, coordtest.Err(s.admin().Create(s.dir()+"/"+name, nil, 0, acl)))
-}
-
-// foreignName is one of many names of no known shape.
-func (s scene) foreignName(i int) string {
-	return fmt.Sprintf("%s/%s-%d", s.dir(), strings.Repeat("foreign", 12), i)
-}
-
 func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
 		names := []string{"garbage", "_c_short", "_c_", "lock-", "日本語", "-lock-0000000001", "x-lock-99999999999"}
+		s.makeDir(zk.PermAll)
 		for _, name := range names {
-			s.foreign(name)
+			require.NoError(s, coordtest.Err(s.admin().Create(s.dir()+"/"+name, nil, 0, zk.WorldACL(zk.PermAll))))
 		}
 		c := s.behind()
 		s.release(s.acquire(c))
@@ -64,7 +46,7 @@ func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 
 func TestF40TenThousandForeignNamesAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
-		s.foreign("first")
+		s.makeDir(zk.PermAll)
 		s.crowd(10_000)
 		c, begun := s.client(), time.Now()
 		s.release(s.grantedWithin(progress, s.start(context.Background(), c), begun))
@@ -310,7 +292,7 @@ func (s scene) crowd(n int) {
 		for done := 0; done < n; done += 1000 {
 			var batch []any
 			for i := range 1000 {
-				batch = append(batch, request(s.foreignName(done+i)))
+				batch = append(batch, request(fmt.Sprintf("%s/%s-%d", s.dir(), strings.Repeat("foreign", 12), done+i)))
 			}
 			require.NoError(s, coordtest.Err(s.admin().Multi(batch...)))
 		}

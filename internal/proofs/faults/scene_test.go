@@ -337,14 +337,6 @@ func (s scene) lost(h *coord.Hold, within time.Duration) error {
 // then, from which on Err returns the loss.
 type ending struct{ done, window time.Time }
 
-// trusted returns until when the hold was trusted.
-func (e ending) trusted() time.Time {
-	if e.window.Before(e.done) {
-		return e.window
-	}
-	return e.done
-}
-
 // endOf gives the end of h when it comes.
 func (s scene) endOf(h *coord.Hold) <-chan ending {
 	return coordtest.Go(func() ending {
@@ -359,7 +351,10 @@ func (s scene) ends(ended <-chan ending) (trusted time.Time) {
 	s.Helper()
 	e := zktest.Receive(s, patience, ended, "the hold does not end")
 	s.onTime("lost", e.window, prompt, e.done)
-	return e.trusted()
+	if e.window.Before(e.done) {
+		return e.window
+	}
+	return e.done
 }
 
 // succeeds waits for the hold after h, before which h must have been given up.
