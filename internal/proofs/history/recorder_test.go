@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,33 +19,20 @@ import (
 
 // fake is a hold that ends on demand.
 type fake struct {
-	done   chan struct{}
-	mu     sync.Mutex
-	err    error
+	ctx    context.Context
+	end    context.CancelCauseFunc
 	window time.Time
 }
 
-func newFake() *fake { return &fake{done: make(chan struct{}), window: time.Now().Add(time.Hour)} }
-
-func (f *fake) Done() <-chan struct{} { return f.done }
-func (f *fake) Deadline() time.Time   { return f.window }
-func (f *fake) Token() int64          { return 7 }
-
-func (f *fake) Err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
+func newFake() *fake {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &fake{ctx, end, time.Now().Add(time.Hour)}
 }
 
-func (f *fake) end(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
-		close(f.done)
-	}
-}
-
+func (f *fake) Done() <-chan struct{}         { return f.ctx.Done() }
+func (f *fake) Err() error                    { return context.Cause(f.ctx) }
+func (f *fake) Deadline() time.Time           { return f.window }
+func (f *fake) Token() int64                  { return 7 }
 func (f *fake) Release(context.Context) error { f.end(errors.New("released")); return nil }
 
 func acquire(t *testing.T, r *Recorder, f *fake) *Grant[*fake] {

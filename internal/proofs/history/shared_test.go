@@ -24,7 +24,7 @@ func TestNumbersThatBreakTheirPromisesAreCaught(t *testing.T) {
 		"an owner of two": {Numbers(key), `"a": number of d`, func(s *story) {
 			s.op("d", Number, 11, 12, Item("0"), Verdict("a"), Token(5))
 		}},
-		"a token that does not grow": {Numbers(key), "token 3 of d comes after 3 of e", func(s *story) {
+		"a token that does not grow": {Numbers(key), "token 3 of d follows token 3 of e", func(s *story) {
 			s.op("d", Number, 11, 12, Item("0"), Token(3))
 		}},
 	})
