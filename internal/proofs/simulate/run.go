@@ -314,14 +314,6 @@ func (d *driver) start(t trouble) {
 	})
 }
 
-// happened counts a fault that did happen or did not.
-func happened(did bool) int {
-	if did {
-		return 1
-	}
-	return 0
-}
-
 // atOnce is the end of a fault that has happened n times at one moment.
 func atOnce(n int) (time.Duration, func() int) { return 0, func() int { return n } }
 

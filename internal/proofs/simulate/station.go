@@ -174,7 +174,7 @@ func lag(d *driver) (time.Duration, func() int) {
 	f, before := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), ids...), d.reads(ids)
 	return d.part(d.r, 0.5, 4), func() int {
 		f.Stop()
-		return happened(d.reads(ids) > before) // not, when one of the sessions has ended
+		return workload.Times(d.reads(ids) > before) // not, when one of the sessions has ended
 	}
 }
 
@@ -207,7 +207,7 @@ func isolate(d *driver) (time.Duration, func() int) {
 		isolating.Stop()
 		f.Rejoin()
 		f.Stop()
-		return happened(time.Since(begun)-before >= d.timeout)
+		return workload.Times(time.Since(begun)-before >= d.timeout)
 	}
 }
 

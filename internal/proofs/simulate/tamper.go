@@ -48,7 +48,7 @@ func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func(
 	d.running.Go(func() { done <- f(ctx) })
 	return 0, func() int {
 		defer cancel()
-		return happened(<-done == nil)
+		return workload.Times(<-done == nil)
 	}
 }
 
@@ -128,7 +128,7 @@ func litter(d *driver) (time.Duration, func() int) {
 		if name == foreigners[d.dialect] {
 			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer come late
 		}
-		return happened(err == nil)
+		return workload.Times(err == nil)
 	}
 }
 

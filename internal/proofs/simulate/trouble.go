@@ -118,7 +118,7 @@ func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {
 		return d.part(d.r, lo, hi), func() int {
 			d.srv.Resume()
 			d.down.Store(false)
-			return happened(lo <= 1 || time.Since(begun) >= d.timeout) // or the end came before
+			return workload.Times(lo <= 1 || time.Since(begun) >= d.timeout) // or the end came before
 		}
 	}
 }
@@ -129,7 +129,7 @@ func slow(d *driver) (time.Duration, func() int) {
 	before := s.slowed.Load()
 	return d.part(d.r, 0.5, 2), func() int {
 		s.slow.Store(0)
-		return happened(s.slowed.Load() > before)
+		return workload.Times(s.slowed.Load() > before)
 	}
 }
 

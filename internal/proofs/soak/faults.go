@@ -3,6 +3,8 @@ package soak
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -87,7 +89,7 @@ func supersede(ctx context.Context, r *run, rng *rand.Rand, old *zktest.Server) 
 	if err := cmp.Or(old.Continue(), err); err != nil {
 		return 0, err
 	}
-	return happened(follows(old) && attached > 0), nil
+	return workload.Times(follows(old) && attached > 0), nil
 }
 
 func lag(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error) {
@@ -132,14 +134,6 @@ func loseQuorum(ctx context.Context, r *run, rng *rand.Rand, spared *zktest.Serv
 		}
 	}
 	return 1, nil
-}
-
-// happened counts a fault that did happen or did not.
-func happened(did bool) int {
-	if did {
-		return 1
-	}
-	return 0
 }
 
 // any picks a server, whatever it does.
@@ -265,7 +259,7 @@ func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
 	if err != nil {
 		return 0
 	}
-	return happened(await(ctx, stuckAfter, func() bool { return m.over.Load() > over }))
+	return workload.Times(await(ctx, stuckAfter, func() bool { return m.over.Load() > over }))
 }
 
 func forget(ctx context.Context, _ *run, m *member, _ *rand.Rand) int {
@@ -286,7 +280,7 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 			continue // see package group: whoever loses its node so may delete that of the next
 		}
 		place := r.w.Path(places[i].name)
-		own := ownNodes(admin, place, id)
+		own, _ := ephemerals(admin, place, func(by int64) bool { return by == id })
 		if len(own) == 0 {
 			continue
 		}
@@ -305,23 +299,28 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 	return 0
 }
 
-// ownNodes lists a session's nodes in a directory and in those below it.
-func ownNodes(admin *zk.Conn, dir string, session int64) (own []string) {
+// ephemerals lists the ephemeral nodes below a directory that an owner has. It
+// passes over what it cannot read, and returns the errors.
+func ephemerals(admin *zk.Conn, dir string, owned func(by int64) bool) (found []string, failed error) {
 	names, _, err := admin.Children(dir)
-	if err != nil {
-		return nil
+	if err != nil && err != zk.ErrNoNode {
+		failed = fmt.Errorf("%s: %w", dir, err)
 	}
 	for _, name := range names {
-		_, stat, err := admin.Exists(dir + "/" + name)
+		path := dir + "/" + name
+		there, stat, err := admin.Exists(path)
 		switch {
-		case err != nil || stat == nil:
-		case stat.EphemeralOwner == session:
-			own = append(own, dir+"/"+name)
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", path, err))
+		case !there:
 		case stat.EphemeralOwner == 0 && stat.NumChildren > 0:
-			own = append(own, ownNodes(admin, dir+"/"+name, session)...)
+			below, err := ephemerals(admin, path, owned)
+			found, failed = append(found, below...), errors.Join(failed, err)
+		case stat.EphemeralOwner != 0 && owned(stat.EphemeralOwner):
+			found = append(found, path)
 		}
 	}
-	return own
+	return found, failed
 }
 
 func (m *member) heal() {
@@ -366,7 +365,7 @@ func (r *run) hole(ctx context.Context, s *zktest.Server, way proxy.Direction, l
 	pause(ctx, lasts)
 	held = link.Stats().Held - held
 	link.Heal()
-	return happened(follows(s) && attached > 0 && held > 0), nil
+	return workload.Times(follows(s) && attached > 0 && held > 0), nil
 }
 
 // breakLink silences the leader's stream to a follower with clients, cuts the
@@ -383,7 +382,7 @@ func breakLink(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (i
 	pause(ctx, within(rng, 0, T/8))
 	lost := link.Stats().Lost - before.Lost
 	link.Cut()
-	return happened(follows(s) && attached > 0 && link.Stats().Held > before.Held && lost > 0), nil
+	return workload.Times(follows(s) && attached > 0 && link.Stats().Held > before.Held && lost > 0), nil
 }
 
 // follows waits until a server has found its leader again.

@@ -281,27 +281,12 @@ func (r *run) drain() {
 	}
 }
 
-// ephemerals lists the ephemeral nodes there are.
-func (r *run) ephemerals() (found []string) {
-	var walk func(path string)
-	admin := r.w.Admin()
-	walk = func(path string) {
-		children, stat, err := admin.Children(path)
-		if err == zk.ErrNoNode {
-			return
-		}
-		if err != nil {
-			found = append(found, path+": "+err.Error())
-			return
-		}
-		if stat.EphemeralOwner != 0 {
-			found = append(found, path)
-		}
-		for _, child := range children {
-			walk(path + "/" + child)
-		}
+// ephemerals lists the ephemeral nodes there are, and what could not be read.
+func (r *run) ephemerals() []string {
+	found, err := ephemerals(r.w.Admin(), r.w.Path(""), func(int64) bool { return true })
+	if err != nil {
+		found = append(found, err.Error())
 	}
-	walk(r.w.Path(""))
 	return found
 }
 

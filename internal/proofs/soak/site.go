@@ -232,7 +232,7 @@ func (r *run) enlist(i int) (*member, error) {
 // site makes a client's site, of what all workers of this process share.
 func (r *run) site(name string, seed uint64) *site {
 	return &site{
-		root: strings.TrimSuffix(r.w.Path(""), "/"), seed: r.opts.Seed<<8 + seed,
+		root: r.w.Path(""), seed: r.opts.Seed<<8 + seed,
 		Site: workload.Site{Name: name, Rec: r.rec, Pace: pace, Calm: r.calm, Checks: checks{run: r}},
 	}
 }

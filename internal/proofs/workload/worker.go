@@ -156,6 +156,14 @@ func upTo(r *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(r.Float64() * float64(most))
 }
 
+// Times counts a fault that happened, or did not.
+func Times(happened bool) int {
+	if happened {
+		return 1
+	}
+	return 0
+}
+
 // Pick chooses by weight.
 func Pick[F any](r *rand.Rand, all []F, weight func(F) int) F {
 	sum := 0
