@@ -2,17 +2,14 @@ package faults
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -95,11 +92,10 @@ type relay struct {
 
 // relayTo listens on addr and forwards to a server; nothing answers if that is
 // "".
-func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) (*relay, error) {
+func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) *relay {
+	s.Helper()
 	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(s, err)
 	r := &relay{Listener: l}
 	r.running.Go(func() {
 		for {
@@ -119,7 +115,7 @@ func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) (*r
 		r.cut()
 		r.running.Wait()
 	})
-	return r, nil
+	return r
 }
 
 func (r *relay) keep(conn net.Conn) {
@@ -155,7 +151,10 @@ func (r *relay) cut() {
 
 func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 	each(t, func(s scene) {
-		certificate, pool := selfSigned(s.T)
+		secured := httptest.NewTLSServer(nil) // for its certificate, of 127.0.0.1
+		secured.Close()
+		pool := x509.NewCertPool()
+		pool.AddCert(secured.Certificate())
 		var reached atomic.Int32
 		slow := func(ctx context.Context, network, addr string) (net.Conn, error) {
 			select {
@@ -166,11 +165,10 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		}
-		terminator, err := s.relayTo("127.0.0.1:0", s.w.ConnectString(), func(conn net.Conn) net.Conn {
+		terminator := s.relayTo("127.0.0.1:0", s.w.ConnectString(), func(conn net.Conn) net.Conn {
 			<-time.After(6 * time.Second)
-			return tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})
+			return tls.Server(conn, &tls.Config{Certificates: secured.TLS.Certificates})
 		})
-		require.NoError(s, err)
 		secure := coord.WithTLS(&tls.Config{RootCAs: pool})
 		_, port, err := net.SplitHostPort(s.w.ConnectString())
 		require.NoError(s, err)
@@ -195,11 +193,9 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 	each(t, func(s scene) {
 		const timeout = 3 * T // the machine may stand still for a moment
 		lasts := s.lasting(timeout)
-		hung, err := s.relayTo("127.0.0.2:0", "", nil)
-		require.NoError(s, err)
+		hung := s.relayTo("127.0.0.2:0", "", nil)
 		port := hung.Addr().(*net.TCPAddr).Port
-		good, err := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), func(conn net.Conn) net.Conn { return conn })
-		require.NoError(s, err)
+		good := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), func(conn net.Conn) net.Conn { return conn })
 		for range 6 {
 			begun := time.Now()
 			c := s.open("two.test:"+strconv.Itoa(port), lasts)
@@ -214,23 +210,6 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 		s.Logf("%d connections to the address that does not answer", hung.accepted.Load())
 		require.Positive(s, hung.accepted.Load())
 	})
-}
-
-// selfSigned makes a certificate for 127.0.0.1, and the pool that trusts it.
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
 // leader returns the ensemble's leader.

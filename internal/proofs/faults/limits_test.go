@@ -457,9 +457,11 @@ const prompt = 50 * time.Millisecond
 // goroutine each time it fires, as a deadline does. Its delay is the delay of
 // this process.
 type control struct {
-	mu   sync.Mutex
-	due  time.Time // of the beat under way
-	late []lateness
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+	due   time.Time // of the beat under way
+	late  []lateness
 }
 
 // lateness is a beat that came late: when, and by how much.
@@ -472,38 +474,30 @@ const beat = 10 * time.Millisecond
 
 func startControl(t *testing.T) *control {
 	c := &control{due: time.Now().Add(beat)}
-	quit, beats := make(chan struct{}), make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		defer close(beats)
-		timer := time.NewTimer(beat)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-				beats <- struct{}{}
-				timer.Reset(beat)
-			case <-quit:
-				return
-			}
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timer = time.AfterFunc(beat, func() { go c.note() })
+	t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+		c.timer.Stop()
 	})
-	running.Go(func() {
-		for range beats {
-			c.note(time.Now())
-		}
-	})
-	t.Cleanup(func() { close(quit); running.Wait() })
 	return c
 }
 
-func (c *control) note(now time.Time) {
+func (c *control) note() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	now := time.Now()
 	if by := now.Sub(c.due); by > time.Millisecond {
 		c.late = append(c.late, lateness{now, by})
 	}
 	c.due = now.Add(beat)
+	c.timer.Reset(beat)
 }
 
 // worst returns the longest delay of a beat since then, including the one under
