@@ -56,7 +56,10 @@ var calls = []mutant{
 
 // bySimulation runs ten times the seeds of CI, since the faults that show that
 // a guard is missing are rare.
-var bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}}
+var (
+	bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}}
+	moreSeeds    = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}
+)
 
 // judges: guards whose absence the simulation itself must notice. For the
 // others, a test made for them does.
@@ -77,7 +80,7 @@ var judges = []mutant{
 	again("re-check: a listing after a writer's going", bySimulation),
 	again("job: the holder of the lock looks at the record", bySimulation),
 	again("job: only the holder of the lock puts an end on record", bySimulation),
-	again("job: an entry of an earlier run deletes no record", suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}), // 7 of them show it
+	again("job: an entry of an earlier run deletes no record", moreSeeds), // 7 of them show it
 	again("election: what a lost leader says does not end Run", bySimulation),
 }
 

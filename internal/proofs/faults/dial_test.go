@@ -195,7 +195,8 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 		lasts := s.lasting(timeout)
 		hung := s.relayTo("127.0.0.2:0", "", nil)
 		port := hung.Addr().(*net.TCPAddr).Port
-		good := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), func(conn net.Conn) net.Conn { return conn })
+		plain := func(conn net.Conn) net.Conn { return conn }
+		good := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), plain)
 		for range 6 {
 			begun := time.Now()
 			c := s.open("two.test:"+strconv.Itoa(port), lasts)
@@ -446,7 +447,8 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 		require.Len(s, seen, 1)
 		s.release(h)
 		c := s.contest([]*coord.Client{slow, fast, slow, fast}, steady(10*time.Millisecond))
-		zktest.Eventually(s, patience, func() bool { return c.served(time.Time{}) == 4 && c.count() > 8 }, "not every worker is granted the lock")
+		everyWorker := func() bool { return c.served(time.Time{}) == 4 && c.count() > 8 }
+		zktest.Eventually(s, patience, everyWorker, "not every worker is granted the lock")
 		c.stop()
 		require.Zero(s, c.lost)
 		require.Positive(s, ens.Link(follower).Stats().Delayed)
@@ -459,7 +461,8 @@ func TestF22TwoOfThreeServersHang(t *testing.T) {
 		const timeout = 2 * T
 		proxies := s.w.Proxies()
 		var dials atomic.Int64
-		c := s.behind(s.lasting(timeout), dialing(func() string { return proxies[(dials.Add(1)-1)%3].Addr() })) // in order
+		inOrder := func() string { return proxies[(dials.Add(1)-1)%3].Addr() }
+		c := s.behind(s.lasting(timeout), dialing(inOrder))
 		h := s.acquire(c)
 		require.EqualValues(s, 1, dials.Load())
 		session := h.Session()
@@ -551,7 +554,8 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 
 // dialOthers connects to the servers other than one.
 func (s scene) dialOthers(one *zktest.Server) coord.Option {
-	others := slices.DeleteFunc(slices.Clone(s.w.Ensemble().Servers()), func(server *zktest.Server) bool { return server == one })
+	isOne := func(server *zktest.Server) bool { return server == one }
+	others := slices.DeleteFunc(slices.Clone(s.w.Ensemble().Servers()), isOne)
 	var dials atomic.Int64
 	return dialing(func() string { return others[dials.Add(1)%int64(len(others))].Addr() })
 }

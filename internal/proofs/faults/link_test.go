@@ -200,7 +200,7 @@ func (s scene) waitBehindProxy(n int) <-chan result {
 	})
 	defer watches.Remove()
 	waiter := s.waiter(s.behind(), n)
-	zktest.Eventually(s, patience, func() bool { return watches.Fired() > 1 }, "the waiter does not watch another than its own")
+	zktest.Eventually(s, patience, func() bool { return watches.Fired() > 1 }, "the waiter only watches its own")
 	return waiter
 }
 

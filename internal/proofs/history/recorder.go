@@ -208,7 +208,9 @@ func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.append(Record{Client: client, Key: key, Kind: Refused, Call: from.Sub(r.begin), Return: r.now(), Outcome: OK, Token: token})
+	r.append(Record{
+		Client: client, Key: key, Kind: Refused, Call: from.Sub(r.begin), Return: r.now(), Outcome: OK, Token: token,
+	})
 }
 
 // Break records that the test ended, from outside, at some moment between from

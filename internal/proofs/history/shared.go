@@ -15,8 +15,9 @@ func growing(kind Kind, repeat bool) func([]Record) []Violation {
 		last := map[string]span{}
 		for _, s := range spans(records, kind) {
 			if before := last[s.Item]; !follows(s.Token, before.Token, repeat) {
+				what := strings.TrimSpace(string(kind) + " " + s.Item)
 				found = append(found, Violation{s.Key, fmt.Sprintf("%s: token %d of %s follows token %d of %s",
-					strings.TrimSpace(string(kind)+" "+s.Item), s.Token, s.Client, before.Token, before.Client), []int{before.ID, s.ID}})
+					what, s.Token, s.Client, before.Token, before.Client), []int{before.ID, s.ID}})
 			}
 			last[s.Item] = s
 		}

@@ -112,7 +112,8 @@ func try(t *testing.T, seed uint64, report *Report) {
 	}
 	report.add(&res, t.Failed(), undecided)
 	if t.Failed() {
-		fmt.Printf("seed %d failed: history and faults are kept in %s; again: make simulate SEED=%d REPEAT=50\n", seed, history.Keep(t, res.rec), seed)
+		dir := history.Keep(t, res.rec)
+		fmt.Printf("seed %d failed: history and faults are kept in %s; again: make simulate SEED=%d REPEAT=50\n", seed, dir, seed)
 	}
 }
 

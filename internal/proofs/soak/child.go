@@ -213,7 +213,8 @@ func childWork(args []string, v lineWriter) error {
 	}
 	calm := make(chan struct{})
 	s := &site{root: root, seed: seed, Site: workload.Site{
-		Name: name, Rec: rec, Client: func(context.Context) *coord.Client { return c }, Pace: pace, Calm: calm, Checks: own,
+		Name: name, Rec: rec, Client: func(context.Context) *coord.Client { return c }, Pace: pace, Calm: calm,
+		Checks: own,
 	}}
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {

@@ -191,9 +191,7 @@ var clientFaults = []clientFault{
 	{"black holes both ways", 5, hole(proxy.Both)},
 	{"black holes to the server", 4, hole(proxy.ToServer)},
 	{"black holes to the client", 4, hole(proxy.ToClient)},
-	{"delays", 4, condition(T/2, func(s proxy.Stats) int { return s.Delayed }, func(_ int, p *zktest.Proxy, rng *rand.Rand) {
-		p.Delay(proxy.Both, within(rng, 5*time.Millisecond, T/5), T/10)
-	})},
+	{"delays", 4, condition(T/2, func(s proxy.Stats) int { return s.Delayed }, delay)},
 	{"flapping connections", 2, flap},
 	{"servers that accept and do not answer", 2, condition(T/2, func(s proxy.Stats) int { return s.Hung }, hang)},
 	{"sessions ended", 6, expire},
@@ -210,21 +208,26 @@ func onRequest(f proxy.Fault) onClient {
 // condition puts the client's proxies into a condition, each by its number, for
 // least to twice the session time-out. It has happened if they counted any of
 // it.
-func condition(least time.Duration, counted func(proxy.Stats) int, begin func(i int, p *zktest.Proxy, rng *rand.Rand)) onClient {
+func condition(least time.Duration, count func(proxy.Stats) int, begin func(int, *zktest.Proxy, *rand.Rand)) onClient {
 	return func(ctx context.Context, _ *run, m *member, rng *rand.Rand) int {
-		before := counted(m.stats())
+		before := count(m.stats())
 		for i, p := range m.proxies {
 			begin(i, p, rng)
 		}
 		pause(ctx, within(rng, least, 2*T))
 		m.heal()
-		return min(1, counted(m.stats())-before)
+		return min(1, count(m.stats())-before)
 	}
 }
 
 // hole holds packets back.
 func hole(d proxy.Direction) onClient {
-	return condition(T/5, func(s proxy.Stats) int { return s.Held }, func(_ int, p *zktest.Proxy, _ *rand.Rand) { p.Blackhole(d) })
+	held := func(s proxy.Stats) int { return s.Held }
+	return condition(T/5, held, func(_ int, p *zktest.Proxy, _ *rand.Rand) { p.Blackhole(d) })
+}
+
+func delay(_ int, p *zktest.Proxy, rng *rand.Rand) {
+	p.Delay(proxy.Both, within(rng, 5*time.Millisecond, T/5), T/10)
 }
 
 // hang has all connections cut, and two of three servers hang from then on.

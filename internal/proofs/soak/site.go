@@ -208,13 +208,14 @@ func (r *run) enlist(i int) (*member, error) {
 		addrs = append(addrs, p.Addr())
 	}
 	observe := observer(m.Name, m.Checks)
-	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.Name), coord.WithObserver(func(e event.Event) {
+	observed := coord.WithObserver(func(e event.Event) {
 		if e.Kind == event.SessionOver {
 			m.over.Add(1)
 			r.rec.Note("%s: session over: %v", m.Name, e.Err)
 		}
 		observe(e)
-	})}
+	})
+	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.Name), observed}
 	if i%2 == 0 {
 		opts = append(opts, coord.WithTick(tick))
 	}

@@ -87,7 +87,9 @@ func Observe(w *Worker, c *coord.Client) bool {
 }
 
 // follow observes holders for a while, whose tokens never go back.
-func follow[V any](w *Worker, counted string, observe func(context.Context) iter.Seq2[V, error], tokens func(V) []int64) (any bool) {
+func follow[V any](
+	w *Worker, counted string, observe func(context.Context) iter.Seq2[V, error], tokens func(V) []int64,
+) (any bool) {
 	watching, last := w.within(w.ctx, w.share(0.5, 5)), int64(0)
 	var failed error
 	for shown, err := range observe(watching.ctx) {
