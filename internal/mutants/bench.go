@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,7 +28,7 @@ type bench struct {
 // all runs the mutants, so many at a time, and reports each.
 func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 	limit := make(chan struct{}, jobs)
-	failures := make([]error, len(mutants))
+	var failures atomic.Int64
 	var wg sync.WaitGroup
 	for i, m := range mutants {
 		limit <- struct{}{}
@@ -35,7 +36,8 @@ func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 			defer func() { <-limit }()
 			from := time.Now()
 			by, err := b.kill(i, m)
-			if failures[i] = err; err != nil {
+			if err != nil {
+				failures.Add(1)
 				fmt.Printf("FAIL      %s: %v\n", m.guard, err)
 				return
 			}
@@ -43,12 +45,7 @@ func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 		})
 	}
 	wg.Wait()
-	failed := 0
-	for _, err := range failures {
-		if err != nil {
-			failed++
-		}
-	}
+	failed := int(failures.Load())
 	fmt.Printf("%d of %d mutants killed in %v\n", len(mutants)-failed, len(mutants), time.Since(begun).Round(time.Second))
 	if failed > 0 {
 		return fmt.Errorf("%d guards are missed by no test, or could not be switched off", failed)

@@ -354,7 +354,7 @@ func (s scene) drained(within time.Duration, list func() []string) (left []strin
 	s.Helper()
 	begun := time.Now()
 	for {
-		over := time.Since(begun) > within+s.control.slack(begun)
+		over := time.Since(begun) > within+s.control.Slack(begun)
 		if left = list(); len(left) == 0 || over {
 			return left
 		}
@@ -453,86 +453,10 @@ func (s scene) admin() *zk.Conn {
 // hold ends after its window (d).
 const prompt = 50 * time.Millisecond
 
-// control is a timer that runs during a scenario and hands over to another
-// goroutine each time it fires, as a deadline does. Its delay is the delay of
-// this process.
-type control struct {
-	mu    sync.Mutex
-	timer *time.Timer
-	over  bool
-	due   time.Time // of the beat under way
-	late  []lateness
-}
-
-// lateness is a beat that came late: when, and by how much.
-type lateness struct {
-	at time.Time
-	by time.Duration
-}
-
-const beat = 10 * time.Millisecond
-
-func startControl(t *testing.T) *control {
-	c := &control{due: time.Now().Add(beat)}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.timer = time.AfterFunc(beat, func() { go c.note() })
-	t.Cleanup(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.over = true
-		c.timer.Stop()
-	})
-	return c
-}
-
-func (c *control) note() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		return
-	}
-	now := time.Now()
-	if by := now.Sub(c.due); by > time.Millisecond {
-		c.late = append(c.late, lateness{now, by})
-	}
-	c.due = now.Add(beat)
-	c.timer.Reset(beat)
-}
-
-// worst returns the longest delay of a beat since then, including the one under
-// way.
-func (c *control) worst(since time.Time) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	most := max(0, time.Since(c.due))
-	for _, l := range c.late {
-		if l.at.After(since) {
-			most = max(most, l.by)
-		}
-	}
-	return most
-}
-
-// slack is for how long this process was late since then: what is measured has
-// to wait for a processor once or twice more often than the control has, and
-// takes more steps the longer it lasts.
-func (c *control) slack(since time.Time) time.Duration {
-	slack := 2 * c.worst(since)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.late {
-		if l.at.After(since) && l.by > beat {
-			slack += l.by
-		}
-	}
-	return slack
-}
-
 // onTime checks that something happened within a promised time from a moment
 // on, or was late by no more than this process was.
 func (s scene) onTime(what string, from time.Time, promised time.Duration, at time.Time) {
 	s.Helper()
-	slack := s.control.slack(from)
+	slack := s.control.Slack(from)
 	require.LessOrEqual(s, at.Sub(from), promised+slack, "%s too late, and this process was by %v", what, slack)
 }

@@ -126,7 +126,7 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 					require.NoError(s, h.Err())
 					nearest = min(nearest, time.Until(h.Deadline()))
 				}
-				s.Logf("the end of the window came as near as %v; timers were up to %v late", nearest, s.control.worst(begun))
+				s.Logf("the end of the window came as near as %v; timers were up to %v late", nearest, s.control.Worst(begun))
 				require.Greater(s, p.Stats().Delayed, 10)
 				require.Zero(s, p.Stats().Cut)
 				require.Zero(s, lost.Load(), "a hold or a connection was lost")

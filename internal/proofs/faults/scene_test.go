@@ -21,6 +21,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -49,7 +50,7 @@ const (
 type scene struct {
 	*testing.T
 	w       *zktest.World
-	control *control
+	control *workload.Clock
 	holds   *roster
 }
 
@@ -57,7 +58,9 @@ type scene struct {
 // proxies are made first, not to be taken for the scenario's.
 func play(t *testing.T, w *zktest.World, f func(s scene)) {
 	w.Proxies()
-	s := scene{t, w, startControl(t), &roster{}}
+	control, stop := workload.StartClock()
+	t.Cleanup(stop)
+	s := scene{t, w, control, &roster{}}
 	s.endsEveryGoroutine()
 	f(s)
 	s.leavesNothing()

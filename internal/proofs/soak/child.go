@@ -75,7 +75,7 @@ func (r *run) listen(k *child) {
 func (r *run) tend(ctx context.Context, lane int) {
 	rng := r.rng(uint64(500 + lane))
 	k := r.spawn(int(r.born.Add(1)))
-	defer func() { r.keep(k) }()
+	defer func() { r.children[lane] = k }()
 	for pause(ctx, within(rng, T/2, 3*T)) {
 		begin := time.Now()
 		select {
@@ -103,18 +103,12 @@ func (r *run) tend(ctx context.Context, lane int) {
 
 func (r *run) freeze(ctx context.Context, k *child, kind string, d time.Duration) {
 	r.rec.Note("%s: %s for %v", kind, k.name, d)
-	if err := k.proc.Stop(); err != nil {
-		r.tally.fault(kind, 0)
-		return
+	struck := false
+	if k.proc.Stop() == nil {
+		struck = pause(ctx, d)
+		struck = k.proc.Continue() == nil && struck
 	}
-	stopped := time.Now()
-	pause(ctx, d)
-	whole := time.Since(stopped) >= d
-	if err := k.proc.Continue(); err != nil || !whole {
-		r.tally.fault(kind, 0)
-		return
-	}
-	r.tally.fault(kind, 1)
+	r.tally.fault(kind, workload.Times(struck))
 }
 
 // rng is a source of random numbers for one lane.

@@ -36,14 +36,13 @@ type run struct {
 	pulse    *pulse
 	register *register
 	fence    history.Fence
-	clock    clock
+	clock    *workload.Clock
 	fleet    []*member
 
 	calm chan struct{}
 	born atomic.Int64 // children
 
-	mu       sync.Mutex
-	children []*child // those alive at the end
+	children []*child // one of each lane, at the end those alive
 }
 
 // Run soaks, judges, and reports. It fails t if a promise was broken.
@@ -66,10 +65,12 @@ func Run(t testing.TB, opts Options) {
 		}
 		r.fleet = append(r.fleet, m)
 	}
+	var stopClock func()
+	r.clock, stopClock = workload.StartClock()
+	defer stopClock()
 	working, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	workers.Go(func() { r.clock.run(working) })
 	for _, m := range r.fleet {
 		workers.Go(func() { m.work(working) })
 	}
@@ -109,7 +110,8 @@ func (r *run) disturb() {
 	for i, m := range r.fleet {
 		lanes.Go(func() { r.troubleClient(ctx, m, r.rng(uint64(i))) })
 	}
-	for i := range r.opts.Children {
+	r.children = make([]*child, r.opts.Children)
+	for i := range r.children {
 		lanes.Go(func() { r.tend(ctx, i) })
 	}
 	lanes.Wait()
@@ -186,12 +188,6 @@ func (r *run) flows(ctx context.Context, when string) bool {
 	return ctx.Err() == nil
 }
 
-func (r *run) keep(k *child) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.children = append(r.children, k)
-}
-
 // stock is what may leak in this process.
 type stock struct{ goroutines, files int }
 
@@ -223,7 +219,7 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 	over := time.Now()
 	end.stuck, end.first = r.stuck(over)
 	end.slowest = time.Since(over)
-	r.judgeRevival(end.first, r.clock.lag())
+	r.judgeRevival(end.first, r.lag())
 	r.pulse.stop()
 	stop()
 	workers.Wait()
@@ -309,8 +305,8 @@ func (r *run) checkSignal(worker string, h history.Holder) {
 		if after <= 0 {
 			return
 		}
-		time.Sleep(2 * clockStep) // until the clock has measured a delay that the signal had, too
-		r.signalled(worker, after, r.clock.lag())
+		time.Sleep(2 * workload.Beat) // until the clock has measured a delay that the signal had, too
+		r.signalled(worker, after, r.lag())
 	}()
 }
 

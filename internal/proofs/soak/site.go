@@ -254,7 +254,7 @@ func (c checks) Violated(format string, args ...any)          { c.run.tally.prob
 // allows for the delay of timers at that time.
 func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
 	c.run.tally.last("return after the context's end", by)
-	if lag := c.run.clock.lag(); by > promptly+lag {
+	if lag := c.run.lag(); by > promptly+lag {
 		c.run.tally.problem("%s: %s returned %v after its context ended, with %v; timers were late by %v", w.Name, what, by, err, lag)
 	}
 }

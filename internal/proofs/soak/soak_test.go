@@ -157,13 +157,3 @@ func TestTheEnvironmentSaysHowLongAndBySeed(t *testing.T) {
 	_, err = fromEnvironment()
 	require.ErrorContains(t, err, "SOAK_DURATION")
 }
-
-func TestTheClockKnowsHowLateTimersWere(t *testing.T) {
-	var c clock
-	now := time.Now()
-	c.note(now, time.Second)
-	c.note(now, 2*clockStep)
-	require.Equal(t, time.Second, c.lag())
-	c.note(now.Add(clockWindow+1), 0)
-	require.Zero(t, c.lag())
-}

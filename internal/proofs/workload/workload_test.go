@@ -87,3 +87,15 @@ func TestNodesAreToldOfUnderTheKeysOfTheirRecipes(t *testing.T) {
 		require.Equal(t, "/shards", RecipeAt(key))
 	}
 }
+
+func TestTheClockKnowsHowLateTimersWere(t *testing.T) {
+	begin := time.Now()
+	c := Clock{due: begin}
+	c.note(begin.Add(time.Second))
+	c.note(c.due.Add(2 * Beat))
+	c.note(c.due)
+	require.Equal(t, time.Second, c.Worst(begin))
+	require.Equal(t, 2*Beat, c.Worst(begin.Add(time.Second)))
+	require.Zero(t, c.Worst(c.due))
+	require.Equal(t, 2*time.Second+time.Second+2*Beat, c.Slack(begin))
+}
