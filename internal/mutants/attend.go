@@ -9,13 +9,7 @@ var attendance = []mutant{
 	off("attendant: a connection without an answer is kept", in(attended, "TestAConnectionToAnAttendantThatDoesNotAnswer"),
 		"Client.converse", `c.tell(ErrNoAnswer)`, `return false, ErrNoAnswer`),
 	off("attendant: a client connects again", in(attended, "TestAnAttendantThatIsRestarted"),
-		"Client.Run", `		c.tell(err)
-		if attended {`,
-		`		c.tell(err)
-		if attended {
-			return
-		}
-		if attended {`),
+		"Client.Run", `c.tell(err)`, `if c.tell(err); attended { return }`),
 	off("attendant: a bad frame is no death", in(attended, "TestABadFrame"),
 		"Attendant.part", `died = s != nil && gone(err); died`, `died = s != nil; died`),
 	off("attendant: a death within a frame is one", in(attended, "TestAFrameThatIsCutShort"),
@@ -35,10 +29,7 @@ var attendance = []mutant{
 	off("attendant: all connections are limited", in(attended, "TestClientsBeyondTheLimit"),
 		"Attendant.admit", `case len(a.peers) >= a.options.Most:`, `case false:`),
 	off("attendant: a connection counts until its session is closed", in(attended, "TestAConnectionCountsUntil"),
-		"Attendant.Serve", `				defer a.release(p)
-				a.bury`,
-		`				a.release(p)
-				a.bury`),
+		"Attendant.Serve", `defer a.release(p)`, `a.release(p)`),
 	off("attendant: the client's credentials are presented", in(network, "TestAFarewellPresents"),
 		"Farewell.Say", `range f.credentials { //`, `range f.credentials[:0] { //`),
 	off("attendant: no frame takes more memory than it may", in(told, "TestALargeFrame"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,7 +28,7 @@ type bench struct {
 // all runs the mutants, so many at a time, and reports each.
 func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 	limit := make(chan struct{}, jobs)
-	failures := make([]error, len(mutants))
+	var failures atomic.Int64
 	var wg sync.WaitGroup
 	for i, m := range mutants {
 		limit <- struct{}{}
@@ -34,7 +36,8 @@ func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 			defer func() { <-limit }()
 			from := time.Now()
 			by, err := b.kill(i, m)
-			if failures[i] = err; err != nil {
+			if err != nil {
+				failures.Add(1)
 				fmt.Printf("FAIL      %s: %v\n", m.guard, err)
 				return
 			}
@@ -42,12 +45,7 @@ func (b bench) all(mutants []mutant, jobs int, begun time.Time) error {
 		})
 	}
 	wg.Wait()
-	failed := 0
-	for _, err := range failures {
-		if err != nil {
-			failed++
-		}
-	}
+	failed := int(failures.Load())
 	fmt.Printf("%d of %d mutants killed in %v\n", len(mutants)-failed, len(mutants), time.Since(begun).Round(time.Second))
 	if failed > 0 {
 		return fmt.Errorf("%d guards are missed by no test, or could not be switched off", failed)
@@ -77,7 +75,8 @@ func (b bench) examine(mutants []mutant) {
 	}
 }
 
-var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+// noticed finds the first test that failed, or a panic.
+var noticed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|(panic: .*)`)
 
 // kill switches the guard off and returns which test noticed.
 func (b bench) kill(i int, m mutant) (by string, err error) {
@@ -90,25 +89,19 @@ func (b bench) kill(i int, m mutant) (by string, err error) {
 			return "", err
 		}
 		out, err := b.test(overlay, s)
-		switch found := failedTest.FindStringSubmatch(out); {
+		switch found := noticed.FindStringSubmatch(out); {
 		case err == nil && strings.Contains(out, "no tests to run"):
 			return "", fmt.Errorf("no test in %s matches %s", s.pkg, s.run)
 		case err == nil:
 		case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
 			return "", fmt.Errorf("does not compile:\n%s", out)
-		case found != nil:
-			if b.show {
-				fmt.Printf("%s\n%s", m.guard, out)
-			}
-			return found[1], nil
-		case strings.Contains(out, "panic: "):
-			if b.show {
-				fmt.Printf("%s\n%s", m.guard, out)
-			}
-			line, _, _ := strings.Cut(out[strings.Index(out, "panic: "):], "\n")
-			return line, nil
-		default:
+		case found == nil:
 			return "", fmt.Errorf("%s ended without a verdict:\n%s", s.pkg, out)
+		default:
+			if b.show {
+				fmt.Printf("%s\n%s", m.guard, out)
+			}
+			return cmp.Or(found[1], found[2]), nil
 		}
 	}
 	return "", errors.New("survived")

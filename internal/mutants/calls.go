@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // calls: what every call promises about its context and about unexpected
 // answers, and which caller is told what.
 var calls = []mutant{
@@ -20,10 +22,7 @@ var calls = []mutant{
 	off("the own watch is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheOwnWatch"),
 		"Node.Watch", `if err == nil || n.sess.Err() != nil {`, `if err == nil || !isPassing(err) {`),
 	off("the deletion is tried again whatever the server answers", in(coord, "TestAServerThatStumblesOverTheDeletion"),
-		"Node.Delete", `		case errors.Is(err, wire.ErrNoAuth):
-			n.host.Tell(Stranded, n, err)`,
-		`		case true:
-			n.host.Tell(Stranded, n, err)`),
+		"Node.Delete", `case errors.Is(err, wire.ErrNoAuth):`, `case true:`),
 	off("recovery: a named claim that was asked for is still known", in(coord, "TestANamedClaimThatIsAskedFor"),
 		"Node.examine", `	case n.host.IsRequest(node.Data):`, `	case false:`),
 	off("nothing is sent for a context that has ended", in(coord, "TestNothingIsAskedOfTheServer"),
@@ -57,48 +56,40 @@ var calls = []mutant{
 
 // bySimulation runs ten times the seeds of CI, since the faults that show that
 // a guard is missing are rare.
-var bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}}
+var (
+	bySimulation = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=400"}}
+	moreSeeds    = suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}
+)
 
 // judges: guards whose absence the simulation itself must notice. For the
 // others, a test made for them does.
 var judges = []mutant{
-	off("simulation: the window's end ends holds", bySimulation,
-		"options.lossBy", `case change == session.WindowClosed:`, `case false:`),
 	off("simulation: a writer waits for readers", bySimulation,
-		"writeRule", `func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
-	if len(ahead) == 0 {`,
-		`func writeRule(ahead []coord.Contender) (wait []int, granted bool) {
-	if len(ahead) == 0 || ahead[len(ahead)-1].Kind == "read" {`),
+		"writeRule", `if len(ahead) == 0 {`, `if len(ahead) == 0 || ahead[len(ahead)-1].Kind == "read" {`),
 	off("simulation: leases within the limit", bySimulation,
 		"Semaphore.room", `return len(names)-younger <= limit, nil`, `return len(names)-younger <= limit+1, nil`),
-	off("simulation: a hold's transaction checks its node", bySimulation,
-		"Hold.txn", `append([]Op{CheckOp(cl.path(), cl.node.Version())}, ops...)`, `append([]Op{CheckOp("/", -1)}, ops...)`),
-	off("simulation: the hold's own watch", bySimulation,
-		"claim.hasJoined", `	cl.node.WatchSoon()`, ""),
-	off("simulation: a lost create is looked for", bySimulation,
-		"Create", `if made, failure := found(nodes); made || failure != nil {`,
-		`if made, failure := false, error(nil); made || failure != nil {`),
-	off("simulation: a delete is repeated", bySimulation,
-		"Node.Delete", `if n.Plain && n.hasGone() {`, `if true {`),
-	off("simulation: the witness's version", bySimulation,
-		"witness.try", `all := append([]wire.Op{w.set(nil)}, ops...)`,
-		`all := append([]wire.Op{w.set(nil)}, ops...)
-	all[0].Version = -1`),
-	off("simulation: a witness of another version after a lost reply is the transaction's work", bySimulation,
-		"witness.try", `case refused == 0 && lost && errors.Is(err, wire.ErrBadVersion):`, `case false:`),
-	off("simulation: a listing after a writer's going", bySimulation,
-		"Line.mayReturn", `return dialect.Replaceable(gone.Dialect, gone.Kind, l.has(dialect.Read))`, `return false`),
-	off("simulation: a job that was done is not begun again", bySimulation,
-		"Run.begin", `if over, err := r.job.verdict(found); over {`, `if over, err := r.job.verdict(found); over && false {`),
 	off("simulation: a run that began counts", bySimulation,
 		"Run.next", `found.Attempt >= r.job.attempts {`, `false {`),
-	off("simulation: an end is on record only with the lock", bySimulation,
-		"Run.end", `	return own, r.job.guard.Release(ctx, []*coord.Hold{r.Hold}, coord.SetOp(r.job.record(), own.encode(own.data), r.version))`,
-		`	_, err := r.job.guard.Txn(ctx, coord.SetOp(r.job.record(), own.encode(own.data), -1))
-	r.Abandon()
-	return own, err`),
-	off("simulation: the record of a newer run is kept", suites{{pkg: simulation, run: "WhateverGoesWrong", flag: "-seeds=1200"}}, // 7 of them show it
-		"Once.settle", `case stat.Czxid != 0 && r.ID != j.run:`, `case stat.Czxid != 0 && r.ID == "":`),
-	off("simulation: what a lost leader returns does not end Run", bySimulation,
-		"serve", `if lost {`, `if lost && false {`),
+	again("window: its end ends holds", bySimulation),
+	again("a transaction of a hold checks the hold's node", bySimulation),
+	again("a hold watches its own node", bySimulation),
+	again("recovery: a lost create is looked for at all", bySimulation),
+	again("janitor: a delete is repeated", bySimulation),
+	again("exactly once: the witness's version", bySimulation),
+	again("exactly once: a repeat that finds another version had taken effect", bySimulation),
+	again("re-check: a listing after a writer's going", bySimulation),
+	again("job: the holder of the lock looks at the record", bySimulation),
+	again("job: only the holder of the lock puts an end on record", bySimulation),
+	again("job: an entry of an earlier run deletes no record", moreSeeds), // 7 of them show it
+	again("election: what a lost leader says does not end Run", bySimulation),
+}
+
+// again has the simulation notice, too, that a guard is missing.
+func again(guard string, seeds suites) mutant {
+	for _, m := range slices.Concat(recovery, window, holds, line, once, election, jobs) {
+		if m.guard == guard {
+			return mutant{"simulation: " + guard, m.edits, seeds}
+		}
+	}
+	panic("there is no guard " + guard)
 }

@@ -25,8 +25,7 @@ var connection = []mutant{
 	off("the client library never sees a write error", in(network, "TestAWriteErrorIsNeverShown"),
 		"Conn.Write", `return len(p), nil`, `return len(p), c.broken`),
 	off("a connection that cannot be written on is ended", in(coord, "TestAnErrorInWritingTheCredentials"),
-		"Conn.transmit", `		_ = c.Conn.Close()
-`, ``),
+		"Conn.transmit", `_ = c.Conn.Close()`, ""),
 	off("a session is not continued on a server that lags behind what it knows of", in(coord, "TestASessionTellsTheNextServer"),
 		"Session.dial", `Seen: s.seen,`, ""),
 	off("what was asked on a connection that is lost is answered", in(network, "TestWhatIsAskedTogether"),

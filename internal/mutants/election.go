@@ -38,8 +38,7 @@ var election = []mutant{
 	off("health: the end of a term that was not well does not end Run", in(elect, "TestASickLeaderResignsAfter").or(elect, "TestASickCandidate"),
 		"Election.once", `errors.Is(context.Cause(well), recipe.ErrUnwell)`, `false`),
 	off("health: only failures in a row count", in(elect, "TestFewerFailures"),
-		"Health.While", `failed = 0
-`, ""),
+		"Health.While", `failed = 0`, ""),
 	off("health: a check that does not answer has failed", in(elect, "TestASickLeaderResignsAndStands"),
 		"Health.Check", `	case <-limited.Done():
 		return Ended(limited)

@@ -15,16 +15,11 @@ var fencing = []mutant{
 	off("fence: a file is not replaced with an older token", in(fences, "TestAFileIsReplaced"),
 		"underLock", `if token < newest {`, `if false {`),
 	off("fence: the token is kept before a file is replaced", in(fences, "TestAFailedRename"),
-		"underLock", `		if err := writeToken(f, token); err != nil {
+		"underLock", `if err := writeToken(f, token); err != nil {`,
+		`if err := then(); err != nil {
 			return err
 		}
-	}
-	return then()`, `		if err := then(); err != nil {
-			return err
-		}
-		return writeToken(f, token)
-	}
-	return then()`),
+		if err := writeToken(f, token); true {`),
 	off("fence: a file is replaced under its lock", in(fences, "TestAWaitForTheLock"),
 		"lockOf", `locked, err := tryLock(f)`, `locked, err := true, error(nil)`),
 	off("fence: the lock of a file is that of the file with its name", in(fences, "TestATokenIsNotWritten"),

@@ -3,19 +3,9 @@ package main
 // guards is how coorddemo's commands are stopped in time.
 var guards = []mutant{
 	off("what was told to end was interrupted, whatever comes afterwards", in(keeper, "TestACommandThatWasToldToEndIsInterrupted"),
-		"keeper.obey", `		k.deadline = o.Deadline
-	}
-	if o.Signal`,
-		`		k.deadline, k.cause, k.killAt = o.Deadline, ByItself, 0
-	}
-	if o.Signal`),
+		"keeper.obey", `k.deadline = o.Deadline`, `k.deadline, k.cause, k.killAt = o.Deadline, ByItself, 0`),
 	off("what does not heed TERM is killed though the deadline moves", in(keeper, "TestTermComesBeforeTheDeadlineAndKillAtIt"),
-		"keeper.obey", `		k.deadline = o.Deadline
-	}
-	if o.Signal`,
-		`		k.deadline, k.killAt = o.Deadline, 0
-	}
-	if o.Signal`),
+		"keeper.obey", `k.deadline = o.Deadline`, `k.deadline, k.killAt = o.Deadline, 0`),
 	off("orphans of a killed guard are killed before the owner is told", in(keeper, "TestWhenTheGuardIsKilledAllIsDead"),
 		"reaper", `	for !s.over() {`, `	for false {`),
 	off("reports do not block", in(keeper, "TestTheGuardKeepsTheDeadlineAlsoWhenItsReports"),
@@ -26,10 +16,7 @@ var guards = []mutant{
 	off("the command's arguments are bytes", in(runs, "TestTheCommandsNameAndArgumentsAreBytes"),
 		"keeper.start", `string(k.setup.Argv)`, `string([]rune(string(k.setup.Argv)))`),
 	off("what a frozen guard does not kill is killed above it", in(keeper, "TestWhenTheGuardIsFrozenAbandonKillsAll"),
-		"reaper", `		case <-abandoned:
-			waiting = false`,
-		`		case <-abandoned:
-			return nil`),
+		"reaper", `waiting = false`, `return nil`),
 	off("a frozen guard is left to kill by itself", in(keeper, "TestAFrozenGuardKillsTheCommandWhenItGoesOn"),
 		"reaper", `waiting = status.Stopped()`, `waiting = false`),
 	off("a guard whose reaper was killed ends the command", in(keeper, "TestWhenTheReaperIsKilledTheGuardEndsTheCommand"),
@@ -39,18 +26,9 @@ var guards = []mutant{
 	off("while something of a command may be running nothing is released", in(runs, "TestWhenAllThatGuardsIsKilledNothingIsReleased"),
 		"run.lost", `r.left = true`, `r.left = false`),
 	off("a note that is not read ends no process", in(runs, "TestANoteThatIsNotReadDoesNotEndTheProcess"),
-		"forward", `	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-`,
-		""),
+		"forward", `signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)`, ""),
 	off("no process waits for the reader of a note", in(runs, "TestNothingWaitsForANoteThatIsStuck"),
-		"Notes.add", `	defer n.mu.Unlock()
-	if len(n.pending)`,
-		`	defer n.mu.Unlock()
-	if len(p) > 0 {
-		_, _ = n.File.Write(p)
-		return
-	}
-	if len(n.pending)`),
+		"Notes.add", `if len(n.pending)+len(p) <= most {`, `if _, _ = n.File.Write(p); false {`),
 	off("the children of a process without its first thread are reached", in(keeper, "TestTheChildrenOfAProcessWithoutItsFirstThread"),
 		"processOf", `if len(fields) < 2 {`, `if len(fields) < 2 || fields[0][0] == 'Z' {`),
 }

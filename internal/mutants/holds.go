@@ -55,31 +55,16 @@ var leaving = []mutant{
 	off("double barrier: a leaver that did not hear of the end at once looks around", in(barrier, "TestTheNextMemberCloses"),
 		"leaver.look", `v.At(l.hurry)`, ""),
 	off("double barrier: a leaver that is slow to look sees that the round is over", in(barrier, "TestALeaverThatIsSlow"),
-		"leaver.awaitBefore", `		v.Again()
-		return nil`,
-		`		if l.before >= 0 {
-			return l.awaitBefore(v)
-		}
-		return nil`),
+		"leaver.awaitBefore", `v.Again()`, `if l.before >= 0 { return l.awaitBefore(v) }`),
 	off("double barrier: a leaver watches ready before it marks itself", in(barrier, "TestALeaverWatchesReady"),
-		"leaver.look", `	if over, err := l.refresh(ctx, v); over || err != nil {
-		return over, err
-	}
-	if l.hurry.IsZero() {
-		if err := l.finish(ctx); err != nil {
-			return false, err
-		}
-		l.hurry = time.Now().Add(hurry)
-	}`,
+		"leaver.look", `	if over, err := l.refresh(ctx, v); over || err != nil {`,
 		`	if l.hurry.IsZero() {
 		if err := l.finish(ctx); err != nil {
 			return false, err
 		}
 		l.hurry = time.Now().Add(hurry)
 	}
-	if over, err := l.refresh(ctx, v); over || err != nil {
-		return over, err
-	}`),
+	if over, err := l.refresh(ctx, v); over || err != nil {`),
 	off("double barrier: a leaver looks for the end before it watches again", in(barrier, "TestALeaverThatLearns"),
 		"leaver.refresh", `if over, err := l.ended(ready.get(ctx)); over || err != nil {`, `if false {`),
 	off("double barrier: Leave ends with the membership", in(barrier, "TestLeaveEnds"),

@@ -32,9 +32,7 @@ var locks = []mutant{
 	off("local queue: a try takes what is not known for others", in(lock, "TestF61"),
 		"local.try", ` && (q.known || !q.used())`, ""),
 	off("local queue: what was known of a hold goes with it", in(lock, "TestALockTakenByATryYields"),
-		"local.adopt", `	q.drop()
-`,
-		""),
+		"local.adopt", `q.drop()`, ""),
 	off("local queue: those that have waited are not refused", in(lock, "TestF56ACallThatHasWaited"),
 		"local.ask", `q.waiting[0].done != nil`, `false`),
 	off("local queue: a call that has waited elsewhere is not refused", in(lock, "TestF56AMultiLock"),
@@ -65,18 +63,8 @@ var locks = []mutant{
 	off("local queue: a turn lasts as long as the nests inside of it", in(lock, "TestF55ATurnLasts|TestATurnLasts"),
 		"Hold.another", `&nest{in: h.in, ended: ended}`, `&nest{ended: ended}`),
 	off("local queue: a turn lasts until its transactions are answered", in(lock, "TestATurnLasts"),
-		"Hold.during", `	cl.mu.Unlock()
-	err := transact()
-	cl.mu.Lock()
-	cl.unsure = cl.unsure || errors.Is(err, ErrUnconfirmed)
-	over := h.in.unuse()
-`,
-		`	over := h.in.unuse()
-	cl.mu.Unlock()
-	err := transact()
-	cl.mu.Lock()
-	cl.unsure = cl.unsure || errors.Is(err, ErrUnconfirmed)
-`),
+		"Hold.during", `h.in.use()`, `h.in.use()
+	over := h.in.unuse()`).and("Hold.during", `over := h.in.unuse()`, ""),
 	off("local queue: a node is given up after a transaction of unknown outcome", in(lock, "TestANodeIsGivenUpAfter"),
 		"Hold.another", `case cl.unsure:`, `case false:`),
 	off("local queue: nothing is attached to a turn", in(lock, "TestF62ATurnDoesNotDecide"),
@@ -115,8 +103,7 @@ var semaphore = []mutant{
 	off("max hold: the holder is asked first", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
 		"Mutex.expire", `_ = inspect.Revoke(asking, m.client, h.Node())`, `_ = inspect.Revoke`),
 	off("max hold: the holder has the time of the grace", in(lock, "TestAHoldThatLastsTooLongIsAsked"),
-		"Mutex.expire", `	<-asking.Done()
-`, ""),
+		"Mutex.expire", `<-asking.Done()`, ""),
 	off("max hold: a hold that lasts too long ends", in(lock, "TestAHoldThatLastsTooLongEnds"),
 		"Hold.Forfeit", `h.claim.lose(cmp.Or(cause, ErrNodeDeleted), false)`, `_ = cmp.Or(cause, ErrNodeDeleted)`),
 	off("max hold: a hold that was released in time does not cost the next", in(lock, "TestATurnThatLastsTooLong"),
@@ -140,8 +127,7 @@ var semaphore = []mutant{
 	off("delay: one who loses its hold while it waits stands again", in(lock, "TestOneWhoWaitsThroughTheDelay"),
 		"Mutex.inLine", `case !errors.Is(err, coord.ErrLost):`, `default:`),
 	off("what goes along with a release is left out when the hold is lost", in(coord, "TestWhatGoesAlong").or(lock, "TestAfterAnUncleanEnd"),
-		"claim.losing", `		cl.along = nil
-`, ""),
+		"claim.losing", `cl.along = nil`, ""),
 	off("what is refused does not keep the node", in(coord, "TestWhatCannotGoAlong"),
 		"removal.removeWith", `if errors.As(err, &refused) && !transient(err) {`, `if false && errors.As(err, &refused) {`),
 	off("a hold that is handed on decides about no node", in(coord, "TestWhatCannotGoAlong"),

@@ -15,9 +15,7 @@ var queue = []mutant{
 		"Queue.remove", `coord.DeleteOp(q.entry(e.name), e.stat.Version)`, `coord.DeleteOp(q.entry(e.name), -1)`),
 	off("queue: a take takes nothing that is claimed", in(items, "TestTryForms"),
 		"Queue.remove", `		coord.CreateOp(q.claim(e.name), nil),
-		coord.DeleteOp(q.claim(e.name), -1),
-`,
-		""),
+		coord.DeleteOp(q.claim(e.name), -1),`, ""),
 	off("queue: a claim is deleted only while it is the own", in(items, "TestANackOfAnItemThatAnotherHas|TestAnAckOf"),
 		"Queue.claimAll", `Proof: []coord.Op{coord.CheckOp(q.entry(item.name), item.version)},`, ""),
 	off("queue: what is given back with a delay is acknowledged no more", in(items, "TestAnItemIsAckedOrNackedOnce"),
@@ -30,9 +28,7 @@ var queue = []mutant{
 		""),
 	off("queue: claims of several names whose reply was lost are found by any of them",
 		in(coord, "TestClaimsOfSeveralNamesAreFoundByAnyOfThem"),
-		"found", `for _, n := range nodes {
-		if is, err`, `for _, n := range nodes[:1] {
-		if is, err`),
+		"found", `for _, n := range nodes {`, `for _, n := range nodes[:1] {`),
 	off("queue: claims of several names are looked for when their reply was lost", in(coord, "TestClaimsOfSeveralNamesAndTheirRelease"),
 		"Create", `		if lost {`, `		if false {`),
 	off("queue: claims of several names that are given up leave no node", in(coord, "TestClaimsOfSeveralNamesThatAreGivenUp"),

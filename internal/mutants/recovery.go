@@ -37,9 +37,7 @@ var recovery = []mutant{
 	off("janitor: a node of a session that was given up goes before the next is made", in(coord, "TestAContenderWhoseSessionWasGivenUp"),
 		"Client.acquire", `if err := cl.removeFormer(ctx); err != nil {`, `if err := error(nil); err != nil {`),
 	off("strays: looked for when the session is connected again", in(coord, "TestANodeThatAServerMakesLate"),
-		"Client.notify", `		c.nodes.Connected(s)
-`,
-		""),
+		"Client.notify", `c.nodes.Connected(s)`, ""),
 	off("strays: the session probes while a create is in doubt", in(coord, "TestANodeThatAServerMakesAfter|TestTheSearchForLateCreatesEnds"),
 		"Node.expectLate", `		n.sess.KeepOpen()`,
 		`		n.sess.KeepOpen()
@@ -53,18 +51,13 @@ var recovery = []mutant{
 	off("strays: all recipes, by the simulation", bySimulation,
 		"Node.lateAs", `return node.Stat.Czxid, nil`, `return 0, nil`),
 	off("exactly once: what was refused is not carried out late", in(coord, "TestATransactionThatWasRefusedIsNot"),
-		"witness.try", `			if lost {
-				spent`,
-		`			if false {
-				spent`),
+		"witness.try", `if lost {`, `if false {`),
 	off("strays: those of a downgrade that was given up", in(coord, "TestADowngradeThatIsCarriedOutAfter"),
 		"Create", `			n.attempted()`, `			_ = n`),
 	off("strays: a node that is gone is not known any more", in(coord, "TestANodeOfANameThatAServerMakesAfterItsClaim"),
 		"Node.Forget", `n.live.Store(false)`, ""),
 	off("strays: what fails in passing is tried again", in(coord, "TestTheSearchForStraysOutlasts"),
-		"Host.search", `				h.postpone(all, left)
-`,
-		""),
+		"Host.search", `h.postpone(all, left)`, ""),
 	off("strays: a later attempt prolongs the doubt", in(coord, "TestALaterAttemptProlongs"),
 		"Node.expectLate", `		l.over.Stop() // one that is too late for that finds another`, `		return`),
 	off("exactly once: a fence whose reply is lost is known again", in(coord, "TestARefusalIsReturnedAlsoWhenTheReplyToItsFenceIsLost"),

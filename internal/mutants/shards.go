@@ -17,12 +17,8 @@ var shardsOff = []mutant{
 		"term.serve", `				h.Abandon()`, ``),
 	off("shards: a function is called once for each time that its key is owned", in(parts, "TestAFunctionThatReturnsEarly"),
 		"term.serve", `		case <-draining:
-		case <-ctx.Done():
-		}
-	}`, `		case <-draining:
-		default:
-		}
-	}`),
+		case <-ctx.Done():`, `		case <-draining:
+		default:`),
 	off("shards: a planner whose place is lost ends its term, and not Run", in(parts, "TestALossThatThePlanner"),
 		"term.do", ` && !errors.Is(err, coord.ErrLost)`, ``),
 	off("shards: what a function says after the loss does not end Run", in(parts, "TestWhatIsBroken"),
@@ -54,10 +50,7 @@ var shardsOff = []mutant{
 	off("shards: as few keys move as may", in(parts, "TestFewKeysMove"),
 		"quotas", `if more, other := have[a] > quota[a], have[b] > quota[b]; more != other {`, `if more, other := have[a] < quota[a], have[b] < quota[b]; more != other {`),
 	off("shards: a key stays in its zone", in(parts, "TestAKeyPrefersItsZone"),
-		"closer", `	if near != otherNear {
-		return near
-	}
-`, ``),
+		"closer", `if near != otherNear {`, `if false {`),
 	off("shards: data that are no plan are refused", in(parts, "TestAPlanThatIsNone"),
 		"decode", `if !valid {`, `if err != nil {`),
 	off("shards: a member that leaves goes when it has nothing left", in(parts, "TestKeysMoveOneByOne|TestAPlannedMove|TestNoKeyIsWithout"),

@@ -2,17 +2,14 @@ package faults
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
@@ -27,7 +24,6 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/attend"
 	"github.com/zkcoord/zkcoord/coord/event"
-	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
@@ -96,11 +92,10 @@ type relay struct {
 
 // relayTo listens on addr and forwards to a server; nothing answers if that is
 // "".
-func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) (*relay, error) {
+func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) *relay {
+	s.Helper()
 	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(s, err)
 	r := &relay{Listener: l}
 	r.running.Go(func() {
 		for {
@@ -120,7 +115,7 @@ func (s scene) relayTo(addr, server string, prepare func(net.Conn) net.Conn) (*r
 		r.cut()
 		r.running.Wait()
 	})
-	return r, nil
+	return r
 }
 
 func (r *relay) keep(conn net.Conn) {
@@ -154,17 +149,12 @@ func (r *relay) cut() {
 	r.conns = nil
 }
 
-func plain(conn net.Conn) net.Conn { return conn }
-
-func (s scene) port() string {
-	_, port, err := net.SplitHostPort(s.w.ConnectString())
-	require.NoError(s, err)
-	return port
-}
-
 func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 	each(t, func(s scene) {
-		certificate, pool := selfSigned(s.T)
+		secured := httptest.NewTLSServer(nil) // for its certificate, of 127.0.0.1
+		secured.Close()
+		pool := x509.NewCertPool()
+		pool.AddCert(secured.Certificate())
 		var reached atomic.Int32
 		slow := func(ctx context.Context, network, addr string) (net.Conn, error) {
 			select {
@@ -175,15 +165,16 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		}
-		terminator, err := s.relayTo("127.0.0.1:0", s.w.ConnectString(), func(conn net.Conn) net.Conn {
+		terminator := s.relayTo("127.0.0.1:0", s.w.ConnectString(), func(conn net.Conn) net.Conn {
 			<-time.After(6 * time.Second)
-			return tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})
+			return tls.Server(conn, &tls.Config{Certificates: secured.TLS.Certificates})
 		})
-		require.NoError(s, err)
 		secure := coord.WithTLS(&tls.Config{RootCAs: pool})
+		_, port, err := net.SplitHostPort(s.w.ConnectString())
+		require.NoError(s, err)
 		for what, open := range map[string]func() *coord.Client{
 			"TCP, 1.1 s":            func() *coord.Client { return s.client(coord.WithDialer(slow)) },
-			"a name server, 3 s":    func() *coord.Client { return s.open("slow.test:" + s.port()) },
+			"a name server, 3 s":    func() *coord.Client { return s.open("slow.test:" + port) },
 			"TLS, 6 s":              func() *coord.Client { return s.open(terminator.Addr().String(), secure) },
 			"both, over the dialer": func() *coord.Client { return s.open(terminator.Addr().String(), coord.WithDialer(slow), secure) },
 		} {
@@ -201,15 +192,14 @@ func TestF52AConnectionThatTakesSecondsIsMade(t *testing.T) {
 func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 	each(t, func(s scene) {
 		const timeout = 3 * T // the machine may stand still for a moment
-		s.w.SetTimeout(timeout)
-		hung, err := s.relayTo("127.0.0.2:0", "", nil)
-		require.NoError(s, err)
+		lasts := s.lasting(timeout)
+		hung := s.relayTo("127.0.0.2:0", "", nil)
 		port := hung.Addr().(*net.TCPAddr).Port
-		good, err := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), plain)
-		require.NoError(s, err)
+		plain := func(conn net.Conn) net.Conn { return conn }
+		good := s.relayTo("127.0.0.3:"+strconv.Itoa(port), s.w.ConnectString(), plain)
 		for range 6 {
 			begun := time.Now()
-			c := s.open("two.test:"+strconv.Itoa(port), coord.WithSessionTimeout(timeout))
+			c := s.open("two.test:"+strconv.Itoa(port), lasts)
 			s.onTime("connected", begun, timeout, time.Now())
 			h := s.acquire(c)
 			good.cut()
@@ -221,23 +211,6 @@ func TestF54EachAddressOfAHostNameIsAServer(t *testing.T) {
 		s.Logf("%d connections to the address that does not answer", hung.accepted.Load())
 		require.Positive(s, hung.accepted.Load())
 	})
-}
-
-// selfSigned makes a certificate for 127.0.0.1, and the pool that trusts it.
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
 // leader returns the ensemble's leader.
@@ -322,22 +295,13 @@ func TestF16ARollingRestartLosesNoHold(t *testing.T) {
 			}
 			c := s.client(opts...)
 			for j := range []int{1, 1, 50}[i] {
-				m, err := lock.New(c, s.w.Path(fmt.Sprint("lock-of-", i, "-", j)))
-				require.NoError(s, err)
-				h, err := m.Acquire(s.Context())
-				require.NoError(s, err)
-				holds = append(holds, h)
+				holds = append(holds, s.acquireAt(c, s.w.Path(fmt.Sprint("lock-of-", i, "-", j))))
 			}
 			idle = append(idle, c)
 		}
 		zktest.Eventually(s, patience, func() bool { return attendant.Stats().Sessions == 2 }, "they are not attended")
-		var lost atomic.Int64
-		opts := []coord.Option{coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
-			if errors.Is(e.Err, coord.ErrLost) {
-				lost.Add(1)
-			}
-		})}
-		c := s.contest(s.clients(3, opts...), steady(20*time.Millisecond))
+		lost, count := counting(func(e event.Event) bool { return errors.Is(e.Err, coord.ErrLost) })
+		c := s.contest(s.clients(3, coord.WithSessionTimeout(timeout), count), steady(20*time.Millisecond))
 		for i, server := range servers {
 			c.progresses(patience)
 			zktest.Eventually(s, patience, func() bool { return connected(idle[i], server) }, "the server's client is elsewhere")
@@ -400,15 +364,10 @@ func TestF17TwoOfThreeServersAreDownForLongerThanTheSessionTimeout(t *testing.T)
 		ens := s.w.Ensemble()
 		clients := s.clients(3)
 		h := s.acquire(clients[0])
-		waiting := s.start(context.Background(), clients[1])
-		s.awaitNodes(2)
+		waiting := s.waiter(clients[1], 2)
 		held := []*coord.Hold{h}
 		for i, c := range clients {
-			m, err := lock.New(c, s.w.Path(fmt.Sprint("lock-of-", i)))
-			require.NoError(s, err)
-			own, err := m.Acquire(s.Context())
-			require.NoError(s, err)
-			held = append(held, own)
+			held = append(held, s.acquireAt(c, s.w.Path(fmt.Sprint("lock-of-", i))))
 		}
 		down := []*zktest.Server{s.leader(), ens.Followers()[0]}
 		for _, server := range down {
@@ -445,14 +404,10 @@ func TestF18TheHoldersFollowerIsCutOffFromItsLeader(t *testing.T) {
 		s.awaitWatchers(h.Node(), 2)
 		ended := s.endOf(h)
 		ens.Link(follower).Isolate()
-		next, granted := s.granted(waiter)
+		next := s.succeeds(h, ended, waiter)
 		_, _, err := witness.Get(h.Node())
 		require.NoError(s, err, "the follower still answers, and shows the old holder's node")
-		end := s.ends(ended)
-		require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
-		s.Logf("gave up %v before the second grant", granted.Sub(end))
 		require.Positive(s, ens.Link(follower).Stats().Held, "the follower was not cut off")
-		require.Greater(s, next.Token(), h.Token())
 		ens.Link(follower).Heal()
 		require.NoError(s, ens.AwaitReady())
 		s.release(next)
@@ -492,15 +447,8 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 		require.Len(s, seen, 1)
 		s.release(h)
 		c := s.contest([]*coord.Client{slow, fast, slow, fast}, steady(10*time.Millisecond))
-		granted := map[int]bool{}
-		zktest.Eventually(s, patience, func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			for _, g := range c.grants {
-				granted[g.worker] = true
-			}
-			return len(granted) == 4 && len(c.grants) > 8
-		}, "not every worker is granted the lock")
+		everyWorker := func() bool { return c.served(time.Time{}) == 4 && c.count() > 8 }
+		zktest.Eventually(s, patience, everyWorker, "not every worker is granted the lock")
 		c.stop()
 		require.Zero(s, c.lost)
 		require.Positive(s, ens.Link(follower).Stats().Delayed)
@@ -511,14 +459,10 @@ func TestF19AFollowerLagsBehind(t *testing.T) {
 func TestF22TwoOfThreeServersHang(t *testing.T) {
 	onEnsemble(t, func(s scene) {
 		const timeout = 2 * T
-		s.w.SetTimeout(timeout)
 		proxies := s.w.Proxies()
 		var dials atomic.Int64
-		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithDialer(
-			func(ctx context.Context, network, _ string) (net.Conn, error) {
-				next := proxies[(dials.Add(1)-1)%3] // in order
-				return (&net.Dialer{}).DialContext(ctx, network, next.Addr())
-			}))
+		inOrder := func() string { return proxies[(dials.Add(1)-1)%3].Addr() }
+		c := s.behind(s.lasting(timeout), dialing(inOrder))
 		h := s.acquire(c)
 		require.EqualValues(s, 1, dials.Load())
 		session := h.Session()
@@ -549,10 +493,7 @@ func TestF23OnlyAReadOnlyServerIsLeft(t *testing.T) {
 		}
 		s.lost(h, patience)
 		zktest.Eventually(s, patience, func() bool { return servers[2].Mode() == "read-only" }, "the server does not turn read-only")
-		deadline := time.Now().Add(T)
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		s.fails(s.start(ctx, c), deadline)
+		s.failsBy(time.Now().Add(T), c)
 		require.Equal(s, "read-only", servers[2].Mode())
 		for _, server := range servers[:2] {
 			require.NoError(s, server.Launch())
@@ -588,7 +529,7 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 	holder := s.open(front.Addr(), coord.WithSessionTimeout(timeout))
 	h := s.acquire(holder)
 	front.Refuse()
-	waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), coord.WithDialer(s.dialOthers(leader))))
+	waiter := s.start(context.Background(), s.client(coord.WithSessionTimeout(timeout), s.dialOthers(leader)))
 	s.awaitWatchers(h.Node(), 2)
 	ended := s.endOf(h)
 	require.NoError(s, leader.Stop())
@@ -599,47 +540,22 @@ func (s scene) supersede(timeout time.Duration) (served bool) {
 		_, _, err := witness.Get("/") // fails if the connection does
 		return err
 	})
-	stop := s.flushAllTheTime(holder)
+	stop := s.repeat(20*time.Millisecond, func(ctx context.Context) error { return coordtest.Write(ctx, holder) })
 	held := h.Err() == nil
 	require.NoError(s, leader.Continue())
 	served = zktest.Receive(s, patience, answered, "the witness gets no answer") == nil && held
-	next, granted := s.granted(waiter)
-	end := s.ends(ended)
-	require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
-	s.Logf("served %v, gave up %v before the second grant", served, granted.Sub(end))
-	require.Greater(s, next.Token(), h.Token())
+	next := s.succeeds(h, ended, waiter)
+	s.Logf("served %v", served)
 	stop()
 	require.NoError(s, s.w.Ensemble().AwaitReady())
 	s.release(next)
 	return served
 }
 
-// flushAllTheTime has a client write as often as it can, until stop.
-func (s scene) flushAllTheTime(c *coord.Client) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			one, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			_ = coordtest.Write(one, c)
-			<-one.Done()
-			cancel()
-		}
-	}()
-	return func() { cancel(); <-done }
-}
-
 // dialOthers connects to the servers other than one.
-func (s scene) dialOthers(one *zktest.Server) func(context.Context, string, string) (net.Conn, error) {
-	var others []string
-	for _, server := range s.w.Ensemble().Servers() {
-		if server != one {
-			others = append(others, server.Addr())
-		}
-	}
+func (s scene) dialOthers(one *zktest.Server) coord.Option {
+	isOne := func(server *zktest.Server) bool { return server == one }
+	others := slices.DeleteFunc(slices.Clone(s.w.Ensemble().Servers()), isOne)
 	var dials atomic.Int64
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, others[dials.Add(1)%int64(len(others))])
-	}
+	return dialing(func() string { return others[dials.Add(1)%int64(len(others))].Addr() })
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"regexp"
 	"runtime/pprof"
@@ -56,38 +55,24 @@ func TestF24AThrottledRequestIsRepeated(t *testing.T) {
 func TestF24AServerThatThrottlesIsServedWithPatience(t *testing.T) {
 	onReal(t, func(s scene) {
 		flood := zktest.Connect(s, s.w.ConnectString(), T)
-		done := make(chan int)
-		quit := make(chan struct{})
-		go func() {
-			refused := 0
-			replies := make(chan error, 64)
-			for range cap(replies) {
-				replies <- nil
-			}
-			for {
-				select {
-				case err := <-replies:
-					if err != nil && strings.Contains(err.Error(), fmt.Sprint(throttled)) {
-						refused++
+		var refused atomic.Int64
+		var flooding sync.WaitGroup
+		lasting, calm := context.WithCancel(s.Context())
+		for range 64 {
+			flooding.Go(func() {
+				for lasting.Err() == nil {
+					if _, _, err := flood.Get("/"); err != nil && strings.Contains(err.Error(), fmt.Sprint(throttled)) {
+						refused.Add(1)
 					}
-					go func() {
-						_, _, err := flood.Get("/")
-						replies <- err
-					}()
-				case <-quit:
-					for range cap(replies) {
-						<-replies
-					}
-					done <- refused
-					return
 				}
-			}
-		}()
+			})
+		}
 		c := s.contest(s.clients(2), steady(time.Millisecond))
 		c.progresses(patience)
 		c.progresses(patience)
-		close(quit)
-		require.Positive(s, <-done, "the server did not throttle")
+		calm()
+		flooding.Wait()
+		require.Positive(s, refused.Load(), "the server did not throttle")
 		c.stop()
 	}, zktest.WithProperty("zookeeper.request_throttle_max_requests", "1"),
 		zktest.WithProperty("zookeeper.request_throttle_stall_time", "5"),
@@ -119,11 +104,10 @@ func refusedMain(args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	before := cpuTime()
-	_, err := coord.Open(ctx, args[0], coord.WithSessionTimeout(T), coord.WithDialer(
-		func(ctx context.Context, network, addr string) (net.Conn, error) {
-			attempts.Add(1)
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		}))
+	_, err := coord.Open(ctx, args[0], coord.WithSessionTimeout(T), dialing(func() string {
+		attempts.Add(1)
+		return args[0]
+	}))
 	fmt.Println((cpuTime() - before).Milliseconds(), attempts.Load(), err)
 }
 
@@ -135,9 +119,7 @@ func cpuTime() time.Duration {
 
 func TestF24AServerWithoutRoomForAConnectionIsNotPestered(t *testing.T) {
 	onReal(t, func(s scene) {
-		const timeout = 10 * T // clients that are connected stay so, also on a slow machine
-		s.w.SetTimeout(timeout)
-		h := s.acquire(s.client(coord.WithSessionTimeout(timeout)))
+		h := s.acquire(s.client(s.lasting(10 * T))) // clients that are connected stay so, also on a slow machine
 		s.admin()
 		c := zktest.Child(s, "refused", s.w.ConnectString())
 		var ms, attempts int
@@ -235,8 +217,7 @@ func deleteAll(s scene, watches bool) (waiter <-chan result, c *coord.Client, h 
 	s.Helper()
 	c = s.client()
 	h = s.acquire(c)
-	waiter = s.start(context.Background(), s.client())
-	s.awaitNodes(2)
+	waiter = s.waiter(s.client(), 2)
 	var all []any
 	// The waiter's node goes first: if the other's went first, the waiter would
 	// be granted the turn until it learns of its own loss.
@@ -269,11 +250,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 				return err
 			},
 			"a batch of 10,000 items of a byte": func(s scene, _ *coord.Client, q *queue.Queue) error {
-				items := make([][]byte, 10_000)
-				for i := range items {
-					items[i] = []byte("x")
-				}
-				return q.PutBatch(s.Context(), items)
+				return q.PutBatch(s.Context(), slices.Repeat([][]byte{[]byte("x")}, 10_000))
 			},
 			"a claim larger than its item": func(s scene, _ *coord.Client, q *queue.Queue) error {
 				data := make([]byte, limit-300-len(s.w.Path("q")))
@@ -285,12 +262,8 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 				return fmt.Errorf("%w: and was received without being counted", coord.ErrTooLarge)
 			},
 		} {
-			var lost atomic.Int32
-			c := s.client(coord.WithSessionTimeout(10*T), coord.WithObserver(func(e event.Event) {
-				if e.Kind == event.SessionDown {
-					lost.Add(1)
-				}
-			}))
+			lost, count := counting(of(event.SessionDown))
+			c := s.client(coord.WithSessionTimeout(10*T), count)
 			q, err := queue.New(c, s.w.Path("q"))
 			require.NoError(s, err)
 			require.NoError(s, q.Put(s.Context(), []byte("small")))
@@ -299,7 +272,7 @@ func TestF50APacketThatAServerClosesOnFailsAndOthersAreUnharmed(t *testing.T) {
 			h := s.acquire(c)
 			require.ErrorIs(s, try(s, c, q), coord.ErrTooLarge, what)
 			s.Logf("%s: %d connections lost", what, lost.Load())
-			require.LessOrEqual(s, lost.Load(), int32(5), what)
+			require.LessOrEqual(s, lost.Load(), int64(5), what)
 			require.NoError(s, item.Ack(s.Context()), what)
 			s.release(h)
 			require.NoError(s, q.Close(s.Context()))
@@ -314,20 +287,16 @@ func (s scene) rewrite(c *coord.Client) (written *atomic.Int64, stop func() erro
 	path, data := s.w.Path("rewritten"), make([]byte, 10_000)
 	require.NoError(s, c.Create(s.Context(), path, data))
 	ctx, cancel := context.WithCancel(s.Context())
-	written, over := new(atomic.Int64), make(chan error, 1)
-	go func() {
+	written = new(atomic.Int64)
+	over := coordtest.Go(func() error {
 		for {
-			err := c.Retry(ctx, func(ctx context.Context) error {
-				_, err := c.Set(ctx, path, data, -1)
-				return err
-			})
+			err := c.Retry(ctx, func(ctx context.Context) error { return coordtest.Err(c.Set(ctx, path, data, -1)) })
 			if err != nil {
-				over <- err
-				return
+				return err
 			}
 			written.Add(1)
 		}
-	}()
+	})
 	return written, func() error {
 		cancel()
 		return <-over
@@ -343,9 +312,7 @@ func (s scene) writes(written *atomic.Int64) {
 
 func TestF60PacketsGoOnBehindAProxyThatFlaps(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 2 * T // the machine may stand still for a moment
-		s.w.SetTimeout(timeout)
-		written, stop := s.rewrite(s.behind(coord.WithSessionTimeout(timeout)))
+		written, stop := s.rewrite(s.behind(s.lasting(2 * T))) // the machine may stand still for a moment
 		p := s.w.Proxy()
 		before := p.Stats().Cut
 		calm := p.Flap(50*time.Millisecond, 500*time.Millisecond, s.random().Uint64())
@@ -360,9 +327,7 @@ func TestF60PacketsGoOnBehindAProxyThatFlaps(t *testing.T) {
 
 func TestF60PacketsGoOnOverARollingRestart(t *testing.T) {
 	onEnsemble(t, func(s scene) {
-		const timeout = 5 * T // an election takes about a second
-		s.w.SetTimeout(timeout)
-		written, stop := s.rewrite(s.client(coord.WithSessionTimeout(timeout)))
+		written, stop := s.rewrite(s.client(s.lasting(5 * T))) // an election takes about a second
 		for _, server := range s.w.Ensemble().Servers() {
 			s.writes(written)
 			require.NoError(s, server.Kill())
@@ -389,7 +354,7 @@ func (s scene) drained(within time.Duration, list func() []string) (left []strin
 	s.Helper()
 	begun := time.Now()
 	for {
-		over := time.Since(begun) > within+s.control.slack(begun)
+		over := time.Since(begun) > within+s.control.Slack(begun)
 		if left = list(); len(left) == 0 || over {
 			return left
 		}
@@ -488,92 +453,10 @@ func (s scene) admin() *zk.Conn {
 // hold ends after its window (d).
 const prompt = 50 * time.Millisecond
 
-// control is a timer that runs during a scenario and hands over to another
-// goroutine each time it fires, as a deadline does. Its delay is the delay of
-// this process.
-type control struct {
-	mu   sync.Mutex
-	due  time.Time // of the beat under way
-	late []lateness
-}
-
-// lateness is a beat that came late: when, and by how much.
-type lateness struct {
-	at time.Time
-	by time.Duration
-}
-
-const beat = 10 * time.Millisecond
-
-func startControl(t *testing.T) *control {
-	c := &control{due: time.Now().Add(beat)}
-	quit, beats := make(chan struct{}), make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		defer close(beats)
-		timer := time.NewTimer(beat)
-		defer timer.Stop()
-		for {
-			select {
-			case <-timer.C:
-				beats <- struct{}{}
-				timer.Reset(beat)
-			case <-quit:
-				return
-			}
-		}
-	})
-	running.Go(func() {
-		for range beats {
-			c.note(time.Now())
-		}
-	})
-	t.Cleanup(func() { close(quit); running.Wait() })
-	return c
-}
-
-func (c *control) note(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if by := now.Sub(c.due); by > time.Millisecond {
-		c.late = append(c.late, lateness{now, by})
-	}
-	c.due = now.Add(beat)
-}
-
-// worst returns the longest delay of a beat since then, including the one under
-// way.
-func (c *control) worst(since time.Time) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	most := max(0, time.Since(c.due))
-	for _, l := range c.late {
-		if l.at.After(since) {
-			most = max(most, l.by)
-		}
-	}
-	return most
-}
-
-// slack is for how long this process was late since then: what is measured has
-// to wait for a processor once or twice more often than the control has, and
-// takes more steps the longer it lasts.
-func (c *control) slack(since time.Time) time.Duration {
-	slack := 2 * c.worst(since)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.late {
-		if l.at.After(since) && l.by > beat {
-			slack += l.by
-		}
-	}
-	return slack
-}
-
 // onTime checks that something happened within a promised time from a moment
 // on, or was late by no more than this process was.
 func (s scene) onTime(what string, from time.Time, promised time.Duration, at time.Time) {
 	s.Helper()
-	slack := s.control.slack(from)
+	slack := s.control.Slack(from)
 	require.LessOrEqual(s, at.Sub(from), promised+slack, "%s too late, and this process was by %v", what, slack)
 }

@@ -1,9 +1,7 @@
 package faults
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +32,7 @@ func TestF34TheSessionMovesToAnotherServerAgainAndAgain(t *testing.T) {
 }
 
 func (s scene) moveSessions(move func(id int64) error) {
-	const timeout = 2 * T // the machine may stand still for a moment
-	s.w.SetTimeout(timeout)
-	clients := s.clients(2, coord.WithSessionTimeout(timeout))
+	clients := s.clients(2, s.lasting(2*T)) // the machine may stand still for a moment
 	sessions := []int64{clients[0].SessionID(), clients[1].SessionID()}
 	c := s.contest(clients, steady(5*time.Millisecond))
 	random, moved := s.random(), 0
@@ -91,12 +87,10 @@ func TestF36AClientConnectsOverASlowConnection(t *testing.T) {
 		const timeout = 3 * T // the machine may stand still for a moment
 		p := s.w.Proxy()
 		p.Delay(proxy.Both, timeout/10, timeout/80)
-		c := s.behind(coord.WithTick(zktest.DefaultTick), coord.WithSessionTimeout(timeout))
+		c := s.behind(coord.WithSessionTimeout(timeout))
 		h := s.acquire(c)
 		require.Equal(s, 1, p.CutAll())
-		ctx, cancel := context.WithTimeout(s.Context(), patience)
-		defer cancel()
-		require.NoError(s, coordtest.Write(ctx, c))
+		require.NoError(s, coordtest.Write(coordtest.Within(s, patience), c))
 		require.Equal(s, h.Session(), c.SessionID(), "the session survived")
 		p.Heal()
 		s.release(h)
@@ -119,26 +113,20 @@ func TestF36SlowConnectionsLoseNoHold(t *testing.T) {
 	for name, d := range delays {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(s scene) {
-				var lost atomic.Int64
-				s.w.SetTimeout(timeout)
-				c := s.behind(coord.WithSessionTimeout(timeout), coord.WithTick(zktest.DefaultTick), coord.WithObserver(func(e event.Event) {
-					if errors.Is(e.Err, coord.ErrLost) || e.Kind == event.SessionDown {
-						lost.Add(1)
-					}
-				}))
+				lost, count := counting(func(e event.Event) bool {
+					return errors.Is(e.Err, coord.ErrLost) || e.Kind == event.SessionDown
+				})
+				c := s.behind(count, s.lasting(timeout))
 				h := s.acquire(c)
 				p := s.w.Proxy()
 				p.Delay(d.way, d.base, d.jitter)
 				nearest, begun := timeout, time.Now()
 				for time.Since(begun) < 4*timeout {
-					ctx, cancel := context.WithTimeout(s.Context(), timeout)
-					err := coordtest.Write(ctx, c)
-					cancel()
-					require.NoError(s, err)
+					require.NoError(s, coordtest.Write(coordtest.Within(s, timeout), c))
 					require.NoError(s, h.Err())
 					nearest = min(nearest, time.Until(h.Deadline()))
 				}
-				s.Logf("the end of the window came as near as %v; timers were up to %v late", nearest, s.control.worst(begun))
+				s.Logf("the end of the window came as near as %v; timers were up to %v late", nearest, s.control.Worst(begun))
 				require.Greater(s, p.Stats().Delayed, 10)
 				require.Zero(s, p.Stats().Cut)
 				require.Zero(s, lost.Load(), "a hold or a connection was lost")
@@ -187,12 +175,8 @@ func TestF09AWaiterLooksAgainAfterAReconnectWithoutSetWatches(t *testing.T) {
 
 func TestF10TheConnectionFlaps(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 2 * T // the machine may stand still for a moment
-		s.w.SetTimeout(timeout)
-		var clients []*coord.Client
-		for range 3 {
-			clients = append(clients, s.behind(coord.WithSessionTimeout(timeout)))
-		}
+		lasts := s.lasting(2 * T) // the machine may stand still for a moment
+		clients := []*coord.Client{s.behind(lasts), s.behind(lasts), s.behind(lasts)}
 		c, p := s.contest(clients, steady(10*time.Millisecond)), s.w.Proxy()
 		before, end := p.Stats().Cut, time.Now().Add(long(60*time.Second, 6*time.Second))
 		stop := p.Flap(50*time.Millisecond, 500*time.Millisecond, s.random().Uint64())
@@ -215,10 +199,8 @@ func (s scene) waitBehindProxy(n int) <-chan result {
 		On: []int32{proxy.OpGetData}, Path: s.dir(), Times: proxy.Always, Do: proxy.WatchReply,
 	})
 	defer watches.Remove()
-	waiter := s.start(context.Background(), s.behind())
-	s.awaitNodes(n)
-	own := 1
-	zktest.Eventually(s, patience, func() bool { return watches.Fired() > own }, "the waiter does not watch")
+	waiter := s.waiter(s.behind(), n)
+	zktest.Eventually(s, patience, func() bool { return watches.Fired() > 1 }, "the waiter only watches its own")
 	return waiter
 }
 

@@ -258,12 +258,11 @@ type crowd struct {
 // all are in line.
 func (s scene) assemble(n int, timeout time.Duration) *crowd {
 	s.Helper()
-	s.w.SetTimeout(timeout)
 	c := &crowd{s: s, n: n, returned: make(chan error, n)}
 	c.waiting, c.giveUp = context.WithCancel(context.Background())
 	joined := make(chan struct{}, n+1)
 	c.first = s.acquire(s.client(coord.WithSessionTimeout(3 * timeout)))
-	c.client = s.behind(coord.WithSessionTimeout(timeout),
+	c.client = s.behind(s.lasting(timeout),
 		coord.WithObserver(func(e event.Event) {
 			switch e.Kind {
 			case event.Joined:
@@ -272,10 +271,7 @@ func (s scene) assemble(n int, timeout time.Duration) *crowd {
 				c.connected.Add(1)
 			}
 		}))
-	beside, err := lock.New(c.client, s.w.Path("beside"))
-	require.NoError(s, err)
-	c.beside, err = beside.Acquire(s.Context())
-	require.NoError(s, err)
+	c.beside = s.acquireAt(c.client, s.w.Path("beside"))
 	<-joined
 	m := s.mutex(c.client)
 	for begun := range n {
@@ -380,8 +376,7 @@ func TestF49AllHoldsEndInTimeWhenASessionIsLost(t *testing.T) {
 		if raced {
 			n = 2000
 		}
-		s.w.SetTimeout(crowdTimeout)
-		c := s.behind(coord.WithSessionTimeout(crowdTimeout))
+		c := s.behind(s.lasting(crowdTimeout))
 		spec := coord.Spec{Line: coord.Line{Dir: s.w.Path("held")}, Kind: "held"}
 		holds, limit := make([]*coord.Hold, n), make(chan struct{}, 200)
 		var acquiring sync.WaitGroup

@@ -26,30 +26,12 @@ import (
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
 
-func (s scene) foreign(name string) {
-	s.Helper()
-	acl := zk.WorldACL(zk.PermAll)
-	for at, c := range s.dir() {
-		if c == '/' && at > 0 {
-			_, err := s.admin().Create(s.dir()[:at], nil, 0, acl)
-			require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
-		}
-	}
-	_, err := s.admin().Create(s.dir(), nil, 0, acl)
-	require.True(s, err == nil || err == zk.ErrNodeExists, "%v", err)
-	require.NoError(s, coordtest.Err(s.admin().Create(s.dir()+"/"+name, nil, 0, acl)))
-}
-
-// foreignName is one of many names of no known shape.
-func (s scene) foreignName(i int) string {
-	return fmt.Sprintf("%s/%s-%d", s.dir(), strings.Repeat("foreign", 12), i)
-}
-
 func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
 		names := []string{"garbage", "_c_short", "_c_", "lock-", "日本語", "-lock-0000000001", "x-lock-99999999999"}
+		s.makeDir(zk.PermAll)
 		for _, name := range names {
-			s.foreign(name)
+			require.NoError(s, coordtest.Err(s.admin().Create(s.dir()+"/"+name, nil, 0, zk.WorldACL(zk.PermAll))))
 		}
 		c := s.behind()
 		s.release(s.acquire(c))
@@ -58,15 +40,13 @@ func TestF40NamesOfNoKnownDialectAreIgnored(t *testing.T) {
 		begun := time.Now()
 		h := s.grantedWithin(progress, s.start(context.Background(), c), begun)
 		require.Equal(s, 1, lost.Fired())
-		waiter := s.start(context.Background(), s.client())
-		s.awaitNodes(len(names) + 2)
-		s.release(s.handOver(h, waiter))
+		s.release(s.handOver(h, s.waiter(s.client(), len(names)+2)))
 	})
 }
 
 func TestF40TenThousandForeignNamesAreIgnored(t *testing.T) {
 	each(t, func(s scene) {
-		s.foreign("first")
+		s.makeDir(zk.PermAll)
 		s.crowd(10_000)
 		c, begun := s.client(), time.Now()
 		s.release(s.grantedWithin(progress, s.start(context.Background(), c), begun))
@@ -181,8 +161,7 @@ func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
 		h := s.acquire(s.client(secret))
 		_, _, err := s.admin().Get(h.Node())
 		require.ErrorIs(s, err, zk.ErrNoAuth)
-		waiter := s.start(context.Background(), s.client(secret))
-		s.awaitNodes(2)
+		waiter := s.waiter(s.client(secret), 2)
 		require.Empty(s, waiter)
 		next := s.handOver(h, waiter)
 		require.Greater(s, next.Token(), h.Token())
@@ -193,16 +172,11 @@ func TestF42APredecessorThatMayNotBeReadIsWaitedFor(t *testing.T) {
 func TestF42ANodeThatMayNotBeDeletedGoesWithItsSession(t *testing.T) {
 	each(t, func(s scene) {
 		s.makeDir(zk.PermRead | zk.PermCreate)
-		var stranded atomic.Int64
-		c := s.client(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.NodeStranded {
-				stranded.Add(1)
-			}
-		}))
+		stranded, count := counting(of(event.NodeStranded))
+		c := s.client(count)
 		h := s.acquire(c)
 		other := s.client()
-		waiter := s.start(context.Background(), other)
-		s.awaitNodes(2)
+		waiter := s.waiter(other, 2)
 		err := h.Release(context.Background())
 		require.ErrorIs(s, err, coord.ErrNoAuth)
 		require.ErrorContains(s, err, h.Node())
@@ -237,12 +211,10 @@ func TestF42ADirectoryThatMayNotBeListedIsReportedAndNothingIsLeft(t *testing.T)
 func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 	each(t, func(s scene) {
 		s.makeDir(zk.PermAll)
-		const timeout = 3 * T // two connections in a row, on any machine
-		s.w.SetTimeout(timeout)
 		var failed atomic.Int64
 		own := zk.DigestACL(zk.PermAll, "somebody", "secret")[0]
 		c := s.behind(
-			coord.WithSessionTimeout(timeout),
+			s.lasting(3*T), // two connections in a row, on any machine
 			coord.WithAuth("digest", "somebody:secret"),
 			coord.WithACL("digest:"+own.ID+":cdrwa"),
 			coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -255,9 +227,7 @@ func TestF42TheWriteOfTheCredentialsFailsAfterAReconnect(t *testing.T) {
 		failed.Store(1)
 		require.Equal(s, 1, s.w.Proxy().CutAll())
 		zktest.Eventually(s, patience, func() bool { return failed.Load() == 0 }, "the write does not fail")
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, _, err = c.Get(ctx, h.Node())
+		_, _, err = c.Get(coordtest.Within(s, patience), h.Node())
 		require.NoError(s, err, "wedged, or without its credentials")
 		require.NoError(s, h.Err())
 		s.release(h)
@@ -281,16 +251,11 @@ func (c *failingAuth) Write(p []byte) (int, error) {
 
 func TestF43ThirtyThousandChildrenAndOversizedDataHarmNoOtherClaim(t *testing.T) {
 	eachAlone(t, func(s scene) {
-		const children, timeout = 30_000, 3 * T // a busy server takes its time for a listing
-		s.w.SetTimeout(timeout)
+		const children = 30_000
 		s.makeDir(zk.PermAll)
 		s.crowd(children)
-		var downs atomic.Int64
-		c := s.behind(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.SessionDown {
-				downs.Add(1)
-			}
-		}))
+		downs, count := counting(of(event.SessionDown))
+		c := s.behind(count, s.lasting(3*T)) // a busy server takes its time for a listing
 		h := s.acquire(c)
 		waiter := s.start(context.Background(), c)
 		s.awaitChildren(children + 2)
@@ -327,7 +292,7 @@ func (s scene) crowd(n int) {
 		for done := 0; done < n; done += 1000 {
 			var batch []any
 			for i := range 1000 {
-				batch = append(batch, request(s.foreignName(done+i)))
+				batch = append(batch, request(fmt.Sprintf("%s/%s-%d", s.dir(), strings.Repeat("foreign", 12), done+i)))
 			}
 			require.NoError(s, coordtest.Err(s.admin().Multi(batch...)))
 		}
@@ -338,21 +303,29 @@ func (s scene) crowd(n int) {
 	})
 }
 
+// acquireDespite acquires while one fault strikes, and releases.
+func (s scene) acquireDespite(c *coord.Client, f proxy.Fault) {
+	s.Helper()
+	f.Path = s.dir()
+	rule := s.w.Proxy().Inject(f)
+	h := s.acquire(c)
+	require.Equal(s, 1, rule.Fired())
+	s.isSoleHolder(h)
+	s.release(h)
+}
+
+// onClaim is a fault of the create of a claim.
+func onClaim(do proxy.Action) proxy.Fault {
+	return proxy.Fault{On: proxy.Creates, Where: isClaim, Do: do}
+}
+
 func TestF01TheReplyToACreateIsLost(t *testing.T) {
 	each(t, func(s scene) {
-		var recovered atomic.Int64
-		c := s.behind(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.Recovered {
-				recovered.Add(1)
-			}
-		}))
+		recovered, count := counting(of(event.Recovered))
+		c := s.behind(count)
 		s.release(s.acquire(c)) // the directory is there
-		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutOnReply})
-		h := s.acquire(c)
-		require.Equal(s, 1, lost.Fired())
+		s.acquireDespite(c, onClaim(proxy.CutOnReply))
 		require.EqualValues(s, 1, recovered.Load(), "the node was made by the create whose reply was lost")
-		s.isSoleHolder(h)
-		s.release(h)
 	})
 }
 
@@ -362,11 +335,7 @@ func TestF01TheConnectionIsCutWhenACreateWasForwarded(t *testing.T) {
 		c := s.behind()
 		s.release(s.acquire(c))
 		for range 20 {
-			cut := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.CutAfter})
-			h := s.acquire(c)
-			require.Equal(s, 1, cut.Fired())
-			s.isSoleHolder(h)
-			s.release(h)
+			s.acquireDespite(c, onClaim(proxy.CutAfter))
 		}
 	})
 }
@@ -375,11 +344,7 @@ func TestF02ACreateIsLost(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.behind()
 		s.release(s.acquire(c))
-		lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Creates, Path: s.dir(), Where: isClaim, Do: proxy.DropAndCut})
-		h := s.acquire(c)
-		require.Equal(s, 1, lost.Fired())
-		s.isSoleHolder(h)
-		s.release(h)
+		s.acquireDespite(c, onClaim(proxy.DropAndCut))
 	})
 }
 
@@ -403,7 +368,6 @@ func (s scene) createIsUnderWay() bool {
 	// A write through a server that lags takes the way to and fro several
 	// times.
 	const timeout, behind = 10 * T, 500 * time.Millisecond
-	s.w.SetTimeout(timeout)
 	ens := s.w.Ensemble()
 	leader := s.leader()
 	lagging := ens.Followers()[0]
@@ -412,18 +376,17 @@ func (s scene) createIsUnderWay() bool {
 	back := make(chan struct{}, 10)
 	// The client talks to the leader until it is cut off, and to the lagging
 	// follower from then on.
-	c := s.open("leader-then-follower", coord.WithSessionTimeout(timeout),
+	c := s.open("leader-then-follower", s.lasting(timeout),
 		coord.WithObserver(func(e event.Event) {
 			if e.Kind == event.SessionUp && cut.Fired() > 0 {
 				back <- struct{}{}
 			}
 		}),
-		coord.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-			addr := front.Addr()
+		dialing(func() string {
 			if cut.Fired() > 0 {
-				addr = lagging.Addr()
+				return lagging.Addr()
 			}
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
+			return front.Addr()
 		}))
 	s.release(s.acquire(s.client()))
 	atLeader, atFollower := zktest.Connect(s, leader.Addr(), timeout), zktest.Connect(s, lagging.Addr(), timeout)
@@ -458,12 +421,9 @@ func TestF05TheListingAfterACreateIsLost(t *testing.T) {
 		for _, loss := range []proxy.Action{proxy.CutOnReply, proxy.DropAndCut} {
 			c := s.behind()
 			s.release(s.acquire(c))
-			lost := s.w.Proxy().Inject(proxy.Fault{On: proxy.Lists, Path: s.dir(), Do: loss})
 			begun := time.Now()
-			h := s.grantedWithin(progress, s.start(context.Background(), c), begun)
-			require.Equal(s, 1, lost.Fired())
-			s.isSoleHolder(h)
-			s.release(h)
+			s.acquireDespite(c, proxy.Fault{On: proxy.Lists, Do: loss})
+			s.onTime("granted and released", begun, progress, time.Now())
 		}
 	})
 }
@@ -502,15 +462,13 @@ func isClaim(f *proxy.Frame) bool {
 
 func TestF06TheReplyToADeleteIsLost(t *testing.T) {
 	each(t, func(s scene) {
-		m := s.mutex(s.behind())
-		h, err := m.Acquire(s.Context())
-		require.NoError(s, err)
+		c := s.behind()
+		h := s.acquire(c)
 		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.CutOnReply})
 		s.release(h)
 		require.Equal(s, 1, lost.Fired())
 		require.Empty(s, s.nodes())
-		again, err := m.Acquire(s.Context())
-		require.NoError(s, err)
+		again := s.acquire(c)
 		s.isSoleHolder(again)
 		s.release(again)
 	})
@@ -520,8 +478,7 @@ func TestF07ADeleteIsLost(t *testing.T) {
 	each(t, func(s scene) {
 		c := s.behind()
 		h := s.acquire(c)
-		waiter := s.start(context.Background(), s.client())
-		s.awaitNodes(2)
+		waiter := s.waiter(s.client(), 2)
 		lost := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpDelete}, Path: s.dir(), Do: proxy.DropAndCut})
 		begun := time.Now()
 		s.release(h)

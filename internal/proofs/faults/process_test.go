@@ -2,12 +2,10 @@ package faults
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,16 +30,9 @@ func init() {
 // holderMain acquires the lock. It immediately answers each line by "TOKEN
 // true" if it holds the lock, else by "TOKEN false CAUSE".
 func holderMain(args []string) {
-	servers, dir := args[0], args[1]
-	timeout, err := time.ParseDuration(args[2])
-	exitOn(err)
 	ctx := context.Background()
-	c, err := coord.Open(ctx, servers, coord.WithSessionTimeout(timeout), coord.WithTick(tick))
-	exitOn(err)
-	m, err := lock.New(c, dir)
-	exitOn(err)
-	h, err := m.Acquire(ctx)
-	exitOn(err)
+	c := connect(args[0], must(time.ParseDuration(args[2])))
+	h := must(must(lock.New(c, args[1])).Acquire(ctx))
 	fmt.Println("token", h.Token(), h.Node())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		if err := h.Err(); err != nil {
@@ -53,11 +44,21 @@ func holderMain(args []string) {
 	exitOn(c.Close(ctx))
 }
 
+// connect opens a child's client.
+func connect(servers string, timeout time.Duration) *coord.Client {
+	return must(coord.Open(context.Background(), servers, coord.WithSessionTimeout(timeout), coord.WithTick(tick)))
+}
+
 func exitOn(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func must[V any](v V, err error) V {
+	exitOn(err)
+	return v
 }
 
 // contender starts a process that acquires the lock; token waits until it has.
@@ -99,8 +100,7 @@ func TestF25AHolderStoppedForTwiceTheTimeoutKnowsAtItsFirstInstruction(t *testin
 	each(t, func(s scene) {
 		waiting := s.client()
 		p, token := s.holder(T)
-		waiter := s.start(context.Background(), waiting)
-		s.awaitNodes(2)
+		waiter := s.waiter(waiting, 2)
 		var fenced resource
 		require.True(s, fenced.accepts(token))
 		require.NoError(s, p.Stop())
@@ -138,8 +138,7 @@ func TestF28AHolderIsKilled(t *testing.T) {
 	each(t, func(s scene) {
 		waiting := s.client()
 		p, token := s.holder(T)
-		waiter := s.start(context.Background(), waiting)
-		s.awaitNodes(2)
+		waiter := s.waiter(waiting, 2)
 		early := len(waiter) > 0
 		p.Send("held?")
 		_, held := s.held(p)
@@ -161,8 +160,7 @@ func TestF27AWaiterStoppedForTwiceTheTimeoutQueuesAgain(t *testing.T) {
 		stopped := time.Now()
 		s.awaitNodes(1)
 		s.wait(2*T, stopped)
-		last := s.start(context.Background(), s.client())
-		s.awaitNodes(2)
+		last := s.waiter(s.client(), 2)
 		require.NoError(s, p.Continue())
 		s.awaitNodes(3)
 		next := s.handOver(h, last)
@@ -200,10 +198,7 @@ func TestF29AMiddleWaiterIsKilled(t *testing.T) {
 // machine's clock.
 func hogMain(args []string) {
 	runtime.GOMAXPROCS(1)
-	c, err := coord.Open(context.Background(), args[0], coord.WithSessionTimeout(T), coord.WithTick(tick))
-	exitOn(err)
-	m, err := lock.New(c, args[1])
-	exitOn(err)
+	m := must(lock.New(connect(args[0], T), args[1]))
 	end := time.Now().Add(3 * T)
 	busy, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -236,34 +231,28 @@ func TestF30AHolderWithoutAProcessorToItselfIsHonest(t *testing.T) {
 	each(t, func(s scene) {
 		hog := zktest.Child(s, "hog", s.w.ConnectString(), s.dir())
 		c := s.contest(s.clients(1), steady(20*time.Millisecond))
-		var spans []span
+		var busy []grant
 		turns := 0
 		for line := range hog.Lines() {
-			var one span
-			if n, _ := fmt.Sscan(line, &one.token, &one.from, &one.to); n == 3 {
-				spans = append(spans, one)
+			var token, from, to int64
+			if n, _ := fmt.Sscan(line, &token, &from, &to); n == 3 {
+				busy = append(busy, grant{worker: -1, token: token, from: time.Unix(0, from), to: time.Unix(0, to)})
 				continue
 			}
 			require.NoError(s, coordtest.Err(fmt.Sscanf(line, "turns %d", &turns)), line)
 		}
-		require.NotEmpty(s, spans)
+		require.NotEmpty(s, busy)
 		require.Positive(s, turns, "the process was not busy")
-		s.Logf("%d holds of the busy process", len(spans))
+		s.Logf("%d holds of the busy process", len(busy))
 		grants := c.stop()
 		require.NotEmpty(s, grants)
 		for _, g := range grants {
-			spans = append(spans, span{g.token, g.from.UnixNano(), g.to.UnixNano()})
+			g.from, g.to = g.from.Round(0), g.to.Round(0) // by the clock that both processes have
+			busy = append(busy, g)
 		}
-		slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.token, b.token) })
-		for i, next := range spans[1:] {
-			require.Greater(s, next.token, spans[i].token)
-			overlap := time.Duration(spans[i].to - next.from)
-			require.LessOrEqual(s, overlap, time.Duration(0), "two holders")
-		}
+		s.areApart(busy)
 	}, zktest.Real)
 }
-
-type span struct{ token, from, to int64 }
 
 func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 	eachPrivate(t, func(s scene) {
@@ -271,13 +260,8 @@ func TestF11AServerIsKilledAndBackWithinTheSessionTimeout(t *testing.T) {
 		if s.w.Backend() != zktest.Embedded {
 			timeout = 15 * T // a JVM needs a moment to start, on a busy machine half a minute
 		}
-		s.w.SetTimeout(timeout)
-		var cut atomic.Int32 // how often the connection was lost
-		c := s.client(coord.WithSessionTimeout(timeout), coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.SessionDown {
-				cut.Add(1)
-			}
-		}))
+		cut, count := counting(of(event.SessionDown))
+		c := s.client(count, s.lasting(timeout))
 		h := s.acquire(c)
 		token := h.Token()
 		killed := time.Now()
@@ -305,10 +289,7 @@ func TestF12AServerIsDownForLongerThanTheSessionTimeout(t *testing.T) {
 		killed := time.Now()
 		s.w.Crash()
 		s.endWithTheirWindow(h)
-		deadline := time.Now().Add(T / 4)
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		s.fails(s.start(ctx, c), deadline)
+		s.failsBy(time.Now().Add(T/4), c)
 		s.wait(2*T, killed)
 		s.w.Recover()
 		s.release(h)
@@ -319,18 +300,13 @@ func TestF12AServerIsDownForLongerThanTheSessionTimeout(t *testing.T) {
 func TestF13AServerStopsForHalfTheSessionTimeout(t *testing.T) {
 	eachPrivate(t, func(s scene) {
 		const timeout = 5 * T // what is left of the window is the machine's
-		s.w.SetTimeout(timeout)
-		c := s.client(coord.WithSessionTimeout(timeout))
+		c := s.client(s.lasting(timeout))
 		h := s.acquire(c)
 		s.w.Freeze()
 		frozen := time.Now()
 		waiter := s.start(context.Background(), c)
-		ctx, cancel := context.WithDeadline(context.Background(), frozen.Add(T/4))
-		defer cancel()
-		s.fails(s.start(ctx, c), frozen.Add(T/4))
-		short, enough := context.WithTimeout(context.Background(), T/8)
-		defer enough()
-		require.ErrorIs(s, coordtest.Write(short, c), context.DeadlineExceeded, "the server answers")
+		s.failsBy(frozen.Add(T/4), c)
+		require.ErrorIs(s, coordtest.Write(coordtest.Within(s, T/8), c), context.DeadlineExceeded, "the server answers")
 		s.wait(timeout/2, frozen)
 		require.Empty(s, waiter)
 		s.w.Thaw()
@@ -393,15 +369,8 @@ func TestF20AServerLosesItsData(t *testing.T) {
 // Some servers give a client whose session is gone another one.
 func TestF21AServerGivesAnotherSessionInsteadOfSayingExpired(t *testing.T) {
 	each(t, func(s scene) {
-		over := make(chan struct{}, 1)
-		c := s.behind(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.SessionOver {
-				select {
-				case over <- struct{}{}:
-				default:
-				}
-			}
-		}))
+		over, count := counting(of(event.SessionOver))
+		c := s.behind(count)
 		h := s.acquire(c)
 		p := s.w.Proxy()
 		forgotten := p.Inject(proxy.Fault{On: []int32{proxy.OpConnect}, Do: proxy.ForgetSession})
@@ -424,7 +393,7 @@ func TestF21AServerGivesAnotherSessionInsteadOfSayingExpired(t *testing.T) {
 		require.NotEqual(s, h.Session(), another.session, "the server gives no other session")
 		s.onTime("lost", another.at, 100*time.Millisecond, s.ends(ended))
 		require.ErrorIs(s, h.Err(), coord.ErrSessionExpired)
-		zktest.Receive(s, patience, over, "the observer does not hear of it")
+		zktest.Eventually(s, patience, func() bool { return over.Load() > 0 }, "the observer does not hear of it")
 		next := s.acquire(c)
 		require.NotEqual(s, h.Session(), next.Session())
 		require.Greater(s, next.Token(), h.Token())

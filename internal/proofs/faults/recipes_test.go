@@ -23,6 +23,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/coord/queue"
+	"github.com/zkcoord/zkcoord/internal/coordtest"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 	"github.com/zkcoord/zkcoord/internal/zktest/proxy"
 )
@@ -32,12 +33,7 @@ func init() { zktest.RegisterChild("consumer", consumerMain) }
 // consumerMain receives one item, prints it, and acknowledges it on demand.
 func consumerMain(args []string) {
 	ctx := context.Background()
-	c, err := coord.Open(ctx, args[0], coord.WithSessionTimeout(T), coord.WithTick(tick))
-	exitOn(err)
-	q, err := queue.New(c, args[1])
-	exitOn(err)
-	item, err := q.Receive(ctx)
-	exitOn(err)
+	item := must(must(queue.New(connect(args[0], T), args[1])).Receive(ctx))
 	fmt.Println(string(item.Data))
 	if in := bufio.NewScanner(os.Stdin); in.Scan() {
 		fmt.Println(item.Ack(ctx))
@@ -51,22 +47,34 @@ func (s scene) queue(c *coord.Client) *queue.Queue {
 	return q
 }
 
+// closeEmpty closes a queue that must have no item left.
+func (s scene) closeEmpty(q *queue.Queue) {
+	s.Helper()
+	n, err := q.Len(s.Context())
+	require.NoError(s, err)
+	require.Zero(s, n)
+	require.NoError(s, q.Close(s.Context()))
+}
+
+// consumer starts a process that receives an item.
+func (s scene) consumer(item string) *zktest.ChildProcess {
+	s.Helper()
+	p := zktest.Child(s, "consumer", s.w.ConnectString(), s.w.Path("queue"))
+	require.Equal(s, item, p.Line(patience))
+	return p
+}
+
 func TestF45AConsumerIsKilledBetweenReceiveAndAck(t *testing.T) {
 	each(t, func(s scene) {
 		q := s.queue(s.client(coord.WithSessionTimeout(10 * T)))
 		require.NoError(s, q.Put(s.Context(), []byte("one")))
-		consumer := zktest.Child(s, "consumer", s.w.ConnectString(), s.w.Path("queue"))
-		require.Equal(s, "one", consumer.Line(patience))
-		consumer.Kill()
+		s.consumer("one").Kill()
 		item, err := q.Receive(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, "one", string(item.Data))
 		require.Equal(s, 2, item.Deliveries)
 		require.NoError(s, item.Ack(s.Context()))
-		n, err := q.Len(s.Context())
-		require.NoError(s, err)
-		require.Zero(s, n)
-		require.NoError(s, q.Close(s.Context()))
+		s.closeEmpty(q)
 	})
 }
 
@@ -76,8 +84,7 @@ func TestF45AConsumerStoppedForTwiceTheTimeoutCannotAck(t *testing.T) {
 	each(t, func(s scene) {
 		q := s.queue(s.client())
 		require.NoError(s, q.Put(s.Context(), []byte("one")))
-		consumer := zktest.Child(s, "consumer", s.w.ConnectString(), s.w.Path("queue"))
-		require.Equal(s, "one", consumer.Line(patience))
+		consumer := s.consumer("one")
 		require.NoError(s, consumer.Stop())
 		item, err := q.Receive(s.Context())
 		require.NoError(s, err)
@@ -86,10 +93,7 @@ func TestF45AConsumerStoppedForTwiceTheTimeoutCannotAck(t *testing.T) {
 		require.Contains(s, consumer.Line(patience), queue.ErrStale.Error())
 		require.NoError(s, item.Err())
 		require.NoError(s, item.Ack(s.Context()))
-		n, err := q.Len(s.Context())
-		require.NoError(s, err)
-		require.Zero(s, n)
-		require.NoError(s, q.Close(s.Context()))
+		s.closeEmpty(q)
 	})
 }
 
@@ -107,10 +111,7 @@ func TestF45TheReplyToAPutIsLost(t *testing.T) {
 			require.NoError(s, err)
 			require.Equal(s, want, string(data))
 		}
-		n, err := q.Len(s.Context())
-		require.NoError(s, err)
-		require.Zero(s, n, "an item was doubled")
-		require.NoError(s, q.Close(s.Context()))
+		s.closeEmpty(q) // or an item was doubled
 	})
 }
 
@@ -171,8 +172,7 @@ func TestF45ABarrierIsRemovedWhileAWaiterIsCutOff(t *testing.T) {
 		require.NoError(s, err)
 		require.NoError(s, near.Set(s.Context()))
 		watching := s.w.Proxy().Inject(proxy.Fault{On: []int32{proxy.OpGetData, proxy.OpExists}, Path: s.w.Path("barrier"), Do: proxy.WatchReply})
-		through := make(chan error, 1)
-		go func() { through <- far.Wait(context.Background()) }()
+		through := coordtest.Go(func() error { return far.Wait(context.Background()) })
 		zktest.Receive(s, patience, watching.First(), "the waiter does not watch")
 		s.w.Proxy().Refuse()
 		require.Positive(s, s.w.Proxy().CutAll())
@@ -188,9 +188,8 @@ func TestF45ABarrierIsRemovedWhileAWaiterIsCutOff(t *testing.T) {
 
 func TestF45ARevocationReachesAHolderThatWasCutOff(t *testing.T) {
 	each(t, func(s scene) {
-		const timeout = 10 * T // that a busy machine needs to cut it off and to ask
-		s.w.SetTimeout(timeout)
-		h, other := s.acquire(s.behind(coord.WithSessionTimeout(timeout))), s.client()
+		h := s.acquire(s.behind(s.lasting(10 * T))) // that a busy machine needs to cut it off and to ask
+		other := s.client()
 		revoked := h.Revoked()
 		s.w.Proxy().Refuse()
 		require.Equal(s, 1, s.w.Proxy().CutAll())
@@ -285,6 +284,20 @@ func (c *contest) count() int {
 	return len(c.grants)
 }
 
+// served counts the workers that were granted the lock since then.
+func (c *contest) served(since time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	workers := map[int]bool{}
+	for _, g := range slices.Backward(c.grants) {
+		if g.from.Before(since) {
+			break
+		}
+		workers[g.worker] = true
+	}
+	return len(workers)
+}
+
 // progresses checks that the lock is granted again within the given time (l).
 func (c *contest) progresses(within time.Duration) {
 	c.s.Helper()
@@ -302,14 +315,21 @@ func (c *contest) stop() []grant {
 	go func() { c.wg.Wait(); close(stopped) }()
 	zktest.Receive(c.s, patience, stopped, "a worker is stuck")
 	require.Empty(c.s, c.failed)
-	slices.SortFunc(c.grants, func(a, b grant) int { return a.from.Compare(b.from) })
-	for i, g := range c.grants[1:] {
-		before := c.grants[i]
-		require.Greater(c.s, g.token, before.token, "tokens must grow in the order of grants")
-		require.False(c.s, g.from.Before(before.to), "worker %d and %d held at once for %v", before.worker, g.worker, before.to.Sub(g.from))
-	}
+	c.s.areApart(c.grants)
 	c.s.Logf("%d grants, %d lost", len(c.grants), c.lost)
 	return c.grants
+}
+
+// areApart sorts grants by time, and checks that none overlaps another and that
+// their tokens grow.
+func (s scene) areApart(grants []grant) {
+	s.Helper()
+	slices.SortFunc(grants, func(a, b grant) int { return a.from.Compare(b.from) })
+	for i, g := range grants[1:] {
+		before := grants[i]
+		require.Greater(s, g.token, before.token, "tokens must grow in the order of grants")
+		require.False(s, g.from.Before(before.to), "worker %d and %d held at once for %v", before.worker, g.worker, before.to.Sub(g.from))
+	}
 }
 
 // steady makes every hold last d.
@@ -323,19 +343,17 @@ type storm struct {
 	clients []*coord.Client
 
 	granted, cancelled atomic.Int64
-	left               atomic.Int64 // the cancelled waiters that stood in line
+	left               *atomic.Int64 // the cancelled waiters that stood in line
 }
 
 // Of 1,000 acquires that are cancelled at random moments, in every stage from
 // the create to the grant, nothing is left behind.
 func TestF44ACancelStormLeavesNothing(t *testing.T) {
 	each(t, func(s scene) {
-		st := &storm{s: s}
-		st.clients = s.clients(2, coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.Ended && errors.Is(e.Err, context.DeadlineExceeded) {
-				st.left.Add(1)
-			}
-		}))
+		left, count := counting(func(e event.Event) bool {
+			return e.Kind == event.Ended && errors.Is(e.Err, context.DeadlineExceeded)
+		})
+		st := &storm{s: s, left: left, clients: s.clients(2, count)}
 		for _, c := range st.clients {
 			s.release(s.acquire(c))
 		}
@@ -447,18 +465,7 @@ func chaos(s scene) {
 	s.w.Proxy().Heal()
 	// No worker is stuck: each is granted the lock again.
 	last := time.Now()
-	zktest.Eventually(s, 15*time.Second, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		granted := map[int]bool{}
-		for _, g := range slices.Backward(c.grants) {
-			if g.from.Before(last) {
-				break
-			}
-			granted[g.worker] = true
-		}
-		return len(granted) == len(clients)
-	}, "a worker is stuck")
+	zktest.Eventually(s, 15*time.Second, func() bool { return c.served(last) == len(clients) }, "a worker is stuck")
 	grants := c.stop()
 	within := 0
 	for _, g := range grants {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkcoord/zkcoord/coord"
+	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/coord/lock"
 	"github.com/zkcoord/zkcoord/internal/coordtest"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -47,7 +50,7 @@ const (
 type scene struct {
 	*testing.T
 	w       *zktest.World
-	control *control
+	control *workload.Clock
 	holds   *roster
 }
 
@@ -55,7 +58,9 @@ type scene struct {
 // proxies are made first, not to be taken for the scenario's.
 func play(t *testing.T, w *zktest.World, f func(s scene)) {
 	w.Proxies()
-	s := scene{t, w, startControl(t), &roster{}}
+	control, stop := workload.StartClock()
+	t.Cleanup(stop)
+	s := scene{t, w, control, &roster{}}
 	s.endsEveryGoroutine()
 	f(s)
 	s.leavesNothing()
@@ -140,7 +145,35 @@ func (s scene) behind(opts ...coord.Option) *coord.Client {
 
 func (s scene) open(servers string, opts ...coord.Option) *coord.Client {
 	s.Helper()
-	return coordtest.Open(s, servers, append([]coord.Option{coord.WithSessionTimeout(T), coord.WithTick(tick)}, opts...)...)
+	return coordtest.Open(s, servers, opts...)
+}
+
+// lasting has a client keep its session for so long.
+func (s scene) lasting(timeout time.Duration) coord.Option {
+	s.w.SetTimeout(timeout)
+	return coord.WithSessionTimeout(timeout)
+}
+
+// counting counts events of a client.
+func counting(which func(event.Event) bool) (n *atomic.Int64, observes coord.Option) {
+	n = new(atomic.Int64)
+	return n, coord.WithObserver(func(e event.Event) {
+		if which(e) {
+			n.Add(1)
+		}
+	})
+}
+
+func of(kind string) func(event.Event) bool {
+	return func(e event.Event) bool { return e.Kind == kind }
+}
+
+// dialing has a client connect to the address that at returns, whatever server
+// it wants.
+func dialing(at func() string) coord.Option {
+	return coord.WithDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, at())
+	})
 }
 
 func (s scene) mutex(c *coord.Client) *lock.Mutex {
@@ -152,11 +185,17 @@ func (s scene) mutex(c *coord.Client) *lock.Mutex {
 
 func (s scene) acquire(c *coord.Client) *coord.Hold {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	h, err := s.mutex(c).Acquire(ctx)
-	require.NoError(s, err)
+	h := s.acquireAt(c, s.dir())
 	s.holds.add(h)
+	return h
+}
+
+func (s scene) acquireAt(c *coord.Client, path string) *coord.Hold {
+	s.Helper()
+	m, err := lock.New(c, path)
+	require.NoError(s, err)
+	h, err := m.Acquire(coordtest.Within(s, patience))
+	require.NoError(s, err)
 	return h
 }
 
@@ -200,6 +239,14 @@ func (s scene) start(ctx context.Context, c *coord.Client) <-chan result {
 		}
 		done <- r
 	}()
+	return done
+}
+
+// waiter starts an acquire, and returns when it is the line's n-th.
+func (s scene) waiter(c *coord.Client, n int) <-chan result {
+	s.Helper()
+	done := s.start(context.Background(), c)
+	s.awaitNodes(n)
 	return done
 }
 
@@ -293,14 +340,6 @@ func (s scene) lost(h *coord.Hold, within time.Duration) error {
 // then, from which on Err returns the loss.
 type ending struct{ done, window time.Time }
 
-// trusted returns until when the hold was trusted.
-func (e ending) trusted() time.Time {
-	if e.window.Before(e.done) {
-		return e.window
-	}
-	return e.done
-}
-
 // endOf gives the end of h when it comes.
 func (s scene) endOf(h *coord.Hold) <-chan ending {
 	return coordtest.Go(func() ending {
@@ -315,7 +354,21 @@ func (s scene) ends(ended <-chan ending) (trusted time.Time) {
 	s.Helper()
 	e := zktest.Receive(s, patience, ended, "the hold does not end")
 	s.onTime("lost", e.window, prompt, e.done)
-	return e.trusted()
+	if e.window.Before(e.done) {
+		return e.window
+	}
+	return e.done
+}
+
+// succeeds waits for the hold after h, before which h must have been given up.
+func (s scene) succeeds(h *coord.Hold, ended <-chan ending, waiter <-chan result) (next *coord.Hold) {
+	s.Helper()
+	next, granted := s.granted(waiter)
+	end := s.ends(ended)
+	s.Logf("gave up %v before the second grant", granted.Sub(end))
+	require.True(s, end.Before(granted), "held %v too long", end.Sub(granted))
+	require.Greater(s, next.Token(), h.Token())
+	return next
 }
 
 // endWithTheirWindow waits for the end of holds that end for no other reason
@@ -345,11 +398,36 @@ func (s scene) fails(done <-chan result, deadline time.Time) {
 	require.True(s, errors.Is(r.err, context.DeadlineExceeded) || errors.Is(r.err, context.Canceled), "%v", r.err)
 }
 
+// failsBy checks that an acquire ends at a deadline.
+func (s scene) failsBy(deadline time.Time, c *coord.Client) {
+	s.Helper()
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	s.fails(s.start(ctx, c), deadline)
+}
+
+// repeat calls f again and again until stop, each time when the context of the
+// last call has ended. stop returns how often f has succeeded.
+func (s scene) repeat(every time.Duration, f func(context.Context) error) (stop func() int) {
+	ctx, cancel := context.WithCancel(s.Context())
+	succeeded := coordtest.Go(func() (n int) {
+		for ctx.Err() == nil {
+			one, end := context.WithTimeout(ctx, every)
+			if f(one) == nil {
+				n++
+			}
+			<-one.Done()
+			end()
+		}
+		return n
+	})
+	return func() int {
+		cancel()
+		return <-succeeded
+	}
+}
+
 // wait waits until so long after a moment.
 func (s scene) wait(d time.Duration, after time.Time) { s.waitUntil(after.Add(d)) }
 
-func (s scene) waitUntil(at time.Time) {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	<-timer.C
-}
+func (s scene) waitUntil(at time.Time) { <-time.After(time.Until(at)) }

@@ -33,11 +33,11 @@
 //
 // # Rules
 //
-// [Mutex], [Election], [ReadersWriter], [Leases], [Queue], [Rounds] and [FIFO]
-// judge the records of one key. Each looks for violations directly, over the
-// whole history, and in most cases has porcupine find an order of the
-// operations that a sequential model of the recipe allows, which also gives
-// the picture of a failure.
+// [Mutex], [Turns], [Election], [ReadersWriter], [Leases], [Queue], [Jobs],
+// [Numbers], [Counter], [Rounds] and [Barrier] judge the records of one key.
+// Each looks for violations directly, over the whole history, and many have
+// porcupine find an order of the operations that a sequential model of the
+// recipe allows, which also gives the picture of a failure.
 //
 // [Check] applies rules. When one is violated, it fails the test, keeps the
 // records (JSON lines), the notes (seed, faults) and the pictures as files in

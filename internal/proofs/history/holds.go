@@ -142,22 +142,6 @@ func exclusion(records []Record) (found []Violation) {
 	return found
 }
 
-// tokenOrder finds exclusive grants whose token is smaller than the previous
-// grant's, or the same, unless tokens may repeat.
-func tokenOrder(repeat bool) func([]Record) []Violation {
-	return func(records []Record) (found []Violation) {
-		var last span
-		for _, s := range spans(records, Exclusive) {
-			if !follows(s.Token, last.Token, repeat) {
-				found = append(found, Violation{s.Key, fmt.Sprintf("token %d of %s follows token %d of %s",
-					s.Token, s.Client, last.Token, last.Client), []int{last.ID, s.ID}})
-			}
-			last = s
-		}
-		return found
-	}
-}
-
 func follows(token, last int64, repeat bool) bool { return token > last || repeat && token == last }
 
 // refused finds exclusive grants that a fenced resource turned away while they

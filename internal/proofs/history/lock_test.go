@@ -17,46 +17,44 @@ func TestHoldsThatFollowOneAnotherAreAllowed(t *testing.T) {
 	holds(t, ReadersWriter(key), &s)
 }
 
-func TestTwoHoldsAtOnceAreCaught(t *testing.T) {
-	var s story
-	s.hold("a", Exclusive, 10, 20, Release, 1)
-	s.hold("b", Exclusive, 15, 30, Release, 2)
-	violated(t, Mutex(key), &s, "overlap")
-	violated(t, ReadersWriter(key), &s, "overlap")
-}
-
-func TestAHoldThatNeverEndsExcludesAllLaterOnes(t *testing.T) {
-	var s story
-	s.op("a", Exclusive, 1, 2, Token(1))
-	s.hold("b", Exclusive, 1000, 1001, Release, 2)
-	violated(t, Mutex(key), &s, "overlap")
-}
-
-func TestTwoHoldsFarApartInTheRecordsAreCaughtDirectly(t *testing.T) {
-	var s story
-	s.hold("a", Exclusive, 10, 1_000_000, Release, 1)
-	for i := range 3 * chunk {
-		s.hold("b", Exclusive, 20+10*i, 25+10*i, Release, int64(2+i))
+func TestHoldsThatExcludeEachOtherAreCaughtTogether(t *testing.T) {
+	two := func(s *story) {
+		s.hold("a", Exclusive, 10, 20, Release, 1)
+		s.hold("b", Exclusive, 15, 30, Release, 2)
 	}
-	violatedDirectly(t, Mutex(key), &s, "overlap")
+	caught(t, nothing, map[string]breach{
+		"two holds":  {Mutex(key), "overlap", two},
+		"two writes": {ReadersWriter(key), "overlap", two},
+		"after one that never ends": {Mutex(key), "overlap", func(s *story) {
+			s.op("a", Exclusive, 1, 2, Token(1))
+			s.hold("b", Exclusive, 1000, 1001, Release, 2)
+		}},
+		"far apart in the records": {direct(Mutex(key)), "overlap", func(s *story) {
+			s.hold("a", Exclusive, 10, 1_000_000, Release, 1)
+			for i := range 3 * chunk {
+				s.hold("b", Exclusive, 20+10*i, 25+10*i, Release, int64(2+i))
+			}
+		}},
+		"a writer after a reader": {ReadersWriter(key), "overlap", func(s *story) {
+			s.hold("a", Shared, 10, 20, Release, 0)
+			s.hold("w", Exclusive, 15, 30, Release, 1)
+		}},
+		"a reader after a writer": {ReadersWriter(key), "overlap", func(s *story) {
+			s.hold("w", Exclusive, 10, 30, Release, 1)
+			s.hold("a", Shared, 15, 20, Release, 0)
+		}},
+	})
 }
 
-func TestAHoldLostBeforeTheNextBeginsDoesNotOverlap(t *testing.T) {
-	var s story
-	id := s.op("a", Exclusive, 1, 2, Token(1))
-	s.op("a", Lost, 10, 10, ofID(id))
-	s.op("a", Release, 50, 51, ofID(id))
-	s.hold("b", Exclusive, 11, 20, Release, 2)
-	holds(t, Mutex(key), &s)
-}
-
-func TestAHoldThatTheTestBrokeCountsUpToThere(t *testing.T) {
-	var s story
-	id := s.op("a", Exclusive, 1, 2, Token(1))
-	s.op("a", Broken, 10, 10, ofID(id))
-	s.op("a", Lost, 15, 15, ofID(id))
-	s.hold("b", Exclusive, 11, 20, Release, 2)
-	holds(t, Mutex(key), &s)
+func TestAHoldCountsUpToItsLossAndToWhatTheTestDid(t *testing.T) {
+	for _, ends := range [][2]Kind{{Lost, Release}, {Broken, Lost}} {
+		var s story
+		id := s.op("a", Exclusive, 1, 2, Token(1))
+		s.op("a", ends[0], 10, 10, ofID(id))
+		s.op("a", ends[1], 50, 51, ofID(id))
+		s.hold("b", Exclusive, 11, 20, Release, 2)
+		holds(t, Mutex(key), &s)
+	}
 }
 
 func TestAnAcquisitionLongAfterABreakIsJudged(t *testing.T) {
@@ -74,24 +72,22 @@ func TestAnAcquisitionLongAfterABreakIsJudged(t *testing.T) {
 	}
 }
 
-func TestATokenThatDoesNotGrowIsCaught(t *testing.T) {
-	for _, next := range []int64{6, 7} {
+func TestATokenThatDoesNotGrowIsCaughtButMayRepeatAmongTurns(t *testing.T) {
+	for _, test := range []struct {
+		rule Rule
+		next int64
+		ok   bool
+	}{
+		{Mutex(key), 6, false}, {Mutex(key), 7, false},
+		{Turns(key), 6, false}, {Turns(key), 7, true}, {Turns(key), 8, true},
+	} {
 		var s story
 		s.hold("a", Exclusive, 10, 20, Release, 7)
-		s.hold("b", Exclusive, 21, 30, Release, next)
-		violated(t, Mutex(key), &s, "follows token 7")
-	}
-}
-
-func TestATokenMayRepeatAmongTurns(t *testing.T) {
-	for next, ok := range map[int64]bool{6: false, 7: true, 8: true} {
-		var s story
-		s.hold("a", Exclusive, 10, 20, Release, 7)
-		s.hold("b", Exclusive, 21, 30, Release, next)
-		if ok {
-			holds(t, Turns(key), &s)
+		s.hold("b", Exclusive, 21, 30, Release, test.next)
+		if test.ok {
+			holds(t, test.rule, &s)
 		} else {
-			violated(t, Turns(key), &s, "follows token 7")
+			violated(t, test.rule, &s, "follows token 7")
 		}
 	}
 }
@@ -103,17 +99,6 @@ func TestReadersMayShare(t *testing.T) {
 	s.hold("b", Shared, 12, 30, Lost, 0)
 	s.hold("w", Exclusive, 31, 40, Release, 2)
 	holds(t, ReadersWriter(key), &s)
-}
-
-func TestAReaderBesideAWriterIsCaught(t *testing.T) {
-	var s story
-	s.hold("a", Shared, 10, 20, Release, 0)
-	s.hold("w", Exclusive, 15, 30, Release, 1)
-	violated(t, ReadersWriter(key), &s, "overlap")
-	s = story{}
-	s.hold("w", Exclusive, 10, 30, Release, 1)
-	s.hold("a", Shared, 15, 20, Release, 0)
-	violated(t, ReadersWriter(key), &s, "overlap")
 }
 
 func TestMoreLeasesThanThereAreAreCaught(t *testing.T) {
@@ -167,8 +152,8 @@ func TestARefusalOfATrustedHoldIsCaught(t *testing.T) {
 		}
 		s.op("a", Refused, test.call, test.ret, Token(1))
 		if test.caught {
-			violatedDirectly(t, Mutex(key), &s, "refused")
-			violatedDirectly(t, ReadersWriter(key), &s, "refused")
+			violated(t, direct(Mutex(key)), &s, "refused")
+			violated(t, direct(ReadersWriter(key)), &s, "refused")
 		} else {
 			t.Log(name)
 			holds(t, Mutex(key), &s)
@@ -186,37 +171,41 @@ func TestUnknownOutcomesAreCounted(t *testing.T) {
 }
 
 // The next turn of a node that the test has deleted may be granted before the
-// client hears of it, also when no turn was under way at that time.
+// client hears of it, whether no turn was under way at that time, or one that
+// was granted meanwhile. A node that was made since is not excused.
 func TestWhatBreaksANodeBreaksItsNextTurn(t *testing.T) {
-	turns := func(kind Kind, over int) *story {
+	between := func(kind Kind, over int) *story {
 		var s story
 		id := s.hold("c1.1", Exclusive, 1, 10, Release, 7)
 		s.op("c1.1", kind, 20, over, ofID(id))
-		s.hold("c1.2", Exclusive, 30, 60, Lost, 7)
-		s.hold("c2.1", Exclusive, 40, 50, Release, 8)
 		return &s
 	}
-	holds(t, Turns(key), turns(Broken, 35))
-	violated(t, Turns(key), turns(Broken, 25), "overlap")
-	violated(t, Turns(key), turns(Release, 35), "overlap")
-}
-
-// A turn that is granted while the test deletes its node, or after that and
-// before the client hears of it, and the next turn. A node that was made since
-// is not excused.
-func TestWhatBreaksANodeAsATurnIsGrantedBreaksTheNext(t *testing.T) {
-	turns := func(kind Kind, seen int64) *story {
+	within := func(kind Kind, seen int64) *story {
 		var s story
 		id := s.op("c1.1", Exclusive, 10, 25, Token(7))
 		s.op("c1.1", kind, 20, 50, ofID(id), Token(seen))
 		s.op("c1.1", Release, 28, 29, ofID(id))
-		s.hold("c1.2", Exclusive, 30, 45, Release, 7)
-		s.hold("c2.1", Exclusive, 40, 60, Release, 8)
 		return &s
 	}
-	holds(t, Turns(key), turns(Broken, 7))
-	violated(t, Turns(key), turns(Broken, 6), "overlap")
-	violated(t, Turns(key), turns(Lost, 7), "overlap")
+	for _, test := range []struct {
+		*story
+		excused bool
+	}{
+		{between(Broken, 35), true},
+		{between(Broken, 25), false},
+		{between(Release, 35), false},
+		{within(Broken, 7), true},
+		{within(Broken, 6), false},
+		{within(Lost, 7), false},
+	} {
+		test.hold("c1.2", Exclusive, 30, 45, Lost, 7)
+		test.hold("c2.1", Exclusive, 40, 60, Release, 8)
+		if test.excused {
+			holds(t, Turns(key), test.story)
+		} else {
+			violated(t, Turns(key), test.story, "overlap")
+		}
+	}
 }
 
 func TestAPassageWithinATimeInWhichTheBarrierWasShutIsSeen(t *testing.T) {
@@ -240,24 +229,18 @@ func TestAPassageWithinATimeInWhichTheBarrierWasShutIsSeen(t *testing.T) {
 	require.Len(t, Barrier("", at(9), at(22)).Judge(records).Violations, 2)
 }
 
-func TestAWriteAfterThatOfALaterHolderIsStale(t *testing.T) {
-	var f Fence
-	f.Wrote("lock", Write{30, 3, 7})
-	f.Wrote("lock", Write{10, 1, 1})
-	f.Wrote("lock", Write{20, 3, 3})
-	f.Wrote("other", Write{40, 1, 1})
-	total, stale := f.Stale()
-	require.Equal(t, 4, total)
-	require.Empty(t, stale)
-	f.Wrote("lock", Write{40, 2, 8})
-	_, stale = f.Stale()
-	require.Len(t, stale, 1)
-}
-
-func TestAWriteThatUndoesAnotherIsStale(t *testing.T) {
-	var f Fence
-	f.Wrote("lock", Write{10, 1, 1})
-	f.Wrote("lock", Write{20, 2, 1})
-	_, stale := f.Stale()
-	require.Len(t, stale, 1)
+func TestAWriteAfterThatOfALaterHolderOrThatUndoesAnotherIsStale(t *testing.T) {
+	for name, last := range map[string]Write{"after a later holder's": {40, 2, 8}, "undoes": {40, 4, 7}} {
+		var f Fence
+		f.Wrote("lock", Write{30, 3, 7})
+		f.Wrote("lock", Write{10, 1, 1})
+		f.Wrote("lock", Write{20, 3, 3})
+		f.Wrote("other", Write{40, 1, 1})
+		total, stale := f.Stale()
+		require.Equal(t, 4, total)
+		require.Empty(t, stale)
+		f.Wrote("lock", last)
+		_, stale = f.Stale()
+		require.Len(t, stale, 1, name)
+	}
 }

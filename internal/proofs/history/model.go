@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -277,7 +276,13 @@ func Keep(t testing.TB, r *Recorder) string {
 		dir, err = os.MkdirTemp(parent, fileName(t.Name())+"-")
 	}
 	if err == nil {
-		err = write(filepath.Join(dir, "history.jsonl"), func(w io.Writer) error { return WriteJSON(w, r.Records()) })
+		err = write(filepath.Join(dir, "history.jsonl"), func(w io.Writer) (err error) {
+			for _, rec := range r.Records() {
+				_, failure := fmt.Fprintln(w, rec)
+				err = cmp.Or(err, failure)
+			}
+			return err
+		})
 	}
 	if err == nil {
 		notes := strings.Join(r.Notes(), "\n") + "\n"
@@ -308,30 +313,6 @@ func write(path string, content func(io.Writer) error) error {
 		return err
 	}
 	return f.Close()
-}
-
-// WriteJSON writes records as lines of JSON.
-func WriteJSON(w io.Writer, records []Record) error {
-	out := json.NewEncoder(w)
-	for _, r := range records {
-		if err := out.Encode(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ReadJSON reads what [WriteJSON] wrote.
-func ReadJSON(r io.Reader) (records []Record, err error) {
-	for in := json.NewDecoder(r); ; {
-		var rec Record
-		if err := in.Decode(&rec); err == io.EOF {
-			return records, nil
-		} else if err != nil {
-			return records, fmt.Errorf("history: record %d: %w", len(records)+1, err)
-		}
-		records = append(records, rec)
-	}
 }
 
 // fileName turns a name into one for a file.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // queueItem is what a history says about one item.
@@ -58,7 +57,7 @@ func items(records []Record) (all map[string]*queueItem, unknownTakes int) {
 func invented(records []Record) (found []Violation) {
 	all, _ := items(records)
 	for item, q := range all {
-		out := append(slices.Clone(q.takes), q.receives...)
+		out := slices.Concat(q.takes, q.receives)
 		switch {
 		case len(q.puts) > 1:
 			found = append(found, Violation{q.put().Key, fmt.Sprintf("the test put %q more than once", item), ids(q.puts)})
@@ -77,20 +76,15 @@ func repeated(records []Record) (found []Violation) {
 		if len(q.takes) > 1 {
 			found = append(found, Violation{q.takes[0].Key, fmt.Sprintf("%q was taken %d times", item, len(q.takes)), ids(q.takes)})
 		}
-		gone := slices.Clone(q.takes)
-		for _, a := range q.acks {
-			if a.Outcome == OK {
-				gone = append(gone, a)
-			}
-		}
-		for _, g := range gone {
-			for _, r := range append(slices.Clone(q.receives), q.takes...) {
+		acked := slices.DeleteFunc(slices.Clone(q.acks), func(r Record) bool { return r.Outcome != OK })
+		for _, g := range slices.Concat(q.takes, acked) {
+			for _, r := range slices.Concat(q.receives, q.takes) {
 				if r.Call > g.Return {
 					found = append(found, Violation{r.Key, fmt.Sprintf("%q came out again after its %s", item, g.Kind), []int{g.ID, r.ID}})
 				}
 			}
 		}
-		if acked := slices.DeleteFunc(slices.Clone(q.acks), func(r Record) bool { return r.Outcome != OK }); len(acked) > 1 {
+		if len(acked) > 1 {
 			found = append(found, Violation{acked[0].Key, fmt.Sprintf("%q was acknowledged %d times", item, len(acked)), ids(acked)})
 		}
 	}
@@ -133,37 +127,6 @@ func lost(records []Record) (found []Violation) {
 		slices.SortFunc(missing, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
 		found = append(found, Violation{missing[0].Key, fmt.Sprintf("%d items lost, the first is %q; %d takes may have taken one each",
 			len(missing), missing[0].Item, unknownTakes), ids(missing)})
-	}
-	return found
-}
-
-// overtaken finds pairs in which the later put was taken earlier.
-func overtaken(records []Record) (found []Violation) {
-	all, _ := items(records)
-	type passage struct{ in, out Record }
-	var passages []passage
-	for _, q := range all {
-		if len(q.puts) == 1 && len(q.takes) == 1 && q.put().Outcome == OK {
-			passages = append(passages, passage{q.put(), q.takes[0]})
-		}
-	}
-	byReturn := slices.Clone(passages)
-	slices.SortFunc(byReturn, func(a, b passage) int { return cmp.Compare(a.out.Return, b.out.Return) })
-	slices.SortFunc(passages, func(a, b passage) int { return cmp.Compare(a.out.Call, b.out.Call) })
-	// Of the items that were out before, the one put in last is the worst.
-	worst, next := passage{in: Record{Call: -time.Hour}}, 0
-	for _, p := range passages {
-		for ; next < len(byReturn) && byReturn[next].out.Return < p.out.Call; next++ {
-			if byReturn[next].in.Call > worst.in.Call {
-				worst = byReturn[next]
-			}
-		}
-		if worst.in.Call > p.in.Return {
-			found = append(found, Violation{
-				p.in.Key, fmt.Sprintf("%q was put after %q and taken before it", worst.in.Item, p.in.Item),
-				[]int{p.in.ID, worst.in.ID, worst.out.ID, p.out.ID},
-			})
-		}
 	}
 	return found
 }

@@ -84,6 +84,7 @@ func (r *Record) returned() time.Duration {
 	return r.Return
 }
 
+// String returns the record as a line of JSON.
 func (r Record) String() string {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -166,13 +167,13 @@ func grantSteps(kinds ...Kind) func([]Record) [][]porcupine.Operation {
 // first come, first served), and no fenced resource refuses a grant that is
 // trusted.
 func Mutex(key string) Rule {
-	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, tokenOrder(false), refused}, lockModel(0, false), grantSteps(Exclusive)}
+	return Rule{"mutex", key, []func([]Record) []Violation{exclusion, growing(Exclusive, false), refused}, lockModel(0, false), grantSteps(Exclusive)}
 }
 
 // Turns is [Mutex] with local queues, where the turns of one node share its
 // token.
 func Turns(key string) Rule {
-	return Rule{"mutex with local queues", key, []func([]Record) []Violation{exclusion, tokenOrder(true), refused}, lockModel(0, true), grantSteps(Exclusive)}
+	return Rule{"mutex with local queues", key, []func([]Record) []Violation{exclusion, growing(Exclusive, true), refused}, lockModel(0, true), grantSteps(Exclusive)}
 }
 
 // Election: at most one leads, and tokens grow from term to term.
@@ -186,7 +187,7 @@ func Election(key string) Rule {
 // themselves; the tokens of exclusive ones grow, and no fenced resource refuses
 // one that is trusted.
 func ReadersWriter(key string) Rule {
-	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, tokenOrder(false), refused}, lockModel(0, false), grantSteps(Exclusive, Shared)}
+	return Rule{"read/write lock", key, []func([]Record) []Violation{exclusion, growing(Exclusive, false), refused}, lockModel(0, false), grantSteps(Exclusive, Shared)}
 }
 
 // Leases: at most n leases are trusted at the same time, by weight.
@@ -205,11 +206,6 @@ func Queue(key string, drained bool) Rule {
 	return Rule{"queue", key, finds, itemModel.ToModel(), itemSteps}
 }
 
-// FIFO: what was put into a queue earlier is taken earlier.
-func FIFO(key string) Rule {
-	return Rule{name: "fifo", key: key, finds: []func([]Record) []Violation{overtaken}}
-}
-
 // Jobs: no job runs twice at the same time, nor more than so many times, nor
 // again after its end was on record, and all who ask get the same result, which
 // one of its runs had. The record may be gone when so many runs have begun
@@ -222,7 +218,7 @@ func Jobs(key string, attempts, keep int) Rule {
 // has two.
 func Numbers(key string) Rule {
 	owner := func(r Record) string { return r.Verdict }
-	return Rule{name: "slots", key: key, finds: []func([]Record) []Violation{shared(Number), sharedBy(Number, owner), growing(Number)}}
+	return Rule{name: "slots", key: key, finds: []func([]Record) []Violation{shared(Number), sharedBy(Number, owner), growing(Number, false)}}
 }
 
 // Counter: every addition counts once, and none that failed; the sums are those

@@ -118,21 +118,16 @@ func (o *Op) record() Record {
 func (r *Recorder) Call(client, key string, kind Kind, details ...Detail) *Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Op{r, r.add(Record{Client: client, Key: key, Kind: kind, Outcome: Open}, details)}
-}
-
-// add appends a record that begins now; r.mu is held.
-func (r *Recorder) add(rec Record, details []Detail) int {
-	rec.ID, rec.Call = len(r.records)+1, r.now()
+	rec := Record{Client: client, Key: key, Kind: kind, Outcome: Open, Call: r.now()}
 	for _, detail := range details {
 		detail(&rec)
 	}
-	r.append(rec)
-	return rec.ID
+	return &Op{r, r.append(rec)}
 }
 
-// append adds a record; r.mu is held.
-func (r *Recorder) append(rec Record) {
+// append adds a record and returns its ID; r.mu is held.
+func (r *Recorder) append(rec Record) int {
+	rec.ID = len(r.records) + 1
 	r.records = append(r.records, &rec)
 	r.saw(rec)
 	if rec.grants() {
@@ -148,6 +143,7 @@ func (r *Recorder) append(rec Record) {
 	if r.sink != nil {
 		r.sink(rec)
 	}
+	return rec.ID
 }
 
 func (r *Recorder) saw(rec Record) {
@@ -202,7 +198,7 @@ func (o *Op) Lost(window time.Time, cause error) {
 func (r *Recorder) lose(grant int, at time.Duration, cause string) {
 	of := r.records[grant-1]
 	r.append(Record{
-		ID: len(r.records) + 1, Client: of.Client, Key: of.Key, Kind: Lost, Call: at, Return: at,
+		Client: of.Client, Key: of.Key, Kind: Lost, Call: at, Return: at,
 		Outcome: OK, Of: grant, Token: of.Token, Item: of.Item, Round: of.Round, Err: cause,
 	})
 }
@@ -213,8 +209,7 @@ func (r *Recorder) Refused(client, key string, token int64, from time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.append(Record{
-		ID: len(r.records) + 1, Client: client, Key: key, Kind: Refused, Call: from.Sub(r.begin), Return: r.now(),
-		Outcome: OK, Token: token,
+		Client: client, Key: key, Kind: Refused, Call: from.Sub(r.begin), Return: r.now(), Outcome: OK, Token: token,
 	})
 }
 
@@ -250,7 +245,7 @@ func (r *Recorder) Break(prefix, key string, node int64, how string, from time.T
 				continue
 			}
 			r.append(Record{
-				ID: len(r.records) + 1, Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
+				Client: g.Client, Key: g.Key, Kind: Broken, Call: at, Return: over,
 				Outcome: OK, Of: id, Token: token, Node: node, Err: how,
 			})
 			n++
@@ -262,9 +257,7 @@ func (r *Recorder) Break(prefix, key string, node int64, how string, from time.T
 		broken(idle)
 		return n
 	}
-	r.append(Record{
-		ID: len(r.records) + 1, Client: prefix, Key: key, Kind: Broken, Call: at, Return: over, Outcome: OK, Node: node, Err: how,
-	})
+	r.append(Record{Client: prefix, Key: key, Kind: Broken, Call: at, Return: over, Outcome: OK, Node: node, Err: how})
 	return n
 }
 
@@ -355,7 +348,5 @@ func (r *Recorder) Import(source string, rec Record, shift time.Duration) {
 		r.complete(&rec)
 		return
 	}
-	ids[rec.ID] = len(r.records) + 1
-	rec.ID = len(r.records) + 1
-	r.append(rec)
+	ids[rec.ID] = r.append(rec)
 }

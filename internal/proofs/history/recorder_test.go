@@ -1,14 +1,13 @@
 package history
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,33 +19,20 @@ import (
 
 // fake is a hold that ends on demand.
 type fake struct {
-	done   chan struct{}
-	mu     sync.Mutex
-	err    error
+	ctx    context.Context
+	end    context.CancelCauseFunc
 	window time.Time
 }
 
-func newFake() *fake { return &fake{done: make(chan struct{}), window: time.Now().Add(time.Hour)} }
-
-func (f *fake) Done() <-chan struct{} { return f.done }
-func (f *fake) Deadline() time.Time   { return f.window }
-func (f *fake) Token() int64          { return 7 }
-
-func (f *fake) Err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
+func newFake() *fake {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &fake{ctx, end, time.Now().Add(time.Hour)}
 }
 
-func (f *fake) end(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
-		close(f.done)
-	}
-}
-
+func (f *fake) Done() <-chan struct{}         { return f.ctx.Done() }
+func (f *fake) Err() error                    { return context.Cause(f.ctx) }
+func (f *fake) Deadline() time.Time           { return f.window }
+func (f *fake) Token() int64                  { return 7 }
 func (f *fake) Release(context.Context) error { f.end(errors.New("released")); return nil }
 
 func acquire(t *testing.T, r *Recorder, f *fake) *Grant[*fake] {
@@ -55,6 +41,12 @@ func acquire(t *testing.T, r *Recorder, f *fake) *Grant[*fake] {
 	require.NoError(t, err)
 	t.Cleanup(func() { f.end(errors.New("the test is over")) })
 	return g
+}
+
+func granted(r *Recorder, client string, token int64) *Op {
+	op := r.Call(client, key, Exclusive)
+	op.End(OK, nil, Token(token))
+	return op
 }
 
 func TestTimesAreVirtualInABubbleAndNoTwoAreEqual(t *testing.T) {
@@ -192,15 +184,10 @@ func TestABreakEndsWhatTheClientHoldsAndIsAcquiring(t *testing.T) {
 
 func TestABreakIsRecordedForANodeBetweenTwoTurns(t *testing.T) {
 	r := New()
-	for range 2 {
-		turn := r.Call("a", key, Exclusive)
-		turn.End(OK, nil, Token(7))
-		r.Call("a", key, Release, Of(turn)).End(OK, nil)
-		if turn.id > 1 {
-			continue
-		}
-		require.Zero(t, r.Break("a", key, 0, "node deleted", time.Now(), time.Minute), "no turn is under way")
-	}
+	turn := func() { r.Call("a", key, Release, Of(granted(r, "a", 7))).End(OK, nil) }
+	turn()
+	require.Zero(t, r.Break("a", key, 0, "node deleted", time.Now(), time.Minute), "no turn is under way")
+	turn()
 	all := spans(r.Records(), Exclusive)
 	require.Len(t, all, 1, "the second turn is of a broken node")
 	require.Equal(t, 1, all[0].ID)
@@ -212,12 +199,12 @@ func TestABreakOfANodeExcusesNoGrantOfAnother(t *testing.T) {
 	for node, excused := range map[int64][]int64{7: {7, 7}, 8: {8, 8}, 9: nil} {
 		hit := map[int64]int{7: 2, 8: 1, 9: 1}[node] // a grant that is to come may be of any node
 		r := New()
-		r.Call("a.1", key, Exclusive).End(OK, nil, Token(7))
+		granted(r, "a.1", 7)
 		later := r.Call("a.2", key, Exclusive)
 		require.Equal(t, hit, r.Break("a.", key, node, "node deleted", time.Now(), time.Minute))
 		later.End(OK, nil, Token(8))
 		for _, token := range []int64{7, 8} {
-			r.Call("a.3", key, Exclusive).End(OK, nil, Token(token))
+			granted(r, "a.3", token)
 		}
 		ended := []int64{7, 8, 7, 8}
 		for _, s := range spans(r.Records(), Exclusive) {
@@ -232,10 +219,10 @@ func TestABreakOfANodeExcusesNoGrantOfAnother(t *testing.T) {
 func TestABreakTellsTheNewestTokenThatWasSeenByThen(t *testing.T) {
 	r := New()
 	for _, token := range []int64{5, 9, 7} {
-		r.Call("a", key, Exclusive).End(OK, nil, Token(token))
+		granted(r, "a", token)
 	}
 	from := time.Now()
-	r.Call("a", key, Exclusive).End(OK, nil, Token(11))
+	granted(r, "a", 11)
 	r.Break("a", key, 0, "expired", from, 0)
 	all := r.Records()
 	require.Equal(t, Broken, all[len(all)-1].Kind)
@@ -266,17 +253,15 @@ func TestRecordsOfAnotherProcessAreTakenInWithItsTimes(t *testing.T) {
 	require.Equal(t, last.Return, spans(here.Records(), Exclusive)[1].to, "a release after that may not have been told")
 }
 
-func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	r := New()
 	r.Call("a", key, Enter).End(OK, nil, Round(3), Verdict("fine"))
 	r.Call("a", key, Put, Item("x"))
-	var file bytes.Buffer
-	require.NoError(t, WriteJSON(&file, r.Records()))
-	read, err := ReadJSON(&file)
-	require.NoError(t, err)
-	require.Equal(t, r.Records(), read)
-	_, err = ReadJSON(bytes.NewBufferString("{}\nnonsense"))
-	require.ErrorContains(t, err, "record 2")
+	for _, written := range r.Records() {
+		var read Record
+		require.NoError(t, json.Unmarshal([]byte(written.String()), &read))
+		require.Equal(t, written, read)
+	}
 }
 
 // verdict stands for a test whose failure is wanted.
@@ -354,14 +339,9 @@ func TestABreakReachesGrantsThatEndedBeforeOneWhoseLossIsDatedBack(t *testing.T)
 	r := New()
 	r.last = 2 * recently // long after the beginning
 	before := r.begin.Add(r.last)
-	lost := func(client string, window time.Time) *Op {
-		op := r.Call(client, key, Exclusive)
-		op.End(OK, nil, Token(1))
-		op.Lost(window, errors.New("session over"))
-		return op
-	}
-	lost("c0.lock", time.Time{})
-	lost("c1.lock", r.begin) // before it could be trusted
+	loss := errors.New("session over")
+	granted(r, "c0.lock", 1).Lost(time.Time{}, loss)
+	granted(r, "c1.lock", 1).Lost(r.begin, loss) // before it could be trusted
 	require.Equal(t, 1, r.Break("c0.", "", 0, "session ended", before, time.Second))
 	require.Equal(t, 1, r.Break("c1.", "", 0, "session ended", before, time.Second), "it was returned after the break")
 }

@@ -20,7 +20,7 @@ type round struct {
 	emptied time.Duration // when the last member began to leave, or was lost
 }
 
-func rounds(records []Record) []round {
+func rounds(records []Record) []*round {
 	byNumber := map[int64]*round{}
 	// Every member counts, also one that was lost before its Enter returned.
 	for _, s := range append(spans(records, Enter), emptySpans(records)...) {
@@ -38,11 +38,7 @@ func rounds(records []Record) []round {
 			}
 		}
 	}
-	var all []round
-	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-		all = append(all, *byNumber[number])
-	}
-	return all
+	return slices.SortedFunc(maps.Values(byNumber), func(a, b *round) int { return cmp.Compare(a.number, b.number) })
 }
 
 // emptySpans are the members of a round that were lost when they entered.

@@ -4,18 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
-// growing finds grants of an item whose token is not larger than that of the
-// grant before.
-func growing(kind Kind) func([]Record) []Violation {
+// growing finds grants of an item, or of a lock, whose token is smaller than
+// that of the grant before, or the same, unless tokens may repeat.
+func growing(kind Kind, repeat bool) func([]Record) []Violation {
 	return func(records []Record) (found []Violation) {
 		last := map[string]span{}
 		for _, s := range spans(records, kind) {
-			if before, ok := last[s.Item]; ok && s.Token <= before.Token {
-				found = append(found, Violation{s.Key, fmt.Sprintf("%q: token %d of %s comes after %d of %s",
-					s.Item, s.Token, s.Client, before.Token, before.Client), []int{before.ID, s.ID}})
+			if before := last[s.Item]; !follows(s.Token, before.Token, repeat) {
+				what := strings.TrimSpace(string(kind) + " " + s.Item)
+				found = append(found, Violation{s.Key, fmt.Sprintf("%s: token %d of %s follows token %d of %s",
+					what, s.Token, s.Client, before.Token, before.Client), []int{before.ID, s.ID}})
 			}
 			last[s.Item] = s
 		}

@@ -16,22 +16,18 @@ func given() *story {
 
 func TestNumbersOfOnesOwnAreAllowed(t *testing.T) { holds(t, Numbers(key), given()) }
 
-func TestANumberOfTwoIsCaught(t *testing.T) {
-	s := given()
-	s.op("c", Number, 11, 12, Item("1"), Token(5))
-	violated(t, Numbers(key), s, `"1": number of c`)
-}
-
-func TestAnOwnerOfTwoNumbersIsCaught(t *testing.T) {
-	s := given()
-	s.op("d", Number, 11, 12, Item("0"), Verdict("a"), Token(5))
-	violated(t, Numbers(key), s, `"a": number of d`)
-}
-
-func TestATokenOfANumberThatDoesNotGrowIsCaught(t *testing.T) {
-	s := given()
-	s.op("d", Number, 11, 12, Item("0"), Token(3))
-	violated(t, Numbers(key), s, "token 3 of d comes after 3 of e")
+func TestNumbersThatBreakTheirPromisesAreCaught(t *testing.T) {
+	caught(t, given, map[string]breach{
+		"a number of two": {Numbers(key), `"1": number of c`, func(s *story) {
+			s.op("c", Number, 11, 12, Item("1"), Token(5))
+		}},
+		"an owner of two": {Numbers(key), `"a": number of d`, func(s *story) {
+			s.op("d", Number, 11, 12, Item("0"), Verdict("a"), Token(5))
+		}},
+		"a token that does not grow": {Numbers(key), "token 3 of d follows token 3 of e", func(s *story) {
+			s.op("d", Number, 11, 12, Item("0"), Token(3))
+		}},
+	})
 }
 
 // counting are adds: two at the same time, one of which nothing is known, and
@@ -40,10 +36,8 @@ func counting() *story {
 	var s story
 	s.op("c", Add, 1, 4, Sum(2))
 	s.op("d", Add, 2, 3, Sum(1))
-	s.op("d", Add, 5, 0)
-	s.records[2].Outcome = Unknown
-	s.op("c", Add, 5, 6)
-	s.records[3].Outcome = Failed
+	s.op("d", Add, 5, 0, outcome(Unknown))
+	s.op("c", Add, 5, 6, outcome(Failed))
 	s.op("e", Add, 20, 21, Sum(4))
 	return &s
 }
@@ -57,8 +51,7 @@ func TestSumsThatCannotBeAreCaught(t *testing.T) {
 		violated(t, Counter(key), s, words)
 	}
 	s := counting()
-	s.op("d", Add, 5, 0)
-	s.records[5].Outcome = Unknown
+	s.op("d", Add, 5, 0, outcome(Unknown))
 	s.op("f", Add, 30, 31, Sum(6))
 	s.op("f", Add, 32, 33, Sum(5))
 	violated(t, Counter(key), s, "the sum 5 after 6")

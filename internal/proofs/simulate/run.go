@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -47,7 +48,7 @@ func run(seed uint64, res *Result) error {
 
 // lasting draws how long faults go on: usually some T, rarely hours.
 func (w *world) lasting(r *rand.Rand) time.Duration {
-	if chance(r, 0.003) {
+	if workload.Chance(r, 0.003) {
 		return w.part(r, 150, 500)
 	}
 	return w.part(r, 12, 30)
@@ -88,13 +89,13 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 	groups := []func(){
 		func() {
 			hire(2+r.IntN(3), "lock", "/lock", workload.Lock)
-			if chance(r, 0.4) {
+			if workload.Chance(r, 0.4) {
 				hire(1+r.IntN(2), "multi-lock", "/lock", workload.Several("/lock", "/rw"))
 			}
 		},
 		func() {
 			crowd := &workload.Crowd{Opts: []lock.Option{lock.LocalQueue(1+r.IntN(5), w.part(r, 0, 1)+time.Millisecond)}}
-			if chance(r, 0.5) {
+			if workload.Chance(r, 0.5) {
 				crowd.Opts = append(crowd.Opts, lock.Linger(w.part(r, 0, 1)+time.Millisecond))
 			}
 			hire(4+r.IntN(3), "local queue", "/crowd", crowd.Lock)
@@ -164,7 +165,7 @@ func (w *world) assign(r *rand.Rand) (rules []history.Rule) {
 			rules = append(rules, history.Numbers("/slots"))
 		},
 	}
-	if chance(r, 0.6) {
+	if workload.Chance(r, 0.6) {
 		for range 1 + r.IntN(2) {
 			w.addWorker(w.stations[r.IntN(len(w.stations))], "long lock", "/seat", workload.Between(2*w.timeout, 8*w.timeout), workload.Sit)
 		}
@@ -275,26 +276,16 @@ type driver struct {
 	*world
 	r       *rand.Rand
 	running sync.WaitGroup
-	down    bool          // one restart at a time
+	down    atomic.Bool   // one restart at a time
 	pause   time.Duration // how long to wait before the next fault
 }
 
 // run makes trouble for some time and repairs everything.
 func (d *driver) run(total time.Duration) {
-	sum := 0
-	for _, t := range troubles {
-		sum += t.weight
-	}
 	for time.Since(d.begin) < total {
-		at := d.r.IntN(sum)
-		for _, t := range troubles {
-			if at -= t.weight; at < 0 {
-				d.start(t)
-				break
-			}
-		}
+		d.start(workload.Pick(d.r, troubles, func(t trouble) int { return t.weight }))
 		gap := d.part(d.r, 0.02, 1)
-		if chance(d.r, 0.1) {
+		if workload.Chance(d.r, 0.1) {
 			gap = d.part(d.r, 1, 4) // a quiet time, in which all clients recover
 		}
 		time.Sleep(max(gap, d.pause))
@@ -323,8 +314,8 @@ func (d *driver) start(t trouble) {
 	})
 }
 
-// atOnce is the end of a fault that happens at one moment.
-func atOnce() (time.Duration, func() int) { return 0, func() int { return 1 } }
+// atOnce is the end of a fault that has happened n times at one moment.
+func atOnce(n int) (time.Duration, func() int) { return 0, func() int { return n } }
 
 // nothing is the end of a fault that could not happen.
 func nothing() (time.Duration, func() int) { return 0, nil }
@@ -335,7 +326,7 @@ func (d *driver) station() *station { return d.stations[d.r.IntN(len(d.stations)
 // some picks the sessions of one or more clients, or nil, which stands for all.
 // It is nil, too, when no client has a session.
 func (d *driver) some() (ids []int64) {
-	if chance(d.r, 0.3) {
+	if workload.Chance(d.r, 0.3) {
 		return nil
 	}
 	n := 1 + d.r.IntN(max(1, len(d.stations)/2))

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -49,22 +50,13 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 		t.Log(report)
 		return
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(stop)
-	var stopped atomic.Bool
-	done := make(chan struct{})
+	running, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	reporting, done := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for {
-			select {
-			case <-time.After(*every):
-				fmt.Println(report)
-			case <-stop:
-				stopped.Store(true)
-			case <-done:
-				return
-			}
+		for workload.Pause(reporting, *every, nil) {
+			fmt.Println(report)
 		}
 	})
 	var next atomic.Uint64
@@ -72,7 +64,7 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				for !stopped.Load() {
+				for running.Err() == nil {
 					n := next.Add(1) - 1
 					if *seeds > 0 && n >= uint64(*seeds) {
 						return
@@ -82,7 +74,7 @@ func TestTheRecipesKeepTheirPromisesWhateverGoesWrong(t *testing.T) {
 			})
 		}
 	})
-	close(done)
+	done()
 	watching.Wait()
 	fmt.Println(report)
 	if report.seeds >= 30 && len(report.missing()) > 0 {
@@ -108,6 +100,7 @@ func try(t *testing.T, seed uint64, report *Report) {
 	}
 	if trouble != "" {
 		t.Errorf("seed %d: %s", seed, trouble)
+		res.note("%s", trouble)
 	}
 	_, undecided := history.Check(t, res.rec, res.rules...)
 	if late := res.rec.LatestSignal(); late > latest {
@@ -119,8 +112,8 @@ func try(t *testing.T, seed uint64, report *Report) {
 	}
 	report.add(&res, t.Failed(), undecided)
 	if t.Failed() {
-		dir, err := res.keep(trouble)
-		fmt.Printf("seed %d failed: history and faults are kept in %s (%v); again: make simulate SEED=%d REPEAT=50\n", seed, dir, err, seed)
+		dir := history.Keep(t, res.rec)
+		fmt.Printf("seed %d failed: history and faults are kept in %s; again: make simulate SEED=%d REPEAT=50\n", seed, dir, seed)
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 // station is a client and the workers that use it. A client that was closed or
 // has crashed is replaced.
 type station struct {
+	workload.Unchecked // records of this process are never lost
+
 	w       *world
 	name    string
 	opts    []coord.Option
@@ -43,10 +45,10 @@ func (w *world) newStation(name string, r *rand.Rand) *station {
 		coord.WithSessionTimeout(w.timeout), coord.WithDialer(s.dial), coord.WithIdentity(name),
 		coord.WithDialect(w.dialect), coord.WithObserver(s.observe),
 	}
-	if chance(r, 0.6) {
+	if workload.Chance(r, 0.6) {
 		s.opts = append(s.opts, coord.WithTick(w.tick))
 	}
-	if chance(r, 0.15) {
+	if workload.Chance(r, 0.15) {
 		s.opts = append(s.opts, coord.LoseAtDisconnect())
 	}
 	s.site = &workload.Site{Name: name, Rec: w.rec, Client: s.get, Pace: w.pace(), Calm: w.calm, Checks: s}
@@ -172,10 +174,7 @@ func lag(d *driver) (time.Duration, func() int) {
 	f, before := d.srv.AddFollower(d.part(d.r, 0.002, 0.4), ids...), d.reads(ids)
 	return d.part(d.r, 0.5, 4), func() int {
 		f.Stop()
-		if d.reads(ids) <= before { // less, when one of the sessions has ended
-			return 0
-		}
-		return 1
+		return workload.Times(d.reads(ids) > before) // not, when one of the sessions has ended
 	}
 }
 
@@ -208,10 +207,7 @@ func isolate(d *driver) (time.Duration, func() int) {
 		isolating.Stop()
 		f.Rejoin()
 		f.Stop()
-		if time.Since(begun)-before < d.timeout {
-			return 0
-		}
-		return 1
+		return workload.Times(time.Since(begun)-before >= d.timeout)
 	}
 }
 
@@ -265,12 +261,12 @@ func broken(d *driver) (time.Duration, func() int) {
 	f := d.srv.AddFollower(d.part(d.r, 0, 0.02), ids...)
 	how := breakages[d.r.IntN(len(breakages))]
 	before, quiet, away := d.part(d.r, 0, 0.3), d.part(d.r, 0.1, 0.48), d.part(d.r, 0, 1.8)
-	if chance(d.r, 0.5) { // without other faults at the same time
+	if workload.Chance(d.r, 0.5) { // without other faults at the same time
 		how, before, quiet, away = breakages[0], 0, d.part(d.r, 0.3, 0.48), d.part(d.r, 0.9, 1.2)
 		d.pause = quiet + away
 	}
 	cut := quiet
-	if chance(d.r, 0.7) {
+	if workload.Chance(d.r, 0.7) {
 		cut = time.Duration((0.6 + 0.4*d.r.Float64()) * float64(quiet))
 	}
 	d.running.Go(func() {

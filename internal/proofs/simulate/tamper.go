@@ -32,7 +32,7 @@ func (d *driver) target(holds bool) (zkembed.Node, bool) {
 	guards := slices.DeleteFunc(slices.Clone(nodes), func(n zkembed.Node) bool {
 		return !slices.Contains(guarded, n.Path[:strings.LastIndexByte(n.Path, '/')])
 	})
-	if len(guards) > 0 && chance(d.r, 0.7) {
+	if len(guards) > 0 && workload.Chance(d.r, 0.7) {
 		nodes = guards // of holders that write
 	}
 	if len(nodes) == 0 {
@@ -48,10 +48,7 @@ func (d *driver) meddle(f func(ctx context.Context) error) (time.Duration, func(
 	d.running.Go(func() { done <- f(ctx) })
 	return 0, func() int {
 		defer cancel()
-		if <-done != nil {
-			return 0
-		}
-		return 1
+		return workload.Times(<-done == nil)
 	}
 }
 
@@ -74,7 +71,7 @@ func erase(holds bool) func(d *driver) (time.Duration, func() int) {
 			}
 		}
 		told := func() {}
-		if chance(d.r, 0.5) {
+		if workload.Chance(d.r, 0.5) {
 			late := zkembed.DelayEvents(d.part(d.r, 0.05, 0.7))
 			told = d.srv.Inject(zkembed.Match{Session: n.Stat.EphemeralOwner, PathPrefix: n.Path}, late).Remove
 		}
@@ -109,7 +106,7 @@ var foreigners = map[coord.Dialect]string{
 func litter(d *driver) (time.Duration, func() int) {
 	name := strangers[d.r.IntN(len(strangers))]
 	dir := d.dirs[d.r.IntN(len(d.dirs))]
-	if chance(d.r, 0.2) {
+	if workload.Chance(d.r, 0.2) {
 		name = foreigners[d.dialect]
 		d.excuseForeign(dir, time.Now().Add(time.Hour))
 	}
@@ -131,10 +128,7 @@ func litter(d *driver) (time.Duration, func() int) {
 		if name == foreigners[d.dialect] {
 			d.excuseForeign(dir, time.Now().Add(2*d.timeout)) // a server may lag, or an answer come late
 		}
-		if err != nil {
-			return 0
-		}
-		return 1
+		return workload.Times(err == nil)
 	}
 }
 
@@ -166,14 +160,9 @@ func (w *world) hadForeigners(err error) bool {
 	return false
 }
 
-func reap(d *driver) (time.Duration, func() int) {
-	n := d.srv.Reap()
-	return 0, func() int { return n }
-}
-
 func revoke(d *driver) (time.Duration, func() int) {
-	n, ok := d.target(chance(d.r, 0.7))
-	if claims := d.claims(); len(claims) > 0 && chance(d.r, 0.3) {
+	n, ok := d.target(workload.Chance(d.r, 0.7))
+	if claims := d.claims(); len(claims) > 0 && workload.Chance(d.r, 0.3) {
 		n, ok = claims[d.r.IntN(len(claims))], true
 	}
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
@@ -21,7 +22,7 @@ type trouble struct {
 
 // outage draws how long a cut lasts: often short, sometimes longer than T.
 func (d *driver) outage() time.Duration {
-	if chance(d.r, 0.25) {
+	if workload.Chance(d.r, 0.25) {
 		return d.part(d.r, 1.1, 2.2)
 	}
 	return d.part(d.r, 0.02, 0.9)
@@ -109,23 +110,15 @@ func defenceless(path string) bool {
 // restart takes the server down for a time.
 func restart(lo, hi float64) func(d *driver) (time.Duration, func() int) {
 	return func(d *driver) (time.Duration, func() int) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.down {
+		if !d.down.CompareAndSwap(false, true) {
 			return nothing()
 		}
-		d.down = true
 		d.srv.Stop()
 		begun := time.Now()
 		return d.part(d.r, lo, hi), func() int {
 			d.srv.Resume()
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.down = false
-			if lo > 1 && time.Since(begun) < d.timeout {
-				return 0 // the end came before
-			}
-			return 1
+			d.down.Store(false)
+			return workload.Times(lo <= 1 || time.Since(begun) >= d.timeout) // or the end came before
 		}
 	}
 }
@@ -136,10 +129,7 @@ func slow(d *driver) (time.Duration, func() int) {
 	before := s.slowed.Load()
 	return d.part(d.r, 0.5, 2), func() int {
 		s.slow.Store(0)
-		if s.slowed.Load() == before {
-			return 0
-		}
-		return 1
+		return workload.Times(s.slowed.Load() > before)
 	}
 }
 
@@ -159,26 +149,22 @@ func expire(d *driver) (time.Duration, func() int) {
 	if d.srv.ExpireSession(id) != nil {
 		return nothing()
 	}
-	return atOnce()
+	return atOnce(1)
 }
 
-func drop(d *driver) (time.Duration, func() int) {
-	if id := d.station().session(); id == 0 || d.srv.DropConn(id) != nil {
-		return nothing()
+// toOne does something to a client's session.
+func toOne(do func(*zkembed.Server, int64) error) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) {
+		if id := d.station().session(); id == 0 || do(d.srv, id) != nil {
+			return nothing()
+		}
+		return atOnce(1)
 	}
-	return atOnce()
 }
 
-func move(d *driver) (time.Duration, func() int) {
-	if id := d.station().session(); id == 0 || d.srv.MoveSession(id) != nil {
-		return nothing()
-	}
-	return atOnce()
-}
-
-func dropAll(d *driver) (time.Duration, func() int) {
-	n := d.srv.DropConns()
-	return 0, func() int { return n }
+// toAll does something that counts how often it has happened.
+func toAll(do func(*zkembed.Server) int) func(d *driver) (time.Duration, func() int) {
+	return func(d *driver) (time.Duration, func() int) { return atOnce(do(d.srv)) }
 }
 
 // leave closes a client and opens another in its place. A client that crashes
@@ -248,15 +234,15 @@ var troubles = []trouble{
 	{"follower's link silent to the follower", 3, silent(zkembed.ToFollower)},
 	{"follower's link broken", 14, broken},
 	{"session expired", 5, expire},
-	{"connection cut", 6, drop},
-	{"all connections cut", 3, dropAll},
-	{"session moved", 4, move},
+	{"connection cut", 6, toOne((*zkembed.Server).DropConn)},
+	{"all connections cut", 3, toAll((*zkembed.Server).DropConns)},
+	{"session moved", 4, toOne((*zkembed.Server).MoveSession)},
 	{"client slow", 5, slow},
 	{"client closed", 3, leave(false)},
 	{"client crashed", 4, leave(true)},
 	{"holder's node deleted", 7, erase(true)},
 	{"waiter's node deleted", 4, erase(false)},
 	{"foreign child", 4, litter},
-	{"container reaped", 4, reap},
+	{"container reaped", 4, toAll((*zkembed.Server).Reap)},
 	{"revoked", 4, revoke},
 }

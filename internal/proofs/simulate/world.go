@@ -49,7 +49,6 @@ type world struct {
 	repaired   time.Time                // when all faults were over
 	first      map[string]time.Duration // from repaired to the first grant on a path
 	newest     map[string]int64         // the largest token that the resource at a path has seen
-	notes      []string
 	rules      []history.Rule
 }
 
@@ -64,7 +63,7 @@ func newWorld(seed uint64) (*world, error) {
 		ended: map[int64]time.Time{}, deleted: map[string]erased{}, first: map[string]time.Duration{}, foreign: map[string]time.Time{},
 	}
 	w.timeout = w.tick * time.Duration(4+r.IntN(16))
-	if chance(r, 0.3) {
+	if workload.Chance(r, 0.3) {
 		w.dialect = coord.Kazoo
 		w.counts["seeds in Kazoo's dialect"] = 1
 	}
@@ -79,12 +78,7 @@ func newWorld(seed uint64) (*world, error) {
 func (w *world) stream(n int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(n)+1)) }
 
 // note keeps a line for the log of faults.
-func (w *world) note(format string, args ...any) {
-	text := fmt.Sprintf("%13.6f ", time.Since(w.begin).Seconds()) + fmt.Sprintf(format, args...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.notes = append(w.notes, text)
-}
+func (w *world) note(format string, args ...any) { w.rec.Note(format, args...) }
 
 // violated notes that a promise was broken.
 func (w *world) violated(format string, args ...any) {
@@ -125,17 +119,8 @@ func (w *world) part(r *rand.Rand, lo, hi float64) time.Duration {
 	return time.Duration((lo + (hi-lo)*r.Float64()) * float64(w.timeout))
 }
 
-func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
-
 // pause sleeps, but no longer than end stays open.
-func pause(d time.Duration, end <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-end:
-	}
-}
+func pause(d time.Duration, end <-chan struct{}) { workload.Pause(context.Background(), d, end) }
 
 // pace sets the workers' pace: deadlines that are often shorter than a fault,
 // and holds that outlast the session time-out.
@@ -159,7 +144,7 @@ func (w *world) hold(r *rand.Rand) time.Duration {
 		return w.part(r, 0.1, 0.6)
 	}
 	w.count(w.faults, "long hold", 1)
-	if chance(r, 0.2) {
+	if workload.Chance(r, 0.2) {
 		return w.part(r, 5, 7)
 	}
 	return w.part(r, 1, 3)
@@ -222,9 +207,6 @@ func (s *station) Accept(key string, token int64) bool {
 
 // Wrote records what a transaction of a holder wrote.
 func (s *station) Wrote(key string, written history.Write) { s.w.fence.Wrote(key, written) }
-
-// Flush returns immediately: records of this process are never lost.
-func (s *station) Flush() {}
 
 // Count counts an event: what happened to a worker, or what it did wrong on
 // purpose.

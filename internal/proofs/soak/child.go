@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/rpc"
 	"os"
 	"strconv"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/zkcoord/zkcoord/coord"
-	"github.com/zkcoord/zkcoord/coord/event"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
 	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
@@ -30,10 +29,9 @@ type child struct {
 
 // spawn starts a child; n is different for each.
 func (r *run) spawn(n int) *child {
-	name := fmt.Sprintf("p%d", n)
-	k := &child{name: name, read: make(chan struct{})}
-	args := childArgs(name, r.ens.ConnectString(), r.w.Path(""), r.register.listener.Addr().String(), r.opts.Seed<<8+uint64(n))
-	k.proc = zktest.Child(r.t, childName, args...)
+	k := &child{name: fmt.Sprintf("p%d", n), read: make(chan struct{})}
+	k.proc = zktest.Child(r.t, childName, k.name, r.ens.ConnectString(), r.w.Path(""),
+		r.register.listener.Addr().String(), strconv.FormatUint(r.opts.Seed<<8+uint64(n), 10))
 	go r.listen(k)
 	return k
 }
@@ -77,7 +75,7 @@ func (r *run) listen(k *child) {
 func (r *run) tend(ctx context.Context, lane int) {
 	rng := r.rng(uint64(500 + lane))
 	k := r.spawn(int(r.born.Add(1)))
-	defer func() { r.keep(k) }()
+	defer func() { r.children[lane] = k }()
 	for pause(ctx, within(rng, T/2, 3*T)) {
 		begin := time.Now()
 		select {
@@ -105,18 +103,12 @@ func (r *run) tend(ctx context.Context, lane int) {
 
 func (r *run) freeze(ctx context.Context, k *child, kind string, d time.Duration) {
 	r.rec.Note("%s: %s for %v", kind, k.name, d)
-	if err := k.proc.Stop(); err != nil {
-		r.tally.fault(kind, 0)
-		return
+	struck := false
+	if k.proc.Stop() == nil {
+		struck = pause(ctx, d)
+		struck = k.proc.Continue() == nil && struck
 	}
-	stopped := time.Now()
-	pause(ctx, d)
-	whole := time.Since(stopped) >= d
-	if err := k.proc.Continue(); err != nil || !whole {
-		r.tally.fault(kind, 0)
-		return
-	}
-	r.tally.fault(kind, 1)
+	r.tally.fault(kind, workload.Times(struck))
 }
 
 // rng is a source of random numbers for one lane.
@@ -147,70 +139,53 @@ func childMain(args []string) {
 	if err := childWork(args, v); err != nil {
 		v.say("! %s: %v", args[0], err)
 	}
-	v.end()
+	v.flush()
 }
 
 // lineWriter writes lines to stdout in the background: no worker waits for the
 // reader while it holds a lock.
-type lineWriter struct {
-	lines chan string
-	asked chan chan struct{} // answered when all lines so far are written
-	over  chan struct{}
+type lineWriter chan line
+
+// line is a text to write, or asks whether all before it are written.
+type line struct {
+	text    string
+	written chan struct{} // nil for a text; closed as the answer
 }
 
-func newLineWriter() *lineWriter {
-	v := &lineWriter{lines: make(chan string, 4096), asked: make(chan chan struct{}), over: make(chan struct{})}
+func newLineWriter() lineWriter {
+	v := make(lineWriter, 4096)
 	go v.write(bufio.NewWriter(os.Stdout))
 	return v
 }
 
-func (v *lineWriter) write(w *bufio.Writer) {
-	defer close(v.over)
-	for {
-		select {
-		case line, more := <-v.lines:
-			if !more {
-				_ = w.Flush()
-				return
-			}
-			_, _ = w.WriteString(line + "\n")
-			if len(v.lines) == 0 {
-				_ = w.Flush()
-			}
-		case done := <-v.asked:
-			for range len(v.lines) {
-				_, _ = w.WriteString(<-v.lines + "\n")
-			}
+func (v lineWriter) write(w *bufio.Writer) {
+	for l := range v {
+		if l.written == nil {
+			_, _ = w.WriteString(l.text + "\n")
+		}
+		if l.written != nil || len(v) == 0 {
 			_ = w.Flush()
-			close(done)
+		}
+		if l.written != nil {
+			close(l.written)
 		}
 	}
 }
 
-func (v *lineWriter) say(format string, args ...any) { v.lines <- fmt.Sprintf(format, args...) }
+func (v lineWriter) say(format string, args ...any) { v <- line{text: fmt.Sprintf(format, args...)} }
 
 // flush returns when all lines so far are written: they survive a kill of the
 // process from then on.
-func (v *lineWriter) flush() {
-	done := make(chan struct{})
-	v.asked <- done
-	<-done
+func (v lineWriter) flush() {
+	written := make(chan struct{})
+	v <- line{written: written}
+	<-written
 }
 
-func (v *lineWriter) end() {
-	close(v.lines)
-	<-v.over
-}
-
-// childArgs returns a child's arguments.
-func childArgs(name, servers, root, register string, seed uint64) []string {
-	return []string{name, servers, root, register, strconv.FormatUint(seed, 10)}
-}
-
-func childWork(args []string, v *lineWriter) error {
+func childWork(args []string, v lineWriter) error {
 	say := v.say
 	name, servers, root := args[0], args[1], args[2]
-	resource, err := dialRegister(args[3])
+	resource, err := rpc.Dial("tcp", args[3])
 	if err != nil {
 		return err
 	}
@@ -221,24 +196,19 @@ func childWork(args []string, v *lineWriter) error {
 	rec := history.New()
 	rec.ByChecks()
 	say("%d", int64(monotonic()-time.Since(rec.Begin())))
-	rec.Sink(func(r history.Record) {
-		line, err := json.Marshal(r)
-		if err != nil {
-			say("! %v", err)
-		}
-		say("%s", line)
-	})
+	rec.Sink(func(r history.Record) { say("%s", r) })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	own := childChecks{v: v, resource: resource}
 	c, err := coord.Open(ctx, servers, coord.WithSessionTimeout(T), coord.WithTick(tick), coord.WithIdentity(name),
-		coord.WithObserver(childObserver(name, say)))
+		coord.WithObserver(observer(name, own)))
 	if err != nil {
 		return err
 	}
 	calm := make(chan struct{})
 	s := &site{root: root, seed: seed, Site: workload.Site{
 		Name: name, Rec: rec, Client: func(context.Context) *coord.Client { return c }, Pace: pace, Calm: calm,
-		Checks: childChecks{v: v, resource: resource},
+		Checks: own,
 	}}
 	go func() {
 		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -259,32 +229,15 @@ func childWork(args []string, v *lineWriter) error {
 // and it learns late of its holds' losses: so neither is judged.
 type childChecks struct {
 	workload.Unchecked
-	v        *lineWriter
-	resource *remote
+	v        lineWriter
+	resource *rpc.Client
 }
 
-func (c childChecks) Accept(key string, token int64) bool { return c.resource.use(key, token) }
+func (c childChecks) Accept(key string, token int64) bool { return remoteUse(c.resource, key, token) }
 func (c childChecks) Flush()                              { c.v.flush() }
 func (c childChecks) Count(what string)                   { c.v.say("# %s", what) }
 func (c childChecks) Violated(format string, args ...any) { c.v.say("! "+format, args...) }
 
 func (c childChecks) Wrote(key string, w history.Write) {
 	c.v.say("= %s %d %d %d", key, w.Zxid, w.Token, w.Value)
-}
-
-func childObserver(name string, say func(string, ...any)) func(event.Event) {
-	counted := map[string]string{
-		event.SessionOver: "sessions over", event.Recovered: "creates found again",
-		event.StrayRemoved: "nodes made late, and removed",
-	}
-	return func(e event.Event) {
-		switch what, ok := counted[e.Kind]; {
-		case ok:
-			say("# %s", what)
-		case e.Kind == event.NodeStranded:
-			say("! %s: node %s stranded: %v", name, e.Path, e.Err)
-		case errors.Is(e.Err, coord.ErrLost):
-			say("# holds lost")
-		}
-	}
 }

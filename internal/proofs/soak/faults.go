@@ -1,7 +1,10 @@
 package soak
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,58 +22,55 @@ import (
 type serverFault struct {
 	kind   string
 	weight int
-	cause  func(ctx context.Context, r *run, rng *rand.Rand) (int, error)
+	kills  bool
+	victim func(r *run, rng *rand.Rand) (*zktest.Server, error)
+	cause  func(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error)
 }
 
 var serverFaults = []serverFault{
-	{"followers killed", 26, killFollower},
-	{"leaders killed", 14, killLeader},
-	{"leaders superseded", 7, supersede},
-	{"followers isolated", 12, isolate},
-	{"followers lagging", 7, lag},
-	{"followers' links silent one way", 10, silence},
-	{"followers' links broken out of a silence", 6, breakLink},
-	{"quorum links cut", 6, cutLink},
-	{"leaders paused", 6, pauseLeader},
-	{"followers paused", 6, pauseFollower},
-	{"quorums lost", 3, loseQuorum},
+	{"followers killed", 26, true, (*run).follower, killFollower},
+	{"leaders killed", 14, true, (*run).leader, killLeader},
+	{"leaders superseded", 7, false, (*run).leader, supersede},
+	{"followers isolated", 12, false, (*run).follower, isolate},
+	{"followers lagging", 7, false, (*run).follower, lag},
+	{"followers' links silent one way", 10, false, (*run).follower, silence},
+	{"followers' links broken out of a silence", 6, false, (*run).follower, breakLink},
+	{"quorum links cut", 6, false, (*run).follower, cutLink},
+	{"leaders paused", 6, false, (*run).leader, stopFor(T * 3 / 2)},
+	{"followers paused", 6, false, (*run).follower, stopFor(3 * T)},
+	{"quorums lost", 3, true, (*run).any, loseQuorum},
 }
 
 // weight is how often a fault is picked.
 func (o Options) weight(f serverFault) int {
-	if !o.Kills && slices.Contains([]string{"followers killed", "leaders killed", "quorums lost"}, f.kind) {
+	if f.kills && !o.Kills {
 		return 0
 	}
 	return f.weight
 }
 
-func killFollower(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
-	return 1, r.killAndRestart(ctx, rng, s)
-}
-
-func (r *run) killAndRestart(ctx context.Context, rng *rand.Rand, s *zktest.Server) error {
+// kill kills a server.
+func (r *run) kill(s *zktest.Server) error {
 	if err := s.Kill(); err != nil {
 		return err
 	}
 	r.tally.count("server kills")
+	return nil
+}
+
+func killFollower(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error) {
+	if err := r.kill(s); err != nil {
+		return 0, err
+	}
 	pause(ctx, within(rng, 0, T))
-	return s.Restart()
+	return 1, s.Restart()
 }
 
 // killLeader waits for the next leader before the old one comes back.
-func killLeader(_ context.Context, r *run, _ *rand.Rand) (int, error) {
-	old, err := r.ens.Leader()
-	if err != nil {
+func killLeader(_ context.Context, r *run, _ *rand.Rand, old *zktest.Server) (int, error) {
+	if err := r.kill(old); err != nil {
 		return 0, err
 	}
-	if err := old.Kill(); err != nil {
-		return 0, err
-	}
-	r.tally.count("server kills")
 	if _, err := r.ens.Leader(old); err != nil {
 		return 0, err
 	}
@@ -79,35 +79,20 @@ func killLeader(_ context.Context, r *run, _ *rand.Rand) (int, error) {
 
 // supersede stops the leader until there is another, and lets it continue: for
 // a moment it still believes that it leads, and answers its clients.
-func supersede(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	old, err := r.ens.Leader()
-	if err != nil {
-		return 0, err
-	}
+func supersede(ctx context.Context, r *run, rng *rand.Rand, old *zktest.Server) (int, error) {
 	attached := sessions(old)
 	if err := old.Stop(); err != nil {
 		return 0, err
 	}
-	_, err = r.ens.Leader(old)
+	_, err := r.ens.Leader(old)
 	pause(ctx, within(rng, 0, time.Second))
-	if err := old.Continue(); err != nil {
+	if err := cmp.Or(old.Continue(), err); err != nil {
 		return 0, err
 	}
-	if err != nil {
-		return 0, err
-	}
-	follows := func() bool { return old.Mode() == "follower" }
-	if !await(context.Background(), time.Minute, follows) || attached == 0 {
-		return 0, nil
-	}
-	return 1, nil
+	return workload.Times(follows(old) && attached > 0), nil
 }
 
-func lag(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
+func lag(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error) {
 	link := r.ens.Link(s)
 	delayed := link.Stats().Delayed
 	link.Delay(within(rng, 20*time.Millisecond, T/4))
@@ -117,57 +102,44 @@ func lag(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	return min(1, delayed), nil
 }
 
-func cutLink(_ context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
+func cutLink(_ context.Context, r *run, _ *rand.Rand, s *zktest.Server) (int, error) {
 	cut := r.ens.Link(s).Cut()
-	r.follows(s)
+	follows(s)
 	return min(1, cut), nil
 }
 
-func pauseLeader(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.ens.Leader()
-	if err != nil {
-		return 0, err
+// stopFor has a server stand still for less than most.
+func stopFor(most time.Duration) func(context.Context, *run, *rand.Rand, *zktest.Server) (int, error) {
+	return func(ctx context.Context, _ *run, rng *rand.Rand, s *zktest.Server) (int, error) {
+		if err := s.Stop(); err != nil {
+			return 0, err
+		}
+		pause(ctx, within(rng, T/5, most))
+		return 1, s.Continue()
 	}
-	return stopFor(ctx, s, within(rng, T/5, T*3/2))
-}
-
-func pauseFollower(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
-	return stopFor(ctx, s, within(rng, T/5, 3*T))
-}
-
-func stopFor(ctx context.Context, s *zktest.Server, d time.Duration) (int, error) {
-	if err := s.Stop(); err != nil {
-		return 0, err
-	}
-	pause(ctx, d)
-	return 1, s.Continue()
 }
 
 // loseQuorum kills two of three for up to twice the session time-out.
-func loseQuorum(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	victims := rng.Perm(3)[:2]
-	for _, i := range victims {
-		if err := r.ens.Servers()[i].Kill(); err != nil {
+func loseQuorum(ctx context.Context, r *run, rng *rand.Rand, spared *zktest.Server) (int, error) {
+	victims := slices.DeleteFunc(slices.Clone(r.ens.Servers()), func(s *zktest.Server) bool { return s == spared })
+	for _, s := range victims {
+		if err := r.kill(s); err != nil {
 			return 0, err
 		}
-		r.tally.count("server kills")
 	}
 	pause(ctx, within(rng, 0, 2*T))
-	for _, i := range victims {
-		if err := r.ens.Servers()[i].Launch(); err != nil {
+	for _, s := range victims {
+		if err := s.Launch(); err != nil {
 			return 0, err
 		}
 	}
 	return 1, nil
 }
+
+// any picks a server, whatever it does.
+func (r *run) any(rng *rand.Rand) (*zktest.Server, error) { return r.ens.Servers()[rng.IntN(3)], nil }
+
+func (r *run) leader(*rand.Rand) (*zktest.Server, error) { return r.ens.Leader() }
 
 // follower picks a server that follows now, if possible one with clients.
 func (r *run) follower(rng *rand.Rand) (*zktest.Server, error) {
@@ -179,12 +151,8 @@ func (r *run) follower(rng *rand.Rand) (*zktest.Server, error) {
 		return nil, errNoFollower
 	}
 	rng.Shuffle(len(followers), func(i, j int) { followers[i], followers[j] = followers[j], followers[i] })
-	for _, s := range followers {
-		if sessions(s) > 1 {
-			return s, nil
-		}
-	}
-	return followers[0], nil
+	i := slices.IndexFunc(followers, func(s *zktest.Server) bool { return sessions(s) > 1 })
+	return followers[max(0, i)], nil
 }
 
 // sessions counts the sessions connected to a server.
@@ -200,8 +168,10 @@ func sessions(s *zktest.Server) int {
 type clientFault struct {
 	kind   string
 	weight int
-	cause  func(ctx context.Context, r *run, m *member, rng *rand.Rand) int
+	cause  onClient
 }
+
+type onClient func(ctx context.Context, r *run, m *member, rng *rand.Rand) int
 
 var clientFaults = []clientFault{
 	{"connections cut", 10, func(_ context.Context, _ *run, m *member, _ *rand.Rand) (n int) {
@@ -221,9 +191,9 @@ var clientFaults = []clientFault{
 	{"black holes both ways", 5, hole(proxy.Both)},
 	{"black holes to the server", 4, hole(proxy.ToServer)},
 	{"black holes to the client", 4, hole(proxy.ToClient)},
-	{"delays", 4, delay},
+	{"delays", 4, condition(T/2, func(s proxy.Stats) int { return s.Delayed }, delay)},
 	{"flapping connections", 2, flap},
-	{"servers that accept and do not answer", 2, hang},
+	{"servers that accept and do not answer", 2, condition(T/2, func(s proxy.Stats) int { return s.Hung }, hang)},
 	{"sessions ended", 6, expire},
 	{"session ids forgotten", 2, forget},
 	{"nodes deleted", 5, deleteNode},
@@ -231,31 +201,41 @@ var clientFaults = []clientFault{
 
 // onRequest waits for a request that the fault applies to: workers send all
 // kinds all the time.
-func onRequest(f proxy.Fault) func(context.Context, *run, *member, *rand.Rand) int {
+func onRequest(f proxy.Fault) onClient {
 	return func(ctx context.Context, _ *run, m *member, _ *rand.Rand) int { return m.inject(ctx, f, 5*time.Second) }
 }
 
-// hole holds packets back for up to twice the session time-out.
-func hole(d proxy.Direction) func(context.Context, *run, *member, *rand.Rand) int {
+// condition puts the client's proxies into a condition, each by its number, for
+// least to twice the session time-out. It has happened if they counted any of
+// it.
+func condition(least time.Duration, count func(proxy.Stats) int, begin func(int, *zktest.Proxy, *rand.Rand)) onClient {
 	return func(ctx context.Context, _ *run, m *member, rng *rand.Rand) int {
-		held := m.stats().Held
-		for _, p := range m.proxies {
-			p.Blackhole(d)
+		before := count(m.stats())
+		for i, p := range m.proxies {
+			begin(i, p, rng)
 		}
-		pause(ctx, within(rng, T/5, 2*T))
+		pause(ctx, within(rng, least, 2*T))
 		m.heal()
-		return min(1, m.stats().Held-held)
+		return min(1, count(m.stats())-before)
 	}
 }
 
-func delay(ctx context.Context, _ *run, m *member, rng *rand.Rand) int {
-	delayed := m.stats().Delayed
-	for _, p := range m.proxies {
-		p.Delay(proxy.Both, within(rng, 5*time.Millisecond, T/5), T/10)
+// hole holds packets back.
+func hole(d proxy.Direction) onClient {
+	held := func(s proxy.Stats) int { return s.Held }
+	return condition(T/5, held, func(_ int, p *zktest.Proxy, _ *rand.Rand) { p.Blackhole(d) })
+}
+
+func delay(_ int, p *zktest.Proxy, rng *rand.Rand) {
+	p.Delay(proxy.Both, within(rng, 5*time.Millisecond, T/5), T/10)
+}
+
+// hang has all connections cut, and two of three servers hang from then on.
+func hang(i int, p *zktest.Proxy, _ *rand.Rand) {
+	if i < 2 {
+		p.Hang()
 	}
-	pause(ctx, within(rng, T/2, 2*T))
-	m.heal()
-	return min(1, m.stats().Delayed-delayed)
+	p.CutAll()
 }
 
 func flap(ctx context.Context, _ *run, m *member, rng *rand.Rand) (cuts int) {
@@ -270,19 +250,6 @@ func flap(ctx context.Context, _ *run, m *member, rng *rand.Rand) (cuts int) {
 	return min(1, cuts)
 }
 
-func hang(ctx context.Context, _ *run, m *member, rng *rand.Rand) int {
-	hung := m.stats().Hung
-	for i, p := range m.proxies {
-		if i < 2 {
-			p.Hang()
-		}
-		p.CutAll()
-	}
-	pause(ctx, within(rng, T/2, 2*T))
-	m.heal()
-	return min(1, m.stats().Hung-hung)
-}
-
 // expire ends the session at the servers, before its time.
 func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
 	over, id := m.over.Load(), m.client.SessionID()
@@ -295,10 +262,7 @@ func expire(ctx context.Context, r *run, m *member, _ *rand.Rand) int {
 	if err != nil {
 		return 0
 	}
-	if !await(ctx, stuckAfter, func() bool { return m.over.Load() > over }) {
-		return 0
-	}
-	return 1
+	return workload.Times(await(ctx, stuckAfter, func() bool { return m.over.Load() > over }))
 }
 
 func forget(ctx context.Context, _ *run, m *member, _ *rand.Rand) int {
@@ -319,7 +283,7 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 			continue // see package group: whoever loses its node so may delete that of the next
 		}
 		place := r.w.Path(places[i].name)
-		own := ownNodes(admin, place, id)
+		own, _ := ephemerals(admin, place, func(by int64) bool { return by == id })
 		if len(own) == 0 {
 			continue
 		}
@@ -338,23 +302,28 @@ func deleteNode(_ context.Context, r *run, m *member, rng *rand.Rand) int {
 	return 0
 }
 
-// ownNodes lists a session's nodes in a directory and in those below it.
-func ownNodes(admin *zk.Conn, dir string, session int64) (own []string) {
+// ephemerals lists the ephemeral nodes below a directory that an owner has. It
+// passes over what it cannot read, and returns the errors.
+func ephemerals(admin *zk.Conn, dir string, owned func(by int64) bool) (found []string, failed error) {
 	names, _, err := admin.Children(dir)
-	if err != nil {
-		return nil
+	if err != nil && err != zk.ErrNoNode {
+		failed = fmt.Errorf("%s: %w", dir, err)
 	}
 	for _, name := range names {
-		_, stat, err := admin.Exists(dir + "/" + name)
+		path := dir + "/" + name
+		there, stat, err := admin.Exists(path)
 		switch {
-		case err != nil || stat == nil:
-		case stat.EphemeralOwner == session:
-			own = append(own, dir+"/"+name)
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", path, err))
+		case !there:
 		case stat.EphemeralOwner == 0 && stat.NumChildren > 0:
-			own = append(own, ownNodes(admin, dir+"/"+name, session)...)
+			below, err := ephemerals(admin, path, owned)
+			found, failed = append(found, below...), errors.Join(failed, err)
+		case stat.EphemeralOwner != 0 && owned(stat.EphemeralOwner):
+			found = append(found, path)
 		}
 	}
-	return own
+	return found, failed
 }
 
 func (m *member) heal() {
@@ -381,42 +350,31 @@ func await(ctx context.Context, limit time.Duration, cond func() bool) bool {
 
 // isolate cuts a follower with clients off from its leader, for less or more
 // time than it needs to notice.
-func isolate(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	return r.hole(ctx, rng, proxy.Both, within(rng, T, 3*T))
+func isolate(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error) {
+	return r.hole(ctx, s, proxy.Both, within(rng, T, 3*T))
 }
 
 // silence holds back what a follower or its leader sends, for less or more time
 // than the other needs to notice.
-func silence(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
+func silence(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error) {
 	way := [...]proxy.Direction{proxy.ToServer, proxy.ToClient}[rng.IntN(2)]
-	return r.hole(ctx, rng, way, within(rng, T/8, 3*T))
+	return r.hole(ctx, s, way, within(rng, T/8, 3*T))
 }
 
-func (r *run) hole(ctx context.Context, rng *rand.Rand, way proxy.Direction, lasts time.Duration) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
+func (r *run) hole(ctx context.Context, s *zktest.Server, way proxy.Direction, lasts time.Duration) (int, error) {
 	attached, link := sessions(s), r.ens.Link(s)
 	held := link.Stats().Held
 	link.Silence(way)
 	pause(ctx, lasts)
 	held = link.Stats().Held - held
 	link.Heal()
-	if !r.follows(s) || attached == 0 {
-		return 0, nil
-	}
-	return min(1, held), nil
+	return workload.Times(follows(s) && attached > 0 && held > 0), nil
 }
 
 // breakLink silences the leader's stream to a follower with clients, cuts the
 // other stream, and lets the first go on: the leader may never hear what the
 // follower acknowledges then.
-func breakLink(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
-	s, err := r.follower(rng)
-	if err != nil {
-		return 0, err
-	}
+func breakLink(ctx context.Context, r *run, rng *rand.Rand, s *zktest.Server) (int, error) {
 	attached, link := sessions(s), r.ens.Link(s)
 	before := link.Stats()
 	link.Silence(proxy.ToClient)
@@ -427,13 +385,10 @@ func breakLink(ctx context.Context, r *run, rng *rand.Rand) (int, error) {
 	pause(ctx, within(rng, 0, T/8))
 	lost := link.Stats().Lost - before.Lost
 	link.Cut()
-	if !r.follows(s) || attached == 0 || link.Stats().Held == before.Held {
-		return 0, nil
-	}
-	return min(1, lost), nil
+	return workload.Times(follows(s) && attached > 0 && link.Stats().Held > before.Held && lost > 0), nil
 }
 
 // follows waits until a server has found its leader again.
-func (r *run) follows(s *zktest.Server) bool {
+func follows(s *zktest.Server) bool {
 	return await(context.Background(), time.Minute, func() bool { return s.Mode() == "follower" })
 }

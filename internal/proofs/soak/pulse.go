@@ -1,10 +1,8 @@
 package soak
 
 import (
-	"context"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -106,56 +104,29 @@ func (p *pulse) rate() int {
 	return 0
 }
 
-func (p *pulse) total() (n int) {
+func (p *pulse) total() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range p.grants {
+	return sum(p.grants)
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, k := range counts {
 		n += k
 	}
 	return n
 }
 
-// clock measures by how much timers of this process are late, as they are on a
-// busy machine.
-type clock struct {
-	mu   sync.Mutex
-	late []lateness // of the last seconds
-}
+// lagWindow is how long a delay of timers counts.
+const lagWindow = 5 * time.Second
 
-type lateness struct {
-	at time.Time
-	by time.Duration
-}
-
-const (
-	clockStep   = 10 * time.Millisecond
-	clockWindow = 5 * time.Second
-)
-
-func (c *clock) run(ctx context.Context) {
-	for begin := time.Now(); pause(ctx, clockStep); begin = time.Now() {
-		c.note(time.Now(), time.Since(begin)-clockStep)
+// lag is the longest delay of a timer in the last seconds, if it is large
+// enough to matter.
+func (r *run) lag() time.Duration {
+	if lag := r.clock.Worst(time.Now().Add(-lagWindow)); lag > workload.Beat {
+		return lag
 	}
-}
-
-// note keeps delays that are large enough to matter.
-func (c *clock) note(now time.Time, by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.late = slices.DeleteFunc(c.late, func(l lateness) bool { return now.Sub(l.at) > clockWindow })
-	if by > clockStep {
-		c.late = append(c.late, lateness{now, by})
-	}
-}
-
-// lag is the longest delay of a timer in the last seconds.
-func (c *clock) lag() (most time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.late {
-		most = max(most, l.by)
-	}
-	return most
+	return 0
 }
 
 // heapAllowance is how much of the heap the library and the ZooKeeper client

@@ -1,10 +1,9 @@
 package soak
 
 import (
-	"bufio"
 	"context"
-	"fmt"
 	"net"
+	"net/rpc"
 	"sync"
 	"time"
 )
@@ -13,10 +12,8 @@ import (
 // it has seen at each place and refuses smaller ones. Children reach it by TCP.
 type register struct {
 	listener net.Listener
-	wg       sync.WaitGroup
 
 	mu       sync.Mutex
-	conns    map[net.Conn]struct{}
 	largest  map[string]int64
 	accepted map[string][]int64 // tokens, in order, without repetitions
 	uses     int
@@ -28,8 +25,20 @@ func newRegister() (*register, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &register{listener: listener, conns: map[net.Conn]struct{}{}, largest: map[string]int64{}, accepted: map[string][]int64{}}
-	g.wg.Go(g.serve)
+	g := &register{listener: listener, largest: map[string]int64{}, accepted: map[string][]int64{}}
+	server := rpc.NewServer()
+	if err := server.RegisterName("register", g); err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go server.ServeConn(conn) // until the child has ended
+		}
+	}()
 	return g, nil
 }
 
@@ -63,72 +72,25 @@ func (g *register) stale() (n int) {
 	return n
 }
 
-func (g *register) serve() {
-	for {
-		conn, err := g.listener.Accept()
-		if err != nil {
-			return
-		}
-		g.mu.Lock()
-		g.conns[conn] = struct{}{}
-		g.mu.Unlock()
-		g.wg.Go(func() { g.answer(conn) })
-	}
+// Access is a use of the resource at a place with a token.
+type Access struct {
+	Place string
+	Token int64
 }
 
-func (g *register) answer(conn net.Conn) {
-	defer conn.Close()
-	for in := bufio.NewScanner(conn); in.Scan(); {
-		var place string
-		var token int64
-		if _, err := fmt.Sscan(in.Text(), &place, &token); err != nil {
-			return
-		}
-		if _, err := fmt.Fprintln(conn, g.use(place, token)); err != nil {
-			return
-		}
-	}
+// Answer is use for children.
+func (g *register) Answer(a Access, accepted *bool) error {
+	*accepted = g.use(a.Place, a.Token)
+	return nil
 }
 
-func (g *register) close() {
-	_ = g.listener.Close()
-	g.mu.Lock()
-	for conn := range g.conns {
-		_ = conn.Close()
-	}
-	g.mu.Unlock()
-	g.wg.Wait()
-}
-
-// remote is the register as a child sees it.
-type remote struct {
-	mu   sync.Mutex
-	conn net.Conn
-	in   *bufio.Reader
-}
-
-func dialRegister(addr string) (*remote, error) {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return &remote{conn: conn, in: bufio.NewReader(conn)}, nil
-}
-
-// use reports whether a token was accepted. It panics if there is no answer:
-// the soak needs it.
-func (m *remote) use(place string, token int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, err := fmt.Fprintln(m.conn, place, token)
-	if err != nil {
+// remoteUse is use by a child. It panics if there is no answer: the soak needs
+// it.
+func remoteUse(register *rpc.Client, place string, token int64) (accepted bool) {
+	if err := register.Call("register.Answer", Access{place, token}, &accepted); err != nil {
 		panic(err)
 	}
-	answer, err := m.in.ReadString('\n')
-	if err != nil {
-		panic(err)
-	}
-	return answer == "true\n"
+	return accepted
 }
 
 // revived is how long after the last fault a client must be granted something
@@ -136,8 +98,7 @@ func (m *remote) use(place string, token int64) bool {
 // clients that are gone end within T, and a hold that lasts is released within
 // its time.
 func revived(p place) (limit time.Duration, sure bool) {
-	switch p.name {
-	case "meeting", "gate": // need all members, or the gate's keeper
+	if p.name == "meeting" || p.name == "gate" { // need all members, or the gate's keeper
 		return 0, false
 	}
 	return T + 2*time.Second + p.hold[1], true

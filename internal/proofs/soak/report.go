@@ -46,7 +46,7 @@ func (v *verdict) report() string {
 		key := v.w.Path(p.name)
 		line("  %s\t%d\t%v\t%d", p.name, v.pulse.grants[key], v.pulse.longest[key].Round(time.Millisecond), v.violations[p.name])
 	}
-	line("  all\t%d\t%v\t%d", v.pulse.total(), v.pulse.longest[""].Round(time.Millisecond), v.sum())
+	line("  all\t%d\t%v\t%d", v.pulse.total(), v.pulse.longest[""].Round(time.Millisecond), sum(v.violations))
 	line("  per second\t%.1f", float64(v.pulse.total())/seconds.Seconds())
 	line("\ncounts")
 	for _, what := range slices.Sorted(maps.Keys(v.tally.counts)) {
@@ -67,7 +67,7 @@ func (v *verdict) report() string {
 
 func (v *verdict) verdictLines(line func(string, ...any)) {
 	line("\nverdict")
-	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", v.sum(), v.undecided)
+	line("  violations of the recipes' rules, parts of the history undecided\t%d, %d", sum(v.violations), v.undecided)
 	line("  resource: uses accepted, refused, stale accepted\t%d, %d, %d", v.register.uses, v.register.rejected, v.register.stale())
 	line("  writes by transactions, stale ones\t%d, %d", v.writes, len(v.staleWrites))
 	line("  times the barrier was shut, passages, passages while it was shut\t%d, %d, %d", v.recorded(history.Shut), v.recorded(history.Pass), v.violations["gate"])
@@ -87,13 +87,6 @@ func (v *verdict) recorded(kind history.Kind) (n int) {
 		if r.Kind == kind && r.Outcome == history.OK {
 			n++
 		}
-	}
-	return n
-}
-
-func (v *verdict) sum() (n int) {
-	for _, k := range v.violations {
-		n += k
 	}
 	return n
 }
@@ -240,13 +233,10 @@ func (t *tally) count(what string) {
 	t.counts[what]++
 }
 
-func (t *tally) total() (n int) {
+func (t *tally) total() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, k := range t.faults {
-		n += k
-	}
-	return n
+	return sum(t.faults)
 }
 
 // last keeps the longest duration of its kind.

@@ -36,14 +36,13 @@ type run struct {
 	pulse    *pulse
 	register *register
 	fence    history.Fence
-	clock    clock
+	clock    *workload.Clock
 	fleet    []*member
 
 	calm chan struct{}
 	born atomic.Int64 // children
 
-	mu       sync.Mutex
-	children []*child // those alive at the end
+	children []*child // one of each lane, at the end those alive
 }
 
 // Run soaks, judges, and reports. It fails t if a promise was broken.
@@ -66,10 +65,12 @@ func Run(t testing.TB, opts Options) {
 		}
 		r.fleet = append(r.fleet, m)
 	}
+	var stopClock func()
+	r.clock, stopClock = workload.StartClock()
+	defer stopClock()
 	working, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	workers.Go(func() { r.clock.run(working) })
 	for _, m := range r.fleet {
 		workers.Go(func() { m.work(working) })
 	}
@@ -109,7 +110,8 @@ func (r *run) disturb() {
 	for i, m := range r.fleet {
 		lanes.Go(func() { r.troubleClient(ctx, m, r.rng(uint64(i))) })
 	}
-	for i := range r.opts.Children {
+	r.children = make([]*child, r.opts.Children)
+	for i := range r.children {
 		lanes.Go(func() { r.tend(ctx, i) })
 	}
 	lanes.Wait()
@@ -128,7 +130,7 @@ func (r *run) tell(ctx context.Context) {
 
 func (r *run) troubleClient(ctx context.Context, m *member, rng *rand.Rand) {
 	for pause(ctx, within(rng, T/4, 2*T)) {
-		f := pick(rng, clientFaults, func(f clientFault) int { return f.weight })
+		f := workload.Pick(rng, clientFaults, func(f clientFault) int { return f.weight })
 		r.rec.Note("%s: %s", m.Name, f.kind)
 		n := f.cause(ctx, r, m, rng)
 		m.heal()
@@ -148,10 +150,14 @@ func (r *run) mustProgress(ctx context.Context, client string, since time.Time) 
 func (r *run) troubleServers(ctx context.Context) {
 	rng := r.rng(99)
 	for r.flows(ctx, "before") && pause(ctx, within(rng, T/4, T)) {
-		f := pick(rng, serverFaults, r.opts.weight)
+		f := workload.Pick(rng, serverFaults, r.opts.weight)
 		r.rec.Note("servers: %s", f.kind)
 		begin := time.Now()
-		n, err := f.cause(ctx, r, rng)
+		n := 0
+		s, err := f.victim(r, rng)
+		if err == nil {
+			n, err = f.cause(ctx, r, rng, s)
+		}
 		if err != nil {
 			r.tally.problem("%s: %v", f.kind, err)
 		}
@@ -182,35 +188,11 @@ func (r *run) flows(ctx context.Context, when string) bool {
 	return ctx.Err() == nil
 }
 
-func (r *run) keep(k *child) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.children = append(r.children, k)
-}
-
-// pick chooses by weight.
-func pick[F any](rng *rand.Rand, all []F, weight func(F) int) F {
-	sum := 0
-	for _, f := range all {
-		sum += weight(f)
-	}
-	n := rng.IntN(sum)
-	for _, f := range all {
-		if n -= weight(f); n < 0 {
-			return f
-		}
-	}
-	return all[0]
-}
-
 // stock is what may leak in this process.
 type stock struct{ goroutines, files int }
 
 func takeStock() stock {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		entries = nil
-	}
+	entries, _ := os.ReadDir("/proc/self/fd")
 	return stock{goroutines: runtime.NumGoroutine(), files: len(entries)}
 }
 
@@ -237,7 +219,7 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 	over := time.Now()
 	end.stuck, end.first = r.stuck(over)
 	end.slowest = time.Since(over)
-	r.judgeRevival(end.first, r.clock.lag())
+	r.judgeRevival(end.first, r.lag())
 	r.pulse.stop()
 	stop()
 	workers.Wait()
@@ -254,7 +236,7 @@ func (r *run) finish(stop context.CancelFunc, workers *sync.WaitGroup, base stoc
 			r.tally.problem("closing %s: %v", m.Name, err)
 		}
 	}
-	r.register.close()
+	_ = r.register.listener.Close()
 	await(context.Background(), 10*time.Second, func() bool {
 		now := takeStock()
 		end.goroutines, end.files = now.goroutines-base.goroutines, now.files-base.files
@@ -295,27 +277,12 @@ func (r *run) drain() {
 	}
 }
 
-// ephemerals lists the ephemeral nodes there are.
-func (r *run) ephemerals() (found []string) {
-	var walk func(path string)
-	admin := r.w.Admin()
-	walk = func(path string) {
-		children, stat, err := admin.Children(path)
-		if err == zk.ErrNoNode {
-			return
-		}
-		if err != nil {
-			found = append(found, path+": "+err.Error())
-			return
-		}
-		if stat.EphemeralOwner != 0 {
-			found = append(found, path)
-		}
-		for _, child := range children {
-			walk(path + "/" + child)
-		}
+// ephemerals lists the ephemeral nodes there are, and what could not be read.
+func (r *run) ephemerals() []string {
+	found, err := ephemerals(r.w.Admin(), r.w.Path(""), func(int64) bool { return true })
+	if err != nil {
+		found = append(found, err.Error())
 	}
-	walk(r.w.Path(""))
 	return found
 }
 
@@ -338,8 +305,8 @@ func (r *run) checkSignal(worker string, h history.Holder) {
 		if after <= 0 {
 			return
 		}
-		time.Sleep(2 * clockStep) // until the clock has measured a delay that the signal had, too
-		r.signalled(worker, after, r.clock.lag())
+		time.Sleep(2 * workload.Beat) // until the clock has measured a delay that the signal had, too
+		r.signalled(worker, after, r.lag())
 	}()
 }
 

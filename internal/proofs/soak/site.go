@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,7 +47,7 @@ func (s *site) work(ctx context.Context) {
 			w := s.worker(p.name+role.suffix, p, uint64(i+100*j))
 			all.Go(func() {
 				if role.use != nil {
-					w.Work(ctx, role.use(s.root))
+					w.Work(ctx, role.use)
 					return
 				}
 				shop := p.shop()
@@ -93,16 +95,7 @@ func (s *site) drain(ctx context.Context) error {
 }
 
 // pause waits, and reports whether ctx still lasts.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func pause(ctx context.Context, d time.Duration) bool { return workload.Pause(ctx, d, nil) }
 
 // place is a path, the recipe used there, and what its history must obey.
 type place struct {
@@ -115,8 +108,8 @@ type place struct {
 // role is what a worker does at a place.
 type role struct {
 	suffix string
-	only   func(client string) bool       // clients that have such a worker; nil stands for all
-	use    func(root string) workload.Use // nil for a queue's workers
+	only   func(client string) bool // clients that have such a worker; nil stands for all
+	use    workload.Use             // nil for a queue's workers
 }
 
 var (
@@ -139,31 +132,28 @@ const kept = 200
 var jobs = &workload.Ledger{Opts: []once.Option{once.KeepLast(kept)}}
 
 var places = []place{
-	{"lock", short, []role{{"", nil, plain(workload.Lock)}}, one(history.Mutex)},
-	{"lock-long", long, []role{{"", some, plain(workload.Lock)}, {".several", few, several}}, one(history.Mutex)},
-	{"crowd", short, []role{{".a", nil, plain(crowd.Lock)}, {".b", nil, plain(crowd.Lock)}, {".c", few, plain(workload.Lock)}}, one(history.Turns)},
-	{"shared", short, []role{{".r", nil, plain(workload.Share(0))}, {".w", some, plain(workload.Share(1))}}, one(history.ReadersWriter)},
-	{"shared-long", long, []role{{".r", some, plain(workload.Share(0))}, {".w", few, plain(workload.Share(1))}}, one(history.ReadersWriter)},
-	{"election", long, []role{{"", some, plain(workload.Campaign)}, {".run", few, plain(workload.Lead)}, {".observe", few, plain(workload.Observe)}}, one(history.Election)},
-	{"leases", short, []role{{"", nil, plain(workload.Lease(leases))}}, counted},
-	{"leases-long", long, []role{{"", some, plain(workload.Lease(leases))}}, counted},
+	{"lock", short, []role{{"", nil, workload.Lock}}, one(history.Mutex)},
+	{"lock-long", long, []role{{"", some, workload.Lock}, {".several", few, several}}, one(history.Mutex)},
+	{"crowd", short, []role{{".a", nil, crowd.Lock}, {".b", nil, crowd.Lock}, {".c", few, workload.Lock}}, one(history.Turns)},
+	{"shared", short, []role{{".r", nil, workload.Share(0)}, {".w", some, workload.Share(1)}}, one(history.ReadersWriter)},
+	{"shared-long", long, []role{{".r", some, workload.Share(0)}, {".w", few, workload.Share(1)}}, one(history.ReadersWriter)},
+	{"election", long, []role{{"", some, workload.Campaign}, {".run", few, workload.Lead}, {".observe", few, workload.Observe}}, one(history.Election)},
+	{"leases", short, []role{{"", nil, workload.Lease(leases)}}, counted},
+	{"leases-long", long, []role{{"", some, workload.Lease(leases)}}, counted},
 	{"queue", short, []role{{".receive", nil, nil}}, drained},
 	{"queue-take", short, []role{{".take", nil, nil}}, drained},
-	{"jobs", short, []role{{"", nil, plain(jobs.Do)}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept)} }},
-	{"group", short, []role{{"", some, plain(workload.Join)}}, one(history.Mutex)},
-	{"count", short, []role{{"", some, plain(workload.Count)}}, one(history.Counter)},
-	{"slots", short, []role{{"", nil, plain(workload.Number(numbers))}}, one(history.Numbers)},
-	{"shards", long, []role{{"", some, plain(workload.ShareKeys(keys))}}, shared},
-	{"meeting", short, []role{{"", nil, plain(workload.Meet(party))}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
-	{"gate", long, []role{{".keep", first, plain(workload.Keep)}, {".pass", nil, plain(workload.Pass)}}, func(string) []history.Rule { return nil }}, // see judge
+	{"jobs", short, []role{{"", nil, jobs.Do}}, func(key string) []history.Rule { return []history.Rule{history.Jobs(key, 0, kept)} }},
+	{"group", short, []role{{"", some, workload.Join}}, one(history.Mutex)},
+	{"count", short, []role{{"", some, workload.Count}}, one(history.Counter)},
+	{"slots", short, []role{{"", nil, workload.Number(numbers)}}, one(history.Numbers)},
+	{"shards", long, []role{{"", some, workload.ShareKeys(keys)}}, shared},
+	{"meeting", short, []role{{"", nil, workload.Meet(party)}}, func(key string) []history.Rule { return []history.Rule{history.Rounds(key, party)} }},
+	{"gate", long, []role{{".keep", first, workload.Keep}, {".pass", nil, workload.Pass}}, func(string) []history.Rule { return nil }}, // see judge
 }
 
-func plain(use workload.Use) func(string) workload.Use {
-	return func(string) workload.Use { return use }
-}
-
-func several(root string) workload.Use {
-	return workload.Several(root+"/lock-long", root+"/shared-long")
+func several(w *workload.Worker, c *coord.Client) bool {
+	root := path.Dir(w.Key)
+	return workload.Several(root+"/lock-long", root+"/shared-long")(w, c)
 }
 
 // shop is the queue of a worker at the place, whose items are received, or
@@ -204,7 +194,6 @@ type member struct {
 	client  *coord.Client
 	proxies []*zktest.Proxy
 	over    atomic.Int64 // sessions that ended
-	found   atomic.Int64 // creates found again after their reply was lost
 }
 
 func (r *run) enlist(i int) (*member, error) {
@@ -218,7 +207,15 @@ func (r *run) enlist(i int) (*member, error) {
 		m.proxies = append(m.proxies, p)
 		addrs = append(addrs, p.Addr())
 	}
-	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.Name), coord.WithObserver(m.observe(r))}
+	observe := observer(m.Name, m.Checks)
+	observed := coord.WithObserver(func(e event.Event) {
+		if e.Kind == event.SessionOver {
+			m.over.Add(1)
+			r.rec.Note("%s: session over: %v", m.Name, e.Err)
+		}
+		observe(e)
+	})
+	opts := []coord.Option{coord.WithSessionTimeout(T), coord.WithIdentity(m.Name), observed}
 	if i%2 == 0 {
 		opts = append(opts, coord.WithTick(tick))
 	}
@@ -236,7 +233,7 @@ func (r *run) enlist(i int) (*member, error) {
 // site makes a client's site, of what all workers of this process share.
 func (r *run) site(name string, seed uint64) *site {
 	return &site{
-		root: strings.TrimSuffix(r.w.Path(""), "/"), seed: r.opts.Seed<<8 + seed,
+		root: r.w.Path(""), seed: r.opts.Seed<<8 + seed,
 		Site: workload.Site{Name: name, Rec: r.rec, Pace: pace, Calm: r.calm, Checks: checks{run: r}},
 	}
 }
@@ -257,29 +254,25 @@ func (c checks) Violated(format string, args ...any)          { c.run.tally.prob
 // allows for the delay of timers at that time.
 func (c checks) Late(w *workload.Worker, what string, by time.Duration, err error) {
 	c.run.tally.last("return after the context's end", by)
-	if lag := c.run.clock.lag(); by > promptly+lag {
+	if lag := c.run.lag(); by > promptly+lag {
 		c.run.tally.problem("%s: %s returned %v after its context ended, with %v; timers were late by %v", w.Name, what, by, err, lag)
 	}
 }
 
-func (m *member) observe(r *run) func(event.Event) {
+// observer counts what a client tells.
+func observer(client string, to workload.Checks) func(event.Event) {
+	counted := map[string]string{
+		event.SessionOver: "sessions over", event.Recovered: "creates found again",
+		event.StrayRemoved: "nodes made late, and removed",
+	}
 	return func(e event.Event) {
-		switch e.Kind {
-		case event.SessionOver:
-			m.over.Add(1)
-			r.rec.Note("%s: session over: %v", m.Name, e.Err)
-			r.tally.count("sessions over")
-		case event.Recovered:
-			m.found.Add(1)
-			r.tally.count("creates found again")
-		case event.StrayRemoved:
-			r.tally.count("nodes made late, and removed")
-		case event.Ended:
-			if errors.Is(e.Err, coord.ErrLost) {
-				r.tally.count("holds lost")
-			}
-		case event.NodeStranded:
-			r.tally.problem("%s: node %s stranded: %v", m.Name, e.Path, e.Err)
+		switch what, ok := counted[e.Kind]; {
+		case ok:
+			to.Count(what)
+		case e.Kind == event.NodeStranded:
+			to.Violated("%s: node %s stranded: %v", client, e.Path, e.Err)
+		case e.Kind == event.Ended && errors.Is(e.Err, coord.ErrLost):
+			to.Count("holds lost")
 		}
 	}
 }
@@ -297,29 +290,12 @@ func (m *member) close(ctx context.Context) error {
 // happens or the time is over, and returns how often it happened.
 func (m *member) inject(ctx context.Context, f proxy.Fault, within time.Duration) (fired int) {
 	var rules []*proxy.Rule
-	first := make(chan struct{}, len(m.proxies))
 	for _, p := range m.proxies {
-		rule := p.Inject(f)
-		rules = append(rules, rule)
+		rules = append(rules, p.Inject(f))
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	var waiting sync.WaitGroup
-	for _, rule := range rules {
-		waiting.Go(func() {
-			select {
-			case <-rule.First():
-				first <- struct{}{}
-			case <-ctx.Done():
-			}
-		})
-	}
-	select {
-	case <-first:
-	case <-ctx.Done():
-	}
-	cancel()
-	waiting.Wait()
+	await(ctx, within, func() bool {
+		return slices.ContainsFunc(rules, func(rule *proxy.Rule) bool { return rule.Fired() > 0 })
+	})
 	for _, rule := range rules {
 		rule.Remove()
 		fired += rule.Fired()

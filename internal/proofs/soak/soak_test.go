@@ -3,6 +3,7 @@ package soak
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/rpc"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/inspect"
 	"github.com/zkcoord/zkcoord/internal/proofs/history"
+	"github.com/zkcoord/zkcoord/internal/proofs/workload"
 	"github.com/zkcoord/zkcoord/internal/zktest"
 )
 
@@ -92,15 +94,16 @@ func TestALossThatIsSignalledAfterTheWindowIsAProblemUnlessTimersWereAsLate(t *t
 func TestTheRegisterRefusesTokensSmallerThanItHasSeen(t *testing.T) {
 	g, err := newRegister()
 	require.NoError(t, err)
-	t.Cleanup(g.close)
-	child, err := dialRegister(g.listener.Addr().String())
+	defer g.listener.Close()
+	child, err := rpc.Dial("tcp", g.listener.Addr().String())
 	require.NoError(t, err)
+	defer child.Close()
 	require.True(t, g.use("lock", 5))
-	require.True(t, child.use("lock", 5))
-	require.True(t, child.use("lock", 9))
+	require.True(t, remoteUse(child, "lock", 5))
+	require.True(t, remoteUse(child, "lock", 9))
 	require.False(t, g.use("lock", 8))
-	require.False(t, child.use("lock", 5))
-	require.True(t, child.use("other", 1))
+	require.False(t, remoteUse(child, "lock", 5))
+	require.True(t, remoteUse(child, "other", 1))
 	require.Equal(t, 2, g.rejected)
 	require.Zero(t, g.stale())
 	g.accepted["lock"] = append(g.accepted["lock"], 7)
@@ -126,12 +129,12 @@ func TestThePulseKnowsWhoWasGrantedSomethingAndTheLongestGap(t *testing.T) {
 func TestFaultsArePickedByWeight(t *testing.T) {
 	rng, picked := rand.New(rand.NewPCG(1, 1)), map[string]int{}
 	for range 10_000 {
-		picked[pick(rng, serverFaults, Options{Kills: true}.weight).kind]++
+		picked[workload.Pick(rng, serverFaults, Options{Kills: true}.weight).kind]++
 	}
 	require.Len(t, picked, len(serverFaults))
 	require.Greater(t, picked["followers killed"], picked["leaders killed"])
 	for range 10_000 {
-		require.NotContains(t, pick(rng, serverFaults, smoke.weight).kind, "killed")
+		require.NotContains(t, workload.Pick(rng, serverFaults, smoke.weight).kind, "killed")
 	}
 }
 
@@ -153,14 +156,4 @@ func TestTheEnvironmentSaysHowLongAndBySeed(t *testing.T) {
 	t.Setenv("SOAK_DURATION", "-1s")
 	_, err = fromEnvironment()
 	require.ErrorContains(t, err, "SOAK_DURATION")
-}
-
-func TestTheClockKnowsHowLateTimersWere(t *testing.T) {
-	var c clock
-	now := time.Now()
-	c.note(now, time.Second)
-	c.note(now, 2*clockStep)
-	require.Equal(t, time.Second, c.lag())
-	c.note(now.Add(clockWindow+1), 0)
-	require.Zero(t, c.lag())
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/zkcoord/zkcoord/coord"
@@ -28,9 +29,8 @@ func Campaign(w *Worker, c *coord.Client) bool {
 		return false
 	}
 	if Chance(w.Rand, 0.5) {
-		ctx, cancel := context.WithTimeout(term.Context(context.Background()), w.share(0, 1))
-		saying := &call{w: w, ctx: ctx, stop: cancel}
-		saying.end("Proclaim", term.Proclaim(ctx, []byte(w.Name+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
+		saying := w.within(term.Context(context.Background()), w.share(0, 1))
+		saying.end("Proclaim", term.Proclaim(saying.ctx, []byte(w.Name+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
 	}
 	stay(w, c, g)
 	w.release("Campaign", g.Release)
@@ -78,20 +78,33 @@ func Observe(w *Worker, c *coord.Client) bool {
 		asking.end("Leader", err, election.ErrNoLeader)
 		return err == nil && !l.None() || errors.Is(err, election.ErrNoLeader)
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, w.share(0.5, 5))
-	watching := &call{w: w, ctx: ctx, stop: cancel}
-	last, any := int64(0), false
+	return follow(w, "leaders observed", e.Observe, func(l election.Leader) []int64 {
+		if l.None() {
+			return nil
+		}
+		return []int64{l.Token}
+	})
+}
+
+// follow observes holders for a while, whose tokens never go back.
+func follow[V any](
+	w *Worker, counted string, observe func(context.Context) iter.Seq2[V, error], tokens func(V) []int64,
+) (any bool) {
+	watching, last := w.within(w.ctx, w.share(0.5, 5)), int64(0)
 	var failed error
-	for l, err := range e.Observe(ctx) {
+	for shown, err := range observe(watching.ctx) {
 		if failed = err; err != nil {
 			break
 		}
 		any = true
-		w.Count("leaders observed")
-		if !l.None() && l.Token < last {
-			w.Violated("%s: the election with token %d was shown after %d", w.Name, l.Token, last)
+		w.Count(counted)
+		for _, token := range tokens(shown) {
+			if token < last {
+				w.Violated("%s: the holder with token %d was shown after %d", w.Name, token, last)
+			}
+			last = max(last, token)
 		}
-		if last = max(last, l.Token); w.isCalm() {
+		if w.isCalm() {
 			break
 		}
 	}
@@ -111,7 +124,7 @@ func Keep(w *Worker, c *coord.Client) bool {
 		return false
 	}
 	op.End(history.OK, nil)
-	pause(w.ctx, w.hold(w.Rand), w.Calm)
+	Pause(w.ctx, w.hold(w.Rand), w.Calm)
 	end, opening := w.Rec.Call(w.Name, w.Key, history.Release, history.Of(op)), w.certain()
 	err = b.Remove(opening.ctx)
 	opening.end("Remove", err)

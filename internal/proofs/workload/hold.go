@@ -70,7 +70,7 @@ func stay[H history.Holder](w *Worker, c *coord.Client, g *history.Grant[H]) {
 	if w.look(g.Hold); writes && h.Err() != nil && Chance(w.Rand, 0.3) {
 		// A careless holder: only the token protects the resource.
 		w.Count("use after the loss")
-		pause(w.ctx, w.share(0, 1), w.Calm)
+		Pause(w.ctx, w.share(0, 1), w.Calm)
 		w.touch(g.Of.Key, h)
 	}
 }
@@ -134,7 +134,7 @@ func (w *Worker) readAllTheTime(c *coord.Client, h *coord.Hold) (stop func()) {
 		for ; ctx.Err() == nil; w.look(h) {
 			one, end := context.WithTimeout(ctx, w.Pace.Timeout/50)
 			_, _, _ = c.Get(one, h.Node())
-			pause(ctx, w.Pace.Timeout/100, nil)
+			Pause(ctx, w.Pace.Timeout/100, nil)
 			end()
 		}
 	})

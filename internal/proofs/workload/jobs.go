@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/once"
@@ -17,42 +17,17 @@ import (
 type Ledger struct {
 	Opts []once.Option
 
-	mu      sync.Mutex
-	last    int
-	ledgers map[*coord.Client]*once.Once
-}
-
-func (l *Ledger) open(w *Worker, c *coord.Client) *once.Once {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ledgers == nil {
-		l.ledgers = map[*coord.Client]*once.Once{}
-	}
-	if l.ledgers[c] == nil {
-		l.ledgers[c] = must(once.New(c, w.Key, l.Opts...))
-	}
-	return l.ledgers[c]
-}
-
-// pick chooses a job.
-func (l *Ledger) pick(w *Worker) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(0, l.last-w.Rand.IntN(3))
+	last    atomic.Int64
+	ledgers perClient[*once.Once]
 }
 
 // over notes that a job is not run any more.
-func (l *Ledger) over(job int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if job == l.last {
-		l.last++
-	}
-}
+func (l *Ledger) over(job int64) { l.last.CompareAndSwap(job, job+1) }
 
 // Do comes for a job, and if it is to run, runs it.
 func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
-	o, job := l.open(w, c), l.pick(w)
+	o := l.ledgers.of(c, func() *once.Once { return must(once.New(c, w.Key, l.Opts...)) })
+	job := max(0, l.last.Load()-w.Rand.Int64N(3))
 	w.items++
 	result := fmt.Sprint(w.Name, "-", w.items)
 	item := history.Item(fmt.Sprint(job))
@@ -93,7 +68,7 @@ func (l *Ledger) Do(w *Worker, c *coord.Client) bool {
 
 // end ends a run: mostly well, sometimes as failed, sometimes without a record,
 // as a crash does.
-func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job int) {
+func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job int64) {
 	how := w.Rand.Float64()
 	if how < 0.1 {
 		w.release("a run", g.Release)
@@ -119,13 +94,4 @@ func (l *Ledger) end(w *Worker, g *history.Grant[*once.Run], result []byte, job 
 }
 
 // Close deletes the nodes that the ledgers keep.
-func (l *Ledger) Close(ctx context.Context) (err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, o := range l.ledgers {
-		if e := o.Close(ctx); e != nil && !errors.Is(e, coord.ErrClosed) && !errors.Is(e, coord.ErrUnconfirmed) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
+func (l *Ledger) Close(ctx context.Context) error { return closeAll(ctx, &l.ledgers) }

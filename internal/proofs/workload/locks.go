@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/lock"
@@ -45,22 +44,12 @@ func Lock(w *Worker, c *coord.Client) bool {
 type Crowd struct {
 	Opts []lock.Option
 
-	mu      sync.Mutex
-	mutexes map[*coord.Client]*lock.Mutex
+	mutexes perClient[*lock.Mutex]
 }
 
 // Lock locks the mutex.
 func (r *Crowd) Lock(w *Worker, c *coord.Client) bool {
-	r.mu.Lock()
-	m := r.mutexes[c]
-	if m == nil {
-		m = must(lock.New(c, w.Key, r.Opts...))
-		if r.mutexes == nil {
-			r.mutexes = map[*coord.Client]*lock.Mutex{}
-		}
-		r.mutexes[c] = m
-	}
-	r.mu.Unlock()
+	m := r.mutexes.of(c, func() *lock.Mutex { return must(lock.New(c, w.Key, r.Opts...)) })
 	if w.tries() {
 		return occupy(w, c, history.Exclusive, "TryAcquire", m.TryAcquire)
 	}

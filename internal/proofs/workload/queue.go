@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/zkcoord/zkcoord/coord"
 	"github.com/zkcoord/zkcoord/coord/queue"
@@ -18,33 +17,15 @@ type Shop struct {
 	Full  int     // no worker puts an item while there are so many
 	Takes float64 // share of the items that are taken, rather than received
 
-	mu     sync.Mutex
-	queues map[*coord.Client]*queue.Queue
+	queues perClient[*queue.Queue]
 }
 
 func (s *Shop) open(w *Worker, c *coord.Client) *queue.Queue {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.queues == nil {
-		s.queues = map[*coord.Client]*queue.Queue{}
-	}
-	if s.queues[c] == nil {
-		s.queues[c] = must(queue.New(c, w.Key))
-	}
-	return s.queues[c]
+	return s.queues.of(c, func() *queue.Queue { return must(queue.New(c, w.Key)) })
 }
 
 // Close closes all the queues, even if their clients are closed.
-func (s *Shop) Close(ctx context.Context) (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.queues {
-		if e := q.Close(ctx); e != nil && !errors.Is(e, coord.ErrClosed) && !errors.Is(e, coord.ErrUnconfirmed) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
+func (s *Shop) Close(ctx context.Context) error { return closeAll(ctx, &s.queues) }
 
 // outcome says whether an operation took effect, by its error.
 func outcome(err error) history.Outcome {
@@ -151,12 +132,12 @@ func (w *Worker) receiveBatch(q *queue.Queue) bool {
 	finishing := w.mostlyCertain()
 	w.Flush()
 	err = q.AckBatch(finishing.ctx, items...)
+	how := history.OK
+	if err != nil {
+		how = history.Unknown // of each
+	}
 	for _, ack := range acks {
-		if err == nil {
-			ack.End(history.OK, nil)
-		} else {
-			ack.End(history.Unknown, err) // of this one
-		}
+		ack.End(how, err)
 	}
 	finishing.end("AckBatch", err, queue.ErrStale, coord.ErrUnconfirmed)
 	for _, g := range grants {

@@ -62,9 +62,10 @@ func ShareKeys(n int) Use {
 		}
 		s := must(shards.New(c, w.Key, opts...))
 		running, leaves, stay, step := w.call(), Chance(w.Rand, 0.5), w.hold(w.Rand), upTo(w.Rand, w.Pace.Step)+w.Pace.Step/10
-		calls := &standing{ops: map[string]*history.Op{}}
+		var calls sync.Map // acquisitions that may be under way, by lock: of every key that the member does not have
+		begin := func(lock string) { calls.Store(lock, w.Rec.Call(w.Name, lock, history.Exclusive)) }
 		for _, lock := range KeysOf(w.Key, n) {
-			calls.begin(w, lock)
+			begin(lock)
 		}
 		var began sync.Once
 		first := make(chan struct{})
@@ -76,7 +77,7 @@ func ShareKeys(n int) Use {
 			case <-ended.Done():
 				return
 			}
-			if pause(ended, stay, w.Calm); leaves {
+			if Pause(ended, stay, w.Calm); leaves {
 				leaving, cancel := context.WithTimeout(ended, 2*w.Pace.Timeout)
 				defer cancel()
 				_ = s.Leave(leaving)
@@ -89,61 +90,33 @@ func ShareKeys(n int) Use {
 				close(first)
 			})
 			lock := s.Line(key).Dir
-			g := history.Granted(calls.end(lock), h)
+			op, _ := calls.LoadAndDelete(lock)
+			g := history.Granted(op.(*history.Op), h)
 			w.Granted(w, h)
 			defer func() {
 				if g.Trusted() {
 					given(g)
 				}
-				calls.begin(w, lock)
+				begin(lock)
 			}()
 			for {
 				w.touch(lock, h)
 				w.look(h)
-				select {
-				case <-shards.Draining(ctx):
+				if isClosed(shards.Draining(ctx)) {
 					w.Count("keys drained")
 					return nil
-				default:
 				}
-				if !pause(ctx, step, shards.Draining(ctx)) && ctx.Err() != nil {
+				if !Pause(ctx, step, shards.Draining(ctx)) && ctx.Err() != nil {
 					return ctx.Err()
 				}
 			}
 		})
 		end()
 		ending.Wait()
-		for _, op := range calls.ops {
-			op.End(history.Failed, err)
+		for _, op := range calls.Range {
+			op.(*history.Op).End(history.Failed, err)
 		}
 		running.end("Run", err, coord.ErrUnconfirmed) // nil, too, if somebody has asked for the member
-		select {
-		case <-first:
-			return true
-		default:
-			return false
-		}
+		return isClosed(first)
 	}
-}
-
-// standing are the acquisitions of a member that may be under way: of every key
-// that it does not have.
-type standing struct {
-	mu  sync.Mutex
-	ops map[string]*history.Op
-}
-
-func (s *standing) begin(w *Worker, lock string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ops[lock] = w.Rec.Call(w.Name, lock, history.Exclusive)
-}
-
-// end returns the acquisition that ends.
-func (s *standing) end(lock string) *history.Op {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	op := s.ops[lock]
-	delete(s.ops, lock)
-	return op
 }

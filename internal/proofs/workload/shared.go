@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"path"
 	"strconv"
 
@@ -34,9 +33,8 @@ func Join(w *Worker, c *coord.Client) bool {
 		return false
 	}
 	if Chance(w.Rand, 0.3) {
-		ctx, cancel := context.WithTimeout(m.Context(context.Background()), w.share(0, 1))
-		setting := &call{w: w, ctx: ctx, stop: cancel}
-		setting.end("Set", m.Set(ctx, []byte(data+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
+		setting := w.within(m.Context(context.Background()), w.share(0, 1))
+		setting.end("Set", m.Set(setting.ctx, []byte(data+", again")), coord.ErrLost, coord.ErrReleased, coord.ErrUnconfirmed)
 	}
 	stay(w, c, grant)
 	w.release("a membership", grant.Release)
@@ -46,28 +44,12 @@ func Join(w *Worker, c *coord.Client) bool {
 // See follows the members of a group, who never go back in time.
 func See(w *Worker, c *coord.Client) bool {
 	g := must(group.New(c, w.Key+"/members"))
-	ctx, cancel := context.WithTimeout(w.ctx, w.share(0.5, 5))
-	watching := &call{w: w, ctx: ctx, stop: cancel}
-	last, any := int64(0), false
-	var failed error
-	for members, err := range g.Observe(ctx) {
-		if failed = err; err != nil {
-			break
-		}
-		any = true
-		w.Count("groups observed")
+	return follow(w, "groups observed", g.Observe, func(members []group.Member) (tokens []int64) {
 		for _, m := range members {
-			if m.Token < last {
-				w.Violated("%s: the member with token %d was shown after %d", w.Name, m.Token, last)
-			}
-			last = max(last, m.Token)
+			tokens = append(tokens, m.Token)
 		}
-		if w.isCalm() {
-			break
-		}
-	}
-	watching.end("Observe", failed)
-	return any
+		return tokens
+	})
 }
 
 // Count adds one to a shared counter.
@@ -76,14 +58,9 @@ func Count(w *Worker, c *coord.Client) bool {
 	op, adding := w.Rec.Call(w.Name, w.Key, history.Add), w.mostlyCertain()
 	w.Flush()
 	sum, err := n.Add(adding.ctx, 1)
-	switch adding.end("Add", err, coord.ErrUnconfirmed); {
-	case err == nil:
-		op.End(history.OK, nil, history.Sum(sum))
+	op.End(outcome(err), err, history.Sum(sum))
+	if adding.end("Add", err, coord.ErrUnconfirmed); err == nil {
 		w.Granted(w, nil)
-	case errors.Is(err, coord.ErrUnconfirmed):
-		op.End(history.Unknown, err)
-	default:
-		op.End(history.Failed, err)
 	}
 	closing := w.certain()
 	closing.end("Close", n.Close(closing.ctx), coord.ErrUnconfirmed)

@@ -119,11 +119,11 @@ func (w *Worker) Work(ctx context.Context, use Use) {
 		rest := upTo(w.Rand, w.Pace.Pause)
 		switch {
 		case !w.isCalm():
-			pause(ctx, rest, w.Calm)
+			Pause(ctx, rest, w.Calm)
 		case w.served():
-			pause(ctx, rest/5, nil)
+			Pause(ctx, rest/5, nil)
 		default:
-			pause(ctx, min(rest, calmly), nil)
+			Pause(ctx, min(rest, calmly), nil)
 		}
 	}
 }
@@ -156,8 +156,31 @@ func upTo(r *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(r.Float64() * float64(most))
 }
 
-// pause waits, and reports whether it was not ended early.
-func pause(ctx context.Context, d time.Duration, end <-chan struct{}) bool {
+// Times counts a fault that happened, or did not.
+func Times(happened bool) int {
+	if happened {
+		return 1
+	}
+	return 0
+}
+
+// Pick chooses by weight.
+func Pick[F any](r *rand.Rand, all []F, weight func(F) int) F {
+	sum := 0
+	for _, f := range all {
+		sum += weight(f)
+	}
+	n := r.IntN(sum)
+	for _, f := range all {
+		if n -= weight(f); n < 0 {
+			return f
+		}
+	}
+	return all[0]
+}
+
+// Pause waits, and reports whether it was not ended early.
+func Pause(ctx context.Context, d time.Duration, end <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -167,6 +190,40 @@ func pause(ctx context.Context, d time.Duration, end <-chan struct{}) bool {
 	case <-ctx.Done():
 	}
 	return false
+}
+
+// perClient has an object of a recipe for each client, which all its workers
+// share.
+type perClient[T any] struct {
+	mu  sync.Mutex
+	all map[*coord.Client]T
+}
+
+// of returns the client's object, which open makes for the first that asks.
+func (p *perClient[T]) of(c *coord.Client, open func() T) T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one, ok := p.all[c]
+	if !ok {
+		if p.all == nil {
+			p.all = map[*coord.Client]T{}
+		}
+		one = open()
+		p.all[c] = one
+	}
+	return one
+}
+
+// closeAll closes all objects, even if their clients are closed.
+func closeAll[T interface{ Close(context.Context) error }](ctx context.Context, p *perClient[T]) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.all {
+		if e := one.Close(ctx); !errors.Is(e, coord.ErrClosed) && !errors.Is(e, coord.ErrUnconfirmed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // must is for constructors that cannot fail here.
@@ -229,8 +286,8 @@ func (c *call) cancelled(after time.Duration) *call {
 
 // certain begins a call that is not given up half-way.
 func (w *Worker) certain() *call {
-	c := &call{w: w, must: true}
-	c.ctx, c.stop = context.WithTimeout(context.WithoutCancel(w.ctx), w.Pace.Certain)
+	c := w.within(context.WithoutCancel(w.ctx), w.Pace.Certain)
+	c.must = true
 	return c
 }
 
@@ -259,6 +316,13 @@ func (c *call) untilCalm() *call {
 			}
 		}()
 	}
+	return c
+}
+
+// within begins a call that is given up after d, or with ctx.
+func (w *Worker) within(ctx context.Context, d time.Duration) *call {
+	c := &call{w: w}
+	c.ctx, c.stop = context.WithTimeout(ctx, d)
 	return c
 }
 

@@ -16,26 +16,20 @@ import (
 func TestMain(m *testing.M) { zktest.Main(m) }
 
 // pretended is a hold that lasts until it is released.
-type pretended struct{ done chan struct{} }
-
-func pretend() *pretended { return &pretended{make(chan struct{})} }
-
-func (p *pretended) Done() <-chan struct{} { return p.done }
-func (p *pretended) Deadline() time.Time   { return time.Now().Add(time.Hour) }
-
-func (p *pretended) Err() error {
-	select {
-	case <-p.done:
-		return errors.New("released")
-	default:
-		return nil
-	}
+type pretended struct {
+	ctx context.Context
+	end context.CancelCauseFunc
 }
 
-func (p *pretended) Release(context.Context) error {
-	close(p.done)
-	return nil
+func pretend() *pretended {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &pretended{ctx, end}
 }
+
+func (p *pretended) Done() <-chan struct{}         { return p.ctx.Done() }
+func (p *pretended) Err() error                    { return context.Cause(p.ctx) }
+func (p *pretended) Deadline() time.Time           { return time.Now().Add(time.Hour) }
+func (p *pretended) Release(context.Context) error { p.end(errors.New("released")); return nil }
 
 func write(t *testing.T, w *Worker, token int64) *history.Grant[*pretended] {
 	t.Helper()
@@ -92,4 +86,16 @@ func TestNodesAreToldOfUnderTheKeysOfTheirRecipes(t *testing.T) {
 		require.Equal(t, key, KeyOf("/shards", node))
 		require.Equal(t, "/shards", RecipeAt(key))
 	}
+}
+
+func TestTheClockKnowsHowLateTimersWere(t *testing.T) {
+	begin := time.Now()
+	c := Clock{due: begin}
+	c.note(begin.Add(time.Second))
+	c.note(c.due.Add(2 * Beat))
+	c.note(c.due)
+	require.Equal(t, time.Second, c.Worst(begin))
+	require.Equal(t, 2*Beat, c.Worst(begin.Add(time.Second)))
+	require.Zero(t, c.Worst(c.due))
+	require.Equal(t, 2*time.Second+time.Second+2*Beat, c.Slack(begin))
 }
