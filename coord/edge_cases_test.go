@@ -165,8 +165,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		require.NoError(b, inspect.Revoke(b.Context(), admin, "/d/n"))
 		cl := <-joined
 		require.Equal(b, [2]int{1, 1}, [2]int{lost.Fired(), late.Fired()})
-		h, err := cl.Turn(b.Context(), nil)
-		require.NoError(b, err)
+		h := b.hold(cl.Turn(b.Context(), nil))
 		<-h.Revoked()
 		require.NoError(b, h.Release(b.Context()))
 		require.Zero(b, b.owned(c.SessionID()))
@@ -179,8 +178,9 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		undeletable := coord.WithACL("world:anyone:cr")
 		c := b.Open(undeletable)
 		var refused *coord.TxnError
-		h := b.acquire(c)
-		err := b.release(b.Context(), c, h, coord.CheckOp("/", -1))
+		h, err := c.Acquire(b.Context(), mutex, first)
+		require.NoError(b, err)
+		err = b.release(b.Context(), c, h, coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.NotErrorAs(b, err, &refused)
 
@@ -201,13 +201,12 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 func TestAContextsErrorStaysVisibleBesideItsCause(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, shutdown := b.Open(), errors.New("shutting down")
-		h := b.acquire(c)
+		b.acquire(c)
 		ctx, cancel := context.WithCancelCause(b.Context())
 		time.AfterFunc(time.Second, func() { cancel(shutdown) })
 		_, err := c.Acquire(ctx, mutex, coord.First)
 		require.ErrorIs(b, err, context.Canceled)
 		require.ErrorIs(b, err, shutdown)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
@@ -232,19 +231,14 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 		c, other, kazoo := b.Open(), b.Open(), b.Open(coord.WithDialect(coord.Kazoo))
 		line := coord.Line{Dir: "/line"}
 		for _, kinds := range [][2]string{{"lock", "write"}, {"one", "lock"}, {"lock", "two"}, {"one", "two"}} {
-			h, err := c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First)
-			require.NoError(b, err)
-			require.ErrorIs(b, coordtest.Err(other.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)), coord.ErrBusy)
-			_, err = kazoo.TryAcquire(b.Context(), coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
-			require.ErrorIs(b, err, coord.ErrForeign)
-			waiting := startAcquire(b.Bubble, func(ctx context.Context) (*coord.Hold, error) {
-				return other.Acquire(ctx, coord.Spec{Line: line, Kind: kinds[1]}, coord.First)
-			})
+			wanted := coord.Spec{Line: line, Kind: kinds[1]}
+			h := b.hold(c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
+			require.ErrorIs(b, coordtest.Err(other.TryAcquire(b.Context(), wanted, coord.First)), coord.ErrBusy)
+			require.ErrorIs(b, coordtest.Err(kazoo.TryAcquire(b.Context(), wanted, coord.First)), coord.ErrForeign)
+			waiting := b.startAcquire(acquiring(other, wanted, coord.First))
 			require.Empty(b, waiting)
 			require.NoError(b, h.Release(b.Context()))
-			next := <-waiting
-			require.NoError(b, next.err)
-			require.NoError(b, next.hold.Release(b.Context()))
+			require.NoError(b, b.granted(waiting).Release(b.Context()))
 		}
 	})
 }
@@ -253,8 +247,7 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		name, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/a"})
-		require.NoError(b, err)
+		name := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/a"}))
 		inside := name.Context(b.Context())
 		held, is := coord.HeldIn(inside, c, "/d/a")
 		require.True(b, is)
@@ -265,22 +258,15 @@ func TestAHoldOfAnotherLineOfTheDirectoryIsNotThisOne(t *testing.T) {
 		require.NoError(b, h.Release(b.Context()))
 		require.NoError(b, name.Release(b.Context()))
 
-		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
-		require.NoError(b, err)
+		shared := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"other"}}, Kind: "shared"})
 		foreign := coord.Spec{Line: coord.Line{Dir: "/e", Kinds: []string{"foreign"}}, Kind: "foreign", Exclusive: true}
 		require.NotErrorIs(b, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), foreign, coord.First)), coord.ErrInvalid)
-		require.NoError(b, shared.Release(b.Context()))
 	})
 }
 
 func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		stranded := make(chan event.Event, 10)
-		c := b.Open(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.NodeStranded {
-				stranded <- e
-			}
-		}))
+		c, stranded := b.hearing(event.NodeStranded)
 		h := b.acquire(c)
 		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(systemError))
 		err := h.Release(b.Context())
@@ -299,15 +285,12 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 		c, reentrant := b.Open(), mutex
 		reentrant.Reentrant = true
 		ctx, cancel := context.WithCancel(b.Context())
-		h, err := c.Acquire(ctx, reentrant, coord.First)
-		require.NoError(b, err)
+		h := b.hold(c.Acquire(ctx, reentrant, coord.First))
 		inside := h.Context(ctx)
-		nested, err := c.Acquire(inside, reentrant, coord.First)
-		require.NoError(b, err)
+		nested := b.hold(c.Acquire(inside, reentrant, coord.First))
 		require.NoError(b, nested.Release(b.Context()))
 		cancel()
 		require.ErrorIs(b, coordtest.Err(c.Acquire(inside, reentrant, coord.First)), context.Canceled)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 

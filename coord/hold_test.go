@@ -21,8 +21,7 @@ import (
 
 func TestAHoldsContextEndsWithItAndSaysWhy(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		ctx := h.Context(b.Context())
 		require.NoError(t, ctx.Err())
 		require.NoError(t, b.Server.ExpireSession(h.Session()))
@@ -40,8 +39,7 @@ func TestAHoldsContextEndsWithItAndSaysWhy(t *testing.T) {
 
 func TestAHoldsContextEndsWithItsParent(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		_, h := b.holder()
 		parent, cancel := context.WithCancel(b.Context())
 		ctx := h.Context(parent)
 		cancel()
@@ -56,12 +54,10 @@ func TestTheContextOfTheAcquireDoesNotEndTheHold(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		h, err := c.Acquire(ctx, mutex, first)
-		require.NoError(t, err)
+		h := b.hold(c.Acquire(ctx, mutex, first))
 		time.Sleep(time.Minute)
 		cancel()
 		require.NoError(t, h.Err())
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -99,16 +95,13 @@ func TestATxnOfALostHoldWritesNothing(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrNodeDeleted)
 		require.ErrorIs(t, h.Err(), coord.ErrLost)
 		late.Remove()
-		data, _, err := c.Get(b.Context(), "/report")
-		require.NoError(t, err)
-		require.Equal(t, "mine", string(data))
+		require.Equal(t, "mine", b.data("/report"))
 	})
 }
 
 func TestATxnNamesTheOperationThatFailed(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		_, h := b.holder()
 		_, err := h.Txn(b.Context(), coord.CreateOp("/a", nil), coord.SetOp("/missing", nil, -1))
 		var failed *coord.TxnError
 		require.ErrorAs(t, err, &failed)
@@ -116,10 +109,7 @@ func TestATxnNamesTheOperationThatFailed(t *testing.T) {
 		require.Equal(t, "/missing", failed.Path)
 		require.ErrorIs(t, err, coord.ErrNoNode)
 		require.NoError(t, h.Err())
-		_, exists, err := c.Exists(b.Context(), "/a")
-		require.NoError(t, err)
-		require.False(t, exists)
-		require.NoError(t, h.Release(b.Context()))
+		require.False(t, b.exists("/a"))
 	})
 }
 
@@ -130,9 +120,7 @@ func TestATxnWithALostReplyIsUnconfirmed(t *testing.T) {
 		err := c.Create(b.Context(), "/a", nil)
 		require.Equal(t, 1, lost.Fired())
 		require.ErrorIs(t, err, coord.ErrUnconfirmed)
-		_, exists, err := c.Exists(b.Context(), "/a")
-		require.NoError(t, err)
-		require.True(t, exists)
+		require.True(t, b.exists("/a"))
 	})
 }
 
@@ -202,7 +190,6 @@ func TestRevokeAndWaitDeletesByForceAfterTheAgreedTime(t *testing.T) {
 		h = b.acquire(c)
 		require.ErrorIs(t, coordtest.Err(inspect.RevokeAndWait(b.Within(time.Second), admin, h.Node(), 0)), context.DeadlineExceeded)
 		require.NoError(t, h.Err())
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -213,8 +200,7 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 		again.Reentrant = true
 		h := b.acquire(c, again)
 		ctx := h.Context(b.Context())
-		inner, err := c.Acquire(ctx, again, first)
-		require.NoError(t, err)
+		inner := b.hold(c.Acquire(ctx, again, first))
 		require.NoError(t, h.Release(b.Context()))
 		require.NoError(t, inner.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
@@ -227,14 +213,9 @@ func TestNestedHandlesShareTheNode(t *testing.T) {
 
 func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		stranded := make(chan event.Event, 1)
 		admin := b.Open(coord.WithAuth("digest", "admin:secret"), coord.WithACL("world:anyone:rc", "auth::cdrwa"))
 		require.NoError(t, admin.Create(b.Context(), "/lock", nil))
-		c := b.Open(coord.WithObserver(func(e event.Event) {
-			if e.Kind == event.NodeStranded {
-				stranded <- e
-			}
-		}))
+		c, stranded := b.hearing(event.NodeStranded)
 		h := b.acquire(c)
 		err := h.Release(b.Context())
 		require.ErrorIs(t, err, coord.ErrNoAuth)
@@ -245,17 +226,14 @@ func TestANodeThatMayNotBeDeletedIsReported(t *testing.T) {
 
 func TestAChrootIsPrefixedToEverythingAndNeverShown(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		plain := b.Open()
+		b.Open()
 		c, err := coord.Open(b.Context(), b.Server.ConnectString()+"/apps/one", coord.WithSessionTimeout(T), coord.WithDialer(b.Server.DialContext))
 		require.NoError(t, err)
 		h := b.acquire(c)
 		require.Regexp(t, `^/lock/_c_`, h.Node())
-		_, exists, err := plain.Exists(b.Context(), "/apps/one"+h.Node())
-		require.NoError(t, err)
-		require.True(t, exists)
+		require.True(t, b.exists("/apps/one"+h.Node()))
 		_, _, err = c.Get(b.Context(), "/missing")
 		require.ErrorContains(t, err, "get /missing:")
-		require.NoError(t, h.Release(b.Context()))
 		b.Close(c)
 	})
 }
@@ -292,8 +270,7 @@ func TestObserversHearOfAClaimsLife(t *testing.T) {
 
 func TestCallsOfAClosedClientFailAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		b.Close(c)
 		require.ErrorIs(t, h.Err(), coord.ErrLost)
 		require.ErrorIs(t, h.Err(), coord.ErrClosed)
@@ -310,27 +287,23 @@ func TestAnExclusiveClaimMadeByATransactionHasAToken(t *testing.T) {
 		c := b.Open()
 		require.NoError(t, c.EnsureDir(b.Context(), "/names"))
 		require.NoError(t, c.Create(b.Context(), "/count", nil))
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{
+		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{
 			Path: "/names/one", Exclusive: true, With: []coord.Op{coord.SetOp("/count", nil, -1)},
-		})
-		require.NoError(t, err)
+		}))
 		stat, _, err := c.Exists(b.Context(), h.Node())
 		require.NoError(t, err)
 		require.Equal(t, stat.Czxid, h.Token())
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
 func TestATransactionThatMayNotCheckTheOwnNodeIsRefusedAndTheHoldGoesOn(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithACL("world:anyone:cdwa"))
-		h, _, err := c.Stand(b.Context(), coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true})
-		require.NoError(t, err)
-		_, err = h.Txn(b.Context(), coord.CreateOp("/made", nil))
+		h := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true})
+		_, err := h.Txn(b.Context(), coord.CreateOp("/made", nil))
 		require.ErrorIs(t, err, coord.ErrNoAuth)
 		require.NotErrorIs(t, err, coord.ErrLost)
 		require.NoError(t, h.Err())
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -345,20 +318,17 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c, other := b.Open(), b.Open()
-				require.NoError(b, c.EnsureDir(b.Context(), "/d"))
-				h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}})
-				require.NoError(b, err)
-				require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
-				ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
-					zkembed.ReplyError(zkembed.CodeSessionExpired))
-				err = do(b, c, h)
-				require.Equal(b, 1, ended.Fired())
-				require.ErrorIs(b, err, coord.ErrLost)
-				require.ErrorIs(b, err, coord.ErrSessionExpired)
-			})
+		runInBubble(t, name, func(b bubble) {
+			c, other := b.Open(), b.Open()
+			require.NoError(b, c.EnsureDir(b.Context(), "/d"))
+			h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}}))
+			require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
+			ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
+				zkembed.ReplyError(zkembed.CodeSessionExpired))
+			err := do(b, c, h)
+			require.Equal(b, 1, ended.Fired())
+			require.ErrorIs(b, err, coord.ErrLost)
+			require.ErrorIs(b, err, coord.ErrSessionExpired)
 		})
 	}
 }
@@ -391,8 +361,7 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 // not know the node.
 func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		nested, err := h.Nest(func() {})
 		require.NoError(t, err)
 		require.NoError(t, h.Release(b.Context()))

@@ -25,7 +25,7 @@ func increment(data []byte, _ coord.Stat) ([]byte, error) {
 }
 
 func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		var changing sync.WaitGroup
 		for range 4 {
 			c := b.Open()
@@ -38,16 +38,14 @@ func TestChangesOfARecordByManyAtTheSameTimeAllCount(t *testing.T) {
 			}
 		}
 		changing.Wait()
-		data, _, err := b.Open().Get(b.Context(), "/a/counter")
-		require.NoError(b, err)
-		require.Equal(b, "20", string(data))
+		require.Equal(b, "20", b.data("/a/counter"))
 	})
 }
 
 // A record that this process watches is not read again, unless nothing would be
 // written.
 func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		record := recipe.NewRecord(c, "/r")
 		require.NoError(b, record.Change(b.Context(), c.Txn, increment))
@@ -55,10 +53,10 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 			_, _, err := record.Look(v, nil)
 			return err == nil, err
 		}))
-		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, requests(b, c, func() {
+		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 1}, b.asked(c, func() {
 			require.NoError(b, record.Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
 		}))
-		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpNotify: 1}, requests(b, c, func() {
+		require.Equal(b, zkembed.Counts{zkembed.OpMulti: 1, zkembed.OpNotify: 1}, b.asked(c, func() {
 			require.NoError(b, record.Change(b.Context(), c.Txn, increment))
 		}))
 	})
@@ -67,7 +65,7 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 // A client does not know what became of its change, and says so; an ExactlyOnce
 // finds out.
 func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		once, err := c.ExactlyOnce("/once")
 		require.NoError(b, err)
@@ -81,31 +79,26 @@ func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 			require.ErrorIs(b, record.Change(b.Context(), write, increment), want)
 			require.Equal(b, 1, lost.Fired())
 		}
-		data, _, err := c.Get(b.Context(), "/counter")
-		require.NoError(b, err)
-		require.Equal(b, "3", string(data))
+		require.Equal(b, "3", b.data("/counter"))
 		require.NoError(b, once.Close(b.Context()))
 	})
 }
 
 func TestWhoHasLostItsHoldDoesNotChangeARecord(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		h, err := c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First)
-		require.NoError(b, err)
+		h := b.hold(c.Acquire(b.Context(), coord.Spec{Line: inspect.LockLine("/lock"), Kind: "lock"}, coord.First))
 		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, increment))
 		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), h.Txn, func(data []byte, stat coord.Stat) ([]byte, error) {
 			require.NoError(b, admin.Delete(b.Context(), h.Node(), -1))
 			return increment(data, stat)
 		}), coord.ErrLost)
-		data, _, err := admin.Get(b.Context(), "/r")
-		require.NoError(b, err)
-		require.Equal(b, "1", string(data))
+		require.Equal(b, "1", b.data("/r"))
 	})
 }
 
 func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.Create(b.Context(), "/r", []byte("as it is")))
 		no := errors.New("no")
@@ -120,7 +113,7 @@ func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
 // A record, and a directory, may be made, deleted and made again while one
 // looks at them.
 func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		watch := func(look func(v *coord.View) (string, error)) <-chan []string {
 			return coordtest.Go(func() []string {
@@ -155,7 +148,7 @@ func TestALookSeesARecordAndADirectoryComeAndGo(t *testing.T) {
 }
 
 func TestALookMakesARecordThatIsMissing(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		c := b.Open()
 		var data []byte
 		require.NoError(b, c.Wait(b.Context(), func(v *coord.View) (done bool, err error) {
@@ -168,7 +161,7 @@ func TestALookMakesARecordThatIsMissing(t *testing.T) {
 
 // A session comes back, a hold does not.
 func TestRetryMakesNoCallAgainForALostHold(t *testing.T) {
-	coordtest.InBubble(t, func(b coordtest.Bubble) {
+	inBubble(t, func(b bubble) {
 		calls := 0
 		err := b.Open().Retry(b.Context(), func(context.Context) error {
 			if calls++; calls > 1 {
@@ -185,8 +178,7 @@ var parted = coord.Spec{Line: coord.Line{Dir: "/parts"}, Kind: "whole", Exclusiv
 // whole is a hold with a part.
 func (b bubble) whole(c *coord.Client) *coord.Hold {
 	b.Helper()
-	h, err := c.Acquire(b.Context(), parted, coord.First)
-	require.NoError(b, err)
+	h := b.hold(c.Acquire(b.Context(), parted, coord.First))
 	require.NoError(b, h.Attach(b.Context(), "/parts/part", nil))
 	require.Equal(b, 2, b.owned(h.Session()))
 	return h
@@ -211,19 +203,17 @@ func TestAPartGoesWithItsHoldHoweverThatEnds(t *testing.T) {
 		},
 	}
 	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c := b.Open()
-				h := b.whole(c)
-				time.Sleep(time.Second) // until the own watches are set
-				require.NoError(t, end(b, c, h))
-				time.Sleep(time.Second)
-				if name == "the part" {
-					require.NoError(t, h.Err(), "the part is gone and not the whole")
-					require.NoError(t, h.Release(b.Context()))
-				}
-				require.Zero(t, b.owned(h.Session()))
-			})
+		runInBubble(t, name, func(b bubble) {
+			c := b.Open()
+			h := b.whole(c)
+			time.Sleep(time.Second) // until the own watches are set
+			require.NoError(b, end(b, c, h))
+			time.Sleep(time.Second)
+			if name == "the part" {
+				require.NoError(b, h.Err(), "the part is gone and not the whole")
+				require.NoError(b, h.Release(b.Context()))
+			}
+			require.Zero(b, b.owned(h.Session()))
 		})
 	}
 }
@@ -249,18 +239,13 @@ func TestARequestForAPartIsOneForTheHold(t *testing.T) {
 		case <-time.After(time.Second):
 			require.Fail(t, "nobody has told the holder")
 		}
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
 func TestAPartIsNotMadeForAHoldThatIsLost(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c, admin := b.Open(), b.Open()
-		h, err := c.Acquire(b.Context(), parted, coord.First)
-		require.NoError(t, err)
-		b.Server.Inject(zkembed.Match{Session: h.Session()}, zkembed.DelayEvents(T))
-		require.NoError(t, inspect.Break(b.Context(), admin, h.Node()))
-		require.NoError(t, h.Err(), "it does not know")
+		h := b.acquire(b.Open(), parted)
+		b.breakUnawares(h)
 		require.ErrorIs(t, h.Attach(b.Context(), "/", nil), coord.ErrInvalid, "it has no name of its own")
 		require.ErrorIs(t, h.Attach(b.Context(), "/parts/part", nil), coord.ErrLost)
 		require.Zero(t, b.owned(h.Session()))
@@ -285,13 +270,11 @@ func TestOnlyALeaderHasANotice(t *testing.T) {
 func TestAPartOfAHoldThatEndsWithItsConnectionIsNotTriedForEver(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())
-		h, err := c.Acquire(b.Context(), parted, coord.First)
-		require.NoError(b, err)
+		h := b.hold(c.Acquire(b.Context(), parted, coord.First))
 		lost := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1}, zkembed.Drop())
-		err = h.Attach(b.Context(), "/parts/part", nil)
+		err := h.Attach(b.Context(), "/parts/part", nil)
 		require.Equal(b, 1, lost.Fired())
 		require.ErrorIs(b, err, coord.ErrLost)
-		require.NoError(b, h.Release(b.Context()))
 	})
 }
 
@@ -300,9 +283,7 @@ func (b bubble) inGroup(c *coord.Client, n int) (*recipe.Group, []*coord.Hold) {
 	b.Helper()
 	var holds []*coord.Hold
 	for i := range n {
-		h, _, err := c.Stand(b.Context(), coord.Spec{Line: groupLine(i), Kind: "member"})
-		require.NoError(b, err)
-		holds = append(holds, h)
+		holds = append(holds, b.stand(c, coord.Spec{Line: groupLine(i), Kind: "member"}))
 	}
 	return recipe.NewGroup(holds[0], holds[1:]...), holds
 }
@@ -332,7 +313,6 @@ func TestAGroupEndsWithTheFirstOfItsMembers(t *testing.T) {
 			}
 		}
 		require.ErrorIs(t, g.Err(), coord.ErrNodeDeleted, "the loss is told also afterwards")
-		b.Close(c)
 	})
 }
 
@@ -347,7 +327,6 @@ func TestAGroupEndsWithTheTrustWindowAtOnceAlsoAfterAPause(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		require.ErrorIs(t, g.Err(), coord.ErrWindowOver)
 		b.Server.Heal()
-		b.Close(c)
 	})
 }
 
@@ -363,7 +342,6 @@ func TestAGroupsContextCarriesEveryMember(t *testing.T) {
 		}
 		require.NoError(t, g.Release(b.Context()))
 		<-ctx.Done()
-		b.Close(c)
 	})
 }
 
@@ -388,7 +366,6 @@ func TestAGroupIsAskedForWhenAMemberIs(t *testing.T) {
 			t.Fatal("a release is no request")
 		case <-time.After(time.Minute):
 		}
-		b.Close(c)
 	})
 }
 
@@ -403,7 +380,6 @@ func TestAGroupReportsEveryReleaseThatFailed(t *testing.T) {
 		require.Regexp(t, `^release /.*; release /`, err.Error())
 		require.Equal(t, before+3, b.Server.Counts()[zkembed.OpDelete])
 		require.ErrorIs(t, holds[0].Err(), coord.ErrReleased)
-		b.Close(c)
 	})
 }
 
@@ -436,14 +412,12 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, inspect.Break(b.Context(), c, fourth.Node()))
 		require.ErrorIs(t, coordtest.Err(fourth.Listed(b.Context())), coord.ErrNodeDeleted)
-		b.Close(c)
 	})
 }
 
 func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		g := recipe.NewGroup(h, slices.Repeat([]*coord.Hold{h}, 1<<16)...)
 		asked := g.Revoked()
 		require.NoError(b, inspect.Revoke(b.Context(), c, h.Node()))
@@ -454,6 +428,5 @@ func TestAGroupOfAnySizeReportsARequestForAMember(t *testing.T) {
 			require.Fail(b, "not told")
 		}
 		require.NoError(b, g.Release(b.Context()))
-		b.Close(c)
 	})
 }

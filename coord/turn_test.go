@@ -3,7 +3,6 @@ package coord_test
 import (
 	"context"
 	"path"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,15 +20,13 @@ import (
 // A caller that wants a wait to end may leave the claim from elsewhere.
 func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, _ := b.holder()
 		claim, err := c.Join(b.Context(), mutex)
 		require.NoError(t, err)
 		ended := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
 		synctest.Wait()
 		require.NoError(t, claim.Leave(b.Context()))
 		require.ErrorIs(t, <-ended, coord.ErrReleased)
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -79,8 +76,6 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 	})
 }
 
-// joined returns a claim that is first in line, and was listed along with its
-// create.
 // joining makes a claim.
 type joining func(context.Context, *coord.Client) (*coord.Claim, error)
 
@@ -94,6 +89,8 @@ func ofName(path string) joining {
 	}
 }
 
+// joined returns a claim that is first in line, and was listed along with its
+// create.
 func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	b.Helper()
 	require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
@@ -115,7 +112,6 @@ func TestF53AClaimWhoseNodeWasBrokenSinceTheJoinHasNoTurn(t *testing.T) {
 		synctest.Wait() // the news has come
 		require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), first)), coord.ErrNodeDeleted)
 		require.NoError(b, h.Err())
-		b.Close(c, other)
 	})
 }
 
@@ -143,7 +139,6 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 			require.ErrorIs(b, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrNodeDeleted)
 			require.Equal(b, 1, late.Fired())
 			require.NoError(b, h.Err())
-			b.Close(c, other)
 		})
 	}
 }
@@ -174,7 +169,6 @@ func TestAClaimThatWaitsForItsWindowLooksAgainBeforeItHolds(t *testing.T) {
 		require.ErrorIs(b, <-granted, coord.ErrNodeDeleted)
 		require.Equal(b, 2, unwatched.Fired())
 		require.NoError(b, h.Err())
-		b.Close(c, other)
 	})
 }
 
@@ -183,16 +177,12 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
-		before := b.Server.SessionCounts(c.SessionID())
-		claim := b.joined(c, inLine(mutex))
-		time.Sleep(time.Second)
-		h, err := claim.Turn(b.Context(), first)
-		require.NoError(b, err)
-		time.Sleep(time.Second)
-		require.Equal(b, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1},
-			b.Server.SessionCounts(c.SessionID()).Since(before))
-		require.NoError(b, h.Release(b.Context()))
-		b.Close(c)
+		require.Equal(b, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}, b.asked(c, func() {
+			claim := b.joined(c, inLine(mutex))
+			time.Sleep(time.Second)
+			b.hold(claim.Turn(b.Context(), first))
+			time.Sleep(time.Second)
+		}))
 	})
 }
 
@@ -248,9 +238,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			const around = "_c_0-lock-0000000007"
 			c, other := b.Open(coord.WithDialect(dialect), coord.WithHeld(around)), b.Open(coord.WithDialect(dialect))
 			at := func(c *coord.Client, ctx context.Context, dir string) *coord.Hold {
-				h, err := c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First)
-				require.NoError(b, err)
-				return h
+				return b.hold(c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
 			}
 			under := func(dir string) []string {
 				all, err := inspect.Contenders(b.Context(), other, dir)
@@ -279,11 +267,8 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 func TestDataOfOnesOwnAreNotAddedTo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.WithHeld("_c_0-lock-0000000007"))
-		h, err := c.AcquireName(b.Context(), coord.NameSpec{Path: "/name", Data: []byte("mine")})
-		require.NoError(b, err)
-		data, _, err := c.Get(b.Context(), h.Node())
-		require.NoError(b, err)
-		require.Equal(b, "mine", string(data))
+		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/name", Data: []byte("mine")}))
+		require.Equal(b, "mine", b.data(h.Node()))
 		require.NoError(b, h.Release(b.Context()))
 		require.ErrorIs(b, coordtest.Err(coord.Open(b.Context(), b.Server.ConnectString(), coord.WithHeld("a/b"))), coord.ErrInvalid)
 	})
@@ -293,14 +278,12 @@ func TestAnExclusiveClaimInsideOfASharedHoldOfTheSameLineIsRefused(t *testing.T)
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		line := coord.Line{Dir: "/lock", Kinds: []string{"read", "write"}}
-		shared, _, err := c.Stand(b.Context(), coord.Spec{Line: line, Kind: "read"})
-		require.NoError(t, err)
+		shared := b.stand(c, coord.Spec{Line: line, Kind: "read"})
 		for _, reentrant := range []bool{false, true} {
 			write := coord.Spec{Line: line, Kind: "write", Exclusive: true, Reentrant: reentrant}
 			require.ErrorIs(t, coordtest.Err(c.Acquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
 			require.ErrorIs(t, coordtest.Err(c.TryAcquire(shared.Context(b.Context()), write, coord.First)), coord.ErrInvalid)
 		}
-		require.NoError(t, shared.Release(b.Context()))
 	})
 }
 
@@ -308,18 +291,9 @@ func TestAnUnlistedClaimHoldsAtOnceForOneRequest(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}
-		first, _, err := c.Stand(b.Context(), spec)
-		require.NoError(t, err)
-		before := b.Server.SessionCounts(c.SessionID())
-		second, _, err := c.Stand(b.Context(), spec)
-		require.NoError(t, err)
-		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.Server.SessionCounts(c.SessionID()).Since(before))
-		line, err := c.Children(b.Context(), "/group")
-		require.NoError(t, err)
-		require.Len(t, line, 2)
-		require.NoError(t, first.Release(b.Context()))
-		require.NoError(t, second.Release(b.Context()))
-		b.Close(c)
+		b.stand(c, spec)
+		require.Equal(t, zkembed.Counts{zkembed.OpCreate: 1}, b.asked(c, func() { b.stand(c, spec) }))
+		require.Equal(t, 2, b.children("/group"))
 	})
 }
 
@@ -332,24 +306,6 @@ func TestAnUnlistedClaimIsRefusedNearTheEndOfTheSequenceNumbers(t *testing.T) {
 		require.ErrorIs(t, err, coord.ErrSequenceExhausted)
 		time.Sleep(time.Second)
 		require.Zero(t, b.owned(c.SessionID()))
-		b.Close(c)
-	})
-}
-
-func TestATransactionTooLargeForAServerIsRefusedBeforeItIsSent(t *testing.T) {
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		id := c.SessionID()
-		require.NoError(t, c.EnsureDir(b.Context(), "/d"))
-		check := coord.CheckOp("/"+strings.Repeat("d", 76), -1) // 94 bytes each, besides 17
-		ops := make([]coord.Op, 11_155)
-		for i := range ops {
-			ops[i] = check
-		}
-		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops...)), coord.ErrTooLarge)
-		require.ErrorIs(t, coordtest.Err(c.Txn(b.Context(), ops[:11_154]...)), coord.ErrNoNode, "the server has looked at it")
-		require.Equal(t, id, c.SessionID())
-		b.Close(c)
 	})
 }
 
@@ -357,8 +313,7 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
-		first, _, err := other.Stand(b.Context(), spec)
-		require.NoError(b, err)
+		first := b.stand(other, spec)
 		lost := b.Server.Inject(zkembed.Match{
 			Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1,
 		}, zkembed.LoseReply())

@@ -20,12 +20,10 @@ import (
 
 func TestAHoldLastsForHoursWhileNothingFails(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		_, h := b.holder()
 		time.Sleep(11 * time.Hour)
 		require.NoError(t, h.Err())
 		require.Equal(t, 1, b.owned(h.Session()))
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -41,25 +39,19 @@ func TestAHoldSurvivesAnOutage(t *testing.T) {
 				outage = timeout / 2
 			}
 			for after := time.Duration(0); after < timeout; after += timeout / 41 {
-				t.Run(fmt.Sprintf("T %v, tick known %v, outage after %v", timeout, known, after), func(t *testing.T) {
-					inBubble(t, func(b bubble) { survive(b, timeout+after, outage, opts) })
+				runInBubble(t, fmt.Sprintf("T %v, tick known %v, outage after %v", timeout, known, after), func(b bubble) {
+					_, h := b.holder(opts...)
+					time.Sleep(timeout + after)
+					cut := b.Server.Partition(zkembed.Cut{})
+					time.Sleep(outage)
+					cut.Heal()
+					b.Server.DropConns()
+					time.Sleep(T)
+					require.NoError(b, h.Err())
 				})
 			}
 		}
 	}
-}
-
-func survive(b bubble, after, outage time.Duration, opts []coord.Option) {
-	c := b.Open(opts...)
-	h := b.acquire(c)
-	time.Sleep(after)
-	cut := b.Server.Partition(zkembed.Cut{})
-	time.Sleep(outage)
-	cut.Heal()
-	b.Server.DropConns()
-	time.Sleep(T)
-	require.NoError(b, h.Err())
-	require.NoError(b, h.Release(b.Context()))
 }
 
 // The hold ends before the server can have given the session up, whenever and
@@ -74,18 +66,14 @@ func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
 	}
 	for name, cut := range cuts {
 		for after := time.Duration(0); after < T/2; after += 3700 * time.Millisecond {
-			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
-				inBubble(t, func(b bubble) {
-					c := b.Open(coord.WithTick(tick))
-					h := b.acquire(c)
-					time.Sleep(after)
-					p := b.Server.Partition(cut)
-					<-h.Done()
-					require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
-					require.Equal(t, 1, b.owned(h.Session()), "the server was faster")
-					p.Heal()
-					require.NoError(t, h.Release(b.Context()))
-				})
+			runInBubble(t, fmt.Sprintf("%s after %v", name, after), func(b bubble) {
+				_, h := b.holder(coord.WithTick(tick))
+				time.Sleep(after)
+				p := b.Server.Partition(cut)
+				<-h.Done()
+				require.ErrorIs(b, h.Err(), coord.ErrWindowOver)
+				require.Equal(b, 1, b.owned(h.Session()), "the server was faster")
+				p.Heal()
 			})
 		}
 	}
@@ -95,20 +83,13 @@ func TestAHoldEndsBeforeTheServerGivesTheSessionUp(t *testing.T) {
 // leader gives the session up. A hold that believed the pings would outlive it.
 func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := time.Duration(0); after < T; after += 1700 * time.Millisecond {
-		t.Run(fmt.Sprint("isolated after ", after), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				holder, other := b.Open(), b.Open()
-				h := b.acquire(holder)
-				follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
-				time.Sleep(after)
-				follower.Isolate()
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				require.ErrorIs(t, h.Err(), coord.ErrLost)
-				require.Greater(t, next.Token(), h.Token())
-				follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("isolated after ", after), func(b bubble) {
+			_, h := b.holder()
+			follower := b.Server.AddFollower(100*time.Millisecond, h.Session())
+			time.Sleep(after)
+			follower.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			follower.Rejoin()
 		})
 	}
 }
@@ -117,54 +98,43 @@ func TestAHoldBehindAnIsolatedFollowerEndsBeforeTheNextIsGranted(t *testing.T) {
 // a request does not show when the follower heard of the session.
 func TestAHoldBehindAFollowerIsolatedAfterAStallEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := time.Duration(0); after < tick/2; after += tick / 9 {
-		t.Run(fmt.Sprint("stalled after ", T+after), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				holder, other := b.Open(coord.WithTick(tick)), b.Open()
-				h := b.acquire(holder)
-				follower := b.Server.AddFollower(time.Millisecond, h.Session())
-				time.Sleep(T + after)
-				stall := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
-				time.Sleep(T * 45 / 100)
-				require.NoError(t, h.Err())
-				stall.Heal()
-				time.Sleep(10 * time.Millisecond)
-				follower.Isolate()
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				require.ErrorIs(t, h.Err(), coord.ErrLost)
-				follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("stalled after ", T+after), func(b bubble) {
+			_, h := b.holder(coord.WithTick(tick))
+			follower := b.Server.AddFollower(time.Millisecond, h.Session())
+			time.Sleep(T + after)
+			stall := b.Server.Partition(zkembed.Cut{Direction: zkembed.ToServer, Sessions: []int64{h.Session()}})
+			time.Sleep(T * 45 / 100)
+			require.NoError(b, h.Err())
+			stall.Heal()
+			time.Sleep(10 * time.Millisecond)
+			follower.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			follower.Rejoin()
 		})
 	}
 }
 
 func TestWithLoseAtDisconnectAHoldEndsAtOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open(coord.LoseAtDisconnect())
-		h := b.acquire(c)
+		c, h := b.holder(coord.LoseAtDisconnect())
 		require.NoError(t, b.Server.DropConn(h.Session()))
 		synctest.Wait()
 		require.True(t, ended(h))
 		require.ErrorIs(t, h.Err(), coord.ErrDisconnected)
 		// The node goes, too, although the session lives on.
-		again := b.acquire(c)
-		require.Equal(t, h.Session(), again.Session())
-		require.NoError(t, again.Release(b.Context()))
+		require.Equal(t, h.Session(), b.acquire(c).Session())
 	})
 }
 
 func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open(coord.LoseAtDisconnect())
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		_, err = claim.Listed(b.Context())
-		require.NoError(t, err)
+		claim := b.join(c, mutex)
+		require.NoError(t, coordtest.Err(claim.Listed(b.Context())))
 		outage := b.Server.Partition(zkembed.Cut{NewConns: zkembed.RefuseDial})
 		b.Server.DropConns()
 		synctest.Wait()
-		_, err = claim.Turn(b.Context(), first) // needs no request
+		_, err := claim.Turn(b.Context(), first) // needs no request
 		require.ErrorIs(t, err, coord.ErrLost)
 		require.ErrorIs(t, err, coord.ErrDisconnected)
 		outage.Heal()
@@ -173,8 +143,7 @@ func TestWithLoseAtDisconnectNothingIsGrantedWithoutAConnection(t *testing.T) {
 
 func TestALostHoldsNodeIsDeletedWhenTheSessionSurvives(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		c := b.Open()
-		h := b.acquire(c)
+		c, h := b.holder()
 		time.Sleep(T)
 		b.Server.Stop() // sessions survive that
 		<-h.Done()
@@ -189,19 +158,14 @@ func TestNoProbesAreSentWithoutClaims(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
-		before := b.Server.SessionCounts(c.SessionID())
-		time.Sleep(time.Hour)
-		idle := b.Server.SessionCounts(c.SessionID()).Since(before)
-		require.Zero(t, idle.Total(), "%v", idle)
-		h := b.acquire(c)
-		before = b.Server.SessionCounts(c.SessionID())
-		time.Sleep(time.Hour)
-		holding := b.Server.SessionCounts(c.SessionID()).Since(before)
+		inAnHour := func() zkembed.Counts { return b.asked(c, func() { time.Sleep(time.Hour) }) }
+		require.Zero(t, inAnHour().Total())
+		b.acquire(c)
+		holding := inAnHour()
 		// One write every T/10, and the own watch.
 		writes := time.Hour / (T / 10)
 		require.InDelta(t, writes, holding[zkembed.OpMulti], 0.05*float64(writes))
 		require.LessOrEqual(t, holding.Total(), holding[zkembed.OpMulti]+1)
-		require.NoError(t, h.Release(b.Context()))
 	})
 }
 
@@ -224,14 +188,12 @@ func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
 		time.Sleep(2*T + 9*T/10)
 		stop.Store(true)
 		<-stopped
-		acquired := b.acquireLater(c, mutex)
+		acquired := b.acquireLater(c)
 		synctest.Wait() // until it is granted
 		close(goOn)
-		h := <-acquired
-		require.NoError(b, h.err)
+		h := b.granted(acquired)
 		time.Sleep(T)
-		require.NoError(b, h.hold.Err())
-		require.NoError(b, h.hold.Release(b.Context()))
+		require.NoError(b, h.Err())
 	})
 }
 
@@ -239,29 +201,27 @@ func TestAHoldGrantedSinceTheWindowWasFoundClosedIsNotLost(t *testing.T) {
 // not while the supervisor looks.
 func TestAHoldEndsAtTheWindowsEndAlsoWhenTheWindowWasClosedBefore(t *testing.T) {
 	for slow := T / 10; slow < T/2; slow += T / 50 {
-		t.Run(fmt.Sprint("replies take ", slow), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				c := b.Open()
-				late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
-				time.Sleep(2 * T)
-				for range 5 {
-					h, err := c.Acquire(b.Within(5*T), mutex, first)
-					if err != nil {
+		runInBubble(t, fmt.Sprint("replies take ", slow), func(b bubble) {
+			c := b.Open()
+			late := b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayReply(slow))
+			time.Sleep(2 * T)
+			for range 5 {
+				h, err := c.Acquire(b.Within(5*T), mutex, first)
+				if err != nil {
+					continue
+				}
+				for end := time.Now().Add(2 * T); !ended(h) && time.Now().Before(end); {
+					time.Sleep(max(time.Until(h.Deadline()), 0))
+					synctest.Wait() // an answer may come at the same instant
+					if time.Until(h.Deadline()) > 0 {
 						continue
 					}
-					for end := time.Now().Add(2 * T); !ended(h) && time.Now().Before(end); {
-						time.Sleep(max(time.Until(h.Deadline()), 0))
-						synctest.Wait() // an answer may come at the same instant
-						if time.Until(h.Deadline()) > 0 {
-							continue
-						}
-						time.Sleep(T / 100)
-						require.True(t, ended(h), "still held %v after the window's end", -time.Until(h.Deadline()))
-					}
-					h.Abandon()
+					time.Sleep(T / 100)
+					require.True(b, ended(h), "still held %v after the window's end", -time.Until(h.Deadline()))
 				}
-				late.Remove()
-			})
+				h.Abandon()
+			}
+			late.Remove()
 		})
 	}
 }
@@ -375,22 +335,15 @@ var syncRequest = []byte{0, 0, 0, 13, 0, 0, 0, 1, 0, 0, 0, byte(zkembed.OpSync),
 // believed them would outlive its session.
 func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted(t *testing.T) {
 	for after := 300 * time.Millisecond; after < T/2; after += 1700 * time.Millisecond {
-		t.Run(fmt.Sprint("superseded after ", after), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				old := &oldLeader{bubble: b}
-				holder, other := b.Open(coord.WithTick(tick), coord.WithDialer(old.dial)), b.Open(coord.WithTick(tick))
-				h := b.acquire(holder)
-				old.follower = b.Server.AddFollower(time.Millisecond, h.Session())
-				time.Sleep(after)
-				old.supersede()
-				require.NotNil(t, old.acknowledge(syncRequest), "it is no such leader")
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				require.ErrorIs(t, h.Err(), coord.ErrWindowOver)
-				require.Greater(t, next.Token(), h.Token())
-				old.follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("superseded after ", after), func(b bubble) {
+			old := &oldLeader{bubble: b}
+			_, h := b.holder(coord.WithTick(tick), coord.WithDialer(old.dial))
+			old.follower = b.Server.AddFollower(time.Millisecond, h.Session())
+			time.Sleep(after)
+			old.supersede()
+			require.NotNil(b, old.acknowledge(syncRequest), "it is no such leader")
+			b.ends(h, coord.ErrWindowOver)
+			old.follower.Rejoin()
 		})
 	}
 }
@@ -401,23 +354,18 @@ func TestAHoldAtASupersededLeaderThatAcknowledgesSyncsEndsBeforeTheNextIsGranted
 func TestAHoldBehindAFollowerIsolatedBeforeItsReportEndsBeforeTheNextIsGranted(t *testing.T) {
 	const report = tick / 2
 	for phase := time.Duration(0); phase < tick; phase += 80 * time.Millisecond { // of the reports against the leader's ticks
-		t.Run(fmt.Sprint("phase ", phase), func(t *testing.T) {
-			inBubble(t, func(b bubble) {
-				holder, other := b.Open(coord.WithTick(tick)), b.Open(coord.WithTick(tick))
-				h := b.acquire(holder)
-				time.Sleep(phase)
-				follower := b.Server.AddFollower(time.Millisecond, h.Session())
-				time.Sleep(T)
-				for isolated := time.Now().Add(report * 99 / 100); time.Now().Before(isolated); {
-					require.NoError(t, coordtest.Write(b.Context(), holder))
-					time.Sleep(report / 200)
-				}
-				follower.Isolate()
-				next := b.acquire(other)
-				require.True(t, ended(h), "two holders")
-				follower.Rejoin()
-				require.NoError(t, next.Release(b.Context()))
-			})
+		runInBubble(t, fmt.Sprint("phase ", phase), func(b bubble) {
+			holder, h := b.holder(coord.WithTick(tick))
+			time.Sleep(phase)
+			follower := b.Server.AddFollower(time.Millisecond, h.Session())
+			time.Sleep(T)
+			for isolated := time.Now().Add(report * 99 / 100); time.Now().Before(isolated); {
+				require.NoError(b, coordtest.Write(b.Context(), holder))
+				time.Sleep(report / 200)
+			}
+			follower.Isolate()
+			b.ends(h, coord.ErrWindowOver)
+			follower.Rejoin()
 		})
 	}
 }
@@ -436,25 +384,20 @@ func TestAHoldWhoseLastReportIsLostEndsBeforeTheNextIsGranted(t *testing.T) {
 	} {
 		for phase := time.Duration(0); phase < T/4; phase += T / 31 { // of the probes
 			for _, early := range []time.Duration{0, T / 16} {
-				t.Run(fmt.Sprint(name, ", phase ", phase, ", cut ", early, " before"), func(t *testing.T) {
-					inBubble(t, func(b bubble) {
-						holder, other := b.Open(c.opts...), b.Open(c.opts...)
-						h := b.acquire(holder)
-						follower := b.Server.AddFollower(time.Millisecond, h.Session())
-						time.Sleep(2*T + phase)
-						follower.Silence(zkembed.ToFollower)
-						stop := b.readAllTheTime(holder, h.Node())
-						time.Sleep(c.silent - early)
-						follower.Cut(zkembed.ToLeader)
-						time.Sleep(early)
-						follower.Silence(0)
-						next := b.acquire(other)
-						require.True(t, ended(h), "two holders")
-						require.Positive(t, follower.Link().Unreported)
-						follower.Rejoin()
-						stop()
-						require.NoError(t, next.Release(b.Context()))
-					})
+				runInBubble(t, fmt.Sprint(name, ", phase ", phase, ", cut ", early, " before"), func(b bubble) {
+					holder, h := b.holder(c.opts...)
+					follower := b.Server.AddFollower(time.Millisecond, h.Session())
+					time.Sleep(2*T + phase)
+					follower.Silence(zkembed.ToFollower)
+					stop := b.readAllTheTime(holder, h.Node())
+					time.Sleep(c.silent - early)
+					follower.Cut(zkembed.ToLeader)
+					time.Sleep(early)
+					follower.Silence(0)
+					b.ends(h, coord.ErrWindowOver)
+					require.Positive(b, follower.Link().Unreported)
+					follower.Rejoin()
+					stop()
 				})
 			}
 		}
