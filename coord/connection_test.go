@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -251,29 +252,12 @@ func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 	}
 }
 
-// transcript may be written and read concurrently.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (t *transcript) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text.Write(p)
-}
-
-func (t *transcript) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text.String()
-}
-
 // journal returns a logger and what it has written, line by line.
 func journal(level slog.Level) (*slog.Logger, func(holding string) []string) {
-	var text transcript
+	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}))
 	return log, func(holding string) (lines []string) {
+		synctest.Wait() // for who writes
 		for line := range strings.Lines(text.String()) {
 			if strings.Contains(line, holding) {
 				lines = append(lines, line)

@@ -19,9 +19,6 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// systemError is what a server answers when the request made it stumble.
-const systemError = zkembed.Code(-1)
-
 // look looks at a node once, and leaves a watch.
 func look(b bubble, c *coord.Client, path string) error {
 	return c.Wait(b.Context(), func(v *coord.View) (bool, error) {
@@ -111,7 +108,7 @@ func TestAServerThatStumblesOverTheOwnWatchDoesNotHideALoss(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(systemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
 		time.Sleep(T)
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
@@ -124,7 +121,7 @@ func TestAServerThatStumblesOverTheDeletionDoesNotStrandTheNode(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, other := b.Open(), b.Open()
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.ReplyError(systemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}, Times: 1}, zkembed.ReplyError(zkembed.CodeSystemError))
 		require.NoError(b, h.Release(b.Context()))
 		require.Equal(b, 1, stumble.Fired())
 		require.NoError(b, b.acquire(other).Release(b.Context()))
@@ -268,7 +265,7 @@ func TestAReleaseThatTheServerStumblesOverSaysSo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, stranded := b.hearing(event.NodeStranded)
 		h := b.acquire(c)
-		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(systemError))
+		stumble := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpDelete}}, zkembed.ReplyError(zkembed.CodeSystemError))
 		err := h.Release(b.Context())
 		require.ErrorIs(b, err, coord.ErrUnconfirmed)
 		require.ErrorContains(b, err, "-1")
@@ -295,33 +292,25 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 }
 
 func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer func() { require.NoError(t, listener.Close()) }()
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer func() { _ = conn.Close() }()
+	inBubble(t, func(b bubble) {
+		_, err := coord.Open(b.Within(time.Second), "host:2181", coord.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() {
 				length := make([]byte, 4)
-				_, _ = io.ReadFull(conn, length)
-				_, _ = io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(length)))
+				_, _ = io.ReadFull(far, length)
+				_, _ = io.CopyN(io.Discard, far, int64(binary.BigEndian.Uint32(length)))
 				reply := make([]byte, 4+36) // length, version, time-out, session, password
 				binary.BigEndian.PutUint32(reply, 36)
 				binary.BigEndian.PutUint64(reply[12:], 7)
 				binary.BigEndian.PutUint32(reply[20:], 16)
-				_, _ = conn.Write(reply)
-				_, _ = io.Copy(io.Discard, conn)
-			})
-		}
+				_, _ = far.Write(reply)
+				_, _ = io.Copy(io.Discard, far)
+			}()
+			return near, nil
+		}))
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.ErrorIs(b, err, coord.ErrDisconnected)
+		require.ErrorContains(b, err, "does not open a session")
+		time.Sleep(T) // the client closes in the background
 	})
-	_, err = coord.Open(coordtest.Within(t, time.Second), listener.Addr().String())
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, coord.ErrDisconnected)
-	require.ErrorContains(t, err, "does not open a session")
 }

@@ -37,13 +37,19 @@ func threeNames(b bubble, c *coord.Client) []coord.NameSpec {
 	return specs
 }
 
-func holdsOf(b bubble, claims []*coord.Claim) *recipe.Group {
+// namesOf claims the names.
+func (b bubble) namesOf(c *coord.Client, specs []coord.NameSpec) *recipe.Group {
 	b.Helper()
-	var holds []*coord.Hold
-	for _, cl := range claims {
-		holds = append(holds, b.hold(cl.Turn(b.Context(), nil)))
-	}
+	holds, err := c.AcquireNames(b.Context(), specs...)
+	require.NoError(b, err)
 	return recipe.NewGroup(holds[0], holds[1:]...)
+}
+
+// strikeNames lets a fault strike the transaction of several names.
+func (b bubble) strikeNames(fault zkembed.Action) *zkembed.Fault {
+	return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
+		return len(r.Parts) >= 6
+	}}, fault)
 }
 
 // deletions remove the proofs, as the last thing that the holds are for.
@@ -56,7 +62,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		specs := threeNames(b, c)
 		require.NoError(b, other.Create(b.Context(), "/names/1", nil))
-		_, err := c.JoinNames(b.Context(), specs...)
+		_, err := c.AcquireNames(b.Context(), specs...)
 		var refused *coord.TxnError
 		require.ErrorAs(b, err, &refused)
 		require.Equal(b, 3, refused.Index, "the first operation of the second name")
@@ -64,9 +70,7 @@ func TestNamesAreClaimedTogetherOrNotAtAll(t *testing.T) {
 		require.Zero(b, b.owned(c.SessionID()))
 
 		require.NoError(b, other.Delete(b.Context(), "/names/1", -1))
-		claims, err := c.JoinNames(b.Context(), specs...)
-		require.NoError(b, err)
-		g := holdsOf(b, claims)
+		g := b.namesOf(c, specs)
 		require.Equal(b, 3, b.owned(c.SessionID()))
 		require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 		require.ErrorIs(b, g.Err(), coord.ErrReleased)
@@ -79,20 +83,13 @@ func TestClaimsOfSeveralNamesAndTheirReleaseSurviveALostReply(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c := b.Open()
 			specs := threeNames(b, c)
-			strike := func() *zkembed.Fault {
-				return b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
-					return len(r.Parts) >= 6
-				}}, fault)
-			}
-			f := strike()
-			claims, err := c.JoinNames(b.Context(), specs...)
-			require.NoError(b, err)
-			g := holdsOf(b, claims)
+			f := b.strikeNames(fault)
+			g := b.namesOf(c, specs)
 			require.Equal(b, 3, b.owned(c.SessionID()))
 			time.Sleep(10 * T) // what comes late, and the own watches
 			require.NoError(b, g.Err())
 			require.Equal(b, 1, f.Fired())
-			f = strike()
+			f = b.strikeNames(fault)
 			require.NoError(b, b.once(c).Release(b.Context(), g.Holds(), deletions...))
 			require.Equal(b, 1, f.Fired())
 			require.Zero(b, b.claimsAndProofs())
@@ -107,15 +104,12 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		var away atomic.Bool
 		c, admin := b.Open(b.leaving(&away)), b.Open()
 		specs := threeNames(b, c)
-		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}, Times: 1, Func: func(r zkembed.Request) bool {
-			return len(r.Parts) >= 6
-		}}, zkembed.LoseReply())
-		joined := make(chan []*coord.Claim, 1)
+		b.strikeNames(zkembed.LoseReply())
 		away.Store(true)
-		go func() {
+		joined := coordtest.Go(func() []*coord.Claim {
 			claims, _ := c.JoinNames(b.Context(), specs...)
-			joined <- claims
-		}()
+			return claims
+		})
 		synctest.Wait()
 		require.NoError(b, inspect.Break(b.Context(), admin, "/names/0"))
 		away.Store(false)
@@ -124,8 +118,7 @@ func TestClaimsOfSeveralNamesAreFoundByAnyOfThem(t *testing.T) {
 		time.Sleep(time.Second) // until the own watches are set
 		require.ErrorIs(b, coordtest.Err(claims[0].Turn(b.Context(), nil)), coord.ErrNodeDeleted)
 		for _, cl := range claims[1:] {
-			h := b.hold(cl.Turn(b.Context(), nil))
-			require.NoError(b, h.Release(b.Context()))
+			require.NoError(b, b.hold(cl.Turn(b.Context(), nil)).Release(b.Context()))
 		}
 		require.Zero(b, b.children("/names"))
 	})
@@ -196,13 +189,10 @@ func TestClaimsOfSeveralNamesThatAreGivenUpLeaveNoNode(t *testing.T) {
 func TestAReleaseOfAGroupWithAnOperationIsCarriedOutForAllOrForNone(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, admin := b.Open(), b.Open()
-		claims, err := c.JoinNames(b.Context(), threeNames(b, c)...)
-		require.NoError(b, err)
-		g := holdsOf(b, claims)
+		g := b.namesOf(c, threeNames(b, c))
 		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.DelayEvents(T/4))
 		require.NoError(b, inspect.Break(b.Context(), admin, "/names/1"))
-		err = b.once(c).Release(b.Context(), g.Holds(), deletions...)
-		require.ErrorIs(b, err, coord.ErrLost)
+		require.ErrorIs(b, b.once(c).Release(b.Context(), g.Holds(), deletions...), coord.ErrLost)
 		require.Equal(b, 5, b.claimsAndProofs(), "all proofs, and two claims")
 		for i, h := range g.Holds() {
 			require.Equal(b, i != 1, h.Err() == nil, i)
@@ -356,9 +346,7 @@ func TestOfTwoClaimsOfOneNameAtTheSameTimeTheOneThatHoldsHasItsToken(t *testing.
 			require.Nil(t, h)
 			h = other
 		}
-		stat, _, err := c.Exists(b.Context(), h.Node())
-		require.NoError(t, err)
-		require.Equal(t, stat.Czxid, h.Token())
+		require.Equal(t, b.node(h.Node()).Stat.Czxid, h.Token())
 		require.NoError(t, h.Release(b.Context()))
 	})
 }

@@ -181,6 +181,13 @@ func (b bubble) ends(h *coord.Hold, why error) (next *coord.Hold) {
 	return next
 }
 
+func (b bubble) contenders(c *coord.Client, dir string, kinds ...string) []inspect.Contender {
+	b.Helper()
+	all, err := inspect.Contenders(b.Context(), c, dir, kinds...)
+	require.NoError(b, err)
+	return all
+}
+
 // asked counts the requests of a client during f.
 func (b bubble) asked(c *coord.Client, f func()) zkembed.Counts {
 	before := b.Server.SessionCounts(c.SessionID())
@@ -190,9 +197,11 @@ func (b bubble) asked(c *coord.Client, f func()) zkembed.Counts {
 	return counts
 }
 
-func ended(h *coord.Hold) bool {
+func ended(h *coord.Hold) bool { return closed(h.Done()) }
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-h.Done():
+	case <-c:
 		return true
 	default:
 		return false

@@ -29,17 +29,14 @@ func TestAPacketThatServersCloseOnFailsAfterAFewTriesAndNothingElseIsHarmed(t *t
 		c, lost := b.hearing(event.SessionDown)
 		h := b.acquire(c)
 		ctx, stop := context.WithCancel(b.Context())
-		reading := make(chan error, 1)
-		go func() {
-			for ctx.Err() == nil {
+		reading := coordtest.Go(func() error {
+			for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 				if _, _, err := c.Get(b.Context(), "/"); err != nil {
-					reading <- err
-					return
+					return err
 				}
-				time.Sleep(10 * time.Millisecond)
 			}
-			reading <- nil
-		}()
+			return nil
+		})
 		_, err := c.Acquire(b.Context(), large(half+1), first)
 		require.ErrorIs(t, err, coord.ErrTooLarge)
 		require.ErrorContains(t, err, "jute.maxbuffer")
@@ -66,10 +63,7 @@ func TestManyPacketsThatServersCloseOnCostNoMoreThanAFew(t *testing.T) {
 		failed := make(chan error)
 		for range 8 {
 			time.Sleep(10 * time.Millisecond)
-			go func() {
-				_, err := c.Acquire(b.Context(), large(half+1000), first)
-				failed <- err
-			}()
+			go func() { failed <- coordtest.Err(c.Acquire(b.Context(), large(half+1000), first)) }()
 		}
 		for range 8 {
 			require.ErrorIs(t, <-failed, coord.ErrTooLarge)

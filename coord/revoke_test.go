@@ -143,8 +143,7 @@ func TestARequestLeavesToSeeWhoseTheClaimIs(t *testing.T) {
 				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
 				require.Equal(b, request+"\n"+c.Identity(), b.data(h.Node()))
-				all, err := inspect.Contenders(b.Context(), admin, "/lock")
-				require.NoError(b, err)
+				all := b.contenders(admin, "/lock")
 				require.Len(b, all, 1)
 				require.True(b, all[0].Revoked)
 				require.Equal(b, c.Identity(), all[0].Owner)
@@ -163,9 +162,7 @@ func TestARequestIsBareUnlessTheDataNameTheOwner(t *testing.T) {
 				h := b.taking(c, data)
 				require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
 				<-h.Revoked()
-				got, _, err := admin.Get(b.Context(), h.Node())
-				require.NoError(b, err)
-				require.Equal(b, request, string(got), data)
+				require.Equal(b, request, b.data(h.Node()), data)
 			})
 		}
 	}
@@ -176,11 +173,7 @@ func TestAClaimThatMayNotBeReadIsAsked(t *testing.T) {
 		c, admin := b.Open(coord.WithACL("world:anyone:cdw")), b.Open()
 		h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/names/one"}))
 		require.NoError(b, inspect.Revoke(b.Context(), admin, h.Node()))
-		for _, node := range b.Server.Nodes() {
-			if node.Path == h.Node() {
-				require.EqualValues(b, 2, node.Stat.Version, "one by the claim, one by the request")
-			}
-		}
+		require.EqualValues(b, 2, b.node(h.Node()).Stat.Version, "one by the claim, one by the request")
 		require.NoError(b, inspect.Break(b.Context(), admin, h.Node()))
 		require.Empty(b, b.nodesOf(c.SessionID()))
 	})
@@ -192,15 +185,10 @@ func TestInspectListsEveryKindUnlessSomeAreNamed(t *testing.T) {
 			c := b.Open(coord.WithDialect(dialect))
 			h := b.stand(c, coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"})
 			require.NoError(t, c.Create(b.Context(), "/group/member-0000000001", nil))
-			all, err := inspect.Contenders(b.Context(), c, "/group", "lock")
-			require.NoError(t, err)
-			require.Empty(t, all)
-			named, err := inspect.Contenders(b.Context(), c, "/group", "lock", "member")
-			require.NoError(t, err)
-			all, err = inspect.Contenders(b.Context(), c, "/group")
-			require.NoError(t, err)
+			require.Empty(t, b.contenders(c, "/group", "lock"))
+			all := b.contenders(c, "/group")
 			require.Len(t, all, 1)
-			require.Equal(t, all, named)
+			require.Equal(t, all, b.contenders(c, "/group", "lock", "member"))
 			require.Equal(t, "member", all[0].Kind)
 			require.Equal(t, dialect, all[0].Dialect)
 			require.Equal(t, h.Node(), all[0].Node)
@@ -220,10 +208,8 @@ func TestTheFirstOfEachDialectHolds(t *testing.T) {
 		} {
 			require.NoError(t, c.Create(b.Context(), "/mixed/"+name, nil))
 		}
-		all, err := inspect.Contenders(b.Context(), c, "/mixed")
-		require.NoError(t, err)
 		var holds []bool
-		for _, info := range all {
+		for _, info := range b.contenders(c, "/mixed") {
 			holds = append(holds, info.Holds)
 		}
 		require.Equal(t, []bool{true, true, true, false, false}, holds)

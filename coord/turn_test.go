@@ -21,8 +21,7 @@ import (
 func TestAWaitForTheTurnOfAClaimThatIsLeftEnds(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.holder()
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
+		claim := b.join(c, mutex)
 		ended := coordtest.Go(func() error { return coordtest.Err(claim.Turn(b.Context(), first)) })
 		synctest.Wait()
 		require.NoError(t, claim.Leave(b.Context()))
@@ -43,8 +42,7 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 			rule := coord.Rule(nil)
 			if i == 0 {
 				rule = first
-				_, err = claim.Turn(b.Context(), first) // uses the listing of the join up
-				require.NoError(t, err)
+				require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first))) // uses the listing of the join up
 			}
 			require.NoError(t, claim.Leave(b.Context()))
 			require.ErrorIs(t, coordtest.Err(claim.Turn(b.Context(), rule)), coord.ErrReleased)
@@ -67,8 +65,7 @@ func TestAnObserverHearsOfTheReleaseOfAHoldWhoseClaimIsLeft(t *testing.T) {
 				released.Add(1)
 			}
 		}))
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
+		claim := b.join(c, mutex)
 		require.NoError(t, coordtest.Err(claim.Turn(b.Context(), first)))
 		require.NoError(t, claim.Leave(b.Context()))
 		require.EqualValues(t, 1, granted.Load())
@@ -126,9 +123,8 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c, other := b.Open(), b.Open()
 			claim := b.joined(c, join)
-			late := b.Server.Inject(zkembed.Match{
-				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
-			}, zkembed.Delay(time.Second))
+			late := b.Server.Inject(
+				zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
 			time.Sleep(100 * time.Millisecond)
 			require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
 			h := b.acquire(other)
@@ -193,14 +189,8 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		holder, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		claim, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		later, err := c.Join(b.Context(), mutex)
-		require.NoError(t, err)
-		_, err = later.Listed(b.Context())
-		require.NoError(t, err)
+		holder, claim, later := b.join(c, mutex), b.join(c, mutex), b.join(c, mutex)
+		require.NoError(t, coordtest.Err(later.Listed(b.Context())))
 
 		asked := make(chan []string, 10)
 		seen := func(ahead []coord.Contender) (wait []int, granted bool) {
@@ -211,17 +201,17 @@ func TestARuleSeesOnlyThoseAhead(t *testing.T) {
 			asked <- names
 			return first(ahead)
 		}
+		turn := func(ctx context.Context) <-chan error {
+			return coordtest.Go(func() error { return coordtest.Err(claim.Turn(ctx, seen)) })
+		}
 		waiting, cancel := context.WithCancel(b.Context())
-		ended := make(chan error, 1)
-		turn := func() { _, err := claim.Turn(waiting, seen); ended <- err }
-		go turn()
+		ended := turn(waiting)
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed by the join
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 
-		waiting = b.Context()
-		go turn()
+		ended = turn(b.Context())
 		require.Equal(t, []string{path.Base(holder.Node())}, <-asked) // as listed now
 		synctest.Wait()
 		require.NoError(t, holder.Leave(b.Context()))
@@ -241,8 +231,7 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 				return b.hold(c.Acquire(ctx, coord.Spec{Line: inspect.LockLine(dir), Kind: "lock"}, coord.First))
 			}
 			under := func(dir string) []string {
-				all, err := inspect.Contenders(b.Context(), other, dir)
-				require.NoError(b, err)
+				all := b.contenders(other, dir)
 				require.Len(b, all, 1)
 				require.Contains(b, []string{c.Identity(), other.Identity()}, all[0].Owner)
 				return all[0].Under
@@ -257,9 +246,6 @@ func TestAClaimTellsUnderWhichHoldsItIsMade(t *testing.T) {
 			require.Equal(b, want, under("/inner"))
 			require.NoError(b, inspect.Revoke(b.Context(), other, inner.Node()))
 			require.Equal(b, want, under("/inner"), "a request leaves it to see")
-			for _, h := range []*coord.Hold{inner, middle, outer} {
-				require.NoError(b, h.Release(b.Context()))
-			}
 		})
 	}
 }
@@ -314,9 +300,7 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
 		first := b.stand(other, spec)
-		lost := b.Server.Inject(zkembed.Match{
-			Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1,
-		}, zkembed.LoseReply())
+		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		second, names, err := c.Stand(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,18 +19,12 @@ import (
 
 // looking starts a wait and returns when it sleeps, or is over. looks counts.
 func looking(b bubble, c *coord.Client, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
-	return lookingIn(b, b.Context(), c.Wait, looks, look)
-}
-
-func lookingIn(b bubble, ctx context.Context, wait func(context.Context, func(*coord.View) (bool, error)) error, looks *atomic.Int32, look func(v *coord.View) (bool, error)) <-chan error {
-	b.Helper()
-	over := make(chan error, 1)
-	go func() {
-		over <- wait(ctx, func(v *coord.View) (bool, error) {
+	over := coordtest.Go(func() error {
+		return c.Wait(b.Context(), func(v *coord.View) (bool, error) {
 			looks.Add(1)
 			return look(v)
 		})
-	}()
+	})
 	time.Sleep(time.Second)
 	return over
 }
@@ -167,22 +162,19 @@ func TestANodeThatIsListedAnewIsReadAnew(t *testing.T) {
 func TestTheWaitsOfAProcessShareTheWatchAndTheRead(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
-		const crowd = 10
-		over := make(chan error, crowd)
+		var waiting sync.WaitGroup
 		counts := b.asked(waiter, func() {
-			for range crowd {
-				go func() {
-					over <- waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
+			for range 10 {
+				waiting.Go(func() {
+					require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
 						data, _, err := v.Get("/a")
 						return string(data) == "1", err
-					})
-				}()
+					}))
+				})
 			}
 			time.Sleep(time.Second)
 			require.NoError(b, coordtest.Err(other.Set(b.Context(), "/a", []byte("1"), -1)))
-			for range crowd {
-				require.NoError(b, <-over)
-			}
+			waiting.Wait()
 		})
 		require.Equal(b, zkembed.Counts{zkembed.OpGetData: 2, zkembed.OpNotify: 1}, counts)
 	})
@@ -267,7 +259,8 @@ func TestAWaitEndsWithItsContextItsClientAndItsLooksError(t *testing.T) {
 		require.ErrorIs(b, waiter.Wait(b.Context(), func(*coord.View) (bool, error) { return false, nil }), coord.ErrInvalid)
 		for _, look := range []func(*coord.View) (bool, error){channel, node} {
 			ctx, cancel := context.WithCancelCause(b.Context())
-			over := lookingIn(b, ctx, waiter.Wait, new(atomic.Int32), look)
+			over := coordtest.Go(func() error { return waiter.Wait(ctx, look) })
+			time.Sleep(time.Second)
 			cancel(own)
 			err := <-over
 			require.ErrorIs(b, err, context.Canceled)
@@ -349,10 +342,7 @@ func TestAPeekAnswersFromTheWatchThatThereIs(t *testing.T) {
 func TestAPeekIsWatchedToo(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		waiter, other := made(b, "/a")
-		require.NoError(b, waiter.Wait(b.Context(), func(v *coord.View) (bool, error) {
-			_, _, err := v.Get("/a")
-			return true, err
-		}))
+		require.NoError(b, look(b, waiter, "/a"))
 		var looks atomic.Int32
 		over := looking(b, waiter, &looks, func(v *coord.View) (bool, error) {
 			_, _, known := v.Peek("/a")

@@ -242,19 +242,10 @@ func TestNothingDependsOnTheAttendant(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "no attendant"))
 }
 
-// silent accepts connections, if only in the kernel, and never answers.
-func silent(t *testing.T) (socket string) {
-	t.Helper()
-	socket = folder(t) + "/s"
-	l, err := attend.Listen(socket, 0o600)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return socket
-}
-
 func TestAnAttendantThatHangsHoldsUpNoClient(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	c, _ := running{socket: silent(t)}.open(t, w)
+	socket, _ := silent(t)
+	c, _ := running{socket: socket}.open(t, w)
 	require.NoError(t, coordtest.Write(coordtest.Limited(t), c))
 	require.NoError(t, c.Close(coordtest.Limited(t)))
 }
@@ -263,14 +254,9 @@ func TestAnAttendantThatHangsHoldsUpNoClient(t *testing.T) {
 // of the session, even if it has not answered.
 func TestAConnectionToAnAttendantThatDoesNotAnswerIsKept(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
-	socket := folder(t) + "/s"
-	l, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	socket, accept := silent(t)
 	_, events := running{socket: socket}.open(t, w)
-	conn, err := l.Accept()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := accept()
 	require.ErrorIs(t, next(t, events).Err, protocol.ErrNoAnswer)
 	require.NoError(t, protocol.Read(conn, &protocol.Message{}, nil))
 	require.NoError(t, protocol.Write(conn, protocol.Answer{}))
@@ -306,6 +292,14 @@ func (a running) talk(t *testing.T) net.Conn {
 	return conn
 }
 
+// told is talk once the attendant was told of a session.
+func (a running) told(t *testing.T) net.Conn {
+	t.Helper()
+	conn := a.talk(t)
+	require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
+	return conn
+}
+
 // says sends a message and returns the answer.
 func says(t *testing.T, conn net.Conn, m protocol.Message) (answer string) {
 	t.Helper()
@@ -326,8 +320,7 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 		"HTTP": "GET / HTTP/1.1\r\n\r\n", "no session": "\x01\x00\x00\x0d{\"attend\":{}}", "other types": "\x01\x00\x00\x0c{\"attend\":7}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused, conn := a.Stats().Refused, a.talk(t)
-			require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
+			refused, conn := a.Stats().Refused, a.told(t)
 			_, err := conn.Write([]byte(bytes))
 			require.NoError(t, err)
 			var answer protocol.Answer
@@ -348,8 +341,7 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 // A process that died while it wrote is dead.
 func TestAFrameThatIsCutShortByADeathIsOne(t *testing.T) {
 	a := attendant(t, attend.Options{})
-	conn := a.talk(t)
-	require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
+	conn := a.told(t)
 	_, err := conn.Write([]byte{1, 0})
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
@@ -369,9 +361,7 @@ func TestAProcessThatDiesWithoutReadingTheAnswerIsDead(t *testing.T) {
 // Who has many processes die does not get round the limits.
 func TestAConnectionCountsUntilItsSessionIsClosed(t *testing.T) {
 	a := attendant(t, attend.Options{Grace: hasty, Most: 1})
-	conn := a.talk(t)
-	require.Empty(t, says(t, conn, protocol.Message{Attend: &someSession}))
-	require.NoError(t, conn.Close())
+	require.NoError(t, a.told(t).Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Deaths == 1 }, "the death is noticed")
 	_, err := attend.Check(coordtest.Limited(t), a.socket)
 	require.ErrorIs(t, err, attend.ErrRefused)
@@ -383,10 +373,8 @@ func TestASessionThatIsToldAgainWithinTheGraceIsNotClosed(t *testing.T) {
 	w := zktest.New(t, zktest.Embedded)
 	a := attendant(t, attend.Options{Grace: 50 * time.Millisecond})
 	p, _ := a.hold(t, w, "l")
-	former := a.talk(t)
-	require.Empty(t, says(t, former, protocol.Message{Attend: &someSession}))
-	anew := a.talk(t)
-	require.Empty(t, says(t, anew, protocol.Message{Attend: &someSession}))
+	former := a.told(t)
+	a.told(t)
 	require.NoError(t, former.Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Connections == 2 }, "the former one's grace is over")
 	s := a.Stats()
@@ -422,8 +410,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	l, err := attend.Listen(dir+"/closed", 0o660)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	own := a.talk(t)
-	require.Empty(t, says(t, own, protocol.Message{Attend: &someSession}))
+	a.told(t)
 
 	p := zktest.Child(t, "stranger", dir)
 	require.Contains(t, p.Line(coordtest.Soon), "permission denied")
@@ -471,7 +458,8 @@ func TestASocketIsTakenOverFromAnAttendantThatIsGone(t *testing.T) {
 func TestACheckOfAnAttendantThatHangsEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := attend.Check(ctx, silent(t))
+	socket, _ := silent(t)
+	_, err := attend.Check(ctx, socket)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
