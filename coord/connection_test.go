@@ -245,7 +245,8 @@ func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c := b.Open()
 			before := c.SessionID()
-			expired := b.Server.Inject(zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(code))
+			expired := b.Server.Inject(
+				zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(code))
 			require.NotEqual(t, before, b.acquire(c).Session())
 			require.Equal(t, 1, expired.Fired())
 		})

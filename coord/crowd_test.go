@@ -20,25 +20,19 @@ import (
 	"github.com/zkcoord/zkcoord/zkembed"
 )
 
-// queueUp has n wait behind a hold of the same line, in one client; each asks
-// as far as it can before the next begins. They are to give up in the end.
-func (b bubble) queueUp(c *coord.Client, n int) (giveUp func()) {
-	ctx, cancel := context.WithCancel(b.Context())
+// queueUp has n wait behind a hold of the same line, in one client, until the
+// test ends; each asks as far as it can before the next begins.
+func (b bubble) queueUp(c *coord.Client, n int) {
 	var waiting sync.WaitGroup
+	b.Cleanup(waiting.Wait)
 	for range n {
 		waiting.Go(func() {
-			require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, first)), context.Canceled)
+			require.ErrorIs(b, coordtest.Err(c.Acquire(b.Context(), mutex, first)), context.Canceled)
 		})
 		synctest.Wait()
 	}
 	time.Sleep(time.Second) // a connection gets a head start
 	synctest.Wait()
-	giveUp = func() {
-		cancel()
-		waiting.Wait()
-	}
-	b.Cleanup(giveUp) // if the test fails before
-	return giveUp
 }
 
 // requests counts the requests that a server gets from now on.
@@ -64,8 +58,7 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 			require.Positive(t, lists)
 			require.LessOrEqual(t, lists, most)
 		}
-		var giveUp func()
-		judge(b.asked(c, func() { giveUp = b.queueUp(c, n) }))
+		judge(b.asked(c, func() { b.queueUp(c, n) }))
 		for i := range 2 {
 			asked := b.asked(c, func() {
 				require.NoError(t, b.Server.DropConn(c.SessionID()))
@@ -75,7 +68,6 @@ func TestACrowdInOneClientListsTogether(t *testing.T) {
 			judge(asked)
 			require.Equal(t, n+1, asked[zkembed.OpGetData], "each node once, and the one that all wait for")
 		}
-		giveUp()
 	})
 }
 
@@ -130,7 +122,7 @@ func TestEveryHoldEndsBeforeTheFirstNodeIsDeleted(t *testing.T) {
 func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, _ := b.holder()
-		giveUp := b.queueUp(c, 20)
+		b.queueUp(c, 20)
 		ops := make(chan zkembed.Op, 100)
 		b.requests(func(r zkembed.Request) {
 			if r.Session == c.SessionID() {
@@ -139,7 +131,6 @@ func TestTheProbeGoesFirstAfterAReconnect(t *testing.T) {
 		})
 		require.NoError(t, b.Server.DropConn(c.SessionID()))
 		require.Equal(t, zkembed.OpMulti, <-ops)
-		giveUp()
 	})
 }
 
@@ -186,16 +177,16 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			b.acquire(b.Open())
 			c := b.Open()
-			ctx, cancel := context.WithCancel(b.Context())
 			begin := make(chan struct{})
 			var waiting sync.WaitGroup
+			b.Cleanup(waiting.Wait)
 			for range n {
 				waiting.Go(func() {
 					<-begin
-					require.ErrorIs(b, coordtest.Err(c.Acquire(ctx, mutex, coord.First)), context.Canceled)
+					require.ErrorIs(b, coordtest.Err(c.Acquire(b.Context(), mutex, coord.First)), context.Canceled)
 				})
 			}
-			require.NoError(t, coordtest.Write(ctx, c))
+			require.NoError(t, coordtest.Write(b.Context(), c))
 			before := inUse()
 			close(begin)
 			time.Sleep(time.Second)
@@ -205,8 +196,6 @@ func TestAWaiterInACrowdCostsAFewKilobytesAndNoGoroutine(t *testing.T) {
 				float64(after.goroutines-before.goroutines)/float64(n), (after.stacks-before.stacks)/uint64(n))
 			require.LessOrEqual(t, each, uint64(most), "bytes for each of %d waiters", n)
 			require.LessOrEqual(t, after.goroutines, before.goroutines, "goroutines beside those of %d callers", n)
-			cancel()
-			waiting.Wait()
 		})
 	}
 }
@@ -245,7 +234,7 @@ func (b bubble) connected(opts ...coord.Option) *coord.Client {
 // wait has a claim of c, which is connected, wait for its turn by
 // [coord.First], and returns once it does.
 func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan outcome {
-	over := b.later(acquiring(c, spec, coord.First))
+	over := b.later(acquirer(c, spec, coord.First))
 	time.Sleep(time.Millisecond)
 	synctest.Wait()
 	return over
@@ -253,9 +242,13 @@ func (b bubble) wait(c *coord.Client, spec coord.Spec) <-chan outcome {
 
 func (b bubble) join(c *coord.Client, spec coord.Spec) *coord.Claim {
 	b.Helper()
-	claim, err := c.Join(b.Context(), spec)
+	return b.claim(c.Join(b.Context(), spec))
+}
+
+func (b bubble) claim(cl *coord.Claim, err error) *coord.Claim {
+	b.Helper()
 	require.NoError(b, err)
-	return claim
+	return cl
 }
 
 // listings counts those of a client from now on.
@@ -404,7 +397,7 @@ func TestAClaimIsNotGrantedByItsClientsOwn(t *testing.T) {
 		c := b.connected()
 		var holds []*coord.Hold
 		acquire := func() <-chan outcome {
-			over := b.later(acquiring(c, mutex, many))
+			over := b.later(acquirer(c, mutex, many))
 			time.Sleep(time.Millisecond)
 			return over
 		}
@@ -482,8 +475,7 @@ func TestALateForeignerIsReportedToThoseWhoShareAListing(t *testing.T) {
 		claim := b.join(c, spec)
 		time.Sleep(time.Second)
 		b.join(other, coord.Spec{Line: mutex.Line, Kind: "latch"})
-		_, err := claim.Listed(b.Context())
-		require.NoError(t, err)
+		require.NoError(t, coordtest.Err(claim.Listed(b.Context())))
 		require.Empty(t, reported)
 		require.NoError(t, h.Release(b.Context()))
 		synctest.Wait()

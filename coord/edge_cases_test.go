@@ -32,12 +32,12 @@ func look(b bubble, c *coord.Client, path string) error {
 func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		ctx, stop := context.WithCancel(b.Context())
 		var watching sync.WaitGroup
+		b.Cleanup(watching.Wait)
 		for range 8 {
 			watching.Go(func() {
-				for ctx.Err() == nil {
-					_ = c.Wait(ctx, func(v *coord.View) (bool, error) {
+				for b.Context().Err() == nil {
+					_ = c.Wait(b.Context(), func(v *coord.View) (bool, error) {
 						_, _, err := v.Get("/x")
 						return false, err
 					})
@@ -49,8 +49,6 @@ func TestAWatchSeesWhatTheSameClientHasCreated(t *testing.T) {
 			require.NoError(b, look(b, c, "/x"))
 			require.NoError(b, c.Delete(b.Context(), "/x", -1))
 		}
-		stop()
-		watching.Wait()
 	})
 }
 
@@ -152,9 +150,7 @@ func TestANamedClaimThatIsAskedForWhileItsCreateIsFoundOutIsStillItsOwn(t *testi
 		lost := b.Server.Inject(zkembed.Match{Func: creates, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		late := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
 		joined := coordtest.Go(func() *coord.Claim {
-			cl, err := c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"})
-			require.NoError(b, err)
-			return cl
+			return b.claim(c.JoinName(b.Context(), coord.NameSpec{Path: "/d/n"}))
 		})
 		for b.owned(c.SessionID()) == 0 {
 			time.Sleep(time.Millisecond)
@@ -181,9 +177,7 @@ func TestATransactionsErrorNamesOnlyOperationsOfTheCaller(t *testing.T) {
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.NotErrorAs(b, err, &refused)
 
-		once, err := c.ExactlyOnce("/once")
-		require.NoError(b, err)
-		_, err = once.Txn(b.Context(), coord.CheckOp("/", -1))
+		_, err = b.once(c).Txn(b.Context(), coord.CheckOp("/", -1))
 		require.ErrorIs(b, err, coord.ErrNoAuth)
 		require.NotErrorAs(b, err, &refused)
 
@@ -232,7 +226,7 @@ func TestInALineWithoutKindsEveryKindTakesPart(t *testing.T) {
 			h := b.hold(c.Acquire(b.Context(), coord.Spec{Line: line, Kind: kinds[0]}, coord.First))
 			require.ErrorIs(b, coordtest.Err(other.TryAcquire(b.Context(), wanted, coord.First)), coord.ErrBusy)
 			require.ErrorIs(b, coordtest.Err(kazoo.TryAcquire(b.Context(), wanted, coord.First)), coord.ErrForeign)
-			waiting := b.startAcquire(acquiring(other, wanted, coord.First))
+			waiting := b.startAcquire(acquirer(other, wanted, coord.First))
 			require.Empty(b, waiting)
 			require.NoError(b, h.Release(b.Context()))
 			require.NoError(b, b.granted(waiting).Release(b.Context()))
@@ -293,7 +287,7 @@ func TestAReentrantAcquireWithAContextThatHasEndedFails(t *testing.T) {
 
 func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
 	inBubble(t, func(b bubble) {
-		_, err := coord.Open(b.Within(time.Second), "host:2181", coord.WithDialer(func(context.Context, string, string) (net.Conn, error) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
 			go func() {
 				length := make([]byte, 4)
@@ -307,7 +301,8 @@ func TestAnEndpointThatGrantsASessionNoTimeIsNotTalkedTo(t *testing.T) {
 				_, _ = io.Copy(io.Discard, far)
 			}()
 			return near, nil
-		}))
+		}
+		_, err := coord.Open(b.Within(time.Second), "host:2181", coord.WithDialer(dial))
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.ErrorIs(b, err, coord.ErrDisconnected)
 		require.ErrorContains(b, err, "does not open a session")

@@ -39,7 +39,7 @@ func TestAReleaseEndsWithAContextThatEndsDuringTheCall(t *testing.T) {
 			return cl.Leave(ctx)
 		},
 		"do": func(ctx context.Context, _ bubble, c *coord.Client, cutOff func()) error {
-			return recipe.Do(ctx, acquiring(c, mutex, first), func(context.Context, *coord.Hold) error {
+			return recipe.Do(ctx, acquiring(c), func(context.Context, *coord.Hold) error {
 				cutOff()
 				return nil
 			})
@@ -272,12 +272,16 @@ func TestAHoldHasEndedWhenTheServerHearsThatItsClientCloses(t *testing.T) {
 	})
 }
 
+func acquiring(c *coord.Client) func(context.Context) (*coord.Hold, error) {
+	return acquirer(c, mutex, coord.First)
+}
+
 func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
-		err := recipe.Do(b.Context(), acquiring(c, mutex, coord.First), func(context.Context, *coord.Hold) error { return boom })
+		err := recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { return boom })
 		require.Equal(b, boom, err)
-		require.NoError(b, recipe.Do(b.Context(), acquiring(c, mutex, coord.First), func(_ context.Context, h *coord.Hold) error {
+		require.NoError(b, recipe.Do(b.Context(), acquiring(c), func(_ context.Context, h *coord.Hold) error {
 			return h.Release(b.Context())
 		}), "what f itself released was not lost")
 	})
@@ -286,7 +290,7 @@ func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 func TestDoReportsALossBesideTheErrorOfItsFunction(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, boom := b.Open(), errors.New("boom")
-		err := recipe.Do(b.Context(), acquiring(c, mutex, coord.First), func(ctx context.Context, h *coord.Hold) error {
+		err := recipe.Do(b.Context(), acquiring(c), func(ctx context.Context, h *coord.Hold) error {
 			require.NoError(b, b.Server.ExpireSession(h.Session()))
 			<-ctx.Done()
 			return boom
@@ -304,7 +308,7 @@ func TestDoReleasesWhenItsFunctionPanics(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.PanicsWithValue(b, "boom", func() {
-			_ = recipe.Do(b.Context(), acquiring(c, mutex, coord.First), func(context.Context, *coord.Hold) error { panic("boom") })
+			_ = recipe.Do(b.Context(), acquiring(c), func(context.Context, *coord.Hold) error { panic("boom") })
 		})
 		require.Zero(b, b.owned(c.SessionID()))
 	})
@@ -319,8 +323,9 @@ func TestDoEndsWithItsContextAlsoWhenTheServerHangs(t *testing.T) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			var begun time.Time
-			err := recipe.Do(ctx, acquiring(c, mutex, coord.First), func(_ context.Context, h *coord.Hold) error {
-				b.Cleanup(b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial}).Heal)
+			err := recipe.Do(ctx, acquiring(c), func(_ context.Context, h *coord.Hold) error {
+				cut := b.Server.Partition(zkembed.Cut{Sessions: []int64{h.Session()}, NewConns: zkembed.HangDial})
+				b.Cleanup(cut.Heal)
 				begun = time.Now()
 				if left == 0 {
 					cancel()

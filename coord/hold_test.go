@@ -291,7 +291,8 @@ func TestARefusedTransactionWhoseSessionEndsMeanwhileReportsTheLoss(t *testing.T
 		runInBubble(t, name, func(b bubble) {
 			c, other := b.Open(), b.Open()
 			require.NoError(b, c.EnsureDir(b.Context(), "/d"))
-			h := b.hold(c.AcquireName(b.Context(), coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}}))
+			spec := coord.NameSpec{Path: "/d/n", With: []coord.Op{coord.CheckOp("/", -1)}}
+			h := b.hold(c.AcquireName(b.Context(), spec))
 			require.NoError(b, coordtest.Err(other.Set(b.Context(), h.Node(), nil, -1)))
 			ended := b.Server.Inject(zkembed.Match{Session: h.Session(), Ops: []zkembed.Op{zkembed.OpExists, zkembed.OpGetData}, Times: 1},
 				zkembed.ReplyError(zkembed.CodeSessionExpired))
@@ -310,16 +311,14 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 		var slept atomic.Int64
 		c := b.Open(coord.WithSuspended(func() time.Duration { return time.Duration(slept.Load()) }))
 		h, ends := b.acquire(c), 0
-		released, err := h.Nest(func() { ends++ })
-		require.NoError(t, err)
+		released := b.hold(h.Nest(func() { ends++ }))
 		require.NoError(t, released.Release(b.Context()))
 		require.NoError(t, released.Release(b.Context()))
 		require.Equal(t, 1, ends)
 		require.NoError(t, h.Err())
 
 		told := make(chan struct{})
-		lost, err := h.Nest(func() { close(told) })
-		require.NoError(t, err)
+		lost := b.hold(h.Nest(func() { close(told) }))
 		slept.Store(int64(2 * T))
 		require.ErrorIs(t, coordtest.Err(h.Nest(nil)), coord.ErrWindowOver)
 		<-told
@@ -332,8 +331,7 @@ func TestANestedHoldIsTrustedAndEndsAsItsHold(t *testing.T) {
 func TestANestThatIsTheLastOfItsHoldEndsItByReleaseOnly(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c, h := b.holder()
-		nested, err := h.Nest(func() {})
-		require.NoError(t, err)
+		nested := b.hold(h.Nest(func() {}))
 		require.NoError(t, h.Release(b.Context()))
 		require.ErrorIs(t, b.release(b.Context(), c, nested, coord.CreateOp("/done", nil)), coord.ErrInvalid)
 		require.NoError(t, nested.Err())

@@ -145,8 +145,7 @@ func TestOfSeveralNamesNoneIsLostBeforeTheOthersAreGranted(t *testing.T) {
 		specs := threeNames(b, c)
 		time.Sleep(T) // without a probe
 		b.Server.Inject(zkembed.Match{Session: c.SessionID(), Ops: []zkembed.Op{zkembed.OpMulti}}, zkembed.DelayReply(T/6))
-		holds, err := c.AcquireNames(b.Context(), specs...)
-		require.NoError(b, err)
+		holds := b.namesOf(c, specs).Holds()
 		for _, h := range holds {
 			require.NoError(b, h.Err())
 		}
@@ -225,8 +224,10 @@ func TestAReleaseLeavesTheNodeAloneThatIsAnothersByNow(t *testing.T) {
 		claim func(b bubble, c *coord.Client) *coord.Hold
 		next  []coord.Op
 	}{
-		"proven":          {bubble.named, []coord.Op{anothers}},
-		"without a proof": {func(b bubble, c *coord.Client) *coord.Hold { return b.taking(c, "mine") }, []coord.Op{anothers}},
+		"proven": {bubble.named, []coord.Op{anothers}},
+		"without a proof": {
+			func(b bubble, c *coord.Client) *coord.Hold { return b.taking(c, "mine") }, []coord.Op{anothers},
+		},
 		"made in the same way, with another proof": {
 			bubble.named, []coord.Op{anothers, coord.SetOp("/names/one", nil, 0), coord.SetOp("/proof", nil, 1)},
 		},
@@ -288,11 +289,8 @@ func TestANameThatAFormerSessionOfTheSameClientHasIsWaitedFor(t *testing.T) {
 		next := b.hold(c.AcquireName(b.Context(), spec))
 		require.NoError(t, next.Release(b.Context()))
 
-		taken, err := b.Open().AcquireName(b.Context(), spec)
-		require.NoError(t, err)
-		_, err = c.AcquireName(b.Context(), spec)
-		require.ErrorIs(t, err, coord.ErrNodeExists)
-		require.NoError(t, taken.Release(b.Context()))
+		b.hold(b.Open().AcquireName(b.Context(), spec))
+		require.ErrorIs(t, coordtest.Err(c.AcquireName(b.Context(), spec)), coord.ErrNodeExists)
 	})
 }
 

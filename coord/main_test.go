@@ -113,12 +113,12 @@ func (b bubble) later(acquire func(context.Context) (*coord.Hold, error)) <-chan
 // acquireLater acquires the mutex in the background, as far as it comes at
 // this time.
 func (b bubble) acquireLater(c *coord.Client) <-chan outcome {
-	over := b.later(acquiring(c, mutex, first))
+	over := b.later(acquirer(c, mutex, first))
 	synctest.Wait()
 	return over
 }
 
-func acquiring(c *coord.Client, spec coord.Spec, rule coord.Rule) func(context.Context) (*coord.Hold, error) {
+func acquirer(c *coord.Client, spec coord.Spec, rule coord.Rule) func(context.Context) (*coord.Hold, error) {
 	return func(ctx context.Context) (*coord.Hold, error) { return c.Acquire(ctx, spec, rule) }
 }
 

@@ -93,8 +93,7 @@ func TestAnAcquireThatIsGivenUpBeforeTheReplyToItsCreateLeavesNoNode(t *testing.
 		c := b.Open()
 		require.NoError(t, b.acquire(c).Release(b.Context()))
 		slow := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpCreate}, PathPrefix: "/lock/", Times: 1}, zkembed.DelayReply(time.Second))
-		_, err := c.Acquire(b.Within(time.Second/2), mutex, first)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, coordtest.Err(c.Acquire(b.Within(time.Second/2), mutex, first)), context.DeadlineExceeded)
 		require.Equal(t, 1, slow.Fired())
 		require.Equal(t, 1, b.owned(c.SessionID()))
 		time.Sleep(time.Second)
@@ -170,9 +169,9 @@ func TestAReleaseIsDoneWhenTheServerRefusesTheCredentialsMeanwhile(t *testing.T)
 	inBubble(t, func(b bubble) {
 		var refusing atomic.Bool
 		c, stranded := b.hearing(event.NodeStranded, coord.WithAuth("digest", "user:password"),
-			b.meddling(func(packet []byte) error {
-				if len(packet) > 12 && zkembed.Op(binary.BigEndian.Uint32(packet[8:])) == zkembed.OpAuth && refusing.Load() {
-					packet[20] = 'x' // of the scheme
+			b.meddling(func(p []byte) error {
+				if len(p) > 12 && zkembed.Op(binary.BigEndian.Uint32(p[8:])) == zkembed.OpAuth && refusing.Load() {
+					p[20] = 'x' // of the scheme
 				}
 				return nil
 			}))
@@ -225,32 +224,23 @@ func holdSlowly(t *testing.T, roundTrip, left time.Duration, opts ...coord.Optio
 
 // A server that has hung answers nothing, and its connection stays open. Half
 // of the session time-out is left for the way to another.
-func TestAReadEndsWithItsContextWhenItsServerHangs(t *testing.T) {
-	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
-		_, err := c.Children(ctx, "/")
-		return err
-	})
-}
-
-func TestATransactionEndsWithItsContextWhenItsServerHangs(t *testing.T) {
-	endsWithItsContext(t, func(ctx context.Context, c *coord.Client) error {
-		_, err := c.Txn(ctx, coord.CheckOp("/", -1))
-		return err
-	})
-}
-
-func endsWithItsContext(t *testing.T, call func(context.Context, *coord.Client) error) {
-	t.Helper()
-	inBubble(t, func(b bubble) {
-		c := b.Open()
-		b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
-		for range 3 { // the first hangs
-			begun := time.Now()
-			err := call(b.Within(T/10), c)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, T/10, time.Since(begun))
-		}
-	})
+func TestACallEndsWithItsContextWhenItsServerHangs(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *coord.Client) error{
+		"read": func(ctx context.Context, c *coord.Client) error { return coordtest.Err(c.Children(ctx, "/")) },
+		"transaction": func(ctx context.Context, c *coord.Client) error {
+			return coordtest.Err(c.Txn(ctx, coord.CheckOp("/", -1)))
+		},
+	} {
+		runInBubble(t, name, func(b bubble) {
+			c := b.Open()
+			b.Server.Inject(zkembed.Match{Session: c.SessionID()}, zkembed.Hang())
+			for range 3 { // the first hangs
+				begun := time.Now()
+				require.ErrorIs(b, call(b.Within(T/10), c), context.DeadlineExceeded)
+				require.Equal(b, T/10, time.Since(begun))
+			}
+		})
+	}
 }
 
 func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
@@ -264,25 +254,18 @@ func TestAServerThatHangsIsLeftAfterHalfOfTheSessionTimeout(t *testing.T) {
 	})
 }
 
-type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
-
-// after is a dialer that takes its time.
-func (b bubble) after(d time.Duration) dialer {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		select {
-		case <-time.After(d):
-			return b.Server.DialContext(ctx, network, addr)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 func TestAConnectionThatTakesLongIsMade(t *testing.T) {
 	for _, d := range []time.Duration{1100 * time.Millisecond, 3 * time.Second, 6 * time.Second} {
 		runInBubble(t, d.String(), func(b bubble) {
 			begun := time.Now()
-			c := b.Open(coord.WithDialer(b.after(d)))
+			c := b.Open(coord.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+				select {
+				case <-time.After(d):
+					return b.Server.DialContext(ctx, network, addr)
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}))
 			require.Less(b, time.Since(begun), d+time.Second)
 			require.NoError(b, b.Server.DropConn(c.SessionID()))
 			id := c.SessionID()

@@ -67,8 +67,7 @@ func TestAChangeOfAWatchedRecordIsOneRequest(t *testing.T) {
 func TestAChangeWhoseReplyIsLostIsUnconfirmedOrHappensOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
-		once, err := c.ExactlyOnce("/once")
-		require.NoError(b, err)
+		once := b.once(c)
 		record := recipe.NewRecord(c, "/counter")
 		require.NoError(b, record.Change(b.Context(), once.Txn, increment))
 
@@ -104,9 +103,7 @@ func TestADecisionThatFailsOrChangesNothingWritesNothing(t *testing.T) {
 		no := errors.New("no")
 		require.ErrorIs(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func([]byte, coord.Stat) ([]byte, error) { return nil, no }), no)
 		require.NoError(b, recipe.NewRecord(c, "/r").Change(b.Context(), c.Txn, func(data []byte, _ coord.Stat) ([]byte, error) { return data, nil }))
-		_, stat, err := c.Get(b.Context(), "/r")
-		require.NoError(b, err)
-		require.Zero(b, stat.Version)
+		require.Zero(b, b.node("/r").Stat.Version)
 	})
 }
 
@@ -372,10 +369,8 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/line"}, Kind: "member"}
-		first, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
-		second, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
+		first := b.join(c, spec)
+		second := b.join(c, spec)
 		before := b.Server.Counts()
 		names, err := second.Listed(b.Context())
 		require.NoError(t, err)
@@ -388,13 +383,11 @@ func TestAClaimListsTheOthersForOneRequestAtMost(t *testing.T) {
 		require.NoError(t, coordtest.Err(second.Listed(b.Context())))
 		require.Zero(t, b.Server.Counts().Since(before).Total())
 		spec.Unlisted = true
-		third, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
+		third := b.join(c, spec)
 		names, err = third.Listed(b.Context())
 		require.NoError(t, err)
 		require.Len(t, names, 3)
-		fourth, err := c.Join(b.Context(), spec)
-		require.NoError(t, err)
+		fourth := b.join(c, spec)
 		require.NoError(t, inspect.Break(b.Context(), c, fourth.Node()))
 		require.ErrorIs(t, coordtest.Err(fourth.Listed(b.Context())), coord.ErrNodeDeleted)
 	})

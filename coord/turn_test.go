@@ -37,8 +37,7 @@ func TestAClaimThatWasLeftHasNoTurnAndNoPlace(t *testing.T) {
 			inLine(coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member", Unlisted: true}),
 			ofName("/names/one"),
 		} {
-			claim, err := join(b.Context(), c)
-			require.NoError(t, err)
+			claim := b.claim(join(b.Context(), c))
 			rule := coord.Rule(nil)
 			if i == 0 {
 				rule = first
@@ -93,9 +92,7 @@ func (b bubble) joined(c *coord.Client, join joining) *coord.Claim {
 	require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
 	late := b.Server.Inject(zkembed.Match{Func: creates}, zkembed.Delay(time.Millisecond))
 	defer late.Remove()
-	claim, err := join(b.Context(), c)
-	require.NoError(b, err)
-	return claim
+	return b.claim(join(b.Context(), c))
 }
 
 // A node that the join has seen is no reason to grant later.
@@ -123,8 +120,9 @@ func TestAClaimThatDoesNotKnowOfItsNodeLooksBeforeItHolds(t *testing.T) {
 		inBubble(t, func(b bubble) {
 			c, other := b.Open(), b.Open()
 			claim := b.joined(c, join)
-			late := b.Server.Inject(
-				zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1}, zkembed.Delay(time.Second))
+			late := b.Server.Inject(zkembed.Match{
+				Ops: []zkembed.Op{zkembed.OpGetData}, PathPrefix: claim.Node(), Session: c.SessionID(), Times: 1,
+			}, zkembed.Delay(time.Second))
 			time.Sleep(100 * time.Millisecond)
 			require.NoError(b, inspect.Break(b.Context(), other, claim.Node()))
 			h := b.acquire(other)
@@ -173,12 +171,14 @@ func TestAClaimThatWasJoinedEarlierLooksOnce(t *testing.T) {
 	inBubble(t, func(b bubble) {
 		c := b.Open()
 		require.NoError(b, c.EnsureDir(b.Context(), mutex.Line.Dir))
-		require.Equal(b, zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}, b.asked(c, func() {
+		counts := b.asked(c, func() {
 			claim := b.joined(c, inLine(mutex))
 			time.Sleep(time.Second)
 			b.hold(claim.Turn(b.Context(), first))
 			time.Sleep(time.Second)
-		}))
+		})
+		once := zkembed.Counts{zkembed.OpCreate: 1, zkembed.OpGetChildren2: 1, zkembed.OpGetData: 1, zkembed.OpExists: 1}
+		require.Equal(b, once, counts)
 	})
 }
 
@@ -300,7 +300,8 @@ func TestWhoStandsInALineKnowsAllWhoCameBefore(t *testing.T) {
 		c, other := b.Open(), b.Open()
 		spec := coord.Spec{Line: coord.Line{Dir: "/group"}, Kind: "member"}
 		first := b.stand(other, spec)
-		lost := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
+		lost := b.Server.Inject(
+			zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetChildren2}, Session: c.SessionID(), Times: 1}, zkembed.LoseReply())
 		second, names, err := c.Stand(b.Context(), spec)
 		require.NoError(b, err)
 		require.Equal(b, 1, lost.Fired())

@@ -177,8 +177,7 @@ func TestAnAttendantThatWasAwayNoticesTheNextDeath(t *testing.T) {
 			"without its socket, which a new client needs": {away: func(t *testing.T) {
 				p, _ := a.hold(t, w, "meanwhile")
 				require.NoError(t, os.Remove(a.socket))
-				_, err := attend.Check(coordtest.Limited(t), a.socket)
-				require.ErrorIs(t, err, os.ErrNotExist)
+				require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), a.socket)), os.ErrNotExist)
 				p.Kill()
 				free(t, w, "meanwhile")
 			}, back: func(t *testing.T) {
@@ -273,8 +272,7 @@ func TestClientsBeyondTheLimitGoOnAndHaveTheirTurn(t *testing.T) {
 			second, events := a.open(t, w)
 			require.ErrorContains(t, next(t, events).Err, "full")
 			require.NoError(t, coordtest.Write(coordtest.Limited(t), second))
-			_, err := attend.Check(coordtest.Limited(t), a.socket)
-			require.ErrorIs(t, err, attend.ErrRefused)
+			require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), a.socket)), attend.ErrRefused)
 			require.NoError(t, first.Close(coordtest.Limited(t)))
 			require.NoError(t, next(t, events).Err)
 			require.Equal(t, 1, a.Stats().Sessions)
@@ -321,8 +319,7 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused, conn := a.Stats().Refused, a.told(t)
-			_, err := conn.Write([]byte(bytes))
-			require.NoError(t, err)
+			require.NoError(t, coordtest.Err(conn.Write([]byte(bytes))))
 			var answer protocol.Answer
 			require.NoError(t, protocol.Read(conn, &answer, nil))
 			require.NotEmpty(t, answer.Error)
@@ -342,8 +339,7 @@ func TestABadFrameEndsItsConnectionAndNothingElse(t *testing.T) {
 func TestAFrameThatIsCutShortByADeathIsOne(t *testing.T) {
 	a := attendant(t, attend.Options{})
 	conn := a.told(t)
-	_, err := conn.Write([]byte{1, 0})
-	require.NoError(t, err)
+	require.NoError(t, coordtest.Err(conn.Write([]byte{1, 0})))
 	require.NoError(t, conn.Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Deaths == 1 }, "the death is noticed")
 }
@@ -363,8 +359,7 @@ func TestAConnectionCountsUntilItsSessionIsClosed(t *testing.T) {
 	a := attendant(t, attend.Options{Grace: hasty, Most: 1})
 	require.NoError(t, a.told(t).Close())
 	zktest.Eventually(t, coordtest.Soon, func() bool { return a.Stats().Deaths == 1 }, "the death is noticed")
-	_, err := attend.Check(coordtest.Limited(t), a.socket)
-	require.ErrorIs(t, err, attend.ErrRefused)
+	require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), a.socket)), attend.ErrRefused)
 }
 
 // A client that connects anew has not died, whenever the attendant notices that
@@ -439,28 +434,24 @@ func TestASocketIsTakenOverFromAnAttendantThatIsGone(t *testing.T) {
 	info, err := os.Stat(socket)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o666), info.Mode().Perm())
-	_, err = attend.Listen(socket, 0o600)
-	require.ErrorContains(t, err, "an attendant is there already")
+	require.ErrorContains(t, coordtest.Err(attend.Listen(socket, 0o600)), "an attendant is there already")
 	sessions, err := attend.Check(coordtest.Limited(t), socket)
 	require.NoError(t, err)
 	require.Zero(t, sessions)
 	first.end()
-	_, err = attend.Check(coordtest.Limited(t), socket)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.ErrorIs(t, coordtest.Err(attend.Check(coordtest.Limited(t), socket)), syscall.ECONNREFUSED)
 	start(t, socket, attend.Options{})
 
 	file := folder(t) + "/f"
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err = attend.Listen(file, 0o600)
-	require.ErrorContains(t, err, "no socket")
+	require.ErrorContains(t, coordtest.Err(attend.Listen(file, 0o600)), "no socket")
 }
 
 func TestACheckOfAnAttendantThatHangsEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	socket, _ := silent(t)
-	_, err := attend.Check(ctx, socket)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, coordtest.Err(attend.Check(ctx, socket)), context.DeadlineExceeded)
 }
 
 // Clients that die together, as when a container is killed. With -clients 1000

@@ -10,7 +10,9 @@ import (
 	"github.com/zkcoord/zkcoord/internal/coordtest"
 )
 
-var someSession = attend.Session{Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute}
+var someSession = attend.Session{
+	Servers: []string{"127.0.0.1:1"}, ID: 7, Password: []byte("open sesame"), Timeout: time.Minute,
+}
 
 func TestASessionIsOneUsers(t *testing.T) {
 	a := New(Options{})
