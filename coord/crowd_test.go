@@ -257,17 +257,27 @@ func (b bubble) listings(c *coord.Client) (count func() int) {
 	return func() int { return b.Server.SessionCounts(c.SessionID()).Since(before)[zkembed.OpGetChildren2] }
 }
 
-// nextHolds releases h and returns the next waiter's hold and the remaining
-// waiters, none of which holds.
-func (b bubble) nextHolds(h *coord.Hold, waiting []<-chan outcome) (*coord.Hold, []<-chan outcome) {
-	b.Helper()
-	require.NoError(b, h.Release(b.Context()))
-	next := b.granted(waiting[0])
-	time.Sleep(time.Second)
-	for _, other := range waiting[1:] {
-		require.Empty(b, other, "two holders")
+// waiters are n claims of the mutex that wait as by [bubble.wait].
+func (b bubble) waiters(c *coord.Client, n int) (waiting []<-chan outcome) {
+	for range n {
+		waiting = append(waiting, b.wait(c, mutex))
 	}
-	return next, waiting[1:]
+	return waiting
+}
+
+// handOver releases h and has n waiters hold one after the other. It returns
+// the last one's hold and the remaining waiters, none of which holds.
+func (b bubble) handOver(h *coord.Hold, waiting []<-chan outcome, n int) (*coord.Hold, []<-chan outcome) {
+	b.Helper()
+	for range n {
+		require.NoError(b, h.Release(b.Context()))
+		h, waiting = b.granted(waiting[0]), waiting[1:]
+		time.Sleep(time.Second)
+		for _, other := range waiting {
+			require.Empty(b, other, "two holders")
+		}
+	}
+	return h, waiting
 }
 
 // A waiter that has reason to look takes the listing of one that joined behind
@@ -277,10 +287,7 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 		c, other := b.connected(), b.Open()
 		h := b.acquire(other)
 		between := b.join(other, mutex)
-		var waiting []<-chan outcome
-		for range 6 {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting := b.waiters(c, 6)
 		time.Sleep(time.Second) // each watches its node
 		reads := b.Server.Inject(zkembed.Match{Ops: []zkembed.Op{zkembed.OpGetData}, Session: c.SessionID()}, zkembed.Drop())
 		require.NoError(t, between.Leave(b.Context()))
@@ -290,14 +297,12 @@ func TestAWaiterTakesTheListingOfANewcomerOfTheSameClient(t *testing.T) {
 		// shows it to all waiters.
 		for _, want := range []int{1, 0, 0, 0} {
 			lists := b.listings(c)
-			h, waiting = b.nextHolds(h, waiting)
+			h, waiting = b.handOver(h, waiting, 1)
 			require.Equal(t, want, lists(), "%d wait", len(waiting))
 		}
 		require.Zero(t, reads.Fired(), "all that they wait for was watched")
 		reads.Remove()
-		for len(waiting) > 0 {
-			h, waiting = b.nextHolds(h, waiting)
-		}
+		b.handOver(h, waiting, len(waiting))
 	})
 }
 
@@ -308,27 +313,16 @@ func TestAClaimBehindManyOfTheSameClientIsNotListed(t *testing.T) {
 		const n = 20
 		c, other := b.connected(), b.Open()
 		h := b.acquire(other)
-		var waiting []<-chan outcome
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting := b.waiters(c, n)
 		lists := b.listings(c)
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting = append(waiting, b.waiters(c, n)...)
 		require.Zero(t, lists())
 		waiting = append(waiting, b.wait(other, mutex)) // not known to the next
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting = append(waiting, b.waiters(c, n)...)
 		require.Zero(t, lists())
-		for len(waiting) > 2 { // of the last two, none keeps a listing
-			h, waiting = b.nextHolds(h, waiting)
-		}
+		h, waiting = b.handOver(h, waiting, len(waiting)-2) // of the last two, none keeps a listing
 		require.LessOrEqual(t, lists(), 3)
-		for len(waiting) > 0 {
-			h, waiting = b.nextHolds(h, waiting)
-		}
+		b.handOver(h, waiting, len(waiting))
 	})
 }
 
@@ -339,15 +333,10 @@ func TestF56AClaimBehindManyOfTheSameClientWaitsForAForeignerItFindsLater(t *tes
 		const n = 17
 		c, kazoo := b.connected(), b.Open(coord.WithDialect(coord.Kazoo))
 		h := b.acquire(c)
-		var waiting []<-chan outcome
-		for range n {
-			waiting = append(waiting, b.wait(c, mutex))
-		}
+		waiting := b.waiters(c, n)
 		foreign := b.join(kazoo, mutex)
 		last := b.wait(c, mutex)
-		for len(waiting) > 0 {
-			h, waiting = b.nextHolds(h, waiting)
-		}
+		h, _ = b.handOver(h, waiting, n)
 		require.NoError(t, h.Release(b.Context()))
 		time.Sleep(time.Hour)
 		require.Empty(t, last, "refused, or granted beside a contender that came first")
