@@ -258,7 +258,7 @@ func journal(level slog.Level) (*slog.Logger, func(holding string) []string) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}))
 	return log, func(holding string) (lines []string) {
-		synctest.Wait() // for who writes
+		synctest.Wait() // nobody writes then
 		for line := range strings.Lines(text.String()) {
 			if strings.Contains(line, holding) {
 				lines = append(lines, line)

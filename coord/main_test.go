@@ -110,8 +110,8 @@ func (b bubble) later(acquire func(context.Context) (*coord.Hold, error)) <-chan
 	})
 }
 
-// acquireLater acquires the mutex in the background, as far as it comes at
-// this time.
+// acquireLater acquires the mutex in the background. It returns when that
+// waits, or is over.
 func (b bubble) acquireLater(c *coord.Client) <-chan outcome {
 	over := b.later(acquirer(c, mutex, first))
 	synctest.Wait()
