@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -246,19 +245,36 @@ func TestAServerThatSaysThatTheSessionHasExpiredIsBelievedAtOnce(t *testing.T) {
 			c := b.Open()
 			before := c.SessionID()
 			expired := b.Server.Inject(
-				zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}}, zkembed.ReplyError(code))
+				zkembed.Match{Session: before, Ops: []zkembed.Op{zkembed.OpCreate}, Times: 100}, zkembed.ReplyError(code))
 			require.NotEqual(t, before, b.acquire(c).Session())
 			require.Equal(t, 1, expired.Fired())
 		})
 	}
 }
 
+// transcript may be written and read concurrently.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
 // journal returns a logger and what it has written, line by line.
 func journal(level slog.Level) (*slog.Logger, func(holding string) []string) {
-	var text bytes.Buffer
+	var text transcript
 	log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: level}))
 	return log, func(holding string) (lines []string) {
-		synctest.Wait() // nobody writes then
 		for line := range strings.Lines(text.String()) {
 			if strings.Contains(line, holding) {
 				lines = append(lines, line)
